@@ -1,0 +1,122 @@
+//! The commands. The only room that prints to a terminal and ends the process.
+
+mod keys;
+mod openapi;
+mod serve;
+mod signups;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::bail;
+use clap::{Parser, Subcommand};
+
+use crate::config::{self, ServeSettings, StoreSettings, UnionSettings};
+use crate::store::Store;
+use crate::store::sqlite::SqliteStore;
+
+/// The public and partner API of a consumer union.
+///
+/// Members pool their demand, an AI negotiates better prices on household bills; assistants and partners use this
+/// service to describe the union truthfully and to help people join it, with their consent.
+///
+/// Start with `unionhall serve`: it needs no settings and keeps everything in ./data.
+#[derive(Debug, Parser)]
+#[command(name = "unionhall", version, max_term_width = 100, after_help = AFTER_HELP)]
+struct Command {
+    #[command(subcommand)]
+    task: Task,
+}
+
+const AFTER_HELP: &str = "Every setting is a flag and a variable; `unionhall COMMAND --help` lists them.";
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Run the service until it is told to stop (SIGTERM or Ctrl-C).
+    Serve(Box<ServeSettings>),
+    /// Issue, list, revoke and rotate the keys of partners; the running service notices within two seconds.
+    #[command(subcommand)]
+    Keys(keys::Task),
+    /// Switch sign-ups off and on; the public data stays up.
+    #[command(subcommand)]
+    Signups(signups::Task),
+    /// Print the OpenAPI document; needs no store and no running service.
+    Openapi(Box<UnionSettings>),
+}
+
+/// Runs the command line and says how it went.
+pub fn main() -> ExitCode {
+    let command = Command::parse();
+    let done = match command.task {
+        Task::Serve(settings) => serve::run(&settings),
+        Task::Keys(task) => keys::run(task),
+        Task::Signups(task) => signups::run(task),
+        Task::Openapi(settings) => openapi::run(&settings),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("unionhall: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Opens the records, or makes them where that is meant.
+fn open_store(settings: &StoreSettings, make: bool) -> anyhow::Result<Arc<dyn Store>> {
+    let database = settings.database();
+    if make {
+        config::make_private_folder(&settings.data)?;
+    } else if !database.exists() {
+        bail!(
+            "there are no records at {}; give the service's data folder with --data or UNIONHALL_DATA",
+            database.display()
+        );
+    }
+    config::check_database_folder(&database)?;
+    Ok(Arc::new(SqliteStore::open(&database)?))
+}
+
+/// Runs one piece of work on the store and closes it. Commands work beside a running service: SQLite keeps them apart.
+fn with_store<T>(
+    settings: &StoreSettings,
+    make: bool,
+    work: impl AsyncFnOnce(&dyn Store) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let store = open_store(settings, make)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let done = work(&*store).await;
+        store.close().await?;
+        done
+    })
+}
+
+/// Bytes from the system's source of randomness.
+fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let source = ring::rand::SystemRandom::new();
+    ring::rand::SecureRandom::fill(&source, &mut bytes)
+        .map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
+    Ok(bytes)
+}
+
+/// Prints a line to standard output; a reader who has gone, such as `head`, is no error.
+fn say(line: &str) -> anyhow::Result<()> {
+    use std::io::Write;
+    match writeln!(std::io::stdout().lock(), "{line}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Command::command().debug_assert();
+    }
+}

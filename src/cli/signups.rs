@@ -1,0 +1,28 @@
+//! `unionhall signups`
+
+use clap::Subcommand;
+
+use super::{say, with_store};
+use crate::config::StoreSettings;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Task {
+    /// Switch the agent actions off: they answer `backend_not_configured` until sign-ups are resumed.
+    Pause(StoreSettings),
+    /// Switch the agent actions on again.
+    Resume(StoreSettings),
+}
+
+pub(super) fn run(task: Task) -> anyhow::Result<()> {
+    let (settings, pause) = match task {
+        Task::Pause(settings) => (settings, true),
+        Task::Resume(settings) => (settings, false),
+    };
+    let changed = with_store(&settings, false, async |store| Ok(store.pause_sign_ups(pause).await?))?;
+    say(match (pause, changed) {
+        (true, true) => "Sign-ups are paused. `unionhall signups resume` switches them on again.",
+        (true, false) => "Sign-ups were paused already.",
+        (false, true) => "Sign-ups are on again.",
+        (false, false) => "Sign-ups were on already.",
+    })
+}

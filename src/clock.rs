@@ -1,0 +1,38 @@
+//! The only place that asks what time it is. Everything else is told.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::domain::time::Timestamp;
+use crate::limiter::Tick;
+
+/// The time of one request: on the calendar for records, and on a clock that never steps for limits.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    pub time: Timestamp,
+    pub tick: Tick,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Clock(Instant);
+
+impl Clock {
+    #[expect(clippy::disallowed_methods, reason = "this is the place")]
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the place")]
+    pub fn now(&self) -> Moment {
+        Moment { time: wall(SystemTime::now()), tick: Tick::from_micros(micros(self.0.elapsed())) }
+    }
+}
+
+fn wall(now: SystemTime) -> Timestamp {
+    // A machine whose clock stands before 1970 is read as 1970: the records stay in order.
+    let millis = now.duration_since(UNIX_EPOCH).map_or(0, |span| span.as_millis());
+    Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+}
+
+fn micros(span: std::time::Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}

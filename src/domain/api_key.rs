@@ -1,0 +1,276 @@
+//! Partner keys: `uh_<id>_<secret><checksum>`.
+//!
+//! The prefix lets secret scanners find a leaked key; the id is public and names the key in lists and logs; the secret
+//! holds 160 random bits; the checksum (CRC-32) tells a mistyped key without asking the store. Only a hash is kept.
+
+use std::fmt;
+
+use subtle::ConstantTimeEq;
+
+use super::base32;
+use super::time::Timestamp;
+
+const PREFIX: &str = "uh_";
+const ID: usize = 8;
+const SECRET: usize = 32;
+const CHECKSUM: usize = 7;
+const LENGTH: usize = PREFIX.len() + ID + 1 + SECRET + CHECKSUM;
+
+/// The public name of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeyId([u8; ID]);
+
+impl KeyId {
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeyId({self})")
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a key id: ids have {ID} characters, as `unionhall keys list` shows them")]
+pub struct NotAKeyId;
+
+impl std::str::FromStr for KeyId {
+    type Err = NotAKeyId;
+
+    /// An id, or a whole key of which only the id is taken, so that pasting a key to revoke it does what was meant.
+    fn from_str(text: &str) -> Result<Self, NotAKeyId> {
+        if let Ok(key) = ApiKey::parse(text) {
+            return Ok(key.id());
+        }
+        let bytes: [u8; ID] = text.as_bytes().try_into().map_err(|_| NotAKeyId)?;
+        if base32::is_canonical(&bytes) { Ok(Self(bytes)) } else { Err(NotAKeyId) }
+    }
+}
+
+/// A whole key, secret included. It has no `Debug` that would show it and is kept no longer than a request.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey([u8; LENGTH]);
+
+/// Why a text cannot be a key of any installation. The messages go to callers; they never repeat the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadKey {
+    #[error("it does not have the form of a key (uh_, an id, an underscore, a secret)")]
+    Form,
+    #[error("it is mistyped or cut: its checksum does not match; copy it again")]
+    Checksum,
+}
+
+impl ApiKey {
+    /// How many random bytes a new key takes.
+    pub const ENTROPY: usize = 25;
+
+    pub fn from_random(random: &[u8; Self::ENTROPY]) -> Self {
+        let mut key = [0; LENGTH];
+        let id: [u8; ID] = base32::encode(&random[..5]);
+        let secret: [u8; SECRET] = base32::encode(&random[5..]);
+        let mut rest = key.as_mut_slice();
+        for part in [PREFIX.as_bytes(), &id, b"_", &secret] {
+            let (start, end) = rest.split_at_mut(part.len());
+            start.copy_from_slice(part);
+            rest = end;
+        }
+        let sum = checksum(&key[..LENGTH - CHECKSUM]);
+        key[LENGTH - CHECKSUM..].copy_from_slice(&sum);
+        Self(key)
+    }
+
+    pub fn parse(text: &str) -> Result<Self, BadKey> {
+        let key: [u8; LENGTH] = text.as_bytes().try_into().map_err(|_| BadKey::Form)?;
+        let (body, sum) = key.split_at(LENGTH - CHECKSUM);
+        let rest = body.strip_prefix(PREFIX.as_bytes()).ok_or(BadKey::Form)?;
+        let (id, secret) = (&rest[..ID], &rest[ID + 1..]);
+        if rest[ID] != b'_' || !base32::is_canonical(id) || !base32::is_canonical(secret) {
+            return Err(BadKey::Form);
+        }
+        if checksum(body) != *sum {
+            return Err(BadKey::Checksum);
+        }
+        Ok(Self(key))
+    }
+
+    pub fn id(&self) -> KeyId {
+        let mut id = [0; ID];
+        id.copy_from_slice(&self.0[PREFIX.len()..PREFIX.len() + ID]);
+        KeyId(id)
+    }
+
+    /// A plain hash is enough: 160 random bits cannot be searched, so there is nothing for salt or slowness to add.
+    pub fn hash(&self) -> KeyHash {
+        let mut hash = [0; 32];
+        hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, &self.0).as_ref());
+        KeyHash(hash)
+    }
+
+    /// The key itself, for the one time it is shown to the operator.
+    pub fn reveal(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ApiKey({}…)", self.id())
+    }
+}
+
+fn checksum(body: &[u8]) -> [u8; CHECKSUM] {
+    base32::encode(&crc32fast::hash(body).to_be_bytes())
+}
+
+/// What is kept of a key. Comparing two takes the same time wherever they differ.
+#[derive(Clone, Copy)]
+pub struct KeyHash(pub [u8; 32]);
+
+impl PartialEq for KeyHash {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Eq for KeyHash {}
+
+impl fmt::Debug for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyHash(…)")
+    }
+}
+
+/// The partner a key was issued to; people read it in the mail that asks them to confirm.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PartnerName(String);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a partner's name has 1 to {} characters on one line, such as \"Acme Assistant\"", PartnerName::LONGEST)]
+pub struct BadPartnerName;
+
+impl PartnerName {
+    pub const LONGEST: usize = 100;
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for PartnerName {
+    type Err = BadPartnerName;
+
+    fn from_str(text: &str) -> Result<Self, BadPartnerName> {
+        let name = text.trim();
+        if name.is_empty() || name.chars().count() > Self::LONGEST || name.chars().any(char::is_control) {
+            return Err(BadPartnerName);
+        }
+        Ok(Self(name.to_owned()))
+    }
+}
+
+/// A key as the store keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRecord {
+    pub id: KeyId,
+    pub partner: PartnerName,
+    pub hash: KeyHash,
+    /// Agent actions a minute; without a figure of its own the key follows the server's setting.
+    pub per_minute: Option<u32>,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub last_used_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// Whether a key opens anything, now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    Valid,
+    Expired,
+    Revoked,
+}
+
+impl KeyRecord {
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        if self.revoked_at.is_some() {
+            Standing::Revoked
+        } else if self.expires_at.is_some_and(|end| end <= now) {
+            Standing::Expired
+        } else {
+            Standing::Valid
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> ApiKey {
+        ApiKey::from_random(&std::array::from_fn(|i| i as u8 * 7 + 3))
+    }
+
+    #[test]
+    fn a_key_reads_back_and_names_itself() {
+        let key = key();
+        assert!(key.reveal().starts_with("uh_"));
+        assert_eq!(key.reveal().len(), 51);
+        assert_eq!(ApiKey::parse(key.reveal()), Ok(key.clone()));
+        assert_eq!(key.reveal()[3..11], *key.id().as_str());
+        assert_eq!(key.reveal().parse::<KeyId>(), Ok(key.id()));
+        assert_eq!(key.id().as_str().parse::<KeyId>(), Ok(key.id()));
+        assert!(!format!("{key:?}").contains(&key.reveal()[12..]));
+    }
+
+    #[test]
+    fn every_single_changed_character_is_noticed_without_the_store() {
+        let good = key().reveal().to_owned();
+        for at in 0..good.len() {
+            for to in ["0", "z", "A", "_", "-"] {
+                let mut bad = good.clone();
+                bad.replace_range(at..=at, to);
+                assert!(bad == good || ApiKey::parse(&bad).is_err(), "{at} {to}");
+            }
+        }
+        for bad in ["", "uh_", &good[..50], &format!("{good}0"), &good.to_uppercase(), &"é".repeat(26)] {
+            assert_eq!(ApiKey::parse(bad), Err(BadKey::Form), "{bad}");
+        }
+    }
+
+    #[test]
+    fn standing_follows_the_clock_and_revocation_wins() {
+        let at = Timestamp::from_millis;
+        let mut record = KeyRecord {
+            id: key().id(),
+            partner: "Acme".parse().unwrap(),
+            hash: key().hash(),
+            per_minute: None,
+            created_at: at(0),
+            expires_at: None,
+            last_used_at: None,
+            revoked_at: None,
+        };
+        assert_eq!(record.standing(at(i64::MAX)), Standing::Valid);
+        record.expires_at = Some(at(10));
+        assert_eq!(record.standing(at(9)), Standing::Valid);
+        assert_eq!(record.standing(at(10)), Standing::Expired);
+        record.revoked_at = Some(at(5));
+        assert_eq!(record.standing(at(1)), Standing::Revoked);
+    }
+
+    #[test]
+    fn partner_names_are_one_short_line() {
+        assert_eq!(" Acme Assistant ".parse::<PartnerName>().unwrap().as_str(), "Acme Assistant");
+        for bad in ["", "  ", "a\nb", "a\u{7}b", &"x".repeat(101)] {
+            assert_eq!(bad.parse::<PartnerName>(), Err(BadPartnerName));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Crockford's base32 in lower case: the alphabet of referral codes and partner keys.
+//!
+//! It leaves out i, l, o and u, so a code read aloud or copied by hand is not mistaken for another.
+
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// Writes the first `CHARS` × 5 bits of `bytes`; bits past the end count as zero.
+pub fn encode<const CHARS: usize>(bytes: &[u8]) -> [u8; CHARS] {
+    std::array::from_fn(|i| {
+        let bit = i * 5;
+        let high = u16::from(bytes.get(bit / 8).copied().unwrap_or(0));
+        let low = u16::from(bytes.get(bit / 8 + 1).copied().unwrap_or(0));
+        let window = high << 8 | low;
+        ALPHABET[usize::from(window >> (11 - bit % 8)) & 31]
+    })
+}
+
+/// Whether every byte is one that [`encode`] writes.
+pub fn is_canonical(text: &[u8]) -> bool {
+    text.iter().all(|byte| ALPHABET.contains(byte))
+}
+
+/// The canonical form of a character a person typed: any case, and the look-alikes as Crockford reads them.
+pub fn fold(typed: u8) -> Option<u8> {
+    let folded = match typed.to_ascii_lowercase() {
+        b'o' => b'0',
+        b'i' | b'l' => b'1',
+        other => other,
+    };
+    ALPHABET.contains(&folded).then_some(folded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_come_out_in_order() {
+        assert_eq!(&encode::<8>(&[0xff; 5]), b"zzzzzzzz");
+        assert_eq!(&encode::<8>(&[0; 5]), b"00000000");
+        assert_eq!(&encode::<2>(&[0b0000_1000, 0b0100_0000]), b"11");
+        assert_eq!(&encode::<8>(&[0x00, 0x44, 0x32, 0x14, 0xc7]), b"01234567");
+        assert_eq!(&encode::<7>(&[0xff; 4]), b"zzzzzzr", "35 bits of 32: the last three are zero");
+    }
+
+    #[test]
+    fn look_alikes_fold() {
+        assert_eq!(fold(b'O'), Some(b'0'));
+        assert_eq!(fold(b'l'), Some(b'1'));
+        assert_eq!(fold(b'Z'), Some(b'z'));
+        assert_eq!(fold(b'u'), None);
+        assert_eq!(fold(b'-'), None);
+    }
+}

@@ -1,0 +1,222 @@
+//! E-mail addresses: which texts are one, which of them are the same, and whose mailbox they lead to.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error as _};
+
+/// An address mail can be sent to, as it was typed.
+///
+/// The grammar is RFC 5321's dot-atom local part, with UTF-8 letters as RFC 6531 allows them, and a domain of at least
+/// two labels. Quoted local parts and address literals are refused: nobody's household bills are answered there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EmailAddress {
+    typed: String,
+    at: usize,
+}
+
+/// Why a text is not an address. The messages go to callers as they are; they never repeat the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadEmail {
+    #[error("the address is empty; send the user's own e-mail address, such as ana@example.com")]
+    Empty,
+    #[error("the address is longer than {} characters", EmailAddress::LONGEST)]
+    TooLong,
+    #[error("the address has no @; an address looks like ana@example.com")]
+    NoAt,
+    #[error("the address has more than one @; send one address, like ana@example.com")]
+    SecondAt,
+    #[error("the address has white space or an invisible character in it; send the bare address, like ana@example.com")]
+    Invisible,
+    #[error("the address has nothing before the @; an address looks like ana@example.com")]
+    NoLocalPart,
+    #[error("the address begins or ends with a dot, or has two dots in a row, before the @")]
+    LocalDots,
+    #[error("the address has a character before the @ that none may hold, such as a quote, a bracket or a comma")]
+    LocalCharacter,
+    #[error("the address has a domain that is not a name of two or more parts, like example.com, after the @")]
+    Domain,
+}
+
+impl EmailAddress {
+    /// In characters, not bytes.
+    pub const LONGEST: usize = 320;
+
+    pub fn parse(text: &str) -> Result<Self, BadEmail> {
+        if text.is_empty() {
+            return Err(BadEmail::Empty);
+        }
+        // A character is at most four bytes, so most texts need no count.
+        if text.len() > Self::LONGEST && text.chars().count() > Self::LONGEST {
+            return Err(BadEmail::TooLong);
+        }
+        if text.chars().any(is_invisible) {
+            return Err(BadEmail::Invisible);
+        }
+        let (local, domain) = text.split_once('@').ok_or(BadEmail::NoAt)?;
+        if domain.contains('@') {
+            return Err(BadEmail::SecondAt);
+        }
+        if local.is_empty() {
+            return Err(BadEmail::NoLocalPart);
+        }
+        if local.split('.').any(str::is_empty) {
+            return Err(BadEmail::LocalDots);
+        }
+        if !local.chars().all(|c| c == '.' || is_atext(c)) {
+            return Err(BadEmail::LocalCharacter);
+        }
+        if !domain.contains('.') || !domain.split('.').all(is_label) {
+            return Err(BadEmail::Domain);
+        }
+        Ok(Self { typed: text.to_owned(), at: local.len() })
+    }
+
+    /// The address as typed: where mail goes.
+    pub fn as_typed(&self) -> &str {
+        &self.typed
+    }
+
+    /// The form in which two addresses are compared: letters of any case are the same.
+    pub fn compared(&self) -> String {
+        self.typed.to_lowercase()
+    }
+
+    /// The mailbox that the address leads to, so that two spellings of it share mail caps and cannot refer each other:
+    /// a `+tag` is folded everywhere; at Gmail, which ignores them, dots are too, and its two domains are one.
+    pub fn mailbox(&self) -> String {
+        let local = self.typed[..self.at].to_lowercase();
+        let domain = self.typed[self.at + 1..].to_lowercase();
+        // "+news@example.com" is all tag: folding it would leave no mailbox.
+        let base = local.split_once('+').map_or(local.as_str(), |(base, _)| base);
+        let base = if base.is_empty() { local.as_str() } else { base };
+        if domain == "gmail.com" || domain == "googlemail.com" {
+            format!("{}@gmail.com", base.replace('.', ""))
+        } else {
+            format!("{base}@{domain}")
+        }
+    }
+}
+
+/// Characters that a reader of the address would not see, or would see as a break in it.
+fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || c.is_whitespace()
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+fn is_atext(c: char) -> bool {
+    !c.is_ascii() || c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c)
+}
+
+fn is_label(label: &str) -> bool {
+    !label.is_empty()
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+        && label.chars().all(|c| !c.is_ascii() || c.is_ascii_alphanumeric() || c == '-')
+}
+
+impl std::fmt::Debug for EmailAddress {
+    /// Addresses appear in no log, so not in a debug print either.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("EmailAddress(…)")
+    }
+}
+
+impl<'de> Deserialize<'de> for EmailAddress {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = super::text::read(deserializer, "an e-mail address in a string")?;
+        Self::parse(&text).map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for EmailAddress {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "EmailAddress".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "email", "maxLength": Self::LONGEST })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_and_unusual_addresses_are_accepted() {
+        for good in [
+            "ana@example.com",
+            "Ana.Maria+bills@mail.example.co.uk",
+            "!#$%&'*+-/=?^_`{|}~@example.com",
+            "jürgen@bücher.example",
+            "用户@例子.广告",
+            "a@b.c",
+            "1@2.3",
+            "x@xn--bcher-kva.example",
+            &format!("{}@example.com", "a".repeat(308)),
+            &format!("{}@example.com", "ü".repeat(308)),
+        ] {
+            assert_eq!(EmailAddress::parse(good).map(|e| e.as_typed().to_owned()).as_deref(), Ok(good));
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_with_its_reason() {
+        use BadEmail::*;
+        for (bad, reason) in [
+            ("", Empty),
+            ("ana", NoAt),
+            ("ana@b@example.com", SecondAt),
+            ("@example.com", NoLocalPart),
+            ("ana @example.com", Invisible),
+            (" ana@example.com", Invisible),
+            ("ana@example.com\n", Invisible),
+            ("ana\r\nBcc: x@example.com", Invisible),
+            ("a\u{0}na@example.com", Invisible),
+            ("a\u{7f}na@example.com", Invisible),
+            ("a\u{200b}na@example.com", Invisible),
+            ("ana\u{a0}@example.com", Invisible),
+            (".ana@example.com", LocalDots),
+            ("ana.@example.com", LocalDots),
+            ("a..na@example.com", LocalDots),
+            ("\"ana\"@example.com", LocalCharacter),
+            ("a,b@example.com", LocalCharacter),
+            ("<ana@example.com>", LocalCharacter),
+            ("ana(x)@example.com", LocalCharacter),
+            ("ana@example", Domain),
+            ("ana@", Domain),
+            ("ana@.com", Domain),
+            ("ana@example.", Domain),
+            ("ana@example..com", Domain),
+            ("ana@-example.com", Domain),
+            ("ana@example-.com", Domain),
+            ("ana@exa_mple.com", Domain),
+            ("ana@[127.0.0.1]", Domain),
+            (&format!("{}@example.com", "a".repeat(309)), TooLong),
+        ] {
+            assert_eq!(EmailAddress::parse(bad).unwrap_err(), reason, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_compare_by_letters_and_mailboxes_by_owner() {
+        let parse = |text: &str| EmailAddress::parse(text).unwrap();
+        assert_eq!(parse("ANA@Example.COM").compared(), "ana@example.com");
+        assert_ne!(parse("ana+x@example.com").compared(), parse("ana@example.com").compared());
+        for (typed, mailbox) in [
+            ("Ana+bills@Example.com", "ana@example.com"),
+            ("a.n.a+x+y@GMail.com", "ana@gmail.com"),
+            ("an.a@googlemail.com", "ana@gmail.com"),
+            ("a.n.a@example.com", "a.n.a@example.com"),
+            ("+tag@example.com", "+tag@example.com"),
+        ] {
+            assert_eq!(parse(typed).mailbox(), mailbox);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What the union is made of: values that cannot hold a bad state, and the rules between them.
+//!
+//! This room is pure. It must never wait, read the clock, draw a random number, touch a file or a socket, or know that
+//! HTTP, SQL or a command line exist. Whatever it needs from outside is passed in.
+
+pub mod api_key;
+pub mod base32;
+pub mod catalog;
+pub mod category;
+pub mod email;
+pub mod referral;
+pub mod secret;
+pub mod signup;
+pub mod text;
+pub mod time;
+pub mod us_state;

@@ -1,0 +1,101 @@
+//! Texts a caller sends: read without fuss, bounded in characters, free of NULs.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+/// Reads a string, borrowed from the input where it holds no escapes; `what` says what was expected when it is none.
+pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D, what: &'static str) -> Result<Cow<'de, str>, D::Error> {
+    struct Text(&'static str);
+
+    impl<'de> Visitor<'de> for Text {
+        type Value = Cow<'de, str>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+
+        fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+            Ok(Cow::Borrowed(text))
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+            Ok(Cow::Owned(text.to_owned()))
+        }
+    }
+
+    deserializer.deserialize_str(Text(what))
+}
+
+/// Drops NUL characters, which not every store can keep; nobody types them on purpose.
+pub(crate) fn without_nuls(text: Cow<'_, str>) -> String {
+    if text.contains('\0') { text.replace('\0', "") } else { text.into_owned() }
+}
+
+/// What the user wants the union to know, in their own words.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Comments(String);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the text is longer than {} characters; shorten it", Comments::LONGEST)]
+pub struct CommentsTooLong;
+
+impl Comments {
+    /// In characters, counted after NULs are dropped.
+    pub const LONGEST: usize = 1000;
+
+    pub fn new(text: Cow<'_, str>) -> Result<Self, CommentsTooLong> {
+        let text = without_nuls(text);
+        if text.len() > Self::LONGEST && text.chars().count() > Self::LONGEST {
+            return Err(CommentsTooLong);
+        }
+        Ok(Self(text))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Comments {
+    /// People write addresses and worse into free text, and debug prints end up in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Comments(…)")
+    }
+}
+
+impl<'de> Deserialize<'de> for Comments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(read(deserializer, "a string")?).map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for Comments {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Comments".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "maxLength": Self::LONGEST })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_count_characters_after_dropping_nuls() {
+        let new = |text: String| Comments::new(text.into()).map(|c| c.as_str().chars().count());
+        assert_eq!(new("é".repeat(1000)), Ok(1000));
+        assert_eq!(new("é".repeat(1001)), Err(CommentsTooLong));
+        assert_eq!(new("x\0".repeat(1000)), Ok(1000));
+        assert_eq!(new("\0".repeat(5000)), Ok(0));
+    }
+}

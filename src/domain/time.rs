@@ -1,0 +1,80 @@
+//! Points in time as the records keep them: milliseconds since 1970, UTC.
+
+use std::time::Duration;
+
+/// A point in time. Always passed in; nothing in this crate's rooms but `clock.rs` asks what time it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// The time `span` later; the end of time when that cannot be said.
+    #[must_use]
+    pub fn plus(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// How long after `earlier` this is; nothing when it is not after it.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl std::fmt::Display for Timestamp {
+    /// RFC 3339 in UTC, to the second. Times before 1970 do not occur in the records and show as 1970.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let seconds = u64::try_from(self.0 / 1000).unwrap_or(0).min(LAST_PRINTABLE_SECOND);
+        humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + Duration::from_secs(seconds)).fmt(f)
+    }
+}
+
+/// 9999-12-31T23:59:59Z: RFC 3339 has four digits for the year.
+const LAST_PRINTABLE_SECOND: u64 = 253_402_300_799;
+
+#[derive(Debug, thiserror::Error)]
+#[error("\"{0}\" is not a date: write 2027-01-31, or 2027-01-31T18:00:00Z for an exact time in UTC")]
+pub struct NotADate(String);
+
+impl std::str::FromStr for Timestamp {
+    type Err = NotADate;
+
+    /// A date (its first second, UTC) or a full RFC 3339 time in UTC.
+    fn from_str(text: &str) -> Result<Self, NotADate> {
+        let refuse = || NotADate(text.to_owned());
+        let full = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.to_owned() };
+        let time = humantime::parse_rfc3339(&full).map_err(|_| refuse())?;
+        let span = time.duration_since(std::time::UNIX_EPOCH).map_err(|_| refuse())?;
+        i64::try_from(span.as_millis()).map(Self).map_err(|_| refuse())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_and_times_read_and_print() {
+        let date: Timestamp = "2027-01-31".parse().unwrap();
+        assert_eq!(date.to_string(), "2027-01-31T00:00:00Z");
+        let time: Timestamp = "2027-01-31T18:30:05Z".parse().unwrap();
+        assert_eq!(time.since(date), Duration::from_secs(18 * 3600 + 30 * 60 + 5));
+        assert_eq!(date.since(time), Duration::ZERO);
+        for bad in ["", "tomorrow", "2027-13-01", "2027-1-1", "1969-12-31", "2027-01-31T18:30:05+02:00"] {
+            assert!(bad.parse::<Timestamp>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_time_print_without_a_panic() {
+        assert_eq!(Timestamp::from_millis(i64::MAX).to_string(), "9999-12-31T23:59:59Z");
+        assert_eq!(Timestamp::from_millis(i64::MIN).to_string(), "1970-01-01T00:00:00Z");
+        assert_eq!(Timestamp::from_millis(1).plus(Duration::MAX), Timestamp::from_millis(i64::MAX));
+    }
+}

@@ -1,0 +1,133 @@
+//! What can go wrong with an operation, free of any transport.
+//!
+//! Each kind has the contract's code, a message for the caller that says what to change, and at most a cause for the
+//! operator. The message may speak of the caller's own input; the cause may not: it is logged.
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The machine-readable codes of the contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Code {
+    InvalidJson,
+    InvalidSubmission,
+    AgentUnauthorized,
+    RateLimited,
+    BackendNotConfigured,
+    SaveFailed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// The body is not one complete JSON text; says how.
+    InvalidJson(String),
+    /// The JSON does not fit the schema; says where and what would.
+    InvalidSubmission(String),
+    AgentUnauthorized(KeyProblem),
+    RateLimited {
+        limit: u32,
+        retry_after: u32,
+    },
+    BackendNotConfigured,
+    /// The store could not commit; the cause is for the operator.
+    SaveFailed {
+        cause: String,
+    },
+    /// The store could not be read; the cause is for the operator. Never answered with a made-up figure.
+    Unavailable {
+        cause: String,
+    },
+}
+
+/// Why a key opens nothing. Revoked, expired and unknown keys are told apart only to whoever holds the whole key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyProblem {
+    Missing,
+    NotBearer,
+    Malformed(crate::domain::api_key::BadKey),
+    Unknown,
+    Expired,
+    Revoked,
+}
+
+impl Error {
+    pub const fn code(&self) -> Option<Code> {
+        match self {
+            Self::InvalidJson(_) => Some(Code::InvalidJson),
+            Self::InvalidSubmission(_) => Some(Code::InvalidSubmission),
+            Self::AgentUnauthorized(_) => Some(Code::AgentUnauthorized),
+            Self::RateLimited { .. } => Some(Code::RateLimited),
+            Self::BackendNotConfigured => Some(Code::BackendNotConfigured),
+            Self::SaveFailed { .. } => Some(Code::SaveFailed),
+            Self::Unavailable { .. } => None,
+        }
+    }
+
+    /// For the caller, a developer or a model: what is wrong and what would be right.
+    pub fn message(&self) -> Cow<'static, str> {
+        match self {
+            Self::InvalidJson(how) => format!("The request body is not valid JSON: {how}").into(),
+            Self::InvalidSubmission(what) => what.clone().into(),
+            Self::AgentUnauthorized(problem) => problem.message(),
+            Self::RateLimited { limit, retry_after } => {
+                let seconds = if *retry_after == 1 { "second" } else { "seconds" };
+                format!("Too many requests: the limit is {limit} a minute. Wait {retry_after} {seconds}, then try again.")
+                    .into()
+            }
+            Self::BackendNotConfigured => "Sign-ups are switched off for the moment. Nothing was saved; try again later."
+                .into(),
+            Self::SaveFailed { .. } => "The record could not be saved. Nothing was changed; try again in a minute.".into(),
+            Self::Unavailable { .. } => "The figure cannot be read right now. Try again in a few seconds.".into(),
+        }
+    }
+
+    /// For the operator's log alone.
+    pub fn cause(&self) -> Option<&str> {
+        match self {
+            Self::SaveFailed { cause } | Self::Unavailable { cause } => Some(cause),
+            Self::InvalidJson(_)
+            | Self::InvalidSubmission(_)
+            | Self::AgentUnauthorized(_)
+            | Self::RateLimited { .. }
+            | Self::BackendNotConfigured => None,
+        }
+    }
+}
+
+impl KeyProblem {
+    fn message(self) -> Cow<'static, str> {
+        const SEND: &str = "Send \"Authorization: Bearer <API_KEY>\" with a partner key; the operator issues them.";
+        match self {
+            Self::Missing => format!("This operation needs an API key. {SEND}").into(),
+            Self::NotBearer => format!("The Authorization header is not a bearer key. {SEND}").into(),
+            Self::Malformed(why) => format!("The API key cannot be right: {why}. {SEND}").into(),
+            Self::Unknown => format!("The API key is not one of this service. {SEND}").into(),
+            Self::Expired => "The API key has expired. Ask the operator for a new one.".into(),
+            Self::Revoked => "The API key was revoked. Ask the operator for a new one.".into(),
+        }
+    }
+}
+
+/// The body of every answer that is not a success.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Error")]
+pub struct ErrorBody {
+    /// Always false.
+    pub ok: crate::operations::constant::False,
+    /// What went wrong and what would be right, for a person or a model to read.
+    pub error: Cow<'static, str>,
+    /// The kind of error, for a program to act on; absent where the contract names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Code")]
+    pub code: Option<Code>,
+}
+
+impl From<&Error> for ErrorBody {
+    fn from(error: &Error) -> Self {
+        Self { ok: crate::operations::constant::False, error: error.message(), code: error.code() }
+    }
+}

@@ -1,0 +1,129 @@
+//! Exact limits: in no span of 60 seconds are more than N requests of one bucket admitted.
+//!
+//! A refused request does not count. This room knows buckets and figures; it must never know what a request is, which
+//! operation it was for, or where the figures come from.
+
+pub mod memory;
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+use crate::domain::api_key::KeyId;
+use crate::reply::Reply;
+
+/// The span every limit counts over.
+pub const WINDOW: Duration = Duration::from_secs(60);
+
+/// A point on a clock that never steps back, in microseconds since some start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tick(u64);
+
+impl Tick {
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+}
+
+/// What is counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Bucket {
+    pub class: Class,
+    pub subject: Subject,
+}
+
+/// Which of a subject's budgets a request draws on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Reading public data: one budget for all such operations, over every transport.
+    Public,
+    /// Acting for a user.
+    Action,
+}
+
+impl Class {
+    /// How the budget is called in the `RateLimit` headers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Action => "action",
+        }
+    }
+}
+
+/// Whose budget it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Subject {
+    Network(Network),
+    Key(KeyId),
+}
+
+/// An address as limits see it: one IPv4 address, or the /64 that one IPv6 customer is given.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Network([u8; 16]); // bytes, not a number: a number's alignment would double the size of an entry
+
+impl From<IpAddr> for Network {
+    fn from(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => Self(v4.to_ipv6_mapped().octets()),
+            IpAddr::V6(v6) => Self((u128::from(v6) & !u128::from(u64::MAX)).to_be_bytes()),
+        }
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        IpAddr::from(Ipv6Addr::from(self.0)).to_canonical().fmt(f)
+    }
+}
+
+/// What the limiter says of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    pub admitted: bool,
+    /// How many more would be admitted right now.
+    pub remaining: u32,
+    /// When admitted: how long until the oldest counted request leaves the window. When refused: until the next would be
+    /// admitted.
+    pub reset: Duration,
+}
+
+impl Verdict {
+    /// The reset in whole seconds, rounded up: 1 to 60, as `Retry-After` says it.
+    pub fn reset_seconds(&self) -> u32 {
+        let up = self.reset.as_secs() + u64::from(self.reset.subsec_nanos() > 0);
+        u32::try_from(up.clamp(1, WINDOW.as_secs())).unwrap_or(60)
+    }
+}
+
+/// Counts requests against limits. Every backend passes the same suite.
+pub trait Limiter: Send + Sync + fmt::Debug {
+    /// Admits the request of `bucket` at `now`, and counts it, unless `limit` were admitted within the window before.
+    fn check(&self, bucket: Bucket, limit: u32, now: Tick) -> Reply<'_, Verdict>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_one_customer_share_a_network() {
+        let network = |text: &str| Network::from(text.parse::<IpAddr>().unwrap());
+        assert_eq!(network("2001:db8:1:2::1"), network("2001:db8:1:2:ffff::9"));
+        assert_ne!(network("2001:db8:1:2::1"), network("2001:db8:1:3::1"));
+        assert_eq!(network("::ffff:192.0.2.7"), network("192.0.2.7"));
+        assert_ne!(network("192.0.2.7"), network("192.0.2.8"));
+    }
+
+    #[test]
+    fn seconds_round_up_and_stay_in_bounds() {
+        let seconds = |millis| {
+            Verdict { admitted: false, remaining: 0, reset: Duration::from_millis(millis) }.reset_seconds()
+        };
+        assert_eq!([0, 1, 1000, 1001, 59_001, 60_000, 70_000].map(seconds), [1, 1, 1, 2, 60, 60, 60]);
+    }
+}

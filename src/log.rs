@@ -1,0 +1,288 @@
+//! What the operator reads: one line a request, one line a problem, on standard error.
+//!
+//! A line is formatted into a buffer of the thread's own and appended to one that a background thread writes out. When
+//! the reader of the log is slow the buffer fills, and lines are dropped and counted: a request never waits for its log
+//! line. Nothing here is given an address, a key or a token to print.
+
+use std::cell::RefCell;
+use std::fmt::{self, Write as _};
+use std::io::Write;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::domain::api_key::KeyId;
+use crate::domain::time::Timestamp;
+
+/// Bytes that may wait to be written.
+const WAITING: usize = 1 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Level {
+    /// Nothing at all.
+    Off,
+    /// What the operator should mend.
+    Errors,
+    /// That, and one line for each request.
+    Requests,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For a person at a terminal.
+    Human,
+    /// One JSON object a line, for a program.
+    Json,
+}
+
+/// What is told of one request.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestLine<'a> {
+    pub at: Timestamp,
+    pub method: &'a str,
+    /// The route, not the path as sent: paths may carry tokens.
+    pub route: &'static str,
+    pub status: u16,
+    pub took: Duration,
+    pub request_id: &'a str,
+    pub key: Option<KeyId>,
+}
+
+/// A handle on the log; clones share it.
+#[derive(Clone)]
+pub struct Log(Arc<Shared>);
+
+struct Shared {
+    level: Level,
+    format: Format,
+    state: Mutex<State>,
+    wake: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<u8>,
+    dropped: u64,
+    closed: bool,
+}
+
+impl Log {
+    pub fn start(level: Level, format: Format, mut out: impl Write + Send + 'static) -> std::io::Result<Self> {
+        let log = Self(Arc::new(Shared {
+            level,
+            format,
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            thread: Mutex::default(),
+        }));
+        let writer = log.clone();
+        let thread = std::thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_out(&mut out))?;
+        *log.0.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(log)
+    }
+
+    pub fn requests(&self) -> bool {
+        self.0.level >= Level::Requests
+    }
+
+    pub fn request(&self, line: &RequestLine<'_>) {
+        if !self.requests() {
+            return;
+        }
+        self.append(|out| match self.0.format {
+            Format::Human => human_request(out, line),
+            Format::Json => json_request(out, line),
+        });
+    }
+
+    /// Something the operator should know of. `text` may hold no address, key or token.
+    pub fn problem(&self, request_id: Option<&str>, text: &str) {
+        if self.0.level < Level::Errors {
+            return;
+        }
+        self.append(|out| match self.0.format {
+            Format::Human => {
+                let id = request_id.map(|id| format!(" ({id})")).unwrap_or_default();
+                writeln!(out, "problem{id}: {text}")
+            }
+            Format::Json => {
+                let id = request_id.map(|id| format!(",\"request_id\":\"{id}\"")).unwrap_or_default();
+                writeln!(out, "{{\"level\":\"error\"{id},\"message\":{}}}", serde_json::Value::from(text))
+            }
+        });
+    }
+
+    /// Writes out what waits and ends the thread; for the end of the process.
+    pub fn close(&self) {
+        self.state().closed = true;
+        self.0.wake.notify_one();
+        let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // The thread can only have ended by itself; there is nobody left to tell.
+            let _ended = thread.join();
+        }
+    }
+
+    fn append(&self, format: impl FnOnce(&mut String) -> fmt::Result) {
+        thread_local! {
+            static LINE: RefCell<String> = const { RefCell::new(String::new()) };
+        }
+        LINE.with_borrow_mut(|line| {
+            line.clear();
+            // Writing to a string cannot fail.
+            let _infallible = format(line);
+            let mut state = self.state();
+            if state.waiting.len() + line.len() > WAITING {
+                state.dropped += 1;
+                return;
+            }
+            let was_empty = state.waiting.is_empty();
+            state.waiting.extend_from_slice(line.as_bytes());
+            drop(state);
+            if was_empty {
+                self.0.wake.notify_one();
+            }
+        });
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_out(&self, out: &mut dyn Write) {
+        let mut taken = Vec::new();
+        loop {
+            let mut state = self.state();
+            while state.waiting.is_empty() && state.dropped == 0 && !state.closed {
+                state = self.0.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            let closed = state.closed;
+            std::mem::swap(&mut state.waiting, &mut taken);
+            let dropped = std::mem::take(&mut state.dropped);
+            drop(state);
+            if dropped > 0 {
+                let note = match self.0.format {
+                    Format::Human => format!("problem: the log's reader is slow; {dropped} lines were dropped\n"),
+                    Format::Json => format!("{{\"level\":\"error\",\"message\":\"log lines dropped\",\"dropped\":{dropped}}}\n"),
+                };
+                taken.extend_from_slice(note.as_bytes());
+            }
+            // A log that cannot be written has nowhere to say so.
+            let _nowhere_to_say = out.write_all(&taken).and_then(|()| out.flush());
+            taken.clear();
+            if closed && self.state().waiting.is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+fn human_request(out: &mut String, line: &RequestLine<'_>) -> fmt::Result {
+    let RequestLine { at, method, route, status, took, request_id, key } = line;
+    write!(out, "{at} {status} {method} {route} {:.1} ms {request_id}", took.as_secs_f64() * 1e3)?;
+    match key {
+        Some(key) => writeln!(out, " key {key}"),
+        None => writeln!(out),
+    }
+}
+
+fn json_request(out: &mut String, line: &RequestLine<'_>) -> fmt::Result {
+    // Every text here is made of characters that need no escape: routes and methods are ours, ids are checked.
+    let RequestLine { at, method, route, status, took, request_id, key } = line;
+    write!(
+        out,
+        "{{\"time\":\"{at}\",\"method\":\"{method}\",\"route\":\"{route}\",\"status\":{status},\"us\":{},\
+         \"request_id\":\"{request_id}\"",
+        took.as_micros()
+    )?;
+    match key {
+        Some(key) => writeln!(out, ",\"key\":\"{key}\"}}"),
+        None => writeln!(out, "}}"),
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Log({:?}, {:?})", self.0.level, self.0.format)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// A reader that takes nothing until it is let.
+    struct Slow {
+        go: mpsc::Receiver<()>,
+        got: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.go.recv().ok();
+            self.got.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn line(request_id: &str) -> RequestLine<'_> {
+        RequestLine {
+            at: Timestamp::from_millis(0),
+            method: "GET",
+            route: "/v1/stats",
+            status: 200,
+            took: Duration::from_micros(1234),
+            request_id,
+            key: None,
+        }
+    }
+
+    #[test]
+    fn a_slow_reader_costs_lines_and_never_a_wait() {
+        let (let_go, go) = mpsc::channel();
+        let got = Arc::new(Mutex::new(Vec::new()));
+        let log = Log::start(Level::Requests, Format::Json, Slow { go, got: Arc::clone(&got) }).unwrap();
+        for _ in 0..50_000 {
+            log.request(&line("abc"));
+        }
+        assert!(log.state().waiting.len() <= WAITING);
+        drop(let_go);
+        log.close();
+        let text = String::from_utf8(got.lock().unwrap().clone()).unwrap();
+        let (notes, lines): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.contains("dropped"));
+        let dropped: usize = notes
+            .iter()
+            .map(|note| serde_json::from_str::<serde_json::Value>(note).unwrap()["dropped"].as_u64().unwrap() as usize)
+            .sum();
+        assert!(dropped > 0);
+        assert_eq!(lines.len() + dropped, 50_000);
+    }
+
+    #[test]
+    fn lines_are_json_or_readable_and_the_level_holds() {
+        let logged = |level, format| {
+            let (let_go, go) = mpsc::channel();
+            drop(let_go);
+            let got = Arc::new(Mutex::new(Vec::new()));
+            let log = Log::start(level, format, Slow { go, got: Arc::clone(&got) }).unwrap();
+            log.request(&line("abc"));
+            log.problem(Some("abc"), "the \"disk\" is full");
+            log.close();
+            String::from_utf8(got.lock().unwrap().clone()).unwrap()
+        };
+        let json = logged(Level::Requests, Format::Json);
+        let lines: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines[0]["us"], 1234);
+        assert_eq!(lines[1]["message"], "the \"disk\" is full");
+        let human = logged(Level::Requests, Format::Human);
+        assert!(human.starts_with("1970-01-01T00:00:00Z 200 GET /v1/stats 1.2 ms abc\nproblem (abc): the"), "{human}");
+        assert_eq!(logged(Level::Errors, Format::Json).lines().count(), 1);
+        assert_eq!(logged(Level::Off, Format::Json), "");
+    }
+}

@@ -1,0 +1,91 @@
+//! `POST /v1/referral-link`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::constant::True;
+use super::free_code::{refused, with_free_code};
+use super::{Access, Caller, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::app::App;
+use crate::domain::catalog::Catalog;
+use crate::domain::email::EmailAddress;
+use crate::error::Error;
+
+/// The user whose link is wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReferralLinkRequest {
+    /// The user's own e-mail address.
+    pub email: EmailAddress,
+}
+
+impl Input for ReferralLinkRequest {
+    const EXPECTED: bool = true;
+
+    fn decode(body: &[u8]) -> Result<Self, Error> {
+        decode::json(body)
+    }
+}
+
+/// The user's personal referral link: the same for the same address, for ever.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReferralLinkResponse {
+    /// Always true.
+    pub ok: True,
+    /// The link to share: `/joinus` and the code, on the union's public site.
+    #[schemars(extend("format" = "uri"))]
+    pub invite_link: String,
+    /// The code in the link.
+    pub code: String,
+}
+
+/// What the documents show as somebody's code.
+pub(super) const EXAMPLE_CODE: &str = "4e8rz0v6hncp";
+
+#[derive(Debug)]
+pub struct CreateReferralLink;
+
+impl Operation for CreateReferralLink {
+    const SPEC: Spec = Spec {
+        id: "createReferralLink",
+        method: Method::Post,
+        path: "/v1/referral-link",
+        access: Access::Agent,
+        answer: Lifetime::Live,
+        title: "Get or create a user's referral link",
+        description: concat!(
+            "Returns the user's personal referral link, made on the first request and the same for that address ever \
+             after. It sends no mail and signs nobody up: use it when the user only wants to share their link. ",
+            consent!()
+        ),
+    };
+
+    type Input = ReferralLinkRequest;
+    type Output = ReferralLinkResponse;
+
+    async fn run(app: &App, caller: &Caller, input: ReferralLinkRequest) -> Result<ReferralLinkResponse, Error> {
+        caller.partner()?;
+        app.require_sign_ups()?;
+        let code = match app.store.referral_code(&input.email).await.map_err(refused)? {
+            Some(code) => code,
+            None => {
+                let create = |person| app.store.create_referral_code(person, caller.now);
+                with_free_code(app, &input.email, create).await?
+            }
+        };
+        Ok(ReferralLinkResponse { ok: True, invite_link: code.link(&app.join_site), code: code.to_string() })
+    }
+
+    fn example(_: &Catalog) -> Example<ReferralLinkResponse> {
+        Example {
+            request: Some(json!({ "email": "ana@example.com" })),
+            answer: ReferralLinkResponse {
+                ok: True,
+                invite_link: format!("https://union.example/joinus{EXAMPLE_CODE}"),
+                code: EXAMPLE_CODE.to_owned(),
+            },
+        }
+    }
+}

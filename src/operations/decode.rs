@@ -1,0 +1,144 @@
+//! From bytes to an input, with errors that say what to change.
+//!
+//! A good body is read once. Only a bad one is read again: first to tell whether the whole of it is JSON at all, then to
+//! find the place that does not fit.
+
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
+
+use crate::error::Error;
+
+/// Deeper than any input of ours by far, and as deep as the JSON parser goes.
+const DEEPEST: usize = 127;
+
+/// Longest message sent back; what a caller sent is not repeated at length.
+const LONGEST_MESSAGE: usize = 600;
+
+pub fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(body).map_err(|_| explain::<T>(body))
+}
+
+/// For a field that may be left out but not be null.
+pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+fn explain<T: DeserializeOwned>(body: &[u8]) -> Error {
+    if let Err(how) = check_syntax(body) {
+        return Error::InvalidJson(how);
+    }
+    let mut parser = serde_json::Deserializer::from_slice(body);
+    match serde_path_to_error::deserialize::<_, T>(&mut parser) {
+        Err(error) => Error::InvalidSubmission(locate(&error.path().to_string(), &error.into_inner().to_string())),
+        Ok(_) => Error::InvalidSubmission("The body could not be read.".to_owned()),
+    }
+}
+
+/// Whether the whole body is one JSON text, whatever it says.
+fn check_syntax(body: &[u8]) -> Result<(), String> {
+    let text = std::str::from_utf8(body)
+        .map_err(|e| format!("it is not UTF-8 (first bad byte at offset {})", e.valid_up_to()))?;
+    if text.trim_ascii().is_empty() {
+        return Err("it is empty; send a JSON object".to_owned());
+    }
+    if depth(body) > DEEPEST {
+        return Err(format!("it is nested more than {DEEPEST} levels deep"));
+    }
+    serde_json::from_str::<IgnoredAny>(text).map(|_| ()).map_err(|e| e.to_string())
+}
+
+/// How deep arrays and objects are nested at the most.
+fn depth(body: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in body {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'[' | b'{' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// The message with the path of the field in front, and without the parser's line and column at the end.
+fn locate(path: &str, message: &str) -> String {
+    let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
+    let message = match path {
+        "." | "?" => format!("The body does not fit: {message}."),
+        _ => format!("{path}: {message}."),
+    };
+    if message.chars().count() <= LONGEST_MESSAGE {
+        return message;
+    }
+    let cut: String = message.chars().take(LONGEST_MESSAGE).collect();
+    format!("{cut}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::sign_up_user::InviteRequest;
+
+    fn refuse(body: impl AsRef<[u8]>) -> Error {
+        json::<InviteRequest>(body.as_ref()).unwrap_err()
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_before_what_it_says() {
+        for bad in [
+            &b""[..],
+            b"   ",
+            b"{",
+            b"{\"email\": 5, ",
+            b"{\"email\": \"a@example.com\"} x",
+            b"{\"email\": \"a@example.com\"}{}",
+            b"{\"email\": \"\xff@example.com\"}",
+            b"{'email': 1}",
+            b"{\"email\": \"a@example.com\",}",
+            b"\xef\xbb\xbf{\"email\": \"a@example.com\"}",
+            b"NaN",
+            "[".repeat(100_000).as_bytes(),
+            format!("{}{}", "[".repeat(200), "]".repeat(200)).as_bytes(),
+            format!("{{\"email\": {}{}}}", "[".repeat(200), "]".repeat(200)).as_bytes(),
+        ] {
+            assert!(matches!(refuse(bad), Error::InvalidJson(_)), "{:?}", String::from_utf8_lossy(bad));
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_with_its_place() {
+        for (bad, begins) in [
+            (r#"[]"#, "The body does not fit: invalid type: sequence"),
+            (r#"null"#, "The body does not fit: invalid type: null"),
+            (r#"{}"#, "The body does not fit: missing field `email`"),
+            (r#"{"email": 1e999}"#, "email: "),
+            (r#"{"email": "\ud800@example.com"}"#, "email: "),
+            (r#"{"email": null}"#, "email: invalid type: null, expected an e-mail address"),
+            (r#"{"email": "nobody"}"#, "email: the address has no @"),
+            (r#"{"email": "a@example.com", "email": "a@example.com"}"#, "email: duplicate field `email`"),
+            (r#"{"email": "a@example.com", "usState": "ca"}"#, "usState: not a state code; use one of AL, AK"),
+            (r#"{"email": "a@example.com", "usState": null}"#, "usState: invalid type: null"),
+            (r#"{"email": "a@example.com", "categories": {"pets": true}}"#, "categories.pets: not a category; use one"),
+            (r#"{"email": "a@example.com", "categories": {"travel": "yes"}}"#, "categories.travel: invalid type: string"),
+            (
+                r#"{"email": "a@example.com", "categories": {"travel": true, "travel": true}}"#,
+                "categories: \"travel\" is named twice",
+            ),
+            (r#"{"email": "a@example.com", "phone": "1"}"#, "phone: unknown field `phone`, expected one of"),
+            (r#"{"email": "a@example.com", "refCode": 5}"#, "refCode: invalid type: integer `5`"),
+            (r#"{"email": "a@example.com", "otherComments": []}"#, "otherComments: invalid type: sequence"),
+        ] {
+            let Error::InvalidSubmission(message) = refuse(bad) else { panic!("{bad}") };
+            assert!(message.starts_with(begins), "{bad}\n{message}");
+            assert!(!message.contains("line 1"), "{message}");
+        }
+        let long = format!(r#"{{"email": "a@example.com", "{}": 1}}"#, "é".repeat(100_000));
+        assert!(refuse(long).message().chars().count() < 700);
+    }
+}

@@ -1,0 +1,54 @@
+//! `GET /v1/stats`
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::constant::True;
+use super::{Access, Caller, Example, Lifetime, Method, Nothing, Operation, Spec};
+use crate::app::App;
+use crate::domain::catalog::Catalog;
+use crate::error::Error;
+use crate::store::StoreError;
+
+/// How large the union is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberStats {
+    /// Always true.
+    pub ok: True,
+    /// How many people have joined, right now.
+    pub member_count: u64,
+}
+
+#[derive(Debug)]
+pub struct GetMemberStats;
+
+impl Operation for GetMemberStats {
+    const SPEC: Spec = Spec {
+        id: "getMemberStats",
+        method: Method::Get,
+        path: "/v1/stats",
+        access: Access::Public,
+        answer: Lifetime::Live,
+        title: "Get the live member count",
+        description: "Returns how many people have joined the union. The figure is read at this moment and never \
+             cached: ask again rather than quoting an earlier answer. People who have not yet confirmed their sign-up \
+             are not in it.",
+    };
+
+    type Input = Nothing;
+    type Output = MemberStats;
+
+    async fn run(app: &App, _: &Caller, _: Nothing) -> Result<MemberStats, Error> {
+        match app.store.member_count().await {
+            Ok(member_count) => Ok(MemberStats { ok: True, member_count }),
+            Err(error @ (StoreError::Unavailable(_) | StoreError::Paused | StoreError::CodeTaken)) => {
+                Err(Error::Unavailable { cause: error.to_string() })
+            }
+        }
+    }
+
+    fn example(_: &Catalog) -> Example<MemberStats> {
+        Example { request: None, answer: MemberStats { ok: True, member_count: 12_408 } }
+    }
+}

@@ -1,0 +1,71 @@
+//! `GET /v1/referral-program`
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::constant::{True, Usd};
+use super::{Access, Caller, Example, Lifetime, Method, Nothing, Operation, Spec};
+use crate::app::App;
+use crate::domain::catalog::Catalog;
+use crate::error::Error;
+
+/// What members earn for bringing others.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReferralProgram {
+    /// Always true.
+    pub ok: True,
+    /// Every amount is in US dollars.
+    pub currency: Usd,
+    /// Paid for each full group of referred members, in US dollars.
+    pub reward_per_group: u32,
+    /// How many referred members make a group.
+    pub group_size: u32,
+    /// The most one person can earn, in US dollars.
+    pub max_reward: u32,
+    /// The most groups that one person is rewarded for.
+    pub max_groups: u32,
+    /// The terms in sentences, to be shown to people as they are.
+    pub rules: Vec<String>,
+}
+
+#[derive(Debug)]
+pub struct GetReferralProgram;
+
+impl Operation for GetReferralProgram {
+    const SPEC: Spec = Spec {
+        id: "getReferralProgram",
+        method: Method::Get,
+        path: "/v1/referral-program",
+        access: Access::Public,
+        answer: Lifetime::Fixed,
+        title: "Get the referral program's terms",
+        description: "Returns what a member earns for referring others: the reward for each full group, the size of a \
+             group, the most that one person can earn, and the rules in sentences. Use it before telling a user about \
+             rewards; a partial group earns nothing.",
+    };
+
+    type Input = Nothing;
+    type Output = ReferralProgram;
+
+    async fn run(app: &App, _: &Caller, _: Nothing) -> Result<ReferralProgram, Error> {
+        Ok(terms(&app.catalog))
+    }
+
+    fn example(catalog: &Catalog) -> Example<ReferralProgram> {
+        Example { request: None, answer: terms(catalog) }
+    }
+}
+
+fn terms(catalog: &Catalog) -> ReferralProgram {
+    let terms = &catalog.referral;
+    ReferralProgram {
+        ok: True,
+        currency: Usd,
+        reward_per_group: terms.reward_per_group,
+        group_size: terms.group_size,
+        max_reward: terms.max_reward(),
+        max_groups: terms.max_groups,
+        rules: terms.rules(),
+    }
+}

@@ -1,0 +1,78 @@
+//! `GET /v1/negotiate-categories`
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::constant::{True, Usd};
+use super::{Access, Caller, Example, Lifetime, Method, Nothing, Operation, Spec};
+use crate::app::App;
+use crate::domain::catalog::Catalog;
+use crate::domain::category::Category;
+use crate::error::Error;
+
+/// The kinds of household bills that the union negotiates for its members.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NegotiationCategories {
+    /// Always true.
+    pub ok: True,
+    /// Every amount is in US dollars.
+    pub currency: Usd,
+    pub categories: Vec<NegotiationCategory>,
+    /// What all categories together are estimated to save a household in a year, in US dollars.
+    pub total_potential_annual_savings: u32,
+}
+
+/// A kind of household bill that the union negotiates.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NegotiationCategory {
+    /// Names the category in requests.
+    pub slug: Category,
+    /// Names the category to people.
+    pub label: &'static str,
+    /// What a member is estimated to save in a year, in US dollars.
+    pub annual_savings: u32,
+}
+
+#[derive(Debug)]
+pub struct ListNegotiationCategories;
+
+impl Operation for ListNegotiationCategories {
+    const SPEC: Spec = Spec {
+        id: "listNegotiationCategories",
+        method: Method::Get,
+        path: "/v1/negotiate-categories",
+        access: Access::Public,
+        answer: Lifetime::Fixed,
+        title: "List negotiated bill categories",
+        description: "Lists the household bills that the union negotiates for its members, each with its estimated \
+             yearly savings, and the sum over all. Use it to tell a user what joining could save them, and to choose \
+             the categories of a sign-up.",
+    };
+
+    type Input = Nothing;
+    type Output = NegotiationCategories;
+
+    async fn run(app: &App, _: &Caller, _: Nothing) -> Result<NegotiationCategories, Error> {
+        Ok(list(&app.catalog))
+    }
+
+    fn example(catalog: &Catalog) -> Example<NegotiationCategories> {
+        Example { request: None, answer: list(catalog) }
+    }
+}
+
+fn list(catalog: &Catalog) -> NegotiationCategories {
+    let category = |&(slug, annual_savings): &(Category, u32)| NegotiationCategory {
+        slug,
+        label: slug.label(),
+        annual_savings,
+    };
+    NegotiationCategories {
+        ok: True,
+        currency: Usd,
+        categories: catalog.listed().iter().map(category).collect(),
+        total_potential_annual_savings: catalog.total_savings(),
+    }
+}

@@ -1,0 +1,238 @@
+//! The operations of the union: one file each, one table of all, one dispatch for every call.
+//!
+//! REST routes, the OpenAPI document and the descriptor are loops over [`ALL`]. Another operation is a new file and a
+//! line in the table below. This room must never know HTTP: what it is given and what it answers are free of transport.
+
+pub mod authenticate;
+pub mod constant;
+pub mod decode;
+pub mod dispatch;
+mod free_code;
+
+use std::future::Future;
+
+use bytes::Bytes;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::app::App;
+use crate::domain::catalog::Catalog;
+use crate::domain::signup::Partner;
+use crate::domain::time::Timestamp;
+use crate::error::{Error, KeyProblem};
+use crate::limiter::Class;
+use crate::reply::Reply;
+
+/// The consent rule as a literal, so that descriptions can be put together at compile time.
+macro_rules! consent {
+    () => {
+        "Consent: call this only for the user you are talking to, with that user's own e-mail address, and only after \
+         they have explicitly asked to join."
+    };
+}
+
+macro_rules! operations {
+    ($($file:ident::$name:ident,)*) => {
+        $(pub mod $file;)*
+
+        #[derive(Clone, Copy)]
+        enum Position { $($name),* }
+
+        /// Every operation, in the contract's order.
+        pub static ALL: &[Entry] = &[$(Entry::of::<$file::$name>(Position::$name as usize)),*];
+    };
+}
+
+operations! {
+    list_negotiation_categories::ListNegotiationCategories,
+    get_referral_program::GetReferralProgram,
+    get_member_stats::GetMemberStats,
+    sign_up_user::SignUpUser,
+    create_referral_link::CreateReferralLink,
+}
+
+/// One thing that callers can ask of the union.
+pub trait Operation: 'static {
+    const SPEC: Spec;
+
+    type Input: Input;
+    type Output: Serialize + JsonSchema + Send;
+
+    fn run(app: &App, caller: &Caller, input: Self::Input) -> impl Future<Output = Result<Self::Output, Error>> + Send;
+
+    /// A request that works and its answer, for the documents. Tests hold both to their schemas.
+    fn example(catalog: &Catalog) -> Example<Self::Output>;
+}
+
+/// What an operation is called, where it stands and who may call it.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec {
+    /// The contract's operation id; MCP's tool name.
+    pub id: &'static str,
+    pub method: Method,
+    pub path: &'static str,
+    pub access: Access,
+    pub answer: Lifetime,
+    /// A few words, for a list.
+    pub title: &'static str,
+    /// What it does, when to use it and what comes next, for a developer or a model.
+    pub description: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    Get,
+    Post,
+}
+
+impl Method {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Public data: open to all; a key only moves the limit from the address to the key.
+    Public,
+    /// An agent action: acts for a user, with a partner's key.
+    Agent,
+}
+
+impl Access {
+    pub const fn class(self) -> Class {
+        match self {
+            Self::Public => Class::Public,
+            Self::Agent => Class::Action,
+        }
+    }
+}
+
+/// How long an answer stays true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// As long as the server runs: it is made once.
+    Fixed,
+    /// Only now.
+    Live,
+}
+
+/// The consent rule, as both agent actions and the documents state it.
+pub const CONSENT_RULE: &str = consent!();
+
+/// Who calls, once the key is checked and the limit has let them pass.
+#[derive(Debug)]
+pub struct Caller {
+    /// Always there for an agent action.
+    pub partner: Option<Partner>,
+    pub now: Timestamp,
+}
+
+impl Caller {
+    /// The partner an agent action is done for.
+    fn partner(&self) -> Result<&Partner, Error> {
+        self.partner.as_ref().ok_or(Error::AgentUnauthorized(KeyProblem::Missing))
+    }
+}
+
+/// What an operation takes.
+pub trait Input: Sized + Send + JsonSchema {
+    /// Whether there is anything to take; if not, whatever is sent is ignored.
+    const EXPECTED: bool;
+
+    fn decode(body: &[u8]) -> Result<Self, Error>;
+}
+
+/// The input of an operation that takes none.
+#[derive(Debug, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct Nothing {}
+
+impl Input for Nothing {
+    const EXPECTED: bool = false;
+
+    fn decode(_: &[u8]) -> Result<Self, Error> {
+        Ok(Self {})
+    }
+}
+
+#[derive(Debug)]
+pub struct Example<T> {
+    /// None where nothing is sent.
+    pub request: Option<Value>,
+    pub answer: T,
+}
+
+/// An operation in the table, its types behind functions.
+#[derive(Debug)]
+pub struct Entry {
+    pub spec: Spec,
+    /// Its place in [`ALL`].
+    pub position: usize,
+    pub takes_input: bool,
+    pub input_schema: fn(&mut SchemaGenerator) -> Schema,
+    pub output_schema: fn(&mut SchemaGenerator) -> Schema,
+    pub example: fn(&Catalog) -> Example<Value>,
+    run: Run,
+}
+
+/// The JSON of the answer.
+type Answered<'a> = Reply<'a, Result<Bytes, Error>>;
+
+type Run = for<'a> fn(&'a App, Caller, Bytes) -> Answered<'a>;
+
+impl Entry {
+    const fn of<O: Operation>(position: usize) -> Self {
+        Self {
+            spec: O::SPEC,
+            position,
+            takes_input: O::Input::EXPECTED,
+            input_schema: |generator| generator.subschema_for::<O::Input>(),
+            output_schema: |generator| generator.subschema_for::<O::Output>(),
+            example: |catalog| {
+                let Example { request, answer } = O::example(catalog);
+                Example { request, answer: serde_json::to_value(answer).unwrap_or_default() }
+            },
+            run: run::<O>,
+        }
+    }
+}
+
+fn run<O: Operation>(app: &App, caller: Caller, body: Bytes) -> Answered<'_> {
+    Reply::later(async move {
+        let input = O::Input::decode(&body)?;
+        let output = O::run(app, &caller, input).await?;
+        // Every output is made of names, numbers and texts, which always have a JSON form.
+        serde_json::to_vec(&output).map(Bytes::from).map_err(|e| Error::Unavailable { cause: e.to_string() })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_contracts_operations_in_its_order() {
+        let table: Vec<_> = ALL.iter().map(|op| (op.spec.id, op.spec.method.name(), op.spec.path)).collect();
+        assert_eq!(
+            table,
+            [
+                ("listNegotiationCategories", "GET", "/v1/negotiate-categories"),
+                ("getReferralProgram", "GET", "/v1/referral-program"),
+                ("getMemberStats", "GET", "/v1/stats"),
+                ("signUpUser", "POST", "/v1/invite"),
+                ("createReferralLink", "POST", "/v1/referral-link"),
+            ]
+        );
+        for (position, op) in ALL.iter().enumerate() {
+            assert_eq!(op.position, position);
+            let agent = op.spec.access == Access::Agent;
+            assert_eq!(op.spec.description.contains(CONSENT_RULE), agent, "{}", op.spec.id);
+            assert_eq!(op.takes_input, agent, "{}", op.spec.id);
+        }
+    }
+}

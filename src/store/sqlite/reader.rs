@@ -1,0 +1,99 @@
+//! Reads, inline on the thread that asks.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::Failure;
+use super::schema::OpenError;
+use crate::reply::Reply;
+use crate::store::{Answer, StoreError};
+
+/// How long a read that found the database busy waits for it, off the runtime's threads.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(super) struct Readers(Arc<Connections>);
+
+struct Connections {
+    /// One for each thread that asks, and one to spare: they fail at once when the database is busy.
+    quick: Vec<Mutex<Connection>>,
+    /// Waits when the database is busy; used on the blocking pool alone.
+    patient: Mutex<Connection>,
+}
+
+impl Readers {
+    pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let quick = (0..=threads).map(|_| open(path, Duration::ZERO).map(Mutex::new)).collect::<Result<_, _>>()?;
+        let patient = Mutex::new(open(path, PATIENCE)?);
+        Ok(Self(Arc::new(Connections { quick, patient })))
+    }
+
+    /// Answers at once. In WAL mode a reader meets a lock only while the log is recovered or reset, for a moment; then
+    /// the query is asked again where waiting holds up nobody else.
+    pub(super) fn read<T, Q>(&self, query: Q) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        Q: Fn(&Connection) -> Result<T, Failure> + Send + 'static,
+    {
+        let first = query(&self.0.any_quick());
+        match first {
+            Err(failure) if failure.is_busy() => {
+                let connections = Arc::clone(&self.0);
+                let again = tokio::task::spawn_blocking(move || query(&lock(&connections.patient)));
+                Reply::later(async move {
+                    match again.await {
+                        Ok(answer) => answer.map_err(StoreError::from),
+                        Err(_) => Err(StoreError::Unavailable("SQLite: the read was abandoned".to_owned())),
+                    }
+                })
+            }
+            answer => Reply::now(answer.map_err(StoreError::from)),
+        }
+    }
+}
+
+impl Connections {
+    fn any_quick(&self) -> MutexGuard<'_, Connection> {
+        let home = home();
+        let free = (0..self.quick.len()).find_map(|i| self.quick[(home + i) % self.quick.len()].try_lock().ok());
+        // More threads than connections are asking: a query takes microseconds, so this is no wait to speak of.
+        free.unwrap_or_else(|| lock(&self.quick[home % self.quick.len()]))
+    }
+}
+
+fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+    // A read changes nothing, so a panic during one leaves nothing half done.
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where this thread begins to look for a free connection: each thread somewhere else.
+fn home() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static HOME: usize = THREADS.fetch_add(1, Ordering::Relaxed);
+    }
+    HOME.with(|home| *home)
+}
+
+fn open(path: &Path, patience: Duration) -> Result<Connection, OpenError> {
+    let open = || {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        super::set_up(&connection)?;
+        connection.pragma_update(None, "query_only", true)?;
+        connection.busy_timeout(patience)?;
+        Ok(connection)
+    };
+    open().map_err(|source| OpenError::Open { path: path.to_owned(), source })
+}
+
+impl fmt::Debug for Readers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Readers({})", self.0.quick.len())
+    }
+}

@@ -1,0 +1,109 @@
+//! Opening the file: is it ours, is it of our time, and what must be done to bring it there.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+/// Each file once, in order; a database's `user_version` says how many it has had. Never changed once released.
+const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/sqlite/0001_house.sql")];
+
+/// "unha" in ASCII: marks the file as ours for `file(1)` and for us.
+const APPLICATION_ID: i64 = 0x756e_6861;
+
+/// How long another process, such as a command of the operator's, may keep a write waiting.
+const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("cannot open the database {}: {source}", path.display())]
+    Open { path: PathBuf, source: rusqlite::Error },
+    #[error("{} is not a unionhall database; give another data folder or file", path.display())]
+    Foreign { path: PathBuf },
+    #[error(
+        "the database {} was written by a newer unionhall (schema {found}, this one knows {known}); \
+         run that version or restore a backup", path.display()
+    )]
+    Newer { path: PathBuf, found: usize, known: usize },
+    #[error("cannot start the writer thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// The connection that writes, its schema up to date.
+pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
+    let failed = |source| OpenError::Open { path: path.to_owned(), source };
+    let mut connection = Connection::open(path).map_err(failed)?;
+    connection.busy_timeout(WRITE_PATIENCE).map_err(failed)?;
+    check_ours(&connection, path)?;
+    super::set_up(&connection).map_err(failed)?;
+    migrate(&mut connection, path)?;
+    Ok(connection)
+}
+
+fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, pragma, |row| row.get(0))
+}
+
+/// Refuses a database that is somebody else's before a byte of it is changed.
+fn check_ours(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let foreign = || OpenError::Foreign { path: path.to_owned() };
+    let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => foreign(),
+        _ => OpenError::Open { path: path.to_owned(), source },
+    };
+    let id = number(connection, "application_id").map_err(failed)?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
+    if id == APPLICATION_ID || (id == 0 && tables == 0) { Ok(()) } else { Err(foreign()) }
+}
+
+/// Two processes may start at once: the second waits for the first's transaction and finds nothing left to do.
+fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::Open { path: path.to_owned(), source };
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    let found = usize::try_from(number(&transaction, "user_version").map_err(failed)?).unwrap_or(usize::MAX);
+    if found > MIGRATIONS.len() {
+        return Err(OpenError::Newer { path: path.to_owned(), found, known: MIGRATIONS.len() });
+    }
+    for migration in &MIGRATIONS[found..] {
+        transaction.execute_batch(migration).map_err(failed)?;
+    }
+    if found < MIGRATIONS.len() {
+        transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
+        transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64).map_err(failed)?;
+    }
+    transaction.commit().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_file_is_made_and_an_old_one_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("unionhall.db");
+        for _ in 0..2 {
+            let connection = open(&path).unwrap();
+            assert_eq!(number(&connection, "user_version").unwrap(), MIGRATIONS.len() as i64);
+            let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+            assert_eq!(mode, "wal");
+            assert_eq!(number(&connection, "synchronous").unwrap(), 2, "FULL");
+        }
+    }
+
+    #[test]
+    fn others_databases_and_newer_ones_are_refused_unchanged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("theirs.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE notes (text TEXT)").unwrap();
+        assert!(matches!(open(&path), Err(OpenError::Foreign { .. })));
+        std::fs::write(folder.path().join("text.db"), "not a database at all, but a text".repeat(100)).unwrap();
+        assert!(matches!(open(&folder.path().join("text.db")), Err(OpenError::Foreign { .. })));
+
+        let path = folder.path().join("newer.db");
+        open(&path).unwrap().pragma_update(None, "user_version", 999).unwrap();
+        let error = open(&path).unwrap_err();
+        assert!(error.to_string().contains("newer unionhall (schema 999"), "{error}");
+    }
+}

@@ -1,0 +1,279 @@
+//! Writes: one thread, many units of work to a commit.
+//!
+//! Units that arrive while the disk is busy with the last commit share the next one, so a hundred sign-ups at once cost
+//! one sync and not a hundred. Each unit is data that can be applied again and runs in a savepoint of its own: a refused
+//! or failed one leaves no trace and does not touch its neighbours. Nobody is answered before the commit.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Failure;
+use crate::reply::Reply;
+use crate::store::{Answer, StoreError};
+
+/// Units of work to a commit at the most: past this a bigger batch gains little and its first unit waits longer.
+const BATCH: usize = 256;
+
+/// Units that may wait; more come from callers who are held back, and give up after [`PATIENCE`].
+const QUEUE: usize = 4096;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A change to the records, as data: applying it again after a rollback does the same.
+pub(super) trait Unit: Send + 'static {
+    type Done: Send + 'static;
+
+    fn apply(&self, connection: &Connection) -> Result<Self::Done, Failure>;
+}
+
+pub(super) struct Writer {
+    queue: mpsc::Sender<Message>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+enum Message {
+    Work(Box<dyn Job>),
+    Close,
+}
+
+impl Writer {
+    pub(super) fn start(connection: Connection) -> std::io::Result<Self> {
+        let (queue, inbox) = mpsc::channel(QUEUE);
+        let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
+        let thread = thread.spawn(move || run(connection, inbox))?;
+        Ok(Self { queue, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(super) fn write<U: Unit>(&self, unit: U) -> Answer<'_, U::Done> {
+        let (reply, answer) = oneshot::channel();
+        let job = Message::Work(Box::new(Queued { unit, outcome: None, reply }));
+        // Queued before the first poll: a caller who drops the future has still asked.
+        let waiting = match self.queue.try_send(job) {
+            Ok(()) => None,
+            Err(TrySendError::Full(job)) => Some(job),
+            Err(TrySendError::Closed(_)) => return Reply::now(Err(closed())),
+        };
+        Reply::later(async move {
+            if let Some(job) = waiting {
+                match tokio::time::timeout(PATIENCE, self.queue.send(job)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return Err(closed()),
+                    Err(_) => return Err(StoreError::Unavailable("SQLite: too many writes are waiting".to_owned())),
+                }
+            }
+            answer.await.unwrap_or_else(|_| Err(closed()))
+        })
+    }
+
+    /// Commits what waits, writes the log back into the database and ends the thread.
+    pub(super) fn close(&self) -> Answer<'_, ()> {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Reply::later(async move {
+            let Some(thread) = thread else { return Ok(()) };
+            let asked = self.queue.send(Message::Close).await;
+            let ended = tokio::task::spawn_blocking(move || thread.join()).await;
+            match (asked, ended) {
+                (Ok(()), Ok(Ok(()))) => Ok(()),
+                _ => Err(StoreError::Unavailable("SQLite: the writer ended early".to_owned())),
+            }
+        })
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable("SQLite: the store is closed".to_owned())
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Writer")
+    }
+}
+
+fn run(connection: Connection, mut inbox: mpsc::Receiver<Message>) {
+    let mut batch: Vec<Box<dyn Job>> = Vec::with_capacity(BATCH);
+    let mut open = true;
+    while open {
+        let mut next = inbox.blocking_recv();
+        loop {
+            match next {
+                Some(Message::Work(job)) => batch.push(job),
+                Some(Message::Close) | None => open = false,
+            }
+            if !open || batch.len() == BATCH {
+                break;
+            }
+            match inbox.try_recv() {
+                Ok(message) => next = Some(message),
+                Err(_) => break,
+            }
+        }
+        commit(&connection, &mut batch);
+    }
+    // Only tidiness: what is in the log is safe there, and the next start reads it.
+    let _tidy = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+/// Commits the batch in one transaction or, when that fails as a whole, each job in one of its own; answers them all.
+fn commit(connection: &Connection, batch: &mut Vec<Box<dyn Job>>) {
+    if batch.is_empty() {
+        return;
+    }
+    match try_commit(connection, batch) {
+        Ok(()) => batch.drain(..).for_each(|job| job.answer(Ok(()))),
+        Err(error) if batch.len() == 1 => batch.drain(..).for_each(|job| job.answer(Err(&error))),
+        // A database that another process keeps locked will not open for the single ones either: each would wait out
+        // the whole patience again.
+        Err(error) if super::is_busy(&error) => batch.drain(..).for_each(|job| job.answer(Err(&error))),
+        Err(_) => {
+            for mut job in batch.drain(..) {
+                match try_commit(connection, std::slice::from_mut(&mut job)) {
+                    Ok(()) => job.answer(Ok(())),
+                    Err(error) => job.answer(Err(&error)),
+                }
+            }
+        }
+    }
+}
+
+fn try_commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> rusqlite::Result<()> {
+    let run = |sql| connection.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map(|_| ());
+    let attempt = || {
+        run("BEGIN IMMEDIATE")?;
+        for job in batch {
+            run("SAVEPOINT unit")?;
+            if !job.apply(connection) {
+                // Some errors, a full disk among them, may roll the whole transaction back: then the savepoint is gone,
+                // this fails, and each job gets a transaction of its own.
+                run("ROLLBACK TO unit")?;
+            }
+            run("RELEASE unit")?;
+        }
+        run("COMMIT")
+    };
+    let done = attempt();
+    if done.is_err() && !connection.is_autocommit() {
+        run("ROLLBACK")?;
+    }
+    done
+}
+
+/// A unit of work, its outcome so far and the caller who waits for it, behind one type for the queue.
+trait Job: Send {
+    /// Applies the unit; false when what it did must be undone.
+    fn apply(&mut self, connection: &Connection) -> bool;
+
+    /// Tells the caller, once the transaction is committed or lost.
+    fn answer(self: Box<Self>, committed: Result<(), &rusqlite::Error>);
+}
+
+struct Queued<U: Unit> {
+    unit: U,
+    outcome: Option<Result<U::Done, Failure>>,
+    reply: oneshot::Sender<Result<U::Done, StoreError>>,
+}
+
+impl<U: Unit> Job for Queued<U> {
+    fn apply(&mut self, connection: &Connection) -> bool {
+        self.outcome.insert(self.unit.apply(connection)).is_ok()
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), &rusqlite::Error>) {
+        let answer = match (committed, self.outcome) {
+            (Ok(()), Some(outcome)) => outcome.map_err(StoreError::from),
+            (Err(error), _) => Err(StoreError::Unavailable(format!("SQLite: {error}"))),
+            (Ok(()), None) => Err(StoreError::Unavailable("SQLite: the unit was not run".to_owned())),
+        };
+        // The caller may have gone; the work stands.
+        let _gone = self.reply.send(answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes one row of the given size; `Err` where a rule refuses it after it was written.
+    struct Note {
+        size: usize,
+        refused: bool,
+    }
+
+    impl Unit for Note {
+        type Done = i64;
+
+        fn apply(&self, connection: &Connection) -> Result<i64, Failure> {
+            connection.execute("INSERT INTO notes (text) VALUES (zeroblob(?1))", [self.size as i64])?;
+            if self.refused { Err(Failure::Refused(StoreError::CodeTaken)) } else { Ok(connection.last_insert_rowid()) }
+        }
+    }
+
+    fn notes(most_pages: i64) -> (tempfile::TempDir, Connection) {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = Connection::open(folder.path().join("notes.db")).unwrap();
+        super::super::set_up(&connection).unwrap();
+        connection.execute_batch("CREATE TABLE notes (id INTEGER PRIMARY KEY, text BLOB)").unwrap();
+        connection.pragma_update(None, "max_page_count", most_pages).unwrap();
+        (folder, connection)
+    }
+
+    fn queue(sizes: &[(usize, bool)]) -> (Vec<Box<dyn Job>>, Vec<oneshot::Receiver<Result<i64, StoreError>>>) {
+        let queued = sizes.iter().map(|&(size, refused)| {
+            let (reply, answer) = oneshot::channel();
+            (Box::new(Queued { unit: Note { size, refused }, outcome: None, reply }) as Box<dyn Job>, answer)
+        });
+        queued.unzip()
+    }
+
+    fn kept(connection: &Connection) -> i64 {
+        connection.query_row("SELECT count(*) FROM notes", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_refused_unit_leaves_no_trace_and_its_neighbours_stand() {
+        let (_folder, connection) = notes(1000);
+        let (mut batch, answers) = queue(&[(10, false), (10, true), (10, false)]);
+        commit(&connection, &mut batch);
+        let answers: Vec<_> = answers.into_iter().map(|mut answer| answer.try_recv().unwrap().is_ok()).collect();
+        assert_eq!(answers, [true, false, true]);
+        assert_eq!(kept(&connection), 2);
+    }
+
+    #[test]
+    fn a_unit_that_fills_the_disk_fails_alone() {
+        let (_folder, connection) = notes(20);
+        let (mut batch, answers) = queue(&[(100, false), (1_000_000, false), (100, false), (100, false)]);
+        commit(&connection, &mut batch);
+        let answers: Vec<_> = answers.into_iter().map(|mut answer| answer.try_recv().unwrap()).collect();
+        assert!(answers[1].as_ref().is_err_and(|error| error.to_string().contains("full")), "{answers:?}");
+        assert!([0, 2, 3].iter().all(|i| answers[*i].is_ok()), "{answers:?}");
+        assert_eq!(kept(&connection), 3, "every answered unit is there, and nothing else");
+        assert!(connection.is_autocommit());
+    }
+
+    #[test]
+    fn waiting_units_share_commits_and_close_finishes_them() {
+        let (folder, connection) = notes(100_000);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let writer = Writer::start(connection).unwrap();
+        let other = Connection::open(folder.path().join("notes.db")).unwrap();
+        // While this lock is held nothing can be committed, so all of these wait together.
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let answers: Vec<_> = (0..100).map(|_| writer.write(Note { size: 10, refused: false })).collect();
+        other.execute_batch("COMMIT").unwrap();
+        runtime.block_on(async {
+            writer.close().await.unwrap();
+            for answer in answers {
+                answer.await.unwrap();
+            }
+            assert!(writer.write(Note { size: 1, refused: false }).await.is_err(), "closed");
+        });
+        assert_eq!(kept(&other), 100);
+    }
+}

@@ -1,0 +1,42 @@
+//! An answer on its way out: a status, a body and headers.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+#[derive(Debug)]
+pub struct Answer(Response<Full<Bytes>>);
+
+impl Answer {
+    /// JSON that is true only now; whoever knows better says so in `Cache-Control`.
+    pub fn json(status: StatusCode, body: impl Into<Bytes>) -> Self {
+        let mut answer = Self::empty(status);
+        *answer.0.body_mut() = Full::new(body.into());
+        answer.set(CONTENT_TYPE, JSON);
+        answer.set(CACHE_CONTROL, NO_STORE);
+        answer
+    }
+
+    pub fn empty(status: StatusCode) -> Self {
+        let mut response = Response::new(Full::default());
+        *response.status_mut() = status;
+        response.headers_mut().reserve(16);
+        Self(response)
+    }
+
+    pub fn set(&mut self, name: HeaderName, value: HeaderValue) {
+        self.0.headers_mut().insert(name, value);
+    }
+
+    pub fn status(&self) -> StatusCode {
+        self.0.status()
+    }
+
+    pub fn into_response(self) -> Response<Full<Bytes>> {
+        self.0
+    }
+}

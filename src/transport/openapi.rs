@@ -1,0 +1,233 @@
+//! The OpenAPI 3.1 document, made from the table of operations and the types they take and give.
+
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::transform::RecursiveTransform;
+use schemars::Schema;
+use serde_json::{Map, Value, json};
+
+use super::descriptor::API_VERSION;
+use super::error::status;
+use crate::app::App;
+use crate::domain::api_key::BadKey;
+use crate::domain::catalog::Catalog;
+use crate::error::{Error, ErrorBody, KeyProblem};
+use crate::operations::{ALL, Access, CONSENT_RULE, Entry, Lifetime};
+
+/// What the document says beside the operations; known without a store.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    pub name: &'a str,
+    pub base_url: &'a str,
+    pub contact_email: Option<&'a str>,
+    pub catalog: &'a Catalog,
+    pub public_per_minute: u32,
+    pub key_per_minute: u32,
+}
+
+impl<'a> Facts<'a> {
+    pub fn of(app: &'a App) -> Self {
+        Self {
+            name: &app.name,
+            base_url: &app.base_url,
+            contact_email: app.contact_email.as_deref(),
+            catalog: &app.catalog,
+            public_per_minute: app.public_per_minute,
+            key_per_minute: app.key_per_minute,
+        }
+    }
+}
+
+pub fn document(facts: &Facts<'_>) -> Value {
+    let mut schemas = generator();
+    let mut paths = Map::new();
+    for operation in ALL {
+        let item = path_item(operation, facts, &mut schemas);
+        paths.insert(operation.spec.path.to_owned(), json!({ operation.spec.method.name().to_lowercase(): item }));
+    }
+    schemas.subschema_for::<ErrorBody>();
+    let schemas = schemas.take_definitions(true);
+    json!({
+        "openapi": "3.1.0",
+        "info": info(facts),
+        "servers": [{ "url": facts.base_url }],
+        "tags": [
+            { "name": PUBLIC, "description": "Read-only facts about the union. No key needed, open to pages of any origin." },
+            { "name": AGENT, "description": format!("Acts for a user, with a partner's key. {CONSENT_RULE}") },
+        ],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "headers": headers(),
+            "securitySchemes": {
+                "partnerKey": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A partner's API key, issued by the operator: `Authorization: Bearer <API_KEY>`.",
+                },
+            },
+        },
+    })
+}
+
+const PUBLIC: &str = "Public data";
+const AGENT: &str = "Agent actions";
+
+/// A generator whose schemas stand under the document's components and hold nothing that strict readers stumble over.
+pub fn generator() -> SchemaGenerator {
+    SchemaSettings::draft2020_12()
+        .with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        })
+        .with_transform(RecursiveTransform(plain))
+        .into_generator()
+}
+
+/// Drops Rust's names for integer sizes, which JSON does not know, and defaults of null, which are no default at all.
+fn plain(schema: &mut Schema) {
+    if schema.get("format").and_then(Value::as_str).is_some_and(|format| {
+        format.starts_with("uint") || format.starts_with("int") || format == "double"
+    }) {
+        schema.remove("format");
+    }
+    schema.remove("default");
+}
+
+fn info(facts: &Facts<'_>) -> Value {
+    let mut info = json!({
+        "title": format!("{} API", facts.name),
+        "version": API_VERSION,
+        "summary": "Describe the union truthfully, and help people join it with their consent.",
+        "description": format!(
+            "{} is a consumer union: members pool their demand, and an AI negotiates better prices and terms on their \
+             household bills.\n\nPublic data needs no key and is limited to {} requests a minute per address, or per key \
+             if one is sent. Agent actions need a partner's key and are limited to {} a minute per key unless the key \
+             was issued with another figure. A limit counts any 60 seconds; past it the answer is 429, and \
+             `Retry-After` says how many seconds to wait.\n\n{CONSENT_RULE} A sign-up counts only once the user has \
+             clicked the link in the e-mail they are sent: tell them to check their inbox.\n\nEvery body has `ok`: true \
+             on success, false with `error`, and mostly `code`, otherwise. Changes within /v1 only add.",
+            facts.name, facts.public_per_minute, facts.key_per_minute
+        ),
+        "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+    });
+    if let Some(email) = facts.contact_email {
+        info["contact"] = json!({ "name": facts.name, "email": email });
+    }
+    info
+}
+
+fn path_item(operation: &Entry, facts: &Facts<'_>, schemas: &mut SchemaGenerator) -> Value {
+    let spec = &operation.spec;
+    let example = (operation.example)(facts.catalog);
+    let mut item = json!({
+        "operationId": spec.id,
+        "summary": spec.title,
+        "description": spec.description,
+        "tags": [match spec.access { Access::Public => PUBLIC, Access::Agent => AGENT }],
+        "security": match spec.access {
+            Access::Public => json!([{}, { "partnerKey": [] }]),
+            Access::Agent => json!([{ "partnerKey": [] }]),
+        },
+    });
+    if operation.takes_input {
+        item["requestBody"] = json!({
+            "required": true,
+            "content": { "application/json": { "schema": (operation.input_schema)(schemas), "example": example.request } },
+        });
+    }
+    let mut responses = Map::new();
+    responses.insert(
+        "200".to_owned(),
+        json!({
+            "description": "Success.",
+            "headers": limit_headers(),
+            "content": { "application/json": { "schema": (operation.output_schema)(schemas), "example": example.answer } },
+        }),
+    );
+    for error in errors(operation, facts) {
+        add_error(&mut responses, &error);
+    }
+    item["responses"] = responses.into();
+    item
+}
+
+/// One of each error that the operation can answer with.
+fn errors(operation: &Entry, facts: &Facts<'_>) -> Vec<Error> {
+    let limited = |limit| Error::RateLimited { limit, retry_after: 17 };
+    let away = Error::Unavailable { cause: String::new() };
+    match (operation.spec.access, operation.spec.answer) {
+        (Access::Public, Lifetime::Fixed) => vec![limited(facts.public_per_minute)],
+        (Access::Public, Lifetime::Live) => vec![limited(facts.public_per_minute), away],
+        (Access::Agent, _) => vec![
+            Error::InvalidJson("EOF while parsing a string at line 1 column 24".to_owned()),
+            Error::InvalidSubmission("email: the address has no @; an address looks like ana@example.com.".to_owned()),
+            Error::AgentUnauthorized(KeyProblem::Malformed(BadKey::Checksum)),
+            limited(facts.key_per_minute),
+            Error::BackendNotConfigured,
+            Error::SaveFailed { cause: String::new() },
+        ],
+    }
+}
+
+fn add_error(responses: &mut Map<String, Value>, error: &Error) {
+    let name = error.code().map_or(json!("unavailable"), |code| json!(code));
+    let name = name.as_str().unwrap_or_default();
+    let meaning = match error {
+        Error::InvalidJson(_) => "the body is not valid JSON.",
+        Error::InvalidSubmission(_) => "the body does not fit the schema; the message says where.",
+        Error::AgentUnauthorized(_) => "the API key is missing or not valid.",
+        Error::RateLimited { .. } => "too many requests; wait as long as `Retry-After` says.",
+        Error::BackendNotConfigured => "sign-ups are switched off; try again later.",
+        Error::SaveFailed { .. } => "the record could not be saved; try again later.",
+        Error::Unavailable { .. } => "the store cannot be read right now; no code is given.",
+    };
+    let line = format!("`{name}`: {meaning}");
+    let response = responses.entry(status(error).as_str()).or_insert_with(|| {
+        let mut headers = match error {
+            Error::AgentUnauthorized(_) => Map::new(),
+            _ => limit_headers(),
+        };
+        if matches!(error, Error::RateLimited { .. } | Error::Unavailable { .. }) {
+            headers.insert("Retry-After".to_owned(), reference("Retry-After"));
+        }
+        let mut response = json!({ "description": "" });
+        if !headers.is_empty() {
+            response["headers"] = headers.into();
+        }
+        response["content"] = json!({
+            "application/json": { "schema": { "$ref": "#/components/schemas/Error" }, "examples": {} },
+        });
+        response
+    });
+    let before = response["description"].as_str().unwrap_or_default();
+    response["description"] = if before.is_empty() { line } else { format!("{before}\n\n{line}") }.into();
+    response["content"]["application/json"]["examples"][name] = json!({ "value": ErrorBody::from(error) });
+}
+
+fn reference(header: &str) -> Value {
+    json!({ "$ref": format!("#/components/headers/{header}") })
+}
+
+fn limit_headers() -> Map<String, Value> {
+    ["RateLimit", "RateLimit-Policy"].into_iter().map(|name| (name.to_owned(), reference(name))).collect()
+}
+
+fn headers() -> Value {
+    json!({
+        "Retry-After": {
+            "description": "Whole seconds to wait before the next request.",
+            "schema": { "type": "integer", "minimum": 1, "maximum": 60 },
+            "example": 17,
+        },
+        "RateLimit": {
+            "description": "What is left: `r` requests now, more in `t` seconds.",
+            "schema": { "type": "string" },
+            "example": "\"public\";r=59;t=60",
+        },
+        "RateLimit-Policy": {
+            "description": "The limit that applies: `q` requests in any `w` seconds.",
+            "schema": { "type": "string" },
+            "example": "\"public\";q=60;w=60",
+        },
+    })
+}

@@ -1,0 +1,94 @@
+//! The id that ties an answer to its line in the log: the caller's own if it is a sane one, else one of ours.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use hyper::header::HeaderValue;
+use hyper::{HeaderMap, Method};
+
+use crate::domain::base32;
+
+const LONGEST: usize = 64;
+
+/// Sixteen of ours, or up to [`LONGEST`] of the caller's; letters, digits and `-_.:` only, so that it needs no escaping
+/// in any log.
+#[derive(Debug, Clone)]
+pub struct RequestId(Bytes);
+
+impl RequestId {
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    pub fn header(&self) -> HeaderValue {
+        HeaderValue::from_maybe_shared(self.0.clone()).unwrap_or_else(|_| HeaderValue::from_static("-"))
+    }
+}
+
+/// Makes ids: a random part that tells processes apart, and a count.
+#[derive(Debug)]
+pub struct RequestIds {
+    process: [u8; 5],
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    pub fn new(random: [u8; 5]) -> Self {
+        Self { process: random, next: AtomicU64::new(0) }
+    }
+
+    pub fn of(&self, headers: &HeaderMap) -> RequestId {
+        let sent = headers.get("x-request-id").map(HeaderValue::as_bytes);
+        match sent {
+            Some(sent) if is_sane(sent) => RequestId(Bytes::copy_from_slice(sent)),
+            _ => self.make(),
+        }
+    }
+
+    fn make(&self) -> RequestId {
+        let count = self.next.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let mut bytes = [0; 10];
+        bytes[..5].copy_from_slice(&self.process);
+        bytes[5..].copy_from_slice(&count[3..]);
+        RequestId(Bytes::copy_from_slice(&base32::encode::<16>(&bytes)))
+    }
+}
+
+fn is_sane(id: &[u8]) -> bool {
+    (1..=LONGEST).contains(&id.len()) && id.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte))
+}
+
+/// The method for the log: callers may invent methods, and those need no place there.
+pub fn plain_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sane_ids_are_kept_and_others_replaced() {
+        let ids = RequestIds::new([7; 5]);
+        let of = |value: &[u8]| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-request-id", HeaderValue::from_bytes(value).unwrap());
+            ids.of(&headers).as_str().to_owned()
+        };
+        assert_eq!(of(b"9f8e-4.a_b:c"), "9f8e-4.a_b:c");
+        let long = "x".repeat(65);
+        for odd in [&b""[..], b"a b", b"\"", b"a@example.com", b"\xc3\xa9", long.as_bytes()] {
+            assert_eq!(of(odd).len(), 16);
+        }
+        assert_ne!(of(b""), of(b""), "each is another");
+    }
+}

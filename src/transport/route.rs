@@ -1,0 +1,115 @@
+//! Which paths there are, what each takes and who may read its answers from a browser.
+
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, HeaderValue,
+};
+use hyper::{Method, StatusCode};
+
+use super::answer::Answer;
+use crate::operations::{ALL, Access, Entry};
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Route {
+    Operation(&'static Entry),
+    Descriptor,
+    OpenApi,
+}
+
+impl Route {
+    pub(super) fn find(path: &str) -> Option<Self> {
+        match path {
+            "/" | "/v1" => Some(Self::Descriptor),
+            "/openapi.json" => Some(Self::OpenApi),
+            _ => ALL.iter().find(|operation| operation.spec.path == path).map(Self::Operation),
+        }
+    }
+
+    /// How the log calls it.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Operation(operation) => operation.spec.path,
+            Self::Descriptor => "/",
+            Self::OpenApi => "/openapi.json",
+        }
+    }
+
+    fn method(&self) -> Method {
+        use crate::operations::Method as Of;
+        match self {
+            Self::Operation(operation) => match operation.spec.method {
+                Of::Get => Method::GET,
+                Of::Post => Method::POST,
+            },
+            Self::Descriptor | Self::OpenApi => Method::GET,
+        }
+    }
+
+    pub(super) fn takes(&self, method: &Method) -> bool {
+        let own = self.method();
+        *method == own || (own == Method::GET && *method == Method::HEAD)
+    }
+
+    pub(super) fn allow(&self) -> &'static str {
+        if self.method() == Method::GET { "GET, HEAD, OPTIONS" } else { "POST, OPTIONS" }
+    }
+
+    /// Whether a body sent here is read; elsewhere a large one is refused unread.
+    pub(super) fn reads_body(&self) -> bool {
+        matches!(self, Self::Operation(operation) if operation.takes_input)
+    }
+
+    /// Whether pages of any site may read the answers. Agent actions are closed: keys do not belong in browsers.
+    pub(super) fn is_open(&self) -> bool {
+        match self {
+            Self::Operation(operation) => operation.spec.access == Access::Public,
+            Self::Descriptor | Self::OpenApi => true,
+        }
+    }
+
+    /// The answer to `OPTIONS`: what may be sent here, and from which pages. Never counted against a limit.
+    pub(super) fn preflight(&self) -> Answer {
+        let mut answer = Answer::empty(StatusCode::NO_CONTENT);
+        answer.set(ALLOW, HeaderValue::from_static(self.allow()));
+        if self.is_open() {
+            answer.set(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(self.allow()));
+            answer.set(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("Authorization, X-Request-Id"));
+            answer.set(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+        }
+        answer
+    }
+}
+
+pub(super) fn open_to_all_origins(answer: &mut Answer) {
+    answer.set(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    answer.set(
+        ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("Retry-After, RateLimit, RateLimit-Policy, X-Request-Id"),
+    );
+}
+
+/// What to say about a path that does not exist: the likely one if there is one, and where all of them are listed.
+pub(super) fn not_found(path: &str) -> String {
+    let bare = path.trim_end_matches('/').to_ascii_lowercase();
+    let meant = ALL.iter().map(|operation| operation.spec.path).find(|known| {
+        let name = known.trim_start_matches("/v1/");
+        bare == *known || bare.trim_start_matches('/') == name || bare.trim_start_matches("/v1/") == name
+    });
+    match meant {
+        Some(known) => format!("There is nothing at this path. Did you mean {known}?"),
+        None => "There is nothing at this path. GET / lists the operations; /openapi.json describes them.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_misses_are_pointed_the_right_way() {
+        for near in ["/v1/stats/", "/stats", "/V1/Stats"] {
+            assert!(not_found(near).ends_with("Did you mean /v1/stats?"), "{near}");
+        }
+        assert!(not_found("/v2/pets").contains("/openapi.json"));
+    }
+}
