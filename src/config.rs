@@ -207,12 +207,12 @@ fn contact(text: &str) -> Result<String, String> {
     EmailAddress::parse(text).map(|email| email.as_typed().to_owned()).map_err(|why| why.to_string())
 }
 
-/// Checks that would otherwise fail late and unclearly.
-pub fn check_database_folder(path: &Path) -> anyhow::Result<()> {
+/// Makes the database's file, empty, if it is not there: SQLite would let others read it.
+pub fn make_database_file(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
         bail!("{} is a folder; the database is a file", path.display());
     }
-    Ok(())
+    if path.exists() { Ok(()) } else { write_private_file(path, "") }
 }
 
 #[cfg(test)]

@@ -67,13 +67,13 @@ fn open_store(settings: &StoreSettings, make: bool) -> anyhow::Result<Arc<dyn St
     let database = settings.database();
     if make {
         config::make_private_folder(&settings.data)?;
+        config::make_database_file(&database)?;
     } else if !database.exists() {
         bail!(
             "there are no records at {}; give the service's data folder with --data or UNIONHALL_DATA",
             database.display()
         );
     }
-    config::check_database_folder(&database)?;
     Ok(Arc::new(SqliteStore::open(&database)?))
 }
 
