@@ -98,7 +98,8 @@ impl UnionSettings {
 
     pub fn catalog(&self) -> anyhow::Result<Catalog> {
         let Some(path) = &self.catalog else { return Ok(Catalog::parse(catalog::SAMPLE)?) };
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read the catalog {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read the catalog {}", path.display()))?;
         Catalog::parse(&text).with_context(|| format!("the catalog {} has a mistake", path.display()))
     }
 }
@@ -165,7 +166,8 @@ impl ServeSettings {
 }
 
 pub fn read_secret(path: &Path) -> anyhow::Result<Secret> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read the secret in {}", path.display()))?;
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read the secret in {}", path.display()))?;
     Secret::new(&text).with_context(|| format!("{}", path.display()))
 }
 

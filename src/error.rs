@@ -75,12 +75,17 @@ impl Error {
             Self::AgentUnauthorized(problem) => problem.message(),
             Self::RateLimited { limit, retry_after } => {
                 let seconds = if *retry_after == 1 { "second" } else { "seconds" };
-                format!("Too many requests: the limit is {limit} a minute. Wait {retry_after} {seconds}, then try again.")
-                    .into()
+                format!(
+                    "Too many requests: the limit is {limit} a minute. Wait {retry_after} {seconds}, then try again."
+                )
+                .into()
             }
-            Self::BackendNotConfigured => "Sign-ups are switched off for the moment. Nothing was saved; try again later."
-                .into(),
-            Self::SaveFailed { .. } => "The record could not be saved. Nothing was changed; try again in a minute.".into(),
+            Self::BackendNotConfigured => {
+                "Sign-ups are switched off for the moment. Nothing was saved; try again later.".into()
+            }
+            Self::SaveFailed { .. } => {
+                "The record could not be saved. Nothing was changed; try again in a minute.".into()
+            }
             Self::Unavailable { .. } => "The figure cannot be read right now. Try again in a few seconds.".into(),
         }
     }

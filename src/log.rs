@@ -164,7 +164,9 @@ impl Log {
             if dropped > 0 {
                 let note = match self.0.format {
                     Format::Human => format!("problem: the log's reader is slow; {dropped} lines were dropped\n"),
-                    Format::Json => format!("{{\"level\":\"error\",\"message\":\"log lines dropped\",\"dropped\":{dropped}}}\n"),
+                    Format::Json => {
+                        format!("{{\"level\":\"error\",\"message\":\"log lines dropped\",\"dropped\":{dropped}}}\n")
+                    }
                 };
                 taken.extend_from_slice(note.as_bytes());
             }

@@ -100,7 +100,10 @@ fn list(task: &List, now: Timestamp) -> anyhow::Result<()> {
     if keys.is_empty() {
         return say("No keys yet. `unionhall keys issue NAME` issues one.");
     }
-    say(&format!("{:<10}{:<9}{:>7}  {:<22}{:<22}{:<22}PARTNER", "ID", "STATE", "A MIN", "CREATED", "EXPIRES", "LAST USED"))?;
+    say(&format!(
+        "{:<10}{:<9}{:>7}  {:<22}{:<22}{:<22}PARTNER",
+        "ID", "STATE", "A MIN", "CREATED", "EXPIRES", "LAST USED"
+    ))?;
     for key in &keys {
         let state = match key.standing(now) {
             Standing::Valid => "valid",

@@ -123,10 +123,13 @@ impl ReferralTerms {
 }
 
 fn within(table: &'static str, field: String, value: i64, least: u32, most: u32) -> Result<u32, BadCatalog> {
-    u32::try_from(value)
-        .ok()
-        .filter(|figure| (least..=most).contains(figure))
-        .ok_or(BadCatalog::OutOfRange { table, field, value, least, most })
+    u32::try_from(value).ok().filter(|figure| (least..=most).contains(figure)).ok_or(BadCatalog::OutOfRange {
+        table,
+        field,
+        value,
+        least,
+        most,
+    })
 }
 
 #[cfg(test)]

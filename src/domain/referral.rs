@@ -143,7 +143,8 @@ mod tests {
         ] {
             assert_eq!(ReferralCode::from_pasted(pasted), Some(code), "{pasted}");
         }
-        for bad in ["", " ", "0123456789a", "0123456789abc", "0123456789au", "joinus", "0123456789é", "a@example.com"] {
+        for bad in ["", " ", "0123456789a", "0123456789abc", "0123456789au", "joinus", "0123456789é", "a@example.com"]
+        {
             assert_eq!(ReferralCode::from_pasted(bad), None, "{bad}");
         }
         assert_eq!(ReferralCode::from_pasted(&code.link("https://union.example")), Some(code));

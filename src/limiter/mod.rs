@@ -121,9 +121,8 @@ mod tests {
 
     #[test]
     fn seconds_round_up_and_stay_in_bounds() {
-        let seconds = |millis| {
-            Verdict { admitted: false, remaining: 0, reset: Duration::from_millis(millis) }.reset_seconds()
-        };
+        let seconds =
+            |millis| Verdict { admitted: false, remaining: 0, reset: Duration::from_millis(millis) }.reset_seconds();
         assert_eq!([0, 1, 1000, 1001, 59_001, 60_000, 70_000].map(seconds), [1, 1, 1, 2, 60, 60, 60]);
     }
 }

@@ -109,10 +109,7 @@ impl KeyRing {
         let Some(key) = known.get(&id) else { return false };
         let before = key.touched_at.load(Ordering::Relaxed);
         let due = before == i64::MIN || now.since(Timestamp::from_millis(before)) >= TOUCHED_EVERY;
-        due && key
-            .touched_at
-            .compare_exchange(before, now.as_millis(), Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
+        due && key.touched_at.compare_exchange(before, now.as_millis(), Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
 

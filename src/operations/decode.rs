@@ -14,7 +14,12 @@ const DEEPEST: usize = 127;
 const LONGEST_MESSAGE: usize = 600;
 
 pub fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|_| explain::<T>(body))
+    // serde would also read an array as a struct, its fields in order; the schema says object.
+    let is_object = body.trim_ascii_start().first() == Some(&b'{');
+    match serde_json::from_slice(body) {
+        Ok(input) if is_object => Ok(input),
+        _ => Err(explain::<T>(body, is_object)),
+    }
 }
 
 /// For a field that may be left out but not be null.
@@ -22,9 +27,14 @@ pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) 
     T::deserialize(deserializer).map(Some)
 }
 
-fn explain<T: DeserializeOwned>(body: &[u8]) -> Error {
+fn explain<T: DeserializeOwned>(body: &[u8], is_object: bool) -> Error {
     if let Err(how) = check_syntax(body) {
         return Error::InvalidJson(how);
+    }
+    if !is_object {
+        return Error::InvalidSubmission(
+            "The body must be a JSON object, such as {\"email\": \"ana@example.com\"}.".to_owned(),
+        );
     }
     let mut parser = serde_json::Deserializer::from_slice(body);
     match serde_path_to_error::deserialize::<_, T>(&mut parser) {
@@ -114,18 +124,25 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named_with_its_place() {
         for (bad, begins) in [
-            (r#"[]"#, "The body does not fit: invalid type: sequence"),
-            (r#"null"#, "The body does not fit: invalid type: null"),
+            (r#"[]"#, "The body must be a JSON object"),
+            (r#"["a@example.com", "CA", {}, "", ""]"#, "The body must be a JSON object"),
+            (r#" null"#, "The body must be a JSON object"),
             (r#"{}"#, "The body does not fit: missing field `email`"),
             (r#"{"email": 1e999}"#, "email: "),
             (r#"{"email": "\ud800@example.com"}"#, "email: "),
             (r#"{"email": null}"#, "email: invalid type: null, expected an e-mail address"),
             (r#"{"email": "nobody"}"#, "email: the address has no @"),
-            (r#"{"email": "a@example.com", "email": "a@example.com"}"#, "The body does not fit: duplicate field `email`"),
+            (
+                r#"{"email": "a@example.com", "email": "a@example.com"}"#,
+                "The body does not fit: duplicate field `email`",
+            ),
             (r#"{"email": "a@example.com", "usState": "ca"}"#, "usState: not a state code; use one of AL, AK"),
             (r#"{"email": "a@example.com", "usState": null}"#, "usState: invalid type: null"),
             (r#"{"email": "a@example.com", "categories": {"pets": true}}"#, "categories.pets: not a category; use one"),
-            (r#"{"email": "a@example.com", "categories": {"travel": "yes"}}"#, "categories.travel: invalid type: string"),
+            (
+                r#"{"email": "a@example.com", "categories": {"travel": "yes"}}"#,
+                "categories.travel: invalid type: string",
+            ),
             (
                 r#"{"email": "a@example.com", "categories": {"travel": true, "travel": true}}"#,
                 "categories: \"travel\" is named twice",

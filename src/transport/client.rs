@@ -56,7 +56,9 @@ fn parse_hop(hop: &str) -> Option<IpAddr> {
 pub fn parse_network(text: &str) -> Result<IpNet, String> {
     let text = text.trim();
     text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).map_err(|_| {
-        format!("\"{text}\" is neither an address nor a network; write 10.0.0.7 or 10.0.0.0/8, with commas between them")
+        format!(
+            "\"{text}\" is neither an address nor a network; write 10.0.0.7 or 10.0.0.0/8, with commas between them"
+        )
     })
 }
 

@@ -14,7 +14,9 @@ use crate::operations::constant::False;
 pub enum HttpError {
     Operation(Error),
     NotFound(String),
-    MethodNotAllowed { allow: &'static str },
+    MethodNotAllowed {
+        allow: &'static str,
+    },
     TooLarge,
     Timeout,
     /// The body broke off, or its framing is wrong.
@@ -55,7 +57,9 @@ impl HttpError {
             Self::Timeout => {
                 (StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time. Send the request again.".into())
             }
-            Self::Broken => (StatusCode::BAD_REQUEST, "The body broke off before its end. Send the request again.".into()),
+            Self::Broken => {
+                (StatusCode::BAD_REQUEST, "The body broke off before its end. Send the request again.".into())
+            }
             Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "The service is busy. Try again in a few seconds.".into()),
             Self::Internal => (
                 StatusCode::INTERNAL_SERVER_ERROR,

@@ -1,8 +1,8 @@
 //! The OpenAPI 3.1 document, made from the table of operations and the types they take and give.
 
+use schemars::Schema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::RecursiveTransform;
-use schemars::Schema;
 use serde_json::{Map, Value, json};
 
 use super::descriptor::API_VERSION;
@@ -85,9 +85,11 @@ pub fn generator() -> SchemaGenerator {
 
 /// Drops Rust's names for integer sizes, which JSON does not know, and defaults of null, which are no default at all.
 fn plain(schema: &mut Schema) {
-    if schema.get("format").and_then(Value::as_str).is_some_and(|format| {
-        format.starts_with("uint") || format.starts_with("int") || format == "double"
-    }) {
+    if schema
+        .get("format")
+        .and_then(Value::as_str)
+        .is_some_and(|format| format.starts_with("uint") || format.starts_with("int") || format == "double")
+    {
         schema.remove("format");
     }
     schema.remove("default");

@@ -94,10 +94,8 @@ impl Unit for ClaimSecret {
     type Done = bool;
 
     fn apply(&self, connection: &Connection) -> Result<bool, Failure> {
-        connection.execute(
-            "UPDATE installation SET secret_fingerprint = ?1 WHERE secret_fingerprint IS NULL",
-            [&self.0],
-        )?;
+        connection
+            .execute("UPDATE installation SET secret_fingerprint = ?1 WHERE secret_fingerprint IS NULL", [&self.0])?;
         let same = "SELECT secret_fingerprint = ?1 FROM installation WHERE id = 1";
         Ok(connection.query_row(same, [&self.0], |row| row.get(0))?)
     }

@@ -5,9 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::Failure;
 use super::writer::Unit;
 use crate::domain::referral::ReferralCode;
-use crate::domain::signup::{
-    CONSENT_VERSION, Confirmation, NamedPerson, NewSignUp, PENDING_FOR, SignUpId, SignedUp,
-};
+use crate::domain::signup::{CONSENT_VERSION, Confirmation, NamedPerson, NewSignUp, PENDING_FOR, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
 
@@ -74,11 +72,7 @@ impl Unit for SignUp {
                  SET kind = excluded.kind, recipient = excluded.recipient, created_at = excluded.created_at",
             )?
             .execute(params![sign_up, kind, self.new.person.email.as_typed(), self.now.as_millis()])?;
-        Ok(SignedUp {
-            code: person.code,
-            joined_count: member_count(connection)?,
-            attributed: referrer.is_some(),
-        })
+        Ok(SignedUp { code: person.code, joined_count: member_count(connection)?, attributed: referrer.is_some() })
     }
 }
 

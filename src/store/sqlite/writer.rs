@@ -223,7 +223,9 @@ mod tests {
         (folder, connection)
     }
 
-    fn queue(sizes: &[(usize, bool)]) -> (Vec<Box<dyn Job>>, Vec<oneshot::Receiver<Result<i64, StoreError>>>) {
+    type Waiting = oneshot::Receiver<Result<i64, StoreError>>;
+
+    fn queue(sizes: &[(usize, bool)]) -> (Vec<Box<dyn Job>>, Vec<Waiting>) {
         let queued = sizes.iter().map(|&(size, refused)| {
             let (reply, answer) = oneshot::channel();
             (Box::new(Queued { unit: Note { size, refused }, outcome: None, reply }) as Box<dyn Job>, answer)
