@@ -126,7 +126,7 @@ pub struct ErrorBody {
     /// What went wrong and what would be right, for a person or a model to read.
     pub error: Cow<'static, str>,
     /// The kind of error, for a program to act on; absent where the contract names none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Code")]
     pub code: Option<Code>,
 }

@@ -1,1 +1,15 @@
+//! Everything that is tested from outside, in one binary: the real server on a port of its own with a data folder of
+//! its own, and the suites that every backend must pass.
 
+mod architecture;
+mod bad_input;
+mod commands;
+mod contract;
+mod cors;
+mod limiter_suite;
+mod limits;
+mod openapi;
+mod referral;
+mod server;
+mod store_suite;
+mod stored;

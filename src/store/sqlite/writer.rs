@@ -186,7 +186,9 @@ impl<U: Unit> Job for Queued<U> {
 
     fn answer(self: Box<Self>, committed: Result<(), &rusqlite::Error>) {
         let answer = match (committed, self.outcome) {
+            // What the unit itself met says more than what became of the transaction after it.
             (Ok(()), Some(outcome)) => outcome.map_err(StoreError::from),
+            (Err(_), Some(Err(failure))) => Err(failure.into()),
             (Err(error), _) => Err(StoreError::Unavailable(format!("SQLite: {error}"))),
             (Ok(()), None) => Err(StoreError::Unavailable("SQLite: the unit was not run".to_owned())),
         };

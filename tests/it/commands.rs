@@ -1,0 +1,182 @@
+//! The operator's commands, beside a running server.
+
+use serde_json::{Value, json};
+
+use crate::server::{Server, block_on, sign_up, unionhall};
+
+/// Asks until the answer is as wished: what an operator changes takes effect within two seconds.
+async fn within_two_seconds(mut ask: impl AsyncFnMut() -> bool) {
+    let asked = async {
+        while !ask().await {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(2), asked).await.expect("within two seconds");
+}
+
+fn listed(server: &Server) -> Vec<Value> {
+    serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap()
+}
+
+#[test]
+fn keys_are_issued_listed_and_revoked_beside_the_running_server() {
+    block_on(async {
+        let server = Server::start_with(&["--key-per-minute", "1000"]);
+        assert_eq!(listed(&server), Vec::<Value>::new());
+        let issued = server.try_run(&["keys", "issue", "Acme", "--per-minute", "500", "--expires", "2999-01-31"]);
+        let key = String::from_utf8(issued.stdout).unwrap();
+        assert_eq!(key.lines().count(), 1, "the key alone on standard output");
+        let (key, told) = (key.trim(), String::from_utf8(issued.stderr).unwrap());
+        assert!(told.contains("Acme") && !told.contains(key), "{told}");
+        let plain = server.run(&["keys", "issue", "Plain"]);
+
+        let act = async |key: &str| server.post("/v1/referral-link", key, sign_up("ana@example.com")).await;
+        act(key).await.good();
+        act(&plain).await.good();
+        within_two_seconds(async || listed(&server).iter().all(|key| key["lastUsedAt"].is_string())).await;
+
+        let keys = listed(&server);
+        let fields: Vec<_> = keys[0].as_object().unwrap().keys().map(String::as_str).collect();
+        for field in ["id", "partner", "perMinute", "createdAt", "expiresAt", "lastUsedAt", "revokedAt"] {
+            assert!(fields.contains(&field), "{field}");
+        }
+        let acme = keys.iter().find(|key| key["partner"] == "Acme").unwrap();
+        assert_eq!((&acme["id"], &acme["perMinute"]), (&json!(key[3..11]), &json!(500)));
+        assert_eq!((&acme["expiresAt"], &acme["revokedAt"]), (&json!("2999-01-31T00:00:00Z"), &Value::Null));
+        let other = keys.iter().find(|key| key["partner"] == "Plain").unwrap();
+        assert_eq!((&other["perMinute"], &other["expiresAt"]), (&json!(30), &Value::Null));
+        let table = server.run(&["keys", "list"]);
+        assert!(table.contains("Acme") && !table.contains(&key[12..]), "{table}");
+
+        server.run(&["keys", "revoke", &key[3..11]]);
+        within_two_seconds(async || act(key).await.status == 401).await;
+        let message = act(key).await.refused(401, "agent_unauthorized");
+        assert!(message.contains("revoked"), "{message}");
+        act(&plain).await.good();
+        assert!(listed(&server).iter().any(|key| key["revokedAt"].is_string()));
+        // The whole key names itself too; revoking twice is no error.
+        assert!(server.run(&["keys", "revoke", key]).contains("already"));
+    });
+}
+
+#[test]
+fn a_key_used_often_is_not_written_often() {
+    block_on(async {
+        let server = Server::start_with(&["--public-per-minute", "100000"]);
+        let key = server.key();
+        let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
+        let read = || hyper::Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
+        connection.send(read(), "").await.good();
+        within_two_seconds(async || listed(&server)[0]["lastUsedAt"].is_string()).await;
+        let version = || -> i64 {
+            let database = server.database();
+            database.pragma_query_value(None, "data_version", |row| row.get(0)).unwrap()
+        };
+        let log = server.data().join("unionhall.db-wal");
+        let (before, size) = (version(), std::fs::metadata(&log).unwrap().len());
+        for _ in 0..500 {
+            connection.send(read(), "").await.good();
+        }
+        assert_eq!((version(), std::fs::metadata(&log).unwrap().len()), (before, size));
+    });
+}
+
+#[test]
+fn keys_rotate_with_grace() {
+    block_on(async {
+        let server = Server::start();
+        let old = server.run(&["keys", "issue", "Acme", "--per-minute", "7"]);
+        let act = async |key: &str| server.post("/v1/referral-link", key, sign_up("ana@example.com")).await;
+        let new = server.run(&["keys", "rotate", &old[3..11]]);
+        act(&old).await.good();
+        let done = act(&new).await;
+        done.good();
+        assert_eq!(done.header("ratelimit-policy"), "\"action\";q=7;w=60", "the successor has the same limit");
+        let last = server.run(&["keys", "rotate", &new[3..11], "--grace", "0s"]);
+        within_two_seconds(async || act(&new).await.status == 401).await;
+        assert!(act(&new).await.refused(401, "agent_unauthorized").contains("expired"));
+        act(&last).await.good();
+        for id in ["00000000", &new[3..11]] {
+            assert!(!server.try_run(&["keys", "rotate", id]).status.success(), "{id}");
+        }
+    });
+}
+
+#[test]
+fn paused_sign_ups_answer_and_the_public_data_stays_up() {
+    block_on(async {
+        let server = Server::start();
+        let key = server.key();
+        let both = async || {
+            [
+                server.post("/v1/invite", &key, sign_up("ana@example.com")).await,
+                server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await,
+            ]
+        };
+        server.run(&["signups", "pause"]);
+        within_two_seconds(async || both().await[0].status == 500).await;
+        for answer in both().await {
+            answer.refused(500, "backend_not_configured");
+        }
+        // Bad input is told before that, as always.
+        server.post("/v1/invite", &key, "{").await.refused(400, "invalid_json");
+        server.get("/v1/stats").await.good();
+        assert!(server.run(&["signups", "pause"]).contains("already"));
+        server.run(&["signups", "resume"]);
+        within_two_seconds(async || both().await[1].status == 200).await;
+    });
+}
+
+#[test]
+fn without_mail_there_are_no_sign_ups() {
+    block_on(async {
+        let server = Server::start_with(&["--mail", "none"]);
+        let key = server.key();
+        for path in ["/v1/invite", "/v1/referral-link"] {
+            server.post(path, &key, sign_up("ana@example.com")).await.refused(500, "backend_not_configured");
+            server.post(path, &key, "{}").await.refused(400, "invalid_submission");
+            server.post(path, "wrong", "{}").await.refused(401, "agent_unauthorized");
+        }
+        server.get("/v1/stats").await.good();
+        let people: i64 = server.database().query_row("SELECT count(*) FROM people", [], |row| row.get(0)).unwrap();
+        assert_eq!(people, 0);
+    });
+}
+
+#[test]
+fn the_document_is_printed_without_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let output =
+        unionhall(folder.path()).arg("openapi").env("UNIONHALL_BASE_URL", "https://api.union.example").output();
+    let document: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    assert_eq!(document["servers"][0]["url"], "https://api.union.example");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made");
+}
+
+#[test]
+fn wrong_words_are_told_with_the_right_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let fails = |arguments: &[&str]| {
+        let output = unionhall(folder.path()).args(arguments).output().unwrap();
+        assert!(!output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (arguments, part) in [
+        (&["keys", "list"][..], "there are no records at data/unionhall.db"),
+        (&["keys", "issue", "Acme", "--expires", "tomorrow"], "write 2027-01-31"),
+        (&["keys", "issue", "Acme", "--expires", "2020-01-01"], "lies in the past"),
+        (&["keys", "issue", " "], "1 to 100 characters"),
+        (&["keys", "revoke", "nonsense!"], "not a key id"),
+        (&["serve", "--trusted-proxies", "everyone"], "write 10.0.0.7 or 10.0.0.0/8"),
+        (&["serve", "--base-url", "api.example.com"], "is not a web address"),
+        (&["serve", "--catalog", "nowhere.toml"], "cannot read the catalog nowhere.toml"),
+        (&["serve", "--secret", "short"], "at least 32 characters"),
+        (&["serve", "--store", "mysql://u:hunter2@h/d"], "sqlite:"),
+        (&["serve", "--public-per-minute", "0"], "0 is not in 1..=1000000"),
+    ] {
+        let told = fails(arguments);
+        assert!(told.contains(part), "{arguments:?}: {told}");
+        assert!(!told.contains("panicked"), "{told}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made");
+}

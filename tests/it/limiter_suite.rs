@@ -1,0 +1,196 @@
+//! What every limiter must do, whatever it counts in.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use proptest::prelude::*;
+
+use crate::server::block_on;
+use unionhall::domain::api_key::{ApiKey, KeyId};
+use unionhall::limiter::memory::MemoryLimiter;
+use unionhall::limiter::{Bucket, Class, Limiter, Subject, Tick};
+
+/// Runs every case on every limiter.
+macro_rules! suite {
+    ($($case:ident)*) => {
+        mod memory {
+            $(#[test]
+            fn $case() {
+                super::block_on(super::$case(&|| std::sync::Arc::new(super::MemoryLimiter::new(60))));
+            })*
+        }
+    };
+}
+
+suite! {
+    any_sixty_seconds_admit_the_limit_and_no_more
+    refused_requests_do_not_count
+    waiting_as_told_is_enough
+    buckets_do_not_touch_each_other
+    large_limits_are_never_passed_and_nearly_reached
+    many_at_once_are_counted_one_by_one
+}
+
+type Make<'a> = &'a dyn Fn() -> Arc<dyn Limiter>;
+
+const SECOND: u64 = 1_000_000;
+
+fn at(micros: u64) -> Tick {
+    Tick::from_micros(micros)
+}
+
+fn network(class: Class, address: impl Into<IpAddr>) -> Bucket {
+    Bucket { class, subject: Subject::Network(address.into().into()) }
+}
+
+fn home() -> Bucket {
+    network(Class::Public, Ipv4Addr::LOCALHOST)
+}
+
+fn key(n: u8) -> KeyId {
+    ApiKey::from_random(&[n; ApiKey::ENTROPY]).id()
+}
+
+/// Against a plain model, for any schedule: admitted exactly when fewer than N were within the last 60 seconds.
+async fn any_sixty_seconds_admit_the_limit_and_no_more(make: Make<'_>) {
+    let schedule = (1..8_u32, prop::collection::vec(prop_oneof![0..3_u64, 0..40 * SECOND, Just(60 * SECOND)], 1..60));
+    let runner = &mut proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(200));
+    let runtime = tokio::runtime::Handle::current();
+    tokio::task::block_in_place(|| {
+        runner.run(&schedule, |(limit, pauses)| {
+            let limiter = make();
+            let mut admitted: VecDeque<u64> = VecDeque::new();
+            // A server that has been up for long: times no longer fit in 32 bits.
+            let mut now = (1_u64 << 32) - 30 * SECOND;
+            for pause in pauses {
+                now += pause;
+                let recent = admitted.iter().filter(|then| now - **then <= 60 * SECOND).count();
+                let expected = recent < limit as usize;
+                let verdict = runtime.block_on(limiter.check(home(), limit, at(now)));
+                prop_assert_eq!(verdict.admitted, expected);
+                if expected {
+                    admitted.push_back(now);
+                }
+                let left = limit as usize - recent - usize::from(expected);
+                prop_assert_eq!(verdict.remaining as usize, left);
+            }
+            Ok(())
+        })
+    })
+    .unwrap();
+}
+
+async fn refused_requests_do_not_count(make: Make<'_>) {
+    let limiter = make();
+    assert!(limiter.check(home(), 1, at(0)).await.admitted);
+    for second in 1..=60 {
+        assert!(!limiter.check(home(), 1, at(second * SECOND)).await.admitted, "{second}");
+    }
+    assert!(limiter.check(home(), 1, at(60 * SECOND + 1)).await.admitted);
+}
+
+async fn waiting_as_told_is_enough(make: Make<'_>) {
+    let limiter = make();
+    let mut now = 0;
+    for step in 0..10 {
+        assert!(limiter.check(home(), 3, at(now)).await.admitted, "{step}");
+        now += 7 * SECOND / 2;
+        let verdict = loop {
+            let verdict = limiter.check(home(), 3, at(now)).await;
+            if !verdict.admitted {
+                break verdict;
+            }
+        };
+        let seconds = u64::from(verdict.reset_seconds());
+        assert!((1..=60).contains(&seconds));
+        assert!(verdict.reset.as_micros() as u64 <= seconds * SECOND);
+        now += seconds * SECOND;
+    }
+}
+
+async fn buckets_do_not_touch_each_other(make: Make<'_>) {
+    let limiter = make();
+    let v6 = |text: &str| network(Class::Public, text.parse::<Ipv6Addr>().unwrap());
+    let of_key = |class, n| Bucket { class, subject: Subject::Key(key(n)) };
+    let buckets = [
+        home(),
+        network(Class::Public, Ipv4Addr::new(127, 0, 0, 2)),
+        network(Class::Action, Ipv4Addr::LOCALHOST),
+        v6("2001:db8:0:1::1"),
+        v6("2001:db8:0:2::1"),
+        of_key(Class::Public, 1),
+        of_key(Class::Action, 1),
+        of_key(Class::Action, 2),
+    ];
+    for bucket in buckets {
+        assert!(limiter.check(bucket, 1, at(5)).await.admitted, "{bucket:?}");
+    }
+    for bucket in buckets {
+        assert!(!limiter.check(bucket, 1, at(6)).await.admitted, "{bucket:?}");
+    }
+    assert!(!limiter.check(v6("2001:db8:0:1:ffff::2"), 1, at(7)).await.admitted, "the same /64");
+    assert!(!limiter.check(v6("::ffff:127.0.0.1"), 1, at(7)).await.admitted, "the same IPv4 address");
+}
+
+async fn large_limits_are_never_passed_and_nearly_reached(make: Make<'_>) {
+    for limit in [999, 1000, 1001, 25_000] {
+        let limiter = make();
+        let mut admitted = VecDeque::new();
+        let mut now = 0;
+        // Twice the limit, spread unevenly over three minutes.
+        for i in 0..limit * 6 {
+            now += if i % 100 == 0 { 180 * SECOND / u64::from(limit * 6) * 100 } else { 0 };
+            if limiter.check(home(), limit, at(now)).await.admitted {
+                admitted.push_back(now);
+                while admitted.front().is_some_and(|then| now - then > 60 * SECOND) {
+                    admitted.pop_front();
+                }
+                assert!(admitted.len() <= limit as usize);
+            }
+        }
+        assert!(admitted.len() >= limit as usize - limit as usize / 500 - 101, "{limit}: {}", admitted.len());
+    }
+}
+
+async fn many_at_once_are_counted_one_by_one(make: Make<'_>) {
+    let limiter = make();
+    let admitted = Arc::new(AtomicU32::new(0));
+    let mut tasks = tokio::task::JoinSet::new();
+    for task in 0..32 {
+        let (limiter, admitted) = (Arc::clone(&limiter), Arc::clone(&admitted));
+        tasks.spawn(async move {
+            for i in 0..50 {
+                if limiter.check(home(), 100, at(task * 31 + i)).await.admitted {
+                    admitted.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+    }
+    tasks.join_all().await;
+    assert_eq!(admitted.load(Ordering::Relaxed), 100);
+}
+
+/// The memory limiter alone: a million addresses, some of them busy, within the stated size.
+#[test]
+fn a_million_addresses_fit_the_stated_size() {
+    let resident = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    };
+    block_on(async {
+        let limiter = MemoryLimiter::new(60);
+        let before = resident();
+        for n in 0..1_000_000_u64 {
+            let address = Ipv6Addr::from(u128::from(0x2001_0db8_0000_0000 + n) << 64);
+            let times = if n % 25 == 0 { 60 } else { 1 };
+            for _ in 0..times {
+                assert!(limiter.check(network(Class::Public, address), 60, at(n)).await.admitted);
+            }
+        }
+        let grown = resident().saturating_sub(before);
+        assert!(grown <= MemoryLimiter::NETWORK_BYTES, "{} MiB", grown >> 20);
+    });
+}

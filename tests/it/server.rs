@@ -1,0 +1,195 @@
+//! The real server as a process, and a plain HTTP client to talk to it.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper::{HeaderMap, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpSocket;
+
+/// A running server. Dropping it ends the process.
+pub(crate) struct Server {
+    process: Child,
+    pub address: SocketAddr,
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts it with more flags than the bare minimum.
+    pub(crate) fn start_with(flags: &[&str]) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), flags)
+    }
+
+    pub(crate) fn start_in(folder: tempfile::TempDir, flags: &[&str]) -> Self {
+        let mut process = unionhall(folder.path())
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .env("UNIONHALL_LOG", "errors")
+            .args(flags)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let address = lines
+            .find_map(|line| line.unwrap().split("http://").nth(1)?.split_whitespace().next()?.parse().ok())
+            .expect("the server says where it listens");
+        // Whatever else it prints goes nowhere, but its pipe stays open.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { process, address, folder }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(crate) fn data(&self) -> std::path::PathBuf {
+        self.folder.path().join("data")
+    }
+
+    pub(crate) fn database(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.data().join("unionhall.db")).unwrap()
+    }
+
+    /// Runs a command of the operator's on this server's data and expects it to succeed; gives its standard output.
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
+        let output = self.try_run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    pub(crate) fn try_run(&self, arguments: &[&str]) -> Output {
+        unionhall(self.folder.path()).args(arguments).output().unwrap()
+    }
+
+    pub(crate) fn key(&self) -> String {
+        self.run(&["keys", "issue", "Acme Assistant"])
+    }
+
+    /// Stops it as an operator would; gives back its exit code and its folder.
+    pub(crate) fn stop(mut self) -> (Option<i32>, tempfile::TempDir) {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        let status = self.process.wait().unwrap();
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
+        (status.code(), folder)
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(Request::get(path), "").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, key: &str, body: impl Into<Bytes>) -> Answer {
+        let request = Request::post(path).header("authorization", format!("Bearer {key}"));
+        self.send(request.header("content-type", "application/json"), body).await
+    }
+
+    pub(crate) async fn send(&self, request: hyper::http::request::Builder, body: impl Into<Bytes>) -> Answer {
+        self.send_from(Ipv4Addr::LOCALHOST, request, body).await
+    }
+
+    /// Sends from another loopback address: to the server, another client.
+    pub(crate) async fn send_from(
+        &self,
+        from: Ipv4Addr,
+        request: hyper::http::request::Builder,
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let mut connection = self.connect(from).await;
+        connection.send(request, body).await
+    }
+
+    pub(crate) async fn connect(&self, from: Ipv4Addr) -> Connection {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        let stream = socket.connect(self.address).await.unwrap();
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        Connection(sender)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have been stopped already.
+        let _gone = self.process.kill();
+        let _waited = self.process.wait();
+    }
+}
+
+/// One kept-alive connection.
+pub(crate) struct Connection(http1::SendRequest<Full<Bytes>>);
+
+impl Connection {
+    pub(crate) async fn send(&mut self, request: hyper::http::request::Builder, body: impl Into<Bytes>) -> Answer {
+        let request = request.header("host", "unionhall.test").body(Full::new(body.into())).unwrap();
+        self.0.ready().await.unwrap();
+        let response = self.0.send_request(request).await.unwrap();
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answer { status: head.status, headers: head.headers, body }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.headers["content-type"], "application/json", "{self:?}");
+        let json: Value = serde_json::from_slice(&self.body).unwrap();
+        assert_eq!(json["ok"], self.status == StatusCode::OK, "{json}");
+        json
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The body of a success.
+    #[track_caller]
+    pub(crate) fn good(&self) -> Value {
+        assert_eq!(self.status, StatusCode::OK, "{self:?}");
+        self.json()
+    }
+
+    /// The message of an error that has this status and code.
+    #[track_caller]
+    pub(crate) fn refused(&self, status: u16, code: impl Into<Value>) -> String {
+        let (json, code) = (self.json(), code.into());
+        assert_eq!((self.status.as_u16(), &json["code"]), (status, &code), "{json}");
+        let fields: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
+        let expected: &[_] = if code.is_null() { &["ok", "error"] } else { &["ok", "error", "code"] };
+        assert_eq!(fields, expected);
+        json["error"].as_str().unwrap().to_owned()
+    }
+}
+
+/// The binary, with no settings but the data folder inside `folder`.
+pub(crate) fn unionhall(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_unionhall"));
+    command.env_clear().current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+/// An address that is nobody's.
+pub(crate) fn sign_up(email: &str) -> String {
+    serde_json::json!({ "email": email }).to_string()
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(future)
+}
