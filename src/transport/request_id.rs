@@ -10,7 +10,7 @@ use crate::domain::base32;
 
 const LONGEST: usize = 64;
 
-/// Sixteen of ours, or up to [`LONGEST`] of the caller's; letters, digits and `-_.:` only, so that it needs no escaping
+/// Sixteen of ours, or up to 64 of the caller's; letters, digits and `-_.:` only, so that it needs no escaping
 /// in any log.
 #[derive(Debug, Clone)]
 pub struct RequestId(Bytes);
