@@ -1,6 +1,8 @@
 //! Everything that is tested from outside, in one binary: the real server on a port of its own with a data folder of
 //! its own, and the suites that every backend must pass.
 
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
+
 mod architecture;
 mod bad_input;
 mod commands;
