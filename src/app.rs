@@ -80,6 +80,12 @@ impl App {
         if self.takes_sign_ups { Ok(()) } else { Err(Error::BackendNotConfigured) }
     }
 
+    /// Whether the store can be used, with a word on mail; or why not, for the operator.
+    pub async fn readiness(&self) -> Result<&'static str, String> {
+        self.store.member_count().await.map_err(|error| error.to_string())?;
+        Ok(if self.takes_sign_ups { "held" } else { "off" })
+    }
+
     pub fn fixed_answer(&self, operation: &Entry) -> Option<Bytes> {
         self.fixed[operation.position].get().cloned()
     }

@@ -64,7 +64,7 @@ pub struct UnionSettings {
     #[arg(long, env = "UNIONHALL_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
 
-    /// Where callers reach this API, as every document says it [default: http://LISTEN].
+    /// Where callers reach this API, as every document says it [default: http://LISTEN, https:// with a certificate].
     #[arg(long, env = "UNIONHALL_BASE_URL", value_name = "URL", value_parser = web_address)]
     pub base_url: Option<String>,
 
@@ -92,8 +92,8 @@ pub struct UnionSettings {
 }
 
 impl UnionSettings {
-    pub fn base_url(&self, listening: SocketAddr) -> String {
-        self.base_url.clone().unwrap_or_else(|| format!("http://{listening}"))
+    pub fn base_url(&self, listening: SocketAddr, scheme: &str) -> String {
+        self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{listening}"))
     }
 
     pub fn catalog(&self) -> anyhow::Result<Catalog> {
@@ -128,6 +128,14 @@ pub struct ServeSettings {
     /// A file that holds the secret.
     #[arg(long, env = "UNIONHALL_SECRET_FILE", value_name = "FILE", conflicts_with = "secret")]
     pub secret_file: Option<PathBuf>,
+
+    /// The certificate to serve HTTPS with, in PEM, the server's own first. Read again on SIGHUP, with its key.
+    #[arg(long, env = "UNIONHALL_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// The certificate's private key, in PEM.
+    #[arg(long, env = "UNIONHALL_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
 
     /// Proxies whose X-Forwarded-For is believed: addresses or networks, with commas between them.
     ///

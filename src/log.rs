@@ -113,6 +113,17 @@ impl Log {
         });
     }
 
+    /// Something the operator asked for has been done. Said at every level but `off`.
+    pub fn note(&self, text: &str) {
+        if self.0.level < Level::Errors {
+            return;
+        }
+        self.append(|out| match self.0.format {
+            Format::Human => writeln!(out, "{text}"),
+            Format::Json => writeln!(out, "{{\"level\":\"info\",\"message\":{}}}", serde_json::Value::from(text)),
+        });
+    }
+
     /// Writes out what waits and ends the thread; for the end of the process.
     pub fn close(&self) {
         self.state().closed = true;

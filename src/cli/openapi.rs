@@ -8,7 +8,7 @@ pub(super) fn run(settings: &UnionSettings) -> anyhow::Result<()> {
     let catalog = settings.catalog()?;
     let facts = Facts {
         name: &settings.name,
-        base_url: &settings.base_url(settings.listen),
+        base_url: &settings.base_url(settings.listen, "http"),
         contact_email: settings.contact_email.as_deref(),
         catalog: &catalog,
         public_per_minute: settings.public_per_minute,

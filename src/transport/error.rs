@@ -22,6 +22,8 @@ pub enum HttpError {
     /// The body broke off, or its framing is wrong.
     Broken,
     Busy,
+    /// A part that requests need cannot be used; the log says which and why.
+    NotReady,
     /// A mistake of ours.
     Internal,
 }
@@ -61,6 +63,9 @@ impl HttpError {
                 (StatusCode::BAD_REQUEST, "The body broke off before its end. Send the request again.".into())
             }
             Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "The service is busy. Try again in a few seconds.".into()),
+            Self::NotReady => {
+                (StatusCode::SERVICE_UNAVAILABLE, "The store cannot be used right now; see the log.".into())
+            }
             Self::Internal => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "Something went wrong on our side; it was logged. Try again later.".into(),
@@ -69,7 +74,7 @@ impl HttpError {
         let mut answer = Answer::json(status, body(&ErrorBody { ok: False, error: message, code: None }));
         match self {
             Self::MethodNotAllowed { allow } => answer.set(ALLOW, HeaderValue::from_static(allow)),
-            Self::Busy => answer.set(RETRY_AFTER, HeaderValue::from(SOON)),
+            Self::Busy | Self::NotReady => answer.set(RETRY_AFTER, HeaderValue::from(SOON)),
             // What is left of the body is not worth reading.
             Self::Timeout | Self::Broken | Self::TooLarge => answer.set(CONNECTION, HeaderValue::from_static("close")),
             Self::Operation(_) | Self::NotFound(_) | Self::Internal => {}

@@ -8,12 +8,16 @@ pub mod answer;
 mod body;
 pub mod client;
 pub mod descriptor;
+mod docs;
 pub mod error;
+mod fixed;
 pub mod openapi;
+mod pulse;
 pub mod request_id;
 mod rest;
 mod route;
 pub mod server;
+pub mod tls;
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -27,18 +31,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
+use hyper::header::{
+    CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, VARY,
+};
 use hyper::{Method, Request, Response, StatusCode};
 
 use self::answer::Answer;
 use self::client::TrustedProxies;
 use self::error::HttpError;
+use self::fixed::{Document, Tag};
 use self::request_id::{RequestId, RequestIds};
 use self::route::Route;
 use crate::app::App;
 use crate::clock::{Clock, Moment};
 use crate::domain::api_key::KeyId;
 use crate::log::RequestLine;
+use crate::operations::ALL;
 
 /// Requests that may be under way at once; past it callers are asked to come back.
 const IN_FLIGHT: usize = 8192;
@@ -50,8 +58,14 @@ pub struct Edge {
     clock: Clock,
     proxies: TrustedProxies,
     ids: RequestIds,
-    openapi: Bytes,
-    descriptor: Bytes,
+    openapi: Document,
+    descriptor: Document,
+    docs: Document,
+    style: Document,
+    /// One for each operation.
+    tags: Vec<Tag>,
+    /// Whether callers come over HTTPS, as far as the base address says.
+    secure: bool,
     in_flight: AtomicUsize,
 }
 
@@ -63,9 +77,21 @@ struct Notes {
 
 impl Edge {
     pub fn new(app: Arc<App>, clock: Clock, proxies: TrustedProxies, ids: RequestIds) -> Arc<Self> {
-        let openapi = openapi::document(&openapi::Facts::of(&app)).to_string().into();
-        let descriptor = descriptor::of(&app).into();
-        Arc::new(Self { app, clock, proxies, ids, openapi, descriptor, in_flight: AtomicUsize::new(0) })
+        let facts = openapi::Facts::of(&app);
+        let described = openapi::document(&facts);
+        Arc::new(Self {
+            openapi: Document::new("application/json", described.to_string()),
+            descriptor: Document::new("application/json", descriptor::of(&app)),
+            docs: Document::new("text/html; charset=utf-8", docs::page(&facts, &described)),
+            style: Document::new("text/css; charset=utf-8", docs::STYLE),
+            tags: ALL.iter().map(|_| Tag::default()).collect(),
+            secure: app.base_url.starts_with("https://"),
+            in_flight: AtomicUsize::new(0),
+            app,
+            clock,
+            proxies,
+            ids,
+        })
     }
 
     /// Answers one request. Never fails and never panics.
@@ -86,7 +112,7 @@ impl Edge {
         };
 
         answer.set(HeaderName::from_static("x-request-id"), id.header());
-        answer.set(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
+        self.guard(&mut answer);
         if route.is_some_and(|route| route.is_open()) {
             route::open_to_all_origins(&mut answer);
         }
@@ -126,8 +152,43 @@ impl Edge {
         }
         match route {
             Route::Operation(operation) => rest::call(self, operation, request, peer, now, id, notes).await,
-            Route::Descriptor => Ok(Answer::json(StatusCode::OK, self.descriptor.clone())),
-            Route::OpenApi => Ok(Answer::json(StatusCode::OK, self.openapi.clone())),
+            Route::Descriptor => {
+                let mut answer = self.descriptor.answer(request.headers());
+                answer.set(VARY, HeaderValue::from_static("Accept"));
+                Ok(answer)
+            }
+            Route::OpenApi => Ok(self.openapi.answer(request.headers())),
+            Route::Docs => Ok(self.docs.answer(request.headers())),
+            Route::Style => Ok(self.style.answer(request.headers())),
+            Route::Health => Ok(Answer::json(StatusCode::OK, &b"{\"ok\":true}"[..])),
+            Route::Ready => self.ready(id).await,
+        }
+    }
+
+    /// Whether the parts that requests need can be used. Says which one cannot.
+    async fn ready(&self, id: &RequestId) -> Result<Answer, HttpError> {
+        match self.app.readiness().await {
+            Ok(mail) => {
+                let body = serde_json::json!({ "ok": true, "store": "usable", "mail": mail });
+                Ok(Answer::json(StatusCode::OK, body.to_string()))
+            }
+            Err(cause) => {
+                self.app.log.problem(Some(id.as_str()), &cause);
+                Err(HttpError::NotReady)
+            }
+        }
+    }
+
+    /// What keeps a browser from doing more with an answer than showing it.
+    fn guard(&self, answer: &mut Answer) {
+        const POLICY: HeaderValue = HeaderValue::from_static(
+            "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        );
+        answer.set(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
+        answer.set(CONTENT_SECURITY_POLICY, POLICY);
+        answer.set(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+        if self.secure {
+            answer.set(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
         }
     }
 

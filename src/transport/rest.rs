@@ -14,8 +14,8 @@ use super::{Edge, Notes, body};
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::limiter::WINDOW;
-use crate::operations::Entry;
 use crate::operations::dispatch::{Budget, Call, dispatch};
+use crate::operations::{Entry, Lifetime};
 
 pub(super) async fn call(
     edge: &Arc<Edge>,
@@ -43,7 +43,13 @@ pub(super) async fn call(
     .await;
     notes.key = outcome.key;
     let mut answer = match outcome.result {
-        Ok(body) => Answer::json(StatusCode::OK, body),
+        Ok(body) => match operation.spec.answer {
+            Lifetime::Live => Answer::json(StatusCode::OK, body),
+            Lifetime::Fixed => {
+                let answer = Answer::json(StatusCode::OK, body.clone());
+                edge.tags[operation.position].attach(answer, &body, &head.headers)
+            }
+        },
         Err(error) => {
             if let Some(cause) = error.cause() {
                 edge.app.log.problem(Some(id.as_str()), cause);

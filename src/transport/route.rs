@@ -14,6 +14,12 @@ pub(super) enum Route {
     Operation(&'static Entry),
     Descriptor,
     OpenApi,
+    Docs,
+    Style,
+    /// Is the process alive?
+    Health,
+    /// Can it do its work?
+    Ready,
 }
 
 impl Route {
@@ -21,6 +27,10 @@ impl Route {
         match path {
             "/" | "/v1" => Some(Self::Descriptor),
             "/openapi.json" => Some(Self::OpenApi),
+            "/docs" => Some(Self::Docs),
+            "/style.css" => Some(Self::Style),
+            "/healthz" => Some(Self::Health),
+            "/readyz" => Some(Self::Ready),
             _ => ALL.iter().find(|operation| operation.spec.path == path).map(Self::Operation),
         }
     }
@@ -31,6 +41,10 @@ impl Route {
             Self::Operation(operation) => operation.spec.path,
             Self::Descriptor => "/",
             Self::OpenApi => "/openapi.json",
+            Self::Docs => "/docs",
+            Self::Style => "/style.css",
+            Self::Health => "/healthz",
+            Self::Ready => "/readyz",
         }
     }
 
@@ -41,7 +55,7 @@ impl Route {
                 Of::Get => Method::GET,
                 Of::Post => Method::POST,
             },
-            Self::Descriptor | Self::OpenApi => Method::GET,
+            Self::Descriptor | Self::OpenApi | Self::Docs | Self::Style | Self::Health | Self::Ready => Method::GET,
         }
     }
 
@@ -64,6 +78,7 @@ impl Route {
         match self {
             Self::Operation(operation) => operation.spec.access == Access::Public,
             Self::Descriptor | Self::OpenApi => true,
+            Self::Docs | Self::Style | Self::Health | Self::Ready => false,
         }
     }
 
@@ -84,7 +99,7 @@ pub(super) fn open_to_all_origins(answer: &mut Answer) {
     answer.set(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     answer.set(
         ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("Retry-After, RateLimit, RateLimit-Policy, X-Request-Id"),
+        HeaderValue::from_static("Retry-After, RateLimit, RateLimit-Policy, ETag, X-Request-Id"),
     );
 }
 
@@ -97,7 +112,7 @@ pub(super) fn not_found(path: &str) -> String {
     });
     match meant {
         Some(known) => format!("There is nothing at this path. Did you mean {known}?"),
-        None => "There is nothing at this path. GET / lists the operations; /openapi.json describes them.".to_owned(),
+        None => "There is nothing at this path. GET / lists the operations; /docs describes them.".to_owned(),
     }
 }
 
@@ -110,6 +125,6 @@ mod tests {
         for near in ["/v1/stats/", "/stats", "/V1/Stats"] {
             assert!(not_found(near).ends_with("Did you mean /v1/stats?"), "{near}");
         }
-        assert!(not_found("/v2/pets").contains("/openapi.json"));
+        assert!(not_found("/v2/pets").contains("/docs"));
     }
 }

@@ -8,19 +8,24 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use hyper::body::Incoming;
 use hyper::service::service_fn;
+use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use super::Edge;
+use super::pulse::{LOOK_EVERY, Pulse, Watch, Watched};
+use super::tls::Tls;
 
 /// Open connections at the most; the next ones wait in the kernel's queue.
-const CONNECTIONS: usize = 16 * 1024;
+pub const CONNECTIONS: usize = 16 * 1024;
 
-/// How long a request's head may take to arrive.
-const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+/// Requests at once on one HTTP/2 connection.
+const STREAMS: u32 = 128;
 
 /// After the signal to stop: how long connections that were just taken in may still bring their first request.
 const LAST_CALL: Duration = Duration::from_millis(200);
@@ -32,7 +37,7 @@ const FINISH: Duration = Duration::from_secs(8);
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until `stop` is ready, then lets the requests in flight finish.
-pub async fn serve(listener: TcpListener, edge: Arc<Edge>, stop: impl Future<Output = ()>) {
+pub async fn serve(listener: TcpListener, edge: Arc<Edge>, tls: Option<Arc<Tls>>, stop: impl Future<Output = ()>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let (closing, closed) = watch::channel(false);
     let mut stop = pin!(stop);
@@ -48,7 +53,7 @@ pub async fn serve(listener: TcpListener, edge: Arc<Edge>, stop: impl Future<Out
         };
         match accepted {
             Ok((stream, peer)) => {
-                tokio::spawn(attend(stream, peer, Arc::clone(&edge), closed.clone(), place));
+                tokio::spawn(attend(stream, peer, Arc::clone(&edge), tls.clone(), closed.clone(), place));
             }
             Err(error) => {
                 edge.app.log.problem(None, &format!("a connection could not be taken in: {error}"));
@@ -59,7 +64,7 @@ pub async fn serve(listener: TcpListener, edge: Arc<Edge>, stop: impl Future<Out
     // Whoever is in the kernel's queue was told that they are connected; they are served too.
     while let Some((stream, peer)) = waiting(&listener).await {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
-        tokio::spawn(attend(stream, peer, Arc::clone(&edge), closed.clone(), place));
+        tokio::spawn(attend(stream, peer, Arc::clone(&edge), tls.clone(), closed.clone(), place));
     }
     drop(listener);
     tokio::time::sleep(LAST_CALL).await;
@@ -80,24 +85,65 @@ async fn waiting(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     .await
 }
 
-async fn attend<P>(stream: TcpStream, peer: SocketAddr, edge: Arc<Edge>, mut closed: watch::Receiver<bool>, _place: P) {
+/// Looks after one connection; `_place` is given back when it ends.
+async fn attend<P>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    edge: Arc<Edge>,
+    tls: Option<Arc<Tls>>,
+    closed: watch::Receiver<bool>,
+    _place: P,
+) {
     // Answers are written whole; waiting to fill a packet would only delay them. If it cannot be set, they are delayed.
     let _delayed = stream.set_nodelay(true);
+    match tls {
+        None => converse(stream, peer, edge, closed).await,
+        Some(tls) => {
+            if let Some(stream) = tls.accept(stream).await {
+                converse(stream, peer, edge, closed).await;
+            }
+        }
+    }
+}
+
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: SocketAddr,
+    edge: Arc<Edge>,
+    mut closed: watch::Receiver<bool>,
+) {
+    let pulse = Arc::new(Pulse::default());
+    let mut watch = Watch::new(Arc::clone(&pulse));
+    let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).keep_alive(true);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(128).keep_alive_interval(Some(HEAD_PATIENCE));
-    let service = service_fn(move |request| {
+    // See `pulse.rs` for the time-outs of heads and idle connections.
+    builder.http1().keep_alive(true).header_read_timeout(None);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
+    let service = service_fn(move |request: Request<Incoming>| {
         let edge = Arc::clone(&edge);
-        async move { Ok::<_, Infallible>(edge.answer(request, peer.ip()).await) }
+        let busy = pulse.begin_request(request.version() == Version::HTTP_2);
+        async move {
+            let answer = edge.answer(request, peer.ip()).await;
+            drop(busy);
+            Ok::<_, Infallible>(answer)
+        }
     });
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        _ = closed.wait_for(|closed| *closed) => None,
-    };
-    if ended.is_none() {
-        connection.as_mut().graceful_shutdown();
-        // How a connection ends is its peer's affair: resets and time-outs are ordinary life on the internet.
-        let _peers_affair = connection.await;
+    let mut connection = pin!(builder.serve_connection(io, service));
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let mut closing = false;
+    loop {
+        tokio::select! {
+            // How a connection ends is its peer's affair: resets are ordinary life on the internet.
+            _peers_affair = connection.as_mut() => return,
+            _ = closed.wait_for(|closed| *closed), if !closing => {
+                closing = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            _ = looks.tick() => {
+                if watch.is_overdue() {
+                    return;
+                }
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
 
-use crate::server::block_on;
+use crate::server::{block_on, resident};
 use unionhall::domain::api_key::{ApiKey, KeyId};
 use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::limiter::{Bucket, Class, Limiter, Subject, Tick};
@@ -56,7 +56,10 @@ fn key(n: u8) -> KeyId {
 /// Against a plain model, for any schedule: admitted exactly when fewer than N were within the last 60 seconds.
 async fn any_sixty_seconds_admit_the_limit_and_no_more(make: Make<'_>) {
     let schedule = (1..8_u32, prop::collection::vec(prop_oneof![0..3_u64, 0..40 * SECOND, Just(60 * SECOND)], 1..60));
-    let runner = &mut proptest::test_runner::TestRunner::new(ProptestConfig::with_cases(200));
+    let runner = &mut proptest::test_runner::TestRunner::new(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(200)
+    });
     let runtime = tokio::runtime::Handle::current();
     tokio::task::block_in_place(|| {
         runner.run(&schedule, |(limit, pauses)| {
@@ -175,11 +178,7 @@ async fn many_at_once_are_counted_one_by_one(make: Make<'_>) {
 /// The memory limiter alone: a million addresses, some of them busy, within the stated size.
 #[test]
 fn a_million_addresses_fit_the_stated_size() {
-    let resident = || {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
-    };
+    let resident = || resident(std::process::id());
     block_on(async {
         let limiter = MemoryLimiter::new(60);
         let before = resident();

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use hyper::Request;
 
-use crate::server::{Answer, Server, block_on, sign_up};
+use crate::server::{Answer, Server, block_on, resident, sign_up};
 
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
@@ -88,13 +88,6 @@ fn forwarded_addresses_count_only_from_trusted_proxies() {
         let statuses = burst(&server, 11, forwarded).await;
         assert_eq!((count(&statuses[..10], 200), statuses[10]), (10, 429), "a stranger's header is ignored");
     });
-}
-
-/// Resident memory of a process, in bytes.
-fn resident(process: u32) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
 /// More addresses than the table holds, through the real server: it stays within the stated size and still counts.

@@ -36,13 +36,14 @@ impl Server {
             .env("UNIONHALL_LOG", "errors")
             .args(flags)
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
+            .stderr(std::fs::File::create(folder.path().join("stderr")).unwrap())
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let address = lines
-            .find_map(|line| line.unwrap().split("http://").nth(1)?.split_whitespace().next()?.parse().ok())
-            .expect("the server says where it listens");
+        let address = lines.find_map(|line| line.unwrap().split("://").nth(1)?.split_whitespace().next()?.parse().ok());
+        let Some(address) = address else {
+            panic!("the server did not start: {}", std::fs::read_to_string(folder.path().join("stderr")).unwrap());
+        };
         // Whatever else it prints goes nowhere, but its pipe stays open.
         std::thread::spawn(move || lines.for_each(drop));
         Self { process, address, folder }
@@ -50,6 +51,11 @@ impl Server {
 
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// What it has written to its log so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("stderr")).unwrap()
     }
 
     pub(crate) fn data(&self) -> std::path::PathBuf {
@@ -75,10 +81,14 @@ impl Server {
         self.run(&["keys", "issue", "Acme Assistant"])
     }
 
+    pub(crate) fn signal(&self, name: &str) {
+        let done = Command::new("kill").args([&format!("-{name}"), &self.id().to_string()]).status().unwrap();
+        assert!(done.success());
+    }
+
     /// Stops it as an operator would; gives back its exit code and its folder.
     pub(crate) fn stop(mut self) -> (Option<i32>, tempfile::TempDir) {
-        let id = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.signal("TERM");
         let status = self.process.wait().unwrap();
         let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
         (status.code(), folder)
@@ -123,7 +133,17 @@ impl Drop for Server {
         // It may have been stopped already.
         let _gone = self.process.kill();
         let _waited = self.process.wait();
+        if std::thread::panicking() {
+            eprintln!("the server's log:\n{}", self.log());
+        }
     }
+}
+
+/// Resident memory of a process, in bytes.
+pub(crate) fn resident(process: u32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
 /// One kept-alive connection.

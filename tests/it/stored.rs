@@ -147,7 +147,7 @@ fn what_was_answered_survives_a_kill() {
         while answered.lock().unwrap().len() < 200 {
             tokio::task::yield_now().await;
         }
-        assert!(std::process::Command::new("kill").args(["-9", &server.id().to_string()]).status().unwrap().success());
+        server.signal("KILL");
         clients.join_all().await;
         let database = server.database();
         let check: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();

@@ -1,0 +1,180 @@
+//! The reference for people: one page, made from the same table and the same schemas as the OpenAPI document.
+
+use askama::Template;
+use serde_json::Value;
+
+use super::openapi::Facts;
+use crate::operations::{ALL, Access, CONSENT_RULE};
+
+/// The stylesheet of every page.
+pub(super) const STYLE: &str = include_str!("../../templates/style.css");
+
+#[derive(Template)]
+#[template(path = "docs.html")]
+struct Page<'a> {
+    facts: &'a Facts<'a>,
+    consent: &'static str,
+    version: &'static str,
+    operations: Vec<Described>,
+    errors: Vec<Failure>,
+}
+
+struct Described {
+    id: &'static str,
+    title: &'static str,
+    method: &'static str,
+    path: &'static str,
+    needs_key: bool,
+    description: &'static str,
+    takes: Vec<Field>,
+    gives: Vec<Field>,
+    curl: String,
+    answer: String,
+}
+
+struct Field {
+    name: String,
+    kind: String,
+    required: bool,
+    description: String,
+}
+
+struct Failure {
+    status: u16,
+    code: &'static str,
+    meaning: &'static str,
+    mend: &'static str,
+}
+
+/// The page, from the facts and the document that was made of them.
+pub(super) fn page(facts: &Facts<'_>, document: &Value) -> String {
+    let operations = ALL
+        .iter()
+        .map(|operation| {
+            let spec = &operation.spec;
+            let described = &document["paths"][spec.path][spec.method.name().to_lowercase()];
+            let taken = &described["requestBody"]["content"]["application/json"];
+            let given = &described["responses"]["200"]["content"]["application/json"];
+            Described {
+                id: spec.id,
+                title: spec.title,
+                method: spec.method.name(),
+                path: spec.path,
+                needs_key: spec.access == Access::Agent,
+                description: spec.description,
+                takes: fields(document, &taken["schema"]),
+                gives: fields(document, &given["schema"]),
+                curl: curl(facts.base_url, spec.path, taken.get("example")),
+                answer: serde_json::to_string_pretty(&given["example"]).unwrap_or_default(),
+            }
+        })
+        .collect();
+    let page =
+        Page { facts, consent: CONSENT_RULE, version: super::descriptor::API_VERSION, operations, errors: errors() };
+    // Writing to a string fails only where a value's own formatting does, and these are texts and numbers.
+    page.render().unwrap_or_default()
+}
+
+fn curl(base_url: &str, path: &str, body: Option<&Value>) -> String {
+    match body {
+        None => format!("curl {base_url}{path}"),
+        Some(body) => format!(
+            "curl {base_url}{path} \\\n  -H \"Authorization: Bearer $KEY\" \\\n  -H \"Content-Type: application/json\" \\\n  \
+             -d '{body}'"
+        ),
+    }
+}
+
+/// The properties of an object's schema, behind a reference or not.
+fn fields(document: &Value, schema: &Value) -> Vec<Field> {
+    let schema = resolve(document, schema);
+    let required = |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|n| n == name));
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    properties
+        .map(|(name, property)| Field {
+            name: name.clone(),
+            kind: kind(document, property),
+            required: required(name),
+            description: property["description"].as_str().unwrap_or_default().to_owned(),
+        })
+        .collect()
+}
+
+fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    let target = schema["$ref"].as_str().and_then(|path| document.pointer(path.trim_start_matches('#')));
+    target.unwrap_or(schema)
+}
+
+/// A schema in a few words.
+fn kind(document: &Value, schema: &Value) -> String {
+    let schema = resolve(document, schema);
+    if let Some(value) = schema.get("const") {
+        return value.to_string();
+    }
+    let plain = schema["type"].as_str().unwrap_or_default();
+    let bound = schema["maxLength"].as_u64().map(|most| format!(", at most {most} characters")).unwrap_or_default();
+    match (plain, schema["enum"].as_array(), schema["format"].as_str()) {
+        ("array", ..) => {
+            let inner = fields(document, &schema["items"]);
+            let names: Vec<_> = inner.iter().map(|field| field.name.as_str()).collect();
+            if names.is_empty() {
+                format!("array of {}", kind(document, &schema["items"]))
+            } else {
+                format!("array of objects: {}", names.join(", "))
+            }
+        }
+        ("object", ..) => {
+            let names: Vec<_> =
+                schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+            format!("object of booleans: {}", names.join(", "))
+        }
+        (_, Some(values), _) => {
+            let values: Vec<_> = values.iter().filter_map(Value::as_str).collect();
+            format!("one of {}", values.join(", "))
+        }
+        (_, None, Some(format)) => format!("{plain}, {format}{bound}"),
+        _ => format!("{plain}{bound}"),
+    }
+}
+
+fn errors() -> Vec<Failure> {
+    let failure = |status, code, meaning, mend| Failure { status, code, meaning, mend };
+    vec![
+        failure(
+            400,
+            "invalid_json",
+            "The body is not one complete JSON text.",
+            "Mend the body; the message says where it breaks.",
+        ),
+        failure(
+            400,
+            "invalid_submission",
+            "The body does not fit the schema.",
+            "Mend the field that the message names.",
+        ),
+        failure(
+            401,
+            "agent_unauthorized",
+            "The API key is missing or not valid.",
+            "Send a valid key; ask the operator for one.",
+        ),
+        failure(429, "rate_limited", "Too many requests.", "Wait as many seconds as Retry-After says, then go on."),
+        failure(
+            500,
+            "backend_not_configured",
+            "Sign-ups are switched off.",
+            "Tell the user to try later; the public data stays up.",
+        ),
+        failure(
+            500,
+            "save_failed",
+            "The record could not be saved; nothing was changed.",
+            "Send the same request again in a minute.",
+        ),
+        failure(503, "", "The service is busy, or its store away.", "Wait as many seconds as Retry-After says."),
+        failure(404, "", "There is nothing at this path.", "The message names the likely one."),
+        failure(405, "", "The path does not take this method.", "The Allow header lists those it takes."),
+        failure(408, "", "The body did not arrive in time.", "Send the request again."),
+        failure(413, "", "The body is larger than 1 MiB.", "Send less."),
+    ]
+}

@@ -1,0 +1,165 @@
+//! Whether a connection is alive: heads that never end and peers that fell silent are noticed here.
+//!
+//! hyper has a timer for heads, but it also ends idle kept-alive connections, costs a timer for every request, and does
+//! not run while the protocol is still being found out. This one looks at each connection every few seconds and costs a
+//! request two flags.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// How often a connection is looked at.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(2500);
+
+/// Looks until a head must be whole, and until a new connection must have begun one: ten seconds.
+const HEAD_LOOKS: u32 = 4;
+
+/// Looks until a kept-alive connection without a request is ended: 75 seconds, a little more than most clients keep them.
+const IDLE_LOOKS: u32 = 30;
+
+/// What the connection and its requests tell each other.
+#[derive(Debug, Default)]
+pub(super) struct Pulse {
+    /// Bytes came since the last request began or ended.
+    begun: AtomicBool,
+    /// Requests being answered.
+    busy: AtomicU32,
+    /// HTTP/2 has traffic of its own between requests; only requests count there.
+    many_streams: AtomicBool,
+}
+
+impl Pulse {
+    pub(super) fn begin_request(self: &Arc<Self>, many_streams: bool) -> Busy {
+        self.begun.store(false, Ordering::Relaxed);
+        self.many_streams.store(many_streams, Ordering::Relaxed);
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        Busy(Arc::clone(self))
+    }
+}
+
+/// A request being answered.
+pub(super) struct Busy(Arc<Pulse>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.begun.store(false, Ordering::Relaxed);
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Counts looks at one connection.
+#[derive(Debug)]
+pub(super) struct Watch {
+    pulse: Arc<Pulse>,
+    half: u32,
+    idle: u32,
+    served: bool,
+}
+
+impl Watch {
+    pub(super) fn new(pulse: Arc<Pulse>) -> Self {
+        Self { pulse, half: 0, idle: 0, served: false }
+    }
+
+    /// Looks once; true when the connection has had its time.
+    pub(super) fn is_overdue(&mut self) -> bool {
+        if self.pulse.busy.load(Ordering::Relaxed) > 0 {
+            (self.half, self.idle, self.served) = (0, 0, true);
+            return false;
+        }
+        let half = self.pulse.begun.load(Ordering::Relaxed) && !self.pulse.many_streams.load(Ordering::Relaxed);
+        self.half = if half { self.half + 1 } else { 0 };
+        self.idle += 1;
+        self.half > HEAD_LOOKS || self.idle > if self.served { IDLE_LOOKS } else { HEAD_LOOKS }
+    }
+}
+
+/// A stream that notes when bytes come in.
+#[derive(Debug)]
+pub(super) struct Watched<S> {
+    stream: S,
+    pulse: Arc<Pulse>,
+}
+
+impl<S> Watched<S> {
+    pub(super) fn new(stream: S, pulse: Arc<Pulse>) -> Self {
+        Self { stream, pulse }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let poll = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.pulse.begun.store(true, Ordering::Relaxed);
+        }
+        poll
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looks_until_overdue(watch: &mut Watch) -> u32 {
+        (1..1000).find(|_| watch.is_overdue()).unwrap()
+    }
+
+    #[test]
+    fn heads_get_ten_seconds_and_idle_connections_seventy_five() {
+        let pulse = Arc::new(Pulse::default());
+        assert_eq!(looks_until_overdue(&mut Watch::new(Arc::clone(&pulse))), HEAD_LOOKS + 1, "never began");
+        pulse.begun.store(true, Ordering::Relaxed);
+        assert_eq!(looks_until_overdue(&mut Watch::new(Arc::clone(&pulse))), HEAD_LOOKS + 1, "never ended");
+
+        let mut watch = Watch::new(Arc::clone(&pulse));
+        let busy = pulse.begin_request(false);
+        assert!((0..100).all(|_| !watch.is_overdue()), "a request being answered is not idle");
+        pulse.begun.store(true, Ordering::Relaxed);
+        drop(busy);
+        assert_eq!(looks_until_overdue(&mut watch), IDLE_LOOKS + 1, "the rest of a body is no head");
+
+        let mut watch = Watch::new(Arc::clone(&pulse));
+        let busy = pulse.begin_request(true);
+        assert!(!watch.is_overdue());
+        drop(busy);
+        pulse.begun.store(true, Ordering::Relaxed);
+        assert_eq!(looks_until_overdue(&mut watch), IDLE_LOOKS + 1, "HTTP/2 talks between requests");
+    }
+}

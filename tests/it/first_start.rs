@@ -1,0 +1,203 @@
+//! The newcomer's first minute, and every way a start can fail: what is printed, word for word.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::server::{Server, block_on, unionhall};
+
+/// Runs `serve` until it stops printing its greeting, then ends it.
+fn greeting(folder: &Path) -> String {
+    let mut process =
+        unionhall(folder).args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let first = lines.next().unwrap();
+    let address = first.rsplit(' ').next().unwrap().trim_start_matches("http://").to_owned();
+    std::process::Command::new("kill").arg(process.id().to_string()).status().unwrap();
+    assert!(process.wait().unwrap().success());
+    let text: Vec<_> = std::iter::once(first).chain(lines).collect();
+    let program = env!("CARGO_BIN_EXE_unionhall");
+    text.join("\n").replace(&address, "HOST:PORT").replace(program, "unionhall")
+}
+
+#[test]
+fn the_first_start_says_what_to_do_next_and_later_ones_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = r#"unionhall listens on http://HOST:PORT
+
+This is its first start. Everything it keeps is in data/; the file `secret` there makes the referral links: back it up.
+
+1. Read something that needs no key:
+     curl http://HOST:PORT/v1/negotiate-categories
+2. Issue a key to a partner, from another terminal in this folder:
+     KEY=$(unionhall keys issue "Acme Assistant")
+3. Sign a user up with it:
+     curl http://HOST:PORT/v1/invite -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
+       -d '{"email": "ana@example.com", "categories": {"internet": true}}'
+
+Mail: confirmation mails wait in the outbox, in the database; nothing is sent.
+Reference: http://HOST:PORT/docs   Settings: unionhall serve --help   The savings shown are samples until you give a --catalog.
+"#;
+    assert_eq!(greeting(folder.path()), expected);
+    assert_eq!(greeting(folder.path()), "unionhall listens on http://HOST:PORT");
+
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("data"), mode("data/secret"), mode("data/unionhall.db")), (0o700, 0o600, 0o600));
+}
+
+/// What the greeting tells the newcomer to type works as it stands.
+#[test]
+fn the_printed_commands_work() {
+    block_on(async {
+        let server = Server::start();
+        let key = server.run(&["keys", "issue", "Acme Assistant"]);
+        server.get("/v1/negotiate-categories").await.good();
+        let body = r#"{"email": "ana@example.com", "categories": {"internet": true}}"#;
+        server.post("/v1/invite", &key, body).await.good();
+    });
+}
+
+/// The one sentence with which `serve` refuses to start.
+fn refusal(folder: &Path, arguments: &[&str]) -> String {
+    let output = unionhall(folder).args(["serve", "--listen", "127.0.0.1:0"]).args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(told.trim().lines().count(), 1, "{told}");
+    told.trim().to_owned()
+}
+
+#[test]
+fn each_way_to_fail_is_one_sentence_with_its_mend() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap();
+    let output = unionhall(at).args(["serve", "--listen", &port.to_string()]).output().unwrap();
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap().trim(),
+        format!("unionhall: {port} is taken by another program; choose another address with --listen")
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!at.join("data").exists(), "nothing was made");
+
+    std::fs::write(at.join("file"), "").unwrap();
+    assert_eq!(
+        refusal(at, &["--data", "file/data"]),
+        "unionhall: cannot make the data folder file/data; give another with --data: Not a directory (os error 20)"
+    );
+
+    greeting(at);
+    let database = || rusqlite::Connection::open(at.join("data/unionhall.db")).unwrap();
+    database().pragma_update(None, "user_version", 999).unwrap();
+    assert_eq!(
+        refusal(at, &[]),
+        "unionhall: the database data/unionhall.db was written by a newer unionhall (schema 999, this one knows 1); run that \
+         version or restore a backup"
+    );
+    database().pragma_update(None, "user_version", 1).unwrap();
+
+    let other = "another-installations-secret-of-some-length";
+    assert_eq!(
+        refusal(at, &["--secret", other]),
+        "unionhall: the secret is not the one that the records in data/unionhall.db were made with: referral links would \
+         change. Give that installation's secret, or another data folder"
+    );
+    std::fs::rename(at.join("data/secret"), at.join("kept")).unwrap();
+    assert_eq!(
+        refusal(at, &[]),
+        "unionhall: the records in data/unionhall.db belong to a secret that is not there: put it back into data/secret, or \
+         give it with UNIONHALL_SECRET"
+    );
+    assert!(!at.join("data/secret").exists(), "no wrong secret is left behind");
+    std::fs::rename(at.join("kept"), at.join("data/secret")).unwrap();
+
+    std::fs::write(
+        at.join("catalog.toml"),
+        "[savings]\npets = 5\n[referral]\nreward_per_group=1\ngroup_size=1\nmax_groups=1",
+    )
+    .unwrap();
+    let told = refusal(at, &["--catalog", "catalog.toml"]);
+    assert!(
+        told.starts_with(
+            "unionhall: the catalog catalog.toml has a mistake: [savings]: \"pets\" is not a category; use one of"
+        ),
+        "{told}"
+    );
+    std::fs::write(at.join("pem"), "nothing").unwrap();
+    assert_eq!(
+        refusal(at, &["--tls-cert", "pem", "--tls-key", "pem"]),
+        "unionhall: there is no certificate in pem; it should hold PEM, the server's own certificate first"
+    );
+    assert_eq!(greeting(at), "unionhall listens on http://HOST:PORT", "and with all mended it starts");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let sealed = folder.path().join("sealed");
+    std::fs::create_dir(&sealed).unwrap();
+    std::fs::set_permissions(&sealed, std::fs::Permissions::from_mode(0o500)).unwrap();
+    // Root may write anywhere; everybody else is told. /proc takes no files from root either.
+    let data = if std::fs::write(sealed.join("probe"), "").is_ok() { "/proc/data" } else { "sealed/data" };
+    let told = refusal(folder.path(), &["--data", data]);
+    assert!(
+        told.starts_with(&format!("unionhall: cannot make the data folder {data}; give another with --data: ")),
+        "{told}"
+    );
+}
+
+#[test]
+fn help_is_a_manual() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = |arguments: &[&str]| {
+        let output = unionhall(folder.path()).args(arguments).arg("--help").output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let serve = help(&["serve"]);
+    for setting in [
+        "NAME",
+        "DATA",
+        "LISTEN",
+        "BASE_URL",
+        "JOIN_SITE",
+        "STORE",
+        "MAIL",
+        "CONTACT_EMAIL",
+        "SECRET",
+        "SECRET_FILE",
+        "TLS_CERT",
+        "TLS_KEY",
+        "PUBLIC_PER_MINUTE",
+        "KEY_PER_MINUTE",
+        "TRUSTED_PROXIES",
+        "CATALOG",
+        "LOG",
+    ] {
+        let shown = |end| serve.contains(&format!("[env: UNIONHALL_{setting}{end}"));
+        assert!(shown("=") || shown("]"), "{setting}");
+    }
+    for default in ["Consumer Union", "127.0.0.1:8080", "[default: 60]", "[default: 30]", "http://LISTEN"] {
+        assert!(serve.contains(default), "{default}");
+    }
+    for command in [
+        &[][..],
+        &["keys"],
+        &["keys", "issue"],
+        &["keys", "list"],
+        &["keys", "revoke"],
+        &["keys", "rotate"],
+        &["signups"],
+        &["signups", "pause"],
+        &["signups", "resume"],
+        &["openapi"],
+    ] {
+        let text = help(command);
+        assert!(text.contains("Usage: unionhall"), "{text}");
+        let undescribed = text.lines().filter(|line| line.trim_start().starts_with("--")).count();
+        assert!(undescribed <= text.lines().count() / 2, "{text}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Peers who send half a request, or nothing, or far too much, cost others nothing.
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use hyper::Request;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::server::{Server, block_on, resident};
+
+/// The median time of an honest request, each on a new connection.
+#[expect(clippy::disallowed_methods, reason = "how long it takes is what is measured")]
+async fn honest(server: &Server) -> Duration {
+    let mut times = Vec::new();
+    for _ in 0..101 {
+        let start = Instant::now();
+        server.get("/v1/stats").await.good();
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    times[50]
+}
+
+async fn open(server: &Server, from: Ipv4Addr) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind((from, 0).into()).unwrap();
+    socket.connect(server.address).await.unwrap()
+}
+
+#[test]
+fn half_sent_requests_and_idle_connections_cost_others_nothing() {
+    block_on(async {
+        let server = Server::start_with(&["--public-per-minute", "100000", "--key-per-minute", "1000", "--log", "off"]);
+        let key = server.key();
+        honest(&server).await;
+        let (level, before) = (resident(server.id()), honest(&server).await);
+
+        let head = format!("POST /v1/invite HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n");
+        let mut stuck = Vec::new();
+        for n in 0..300 {
+            let mut stream = open(&server, Ipv4Addr::LOCALHOST).await;
+            let part = match n % 3 {
+                0 => "P".to_owned(),
+                1 => head.clone(),
+                _ => format!("{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{\"em"),
+            };
+            stream.write_all(part.as_bytes()).await.unwrap();
+            stuck.push(stream);
+        }
+        let mut idle = Vec::new();
+        for n in 0..5000 {
+            // Different sources, so that no ports run out here.
+            idle.push(open(&server, Ipv4Addr::new(127, 0, 2, (n % 200) as u8 + 1)).await);
+        }
+        let during = honest(&server).await;
+        assert!(during < before * 3, "an honest request took {during:?}, before {before:?}");
+
+        // A stuck body is told so; a stuck head is cut off. Nobody waits for longer than the server says.
+        let patience = Duration::from_secs(20);
+        for (n, stream) in stuck.iter_mut().enumerate() {
+            let mut answer = Vec::new();
+            let read = tokio::time::timeout(patience, stream.read_to_end(&mut answer)).await;
+            read.expect("the server ends it").ok();
+            let text = String::from_utf8_lossy(&answer);
+            if n % 3 == 2 {
+                assert!(text.starts_with("HTTP/1.1 408") && text.contains("\"ok\":false"), "{text}");
+            } else {
+                assert_eq!(text, "");
+            }
+        }
+        for stream in &mut idle {
+            let ended = tokio::time::timeout(patience, stream.read(&mut [0; 1])).await.expect("the server ends it");
+            assert!(matches!(ended, Ok(0) | Err(_)));
+        }
+        drop((stuck, idle));
+        let after = honest(&server).await;
+        assert!(after < before * 3, "{after:?}, before {before:?}");
+        let left = resident(server.id()).saturating_sub(level);
+        assert!(left < 8 << 20, "{} KiB more than before", left >> 10);
+    });
+}
+
+#[test]
+fn a_body_that_breaks_off_leaves_nothing() {
+    block_on(async {
+        let server = Server::start();
+        let key = server.key();
+        let head = format!("POST /v1/invite HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n");
+        let mut broken = open(&server, Ipv4Addr::LOCALHOST).await;
+        let part = format!("{head}Content-Length: 100\r\n\r\n{{\"email\": \"ana@example.com\"}}");
+        broken.write_all(part.as_bytes()).await.unwrap();
+        broken.shutdown().await.unwrap();
+        let mut answer = String::new();
+        broken.read_to_string(&mut answer).await.unwrap();
+        assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+
+        let mut chunked = open(&server, Ipv4Addr::LOCALHOST).await;
+        let part = format!("{head}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n");
+        chunked.write_all(part.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        chunked.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+        let people: i64 = server.database().query_row("SELECT count(*) FROM people", [], |row| row.get(0)).unwrap();
+        assert_eq!(people, 0);
+        server.send(Request::get("/v1/stats"), "").await.good();
+    });
+}

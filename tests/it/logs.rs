@@ -1,0 +1,65 @@
+//! What the operator reads, and what they must never read.
+
+use hyper::Request;
+use serde_json::Value;
+
+use crate::server::{Server, block_on, sign_up};
+
+fn lines(log: &str) -> Vec<Value> {
+    log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"))).collect()
+}
+
+#[test]
+fn one_line_a_request_and_no_address_key_or_token_in_any() {
+    block_on(async {
+        let server = Server::start_with(&["--log", "requests"]);
+        let key = server.key();
+        let secret_address = "very.secret.person@example.com";
+        server
+            .send(Request::get("/v1/stats?email=very.secret.person@example.com").header("x-request-id", "mine"), "")
+            .await;
+        server.post("/v1/invite", &key, sign_up(secret_address)).await.good();
+        server.post("/v1/invite", &key, format!("{{\"{secret_address}\": 1}}")).await;
+        server.post("/v1/invite", &key, format!("{secret_address} {key}")).await;
+        server.post("/v1/invite", &format!("{key}x"), sign_up(secret_address)).await;
+        server.get(&format!("/confirm/{key}/{secret_address}")).await;
+        server.send(Request::builder().method("SECRETPERSON").uri("/"), "").await;
+        // A fault of the store while it is used, too.
+        server.database().execute_batch("ALTER TABLE people RENAME TO gone").unwrap();
+        server.post("/v1/invite", &key, sign_up(secret_address)).await.refused(500, "save_failed");
+        let asked = 8;
+        let (code, folder) = server.stop();
+        assert_eq!(code, Some(0));
+        let log = std::fs::read_to_string(folder.path().join("stderr")).unwrap();
+        for secret in [secret_address, "secret.person", "SECRETPERSON", &key, &key[12..44], "confirm"] {
+            assert!(!log.contains(secret), "{secret} in {log}");
+        }
+        let (requests, problems): (Vec<_>, Vec<_>) =
+            lines(&log).into_iter().partition(|line| line.get("route").is_some());
+        assert_eq!(requests.len(), asked, "{log}");
+        let first = &requests[0];
+        assert_eq!((&first["method"], &first["route"]), (&Value::from("GET"), &Value::from("/v1/stats")));
+        assert_eq!((&first["status"], &first["request_id"]), (&Value::from(200), &Value::from("mine")));
+        assert!(first["us"].is_u64() && first["time"].is_string() && first.get("key").is_none());
+        assert_eq!(requests[1]["key"], key[3..11]);
+        assert_eq!(requests[5]["route"], "(none)");
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0]["message"].as_str().unwrap().contains("no such table"), "{}", problems[0]);
+        assert_eq!(problems[0]["request_id"], requests[7]["request_id"]);
+    });
+}
+
+#[test]
+fn levels_hold() {
+    block_on(async {
+        for (level, expected) in [("off", 0), ("errors", 1), ("requests", 3)] {
+            let server = Server::start_with(&["--log", level]);
+            server.get("/v1/referral-program").await.good();
+            server.database().execute_batch("ALTER TABLE installation RENAME TO away").unwrap();
+            assert_eq!(server.get("/v1/stats").await.status, 503);
+            let (_, folder) = server.stop();
+            let log = std::fs::read_to_string(folder.path().join("stderr")).unwrap();
+            assert_eq!(lines(&log).len(), expected, "{level}: {log}");
+        }
+    });
+}

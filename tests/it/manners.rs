@@ -1,0 +1,187 @@
+//! HTTP manners: ids, caches, headers, protocols.
+
+use http_body_util::{BodyExt, Full};
+use hyper::{Request, Version};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::{Value, json};
+
+use crate::server::{Server, block_on, sign_up};
+
+#[test]
+fn request_ids_are_kept_if_sane_and_always_returned() {
+    block_on(async {
+        let server = Server::start();
+        let own = server.send(Request::get("/v1/stats").header("x-request-id", "abc-123.x_y:z"), "").await;
+        assert_eq!(own.header("x-request-id"), "abc-123.x_y:z");
+        let long = "x".repeat(65);
+        for odd in ["", "a b", "a\"b", "a/b", long.as_str()] {
+            let answer = server.send(Request::get("/nowhere").header("x-request-id", odd), "").await;
+            let id = answer.header("x-request-id");
+            assert!(id.len() == 16 && id != odd, "{id}");
+        }
+        assert_ne!(server.get("/").await.header("x-request-id"), server.get("/").await.header("x-request-id"));
+    });
+}
+
+#[test]
+fn the_static_listings_are_cached_and_checked_by_tag() {
+    block_on(async {
+        let server = Server::start();
+        for path in ["/v1/negotiate-categories", "/v1/referral-program", "/openapi.json", "/docs"] {
+            let full = server.get(path).await;
+            let tag = full.header("etag").to_owned();
+            assert!(tag.starts_with('"') && tag.ends_with('"'), "{path} {tag}");
+            assert_eq!(full.header("cache-control"), "private, max-age=300");
+            for known in [tag.clone(), format!("\"other\", W/{tag}"), "*".to_owned()] {
+                let again = server.send(Request::get(path).header("if-none-match", known), "").await;
+                assert_eq!((again.status.as_u16(), again.body.len()), (304, 0));
+                assert_eq!(
+                    (again.header("etag"), again.header("cache-control")),
+                    (tag.as_str(), "private, max-age=300")
+                );
+                assert_eq!(again.header("content-type"), "");
+            }
+            let changed = server.send(Request::get(path).header("if-none-match", "\"other\""), "").await;
+            assert_eq!(changed.body, full.body);
+        }
+    });
+}
+
+#[test]
+fn what_is_live_or_personal_is_not_stored() {
+    block_on(async {
+        let server = Server::start_with(&["--public-per-minute", "1"]);
+        let key = server.key();
+        let mut answers = vec![
+            server.get("/v1/stats").await,
+            server.get("/v1/negotiate-categories").await,
+            server.get("/healthz").await,
+            server.get("/readyz").await,
+            server.get("/nowhere").await,
+        ];
+        assert_eq!(answers[1].status, 429);
+        for path in ["/v1/invite", "/v1/referral-link"] {
+            answers.push(server.post(path, &key, sign_up("ana@example.com")).await);
+            answers.push(server.post(path, &key, "{").await);
+            answers.push(server.post(path, "", "{").await);
+        }
+        for answer in answers {
+            assert_eq!((answer.header("cache-control"), answer.header("etag")), ("no-store", ""), "{answer:?}");
+        }
+    });
+}
+
+#[test]
+fn every_answer_is_guarded() {
+    block_on(async {
+        let plain = Server::start();
+        let secure = Server::start_with(&["--base-url", "https://api.union.example"]);
+        for path in ["/", "/v1/stats", "/docs", "/nowhere", "/healthz", "/openapi.json", "/style.css"] {
+            for server in [&plain, &secure] {
+                let answer = server.get(path).await;
+                assert_eq!(answer.header("x-content-type-options"), "nosniff");
+                assert!(answer.header("content-security-policy").starts_with("default-src 'none'"));
+                assert!(answer.header("content-security-policy").contains("frame-ancestors 'none'"));
+                assert_eq!(answer.header("referrer-policy"), "same-origin");
+                assert_eq!(answer.header("server"), "");
+            }
+            assert_eq!(plain.get(path).await.header("strict-transport-security"), "");
+            assert_eq!(secure.get(path).await.header("strict-transport-security"), "max-age=31536000");
+        }
+        assert_eq!(plain.get("/").await.header("vary"), "Accept");
+    });
+}
+
+#[test]
+fn health_is_told_outside_the_limits() {
+    block_on(async {
+        let server = Server::start_with(&["--public-per-minute", "1"]);
+        for _ in 0..5 {
+            assert_eq!(server.get("/healthz").await.good(), json!({ "ok": true }));
+            assert_eq!(server.get("/readyz").await.good(), json!({ "ok": true, "store": "usable", "mail": "held" }));
+        }
+        server.database().execute_batch("ALTER TABLE installation RENAME TO away").unwrap();
+        server.get("/healthz").await.good();
+        let away = server.get("/readyz").await;
+        assert!(away.refused(503, Value::Null).contains("store"));
+        assert!(!away.header("retry-after").is_empty());
+        while !server.log().contains("no such table") {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+#[test]
+fn http_2_is_spoken_without_a_preamble() {
+    block_on(async {
+        let server = Server::start();
+        let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        // Many at once on one connection; each is counted.
+        let answers = (0..61).map(|_| {
+            let request = Request::get(format!("http://{}/v1/stats", server.address));
+            sender.send_request(request.body(Full::<bytes::Bytes>::default()).unwrap())
+        });
+        let mut statuses = Vec::new();
+        for answer in answers.collect::<Vec<_>>() {
+            let answer = answer.await.unwrap();
+            assert_eq!(answer.version(), Version::HTTP_2);
+            statuses.push(answer.status().as_u16());
+            answer.into_body().collect().await.unwrap();
+        }
+        statuses.sort_unstable();
+        assert_eq!((statuses[59], statuses[60]), (200, 429));
+    });
+}
+
+#[test]
+fn connections_are_kept_alive() {
+    block_on(async {
+        let server = Server::start();
+        let key = server.key();
+        let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
+        for n in 0..20 {
+            connection.send(Request::get("/v1/stats"), "").await.good();
+            let request = Request::post("/v1/referral-link").header("authorization", format!("Bearer {key}"));
+            connection.send(request, sign_up(&format!("ana{n}@example.com"))).await.good();
+            // A refusal does not cost the connection either.
+            connection.send(Request::post("/v1/invite"), "{}").await.refused(401, "agent_unauthorized");
+        }
+    });
+}
+
+#[test]
+fn the_reference_describes_every_operation_and_loads_nothing_from_elsewhere() {
+    block_on(async {
+        let server = Server::start_with(&["--contact-email", "keys@union.example", "--name", "Bill & Busters"]);
+        let page = server.get("/docs").await;
+        assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+        let html = String::from_utf8(page.body.to_vec()).unwrap();
+        for operation in unionhall::operations::ALL {
+            assert!(html.contains(&format!("id=\"{}\"", operation.spec.id)));
+            let title = operation.spec.title.replace('\'', "&#39;");
+            assert!(html.contains(operation.spec.path) && html.contains(&title), "{title}");
+        }
+        for part in [
+            "Bill &#38; Busters",
+            "mailto:keys@union.example",
+            "explicitly asked to join",
+            "agent_unauthorized",
+            "Retry-After",
+            "12 months",
+            "Sunset",
+            "Deprecation",
+            "selectedSavingsTotal",
+            "at most 1000 characters",
+        ] {
+            assert!(html.contains(part), "{part}");
+        }
+        assert!(!html.contains("<script") && !html.contains("src="), "no scripts, nothing embedded");
+        let links: Vec<_> = html.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+        assert!(links.iter().all(|link| !link.starts_with("http")), "{links:?}");
+        let style = server.get("/style.css").await;
+        assert_eq!((style.status.as_u16(), style.header("content-type")), (200, "text/css; charset=utf-8"));
+    });
+}

@@ -1,0 +1,78 @@
+//! Being told to stop: what was begun is finished.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use hyper_util::rt::TokioIo;
+
+use crate::server::{Server, block_on, sign_up};
+
+/// Clients open a connection for each request, as fast as they can, until the door is closed. Every connection that was
+/// taken in gets its answer.
+#[test]
+fn every_accepted_request_is_answered_under_load() {
+    block_on(async {
+        let server = Server::start_with(&["--key-per-minute", "1000000"]);
+        let (key, address) = (server.key(), server.address);
+        let answered = Arc::new(AtomicU32::new(0));
+        let mut clients = tokio::task::JoinSet::new();
+        for client in 0..16 {
+            let (key, answered) = (key.clone(), Arc::clone(&answered));
+            clients.spawn(async move {
+                for n in 0.. {
+                    // Refused at the door: the server has stopped listening. Anything later must succeed.
+                    let Ok(stream) = tokio::net::TcpStream::connect(address).await else { return };
+                    let (mut sender, connection) =
+                        hyper::client::conn::http1::handshake::<_, Full<bytes::Bytes>>(TokioIo::new(stream))
+                            .await
+                            .unwrap();
+                    tokio::spawn(connection);
+                    let request = Request::post("/v1/invite")
+                        .header("host", "test")
+                        .header("authorization", format!("Bearer {key}"))
+                        .body(Full::from(sign_up(&format!("u{client}-{n}@example.com"))))
+                        .unwrap();
+                    let answer = sender.send_request(request).await.expect("an accepted request is answered");
+                    assert_eq!(answer.status(), 200);
+                    answer.into_body().collect().await.unwrap();
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        while answered.load(Ordering::Relaxed) < 300 {
+            tokio::task::yield_now().await;
+        }
+        let stopped = tokio::task::spawn_blocking(move || server.stop());
+        let (code, folder) = tokio::time::timeout(Duration::from_secs(10), stopped).await.unwrap().unwrap();
+        assert_eq!(code, Some(0));
+        while let Some(client) = clients.join_next().await {
+            client.unwrap();
+        }
+        let data = folder.path().join("data");
+        let database = rusqlite::Connection::open(data.join("unionhall.db")).unwrap();
+        let kept: u32 = database.query_row("SELECT count(*) FROM sign_ups", [], |row| row.get(0)).unwrap();
+        assert_eq!(kept, answered.load(Ordering::Relaxed));
+    });
+}
+
+#[test]
+fn idle_and_stuck_connections_do_not_hold_it_up() {
+    block_on(async {
+        use tokio::io::AsyncWriteExt;
+        for signal in ["TERM", "INT"] {
+            let server = Server::start();
+            let mut kept = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
+            kept.send(Request::get("/v1/stats"), "").await.good();
+            let mut stuck = tokio::net::TcpStream::connect(server.address).await.unwrap();
+            stuck.write_all(b"GET /v1/sta").await.unwrap();
+            server.signal(signal);
+            let stopped = tokio::task::spawn_blocking(move || server.stop());
+            let (code, folder) = tokio::time::timeout(Duration::from_secs(10), stopped).await.unwrap().unwrap();
+            assert_eq!(code, Some(0), "{signal}");
+            assert!(!folder.path().join("data/unionhall.db-wal").exists(), "the store was closed cleanly");
+        }
+    });
+}
