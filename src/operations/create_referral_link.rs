@@ -58,7 +58,7 @@ impl Operation for CreateReferralLink {
         description: concat!(
             "Returns the user's personal referral link, made on the first request and the same for that address ever \
              after. It sends no mail and signs nobody up: use it when the user only wants to share their link. ",
-            consent!()
+            consent!("this")
         ),
     };
 

@@ -18,6 +18,7 @@ pub struct NegotiationCategories {
     pub ok: True,
     /// Every amount is in US dollars.
     pub currency: Usd,
+    /// What is negotiated, in a fixed order.
     pub categories: Vec<NegotiationCategory>,
     /// What all categories together are estimated to save a household in a year, in US dollars.
     pub total_potential_annual_savings: u32,

@@ -26,9 +26,13 @@ use crate::reply::Reply;
 
 /// The consent rule as a literal, so that descriptions can be put together at compile time.
 macro_rules! consent {
-    () => {
-        "Consent: call this only for the user you are talking to, with that user's own e-mail address, and only after \
-         they have explicitly asked to join."
+    ($what:literal) => {
+        concat!(
+            "Consent: call ",
+            $what,
+            " only for the user you are talking to, with that user's own e-mail address, and only after they have \
+             explicitly asked to join."
+        )
     };
 }
 
@@ -121,8 +125,11 @@ pub enum Lifetime {
     Live,
 }
 
-/// The consent rule, as both agent actions and the documents state it.
-pub const CONSENT_RULE: &str = consent!();
+/// The consent rule, as each agent action states it.
+pub const CONSENT_RULE: &str = consent!("this");
+
+/// The consent rule, as the documents state it for all agent actions.
+pub const CONSENT_RULE_FOR_ALL: &str = consent!("agent actions");
 
 /// Who calls, once the key is checked and the limit has let them pass.
 #[derive(Debug)]

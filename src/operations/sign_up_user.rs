@@ -83,7 +83,7 @@ impl Operation for SignUpUser {
             "Signs the user up and e-mails them a confirmation link; the sign-up counts only after they click it. ",
             "Tell the user to check their inbox, and give them their personal referral link from the answer. Signing \
              the same user up again is safe: it updates their answers and returns the same link. ",
-            consent!()
+            consent!("this")
         ),
     };
 

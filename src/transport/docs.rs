@@ -4,7 +4,7 @@ use askama::Template;
 use serde_json::Value;
 
 use super::openapi::Facts;
-use crate::operations::{ALL, Access, CONSENT_RULE};
+use crate::operations::{ALL, Access, CONSENT_RULE_FOR_ALL};
 
 /// The stylesheet of every page.
 pub(super) const STYLE: &str = include_str!("../../templates/style.css");
@@ -69,8 +69,13 @@ pub(super) fn page(facts: &Facts<'_>, document: &Value) -> String {
             }
         })
         .collect();
-    let page =
-        Page { facts, consent: CONSENT_RULE, version: super::descriptor::API_VERSION, operations, errors: errors() };
+    let page = Page {
+        facts,
+        consent: CONSENT_RULE_FOR_ALL,
+        version: super::descriptor::API_VERSION,
+        operations,
+        errors: errors(),
+    };
     // Writing to a string fails only where a value's own formatting does, and these are texts and numbers.
     page.render().unwrap_or_default()
 }

@@ -102,7 +102,7 @@ impl Edge {
         let route = Route::find(request.uri().path());
         let mut notes = Notes::default();
 
-        let mut answer = match self.enter() {
+        let mut answer = match self.enter(route) {
             Ok(_place) => match unless_it_panics(self.route(route, request, peer, now, &id, &mut notes)).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(error)) => error.answer(),
@@ -192,9 +192,12 @@ impl Edge {
         }
     }
 
-    fn enter(&self) -> Result<Place<'_>, HttpError> {
+    /// A place among the requests in flight. Health is told however many there are: a busy node is not a dead one.
+    fn enter(&self, route: Option<Route>) -> Result<Place<'_>, HttpError> {
         let place = Place(&self.in_flight);
-        if self.in_flight.fetch_add(1, Ordering::Relaxed) < IN_FLIGHT { Ok(place) } else { Err(HttpError::Busy) }
+        let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
+        let exempt = matches!(route, Some(Route::Health | Route::Ready));
+        if before < IN_FLIGHT || exempt { Ok(place) } else { Err(HttpError::Busy) }
     }
 }
 
