@@ -35,3 +35,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
 
 heading "Tests"
 run_tests
+
+heading "The OpenAPI document, as other people's tools see it"
+cargo build --locked
+tests/openapi/check

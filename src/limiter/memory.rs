@@ -128,6 +128,8 @@ impl Shard {
             let Some(at) = self.next_place() else { return };
             if self.windows[at].is_over(now) {
                 self.windows.swap_remove_index(at);
+                // The last entry took its place; the next look begins with that one.
+                self.hand = at;
             }
         }
         let (held, room) = (self.windows.len(), self.windows.capacity());
@@ -155,8 +157,9 @@ impl Shard {
     }
 
     fn next_place(&mut self) -> Option<usize> {
-        self.hand = self.hand.wrapping_add(1);
-        self.hand.checked_rem(self.windows.len())
+        let at = if self.hand < self.windows.len() { self.hand } else { 0 };
+        self.hand = at + 1;
+        (!self.windows.is_empty()).then_some(at)
     }
 }
 

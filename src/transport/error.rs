@@ -49,37 +49,44 @@ const SOON: u32 = 5;
 
 impl HttpError {
     pub fn answer(&self) -> Answer {
-        let (status, message): (_, Cow<'static, str>) = match self {
-            Self::Operation(error) => return operation(error),
-            Self::NotFound(message) => (StatusCode::NOT_FOUND, message.clone().into()),
-            Self::MethodNotAllowed { allow } => {
-                (StatusCode::METHOD_NOT_ALLOWED, format!("This path does not take this method; use {allow}.").into())
-            }
-            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The body is larger than 1 MiB.".into()),
-            Self::Timeout => {
-                (StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time. Send the request again.".into())
-            }
-            Self::Broken => {
-                (StatusCode::BAD_REQUEST, "The body broke off before its end. Send the request again.".into())
-            }
-            Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "The service is busy. Try again in a few seconds.".into()),
-            Self::NotReady => {
-                (StatusCode::SERVICE_UNAVAILABLE, "The store cannot be used right now; see the log.".into())
-            }
-            Self::Internal => (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "Something went wrong on our side; it was logged. Try again later.".into(),
-            ),
-        };
-        let mut answer = Answer::json(status, body(&ErrorBody { ok: False, error: message, code: None }));
+        let mut answer = Answer::json(self.status(), body(&self.body()));
         match self {
+            Self::Operation(error) => tell_more(&mut answer, error),
             Self::MethodNotAllowed { allow } => answer.set(ALLOW, HeaderValue::from_static(allow)),
             Self::Busy | Self::NotReady => answer.set(RETRY_AFTER, HeaderValue::from(SOON)),
             // What is left of the body is not worth reading.
             Self::Timeout | Self::Broken | Self::TooLarge => answer.set(CONNECTION, HeaderValue::from_static("close")),
-            Self::Operation(_) | Self::NotFound(_) | Self::Internal => {}
+            Self::NotFound(_) | Self::Internal => {}
         }
         answer
+    }
+
+    pub const fn status(&self) -> StatusCode {
+        match self {
+            Self::Operation(error) => status(error),
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Timeout => StatusCode::REQUEST_TIMEOUT,
+            Self::Broken => StatusCode::BAD_REQUEST,
+            Self::Busy | Self::NotReady => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    pub fn body(&self) -> ErrorBody {
+        let error: Cow<'static, str> = match self {
+            Self::Operation(error) => return error.into(),
+            Self::NotFound(message) => message.clone().into(),
+            Self::MethodNotAllowed { allow } => format!("This path does not take this method; use {allow}.").into(),
+            Self::TooLarge => "The body is larger than 1 MiB.".into(),
+            Self::Timeout => "The body did not arrive in time. Send the request again.".into(),
+            Self::Broken => "The body broke off before its end. Send the request again.".into(),
+            Self::Busy => "The service is busy. Try again in a few seconds.".into(),
+            Self::NotReady => "The store cannot be used right now; see the log.".into(),
+            Self::Internal => "Something went wrong on our side; it was logged. Try again later.".into(),
+        };
+        ErrorBody { ok: False, error, code: None }
     }
 
     /// What the operator's log should say of it, if anything.
@@ -91,8 +98,8 @@ impl HttpError {
     }
 }
 
-fn operation(error: &Error) -> Answer {
-    let mut answer = Answer::json(status(error), body(&ErrorBody::from(error)));
+/// The headers that go with an operation's error.
+fn tell_more(answer: &mut Answer, error: &Error) {
     match error {
         Error::RateLimited { retry_after, .. } => answer.set(RETRY_AFTER, HeaderValue::from(*retry_after)),
         Error::Unavailable { .. } => answer.set(RETRY_AFTER, HeaderValue::from(SOON)),
@@ -104,7 +111,6 @@ fn operation(error: &Error) -> Answer {
         | Error::BackendNotConfigured
         | Error::SaveFailed { .. } => {}
     }
-    answer
 }
 
 fn body(body: &ErrorBody) -> Vec<u8> {

@@ -1,17 +1,18 @@
 //! The OpenAPI 3.1 document, made from the table of operations and the types they take and give.
 
+use hyper::StatusCode;
 use schemars::Schema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value, json};
 
 use super::descriptor::API_VERSION;
-use super::error::status;
+use super::error::HttpError;
 use crate::app::App;
 use crate::domain::api_key::BadKey;
 use crate::domain::catalog::Catalog;
 use crate::error::{Error, ErrorBody, KeyProblem};
-use crate::operations::{ALL, Access, CONSENT_RULE, Entry, Lifetime};
+use crate::operations::{ALL, Access, CONSENT_RULE_FOR_ALL, Entry, Lifetime};
 
 /// What the document says beside the operations; known without a store.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ pub fn document(facts: &Facts<'_>) -> Value {
         "servers": [{ "url": facts.base_url }],
         "tags": [
             { "name": PUBLIC, "description": "Read-only facts about the union. No key needed, open to pages of any origin." },
-            { "name": AGENT, "description": format!("Acts for a user, with a partner's key. {CONSENT_RULE}") },
+            { "name": AGENT, "description": format!("Acts for a user, with a partner's key. {CONSENT_RULE_FOR_ALL}") },
         ],
         "paths": paths,
         "components": {
@@ -105,7 +106,7 @@ fn info(facts: &Facts<'_>) -> Value {
              household bills.\n\nPublic data needs no key and is limited to {} requests a minute per address, or per key \
              if one is sent. Agent actions need a partner's key and are limited to {} a minute per key unless the key \
              was issued with another figure. A limit counts any 60 seconds; past it the answer is 429, and \
-             `Retry-After` says how many seconds to wait.\n\n{CONSENT_RULE} A sign-up counts only once the user has \
+             `Retry-After` says how many seconds to wait.\n\n{CONSENT_RULE_FOR_ALL} A sign-up counts only once the user has \
              clicked the link in the e-mail they are sent: tell them to check their inbox.\n\nEvery body has `ok`: true \
              on success, false with `error`, and mostly `code`, otherwise. Changes within /v1 only add.",
             facts.name, facts.public_per_minute, facts.key_per_minute
@@ -138,58 +139,93 @@ fn path_item(operation: &Entry, facts: &Facts<'_>, schemas: &mut SchemaGenerator
         });
     }
     let mut responses = Map::new();
-    responses.insert(
-        "200".to_owned(),
-        json!({
-            "description": "Success.",
-            "headers": limit_headers(),
-            "content": { "application/json": { "schema": (operation.output_schema)(schemas), "example": example.answer } },
-        }),
-    );
+    let mut success = json!({
+        "description": "Success.",
+        "headers": limit_headers(),
+        "content": { "application/json": { "schema": (operation.output_schema)(schemas), "example": example.answer } },
+    });
+    if spec.answer == Lifetime::Fixed {
+        success["headers"]["ETag"] = reference("ETag");
+        let mut headers = limit_headers();
+        headers.insert("ETag".to_owned(), reference("ETag"));
+        let known = "You have it already: `If-None-Match` named the answer's tag.";
+        responses.insert("304".to_owned(), json!({ "description": known, "headers": headers }));
+    }
+    responses.insert("200".to_owned(), success);
     for error in errors(operation, facts) {
         add_error(&mut responses, &error);
     }
+    responses.sort_keys();
     item["responses"] = responses.into();
     item
 }
 
 /// One of each error that the operation can answer with.
-fn errors(operation: &Entry, facts: &Facts<'_>) -> Vec<Error> {
-    let limited = |limit| Error::RateLimited { limit, retry_after: 17 };
-    let away = Error::Unavailable { cause: String::new() };
+fn errors(operation: &Entry, facts: &Facts<'_>) -> Vec<HttpError> {
+    let limited = |limit| Error::RateLimited { limit, retry_after: 17 }.into();
     match (operation.spec.access, operation.spec.answer) {
-        (Access::Public, Lifetime::Fixed) => vec![limited(facts.public_per_minute)],
-        (Access::Public, Lifetime::Live) => vec![limited(facts.public_per_minute), away],
+        (Access::Public, Lifetime::Fixed) => vec![limited(facts.public_per_minute), HttpError::Busy],
+        (Access::Public, Lifetime::Live) => {
+            let away = Error::Unavailable { cause: String::new() };
+            vec![limited(facts.public_per_minute), HttpError::Busy, away.into()]
+        }
         (Access::Agent, _) => vec![
-            Error::InvalidJson("EOF while parsing a string at line 1 column 24".to_owned()),
-            Error::InvalidSubmission("email: the address has no @; an address looks like ana@example.com.".to_owned()),
-            Error::AgentUnauthorized(KeyProblem::Malformed(BadKey::Checksum)),
+            Error::InvalidJson("EOF while parsing a string at line 1 column 24".to_owned()).into(),
+            Error::InvalidSubmission("email: the address has no @; an address looks like ana@example.com.".to_owned())
+                .into(),
+            Error::AgentUnauthorized(KeyProblem::Malformed(BadKey::Checksum)).into(),
+            HttpError::Timeout,
             limited(facts.key_per_minute),
-            Error::BackendNotConfigured,
-            Error::SaveFailed { cause: String::new() },
+            Error::BackendNotConfigured.into(),
+            Error::SaveFailed { cause: String::new() }.into(),
+            HttpError::Busy,
         ],
     }
 }
 
-fn add_error(responses: &mut Map<String, Value>, error: &Error) {
-    let name = error.code().map_or(json!("unavailable"), |code| json!(code));
-    let name = name.as_str().unwrap_or_default();
-    let meaning = match error {
-        Error::InvalidJson(_) => "the body is not valid JSON.",
-        Error::InvalidSubmission(_) => "the body does not fit the schema; the message says where.",
-        Error::AgentUnauthorized(_) => "the API key is missing or not valid.",
-        Error::RateLimited { .. } => "too many requests; wait as long as `Retry-After` says.",
-        Error::BackendNotConfigured => "sign-ups are switched off; try again later.",
-        Error::SaveFailed { .. } => "the record could not be saved; try again later.",
-        Error::Unavailable { .. } => "the store cannot be read right now; no code is given.",
-    };
-    let line = format!("`{name}`: {meaning}");
-    let response = responses.entry(status(error).as_str()).or_insert_with(|| {
-        let mut headers = match error {
-            Error::AgentUnauthorized(_) => Map::new(),
-            _ => limit_headers(),
-        };
-        if matches!(error, Error::RateLimited { .. } | Error::Unavailable { .. }) {
+/// How the document names an error's example, and what it says of the error.
+fn meaning(error: &HttpError) -> (&'static str, &'static str) {
+    match error {
+        HttpError::Operation(error) => match error {
+            Error::InvalidJson(_) => ("invalid_json", "`invalid_json`: the body is not valid JSON."),
+            Error::InvalidSubmission(_) => (
+                "invalid_submission",
+                "`invalid_submission`: the body does not fit the schema; the message says where.",
+            ),
+            Error::AgentUnauthorized(_) => {
+                ("agent_unauthorized", "`agent_unauthorized`: the API key is missing or not valid.")
+            }
+            Error::RateLimited { .. } => {
+                ("rate_limited", "`rate_limited`: too many requests; wait as long as `Retry-After` says.")
+            }
+            Error::BackendNotConfigured => {
+                ("backend_not_configured", "`backend_not_configured`: sign-ups are switched off; try again later.")
+            }
+            Error::SaveFailed { .. } => {
+                ("save_failed", "`save_failed`: the record could not be saved; try again later.")
+            }
+            Error::Unavailable { .. } => ("away", "Without a code: the figure cannot be read; wait and try again."),
+        },
+        HttpError::Timeout => ("timeout", "Without a code: the body did not arrive in time."),
+        HttpError::Busy => ("busy", "Without a code: the service is busy; wait as long as `Retry-After` says."),
+        HttpError::NotFound(_)
+        | HttpError::MethodNotAllowed { .. }
+        | HttpError::TooLarge
+        | HttpError::Broken
+        | HttpError::NotReady
+        | HttpError::Internal => ("other", "Without a code: the message says more."),
+    }
+}
+
+fn add_error(responses: &mut Map<String, Value>, error: &HttpError) {
+    let (name, line) = meaning(error);
+    let status = error.status();
+    let response = responses.entry(status.as_str()).or_insert_with(|| {
+        let mut headers = Map::new();
+        if status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::BAD_REQUEST {
+            headers = limit_headers();
+        }
+        if status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert("Retry-After".to_owned(), reference("Retry-After"));
         }
         let mut response = json!({ "description": "" });
@@ -202,8 +238,8 @@ fn add_error(responses: &mut Map<String, Value>, error: &Error) {
         response
     });
     let before = response["description"].as_str().unwrap_or_default();
-    response["description"] = if before.is_empty() { line } else { format!("{before}\n\n{line}") }.into();
-    response["content"]["application/json"]["examples"][name] = json!({ "value": ErrorBody::from(error) });
+    response["description"] = if before.is_empty() { line.to_owned() } else { format!("{before}\n\n{line}") }.into();
+    response["content"]["application/json"]["examples"][name] = json!({ "value": error.body() });
 }
 
 fn reference(header: &str) -> Value {
@@ -220,6 +256,11 @@ fn headers() -> Value {
             "description": "Whole seconds to wait before the next request.",
             "schema": { "type": "integer", "minimum": 1, "maximum": 60 },
             "example": 17,
+        },
+        "ETag": {
+            "description": "Names this answer; send it in `If-None-Match` and an unchanged answer is 304.",
+            "schema": { "type": "string" },
+            "example": "\"zrdaqnfj256vs5ng33gr\"",
         },
         "RateLimit": {
             "description": "What is left: `r` requests now, more in `t` seconds.",
