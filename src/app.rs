@@ -1,6 +1,7 @@
 //! The parts of the service put together: what operations and transports share.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -9,12 +10,17 @@ use crate::domain::catalog::Catalog;
 use crate::domain::referral::CodeMaker;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
+use crate::domain::token::TokenMaker;
 use crate::error::Error;
 use crate::limiter::Limiter;
 use crate::log::Log;
+use crate::mail::Desk;
 use crate::operations::authenticate::KeyRing;
 use crate::operations::{self, Entry};
 use crate::store::Store;
+
+/// How long the store may take to show that it takes writes.
+const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What an [`App`] is made of.
 #[derive(Debug)]
@@ -25,6 +31,8 @@ pub struct Parts {
     /// Where people join, without a slash at the end.
     pub join_site: String,
     pub contact_email: Option<String>,
+    /// Where letters reach the union.
+    pub postal: Option<String>,
     pub catalog: Catalog,
     pub secret: Secret,
     pub store: Arc<dyn Store>,
@@ -32,8 +40,18 @@ pub struct Parts {
     pub log: Log,
     pub public_per_minute: u32,
     pub key_per_minute: u32,
-    /// False where no mail can be sent: nobody could ever confirm.
-    pub takes_sign_ups: bool,
+    pub mail: Mail,
+}
+
+/// What happens to mail here.
+#[derive(Debug, Clone)]
+pub enum Mail {
+    /// None can be sent, so nobody could ever confirm: no sign-ups.
+    Off,
+    /// It waits in the outbox for another node.
+    Held,
+    /// A worker of this process sends it.
+    Sent(Arc<Desk>),
 }
 
 #[derive(Debug)]
@@ -42,6 +60,7 @@ pub struct App {
     pub base_url: String,
     pub join_site: String,
     pub contact_email: Option<String>,
+    pub postal: Option<String>,
     pub catalog: Catalog,
     pub codes: CodeMaker,
     pub keys: KeyRing,
@@ -50,7 +69,8 @@ pub struct App {
     pub log: Log,
     pub public_per_minute: u32,
     pub key_per_minute: u32,
-    takes_sign_ups: bool,
+    mail: Mail,
+    pub tokens: TokenMaker,
     /// The answers that stay the same while the server runs, each made on its first request.
     fixed: Vec<OnceLock<Bytes>>,
 }
@@ -59,31 +79,47 @@ impl App {
     pub fn new(parts: Parts) -> Arc<Self> {
         Arc::new(Self {
             codes: CodeMaker::new(&parts.secret),
+            tokens: TokenMaker::new(&parts.secret),
             keys: KeyRing::default(),
             fixed: operations::ALL.iter().map(|_| OnceLock::new()).collect(),
             name: parts.name,
             base_url: parts.base_url,
             join_site: parts.join_site,
             contact_email: parts.contact_email,
+            postal: parts.postal,
             catalog: parts.catalog,
             store: parts.store,
             limiter: parts.limiter,
             log: parts.log,
             public_per_minute: parts.public_per_minute,
             key_per_minute: parts.key_per_minute,
-            takes_sign_ups: parts.takes_sign_ups,
+            mail: parts.mail,
         })
     }
 
     /// Refuses an agent action where mail is switched off.
     pub fn require_sign_ups(&self) -> Result<(), Error> {
-        if self.takes_sign_ups { Ok(()) } else { Err(Error::BackendNotConfigured) }
+        if matches!(self.mail, Mail::Off) { Err(Error::BackendNotConfigured) } else { Ok(()) }
+    }
+
+    /// There is new mail in the outbox.
+    pub fn mail_waits(&self) {
+        if let Mail::Sent(desk) = &self.mail {
+            desk.ring();
+        }
     }
 
     /// Whether the store can be used, with a word on mail; or why not, for the operator.
     pub async fn readiness(&self) -> Result<&'static str, String> {
-        self.store.member_count().await.map_err(|error| error.to_string())?;
-        Ok(if self.takes_sign_ups { "held" } else { "off" })
+        let checked = tokio::time::timeout(CHECK_PATIENCE, self.store.check()).await;
+        checked.map_err(|_| "the store does not take writes".to_owned())?.map_err(|error| error.to_string())?;
+        Ok(match &self.mail {
+            Mail::Off => "off",
+            Mail::Held => "held",
+            // Sign-ups are taken and their mail waits: a node whose mail does not go is still of use.
+            Mail::Sent(desk) if desk.is_failing() => "failing",
+            Mail::Sent(_) => "sent",
+        })
     }
 
     pub fn fixed_answer(&self, operation: &Entry) -> Option<Bytes> {

@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use ipnet::IpNet;
+use lettre::Address;
+use lettre::message::Mailbox;
 
 use crate::domain::catalog::{self, Catalog};
 use crate::domain::email::EmailAddress;
 use crate::domain::secret::Secret;
 use crate::log::Level;
+use crate::mail::smtp::Smtp;
 use crate::transport::client::parse_network;
 
 /// Where the records are.
@@ -23,41 +26,45 @@ pub struct StoreSettings {
     pub data: PathBuf,
 
     /// The database: `sqlite:` for a file in the data folder, or `sqlite:FILE`.
-    #[arg(long, env = "UNIONHALL_STORE", value_name = "STORE", default_value = "sqlite:")]
-    pub store: StoreAddress,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoreAddress {
-    /// `None`: `unionhall.db` in the data folder.
-    Sqlite(Option<PathBuf>),
-}
-
-impl std::str::FromStr for StoreAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix("sqlite:") {
-            Some("") => Ok(Self::Sqlite(None)),
-            Some(file) => Ok(Self::Sqlite(Some(PathBuf::from(file)))),
-            // The address may hold a password, so it is not repeated.
-            None => Err("a store is `sqlite:` or `sqlite:FILE`".to_owned()),
-        }
-    }
+    // Read by us and not by the parser of the command line, which would repeat a wrong one with its password.
+    #[arg(long, env = "UNIONHALL_STORE", value_name = "STORE", default_value = "sqlite:", hide_env_values = true)]
+    pub store: String,
 }
 
 impl StoreSettings {
-    pub fn database(&self) -> PathBuf {
-        let StoreAddress::Sqlite(file) = &self.store;
-        file.clone().unwrap_or_else(|| self.data.join("unionhall.db"))
+    /// The file of the database.
+    pub fn database(&self) -> anyhow::Result<PathBuf> {
+        match self.store.strip_prefix("sqlite:") {
+            Some("") => Ok(self.data.join("unionhall.db")),
+            Some(file) => Ok(PathBuf::from(file)),
+            None => bail!("the store is not understood; write `sqlite:` or `sqlite:FILE` in --store or UNIONHALL_STORE"),
+        }
     }
+
+    /// These settings as flags for another command, as a shell takes them; nothing where they are the defaults.
+    pub fn as_flags(&self) -> String {
+        let mut flags = String::new();
+        if self.data != Path::new("data") {
+            flags.push_str(&format!(" --data {}", quoted(&self.data.to_string_lossy())));
+        }
+        if self.store != "sqlite:" {
+            flags.push_str(&format!(" --store {}", quoted(&self.store)));
+        }
+        flags
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// What the union says of itself; enough to print its documents.
 #[derive(Debug, Clone, Args)]
 pub struct UnionSettings {
     /// The union's name, in documents and mails.
-    #[arg(long, env = "UNIONHALL_NAME", value_name = "NAME", default_value = "Consumer Union")]
+    #[arg(long, env = "UNIONHALL_NAME", value_name = "NAME", default_value = "Consumer Union", value_parser = one_line)]
     pub name: String,
 
     /// The address to listen on. Port 0 takes any free port.
@@ -75,6 +82,10 @@ pub struct UnionSettings {
     /// Whom partners write to for a key; shown in the documents.
     #[arg(long, env = "UNIONHALL_CONTACT_EMAIL", value_name = "EMAIL", value_parser = contact)]
     pub contact_email: Option<String>,
+
+    /// Where letters reach the union; stands at the foot of its mails and pages.
+    #[arg(long, env = "UNIONHALL_POSTAL_ADDRESS", value_name = "ADDRESS", value_parser = one_line)]
+    pub postal_address: Option<String>,
 
     /// The catalog: a TOML file with the savings of each category and the referral terms.
     ///
@@ -113,10 +124,22 @@ pub struct ServeSettings {
     #[command(flatten)]
     pub union: UnionSettings,
 
-    /// What happens to mail: `hold` keeps it in the outbox; `none` switches sign-ups off, and agent actions then answer
-    /// `backend_not_configured`.
-    #[arg(long, env = "UNIONHALL_MAIL", value_name = "MAIL", default_value = "hold")]
-    pub mail: Mail,
+    /// How mail leaves.
+    ///
+    /// `mailbox:` writes each message into DATA/mailbox, for development; /dev/mailbox shows them on this machine alone.
+    /// `smtp://USER:PASSWORD@HOST:587` sends with STARTTLS, `smtps://USER:PASSWORD@HOST:465` with TLS from the start,
+    /// `smtp://HOST:25?tls=none` in the clear. `hold` keeps mail in the outbox for another node to send. `none` switches
+    /// sign-ups off: agent actions then answer `backend_not_configured`.
+    #[arg(long, env = "UNIONHALL_MAIL", value_name = "MAIL", default_value = "mailbox:", hide_env_values = true)]
+    pub mail: String,
+
+    /// A file that holds the above, for a password that should stand nowhere else.
+    #[arg(long, env = "UNIONHALL_MAIL_FILE", value_name = "FILE", conflicts_with = "mail")]
+    pub mail_file: Option<PathBuf>,
+
+    /// Whom mail comes from: `Consumer Union <hello@union.example>` [default: NAME <no-reply@HOST of the join site>].
+    #[arg(long, env = "UNIONHALL_MAIL_FROM", value_name = "SENDER")]
+    pub mail_from: Option<Mailbox>,
 
     /// The installation's secret, 32 characters or more; referral codes come from it, so it must never change.
     ///
@@ -154,15 +177,46 @@ pub struct ServeSettings {
     pub log: Level,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+/// How mail leaves.
+#[derive(Debug, Clone)]
 pub enum Mail {
-    /// Mail waits in the outbox.
+    Mailbox,
+    Smtp(Smtp),
     Hold,
-    /// No mail and no sign-ups.
     None,
 }
 
 impl ServeSettings {
+    pub fn mail(&self) -> anyhow::Result<Mail> {
+        let text = match &self.mail_file {
+            None => self.mail.clone(),
+            Some(path) => std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read how mail leaves from {}; mend --mail-file", path.display()))?,
+        };
+        match text.trim() {
+            "mailbox:" => Ok(Mail::Mailbox),
+            "hold" => Ok(Mail::Hold),
+            "none" => Ok(Mail::None),
+            url if url.starts_with("smtp") => Ok(Mail::Smtp(Smtp::new(url)?)),
+            _ => bail!("how mail leaves is not understood; write mailbox:, smtp://…, smtps://…, hold or none in --mail"),
+        }
+    }
+
+    /// Whom mail comes from, for a union that is found at `join_site`.
+    pub fn sender(&self, join_site: &str) -> anyhow::Result<Mailbox> {
+        if let Some(sender) = &self.mail_from {
+            return Ok(sender.clone());
+        }
+        let uri: hyper::Uri = join_site.parse().context("the join site is no web address")?;
+        let host = uri.host().unwrap_or("localhost");
+        // An address of this machine is no domain; mail from there stays here.
+        let domain = if host.parse::<std::net::IpAddr>().is_ok() || host.starts_with('[') { "localhost" } else { host };
+        let address = Address::new("no-reply", domain).with_context(|| {
+            format!("no sender can be made for {join_site}; give one with --mail-from or UNIONHALL_MAIL_FROM")
+        })?;
+        Ok(Mailbox::new(Some(self.union.name.clone()), address))
+    }
+
     /// The secret that was given, if one was.
     pub fn given_secret(&self) -> anyhow::Result<Option<Secret>> {
         if let Some(text) = &self.secret {
@@ -186,35 +240,22 @@ pub fn make_private_folder(path: &Path) -> anyhow::Result<()> {
     made.with_context(|| format!("cannot make the data folder {}; give another with --data", path.display()))
 }
 
-/// Writes a file that only its owner can read, whole or not at all. Fails if it is there.
+/// Writes a file that only its owner can read, whole or not at all: beside its place first, then put there. Fails if it
+/// is there already.
 pub fn write_private_file(path: &Path, text: &str) -> anyhow::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
+    let unfinished = path.with_extension(format!("part-{}", std::process::id()));
     let write = || {
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
         file.write_all(text.as_bytes())?;
-        file.sync_all()
+        file.sync_all()?;
+        std::fs::hard_link(&unfinished, path)
     };
-    write().with_context(|| format!("cannot write {}", path.display()))
-}
-
-fn per_minute() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=1_000_000)
-}
-
-fn web_address(text: &str) -> Result<String, String> {
-    let bare = text.trim_end_matches('/');
-    let uri: hyper::Uri = bare.parse().map_err(|_| wrong_address(text))?;
-    let web = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty());
-    if web && uri.query().is_none() && !bare.contains('#') { Ok(bare.to_owned()) } else { Err(wrong_address(text)) }
-}
-
-fn wrong_address(text: &str) -> String {
-    format!("\"{text}\" is not a web address; write https://api.example.com, with a path if there is one")
-}
-
-fn contact(text: &str) -> Result<String, String> {
-    EmailAddress::parse(text).map(|email| email.as_typed().to_owned()).map_err(|why| why.to_string())
+    let written = write();
+    // Gone already, or never made.
+    let _gone = std::fs::remove_file(&unfinished);
+    written.with_context(|| format!("cannot write {}; let this user write there, or give another folder with --data", path.display()))
 }
 
 /// Makes the database's file, empty, if it is not there: SQLite would let others read it.
@@ -239,10 +280,13 @@ mod tests {
     }
 
     #[test]
-    fn stores_are_sqlite_and_passwords_are_not_repeated() {
-        assert_eq!("sqlite:".parse(), Ok(StoreAddress::Sqlite(None)));
-        assert_eq!("sqlite:/a/b.db".parse(), Ok(StoreAddress::Sqlite(Some("/a/b.db".into()))));
-        let error = "mysql://user:hunter2@host/db".parse::<StoreAddress>().unwrap_err();
-        assert!(!error.contains("hunter2"));
+    fn stores_are_sqlite_and_flags_can_be_pasted() {
+        let settings = |data: &str, store: &str| StoreSettings { data: data.into(), store: store.to_owned() };
+        assert_eq!(settings("data", "sqlite:").database().unwrap(), Path::new("data/unionhall.db"));
+        assert_eq!(settings("data", "sqlite:/a/b.db").database().unwrap(), Path::new("/a/b.db"));
+        let error = settings("data", "mysql://user:hunter2@host/db").database().unwrap_err();
+        assert!(!error.to_string().contains("hunter2"));
+        assert_eq!(settings("data", "sqlite:").as_flags(), "");
+        assert_eq!(settings("my data", "sqlite:it's.db").as_flags(), r" --data 'my data' --store 'sqlite:it'\''s.db'");
     }
 }

@@ -8,15 +8,16 @@
 //! One definition of an operation has many faces. Data flows one way:
 //!
 //! ```text
-//! transport (rest, openapi)  →  operations  →  domain      (pure: no waiting, no I/O, no HTTP)
-//!                                   ↓
-//!                            store · limiter               (traits, each with its backends)
+//! transport (rest, openapi, pages)  →  operations  →  domain   (pure: no waiting, no I/O, no HTTP)
+//!                                          ↓
+//!                               store · limiter · mail          (traits, each with its backends)
 //! ```
 //!
 //! - [`domain`]: values that cannot hold a bad state, and the rules between them.
 //! - [`operations`]: the five operations, one file each, one table of all, one dispatch for every call.
 //! - [`store`]: what the union remembers, behind one trait of whole units of work.
 //! - [`limiter`]: exact limits, behind one trait.
+//! - [`mail`]: what mail says, the worker that empties the outbox, and the ways for mail to leave.
 //! - [`transport`]: HTTP: routes, the OpenAPI document, errors as answers.
 //! - [`app`]: the parts put together; [`config`]: what the operator can set; [`cli`]: the commands.
 //! - [`error`]: what can go wrong, free of any transport; [`clock`]: the one place that reads the time;
@@ -32,6 +33,7 @@ pub mod domain;
 pub mod error;
 pub mod limiter;
 pub mod log;
+pub mod mail;
 pub mod operations;
 pub mod reply;
 pub mod store;

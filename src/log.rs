@@ -7,15 +7,18 @@
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};
 use std::io::Write;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
+use crate::clock::Clock;
 use crate::domain::api_key::KeyId;
 use crate::domain::time::Timestamp;
 
 /// Bytes that may wait to be written.
 const WAITING: usize = 1 << 20;
+
+/// How long the end of the process waits for the last lines to be read.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Level {
@@ -57,7 +60,9 @@ struct Shared {
     format: Format,
     state: Mutex<State>,
     wake: Condvar,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    clock: Clock,
+    /// Hung up by the writing thread when it ends.
+    ended: Mutex<Option<mpsc::Receiver<()>>>,
 }
 
 #[derive(Default)]
@@ -68,17 +73,27 @@ struct State {
 }
 
 impl Log {
-    pub fn start(level: Level, format: Format, mut out: impl Write + Send + 'static) -> std::io::Result<Self> {
+    pub fn start(
+        level: Level,
+        format: Format,
+        clock: Clock,
+        mut out: impl Write + Send + 'static,
+    ) -> std::io::Result<Self> {
         let log = Self(Arc::new(Shared {
             level,
             format,
             state: Mutex::default(),
             wake: Condvar::new(),
-            thread: Mutex::default(),
+            clock,
+            ended: Mutex::default(),
         }));
         let writer = log.clone();
-        let thread = std::thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_out(&mut out))?;
-        *log.0.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        let (alive, ended) = mpsc::channel();
+        std::thread::Builder::new().name("log".to_owned()).spawn(move || {
+            writer.write_out(&mut out);
+            drop(alive);
+        })?;
+        *log.0.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
         Ok(log)
     }
 
@@ -101,14 +116,16 @@ impl Log {
         if self.0.level < Level::Errors {
             return;
         }
+        let at = self.0.clock.now().time;
         self.append(|out| match self.0.format {
             Format::Human => {
                 let id = request_id.map(|id| format!(" ({id})")).unwrap_or_default();
-                writeln!(out, "problem{id}: {text}")
+                writeln!(out, "{at} problem{id}: {text}")
             }
             Format::Json => {
                 let id = request_id.map(|id| format!(",\"request_id\":\"{id}\"")).unwrap_or_default();
-                writeln!(out, "{{\"level\":\"error\"{id},\"message\":{}}}", serde_json::Value::from(text))
+                let text = serde_json::Value::from(text);
+                writeln!(out, "{{\"time\":\"{at}\",\"level\":\"error\"{id},\"message\":{text}}}")
             }
         });
     }
@@ -118,9 +135,13 @@ impl Log {
         if self.0.level < Level::Errors {
             return;
         }
+        let at = self.0.clock.now().time;
         self.append(|out| match self.0.format {
-            Format::Human => writeln!(out, "{text}"),
-            Format::Json => writeln!(out, "{{\"level\":\"info\",\"message\":{}}}", serde_json::Value::from(text)),
+            Format::Human => writeln!(out, "{at} {text}"),
+            Format::Json => {
+                let text = serde_json::Value::from(text);
+                writeln!(out, "{{\"time\":\"{at}\",\"level\":\"info\",\"message\":{text}}}")
+            }
         });
     }
 
@@ -128,10 +149,10 @@ impl Log {
     pub fn close(&self) {
         self.state().closed = true;
         self.0.wake.notify_one();
-        let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            // The thread can only have ended by itself; there is nobody left to tell.
-            let _ended = thread.join();
+        let ended = self.0.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(ended) = ended {
+            // Either way it is over: a reader who is stuck must not keep the process from ending.
+            let _either_way = ended.recv_timeout(LAST_LINES);
         }
     }
 
@@ -224,7 +245,6 @@ impl fmt::Debug for Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc;
 
     /// A reader that takes nothing until it is let.
     struct Slow {
@@ -260,7 +280,7 @@ mod tests {
     fn a_slow_reader_costs_lines_and_never_a_wait() {
         let (let_go, go) = mpsc::channel();
         let got = Arc::new(Mutex::new(Vec::new()));
-        let log = Log::start(Level::Requests, Format::Json, Slow { go, got: Arc::clone(&got) }).unwrap();
+        let log = Log::start(Level::Requests, Format::Json, Clock::start(), Slow { go, got: Arc::clone(&got) }).unwrap();
         for _ in 0..50_000 {
             log.request(&line("abc"));
         }
@@ -278,12 +298,20 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_who_is_stuck_does_not_keep_the_process() {
+        let (_never, go) = mpsc::channel();
+        let log = Log::start(Level::Requests, Format::Json, Clock::start(), Slow { go, got: Arc::default() }).unwrap();
+        log.request(&line("abc"));
+        log.close();
+    }
+
+    #[test]
     fn lines_are_json_or_readable_and_the_level_holds() {
         let logged = |level, format| {
             let (let_go, go) = mpsc::channel();
             drop(let_go);
             let got = Arc::new(Mutex::new(Vec::new()));
-            let log = Log::start(level, format, Slow { go, got: Arc::clone(&got) }).unwrap();
+            let log = Log::start(level, format, Clock::start(), Slow { go, got: Arc::clone(&got) }).unwrap();
             log.request(&line("abc"));
             log.problem(Some("abc"), "the \"disk\" is full");
             log.close();
@@ -294,7 +322,8 @@ mod tests {
         assert_eq!(lines[0]["us"], 1234);
         assert_eq!(lines[1]["message"], "the \"disk\" is full");
         let human = logged(Level::Requests, Format::Human);
-        assert!(human.starts_with("1970-01-01T00:00:00Z 200 GET /v1/stats 1.2 ms abc\nproblem (abc): the"), "{human}");
+        assert!(human.starts_with("1970-01-01T00:00:00Z 200 GET /v1/stats 1.2 ms abc\n20"), "{human}");
+        assert!(human.ends_with("Z problem (abc): the \"disk\" is full\n"), "{human}");
         assert_eq!(logged(Level::Errors, Format::Json).lines().count(), 1);
         assert_eq!(logged(Level::Off, Format::Json), "");
     }

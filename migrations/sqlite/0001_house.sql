@@ -30,7 +30,8 @@ CREATE TABLE people (
     state       TEXT    NOT NULL CHECK (state IN ('invited', 'member', 'left')),
     referrer_id INTEGER REFERENCES people, -- who is credited for this member
     created_at  INTEGER NOT NULL,
-    joined_at   INTEGER
+    joined_at   INTEGER,
+    undeliverable_until INTEGER            -- a mail server said that there is no such mailbox
 ) STRICT;
 CREATE INDEX people_by_mailbox ON people (mailbox);
 
@@ -48,16 +49,41 @@ CREATE TABLE sign_ups (
     created_at      INTEGER NOT NULL,
     updated_at      INTEGER NOT NULL,
     expires_at      INTEGER NOT NULL,
-    decided_at      INTEGER
+    decided_at      INTEGER,
+    purged_at       INTEGER                            -- when the answers of one that came to nothing were deleted
 ) STRICT;
 -- A partner has at most one pending sign-up for a person: signing up again replaces its answers.
 CREATE UNIQUE INDEX one_pending_sign_up ON sign_ups (person_id, partner) WHERE state = 'pending';
 
--- Mail that waits to be sent, written in the sign-up's own transaction; at most one for each sign-up.
+CREATE INDEX sign_ups_to_expire ON sign_ups (expires_at) WHERE state = 'pending';
+CREATE INDEX sign_ups_to_purge ON sign_ups (updated_at) WHERE state IN ('expired', 'declined') AND purged_at IS NULL;
+CREATE INDEX sign_ups_declined ON sign_ups (key_id) WHERE state = 'declined';
+
+-- Mail that waits to be sent, written in the sign-up's own transaction; at most one for each sign-up. Sent mail is
+-- deleted from here.
 CREATE TABLE outbox (
-    id         INTEGER PRIMARY KEY AUTOINCREMENT,
-    sign_up_id INTEGER NOT NULL UNIQUE REFERENCES sign_ups,
-    kind       TEXT    NOT NULL CHECK (kind IN ('confirm', 'already_member')),
-    recipient  TEXT    NOT NULL, -- as typed in this sign-up
-    created_at INTEGER NOT NULL
+    id               INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: message ids are made from it
+    sign_up_id       INTEGER NOT NULL UNIQUE REFERENCES sign_ups,
+    kind             TEXT    NOT NULL CHECK (kind IN ('confirm', 'already_member')),
+    recipient        TEXT    NOT NULL,           -- as typed in this sign-up
+    created_at       INTEGER NOT NULL,
+    send_after       INTEGER NOT NULL,
+    attempts         INTEGER NOT NULL DEFAULT 0, -- how often it was leased; also tells a late worker that it is late
+    first_attempt_at INTEGER,
+    leased_until     INTEGER NOT NULL DEFAULT 0,
+    leased_by        TEXT,
+    last_error       TEXT,                       -- never holds an address
+    given_up_at      INTEGER
 ) STRICT;
+CREATE INDEX outbox_due ON outbox (send_after) WHERE given_up_at IS NULL;
+
+-- What is remembered of a mailbox, whoever asked for mail to it: its last four mails, newest first, and until when its
+-- owner wants none.
+CREATE TABLE mailboxes (
+    mailbox          TEXT PRIMARY KEY,
+    sent_1           INTEGER,
+    sent_2           INTEGER,
+    sent_3           INTEGER,
+    sent_4           INTEGER,
+    suppressed_until INTEGER
+) STRICT, WITHOUT ROWID;

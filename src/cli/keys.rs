@@ -65,6 +65,9 @@ pub(super) struct Rotate {
     /// How long the old key still works: 24h, 30m, 7d, 0s.
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = humantime::parse_duration)]
     grace: Duration,
+    /// The day or the moment from which the new key no longer works [default: as the old one].
+    #[arg(long, value_name = "DATE")]
+    expires: Option<Timestamp>,
     #[command(flatten)]
     store: StoreSettings,
 }
@@ -86,7 +89,12 @@ fn issue(task: Issue, now: Timestamp) -> anyhow::Result<()> {
     let key = new_key()?;
     let record = record(&key, task.name, task.per_minute, task.expires, now);
     let partner = record.partner.as_str().to_owned();
+    let database = task.store.database()?;
+    let new = !database.exists();
     with_store(&task.store, true, async |store| Ok(store.issue_key(record).await?))?;
+    if new {
+        eprintln!("There were no records yet; they were made at {}.", database.display());
+    }
     eprintln!("Key {} for {partner}. It is shown only now; keep it safe:", key.id());
     say(key.reveal())
 }
@@ -94,17 +102,17 @@ fn issue(task: Issue, now: Timestamp) -> anyhow::Result<()> {
 fn list(task: &List, now: Timestamp) -> anyhow::Result<()> {
     let keys = with_store(&task.store, false, async |store| Ok(store.list_keys().await?))?;
     if task.json {
-        let rows: Vec<_> = keys.iter().map(|key| as_json(key, task.key_per_minute)).collect();
+        let rows: Vec<_> = keys.iter().map(|(key, declined)| as_json(key, *declined, task.key_per_minute)).collect();
         return say(&serde_json::to_string_pretty(&rows)?);
     }
     if keys.is_empty() {
         return say("No keys yet. `unionhall keys issue NAME` issues one.");
     }
     say(&format!(
-        "{:<10}{:<9}{:>7}  {:<22}{:<22}{:<22}PARTNER",
-        "ID", "STATE", "A MIN", "CREATED", "EXPIRES", "LAST USED"
+        "{:<10}{:<9}{:>7}{:>10}  {:<22}{:<22}{:<22}PARTNER",
+        "ID", "STATE", "A MIN", "DECLINED", "CREATED", "EXPIRES", "LAST USED"
     ))?;
-    for key in &keys {
+    for (key, declined) in &keys {
         let state = match key.standing(now) {
             Standing::Valid => "valid",
             Standing::Expired => "expired",
@@ -112,7 +120,7 @@ fn list(task: &List, now: Timestamp) -> anyhow::Result<()> {
         };
         let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
         say(&format!(
-            "{:<10}{state:<9}{:>7}  {:<22}{:<22}{:<22}{}",
+            "{:<10}{state:<9}{:>7}{declined:>10}  {:<22}{:<22}{:<22}{}",
             key.id.as_str(),
             key.per_minute.unwrap_or(task.key_per_minute),
             key.created_at.to_string(),
@@ -124,7 +132,7 @@ fn list(task: &List, now: Timestamp) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn as_json(key: &KeyRecord, default_per_minute: u32) -> serde_json::Value {
+fn as_json(key: &KeyRecord, declined: u64, default_per_minute: u32) -> serde_json::Value {
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
     json!({
         "id": key.id.as_str(),
@@ -135,6 +143,7 @@ fn as_json(key: &KeyRecord, default_per_minute: u32) -> serde_json::Value {
         "expiresAt": time(key.expires_at),
         "lastUsedAt": time(key.last_used_at),
         "revokedAt": time(key.revoked_at),
+        "declined": declined,
     })
 }
 
@@ -149,18 +158,23 @@ fn revoke(task: &Revoke, now: Timestamp) -> anyhow::Result<()> {
 fn rotate(task: &Rotate, now: Timestamp) -> anyhow::Result<()> {
     let key = new_key()?;
     let end = now.plus(task.grace);
-    with_store(&task.store, false, async |store| {
+    let (old_ends, new_ends) = with_store(&task.store, false, async |store| {
         let old = store.find_key(task.id).await?.with_context(|| no_such_key(task.id))?;
         if old.standing(now) != Standing::Valid {
             bail!("key {} no longer works, so there is nothing to rotate; issue a new key", task.id);
         }
-        let successor = record(&key, old.partner, old.per_minute, old.expires_at, now);
+        let new_ends = task.expires.or(old.expires_at);
+        let successor = record(&key, old.partner, old.per_minute, new_ends, now);
         if !store.rotate_key(task.id, end, successor).await? {
             bail!("key {} was revoked meanwhile; issue a new key", task.id);
         }
-        Ok(())
+        Ok((old.expires_at.map_or(end, |before| before.min(end)), new_ends))
     })?;
-    eprintln!("Key {} replaces {}, which works until {end}. It is shown only now; keep it safe:", key.id(), task.id);
+    eprintln!("Key {} replaces {}, which works until {old_ends}.", key.id(), task.id);
+    if let Some(new_ends) = new_ends {
+        eprintln!("The new key itself works until {new_ends}; --expires gives another day.");
+    }
+    eprintln!("It is shown only now; keep it safe:");
     say(key.reveal())
 }
 

@@ -1,6 +1,7 @@
 //! The commands. The only room that prints to a terminal and ends the process.
 
 mod keys;
+mod mail;
 mod openapi;
 mod serve;
 mod signups;
@@ -9,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::bail;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{self, ServeSettings, StoreSettings, UnionSettings};
 use crate::store::Store;
@@ -37,6 +38,9 @@ enum Task {
     /// Issue, list, revoke and rotate the keys of partners; the running service notices within two seconds.
     #[command(subcommand)]
     Keys(keys::Task),
+    /// Look at the mail that waits in the outbox, and try some of it again.
+    #[command(subcommand)]
+    Mail(mail::Task),
     /// Switch sign-ups off and on; the public data stays up.
     #[command(subcommand)]
     Signups(signups::Task),
@@ -46,10 +50,14 @@ enum Task {
 
 /// Runs the command line and says how it went.
 pub fn main() -> ExitCode {
-    let command = Command::parse();
+    let command = match parse() {
+        Ok(command) => command,
+        Err(refused) => return refused,
+    };
     let done = match command.task {
         Task::Serve(settings) => serve::run(&settings),
         Task::Keys(task) => keys::run(task),
+        Task::Mail(task) => mail::run(task),
         Task::Signups(task) => signups::run(task),
         Task::Openapi(settings) => openapi::run(&settings),
     };
@@ -62,9 +70,36 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Reads the command line. A variable that is set to nothing counts as not set: compose files write those. What is wrong
+/// is told in one line.
+fn parse() -> Result<Command, ExitCode> {
+    let matches = without_empty_variables(Command::command()).try_get_matches();
+    matches.and_then(|matches| Command::from_arg_matches(&matches)).map_err(|error| {
+        if !error.use_stderr() {
+            // Help and version; a reader who has gone, such as `head`, is no error.
+            let _gone = error.print();
+            return ExitCode::SUCCESS;
+        }
+        let text = error.to_string();
+        let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+        let words: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+        eprintln!("unionhall: {} (--help explains)", words.join(" ").trim_start_matches("error: "));
+        ExitCode::from(2)
+    })
+}
+
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |name: &std::ffi::OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    let command = command.mut_args(|argument| match argument.get_env() {
+        Some(name) if is_empty(name) => argument.env(None::<&str>),
+        _ => argument,
+    });
+    command.mut_subcommands(without_empty_variables)
+}
+
 /// Opens the records, or makes them where that is meant.
 fn open_store(settings: &StoreSettings, make: bool) -> anyhow::Result<Arc<dyn Store>> {
-    let database = settings.database();
+    let database = settings.database()?;
     if make {
         config::make_private_folder(&settings.data)?;
         config::make_database_file(&database)?;
@@ -116,7 +151,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        use clap::CommandFactory;
         Command::command().debug_assert();
     }
 }

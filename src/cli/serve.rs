@@ -2,23 +2,29 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 use super::{open_store, random, say};
-use crate::app::{App, Parts};
+use crate::app::{self, App, Parts};
 use crate::clock::Clock;
 use crate::config::{self, Mail, ServeSettings};
 use crate::domain::base32;
 use crate::domain::secret::Secret;
 use crate::limiter::memory::MemoryLimiter;
 use crate::log::{Format, Log};
-use crate::store::Store;
+use crate::mail::compose::Composer;
+use crate::mail::mailbox::MailboxFolder;
+use crate::mail::outbox::Outbox;
+use crate::mail::{Desk, Transport};
+use crate::store::{Claim, Store};
 use crate::transport::client::TrustedProxies;
+use crate::transport::dev_mailbox::DevMailbox;
 use crate::transport::request_id::RequestIds;
 use crate::transport::tls::Tls;
 use crate::transport::{Edge, server};
@@ -32,48 +38,99 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let union = &settings.union;
     let catalog = union.catalog()?;
     let given = settings.given_secret()?;
+    let mail = settings.mail()?;
     let tls = match (&settings.tls_cert, &settings.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::read(certificate.clone(), key.clone())?)),
         _ => None,
     };
     let listener = listen(union.listen).await?;
     let listening = listener.local_addr()?;
-    let first = !settings.store.database().exists();
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let base_url = union.base_url(listening, scheme);
+    let join_site = union.join_site.clone().unwrap_or_else(|| base_url.clone());
+    let sender = settings.sender(&join_site)?;
     let store = open_store(&settings.store, true)?;
-    let secret = claim_secret(settings, given, &*store).await?;
+    let claimed = claim_secret(settings, given, &*store).await?;
+    let clock = Clock::start();
     let format = if std::io::stderr().is_terminal() { Format::Human } else { Format::Json };
-    let log = Log::start(settings.log, format, std::io::stderr())?;
+    let log = Log::start(settings.log, format, clock, std::io::stderr())?;
     report_panics(&log);
     raise_file_limit(&log);
 
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let base_url = union.base_url(listening, scheme);
+    let folder = MailboxFolder::new(settings.store.data.join("mailbox"));
+    let transport: Option<Arc<dyn Transport>> = match &mail {
+        Mail::Mailbox => Some(Arc::new(folder.clone())),
+        Mail::Smtp(smtp) => Some(Arc::new(smtp.clone())),
+        Mail::Hold | Mail::None => None,
+    };
+    let desk = Arc::new(Desk::default());
     let app = App::new(Parts {
         name: union.name.clone(),
-        join_site: union.join_site.clone().unwrap_or_else(|| base_url.clone()),
+        join_site: join_site.clone(),
         base_url,
         contact_email: union.contact_email.clone(),
+        postal: union.postal_address.clone(),
         catalog,
-        secret,
+        secret: claimed.secret,
         store: Arc::clone(&store),
         limiter: Arc::new(MemoryLimiter::new(union.public_per_minute)),
         log: log.clone(),
         public_per_minute: union.public_per_minute,
         key_per_minute: union.key_per_minute,
-        takes_sign_ups: settings.mail != Mail::None,
+        mail: match (&mail, &transport) {
+            (Mail::None, _) => app::Mail::Off,
+            (_, None) => app::Mail::Held,
+            (_, Some(_)) => app::Mail::Sent(Arc::clone(&desk)),
+        },
+    });
+    let (stop_mail, mail_stops) = watch::channel(false);
+    let worker = transport.map(|transport| {
+        let contact = [union.contact_email.as_deref(), union.postal_address.as_deref()];
+        let outbox = Outbox {
+            store: Arc::clone(&store),
+            transport,
+            composer: Composer {
+                union: union.name.clone(),
+                from: sender,
+                join_site,
+                contact: contact.into_iter().flatten().collect::<Vec<_>>().join(" · "),
+                tokens: app.tokens.clone(),
+            },
+            desk,
+            log: log.clone(),
+            name: "serve".to_owned(),
+        };
+        tokio::spawn(outbox.run(clock, mail_stops))
     });
     let proxies = TrustedProxies::new(settings.trusted_proxies.clone());
-    let edge = Edge::new(app, Clock::start(), proxies, RequestIds::new(random()?));
-    let stop = stop_signal()?;
-    if let Some(tls) = &tls {
-        reload_on_hangup(Arc::clone(tls), log.clone())?;
+    let mailbox = matches!(mail, Mail::Mailbox).then(|| DevMailbox(folder));
+    if mailbox.is_some() && !Edge::is_local(&app) {
+        let warning = "mail goes into the folder `mailbox` and to nobody's inbox, though the base address is public: set \
+                       UNIONHALL_MAIL to an smtp:// address";
+        eprintln!("unionhall: WARNING: {warning}");
+        log.problem(None, warning);
     }
-    greet(settings, &format!("{scheme}://{listening}"), first)?;
+    let edge = Edge::new(app, clock, proxies, RequestIds::new(random()?), mailbox);
+    let stop = stop_signal()?;
+    reload_on_hangup(tls.clone(), log.clone())?;
+    greet(settings, &mail, &format!("{scheme}://{listening}"), &claimed.place)?;
     server::serve(listener, edge, tls, stop).await;
-    let closed = store.close().await;
+
+    // Mail on its way arrives or comes back to the outbox; then the records are closed, then the log.
+    let _nobody_left = stop_mail.send(true);
+    if let Some(worker) = worker {
+        let _cut_off = tokio::time::timeout(LAST_MAIL, worker).await;
+    }
+    let closed = tokio::time::timeout(LAST_WRITES, store.close()).await;
     log.close();
-    closed.context("the store did not close cleanly")
+    closed.context("the store was not done with its last writes in time")?.context("the store did not close cleanly")
 }
+
+/// How long the end waits for mail on its way. What takes longer is sent again after the next start.
+const LAST_MAIL: Duration = Duration::from_secs(2);
+
+/// And for the last writes. With the requests before and the log after it, the end stays below ten seconds.
+const LAST_WRITES: Duration = Duration::from_millis(1500);
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
@@ -86,26 +143,31 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Says where it listens; the first time, what to do next.
-fn greet(settings: &ServeSettings, address: &str, first: bool) -> anyhow::Result<()> {
+fn greet(settings: &ServeSettings, mail: &Mail, address: &str, place: &Place) -> anyhow::Result<()> {
     say(&format!("unionhall listens on {address}"))?;
-    if !first {
-        return Ok(());
-    }
+    let keep = match place {
+        Place::Known => return Ok(()),
+        Place::Made => "; the file `secret` there makes the referral links: back it up",
+        Place::Given => "; the secret you gave makes the referral links: keep it",
+    };
     let program = std::env::args().next().unwrap_or_else(|| "unionhall".to_owned());
-    let data = settings.store.data.display();
-    let with_data = if settings.store.data == Path::new("data") { String::new() } else { format!(" --data {data}") };
-    let mail = match settings.mail {
-        Mail::Hold => "Mail: confirmation mails wait in the outbox, in the database; nothing is sent.",
-        Mail::None => "Mail: off, and so are sign-ups (--mail none).",
+    let (data, flags) = (settings.store.data.display(), settings.store.as_flags());
+    let mail = match mail {
+        Mail::Mailbox => format!(
+            "Mail: nobody is written to. Each message lands in {data}/mailbox/; open {address}/dev/mailbox and click."
+        ),
+        Mail::Smtp(_) => "Mail: confirmation mails leave through the mail server you gave.".to_owned(),
+        Mail::Hold => "Mail: confirmation mails wait in the outbox; nothing is sent from here (--mail hold).".to_owned(),
+        Mail::None => "Mail: off, and so are sign-ups (--mail none).".to_owned(),
     };
     say(&format!(
         "
-This is its first start. Everything it keeps is in {data}/; the file `secret` there makes the referral links: back it up.
+This is its first start. What it keeps is in {data}/{keep}.
 
 1. Read something that needs no key:
      curl {address}/v1/negotiate-categories
 2. Issue a key to a partner, from another terminal in this folder:
-     KEY=$({program} keys issue \"Acme Assistant\"{with_data})
+     KEY=$({program} keys issue \"Acme Assistant\"{flags})
 3. Sign a user up with it:
      curl {address}/v1/invite -H \"Authorization: Bearer $KEY\" -H \"Content-Type: application/json\" \\
        -d '{{\"email\": \"ana@example.com\", \"categories\": {{\"internet\": true}}}}'
@@ -116,36 +178,53 @@ Reference: {address}/docs   Settings: {program} serve --help   The savings shown
     ))
 }
 
+/// The installation's secret, and where it came from.
+struct Claimed {
+    secret: Secret,
+    place: Place,
+}
+
+enum Place {
+    /// The records were made with it before.
+    Known,
+    /// It was made just now.
+    Made,
+    /// It was given, and the records are new.
+    Given,
+}
+
 /// The installation's secret: the one given, the one kept in the data folder, or a new one on the first start.
-async fn claim_secret(settings: &ServeSettings, given: Option<Secret>, store: &dyn Store) -> anyhow::Result<Secret> {
+async fn claim_secret(settings: &ServeSettings, given: Option<Secret>, store: &dyn Store) -> anyhow::Result<Claimed> {
     let kept = settings.store.data.join("secret");
-    let mut made = false;
-    let secret = match given {
-        Some(secret) => secret,
-        None if kept.exists() => config::read_secret(&kept)?,
+    let (secret, made) = match given {
+        Some(secret) => (secret, false),
+        None if kept.exists() => (config::read_secret(&kept)?, false),
         None => {
             let text = String::from_utf8_lossy(&base32::encode::<52>(&random::<33>()?)).into_owned();
             config::write_private_file(&kept, &format!("{text}\n"))?;
-            made = true;
-            Secret::new(&text)?
+            (Secret::new(&text)?, true)
         }
     };
-    if store.claim_secret(secret.fingerprint()).await? {
-        return Ok(secret);
+    let database = settings.store.database()?;
+    match store.claim_secret(secret.fingerprint()).await? {
+        Claim::First if made => Ok(Claimed { secret, place: Place::Made }),
+        Claim::First => Ok(Claimed { secret, place: Place::Given }),
+        Claim::Same => Ok(Claimed { secret, place: Place::Known }),
+        Claim::Another if made => {
+            std::fs::remove_file(&kept)?;
+            bail!(
+                "the records in {} belong to a secret that is not there: put it back into {}, or give it with \
+                 UNIONHALL_SECRET",
+                database.display(),
+                kept.display()
+            );
+        }
+        Claim::Another => bail!(
+            "the secret is not the one that the records in {} were made with: referral links would change. Give that \
+             installation's secret, or another data folder",
+            database.display()
+        ),
     }
-    if made {
-        std::fs::remove_file(&kept)?;
-        bail!(
-            "the records in {} belong to a secret that is not there: put it back into {}, or give it with UNIONHALL_SECRET",
-            settings.store.database().display(),
-            kept.display()
-        );
-    }
-    bail!(
-        "the secret is not the one that the records in {} were made with: referral links would change. Give that \
-         installation's secret, or another data folder",
-        settings.store.database().display()
-    )
 }
 
 fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
@@ -159,14 +238,16 @@ fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// SIGHUP reads the certificate and its key again, as after a renewal.
-fn reload_on_hangup(tls: Arc<Tls>, log: Log) -> anyhow::Result<()> {
+/// SIGHUP reads the certificate and its key again, as after a renewal. Without one there is nothing to read, and a
+/// supervisor's "reload" ends nothing.
+fn reload_on_hangup(tls: Option<Arc<Tls>>, log: Log) -> anyhow::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            match tls.reload() {
-                Ok(()) => log.note("the certificate was read again"),
-                Err(error) => log.problem(None, &format!("the certificate in use stays: {error}")),
+            match tls.as_ref().map(|tls| tls.reload()) {
+                None => log.note("there is no certificate to read again"),
+                Some(Ok(())) => log.note("the certificate was read again"),
+                Some(Err(error)) => log.problem(None, &format!("the certificate in use stays: {error}")),
             }
         }
     });
@@ -192,6 +273,6 @@ fn report_panics(log: &Log) {
     let log = log.clone();
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-        log.problem(None, &format!("a mistake in the program at {place}; the request was answered with 500"));
+        log.problem(None, &format!("a mistake in the program at {place}"));
     }));
 }

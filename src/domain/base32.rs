@@ -15,6 +15,21 @@ pub fn encode<const CHARS: usize>(bytes: &[u8]) -> [u8; CHARS] {
     })
 }
 
+/// Reads back `N` bytes that [`encode`] wrote; nothing else, not even other bits in the last character.
+pub fn decode<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    for (i, character) in text.iter().enumerate() {
+        let value = ALPHABET.iter().position(|known| known == character)?;
+        for bit in 0..5 {
+            if value >> (4 - bit) & 1 == 1 {
+                let at = i * 5 + bit;
+                *bytes.get_mut(at / 8)? |= 1 << (7 - at % 8);
+            }
+        }
+    }
+    (text.len() == (N * 8).div_ceil(5)).then_some(bytes)
+}
+
 /// Whether every byte is one that [`encode`] writes.
 pub fn is_canonical(text: &[u8]) -> bool {
     text.iter().all(|byte| ALPHABET.contains(byte))
@@ -41,6 +56,16 @@ mod tests {
         assert_eq!(&encode::<2>(&[0b0000_1000, 0b0100_0000]), b"11");
         assert_eq!(&encode::<8>(&[0x00, 0x44, 0x32, 0x14, 0xc7]), b"01234567");
         assert_eq!(&encode::<7>(&[0xff; 4]), b"zzzzzzr", "35 bits of 32: the last three are zero");
+    }
+
+    #[test]
+    fn what_was_written_reads_back_and_nothing_else() {
+        for bytes in [[0; 8], [0xff; 8], [1, 2, 3, 4, 5, 6, 7, 8]] {
+            assert_eq!(decode::<8>(&encode::<13>(&bytes)), Some(bytes));
+        }
+        for bad in [&b""[..], b"000000000000", b"00000000000000", b"000000000000z", b"000000000000u"] {
+            assert_eq!(decode::<8>(bad), None);
+        }
     }
 
     #[test]

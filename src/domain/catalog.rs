@@ -58,7 +58,7 @@ impl Catalog {
             max_groups: i64,
         }
 
-        let file: File = toml::from_str(text).map_err(|e| BadCatalog::Syntax(e.to_string().trim().to_owned()))?;
+        let file: File = toml::from_str(text).map_err(|error| BadCatalog::Syntax(locate(text, &error)))?;
         if file.savings.is_empty() {
             return Err(BadCatalog::Empty);
         }
@@ -119,6 +119,15 @@ impl ReferralTerms {
             );
         }
         rules
+    }
+}
+
+/// The parser's message with the line it is about.
+fn locate(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().replace('\n', " ");
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
+        None => message,
     }
 }
 

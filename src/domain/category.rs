@@ -104,6 +104,13 @@ impl CategorySet {
         Category::ALL.iter().copied().filter(move |category| self.contains(*category))
     }
 
+    /// Reads what [`Display`](fmt::Display) wrote; a slug that is no longer one is left out.
+    pub fn from_slugs(slugs: &str) -> Self {
+        let mut set = Self::default();
+        slugs.split(',').filter_map(Category::from_slug).for_each(|category| set.insert(category));
+        set
+    }
+
     const fn bit(category: Category) -> u16 {
         1 << category as u16
     }
@@ -198,6 +205,7 @@ mod tests {
         assert_eq!(read("{}").unwrap().to_string(), "");
         let set = read(r#"{"travel": true, "internet": true, "mortgage": false}"#).unwrap();
         assert_eq!(set.to_string(), "internet,travel");
+        assert_eq!(CategorySet::from_slugs("internet,travel,pets,"), set);
         for bad in [
             r#"{"pets": true}"#,
             r#"{"travel": 1}"#,

@@ -77,6 +77,18 @@ impl EmailAddress {
         &self.typed
     }
 
+    /// The domain, as typed.
+    pub fn domain(&self) -> &str {
+        &self.typed[self.at + 1..]
+    }
+
+    /// The address as it is shown on a page that others might see: `a•••@e•••.com`.
+    pub fn masked(&self) -> String {
+        let first = |text: &str| text.chars().next().map(String::from).unwrap_or_default();
+        let (name, last) = self.domain().rsplit_once('.').unwrap_or((self.domain(), ""));
+        format!("{}•••@{}•••.{last}", first(&self.typed), first(name))
+    }
+
     /// The form in which two addresses are compared: letters of any case are the same.
     pub fn compared(&self) -> String {
         self.typed.to_lowercase()
@@ -202,6 +214,12 @@ mod tests {
         ] {
             assert_eq!(EmailAddress::parse(bad).unwrap_err(), reason, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_masked_address_is_known_to_its_owner_alone() {
+        assert_eq!(EmailAddress::parse("ana.maria@mail.example.com").unwrap().masked(), "a•••@m•••.com");
+        assert_eq!(EmailAddress::parse("é@b.c").unwrap().masked(), "é•••@b•••.c");
     }
 
     #[test]

@@ -16,6 +16,12 @@ use super::us_state::UsState;
 /// How long a person has to confirm.
 pub const PENDING_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// How long the answers of a sign-up that came to nothing are kept.
+pub const ANSWERS_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// How long a mailbox gets no mail after its owner said "this wasn't me".
+pub const SUPPRESSED_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// Which wording of the consent text a sign-up was made under; it goes up whenever that text changes.
 pub const CONSENT_VERSION: u32 = 1;
 
@@ -34,7 +40,8 @@ pub struct NewSignUp {
     pub categories: CategorySet,
     pub comments: Option<Comments>,
     pub ref_code: Option<ReferralCode>,
-    pub partner: Partner,
+    /// None when the person filled in the form themselves.
+    pub partner: Option<Partner>,
 }
 
 /// The partner a sign-up came through, and the key it used.
@@ -66,4 +73,54 @@ pub enum Confirmation {
     Expired,
     Declined,
     Unknown,
+}
+
+/// What came of a person's "this wasn't me".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Declining {
+    /// The sign-up is withdrawn, and the mailbox gets no more mail for a while.
+    Declined,
+    /// They confirmed it before; membership is never ended this way.
+    Confirmed,
+    /// It had expired, and there is nothing to withdraw; the mailbox gets no more mail for a while all the same.
+    Expired,
+    Unknown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignUpState {
+    Pending,
+    Confirmed,
+    Expired,
+    Declined,
+}
+
+impl SignUpState {
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Confirmed, Self::Expired, Self::Declined];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Confirmed => "confirmed",
+            Self::Expired => "expired",
+            Self::Declined => "declined",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// A sign-up as its person is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignUpRecord {
+    /// A pending one past its time counts as expired.
+    pub state: SignUpState,
+    pub email: EmailAddress,
+    pub code: ReferralCode,
+    pub partner: Option<String>,
+    pub us_state: Option<UsState>,
+    pub categories: CategorySet,
+    pub has_comments: bool,
 }

@@ -21,9 +21,31 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
     }
 
+    /// The time `span` earlier; the beginning of time when that cannot be said.
+    #[must_use]
+    pub fn minus(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
+    }
+
     /// How long after `earlier` this is; nothing when it is not after it.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl Timestamp {
+    /// The day as people write it: 14 November 2026.
+    pub fn day(self) -> String {
+        const MONTHS: [&str; 12] = [
+            "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+            "December",
+        ];
+        let text = self.to_string();
+        let mut parts = text.split(['-', 'T']);
+        let (year, month, day) = (parts.next(), parts.next(), parts.next());
+        let number = |part: Option<&str>| part.and_then(|part| part.parse::<usize>().ok()).unwrap_or(1);
+        let month = MONTHS.get(number(month) - 1).copied().unwrap_or_default();
+        format!("{} {month} {}", number(day), year.unwrap_or_default())
     }
 }
 
@@ -63,6 +85,7 @@ mod tests {
     fn dates_and_times_read_and_print() {
         let date: Timestamp = "2027-01-31".parse().unwrap();
         assert_eq!(date.to_string(), "2027-01-31T00:00:00Z");
+        assert_eq!(date.day(), "31 January 2027");
         let time: Timestamp = "2027-01-31T18:30:05Z".parse().unwrap();
         assert_eq!(time.since(date), Duration::from_secs(18 * 3600 + 30 * 60 + 5));
         assert_eq!(date.since(time), Duration::ZERO);

@@ -43,6 +43,8 @@ pub enum Class {
     Public,
     /// Acting for a user.
     Action,
+    /// Sending the form on the join page.
+    Form,
 }
 
 impl Class {
@@ -51,6 +53,7 @@ impl Class {
         match self {
             Self::Public => "public",
             Self::Action => "action",
+            Self::Form => "form",
         }
     }
 }

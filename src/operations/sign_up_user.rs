@@ -13,8 +13,9 @@ use crate::domain::catalog::Catalog;
 use crate::domain::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::referral::RefCode;
-use crate::domain::signup::NewSignUp;
+use crate::domain::signup::{NewSignUp, Partner, SignedUp};
 use crate::domain::text::Comments;
+use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::error::Error;
 
@@ -91,19 +92,8 @@ impl Operation for SignUpUser {
     type Output = InviteResponse;
 
     async fn run(app: &App, caller: &Caller, input: InviteRequest) -> Result<InviteResponse, Error> {
-        let partner = caller.partner()?;
-        let sign_up = |person| {
-            let new = NewSignUp {
-                person,
-                us_state: input.us_state,
-                categories: input.categories,
-                comments: input.other_comments.clone(),
-                ref_code: input.ref_code.and_then(|code| code.0),
-                partner: partner.clone(),
-            };
-            app.store.sign_up(new, caller.now)
-        };
-        let done = with_free_code(app, &input.email, sign_up).await?;
+        let partner = caller.partner()?.clone();
+        let done = sign_up(app, &input, Some(partner), caller.now).await?;
         Ok(InviteResponse {
             ok: True,
             invite_link: done.code.link(&app.join_site),
@@ -133,4 +123,27 @@ impl Operation for SignUpUser {
             },
         }
     }
+}
+
+/// Signs somebody up, for a partner or by their own hand on the join page.
+pub async fn sign_up(
+    app: &App,
+    request: &InviteRequest,
+    partner: Option<Partner>,
+    now: Timestamp,
+) -> Result<SignedUp, Error> {
+    let unit = |person| {
+        let new = NewSignUp {
+            person,
+            us_state: request.us_state,
+            categories: request.categories,
+            comments: request.other_comments.clone(),
+            ref_code: request.ref_code.and_then(|code| code.0),
+            partner: partner.clone(),
+        };
+        app.store.sign_up(new, now)
+    };
+    let done = with_free_code(app, &request.email, unit).await?;
+    app.mail_waits();
+    Ok(done)
 }

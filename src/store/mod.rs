@@ -10,8 +10,9 @@ use std::fmt;
 
 use crate::domain::api_key::{KeyId, KeyRecord};
 use crate::domain::email::EmailAddress;
+use crate::domain::mail::{DueMail, MailId, MailOutcome, WaitingMail};
 use crate::domain::referral::ReferralCode;
-use crate::domain::signup::{Confirmation, NamedPerson, NewSignUp, SignUpId, SignedUp};
+use crate::domain::signup::{Confirmation, Declining, NamedPerson, NewSignUp, SignUpId, SignUpRecord, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
@@ -33,10 +34,35 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The person clicked: at most one member more, whatever is repeated and however much of it at once.
     fn confirm(&self, sign_up: SignUpId, now: Timestamp) -> Answer<'_, Confirmation>;
 
+    /// A sign-up, as its person is shown it.
+    fn find_sign_up(&self, sign_up: SignUpId, now: Timestamp) -> Answer<'_, Option<SignUpRecord>>;
+
+    /// The person said "this wasn't me": the sign-up is withdrawn and their mailbox left in peace for a while.
+    fn decline(&self, sign_up: SignUpId, now: Timestamp) -> Answer<'_, Declining>;
+
+    /// Takes up to `most` mails that are due and may go, for `worker` alone until the lease ends. Drops those that have
+    /// become pointless and puts off those that would be too many for their mailbox.
+    fn lease_mail(&self, worker: &str, most: usize, now: Timestamp) -> Answer<'_, Vec<DueMail>>;
+
+    /// Writes down what became of an attempt; without effect if the mail was leased again since.
+    fn settle_mail(&self, mail: MailId, attempt: u32, outcome: MailOutcome, now: Timestamp) -> Answer<'_, ()>;
+
+    /// Gives back what `worker` had leased when it was ended; says how many.
+    fn release_mail(&self, worker: &str) -> Answer<'_, usize>;
+
+    /// The outbox, oldest first, without addresses.
+    fn list_mail(&self) -> Answer<'_, Vec<WaitingMail>>;
+
+    /// Lets a mail be tried at once; false if there is none.
+    fn retry_mail(&self, mail: MailId, now: Timestamp) -> Answer<'_, bool>;
+
+    /// Lets sign-ups expire and deletes the answers of those that came to nothing, some at a time; says how many.
+    fn tidy(&self, now: Timestamp) -> Answer<'_, Tidied>;
+
     fn find_key(&self, id: KeyId) -> Answer<'_, Option<KeyRecord>>;
 
-    /// All keys, oldest first.
-    fn list_keys(&self) -> Answer<'_, Vec<KeyRecord>>;
+    /// All keys, oldest first, each with how many of its sign-ups were declined.
+    fn list_keys(&self) -> Answer<'_, Vec<(KeyRecord, u64)>>;
 
     fn issue_key(&self, key: KeyRecord) -> Answer<'_, ()>;
 
@@ -54,10 +80,30 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn pause_sign_ups(&self, paused: bool) -> Answer<'_, bool>;
 
     /// Ties the records to the installation's secret, on the first call; says later whether it is the same.
-    fn claim_secret(&self, fingerprint: String) -> Answer<'_, bool>;
+    fn claim_secret(&self, fingerprint: String) -> Answer<'_, Claim>;
+
+    /// Whether a write would be kept right now: it makes one that changes nothing.
+    fn check(&self) -> Answer<'_, ()>;
 
     /// Finishes what was begun and lets go of the files or connections. What is asked later fails.
     fn close(&self) -> Answer<'_, ()>;
+}
+
+/// Whose records these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// Nobody's until now.
+    First,
+    /// This secret's.
+    Same,
+    Another,
+}
+
+/// What one round of tidying did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tidied {
+    pub expired: usize,
+    pub purged: usize,
 }
 
 pub type Answer<'a, T> = Reply<'a, Result<T, StoreError>>;

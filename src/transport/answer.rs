@@ -6,6 +6,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 #[derive(Debug)]
@@ -21,6 +22,13 @@ impl Answer {
         answer
     }
 
+    /// A page for people: true only now.
+    pub fn html(status: StatusCode, page: String) -> Self {
+        let mut answer = Self::json(status, page);
+        answer.set(CONTENT_TYPE, HTML);
+        answer
+    }
+
     pub fn empty(status: StatusCode) -> Self {
         let mut response = Response::new(Full::default());
         *response.status_mut() = status;
@@ -30,6 +38,11 @@ impl Answer {
 
     pub fn set(&mut self, name: HeaderName, value: HeaderValue) {
         self.0.headers_mut().insert(name, value);
+    }
+
+    /// Sets a header that was not set before.
+    pub fn set_default(&mut self, name: HeaderName, value: HeaderValue) {
+        self.0.headers_mut().entry(name).or_insert(value);
     }
 
     pub fn status(&self) -> StatusCode {

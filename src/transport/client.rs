@@ -55,11 +55,21 @@ fn parse_hop(hop: &str) -> Option<IpAddr> {
 /// Reads a network as operators write it: `10.0.0.0/8`, or one address alone.
 pub fn parse_network(text: &str) -> Result<IpNet, String> {
     let text = text.trim();
-    text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).map_err(|_| {
+    text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).map(canonical).map_err(|_| {
         format!(
             "\"{text}\" is neither an address nor a network; write 10.0.0.7 or 10.0.0.0/8, with commas between them"
         )
     })
+}
+
+/// IPv4 networks written the IPv6 way are IPv4 networks, as addresses are before they are compared.
+fn canonical(network: IpNet) -> IpNet {
+    match (network, network.addr().to_canonical()) {
+        (IpNet::V6(v6), address @ IpAddr::V4(_)) if v6.prefix_len() >= 96 => {
+            IpNet::new(address, v6.prefix_len() - 96).unwrap_or(network)
+        }
+        _ => network,
+    }
 }
 
 #[cfg(test)]
@@ -90,6 +100,7 @@ mod tests {
         assert_eq!(client(ours, "10.0.0.1", &["1.1.1.1, 203.0.113.9", "10.0.0.2"]), "203.0.113.9");
         assert_eq!(client(ours, "10.0.0.1", &["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
         assert_eq!(client(ours, "::ffff:10.0.0.1", &["::ffff:203.0.113.9"]), "203.0.113.9");
+        assert_eq!(client(&["::ffff:10.0.0.0/104"], "10.0.0.1", &["203.0.113.9"]), "203.0.113.9");
         assert_eq!(client(ours, "fd00::1", &["[2001:db8::7]:4711"]), "2001:db8::7");
         assert_eq!(client(ours, "10.0.0.1", &["203.0.113.9:4711"]), "203.0.113.9");
     }

@@ -8,16 +8,19 @@ pub mod answer;
 mod body;
 pub mod client;
 pub mod descriptor;
+pub mod dev_mailbox;
 mod docs;
 pub mod error;
 mod fixed;
 pub mod openapi;
+mod pages;
 mod pulse;
 pub mod request_id;
 mod rest;
 mod route;
 pub mod server;
 pub mod tls;
+pub mod view;
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -38,10 +41,13 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use self::answer::Answer;
 use self::client::TrustedProxies;
+use self::dev_mailbox::DevMailbox;
 use self::error::HttpError;
 use self::fixed::{Document, Tag};
+use self::pages::Visit;
 use self::request_id::{RequestId, RequestIds};
 use self::route::Route;
+use self::view::{Outcome, Union};
 use crate::app::App;
 use crate::clock::{Clock, Moment};
 use crate::domain::api_key::KeyId;
@@ -64,19 +70,57 @@ pub struct Edge {
     style: Document,
     /// One for each operation.
     tags: Vec<Tag>,
+    union: Union,
+    /// Where our own forms are sent from.
+    origins: Vec<String>,
+    /// Only on a development server.
+    mailbox: Option<DevMailbox>,
     /// Whether callers come over HTTPS, as far as the base address says.
     secure: bool,
     in_flight: AtomicUsize,
 }
 
-/// What is found out about a request while it is answered, for its log line.
-#[derive(Debug, Default)]
-struct Notes {
+/// The status in the log of a request whose caller went away before the answer; its work may have been done.
+const HUNG_UP: u16 = 499;
+
+/// The line that a request leaves in the log, written when it is over, however it ends.
+struct LogEntry<'a> {
+    edge: &'a Edge,
+    now: Moment,
+    method: &'static str,
+    route: &'static str,
+    status: u16,
+    id: &'a RequestId,
     key: Option<KeyId>,
 }
 
+impl Drop for LogEntry<'_> {
+    fn drop(&mut self) {
+        let log = &self.edge.app.log;
+        if !log.requests() {
+            return;
+        }
+        let took = self.edge.clock.now().tick.as_micros().saturating_sub(self.now.tick.as_micros());
+        log.request(&RequestLine {
+            at: self.now.time,
+            method: self.method,
+            route: self.route,
+            status: self.status,
+            took: Duration::from_micros(took),
+            request_id: self.id.as_str(),
+            key: self.key,
+        });
+    }
+}
+
 impl Edge {
-    pub fn new(app: Arc<App>, clock: Clock, proxies: TrustedProxies, ids: RequestIds) -> Arc<Self> {
+    pub fn new(
+        app: Arc<App>,
+        clock: Clock,
+        proxies: TrustedProxies,
+        ids: RequestIds,
+        mailbox: Option<DevMailbox>,
+    ) -> Arc<Self> {
         let facts = openapi::Facts::of(&app);
         let described = openapi::document(&facts);
         Arc::new(Self {
@@ -85,6 +129,14 @@ impl Edge {
             docs: Document::new("text/html; charset=utf-8", docs::page(&facts, &described)),
             style: Document::new("text/css; charset=utf-8", docs::STYLE),
             tags: ALL.iter().map(|_| Tag::default()).collect(),
+            union: Union {
+                name: app.name.clone(),
+                contact_email: app.contact_email.clone(),
+                postal: app.postal.clone(),
+            },
+            origins: [&app.base_url, &app.join_site].map(|url| origin(url)).into(),
+            // Beside anything but this machine's own address it would show strangers' mail to strangers.
+            mailbox: mailbox.filter(|_| Self::is_local(&app)),
             secure: app.base_url.starts_with("https://"),
             in_flight: AtomicUsize::new(0),
             app,
@@ -94,17 +146,36 @@ impl Edge {
         })
     }
 
+    /// Whether the base address is one of this machine's own: a development server.
+    pub fn is_local(app: &App) -> bool {
+        pages::is_loopback_host(host(&app.base_url))
+    }
+
     /// Answers one request. Never fails and never panics.
     pub async fn answer(self: &Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Response<Full<Bytes>> {
         let now = self.clock.now();
         let id = self.ids.of(request.headers());
         let method = request.method().clone();
-        let route = Route::find(request.uri().path());
-        let mut notes = Notes::default();
+        // A reference count, so that the path outlives the request that is taken apart.
+        let uri = request.uri().clone();
+        let wants_page = pages::prefers_html(request.headers());
+        let route = Route::find(uri.path());
+        let mut entry = LogEntry {
+            edge: self,
+            now,
+            method: request_id::plain_method(&method),
+            route: route.map_or("(none)", |route| route.name()),
+            status: HUNG_UP,
+            id: &id,
+            key: None,
+        };
 
         let mut answer = match self.enter(route) {
-            Ok(_place) => match unless_it_panics(self.route(route, request, peer, now, &id, &mut notes)).await {
+            Ok(_place) => match unless_it_panics(self.route(route, request, peer, now, &id, &mut entry.key)).await {
                 Ok(Ok(answer)) => answer,
+                Ok(Err(HttpError::NotFound(_))) if wants_page => {
+                    Answer::html(StatusCode::NOT_FOUND, view::outcome(&self.union, Outcome::NotFound))
+                }
                 Ok(Err(error)) => error.answer(),
                 Err(Panicked) => HttpError::Internal.answer(),
             },
@@ -116,29 +187,18 @@ impl Edge {
         if route.is_some_and(|route| route.is_open()) {
             route::open_to_all_origins(&mut answer);
         }
-        if self.app.log.requests() {
-            let took = self.clock.now().tick.as_micros().saturating_sub(now.tick.as_micros());
-            self.app.log.request(&RequestLine {
-                at: now.time,
-                method: request_id::plain_method(&method),
-                route: route.map_or("(none)", |route| route.name()),
-                status: answer.status().as_u16(),
-                took: Duration::from_micros(took),
-                request_id: id.as_str(),
-                key: notes.key,
-            });
-        }
+        entry.status = answer.status().as_u16();
         answer.into_response()
     }
 
     async fn route(
         self: &Arc<Self>,
-        route: Option<Route>,
+        route: Option<Route<'_>>,
         request: Request<Incoming>,
         peer: IpAddr,
         now: Moment,
         id: &RequestId,
-        notes: &mut Notes,
+        key: &mut Option<KeyId>,
     ) -> Result<Answer, HttpError> {
         let Some(route) = route else { return Err(HttpError::NotFound(route::not_found(request.uri().path()))) };
         if *request.method() == Method::OPTIONS {
@@ -151,12 +211,18 @@ impl Edge {
             return Err(HttpError::TooLarge);
         }
         match route {
-            Route::Operation(operation) => rest::call(self, operation, request, peer, now, id, notes).await,
+            Route::Operation(operation) => rest::call(self, operation, request, peer, now, id, key).await,
             Route::Descriptor => {
-                let mut answer = self.descriptor.answer(request.headers());
+                let front = request.uri().path() == "/" && pages::prefers_html(request.headers());
+                let mut answer = if front {
+                    Visit { edge: self, peer, now, id }.join_page(StatusCode::OK, None, &view::JoinForm::default()).await
+                } else {
+                    self.descriptor.answer(request.headers())
+                };
                 answer.set(VARY, HeaderValue::from_static("Accept"));
                 Ok(answer)
             }
+            Route::Page(page) => Visit { edge: self, peer, now, id }.answer(page, request).await,
             Route::OpenApi => Ok(self.openapi.answer(request.headers())),
             Route::Docs => Ok(self.docs.answer(request.headers())),
             Route::Style => Ok(self.style.answer(request.headers())),
@@ -182,10 +248,10 @@ impl Edge {
     /// What keeps a browser from doing more with an answer than showing it.
     fn guard(&self, answer: &mut Answer) {
         const POLICY: HeaderValue = HeaderValue::from_static(
-            "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+            "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
         );
         answer.set(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
-        answer.set(CONTENT_SECURITY_POLICY, POLICY);
+        answer.set_default(CONTENT_SECURITY_POLICY, POLICY);
         answer.set(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
         if self.secure {
             answer.set(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
@@ -193,12 +259,23 @@ impl Edge {
     }
 
     /// A place among the requests in flight. Health is told however many there are: a busy node is not a dead one.
-    fn enter(&self, route: Option<Route>) -> Result<Place<'_>, HttpError> {
+    fn enter(&self, route: Option<Route<'_>>) -> Result<Place<'_>, HttpError> {
         let place = Place(&self.in_flight);
         let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
         let exempt = matches!(route, Some(Route::Health | Route::Ready));
         if before < IN_FLIGHT || exempt { Ok(place) } else { Err(HttpError::Busy) }
     }
+}
+
+/// `HOST[:PORT]` of a web address.
+fn host(url: &str) -> &str {
+    url.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default()
+}
+
+/// A web address without its path, as browsers send it.
+fn origin(url: &str) -> String {
+    let scheme = url.split("://").next().unwrap_or_default();
+    format!("{scheme}://{}", host(url))
 }
 
 /// A request's place among those in flight, given back when it is answered or its caller hangs up.

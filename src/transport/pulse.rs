@@ -29,6 +29,8 @@ pub(super) struct Pulse {
     begun: AtomicBool,
     /// Requests being answered.
     busy: AtomicU32,
+    /// Requests begun so far; most begin and end between two looks.
+    requests: AtomicU32,
     /// HTTP/2 has traffic of its own between requests; only requests count there.
     many_streams: AtomicBool,
 }
@@ -37,6 +39,7 @@ impl Pulse {
     pub(super) fn begin_request(self: &Arc<Self>, many_streams: bool) -> Busy {
         self.begun.store(false, Ordering::Relaxed);
         self.many_streams.store(many_streams, Ordering::Relaxed);
+        self.requests.fetch_add(1, Ordering::Relaxed);
         self.busy.fetch_add(1, Ordering::Relaxed);
         Busy(Arc::clone(self))
     }
@@ -58,24 +61,26 @@ pub(super) struct Watch {
     pulse: Arc<Pulse>,
     half: u32,
     idle: u32,
-    served: bool,
+    /// The requests that were begun at the last look.
+    seen: u32,
 }
 
 impl Watch {
     pub(super) fn new(pulse: Arc<Pulse>) -> Self {
-        Self { pulse, half: 0, idle: 0, served: false }
+        Self { pulse, half: 0, idle: 0, seen: 0 }
     }
 
     /// Looks once; true when the connection has had its time.
     pub(super) fn is_overdue(&mut self) -> bool {
-        if self.pulse.busy.load(Ordering::Relaxed) > 0 {
-            (self.half, self.idle, self.served) = (0, 0, true);
+        let requests = self.pulse.requests.load(Ordering::Relaxed);
+        if self.pulse.busy.load(Ordering::Relaxed) > 0 || requests != self.seen {
+            (self.half, self.idle, self.seen) = (0, 0, requests);
             return false;
         }
         let half = self.pulse.begun.load(Ordering::Relaxed) && !self.pulse.many_streams.load(Ordering::Relaxed);
         self.half = if half { self.half + 1 } else { 0 };
         self.idle += 1;
-        self.half > HEAD_LOOKS || self.idle > if self.served { IDLE_LOOKS } else { HEAD_LOOKS }
+        self.half > HEAD_LOOKS || self.idle > if requests > 0 { IDLE_LOOKS } else { HEAD_LOOKS }
     }
 }
 
@@ -154,6 +159,13 @@ mod tests {
         pulse.begun.store(true, Ordering::Relaxed);
         drop(busy);
         assert_eq!(looks_until_overdue(&mut watch), IDLE_LOOKS + 1, "the rest of a body is no head");
+
+        let mut watch = Watch::new(Arc::clone(&pulse));
+        for _ in 0..100 {
+            drop(pulse.begin_request(false));
+            assert!(!watch.is_overdue(), "requests that begin and end between two looks keep it alive");
+        }
+        assert_eq!(looks_until_overdue(&mut watch), IDLE_LOOKS + 1);
 
         let mut watch = Watch::new(Arc::clone(&pulse));
         let busy = pulse.begin_request(true);

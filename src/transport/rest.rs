@@ -10,8 +10,9 @@ use hyper::{HeaderMap, Request, StatusCode};
 use super::answer::Answer;
 use super::error::HttpError;
 use super::request_id::RequestId;
-use super::{Edge, Notes, body};
+use super::{Edge, body};
 use crate::clock::Moment;
+use crate::domain::api_key::KeyId;
 use crate::error::Error;
 use crate::limiter::WINDOW;
 use crate::operations::dispatch::{Budget, Call, dispatch};
@@ -24,7 +25,7 @@ pub(super) async fn call(
     peer: IpAddr,
     now: Moment,
     id: &RequestId,
-    notes: &mut Notes,
+    key: &mut Option<KeyId>,
 ) -> Result<Answer, HttpError> {
     let (head, body) = request.into_parts();
     let call = Call {
@@ -35,13 +36,14 @@ pub(super) async fn call(
     let outcome = dispatch(&edge.app, operation, call, async || {
         check_content_type(&head.headers)?;
         body::read(body).await.map_err(|error| match error {
-            // The contract has no 413 for the agent actions.
+            // The contract has no 413 for the agent actions, and no 400 without a code.
             HttpError::TooLarge => Error::InvalidSubmission("The body is larger than 1 MiB.".to_owned()).into(),
+            HttpError::Broken => Error::InvalidJson("it broke off before its end; send it again".to_owned()).into(),
             other => other,
         })
     })
     .await;
-    notes.key = outcome.key;
+    *key = outcome.key;
     let mut answer = match outcome.result {
         Ok(body) => match operation.spec.answer {
             Lifetime::Live => Answer::json(StatusCode::OK, body),

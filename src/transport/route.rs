@@ -7,10 +7,11 @@ use hyper::header::{
 use hyper::{Method, StatusCode};
 
 use super::answer::Answer;
+use super::pages::Page;
 use crate::operations::{ALL, Access, Entry};
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Route {
+pub(super) enum Route<'p> {
     Operation(&'static Entry),
     Descriptor,
     OpenApi,
@@ -20,10 +21,11 @@ pub(super) enum Route {
     Health,
     /// Can it do its work?
     Ready,
+    Page(Page<'p>),
 }
 
-impl Route {
-    pub(super) fn find(path: &str) -> Option<Self> {
+impl<'p> Route<'p> {
+    pub(super) fn find(path: &'p str) -> Option<Self> {
         match path {
             "/" | "/v1" => Some(Self::Descriptor),
             "/openapi.json" => Some(Self::OpenApi),
@@ -31,7 +33,10 @@ impl Route {
             "/style.css" => Some(Self::Style),
             "/healthz" => Some(Self::Health),
             "/readyz" => Some(Self::Ready),
-            _ => ALL.iter().find(|operation| operation.spec.path == path).map(Self::Operation),
+            _ => {
+                let operation = ALL.iter().find(|operation| operation.spec.path == path).map(Self::Operation);
+                operation.or_else(|| Page::find(path).map(Self::Page))
+            }
         }
     }
 
@@ -45,6 +50,7 @@ impl Route {
             Self::Style => "/style.css",
             Self::Health => "/healthz",
             Self::Ready => "/readyz",
+            Self::Page(page) => page.name(),
         }
     }
 
@@ -55,17 +61,32 @@ impl Route {
                 Of::Get => Method::GET,
                 Of::Post => Method::POST,
             },
-            Self::Descriptor | Self::OpenApi | Self::Docs | Self::Style | Self::Health | Self::Ready => Method::GET,
+            Self::Descriptor
+            | Self::OpenApi
+            | Self::Docs
+            | Self::Style
+            | Self::Health
+            | Self::Ready
+            | Self::Page(_) => Method::GET,
         }
     }
 
     pub(super) fn takes(&self, method: &Method) -> bool {
         let own = self.method();
-        *method == own || (own == Method::GET && *method == Method::HEAD)
+        *method == own || (own == Method::GET && *method == Method::HEAD) || (self.is_form() && *method == Method::POST)
+    }
+
+    /// Whether the page can be posted to as well.
+    fn is_form(&self) -> bool {
+        matches!(self, Self::Page(page) if page.takes_post())
     }
 
     pub(super) fn allow(&self) -> &'static str {
-        if self.method() == Method::GET { "GET, HEAD, OPTIONS" } else { "POST, OPTIONS" }
+        match (self.method() == Method::GET, self.is_form()) {
+            (true, false) => "GET, HEAD, OPTIONS",
+            (true, true) => "GET, HEAD, POST, OPTIONS",
+            (false, _) => "POST, OPTIONS",
+        }
     }
 
     /// Whether a body sent here is read; elsewhere a large one is refused unread.
@@ -78,7 +99,7 @@ impl Route {
         match self {
             Self::Operation(operation) => operation.spec.access == Access::Public,
             Self::Descriptor | Self::OpenApi => true,
-            Self::Docs | Self::Style | Self::Health | Self::Ready => false,
+            Self::Docs | Self::Style | Self::Health | Self::Ready | Self::Page(_) => false,
         }
     }
 

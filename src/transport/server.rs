@@ -24,6 +24,10 @@ use super::tls::Tls;
 /// Open connections at the most; the next ones wait in the kernel's queue.
 pub const CONNECTIONS: usize = 16 * 1024;
 
+/// Bytes that a request's head may have, and that are read of a body at once: hyper would hold half a megabyte for each
+/// connection that never ends its head.
+const HEAD_BYTES: usize = 32 * 1024;
+
 /// Requests at once on one HTTP/2 connection.
 const STREAMS: u32 = 128;
 
@@ -31,7 +35,7 @@ const STREAMS: u32 = 128;
 const LAST_CALL: Duration = Duration::from_millis(200);
 
 /// After that: how long requests in flight may take. With the store's and the log's end this stays below ten seconds.
-const FINISH: Duration = Duration::from_secs(8);
+const FINISH: Duration = Duration::from_secs(5);
 
 /// A pause after the kernel refused a connection (out of file descriptors, usually), so as not to spin.
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
@@ -63,7 +67,7 @@ pub async fn serve(listener: TcpListener, edge: Arc<Edge>, tls: Option<Arc<Tls>>
     }
     // Whoever is in the kernel's queue was told that they are connected; they are served too.
     while let Some((stream, peer)) = waiting(&listener).await {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { break };
         tokio::spawn(attend(stream, peer, Arc::clone(&edge), tls.clone(), closed.clone(), place));
     }
     drop(listener);
@@ -78,11 +82,19 @@ pub async fn serve(listener: TcpListener, edge: Arc<Edge>, tls: Option<Arc<Tls>>
 
 /// The next connection in the kernel's queue, without waiting for one.
 async fn waiting(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
-    std::future::poll_fn(|context| match listener.poll_accept(context) {
-        Poll::Ready(Ok(accepted)) => Poll::Ready(Some(accepted)),
-        Poll::Ready(Err(_)) | Poll::Pending => Poll::Ready(None),
-    })
-    .await
+    for _ in 0..2 {
+        let next = std::future::poll_fn(|context| match listener.poll_accept(context) {
+            Poll::Ready(accepted) => Poll::Ready(accepted.ok()),
+            Poll::Pending => Poll::Ready(None),
+        });
+        // Without the runtime's budget, which would say "nothing" after a hundred or so.
+        if let Some(accepted) = tokio::task::coop::unconstrained(next).await {
+            return Some(accepted);
+        }
+        // The runtime may not have heard of the latest yet.
+        tokio::task::yield_now().await;
+    }
+    None
 }
 
 /// Looks after one connection; `_place` is given back when it ends.
@@ -91,7 +103,7 @@ async fn attend<P>(
     peer: SocketAddr,
     edge: Arc<Edge>,
     tls: Option<Arc<Tls>>,
-    closed: watch::Receiver<bool>,
+    mut closed: watch::Receiver<bool>,
     _place: P,
 ) {
     // Answers are written whole; waiting to fill a packet would only delay them. If it cannot be set, they are delayed.
@@ -99,7 +111,11 @@ async fn attend<P>(
     match tls {
         None => converse(stream, peer, edge, closed).await,
         Some(tls) => {
-            if let Some(stream) = tls.accept(stream).await {
+            let shaken = tokio::select! {
+                shaken = tls.accept(stream) => shaken,
+                _ = closed.wait_for(|closed| *closed) => None,
+            };
+            if let Some(stream) = shaken {
                 converse(stream, peer, edge, closed).await;
             }
         }
@@ -117,8 +133,12 @@ async fn converse(
     let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
     let mut builder = Builder::new(TokioExecutor::new());
     // See `pulse.rs` for the time-outs of heads and idle connections.
-    builder.http1().keep_alive(true).header_read_timeout(None);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
+    builder.http1().keep_alive(true).header_read_timeout(None).max_buf_size(HEAD_BYTES);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEAD_BYTES as u32);
     let service = service_fn(move |request: Request<Incoming>| {
         let edge = Arc::clone(&edge);
         let busy = pulse.begin_request(request.version() == Version::HTTP_2);

@@ -15,7 +15,7 @@ use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
 use unionhall::domain::us_state::UsState;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Store, StoreError};
+use unionhall::store::{Claim, Store, StoreError};
 
 /// Runs every case on every store, each on one of its own.
 macro_rules! suite {
@@ -83,7 +83,7 @@ impl House {
             categories: CategorySet::default(),
             comments: None,
             ref_code: None,
-            partner: self.partner.clone(),
+            partner: Some(self.partner.clone()),
         }
     }
 
@@ -222,7 +222,11 @@ async fn two_partners_sign_ups_of_one_person_count_once(house: &House) {
     let partner = Partner { key: other.id, name: other.partner.clone() };
     house.store.issue_key(other).await.unwrap();
     house.sign_up("ana@example.com").await;
-    house.store.sign_up(NewSignUp { partner, ..house.new_sign_up("ana@example.com") }, NOW).await.unwrap();
+    house
+        .store
+        .sign_up(NewSignUp { partner: Some(partner), ..house.new_sign_up("ana@example.com") }, NOW)
+        .await
+        .unwrap();
     assert_eq!(house.confirm(2).await, Confirmation::Joined);
     assert_eq!(house.confirm(1).await, Confirmation::AlreadyMember);
     assert_eq!(house.members().await, 1);
@@ -290,7 +294,7 @@ async fn keys_are_kept_listed_touched_and_revoked(house: &House) {
     assert!(store.issue_key(full.clone()).await.is_err(), "an id is used once");
     assert_eq!(store.find_key(full.id).await, Ok(Some(full.clone())));
     assert_eq!(store.find_key(key(9, "x").id).await, Ok(None));
-    assert_eq!(store.list_keys().await, Ok(vec![key(1, "Acme"), full.clone()]));
+    assert_eq!(store.list_keys().await, Ok(vec![(key(1, "Acme"), 0), (full.clone(), 0)]));
 
     store.touch_key(full.id, after(HOUR)).await.unwrap();
     store.touch_key(full.id, NOW).await.unwrap();
@@ -321,10 +325,11 @@ async fn keys_rotate(house: &House) {
 
 async fn the_secret_is_claimed_once(house: &House) {
     let claim = |text: &str| house.store.claim_secret(text.to_owned());
-    assert_eq!(claim("ours").await, Ok(true));
-    assert_eq!(claim("ours").await, Ok(true));
-    assert_eq!(claim("theirs").await, Ok(false));
-    assert_eq!(claim("ours").await, Ok(true));
+    assert_eq!(claim("ours").await, Ok(Claim::First));
+    assert_eq!(claim("ours").await, Ok(Claim::Same));
+    assert_eq!(claim("theirs").await, Ok(Claim::Another));
+    assert_eq!(claim("ours").await, Ok(Claim::Same));
+    assert_eq!(house.store.check().await, Ok(()));
 }
 
 async fn a_closed_store_says_so(house: &House) {

@@ -6,6 +6,7 @@ use super::writer::Unit;
 use super::{Failure, parsed};
 use crate::domain::api_key::{KeyHash, KeyId, KeyRecord};
 use crate::domain::time::Timestamp;
+use crate::store::Claim;
 
 pub(super) fn find(connection: &Connection, id: KeyId) -> Result<Option<KeyRecord>, Failure> {
     let mut statement = connection.prepare_cached(
@@ -15,12 +16,14 @@ pub(super) fn find(connection: &Connection, id: KeyId) -> Result<Option<KeyRecor
     Ok(statement.query_row([id.as_str()], record).optional()?)
 }
 
-pub(super) fn list(connection: &Connection) -> Result<Vec<KeyRecord>, Failure> {
+pub(super) fn list(connection: &Connection) -> Result<Vec<(KeyRecord, u64)>, Failure> {
     let mut statement = connection.prepare_cached(
-        "SELECT id, partner, hash, per_minute, created_at, expires_at, last_used_at, revoked_at
+        "SELECT id, partner, hash, per_minute, created_at, expires_at, last_used_at, revoked_at,
+                (SELECT count(*) FROM sign_ups WHERE key_id = api_keys.id AND state = 'declined')
          FROM api_keys ORDER BY created_at, id",
     )?;
-    Ok(statement.query_map([], record)?.collect::<Result<_, _>>()?)
+    let rows = statement.query_map([], |row| Ok((record(row)?, row.get::<_, i64>(8)?.unsigned_abs())))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 pub(super) struct Issue(pub KeyRecord);
@@ -91,13 +94,27 @@ impl Unit for Touch {
 pub(super) struct ClaimSecret(pub String);
 
 impl Unit for ClaimSecret {
-    type Done = bool;
+    type Done = Claim;
 
-    fn apply(&self, connection: &Connection) -> Result<bool, Failure> {
-        connection
-            .execute("UPDATE installation SET secret_fingerprint = ?1 WHERE secret_fingerprint IS NULL", [&self.0])?;
+    fn apply(&self, connection: &Connection) -> Result<Claim, Failure> {
+        let sql = "UPDATE installation SET secret_fingerprint = ?1 WHERE secret_fingerprint IS NULL";
+        if connection.execute(sql, [&self.0])? == 1 {
+            return Ok(Claim::First);
+        }
         let same = "SELECT secret_fingerprint = ?1 FROM installation WHERE id = 1";
-        Ok(connection.query_row(same, [&self.0], |row| row.get(0))?)
+        Ok(if connection.query_row(same, [&self.0], |row| row.get(0))? { Claim::Same } else { Claim::Another })
+    }
+}
+
+/// Changes nothing, but goes the way of every write.
+pub(super) struct Check;
+
+impl Unit for Check {
+    type Done = ();
+
+    fn apply(&self, connection: &Connection) -> Result<(), Failure> {
+        connection.execute("UPDATE installation SET id = id WHERE id = 1", [])?;
+        Ok(())
     }
 }
 

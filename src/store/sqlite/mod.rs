@@ -4,23 +4,27 @@
 //! microseconds, less than handing it to another thread would. Writes go to one thread that commits many at once.
 
 mod keys;
+mod mail;
 mod people;
 mod reader;
 mod schema;
+mod sign_ups;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
 use self::reader::Readers;
 use self::writer::Writer;
-use super::{Answer, Store, StoreError};
+use super::{Answer, Claim, Store, StoreError, Tidied};
 use crate::domain::api_key::{KeyId, KeyRecord};
 use crate::domain::email::EmailAddress;
+use crate::domain::mail::{DueMail, MailId, MailOutcome, WaitingMail};
 use crate::domain::referral::ReferralCode;
-use crate::domain::signup::{Confirmation, NamedPerson, NewSignUp, SignUpId, SignedUp};
+use crate::domain::signup::{Confirmation, Declining, NamedPerson, NewSignUp, SignUpId, SignUpRecord, SignedUp};
 use crate::domain::time::Timestamp;
+use crate::reply::Reply;
 
 pub use self::schema::OpenError;
 
@@ -28,6 +32,9 @@ pub use self::schema::OpenError;
 pub struct SqliteStore {
     readers: Readers,
     writer: Writer,
+    path: PathBuf,
+    /// The file that was opened, whatever stands at its path later.
+    file: (u64, u64),
 }
 
 impl SqliteStore {
@@ -35,9 +42,17 @@ impl SqliteStore {
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let connection = schema::open(path)?;
         let readers = Readers::open(path)?;
-        let writer = Writer::start(connection).map_err(OpenError::Thread)?;
-        Ok(Self { readers, writer })
+        let writer = Writer::start(connection).map_err(OpenError::System)?;
+        let file = identity(path).map_err(OpenError::System)?;
+        Ok(Self { readers, writer, path: path.to_owned(), file })
     }
+}
+
+/// What tells a file from another one of the same name.
+fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let file = std::fs::metadata(path)?;
+    Ok((file.dev(), file.ino()))
 }
 
 /// The settings every connection runs with.
@@ -99,7 +114,7 @@ impl Store for SqliteStore {
     }
 
     fn sign_up(&self, new: NewSignUp, now: Timestamp) -> Answer<'_, SignedUp> {
-        self.writer.write(people::SignUp { new, now })
+        self.writer.write(sign_ups::SignUp { new, now })
     }
 
     fn referral_code(&self, email: &EmailAddress) -> Answer<'_, Option<ReferralCode>> {
@@ -112,14 +127,46 @@ impl Store for SqliteStore {
     }
 
     fn confirm(&self, sign_up: SignUpId, now: Timestamp) -> Answer<'_, Confirmation> {
-        self.writer.write(people::Confirm { sign_up, now })
+        self.writer.write(sign_ups::Confirm { sign_up, now })
+    }
+
+    fn find_sign_up(&self, sign_up: SignUpId, now: Timestamp) -> Answer<'_, Option<SignUpRecord>> {
+        self.readers.read(move |connection| sign_ups::find(connection, sign_up, now))
+    }
+
+    fn decline(&self, sign_up: SignUpId, now: Timestamp) -> Answer<'_, Declining> {
+        self.writer.write(sign_ups::Decline { sign_up, now })
+    }
+
+    fn lease_mail(&self, worker: &str, most: usize, now: Timestamp) -> Answer<'_, Vec<DueMail>> {
+        self.writer.write(mail::Lease { worker: worker.to_owned(), most, now })
+    }
+
+    fn settle_mail(&self, mail: MailId, attempt: u32, outcome: MailOutcome, now: Timestamp) -> Answer<'_, ()> {
+        self.writer.write(mail::Settle { mail, attempt, outcome, now })
+    }
+
+    fn release_mail(&self, worker: &str) -> Answer<'_, usize> {
+        self.writer.write(mail::Release { worker: worker.to_owned() })
+    }
+
+    fn list_mail(&self) -> Answer<'_, Vec<WaitingMail>> {
+        self.readers.read(mail::list)
+    }
+
+    fn retry_mail(&self, mail: MailId, now: Timestamp) -> Answer<'_, bool> {
+        self.writer.write(mail::Retry { mail, now })
+    }
+
+    fn tidy(&self, now: Timestamp) -> Answer<'_, Tidied> {
+        self.writer.write(sign_ups::Tidy { now })
     }
 
     fn find_key(&self, id: KeyId) -> Answer<'_, Option<KeyRecord>> {
         self.readers.read(move |connection| keys::find(connection, id))
     }
 
-    fn list_keys(&self) -> Answer<'_, Vec<KeyRecord>> {
+    fn list_keys(&self) -> Answer<'_, Vec<(KeyRecord, u64)>> {
         self.readers.read(keys::list)
     }
 
@@ -143,8 +190,16 @@ impl Store for SqliteStore {
         self.writer.write(people::Pause(paused))
     }
 
-    fn claim_secret(&self, fingerprint: String) -> Answer<'_, bool> {
+    fn claim_secret(&self, fingerprint: String) -> Answer<'_, Claim> {
         self.writer.write(keys::ClaimSecret(fingerprint))
+    }
+
+    fn check(&self) -> Answer<'_, ()> {
+        // Files that were deleted under a running process still take writes, and lose them.
+        match identity(&self.path) {
+            Ok(now) if now == self.file => self.writer.write(keys::Check),
+            _ => Reply::now(Err(StoreError::Unavailable("SQLite: the database file was moved or deleted".to_owned()))),
+        }
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -25,8 +25,8 @@ pub enum OpenError {
          run that version or restore a backup", path.display()
     )]
     Newer { path: PathBuf, found: usize, known: usize },
-    #[error("cannot start the writer thread: {0}")]
-    Thread(std::io::Error),
+    #[error("the system refuses what the database needs: {0}")]
+    System(std::io::Error),
 }
 
 /// The connection that writes, its schema up to date.

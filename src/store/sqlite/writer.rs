@@ -116,7 +116,8 @@ fn run(connection: Connection, mut inbox: mpsc::Receiver<Message>) {
         }
         commit(&connection, &mut batch);
     }
-    // Only tidiness: what is in the log is safe there, and the next start reads it.
+    // Only tidiness: what is in the log is safe there, and the next start reads it. So it waits for nobody.
+    let _tidy = connection.busy_timeout(Duration::ZERO);
     let _tidy = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 

@@ -1,0 +1,86 @@
+//! `unionhall mail`
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::{say, with_store};
+use crate::clock::Clock;
+use crate::config::StoreSettings;
+use crate::domain::mail::{MailId, WaitingMail};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Task {
+    /// List the mail that waits, without addresses: how often it was tried, and why it did not go.
+    List(List),
+    /// Try a mail again at once, even one that was given up.
+    Retry(Retry),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// As a JSON array, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Retry {
+    /// The mail's number, as `mail list` shows it.
+    id: i64,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+pub(super) fn run(task: Task) -> anyhow::Result<()> {
+    match task {
+        Task::List(task) => list(&task),
+        Task::Retry(task) => retry(&task),
+    }
+}
+
+fn list(task: &List) -> anyhow::Result<()> {
+    let mails = with_store(&task.store, false, async |store| Ok(store.list_mail().await?))?;
+    if task.json {
+        let rows: Vec<_> = mails.iter().map(as_json).collect();
+        return say(&serde_json::to_string_pretty(&rows)?);
+    }
+    if mails.is_empty() {
+        return say("The outbox is empty.");
+    }
+    say(&format!("{:<8}{:<16}{:<22}{:<22}{:>6}  LAST ERROR", "ID", "KIND", "ASKED FOR", "NEXT TRY", "TRIES"))?;
+    for mail in &mails {
+        let next = mail.given_up_at.map_or_else(|| mail.send_after.to_string(), |_| "given up".to_owned());
+        say(&format!(
+            "{:<8}{:<16}{:<22}{next:<22}{:>6}  {}",
+            mail.id.0,
+            mail.kind.name(),
+            mail.created_at.to_string(),
+            mail.attempts,
+            mail.last_error.as_deref().unwrap_or("-"),
+        ))?;
+    }
+    Ok(())
+}
+
+fn as_json(mail: &WaitingMail) -> serde_json::Value {
+    json!({
+        "id": mail.id.0,
+        "kind": mail.kind.name(),
+        "createdAt": mail.created_at.to_string(),
+        "sendAfter": mail.send_after.to_string(),
+        "attempts": mail.attempts,
+        "lastError": mail.last_error,
+        "givenUpAt": mail.given_up_at.map(|time| time.to_string()),
+    })
+}
+
+fn retry(task: &Retry) -> anyhow::Result<()> {
+    let now = Clock::start().now().time;
+    if !with_store(&task.store, false, async |store| Ok(store.retry_mail(MailId(task.id), now).await?))? {
+        bail!("there is no mail {} in the outbox; `unionhall mail list` shows what waits", task.id);
+    }
+    say(&format!("Mail {} is tried again at once.", task.id))
+}

@@ -1,0 +1,160 @@
+//! The rules of mail: how often a mailbox may be written to, and when a mail that failed is tried again.
+
+use std::time::Duration;
+
+use super::referral::ReferralCode;
+use super::signup::SignUpId;
+use super::time::Timestamp;
+
+/// Between two mails to one mailbox, whoever asked for them.
+const APART: Duration = Duration::from_secs(10 * 60);
+
+/// Mails to one mailbox within [`DAY`].
+pub const A_DAY: usize = 4;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// How long a worker may take over a mail it has taken; whoever sends must give up sooner.
+pub const LEASE: Duration = Duration::from_secs(30);
+
+/// How long after the first attempt a mail is given up.
+const GIVE_UP_AFTER: Duration = DAY;
+
+/// How long an address that a mail server rejected is not written to.
+pub const UNDELIVERABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Names one waiting mail inside the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MailId(pub i64);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MailKind {
+    /// "Please confirm."
+    Confirm,
+    /// "You are already in."
+    AlreadyMember,
+}
+
+impl MailKind {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Confirm => "confirm",
+            Self::AlreadyMember => "already_member",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Confirm, Self::AlreadyMember].into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// A mail that a worker has taken to send.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DueMail {
+    pub id: MailId,
+    pub sign_up: SignUpId,
+    pub kind: MailKind,
+    /// As typed.
+    pub recipient: String,
+    pub partner: Option<String>,
+    pub asked_at: Timestamp,
+    pub code: ReferralCode,
+    /// This one included.
+    pub attempts: u32,
+    pub first_attempt_at: Timestamp,
+}
+
+impl std::fmt::Debug for DueMail {
+    /// Without the recipient: debug prints end up in logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DueMail({}, {}, attempt {})", self.id.0, self.kind.name(), self.attempts)
+    }
+}
+
+/// What became of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MailOutcome {
+    Sent,
+    /// Not now; the cause holds no address.
+    Retry { at: Timestamp, cause: String },
+    /// Not at all: it was tried for a day.
+    GivenUp { cause: String },
+    /// There is no such recipient.
+    Rejected,
+}
+
+/// A mail in the outbox, as the operator sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingMail {
+    pub id: MailId,
+    pub kind: MailKind,
+    pub created_at: Timestamp,
+    pub send_after: Timestamp,
+    pub attempts: u32,
+    pub last_error: Option<String>,
+    pub given_up_at: Option<Timestamp>,
+}
+
+/// When the next mail to a mailbox may go, given the times of its last ones, newest first.
+pub fn next_allowed(sent: &[Timestamp]) -> Timestamp {
+    let after = |index: usize, span| sent.get(index).map(|time| time.plus(span));
+    after(0, APART).max(after(A_DAY - 1, DAY)).unwrap_or(Timestamp::from_millis(i64::MIN))
+}
+
+/// What to do after an attempt that failed for now. The wait doubles from two seconds to an hour, spread by a quarter so
+/// that a crowd of failed mails does not come back at once.
+pub fn after_failure(mail: &DueMail, now: Timestamp, cause: String) -> MailOutcome {
+    if now.since(mail.first_attempt_at) >= GIVE_UP_AFTER {
+        return MailOutcome::GivenUp { cause };
+    }
+    let wait = Duration::from_secs(2_u64.saturating_pow(mail.attempts.clamp(1, 12)).min(3600));
+    let spread = mail.id.0.unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+    let at = now.plus(wait + wait * u32::try_from(spread).unwrap_or(0) / 1024);
+    MailOutcome::Retry { at, cause }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn a_mailbox_gets_one_in_ten_minutes_and_four_a_day() {
+        assert!(next_allowed(&[]) < at(0));
+        assert_eq!(next_allowed(&[at(100)]), at(700));
+        assert_eq!(next_allowed(&[at(3000), at(2000), at(1000)]), at(3600));
+        assert_eq!(next_allowed(&[at(3000), at(2000), at(1000), at(100)]), at(100 + 86_400));
+    }
+
+    #[test]
+    fn waits_double_up_to_an_hour_and_end_after_a_day() {
+        let mail = |id, attempts| DueMail {
+            id: MailId(id),
+            sign_up: SignUpId(1),
+            kind: MailKind::Confirm,
+            recipient: "ana@example.com".to_owned(),
+            partner: None,
+            asked_at: at(0),
+            code: ReferralCode::from_canonical("0123456789ab").unwrap(),
+            attempts,
+            first_attempt_at: at(0),
+        };
+        let wait = |id, attempts| match after_failure(&mail(id, attempts), at(0), String::new()) {
+            MailOutcome::Retry { at, .. } => at.as_millis(),
+            other => panic!("{other:?}"),
+        };
+        for id in 1..50 {
+            for (attempts, seconds) in [(1, 2), (2, 4), (5, 32), (11, 2048), (12, 3600), (99, 3600)] {
+                let waited = wait(id, attempts);
+                assert!((seconds * 1000..=seconds * 1250).contains(&waited), "{attempts}: {waited}");
+            }
+        }
+        assert_ne!(wait(1, 9), wait(2, 9), "spread");
+        let late = after_failure(&mail(1, 9), at(86_400), "why".to_owned());
+        assert_eq!(late, MailOutcome::GivenUp { cause: "why".to_owned() });
+        assert!(!format!("{:?}", mail(1, 1)).contains("ana"));
+    }
+}

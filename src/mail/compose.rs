@@ -1,0 +1,119 @@
+//! From a due mail to a message with all its headers.
+
+use lettre::Message;
+use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
+use lettre::message::{Mailbox, MultiPart, SinglePart};
+
+use super::message::{AlreadyMember, Body, Confirm};
+use super::{Letter, SendError};
+use crate::domain::email::EmailAddress;
+use crate::domain::mail::{DueMail, MailKind};
+use crate::domain::token::{Purpose, TokenMaker};
+
+/// What every message of the union has in common.
+#[derive(Debug, Clone)]
+pub struct Composer {
+    pub union: String,
+    pub from: Mailbox,
+    /// Where the links lead.
+    pub join_site: String,
+    /// Who stands behind it and how to reach them.
+    pub contact: String,
+    pub tokens: TokenMaker,
+}
+
+impl Composer {
+    /// Nothing that a caller wrote is in it: not in the text and not in a header but the bare address it goes to.
+    pub fn compose(&self, mail: &DueMail) -> Result<Letter, SendError> {
+        let unusable = |_| SendError::Rejected;
+        let to = lettre::Address::try_from(deliverable(&mail.recipient)?).map_err(unusable)?;
+        let decline_url =
+            format!("{}/not-me/{}", self.join_site, self.tokens.token(Purpose::Decline, mail.sign_up));
+        let body = self.body(mail, &decline_url);
+        let id = self.tokens.mail_id(mail.id.0);
+        let message = Message::builder()
+            .from(self.from.clone())
+            .to(Mailbox::new(None, to))
+            .subject(body.subject)
+            .date(std::time::UNIX_EPOCH + std::time::Duration::from_millis(mail.asked_at.as_millis().unsigned_abs()))
+            .message_id(Some(format!("<{}.{id}@{}>", mail.id.0, self.from.email.domain())))
+            .header(ListUnsubscribe(format!("<{decline_url}>")))
+            .header(ListUnsubscribePost("List-Unsubscribe=One-Click".to_owned()))
+            .header(AutoSubmitted("auto-generated".to_owned()))
+            .multipart(
+                MultiPart::builder()
+                    .kind(lettre::message::MultiPartKind::Alternative)
+                    .boundary(format!("part-{id}"))
+                    .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(body.text))
+                    .singlepart(SinglePart::builder().header(ContentType::TEXT_HTML).body(body.html)),
+            );
+        // What could fail is a missing header, and all are there.
+        let message = message.map_err(|error| SendError::Later(format!("the message could not be made: {error}")))?;
+        Ok(Letter { name: format!("{:012}-{id}", mail.id.0), message })
+    }
+
+    fn body(&self, mail: &DueMail, decline_url: &str) -> Body {
+        let referral_link = mail.code.link(&self.join_site);
+        let asked_on = mail.asked_at.day();
+        let partner = mail.partner.as_deref();
+        match mail.kind {
+            MailKind::Confirm => Confirm {
+                union: &self.union,
+                contact: &self.contact,
+                partner,
+                asked_on: &asked_on,
+                confirm_url: &format!(
+                    "{}/confirm/{}",
+                    self.join_site,
+                    self.tokens.token(Purpose::Confirm, mail.sign_up)
+                ),
+                decline_url,
+                referral_link: &referral_link,
+            }
+            .body(),
+            MailKind::AlreadyMember => AlreadyMember {
+                union: &self.union,
+                contact: &self.contact,
+                partner,
+                asked_on: &asked_on,
+                decline_url,
+                referral_link: &referral_link,
+            }
+            .body(),
+        }
+    }
+}
+
+/// The address with its domain as mail servers of any age take it. Letters of other scripts before the @ need a server
+/// that speaks SMTPUTF8.
+fn deliverable(recipient: &str) -> Result<String, SendError> {
+    let email = EmailAddress::parse(recipient).map_err(|_| SendError::Rejected)?;
+    let domain = idna::domain_to_ascii(email.domain()).map_err(|_| SendError::Rejected)?;
+    let local = recipient.rsplit_once('@').map_or(recipient, |(local, _)| local);
+    Ok(format!("{local}@{domain}"))
+}
+
+macro_rules! text_header {
+    ($type:ident, $name:literal) => {
+        #[derive(Clone)]
+        struct $type(String);
+
+        impl Header for $type {
+            fn name() -> HeaderName {
+                HeaderName::new_from_ascii_str($name)
+            }
+
+            fn parse(text: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+                Ok(Self(text.to_owned()))
+            }
+
+            fn display(&self) -> HeaderValue {
+                HeaderValue::new(Self::name(), self.0.clone())
+            }
+        }
+    };
+}
+
+text_header!(ListUnsubscribe, "List-Unsubscribe");
+text_header!(ListUnsubscribePost, "List-Unsubscribe-Post");
+text_header!(AutoSubmitted, "Auto-Submitted");

@@ -1,0 +1,154 @@
+//! The worker that empties the outbox.
+//!
+//! It takes mails under a lease, so that no other worker sends them too, and deletes one only after it has gone: a crash
+//! at any moment loses nothing, and at worst sends one mail twice, under the same message id.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::compose::Composer;
+use super::{Desk, SendError, Transport};
+use crate::clock::Clock;
+use crate::domain::mail::{DueMail, MailOutcome, after_failure};
+use crate::domain::time::Timestamp;
+use crate::log::Log;
+use crate::store::{Store, StoreError};
+
+/// Mails on their way at once.
+const AT_ONCE: usize = 8;
+
+/// How long the worker rests when nobody rings: mail of other nodes, and mail that waited for its time, is found then.
+const REST: Duration = Duration::from_secs(1);
+
+/// How often sign-ups are looked at for expiry.
+const TIDY_EVERY: Duration = Duration::from_secs(60);
+
+/// How often the same trouble is told again.
+const TELL_AGAIN: Duration = Duration::from_secs(300);
+
+#[derive(Debug)]
+pub struct Outbox {
+    pub store: Arc<dyn Store>,
+    pub transport: Arc<dyn Transport>,
+    pub composer: Composer,
+    pub desk: Arc<Desk>,
+    pub log: Log,
+    /// The same after a restart: what this worker had leased when it was ended is its own again.
+    pub name: String,
+}
+
+/// What one step did.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    pub sent: usize,
+    pub rejected: usize,
+    pub given_up: usize,
+    /// Why some could not go now.
+    pub trouble: Option<String>,
+    /// How many were tried in all; none means that nothing is due.
+    pub tried: usize,
+}
+
+impl Outbox {
+    /// Takes what is due, up to [`AT_ONCE`], sends it and writes down what became of it.
+    pub async fn step(&self, now: Timestamp) -> Result<Step, StoreError> {
+        let due = self.store.lease_mail(&self.name, AT_ONCE, now).await?;
+        let mut sending = JoinSet::new();
+        for mail in due {
+            let (store, transport) = (Arc::clone(&self.store), Arc::clone(&self.transport));
+            let composed = self.composer.compose(&mail);
+            sending.spawn(async move {
+                let sent = match composed {
+                    Ok(letter) => transport.send(letter).await,
+                    Err(error) => Err(error),
+                };
+                let outcome = judge(&mail, sent, now);
+                store.settle_mail(mail.id, mail.attempts, outcome.clone(), now).await.map(|()| (mail.id, outcome))
+            });
+        }
+        let mut step = Step::default();
+        while let Some(done) = sending.join_next().await {
+            let settled = done.unwrap_or_else(|_| Err(StoreError::Unavailable("a mail was abandoned".to_owned())));
+            let (id, outcome) = settled?;
+            step.tried += 1;
+            match outcome {
+                MailOutcome::Sent => step.sent += 1,
+                MailOutcome::Retry { cause, .. } => step.trouble = Some(cause),
+                MailOutcome::Rejected => {
+                    step.rejected += 1;
+                    self.log.note(&format!("mail {}: there is no such recipient; nothing more goes there for 30 days", id.0));
+                }
+                MailOutcome::GivenUp { cause } => {
+                    step.given_up += 1;
+                    let retry = format!("`unionhall mail retry {}` tries again", id.0);
+                    self.log.problem(None, &format!("mail {} was given up after a day: {cause}; {retry}", id.0));
+                }
+            }
+        }
+        Ok(step)
+    }
+
+    /// Works until told to stop; a step once begun is finished.
+    pub async fn run(self, clock: Clock, mut stop: watch::Receiver<bool>) {
+        if let Err(error) = self.store.release_mail(&self.name).await {
+            self.log.problem(None, &format!("mail taken before the last stop waits for its lease to end: {error}"));
+        }
+        let mut tidy_at = clock.now().time;
+        let mut told: Option<(String, Timestamp)> = None;
+        while !*stop.borrow() {
+            let now = clock.now().time;
+            if now >= tidy_at {
+                // More than it takes at once waits for the next round, in a moment.
+                let more = self.tidy(now).await;
+                tidy_at = if more { now } else { now.plus(TIDY_EVERY) };
+            }
+            let trouble = match self.step(now).await {
+                Ok(step) if step.tried > 0 && step.trouble.is_none() => {
+                    if told.take().is_some() {
+                        self.log.note("mail goes again");
+                    }
+                    self.desk.failing.store(false, Ordering::Relaxed);
+                    continue;
+                }
+                Ok(step) => step.trouble,
+                Err(error) => Some(format!("the outbox cannot be used: {error}")),
+            };
+            if let Some(cause) = trouble {
+                self.desk.failing.store(true, Ordering::Relaxed);
+                let news = told.as_ref().is_none_or(|(before, at)| *before != cause || now.since(*at) >= TELL_AGAIN);
+                if news {
+                    self.log.problem(None, &format!("mail does not go: {cause}; it is tried again until it does, for a day"));
+                    told = Some((cause, now));
+                }
+            }
+            tokio::select! {
+                () = self.desk.bell.notified() => {}
+                () = tokio::time::sleep(REST) => {}
+                _ = stop.changed() => {}
+            }
+        }
+    }
+
+    /// One round of expiry; true when there may be more to do.
+    async fn tidy(&self, now: Timestamp) -> bool {
+        match self.store.tidy(now).await {
+            Ok(done) => done.expired + done.purged > 0,
+            Err(error) => {
+                self.log.problem(None, &format!("expired sign-ups could not be tidied away: {error}"));
+                false
+            }
+        }
+    }
+}
+
+fn judge(mail: &DueMail, sent: Result<(), SendError>, now: Timestamp) -> MailOutcome {
+    match sent {
+        Ok(()) => MailOutcome::Sent,
+        Err(SendError::Rejected) => MailOutcome::Rejected,
+        Err(SendError::Later(cause)) => after_failure(mail, now, cause),
+    }
+}

@@ -1,0 +1,129 @@
+//! Mail through a server, by SMTP: encrypted, authenticated, several at once.
+
+use std::time::Duration;
+
+use lettre::transport::smtp::{self, PoolConfig};
+use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
+
+use super::{Letter, SendError, Transport};
+use crate::reply::Reply;
+
+/// For one command and its answer.
+const COMMAND_PATIENCE: Duration = Duration::from_secs(15);
+
+/// For a whole mail: less than a lease.
+const PATIENCE: Duration = Duration::from_secs(25);
+
+/// Connections to the server at the most.
+const CONNECTIONS: u32 = 8;
+
+#[derive(Debug, Clone)]
+pub struct Smtp(AsyncSmtpTransport<Tokio1Executor>);
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the mail server's address is not understood; write smtp://USER:PASSWORD@HOST:587 (STARTTLS), \
+     smtps://USER:PASSWORD@HOST:465, or smtp://HOST:25?tls=none, with special characters in the password percent-encoded"
+)]
+pub struct BadServer;
+
+impl Smtp {
+    /// `smtps://` is encrypted from the start; `smtp://` insists on STARTTLS unless `?tls=` says `none` or
+    /// `opportunistic`. On the machine itself nothing is encrypted unless asked for.
+    pub fn new(url: &str) -> Result<Self, BadServer> {
+        let (address, query) = url.split_once('?').unwrap_or((url, ""));
+        let wish = query.split('&').find_map(|pair| pair.strip_prefix("tls="));
+        let host = address.rsplit('@').next().unwrap_or_default().trim_start_matches("smtp://");
+        let here = ["127.", "localhost", "[::1]"].iter().any(|start| host.starts_with(start));
+        let url = match (address.split_once(':').map(|(scheme, _)| scheme), wish) {
+            (Some("smtps"), None) => address.to_owned(),
+            (Some("smtp"), Some("none")) => address.to_owned(),
+            (Some("smtp"), None) if here => address.to_owned(),
+            (Some("smtp"), None) => format!("{address}?tls=required"),
+            (Some("smtp"), Some("required" | "opportunistic")) => url.to_owned(),
+            _ => return Err(BadServer),
+        };
+        let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url).map_err(|_| BadServer)?;
+        let pool = PoolConfig::new().max_size(CONNECTIONS).idle_timeout(Duration::from_secs(30));
+        Ok(Self(builder.timeout(Some(COMMAND_PATIENCE)).pool_config(pool).build()))
+    }
+}
+
+impl Transport for Smtp {
+    fn send(&self, letter: Letter) -> Reply<'_, Result<(), SendError>> {
+        Reply::later(async move {
+            match tokio::time::timeout(PATIENCE, self.0.send(letter.message)).await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(error)) => Err(understand(&error)),
+                Err(_) => Err(SendError::Later("the mail server did not answer in time".to_owned())),
+            }
+        })
+    }
+}
+
+/// A server's words may repeat the address, so only its numbers are told.
+fn understand(error: &smtp::Error) -> SendError {
+    let Some(code) = error.status() else {
+        // Nothing was said by a server: the network's or our own words, which hold no address.
+        return SendError::Later(match std::error::Error::source(error) {
+            Some(source) => format!("the mail server could not be used: {source}"),
+            None => format!("the mail server could not be used: {error}"),
+        });
+    };
+    let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    match enhanced(&text) {
+        Some(status) if is_recipients_fault(status) => SendError::Rejected,
+        Some([class, subject, detail]) => {
+            SendError::Later(format!("the mail server answered {code} {class}.{subject}.{detail}"))
+        }
+        None => SendError::Later(format!("the mail server answered {code}")),
+    }
+}
+
+/// The enhanced status (RFC 3463) that an answer begins with.
+fn enhanced(text: &str) -> Option<[u16; 3]> {
+    let word = text.split_whitespace().next()?;
+    let mut numbers = word.split('.').map(|part| part.parse().ok());
+    let status = [numbers.next()??, numbers.next()??, numbers.next()??];
+    numbers.next().is_none().then_some(status)
+}
+
+/// 5.1.x is about addresses; 5.1.7 and 5.1.8 are about the sender's, which is the operator's own affair.
+fn is_recipients_fault(status: [u16; 3]) -> bool {
+    matches!(status, [5, 1, detail] if detail != 7 && detail != 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_recipients_own_fault_is_final() {
+        let fault = |text: &str| enhanced(text).is_some_and(is_recipients_fault);
+        for theirs in ["5.1.1 <ana@example.com>: no such user", "5.1.2 bad host", "5.1.10 null MX", "5.1.0"] {
+            assert!(fault(theirs), "{theirs}");
+        }
+        for other in [
+            "5.7.8 authentication failed", "5.7.1 relay denied", "5.1.7 bad sender", "5.1.8 bad sender's domain",
+            "4.1.1 later", "5.2.2 mailbox full", "no such user", "", "5.1", "5.1.1.1", "5.1.x",
+        ] {
+            assert!(!fault(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn servers_are_encrypted_unless_said_otherwise() {
+        for good in [
+            "smtp://mail.example.com", "smtp://u:p%40ss@mail.example.com:587", "smtps://u:p@mail.example.com",
+            "smtp://mail.example.com:25?tls=none", "smtp://mail.example.com?tls=opportunistic", "smtp://127.0.0.1:2525",
+            "smtp://localhost:25?tls=required",
+        ] {
+            assert!(Smtp::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "mail.example.com", "http://mail.example.com", "smtp://", "smtp://h?tls=maybe", "smtps://h?tls=none"] {
+            assert!(Smtp::new(bad).is_err(), "{bad}");
+        }
+        let secret = Smtp::new("smtps://user:hunter2@mail.example.com").unwrap();
+        assert!(!format!("{secret:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,468 @@
+//! The pages that people see: joining, confirming, "this wasn't me", and the mailbox of a development server.
+//!
+//! A GET never changes anything: mail scanners open links, and some run scripts. Only a POST acts.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
+use hyper::{HeaderMap, Method, Request, StatusCode};
+
+use super::answer::Answer;
+use super::error::HttpError;
+use super::request_id::RequestId;
+use super::view::{self, JoinForm, Outcome};
+use super::{Edge, body};
+use crate::clock::Moment;
+use crate::domain::category::{Category, CategorySet};
+use crate::domain::email::EmailAddress;
+use crate::domain::referral::{RefCode, ReferralCode};
+use crate::domain::signup::{Confirmation, Declining, SignUpId, SignUpState};
+use crate::domain::text::Comments;
+use crate::domain::token::Purpose;
+use crate::domain::us_state::UsState;
+use crate::error::Error;
+use crate::limiter::{Bucket, Class, Subject};
+use crate::operations::sign_up_user::{InviteRequest, sign_up};
+
+/// Forms sent a minute from one address: far more than a family, far fewer than a script.
+const FORMS_A_MINUTE: u32 = 10;
+
+/// A page by its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Page<'p> {
+    /// The page to join on, with the code of whoever referred the reader.
+    Join(Option<&'p str>),
+    Confirm(&'p str),
+    NotMe(&'p str),
+    Mailbox,
+    Letter(&'p str),
+    LetterHtml(&'p str),
+}
+
+impl<'p> Page<'p> {
+    pub(super) fn find(path: &'p str) -> Option<Self> {
+        match path {
+            "/join" => Some(Self::Join(None)),
+            "/dev/mailbox" => Some(Self::Mailbox),
+            _ => {
+                let after = |start: &str| path.strip_prefix(start).filter(|rest| !rest.contains('/'));
+                let letter = |rest: &'p str| match rest.strip_suffix("/html") {
+                    Some(name) => Self::LetterHtml(name),
+                    None => Self::Letter(rest),
+                };
+                after("/joinus")
+                    .map(|code| Self::Join(Some(code)))
+                    .or_else(|| after("/confirm/").map(Self::Confirm))
+                    .or_else(|| after("/not-me/").map(Self::NotMe))
+                    .or_else(|| path.strip_prefix("/dev/mailbox/").map(letter))
+            }
+        }
+    }
+
+    /// How the log calls it: without the token or the code.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Join(None) => "/join",
+            Self::Join(Some(_)) => "/joinus{code}",
+            Self::Confirm(_) => "/confirm/{token}",
+            Self::NotMe(_) => "/not-me/{token}",
+            Self::Mailbox => "/dev/mailbox",
+            Self::Letter(_) => "/dev/mailbox/{name}",
+            Self::LetterHtml(_) => "/dev/mailbox/{name}/html",
+        }
+    }
+
+    pub(super) fn takes_post(self) -> bool {
+        matches!(self, Self::Join(None) | Self::Confirm(_) | Self::NotMe(_))
+    }
+}
+
+/// Whether the caller is a browser that wants a page, rather than a program that takes anything.
+pub(super) fn prefers_html(headers: &HeaderMap) -> bool {
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let quality = |wanted: &str| {
+        let parts = accept.split(',').map(|part| part.split(';').map(str::trim));
+        let found = parts.filter_map(|mut part| (part.next()? == wanted).then(|| {
+            part.find_map(|parameter| parameter.strip_prefix("q=")?.parse::<f32>().ok()).unwrap_or(1.0)
+        }));
+        found.fold(0.0, f32::max)
+    };
+    quality("text/html") > 0.0 && quality("text/html") >= quality("application/json")
+}
+
+/// A page that was asked for.
+pub(super) struct Visit<'a> {
+    pub edge: &'a Arc<Edge>,
+    pub peer: IpAddr,
+    pub now: Moment,
+    pub id: &'a RequestId,
+}
+
+impl Visit<'_> {
+    pub(super) async fn answer(&self, page: Page<'_>, request: Request<Incoming>) -> Result<Answer, HttpError> {
+        let posted = *request.method() == Method::POST;
+        match page {
+            Page::Join(None) if posted => self.join(request).await,
+            Page::Join(code) => Ok(self.join_page(StatusCode::OK, code, &JoinForm::default()).await),
+            Page::Confirm(token) => Ok(self.confirm(token, posted).await),
+            Page::NotMe(token) => Ok(self.decline(token, posted).await),
+            Page::Mailbox | Page::Letter(_) | Page::LetterHtml(_) => self.mailbox(page, request.headers()),
+        }
+    }
+
+    /// The page to join on. A code that is nobody's does no harm: the sign-up is then simply not attributed.
+    pub(super) async fn join_page(&self, status: StatusCode, code: Option<&str>, form: &JoinForm) -> Answer {
+        let code = code.and_then(ReferralCode::from_pasted);
+        let app = &self.edge.app;
+        let html = view::join(
+            &self.edge.union,
+            &app.catalog,
+            self.member_count().await,
+            code.as_ref().map(ReferralCode::as_str),
+            form,
+        );
+        Answer::html(status, html)
+    }
+
+    /// None when the figure cannot be read: a page leaves it out and stays up.
+    async fn member_count(&self) -> Option<u64> {
+        match self.edge.app.store.member_count().await {
+            Ok(count) => Some(count),
+            Err(error) => {
+                self.report(&error.to_string());
+                None
+            }
+        }
+    }
+
+    async fn join(&self, request: Request<Incoming>) -> Result<Answer, HttpError> {
+        let (head, body) = request.into_parts();
+        if !self.is_own(&head.headers) {
+            return Ok(self.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
+        }
+        let client = self.edge.proxies.client(self.peer, &head.headers);
+        let bucket = Bucket { class: Class::Form, subject: Subject::Network(client.into()) };
+        let verdict = self.edge.app.limiter.check(bucket, FORMS_A_MINUTE, self.now.tick).await;
+        if !verdict.admitted {
+            let retry_after = verdict.reset_seconds();
+            let mut answer = self.outcome(StatusCode::TOO_MANY_REQUESTS, Outcome::TooMany { retry_after });
+            answer.set(RETRY_AFTER, HeaderValue::from(retry_after));
+            return Ok(answer);
+        }
+        let body = body::read(body).await?;
+        let sent = Sent::read(&body);
+        let request = match sent.check() {
+            Ok(request) => request,
+            Err(form) => return Ok(self.join_page(StatusCode::BAD_REQUEST, Some(&sent.ref_code), &form).await),
+        };
+        let masked = request.email.masked();
+        // Only a program fills in what people cannot see; it is told what it hopes to hear.
+        if !sent.website.is_empty() {
+            return Ok(self.page(view::check_inbox(&self.edge.union, &masked)));
+        }
+        match sign_up(&self.edge.app, &request, None, self.now.time).await {
+            Ok(_) => Ok(self.page(view::check_inbox(&self.edge.union, &masked))),
+            Err(Error::BackendNotConfigured) => {
+                Ok(self.outcome(StatusCode::INTERNAL_SERVER_ERROR, Outcome::SignUpsOff))
+            }
+            Err(error) => {
+                let mut form = sent.form();
+                form.general_error = Some(error.message().into_owned());
+                self.report(error.cause().unwrap_or("a sign-up by form failed"));
+                Ok(self.join_page(StatusCode::INTERNAL_SERVER_ERROR, Some(&sent.ref_code), &form).await)
+            }
+        }
+    }
+
+    /// Whether a form was sent from our own page. Old browsers and programs say neither; they carry nobody's cookies,
+    /// because there are none.
+    fn is_own(&self, headers: &HeaderMap) -> bool {
+        if let Some(site) = headers.get(HeaderName::from_static("sec-fetch-site")) {
+            return site == "same-origin" || site == "none";
+        }
+        headers.get(ORIGIN).is_none_or(|origin| self.edge.origins.iter().any(|own| origin == own.as_str()))
+    }
+
+    async fn confirm(&self, token: &str, posted: bool) -> Answer {
+        let app = &self.edge.app;
+        let Some(id) = app.tokens.read(Purpose::Confirm, token) else {
+            return self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown);
+        };
+        if posted {
+            let confirmed = app.store.confirm(id, self.now.time).await;
+            match confirmed {
+                Ok(Confirmation::Joined) => return self.share(id, true).await,
+                // The page of a confirmed sign-up says so; the others are told below as they would be on a GET.
+                Ok(Confirmation::AlreadyMember) => return self.share(id, false).await,
+                Ok(Confirmation::Expired | Confirmation::Declined | Confirmation::Unknown) => {}
+                Err(error) => return self.problem(&error.to_string()),
+            }
+        }
+        let record = match app.store.find_sign_up(id, self.now.time).await {
+            Ok(Some(record)) => record,
+            Ok(None) => return self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown),
+            Err(error) => return self.problem(&error.to_string()),
+        };
+        match record.state {
+            SignUpState::Confirmed => self.share(id, false).await,
+            SignUpState::Expired => self.outcome(StatusCode::GONE, Outcome::Expired),
+            SignUpState::Declined => self.outcome(StatusCode::GONE, Outcome::WasDeclined),
+            SignUpState::Pending => {
+                let chosen: Vec<_> = app
+                    .catalog
+                    .listed()
+                    .iter()
+                    .filter(|(category, _)| record.categories.contains(*category))
+                    .map(|(category, savings)| (category.label(), *savings))
+                    .collect();
+                self.page(view::confirm(
+                    &self.edge.union,
+                    &view::ConfirmView {
+                        masked_address: &record.email.masked(),
+                        partner: record.partner.as_deref(),
+                        us_state: record.us_state.map(UsState::code),
+                        categories: &chosen,
+                        total: app.catalog.savings_of(record.categories),
+                        has_comments: record.has_comments,
+                        confirm_path: &format!("/confirm/{token}"),
+                        decline_path: &format!("/not-me/{}", app.tokens.token(Purpose::Decline, id)),
+                    },
+                ))
+            }
+        }
+    }
+
+    /// The person's own link to share, once they are in.
+    async fn share(&self, id: SignUpId, first_time: bool) -> Answer {
+        let app = &self.edge.app;
+        match app.store.find_sign_up(id, self.now.time).await {
+            Ok(Some(record)) => {
+                let link = record.code.link(&app.join_site);
+                let count = self.member_count().await;
+                self.page(view::share(&self.edge.union, first_time, &link, &app.catalog, count))
+            }
+            Ok(None) => self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown),
+            Err(error) => self.problem(&error.to_string()),
+        }
+    }
+
+    async fn decline(&self, token: &str, posted: bool) -> Answer {
+        let app = &self.edge.app;
+        let Some(id) = app.tokens.read(Purpose::Decline, token) else {
+            return self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown);
+        };
+        if posted {
+            return match app.store.decline(id, self.now.time).await {
+                Ok(Declining::Declined | Declining::Expired) => self.page(view::declined(&self.edge.union)),
+                Ok(Declining::Confirmed) => self.outcome(StatusCode::CONFLICT, Outcome::AlreadyConfirmed),
+                Ok(Declining::Unknown) => self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown),
+                Err(error) => self.problem(&error.to_string()),
+            };
+        }
+        match app.store.find_sign_up(id, self.now.time).await {
+            Ok(Some(record)) => self.page(view::decline(
+                &self.edge.union,
+                &record.email.masked(),
+                record.partner.as_deref(),
+                &format!("/not-me/{token}"),
+            )),
+            Ok(None) => self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown),
+            Err(error) => self.problem(&error.to_string()),
+        }
+    }
+
+    /// Mail as a development server keeps it; nothing at all anywhere else.
+    fn mailbox(&self, page: Page<'_>, headers: &HeaderMap) -> Result<Answer, HttpError> {
+        let nothing = || HttpError::NotFound("There is nothing at this path.".to_owned());
+        let mailbox = self.edge.mailbox.as_ref().filter(|_| is_local(headers)).ok_or_else(nothing)?;
+        match page {
+            Page::Letter(name) => {
+                let letter = mailbox.open(name).ok_or_else(nothing)?;
+                Ok(self.page(view::letter(&self.edge.union, &letter.view(&format!("/dev/mailbox/{name}/html")))))
+            }
+            Page::LetterHtml(name) => {
+                let mut answer = self.page(mailbox.open(name).ok_or_else(nothing)?.html);
+                // Mail programs know only styles in the text itself.
+                answer.set(
+                    hyper::header::CONTENT_SECURITY_POLICY,
+                    HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; form-action 'none'"),
+                );
+                Ok(answer)
+            }
+            _ => {
+                let letters = mailbox.list().map_err(|error| {
+                    self.report(&format!("the mailbox folder cannot be read: {error}"));
+                    HttpError::Internal
+                })?;
+                Ok(self.page(view::mailbox(&self.edge.union, &letters)))
+            }
+        }
+    }
+
+    fn page(&self, html: String) -> Answer {
+        Answer::html(StatusCode::OK, html)
+    }
+
+    pub(super) fn outcome(&self, status: StatusCode, outcome: Outcome) -> Answer {
+        Answer::html(status, view::outcome(&self.edge.union, outcome))
+    }
+
+    /// The store could not do it.
+    fn problem(&self, cause: &str) -> Answer {
+        self.report(cause);
+        self.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::Problem)
+    }
+
+    fn report(&self, cause: &str) {
+        self.edge.app.log.problem(Some(self.id.as_str()), cause);
+    }
+}
+
+/// Whether a request comes straight from this machine's own browser: its Host is a loopback name and no proxy is between.
+fn is_local(headers: &HeaderMap) -> bool {
+    let host = headers.get(hyper::header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let proxied = ["x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via"];
+    is_loopback_host(host) && !proxied.iter().any(|name| headers.contains_key(*name))
+}
+
+/// Whether `HOST[:PORT]` names this machine.
+pub(super) fn is_loopback_host(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// The join form as it was sent.
+#[derive(Debug, Default)]
+struct Sent {
+    email: String,
+    us_state: String,
+    chosen: CategorySet,
+    comments: String,
+    ref_code: String,
+    website: String,
+}
+
+impl Sent {
+    fn read(body: &[u8]) -> Self {
+        let mut sent = Self::default();
+        for (name, value) in form_urlencoded::parse(body) {
+            match &*name {
+                "email" => sent.email = value.trim().to_owned(),
+                "usState" => sent.us_state = value.into_owned(),
+                // Browsers send line breaks as two characters; the limit is meant for what was typed.
+                "otherComments" => sent.comments = value.replace("\r\n", "\n"),
+                "refCode" => sent.ref_code = value.into_owned(),
+                "website" => sent.website = value.into_owned(),
+                slug => {
+                    if let Some(category) = Category::from_slug(slug).filter(|_| value == "true") {
+                        sent.chosen.insert(category);
+                    }
+                }
+            }
+        }
+        sent
+    }
+
+    /// What was typed, to be shown again.
+    fn form(&self) -> JoinForm {
+        JoinForm {
+            email: self.email.clone(),
+            us_state: self.us_state.clone(),
+            chosen: self.chosen,
+            comments: self.comments.clone(),
+            ..JoinForm::default()
+        }
+    }
+
+    /// The same types as the API's, so that a form can bring nothing that a partner could not; or the form again, with
+    /// each mistake beside its field.
+    fn check(&self) -> Result<InviteRequest, JoinForm> {
+        let email = EmailAddress::parse(&self.email);
+        let us_state = match self.us_state.as_str() {
+            "" => Ok(None),
+            code => UsState::from_code(code).map(Some).ok_or("choose a state from the list"),
+        };
+        let comments = match self.comments.trim() {
+            "" => Ok(None),
+            text => Comments::new(text.into()).map(Some),
+        };
+        match (email, us_state, comments) {
+            (Ok(email), Ok(us_state), Ok(other_comments)) => Ok(InviteRequest {
+                email,
+                us_state,
+                categories: self.chosen,
+                other_comments,
+                ref_code: Some(RefCode(ReferralCode::from_pasted(&self.ref_code))),
+            }),
+            (email, us_state, comments) => Err(JoinForm {
+                email_error: email.err().map(|why| sentence(&why.to_string())),
+                us_state_error: us_state.err().map(sentence),
+                comments_error: comments.err().map(|why| sentence(&why.to_string())),
+                ..self.form()
+            }),
+        }
+    }
+}
+
+/// A message as a sentence of its own.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browsers_get_pages_and_programs_json() {
+        let prefers = |accept: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_str(accept).unwrap());
+            prefers_html(&headers)
+        };
+        assert!(prefers("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"));
+        assert!(prefers("text/html, application/json"));
+        assert!(prefers("application/json;q=0.5, text/html;q=0.9"));
+        for program in ["*/*", "application/json", "", "text/html;q=0", "text/html;q=0.5, application/json"] {
+            assert!(!prefers(program), "{program}");
+        }
+        assert!(!prefers_html(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn paths_lead_to_pages_and_their_names_keep_secrets() {
+        for (path, page) in [
+            ("/join", Page::Join(None)),
+            ("/joinus0123456789ab", Page::Join(Some("0123456789ab"))),
+            ("/joinus", Page::Join(Some(""))),
+            ("/confirm/abc", Page::Confirm("abc")),
+            ("/not-me/abc", Page::NotMe("abc")),
+            ("/dev/mailbox", Page::Mailbox),
+            ("/dev/mailbox/1-a", Page::Letter("1-a")),
+            ("/dev/mailbox/1-a/html", Page::LetterHtml("1-a")),
+        ] {
+            assert_eq!(Page::find(path), Some(page), "{path}");
+            assert!(!page.name().contains("abc") && !page.name().contains("0123"));
+        }
+        for none in ["/joinus/x", "/confirm", "/confirm/a/b", "/not-me/a/b", "/dev"] {
+            assert_eq!(Page::find(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn loopback_names_are_known() {
+        for here in ["localhost", "LOCALHOST:8080", "127.0.0.1", "127.9.9.9:80", "[::1]:8080", "[::1]"] {
+            assert!(is_loopback_host(here), "{here}");
+        }
+        for elsewhere in ["", "example.com", "localhost.example.com", "10.0.0.1", "[2001:db8::1]:80", "127.0.0.1.nip.io"] {
+            assert!(!is_loopback_host(elsewhere), "{elsewhere}");
+        }
+    }
+}
