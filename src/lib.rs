@@ -17,6 +17,7 @@
 //! - [`operations`]: the five operations, one file each, one table of all, one dispatch for every call.
 //! - [`store`]: what the union remembers, behind one trait of whole units of work.
 //! - [`limiter`]: exact limits, behind one trait.
+//! - [`mail`]: what the union says to people by e-mail.
 //! - [`transport`]: HTTP: routes, the OpenAPI document, errors as answers.
 //! - [`app`]: the parts put together; [`config`]: what the operator can set; [`cli`]: the commands.
 //! - [`error`]: what can go wrong, free of any transport; [`clock`]: the one place that reads the time;
@@ -32,6 +33,7 @@ pub mod domain;
 pub mod error;
 pub mod limiter;
 pub mod log;
+pub mod mail;
 pub mod operations;
 pub mod reply;
 pub mod store;
