@@ -18,6 +18,7 @@ mod rest;
 mod route;
 pub mod server;
 pub mod tls;
+pub mod view;
 
 use std::future::Future;
 use std::net::IpAddr;
