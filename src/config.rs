@@ -37,7 +37,9 @@ impl StoreSettings {
         match self.store.strip_prefix("sqlite:") {
             Some("") => Ok(self.data.join("unionhall.db")),
             Some(file) => Ok(PathBuf::from(file)),
-            None => bail!("the store is not understood; write `sqlite:` or `sqlite:FILE` in --store or UNIONHALL_STORE"),
+            None => {
+                bail!("the store is not understood; write `sqlite:` or `sqlite:FILE` in --store or UNIONHALL_STORE")
+            }
         }
     }
 
@@ -57,7 +59,11 @@ impl StoreSettings {
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 /// What the union says of itself; enough to print its documents.
@@ -198,7 +204,9 @@ impl ServeSettings {
             "hold" => Ok(Mail::Hold),
             "none" => Ok(Mail::None),
             url if url.starts_with("smtp") => Ok(Mail::Smtp(Smtp::new(url)?)),
-            _ => bail!("how mail leaves is not understood; write mailbox:, smtp://…, smtps://…, hold or none in --mail"),
+            _ => {
+                bail!("how mail leaves is not understood; write mailbox:, smtp://…, smtps://…, hold or none in --mail")
+            }
         }
     }
 
@@ -233,37 +241,30 @@ pub fn read_secret(path: &Path) -> anyhow::Result<Secret> {
     Secret::new(&text).with_context(|| format!("{}", path.display()))
 }
 
-/// Makes a folder that only its owner can look into, if it is not there.
-pub fn make_private_folder(path: &Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.with_context(|| format!("cannot make the data folder {}; give another with --data", path.display()))
+fn per_minute() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=1_000_000)
 }
 
-/// Writes a file that only its owner can read, whole or not at all: beside its place first, then put there. Fails if it
-/// is there already.
-pub fn write_private_file(path: &Path, text: &str) -> anyhow::Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let unfinished = path.with_extension(format!("part-{}", std::process::id()));
-    let write = || {
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::hard_link(&unfinished, path)
-    };
-    let written = write();
-    // Gone already, or never made.
-    let _gone = std::fs::remove_file(&unfinished);
-    written.with_context(|| format!("cannot write {}; let this user write there, or give another folder with --data", path.display()))
+fn web_address(text: &str) -> Result<String, String> {
+    let bare = text.trim_end_matches('/');
+    let uri: hyper::Uri = bare.parse().map_err(|_| wrong_address(text))?;
+    let web = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty());
+    if web && uri.query().is_none() && !bare.contains('#') { Ok(bare.to_owned()) } else { Err(wrong_address(text)) }
 }
 
-/// Makes the database's file, empty, if it is not there: SQLite would let others read it.
-pub fn make_database_file(path: &Path) -> anyhow::Result<()> {
-    if path.is_dir() {
-        bail!("{} is a folder; the database is a file", path.display());
-    }
-    if path.exists() { Ok(()) } else { write_private_file(path, "") }
+fn wrong_address(text: &str) -> String {
+    format!("\"{text}\" is not a web address; write https://api.example.com, with a path if there is one")
+}
+
+fn one_line(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let sane = !text.is_empty() && text.chars().count() <= 200 && !text.chars().any(char::is_control);
+    if sane { Ok(text.to_owned()) } else { Err("write 1 to 200 characters on one line".to_owned()) }
+}
+
+fn contact(text: &str) -> Result<String, String> {
+    let email = EmailAddress::parse(text).map_err(|_| "write an address such as keys@union.example".to_owned())?;
+    Ok(email.as_typed().to_owned())
 }
 
 #[cfg(test)]

@@ -280,7 +280,8 @@ mod tests {
     fn a_slow_reader_costs_lines_and_never_a_wait() {
         let (let_go, go) = mpsc::channel();
         let got = Arc::new(Mutex::new(Vec::new()));
-        let log = Log::start(Level::Requests, Format::Json, Clock::start(), Slow { go, got: Arc::clone(&got) }).unwrap();
+        let log =
+            Log::start(Level::Requests, Format::Json, Clock::start(), Slow { go, got: Arc::clone(&got) }).unwrap();
         for _ in 0..50_000 {
             log.request(&line("abc"));
         }

@@ -1,5 +1,6 @@
 //! The commands. The only room that prints to a terminal and ends the process.
 
+mod files;
 mod keys;
 mod mail;
 mod openapi;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config::{self, ServeSettings, StoreSettings, UnionSettings};
+use crate::config::{ServeSettings, StoreSettings, UnionSettings};
 use crate::store::Store;
 use crate::store::sqlite::SqliteStore;
 
@@ -81,7 +82,8 @@ fn parse() -> Result<Command, ExitCode> {
             return ExitCode::SUCCESS;
         }
         let text = error.to_string();
-        let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+        let lines =
+            text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
         let words: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
         eprintln!("unionhall: {} (--help explains)", words.join(" ").trim_start_matches("error: "));
         ExitCode::from(2)
@@ -101,8 +103,8 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
 fn open_store(settings: &StoreSettings, make: bool) -> anyhow::Result<Arc<dyn Store>> {
     let database = settings.database()?;
     if make {
-        config::make_private_folder(&settings.data)?;
-        config::make_database_file(&database)?;
+        files::make_private_folder(&settings.data)?;
+        files::make_database_file(&database)?;
     } else if !database.exists() {
         bail!(
             "there are no records at {}; give the service's data folder with --data or UNIONHALL_DATA",

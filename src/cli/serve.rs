@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use super::{open_store, random, say};
+use super::{files, open_store, random, say};
 use crate::app::{self, App, Parts};
 use crate::clock::Clock;
 use crate::config::{self, Mail, ServeSettings};
@@ -85,7 +85,8 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     });
     let (stop_mail, mail_stops) = watch::channel(false);
     let worker = transport.map(|transport| {
-        let contact = [union.contact_email.as_deref(), union.postal_address.as_deref()];
+        let contact: Vec<_> =
+            [&union.contact_email, &union.postal_address].into_iter().filter_map(|line| line.as_deref()).collect();
         let outbox = Outbox {
             store: Arc::clone(&store),
             transport,
@@ -93,7 +94,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
                 union: union.name.clone(),
                 from: sender,
                 join_site,
-                contact: contact.into_iter().flatten().collect::<Vec<_>>().join(" · "),
+                contact: (!contact.is_empty()).then(|| contact.join(" · ")),
                 tokens: app.tokens.clone(),
             },
             desk,
@@ -157,7 +158,9 @@ fn greet(settings: &ServeSettings, mail: &Mail, address: &str, place: &Place) ->
             "Mail: nobody is written to. Each message lands in {data}/mailbox/; open {address}/dev/mailbox and click."
         ),
         Mail::Smtp(_) => "Mail: confirmation mails leave through the mail server you gave.".to_owned(),
-        Mail::Hold => "Mail: confirmation mails wait in the outbox; nothing is sent from here (--mail hold).".to_owned(),
+        Mail::Hold => {
+            "Mail: confirmation mails wait in the outbox; nothing is sent from here (--mail hold).".to_owned()
+        }
         Mail::None => "Mail: off, and so are sign-ups (--mail none).".to_owned(),
     };
     say(&format!(
@@ -201,7 +204,7 @@ async fn claim_secret(settings: &ServeSettings, given: Option<Secret>, store: &d
         None if kept.exists() => (config::read_secret(&kept)?, false),
         None => {
             let text = String::from_utf8_lossy(&base32::encode::<52>(&random::<33>()?)).into_owned();
-            config::write_private_file(&kept, &format!("{text}\n"))?;
+            files::write_private_file(&kept, &format!("{text}\n"))?;
             (Secret::new(&text)?, true)
         }
     };

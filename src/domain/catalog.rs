@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::category::{Category, CategorySet};
+use super::figure::dollars;
 
 /// The built-in sample, to be replaced by the operator's own figures.
 pub const SAMPLE: &str = include_str!("../../catalog.sample.toml");
@@ -101,20 +102,21 @@ impl ReferralTerms {
     /// The terms in sentences, with these figures in them.
     pub fn rules(&self) -> Vec<String> {
         let Self { reward_per_group, group_size, max_groups } = *self;
+        let reward = dollars(reward_per_group);
         let people = if group_size == 1 { "person".to_owned() } else { format!("{group_size} people") };
         let groups = if max_groups == 1 { "one group".to_owned() } else { format!("{max_groups} groups") };
         let mut rules = vec![
             format!(
-                "You earn ${reward_per_group} for every full group of {people} you referred who take part in the same \
+                "You earn {reward} for every full group of {people} you referred who take part in the same \
                  campaign once that campaign is active; a group with anyone missing earns nothing."
             ),
-            format!("At most {groups} are rewarded per person, ${} in all.", self.max_reward()),
+            format!("At most {groups} are rewarded per person, {} in all.", dollars(self.max_reward())),
             "A referred person counts once they have confirmed their sign-up from the e-mail sent to them.".to_owned(),
             "Referring yourself does not count, nor does a second address of the same mailbox.".to_owned(),
         ];
         if group_size == 1 {
             rules[0] = format!(
-                "You earn ${reward_per_group} for every person you referred who takes part in a campaign once that \
+                "You earn {reward} for every person you referred who takes part in a campaign once that \
                  campaign is active; a referral that does not take part earns nothing."
             );
         }
@@ -169,7 +171,7 @@ mod tests {
         assert_eq!(catalog.savings_of(chosen), 400, "an unlisted category adds nothing");
         assert_eq!(catalog.referral.max_reward(), 1000);
         let rules = catalog.referral.rules().join("\n");
-        for part in ["$100", "group of 5 people", "same campaign", "10 groups", "$1000"] {
+        for part in ["$100", "group of 5 people", "same campaign", "10 groups", "$1,000"] {
             assert!(rules.contains(part), "{part} in {rules}");
         }
     }

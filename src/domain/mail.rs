@@ -76,9 +76,14 @@ impl std::fmt::Debug for DueMail {
 pub enum MailOutcome {
     Sent,
     /// Not now; the cause holds no address.
-    Retry { at: Timestamp, cause: String },
+    Retry {
+        at: Timestamp,
+        cause: String,
+    },
     /// Not at all: it was tried for a day.
-    GivenUp { cause: String },
+    GivenUp {
+        cause: String,
+    },
     /// There is no such recipient.
     Rejected,
 }

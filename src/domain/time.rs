@@ -37,7 +37,17 @@ impl Timestamp {
     /// The day as people write it: 14 November 2026.
     pub fn day(self) -> String {
         const MONTHS: [&str; 12] = [
-            "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+            "January",
+            "February",
+            "March",
+            "April",
+            "May",
+            "June",
+            "July",
+            "August",
+            "September",
+            "October",
+            "November",
             "December",
         ];
         let text = self.to_string();

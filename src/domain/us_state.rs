@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 macro_rules! states {
-    ($($code:ident)*) => {
+    ($($code:ident $name:literal)*) => {
         /// The state the user lives in: the 50 US states and DC, by two-letter code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
         #[schemars(inline)]
@@ -17,13 +17,23 @@ macro_rules! states {
             pub const fn code(self) -> &'static str {
                 match self { $(Self::$code => stringify!($code)),* }
             }
+
+            /// As people call it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$code => $name),* }
+            }
         }
     };
 }
 
 states! {
-    AL AK AZ AR CA CO CT DE DC FL GA HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH OK OR
-    PA RI SC SD TN TX UT VT VA WA WV WI WY
+    AL "Alabama" AK "Alaska" AZ "Arizona" AR "Arkansas" CA "California" CO "Colorado" CT "Connecticut" DE "Delaware"
+    DC "District of Columbia" FL "Florida" GA "Georgia" HI "Hawaii" ID "Idaho" IL "Illinois" IN "Indiana" IA "Iowa"
+    KS "Kansas" KY "Kentucky" LA "Louisiana" ME "Maine" MD "Maryland" MA "Massachusetts" MI "Michigan" MN "Minnesota"
+    MS "Mississippi" MO "Missouri" MT "Montana" NE "Nebraska" NV "Nevada" NH "New Hampshire" NJ "New Jersey"
+    NM "New Mexico" NY "New York" NC "North Carolina" ND "North Dakota" OH "Ohio" OK "Oklahoma" OR "Oregon"
+    PA "Pennsylvania" RI "Rhode Island" SC "South Carolina" SD "South Dakota" TN "Tennessee" TX "Texas" UT "Utah"
+    VT "Vermont" VA "Virginia" WA "Washington" WV "West Virginia" WI "Wisconsin" WY "Wyoming"
 }
 
 impl UsState {
@@ -52,6 +62,7 @@ mod tests {
         for state in UsState::ALL {
             assert_eq!(UsState::from_code(state.code()), Some(*state));
         }
+        assert_eq!((UsState::DC.name(), UsState::WY.name()), ("District of Columbia", "Wyoming"));
         for bad in ["", "ca", "PR", "California", "CA "] {
             assert_eq!(UsState::from_code(bad), None, "{bad}");
         }

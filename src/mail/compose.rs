@@ -18,7 +18,7 @@ pub struct Composer {
     /// Where the links lead.
     pub join_site: String,
     /// Who stands behind it and how to reach them.
-    pub contact: String,
+    pub contact: Option<String>,
     pub tokens: TokenMaker,
 }
 
@@ -27,8 +27,7 @@ impl Composer {
     pub fn compose(&self, mail: &DueMail) -> Result<Letter, SendError> {
         let unusable = |_| SendError::Rejected;
         let to = lettre::Address::try_from(deliverable(&mail.recipient)?).map_err(unusable)?;
-        let decline_url =
-            format!("{}/not-me/{}", self.join_site, self.tokens.token(Purpose::Decline, mail.sign_up));
+        let decline_url = format!("{}/not-me/{}", self.join_site, self.tokens.token(Purpose::Decline, mail.sign_up));
         let body = self.body(mail, &decline_url);
         let id = self.tokens.mail_id(mail.id.0);
         let message = Message::builder()
@@ -59,7 +58,7 @@ impl Composer {
         match mail.kind {
             MailKind::Confirm => Confirm {
                 union: &self.union,
-                contact: &self.contact,
+                contact: self.contact.as_deref(),
                 partner,
                 asked_on: &asked_on,
                 confirm_url: &format!(
@@ -73,7 +72,7 @@ impl Composer {
             .body(),
             MailKind::AlreadyMember => AlreadyMember {
                 union: &self.union,
-                contact: &self.contact,
+                contact: self.contact.as_deref(),
                 partner,
                 asked_on: &asked_on,
                 decline_url,

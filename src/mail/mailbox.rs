@@ -59,8 +59,7 @@ impl MailboxFolder {
 impl Transport for MailboxFolder {
     fn send(&self, letter: Letter) -> Reply<'_, Result<(), SendError>> {
         let folder = self.clone();
-        let written =
-            tokio::task::spawn_blocking(move || folder.write(&letter.name, &letter.message.formatted()));
+        let written = tokio::task::spawn_blocking(move || folder.write(&letter.name, &letter.message.formatted()));
         Reply::later(async move {
             match written.await {
                 Ok(Ok(())) => Ok(()),

@@ -80,7 +80,10 @@ impl Outbox {
                 MailOutcome::Retry { cause, .. } => step.trouble = Some(cause),
                 MailOutcome::Rejected => {
                     step.rejected += 1;
-                    self.log.note(&format!("mail {}: there is no such recipient; nothing more goes there for 30 days", id.0));
+                    self.log.note(&format!(
+                        "mail {}: there is no such recipient; nothing more goes there for 30 days",
+                        id.0
+                    ));
                 }
                 MailOutcome::GivenUp { cause } => {
                     step.given_up += 1;
@@ -121,7 +124,10 @@ impl Outbox {
                 self.desk.failing.store(true, Ordering::Relaxed);
                 let news = told.as_ref().is_none_or(|(before, at)| *before != cause || now.since(*at) >= TELL_AGAIN);
                 if news {
-                    self.log.problem(None, &format!("mail does not go: {cause}; it is tried again until it does, for a day"));
+                    self.log.problem(
+                        None,
+                        &format!("mail does not go: {cause}; it is tried again until it does, for a day"),
+                    );
                     told = Some((cause, now));
                 }
             }

@@ -104,8 +104,17 @@ mod tests {
             assert!(fault(theirs), "{theirs}");
         }
         for other in [
-            "5.7.8 authentication failed", "5.7.1 relay denied", "5.1.7 bad sender", "5.1.8 bad sender's domain",
-            "4.1.1 later", "5.2.2 mailbox full", "no such user", "", "5.1", "5.1.1.1", "5.1.x",
+            "5.7.8 authentication failed",
+            "5.7.1 relay denied",
+            "5.1.7 bad sender",
+            "5.1.8 bad sender's domain",
+            "4.1.1 later",
+            "5.2.2 mailbox full",
+            "no such user",
+            "",
+            "5.1",
+            "5.1.1.1",
+            "5.1.x",
         ] {
             assert!(!fault(other), "{other}");
         }
@@ -114,13 +123,19 @@ mod tests {
     #[test]
     fn servers_are_encrypted_unless_said_otherwise() {
         for good in [
-            "smtp://mail.example.com", "smtp://u:p%40ss@mail.example.com:587", "smtps://u:p@mail.example.com",
-            "smtp://mail.example.com:25?tls=none", "smtp://mail.example.com?tls=opportunistic", "smtp://127.0.0.1:2525",
+            "smtp://mail.example.com",
+            "smtp://u:p%40ss@mail.example.com:587",
+            "smtps://u:p@mail.example.com",
+            "smtp://mail.example.com:25?tls=none",
+            "smtp://mail.example.com?tls=opportunistic",
+            "smtp://127.0.0.1:2525",
             "smtp://localhost:25?tls=required",
         ] {
             assert!(Smtp::new(good).is_ok(), "{good}");
         }
-        for bad in ["", "mail.example.com", "http://mail.example.com", "smtp://", "smtp://h?tls=maybe", "smtps://h?tls=none"] {
+        for bad in
+            ["", "mail.example.com", "http://mail.example.com", "smtp://", "smtp://h?tls=maybe", "smtps://h?tls=none"]
+        {
             assert!(Smtp::new(bad).is_err(), "{bad}");
         }
         let secret = Smtp::new("smtps://user:hunter2@mail.example.com").unwrap();

@@ -215,7 +215,9 @@ impl Edge {
             Route::Descriptor => {
                 let front = request.uri().path() == "/" && pages::prefers_html(request.headers());
                 let mut answer = if front {
-                    Visit { edge: self, peer, now, id }.join_page(StatusCode::OK, None, &view::JoinForm::default()).await
+                    Visit { edge: self, peer, now, id }
+                        .join_page(StatusCode::OK, None, &view::JoinForm::default())
+                        .await
                 } else {
                     self.descriptor.answer(request.headers())
                 };

@@ -84,9 +84,10 @@ pub(super) fn prefers_html(headers: &HeaderMap) -> bool {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let quality = |wanted: &str| {
         let parts = accept.split(',').map(|part| part.split(';').map(str::trim));
-        let found = parts.filter_map(|mut part| (part.next()? == wanted).then(|| {
-            part.find_map(|parameter| parameter.strip_prefix("q=")?.parse::<f32>().ok()).unwrap_or(1.0)
-        }));
+        let found = parts.filter_map(|mut part| {
+            (part.next()? == wanted)
+                .then(|| part.find_map(|parameter| parameter.strip_prefix("q=")?.parse::<f32>().ok()).unwrap_or(1.0))
+        });
         found.fold(0.0, f32::max)
     };
     quality("text/html") > 0.0 && quality("text/html") >= quality("application/json")
@@ -461,7 +462,9 @@ mod tests {
         for here in ["localhost", "LOCALHOST:8080", "127.0.0.1", "127.9.9.9:80", "[::1]:8080", "[::1]"] {
             assert!(is_loopback_host(here), "{here}");
         }
-        for elsewhere in ["", "example.com", "localhost.example.com", "10.0.0.1", "[2001:db8::1]:80", "127.0.0.1.nip.io"] {
+        for elsewhere in
+            ["", "example.com", "localhost.example.com", "10.0.0.1", "[2001:db8::1]:80", "127.0.0.1.nip.io"]
+        {
             assert!(!is_loopback_host(elsewhere), "{elsewhere}");
         }
     }

@@ -57,7 +57,9 @@ impl RequestIds {
 fn is_sane(id: &[u8]) -> bool {
     // A key sent here by mistake must not end up in the log.
     let holds_key = id.windows(3).any(|part| part.eq_ignore_ascii_case(b"uh_"));
-    !holds_key && (1..=LONGEST).contains(&id.len()) && id.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte))
+    !holds_key
+        && (1..=LONGEST).contains(&id.len())
+        && id.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte))
 }
 
 /// The method for the log: callers may invent methods, and those need no place there.

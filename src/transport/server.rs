@@ -134,11 +134,7 @@ async fn converse(
     let mut builder = Builder::new(TokioExecutor::new());
     // See `pulse.rs` for the time-outs of heads and idle connections.
     builder.http1().keep_alive(true).header_read_timeout(None).max_buf_size(HEAD_BYTES);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(HEAD_BYTES as u32);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS).max_header_list_size(HEAD_BYTES as u32);
     let service = service_fn(move |request: Request<Incoming>| {
         let edge = Arc::clone(&edge);
         let busy = pulse.begin_request(request.version() == Version::HTTP_2);

@@ -159,7 +159,9 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
 fn sent(connection: &Connection, mailbox: &str) -> Result<Vec<Timestamp>, Failure> {
     let times = connection
         .prepare_cached("SELECT sent_1, sent_2, sent_3, sent_4 FROM mailboxes WHERE mailbox = ?1")?
-        .query_row([mailbox], |row| (0..A_DAY).map(|column| row.get::<_, Option<i64>>(column)).collect::<Result<Vec<_>, _>>())
+        .query_row([mailbox], |row| {
+            (0..A_DAY).map(|column| row.get::<_, Option<i64>>(column)).collect::<Result<Vec<_>, _>>()
+        })
         .optional()?;
     Ok(times.into_iter().flatten().flatten().map(Timestamp::from_millis).collect())
 }

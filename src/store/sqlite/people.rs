@@ -82,7 +82,11 @@ pub(super) fn find_or_add(connection: &Connection, named: &NamedPerson, now: Tim
 }
 
 /// Who the code names, if that is another mailbox than the one signing up.
-pub(super) fn find_referrer(connection: &Connection, code: ReferralCode, mailbox: &str) -> Result<Option<i64>, Failure> {
+pub(super) fn find_referrer(
+    connection: &Connection,
+    code: ReferralCode,
+    mailbox: &str,
+) -> Result<Option<i64>, Failure> {
     let mut statement = connection.prepare_cached("SELECT id FROM people WHERE code = ?1 AND mailbox <> ?2")?;
     Ok(statement.query_row([code.as_str(), mailbox], |row| row.get(0)).optional()?)
 }

@@ -222,8 +222,10 @@ impl Unit for Tidy {
 }
 
 fn decide(connection: &Connection, sign_up: SignUpId, state: SignUpState, now: Timestamp) -> Result<(), Failure> {
-    connection
-        .prepare_cached("UPDATE sign_ups SET state = ?2, decided_at = ?3 WHERE id = ?1")?
-        .execute(params![sign_up.0, state.name(), now.as_millis()])?;
+    connection.prepare_cached("UPDATE sign_ups SET state = ?2, decided_at = ?3 WHERE id = ?1")?.execute(params![
+        sign_up.0,
+        state.name(),
+        now.as_millis()
+    ])?;
     Ok(())
 }

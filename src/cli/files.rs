@@ -1,0 +1,40 @@
+//! Files and folders that only their owner may look into.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+
+/// Makes a folder that only its owner can look into, if it is not there.
+pub(super) fn make_private_folder(path: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.with_context(|| format!("cannot make the data folder {}; give another with --data", path.display()))
+}
+
+/// Writes a file that only its owner can read, whole or not at all: beside its place first, then put there. Fails if it
+/// is there already.
+pub(super) fn write_private_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let unfinished = path.with_extension(format!("part-{}", std::process::id()));
+    let write = || {
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::hard_link(&unfinished, path)
+    };
+    let written = write();
+    // Gone already, or never made.
+    let _gone = std::fs::remove_file(&unfinished);
+    written.with_context(|| {
+        format!("cannot write {}; let this user write there, or give another folder with --data", path.display())
+    })
+}
+
+/// Makes the database's file, empty, if it is not there: SQLite would let others read it.
+pub(super) fn make_database_file(path: &Path) -> anyhow::Result<()> {
+    if path.is_dir() {
+        bail!("{} is a folder; the database is a file", path.display());
+    }
+    if path.exists() { Ok(()) } else { write_private_file(path, "") }
+}
