@@ -68,10 +68,8 @@ fn a_key_used_often_is_not_written_often() {
         let read = || hyper::Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
         connection.send(read(), "").await.good();
         within_two_seconds(async || listed(&server)[0]["lastUsedAt"].is_string()).await;
-        let version = || -> i64 {
-            let database = server.database();
-            database.pragma_query_value(None, "data_version", |row| row.get(0)).unwrap()
-        };
+        let watching = server.database();
+        let version = || -> i64 { watching.pragma_query_value(None, "data_version", |row| row.get(0)).unwrap() };
         let log = server.data().join("unionhall.db-wal");
         let (before, size) = (version(), std::fs::metadata(&log).unwrap().len());
         for _ in 0..500 {
@@ -92,6 +90,9 @@ fn keys_rotate_with_grace() {
         let done = act(&new).await;
         done.good();
         assert_eq!(done.header("ratelimit-policy"), "\"action\";q=7;w=60", "the successor has the same limit");
+        let again = server.try_run(&["keys", "rotate", &old[3..11], "--expires", "2999-01-31"]);
+        let told = String::from_utf8(again.stderr).unwrap();
+        assert!(told.contains("itself works until 2999-01-31"), "{told}");
         let last = server.run(&["keys", "rotate", &new[3..11], "--grace", "0s"]);
         within_two_seconds(async || act(&new).await.status == 401).await;
         assert!(act(&new).await.refused(401, "agent_unauthorized").contains("expired"));
@@ -100,6 +101,63 @@ fn keys_rotate_with_grace() {
             assert!(!server.try_run(&["keys", "rotate", id]).status.success(), "{id}");
         }
     });
+}
+
+#[test]
+fn a_key_issued_before_the_first_start_is_told_of_and_works() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let issued = unionhall(folder.path()).args(["keys", "issue", "Early"]).output().unwrap();
+        assert!(String::from_utf8(issued.stderr).unwrap().contains("were made at data/unionhall.db"));
+        let server = Server::start_in(folder, &[]);
+        let key = String::from_utf8(issued.stdout).unwrap();
+        server.post("/v1/referral-link", key.trim(), sign_up("ana@example.com")).await.good();
+    });
+}
+
+#[test]
+fn variables_set_to_nothing_count_as_not_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = [
+        "NAME",
+        "DATA",
+        "BASE_URL",
+        "JOIN_SITE",
+        "STORE",
+        "MAIL",
+        "CONTACT_EMAIL",
+        "SECRET",
+        "SECRET_FILE",
+        "TLS_CERT",
+        "TLS_KEY",
+        "PUBLIC_PER_MINUTE",
+        "KEY_PER_MINUTE",
+        "TRUSTED_PROXIES",
+        "CATALOG",
+        "LOG",
+        "LISTEN",
+    ];
+    let mut command = unionhall(folder.path());
+    names.iter().for_each(|name| {
+        command.env(format!("UNIONHALL_{name}"), "");
+    });
+    let output = command.arg("openapi").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["info"]["title"], "Consumer Union API");
+    names.iter().for_each(|name| {
+        command.env(format!("UNIONHALL_{name}"), "");
+    });
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut serve = unionhall(folder.path());
+    names.iter().for_each(|name| {
+        serve.env(format!("UNIONHALL_{name}"), "");
+    });
+    let held = std::net::TcpListener::bind(taken).unwrap();
+    let output = serve.args(["serve", "--listen", &taken.to_string()]).output().unwrap();
+    drop(held);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("is taken by another program"), "the settings were all read: {told}");
 }
 
 #[test]
@@ -171,12 +229,17 @@ fn wrong_words_are_told_with_the_right_ones() {
         (&["serve", "--base-url", "api.example.com"], "is not a web address"),
         (&["serve", "--catalog", "nowhere.toml"], "cannot read the catalog nowhere.toml"),
         (&["serve", "--secret", "short"], "at least 32 characters"),
-        (&["serve", "--store", "mysql://u:hunter2@h/d"], "sqlite:"),
+        (&["serve", "--store", "mysql://u:hunter2@h/d"], "write `sqlite:` or `sqlite:FILE`"),
+        (&["serve", "--mail", "imap://u:hunter2@h/d"], "write mailbox:, smtp://…"),
+        (&["serve", "--mail", "smtp://u:hunter2@h:x"], "write smtp://USER:PASSWORD@HOST:587"),
+        (&["serve", "--name", " "], "1 to 200 characters"),
+        (&["serve", "--contact-email", "me"], "write an address such as"),
         (&["serve", "--public-per-minute", "0"], "0 is not in 1..=1000000"),
     ] {
         let told = fails(arguments);
         assert!(told.contains(part), "{arguments:?}: {told}");
-        assert!(!told.contains("panicked"), "{told}");
+        assert!(!told.contains("panicked") && !told.contains("hunter2"), "{told}");
+        assert_eq!(told.trim().lines().count(), 1, "{told}");
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made");
 }

@@ -41,7 +41,8 @@ fn half_sent_requests_and_idle_connections_cost_others_nothing() {
         for n in 0..300 {
             let mut stream = open(&server, Ipv4Addr::LOCALHOST).await;
             let part = match n % 3 {
-                0 => "P".to_owned(),
+                0 if n % 2 == 0 => "P".to_owned(),
+                0 => format!("{head}X-Long: {}", "x".repeat(30_000)),
                 1 => head.clone(),
                 _ => format!("{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{\"em"),
             };

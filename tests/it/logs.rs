@@ -49,6 +49,37 @@ fn one_line_a_request_and_no_address_key_or_token_in_any() {
     });
 }
 
+/// A caller who hangs up leaves a line too: the work may have been done.
+#[test]
+fn a_caller_who_went_away_is_in_the_log() {
+    block_on(async {
+        use tokio::io::AsyncWriteExt;
+        let server = Server::start_with(&["--log", "requests"]);
+        let key = server.key();
+        let lock = server.database();
+        lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        let body = sign_up("ana@example.com");
+        let head =
+            format!("POST /v1/invite HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nX-Request-Id: {key}\r\n");
+        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(request.as_bytes()).await.unwrap();
+        // Until it has been read and waits for the store.
+        while server.get("/healthz").await.status != 200 || server.log().lines().count() < 3 {
+            tokio::task::yield_now().await;
+        }
+        drop(stream);
+        while !server.log().contains("499") {
+            tokio::task::yield_now().await;
+        }
+        lock.execute_batch("ROLLBACK").unwrap();
+        let log = server.log();
+        let line = lines(&log).into_iter().find(|line| line["status"] == 499).unwrap();
+        assert_eq!((&line["route"], &line["key"]), (&Value::from("/v1/invite"), &Value::from(&key[3..11])));
+        assert!(!log.contains(&key[12..]), "a key sent as an id is not logged");
+    });
+}
+
 #[test]
 fn levels_hold() {
     block_on(async {

@@ -161,3 +161,34 @@ fn what_was_answered_survives_a_kill() {
         }
     });
 }
+
+/// Credit is for people: the first address of a mailbox that ever joins may bring it, and only if it was referred.
+#[test]
+fn two_addresses_of_one_mailbox_never_both_earn_credit() {
+    block_on(async {
+        let server = Server::start();
+        let key = server.key();
+        let code = server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await.good()["code"].clone();
+        let store = unionhall::store::sqlite::SqliteStore::open(&server.data().join("unionhall.db")).unwrap();
+        let join = async |email: &str, refer: bool| {
+            let body = if refer { json!({ "email": email, "refCode": code }) } else { json!({ "email": email }) };
+            assert_eq!(server.post("/v1/invite", &key, body.to_string()).await.good()["refAttributed"], refer);
+            let (id, now): (i64, i64) = server
+                .database()
+                .query_row("SELECT id, created_at FROM sign_ups ORDER BY id DESC", [], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })
+                .unwrap();
+            use unionhall::store::Store;
+            let now = unionhall::domain::time::Timestamp::from_millis(now);
+            store.confirm(unionhall::domain::signup::SignUpId(id), now).await.unwrap();
+            let sql = "SELECT referrer_id IS NOT NULL FROM people WHERE compared = ?1";
+            server.database().query_row(sql, [email], |row| row.get::<_, bool>(0)).unwrap()
+        };
+        assert!(join("ben@example.com", true).await);
+        assert!(!join("ben+two@example.com", true).await, "his mailbox has earned it already");
+        assert!(!join("cleo@example.com", false).await);
+        assert!(!join("cleo+two@example.com", true).await, "she was in before she was referred");
+        assert!(join("dora@example.com", true).await);
+    });
+}
