@@ -77,6 +77,11 @@ impl EmailAddress {
         &self.typed
     }
 
+    /// What stands before the @, as typed.
+    pub fn local_part(&self) -> &str {
+        &self.typed[..self.at]
+    }
+
     /// The domain, as typed.
     pub fn domain(&self) -> &str {
         &self.typed[self.at + 1..]

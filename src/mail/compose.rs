@@ -1,6 +1,7 @@
 //! From a due mail to a message with all its headers.
 
 use lettre::Message;
+use lettre::address::Envelope;
 use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart, SinglePart};
 
@@ -25,12 +26,15 @@ pub struct Composer {
 impl Composer {
     /// Nothing that a caller wrote is in it: not in the text and not in a header but the bare address it goes to.
     pub fn compose(&self, mail: &DueMail) -> Result<Letter, SendError> {
-        let unusable = |_| SendError::Rejected;
-        let to = lettre::Address::try_from(deliverable(&mail.recipient)?).map_err(unusable)?;
+        let to = deliverable(&mail.recipient)?;
         let decline_url = format!("{}/not-me/{}", self.join_site, self.tokens.token(Purpose::Decline, mail.sign_up));
         let body = self.body(mail, &decline_url);
         let id = self.tokens.mail_id(mail.id.0);
+        // Said outright, for lettre would read it back from the headers, where it knows fewer addresses than we take.
+        let envelope = Envelope::new(Some(self.from.email.clone()), vec![to.clone()])
+            .map_err(|error| SendError::Later(format!("the message could not be made: {error}")))?;
         let message = Message::builder()
+            .envelope(envelope)
             .from(self.from.clone())
             .to(Mailbox::new(None, to))
             .subject(body.subject)
@@ -84,12 +88,13 @@ impl Composer {
 }
 
 /// The address with its domain as mail servers of any age take it. Letters of other scripts before the @ need a server
-/// that speaks SMTPUTF8.
-fn deliverable(recipient: &str) -> Result<String, SendError> {
+/// that speaks SMTPUTF8; lettre asks for it, and refuses to send where it is missing.
+fn deliverable(recipient: &str) -> Result<lettre::Address, SendError> {
     let email = EmailAddress::parse(recipient).map_err(|_| SendError::Rejected)?;
     let domain = idna::domain_to_ascii(email.domain()).map_err(|_| SendError::Rejected)?;
-    let local = recipient.rsplit_once('@').map_or(recipient, |(local, _)| local);
-    Ok(format!("{local}@{domain}"))
+    // Our own grammar has been applied, and it lets nothing through that could break a header or a command; lettre's
+    // would refuse some addresses that we have promised mail.
+    Ok(lettre::Address::new_dangerous(email.local_part(), domain))
 }
 
 macro_rules! text_header {

@@ -122,6 +122,9 @@ mod tests {
 
     #[test]
     fn servers_are_encrypted_unless_said_otherwise() {
+        // The pool of connections wants a runtime to live in.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _inside = runtime.enter();
         for good in [
             "smtp://mail.example.com",
             "smtp://u:p%40ss@mail.example.com:587",

@@ -31,8 +31,6 @@ pub struct Outcome<E> {
     pub result: Result<Bytes, E>,
     /// The caller's budget, once it was asked for.
     pub budget: Option<Budget>,
-    /// The key that was used, if a valid one was.
-    pub key: Option<KeyId>,
 }
 
 /// What is left of a caller's budget.
@@ -44,16 +42,18 @@ pub struct Budget {
 }
 
 /// Calls `operation`. The body is asked for only once the key and the limit are passed, and only if the operation takes
-/// one; `E` is whatever else can go wrong while the transport reads it.
+/// one; `E` is whatever else can go wrong while the transport reads it. `key` is told as soon as a valid one is seen: the
+/// caller may hang up before there is an outcome.
 pub async fn dispatch<E: From<Error>>(
     app: &Arc<App>,
     operation: &'static Entry,
     call: Call<'_>,
+    key: &mut Option<KeyId>,
     body: impl AsyncFnOnce() -> Result<Bytes, E>,
 ) -> Outcome<E> {
-    let mut outcome = Outcome { result: Ok(Bytes::new()), budget: None, key: None };
-    outcome.result = run(app, operation, call, body, &mut outcome.budget, &mut outcome.key).await;
-    outcome
+    let mut budget = None;
+    let result = run(app, operation, call, body, &mut budget, key).await;
+    Outcome { result, budget }
 }
 
 async fn run<E: From<Error>>(

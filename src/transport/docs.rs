@@ -6,6 +6,9 @@ use serde_json::Value;
 use super::openapi::Facts;
 use crate::operations::{ALL, Access, CONSENT_RULE_FOR_ALL};
 
+/// The one script, which nothing depends on.
+pub(super) const COPY_SCRIPT: &str = include_str!("../../templates/copy.js");
+
 /// The stylesheet of every page.
 pub(super) const STYLE: &str = include_str!("../../templates/style.css");
 

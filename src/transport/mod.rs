@@ -68,6 +68,7 @@ pub struct Edge {
     descriptor: Document,
     docs: Document,
     style: Document,
+    copy_script: Document,
     /// One for each operation.
     tags: Vec<Tag>,
     union: Union,
@@ -128,6 +129,7 @@ impl Edge {
             descriptor: Document::new("application/json", descriptor::of(&app)),
             docs: Document::new("text/html; charset=utf-8", docs::page(&facts, &described)),
             style: Document::new("text/css; charset=utf-8", docs::STYLE),
+            copy_script: Document::new("text/javascript; charset=utf-8", docs::COPY_SCRIPT),
             tags: ALL.iter().map(|_| Tag::default()).collect(),
             union: Union {
                 name: app.name.clone(),
@@ -228,6 +230,7 @@ impl Edge {
             Route::OpenApi => Ok(self.openapi.answer(request.headers())),
             Route::Docs => Ok(self.docs.answer(request.headers())),
             Route::Style => Ok(self.style.answer(request.headers())),
+            Route::CopyScript => Ok(self.copy_script.answer(request.headers())),
             Route::Health => Ok(Answer::json(StatusCode::OK, &b"{\"ok\":true}"[..])),
             Route::Ready => self.ready(id).await,
         }

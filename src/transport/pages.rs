@@ -223,7 +223,7 @@ impl Visit<'_> {
                     &view::ConfirmView {
                         masked_address: &record.email.masked(),
                         partner: record.partner.as_deref(),
-                        us_state: record.us_state.map(UsState::code),
+                        us_state: record.us_state.map(UsState::name),
                         categories: &chosen,
                         total: app.catalog.savings_of(record.categories),
                         has_comments: record.has_comments,
@@ -242,7 +242,16 @@ impl Visit<'_> {
             Ok(Some(record)) => {
                 let link = record.code.link(&app.join_site);
                 let count = self.member_count().await;
-                self.page(view::share(&self.edge.union, first_time, &link, &app.catalog, count))
+                let mut answer = self.page(view::share(&self.edge.union, first_time, &link, &app.catalog, count));
+                // The button that copies the link is the only thing here that is done by a script.
+                answer.set(
+                    hyper::header::CONTENT_SECURITY_POLICY,
+                    HeaderValue::from_static(
+                        "default-src 'none'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \
+                         frame-ancestors 'none'",
+                    ),
+                );
+                answer
             }
             Ok(None) => self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown),
             Err(error) => self.problem(&error.to_string()),

@@ -33,7 +33,7 @@ pub(super) async fn call(
         address: edge.proxies.client(peer, &head.headers),
         now,
     };
-    let outcome = dispatch(&edge.app, operation, call, async || {
+    let outcome = dispatch(&edge.app, operation, call, key, async || {
         check_content_type(&head.headers)?;
         body::read(body).await.map_err(|error| match error {
             // The contract has no 413 for the agent actions, and no 400 without a code.
@@ -43,7 +43,6 @@ pub(super) async fn call(
         })
     })
     .await;
-    *key = outcome.key;
     let mut answer = match outcome.result {
         Ok(body) => match operation.spec.answer {
             Lifetime::Live => Answer::json(StatusCode::OK, body),

@@ -17,6 +17,7 @@ pub(super) enum Route<'p> {
     OpenApi,
     Docs,
     Style,
+    CopyScript,
     /// Is the process alive?
     Health,
     /// Can it do its work?
@@ -31,6 +32,7 @@ impl<'p> Route<'p> {
             "/openapi.json" => Some(Self::OpenApi),
             "/docs" => Some(Self::Docs),
             "/style.css" => Some(Self::Style),
+            "/copy.js" => Some(Self::CopyScript),
             "/healthz" => Some(Self::Health),
             "/readyz" => Some(Self::Ready),
             _ => {
@@ -48,6 +50,7 @@ impl<'p> Route<'p> {
             Self::OpenApi => "/openapi.json",
             Self::Docs => "/docs",
             Self::Style => "/style.css",
+            Self::CopyScript => "/copy.js",
             Self::Health => "/healthz",
             Self::Ready => "/readyz",
             Self::Page(page) => page.name(),
@@ -65,6 +68,7 @@ impl<'p> Route<'p> {
             | Self::OpenApi
             | Self::Docs
             | Self::Style
+            | Self::CopyScript
             | Self::Health
             | Self::Ready
             | Self::Page(_) => Method::GET,
@@ -99,7 +103,7 @@ impl<'p> Route<'p> {
         match self {
             Self::Operation(operation) => operation.spec.access == Access::Public,
             Self::Descriptor | Self::OpenApi => true,
-            Self::Docs | Self::Style | Self::Health | Self::Ready | Self::Page(_) => false,
+            Self::Docs | Self::Style | Self::CopyScript | Self::Health | Self::Ready | Self::Page(_) => false,
         }
     }
 

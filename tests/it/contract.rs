@@ -166,7 +166,7 @@ fn every_state_and_every_category_is_taken() {
 #[test]
 fn referral_link() {
     block_on(async {
-        let server = Server::start();
+        let server = Server::start_with(&["--mail", "hold"]);
         let key = server.key();
         let made = server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await.good();
         fields(&made, &["ok", "inviteLink", "code"]);

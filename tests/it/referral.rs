@@ -74,7 +74,7 @@ fn answers_tell_nothing_about_membership() {
         use unionhall::domain::time::Timestamp;
         use unionhall::store::{Store, sqlite::SqliteStore};
 
-        let server = Server::start();
+        let server = Server::start_with(&["--mail", "hold"]);
         let key = server.key();
         let body = json!({ "email": "ana@example.com", "categories": { "travel": true } }).to_string();
         let fresh = server.post("/v1/invite", &key, body.clone()).await;

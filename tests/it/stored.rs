@@ -13,7 +13,7 @@ fn counts(server: &Server) -> [i64; 3] {
 #[test]
 fn a_sign_up_leaves_a_person_a_record_and_a_mail() {
     block_on(async {
-        let server = Server::start();
+        let server = Server::start_with(&["--mail", "hold"]);
         let key = server.key();
         let code = server.post("/v1/referral-link", &key, sign_up("ben@example.com")).await.good()["code"].clone();
         let body = json!({
@@ -72,7 +72,7 @@ fn keys_and_secrets_are_nowhere_on_disk() {
 #[test]
 fn a_store_that_cannot_commit_is_save_failed_and_nothing_is_half_written() {
     block_on(async {
-        let server = Server::start();
+        let server = Server::start_with(&["--mail", "hold"]);
         let key = server.key();
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         let before = counts(&server);
@@ -119,7 +119,7 @@ fn a_store_that_is_away_is_told_and_no_figure_made_up() {
 #[test]
 fn what_was_answered_survives_a_kill() {
     block_on(async {
-        let server = Server::start_with(&["--key-per-minute", "1000000"]);
+        let server = Server::start_with(&["--key-per-minute", "1000000", "--mail", "hold"]);
         let key = server.key();
         let answered = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
         let mut clients = tokio::task::JoinSet::new();
