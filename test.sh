@@ -11,7 +11,22 @@ if ! command -v cc >/dev/null; then
     $([ "$(id -u)" = 0 ] || echo sudo) sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends gcc libc6-dev'
 fi
 
+# The mail server that the tests send through.
+install_mail_server() {
+    local tools=${CARGO_TARGET_DIR:-target}/tools/mail
+    if ! cmp -s tests/mail/requirements.txt "$tools/installed"; then
+        heading "Installing the mail server of the tests"
+        python3 -c 'import ensurepip' 2>/dev/null ||
+            $([ "$(id -u)" = 0 ] || echo sudo) sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends python3 python3-venv'
+        rm -rf "$tools" && mkdir -p "$tools"
+        python3 -m venv "$tools/venv"
+        "$tools/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r tests/mail/requirements.txt
+        cp tests/mail/requirements.txt "$tools/installed"
+    fi
+}
+
 run_tests() {
+    install_mail_server
     if cargo nextest --version >/dev/null 2>&1; then
         cargo nextest run --locked "$@"
     else

@@ -143,7 +143,7 @@ pub struct ServeSettings {
     #[arg(long, env = "UNIONHALL_MAIL_FILE", value_name = "FILE", conflicts_with = "mail")]
     pub mail_file: Option<PathBuf>,
 
-    /// Whom mail comes from: `Consumer Union <hello@union.example>` [default: NAME <no-reply@HOST of the join site>].
+    /// Whom mail comes from: `Consumer Union <hello@union.example>` [default: no-reply at the host of the join site].
     #[arg(long, env = "UNIONHALL_MAIL_FROM", value_name = "SENDER")]
     pub mail_from: Option<Mailbox>,
 

@@ -9,7 +9,7 @@ use super::time::Timestamp;
 /// Between two mails to one mailbox, whoever asked for them.
 const APART: Duration = Duration::from_secs(10 * 60);
 
-/// Mails to one mailbox within [`DAY`].
+/// Mails to one mailbox within 24 hours.
 pub const A_DAY: usize = 4;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);

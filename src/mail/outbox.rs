@@ -54,7 +54,7 @@ pub struct Step {
 }
 
 impl Outbox {
-    /// Takes what is due, up to [`AT_ONCE`], sends it and writes down what became of it.
+    /// Takes what is due, a few at once, sends it and writes down what became of it.
     pub async fn step(&self, now: Timestamp) -> Result<Step, StoreError> {
         let due = self.store.lease_mail(&self.name, AT_ONCE, now).await?;
         let mut sending = JoinSet::new();

@@ -391,7 +391,7 @@ impl Sent {
 
     /// The same types as the API's, so that a form can bring nothing that a partner could not; or the form again, with
     /// each mistake beside its field.
-    fn check(&self) -> Result<InviteRequest, JoinForm> {
+    fn check(&self) -> Result<InviteRequest, Box<JoinForm>> {
         let email = EmailAddress::parse(&self.email);
         let us_state = match self.us_state.as_str() {
             "" => Ok(None),
@@ -409,12 +409,12 @@ impl Sent {
                 other_comments,
                 ref_code: Some(RefCode(ReferralCode::from_pasted(&self.ref_code))),
             }),
-            (email, us_state, comments) => Err(JoinForm {
+            (email, us_state, comments) => Err(Box::new(JoinForm {
                 email_error: email.err().map(|why| sentence(&why.to_string())),
                 us_state_error: us_state.err().map(sentence),
                 comments_error: comments.err().map(|why| sentence(&why.to_string())),
                 ..self.form()
-            }),
+            })),
         }
     }
 }

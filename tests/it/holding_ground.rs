@@ -78,8 +78,15 @@ fn half_sent_requests_and_idle_connections_cost_others_nothing() {
         drop((stuck, idle));
         let after = honest(&server).await;
         assert!(after < before * 3, "{after:?}, before {before:?}");
+        // The allocator gives back what it no longer needs a moment later, as it is used.
+        let returned = async {
+            while resident(server.id()).saturating_sub(level) * 4 > peak {
+                honest(&server).await;
+            }
+        };
+        let returned = tokio::time::timeout(patience, returned).await;
         let left = resident(server.id()).saturating_sub(level);
-        assert!(left * 4 < peak, "{} of {} KiB are still held", left >> 10, peak >> 10);
+        assert!(returned.is_ok(), "{} of {} KiB are still held", left >> 10, peak >> 10);
     });
 }
 

@@ -30,8 +30,18 @@ impl Server {
         Self::start_in(tempfile::tempdir().unwrap(), flags)
     }
 
+    /// Starts it with variables in its environment.
+    pub(crate) fn start_with_env(variables: &[(&str, &str)], flags: &[&str]) -> Self {
+        Self::launch(tempfile::tempdir().unwrap(), variables, flags)
+    }
+
     pub(crate) fn start_in(folder: tempfile::TempDir, flags: &[&str]) -> Self {
+        Self::launch(folder, &[], flags)
+    }
+
+    fn launch(folder: tempfile::TempDir, variables: &[(&str, &str)], flags: &[&str]) -> Self {
         let mut process = unionhall(folder.path())
+            .envs(variables.iter().copied())
             .args(["serve", "--listen", "127.0.0.1:0"])
             .env("UNIONHALL_LOG", "errors")
             .args(flags)
@@ -90,8 +100,12 @@ impl Server {
     pub(crate) fn stop(mut self) -> (Option<i32>, tempfile::TempDir) {
         self.signal("TERM");
         let status = self.process.wait().unwrap();
-        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
-        (status.code(), folder)
+        (status.code(), self.into_folder())
+    }
+
+    /// What it leaves behind; the process is ended if it still runs.
+    pub(crate) fn into_folder(mut self) -> tempfile::TempDir {
+        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -134,7 +148,10 @@ impl Drop for Server {
         let _gone = self.process.kill();
         let _waited = self.process.wait();
         if std::thread::panicking() {
-            eprintln!("the server's log:\n{}", self.log());
+            eprintln!(
+                "the server's log:\n{}",
+                std::fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default()
+            );
         }
     }
 }

@@ -8,14 +8,18 @@ use crate::server::block_on;
 use unionhall::domain::api_key::{ApiKey, KeyRecord};
 use unionhall::domain::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
+use unionhall::domain::mail::{DueMail, LEASE, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR};
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
-use unionhall::domain::signup::{Confirmation, NamedPerson, NewSignUp, PENDING_FOR, Partner, SignUpId, SignedUp};
+use unionhall::domain::signup::{
+    ANSWERS_KEPT_FOR, Confirmation, Declining, NamedPerson, NewSignUp, PENDING_FOR, Partner, SUPPRESSED_FOR, SignUpId,
+    SignUpState, SignedUp,
+};
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
 use unionhall::domain::us_state::UsState;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Claim, Store, StoreError};
+use unionhall::store::{Claim, Store, StoreError, Tidied};
 
 /// Runs every case on every store, each on one of its own.
 macro_rules! suite {
@@ -51,6 +55,18 @@ suite! {
     keys_are_kept_listed_touched_and_revoked
     keys_rotate
     the_secret_is_claimed_once
+    mail_is_leased_to_one_worker_at_a_time
+    mail_that_failed_comes_back_at_its_time_and_late_workers_change_nothing
+    a_workers_own_leases_are_given_back
+    a_mailbox_gets_one_mail_in_ten_minutes_and_four_a_day
+    mail_that_has_become_pointless_is_dropped
+    a_newer_mail_replaces_the_one_that_waits
+    a_rejected_address_gets_no_mail_for_thirty_days
+    given_up_mail_waits_for_the_operator
+    declining_withdraws_and_leaves_the_mailbox_in_peace
+    a_members_sign_up_is_shown_and_cannot_be_declined
+    old_sign_ups_expire_and_their_answers_are_deleted
+    a_sign_up_without_a_partner_is_its_own
     a_closed_store_says_so
 }
 
@@ -102,6 +118,27 @@ impl House {
 
     async fn members(&self) -> u64 {
         self.store.member_count().await.unwrap()
+    }
+
+    async fn lease(&self, worker: &str, now: Timestamp) -> Vec<DueMail> {
+        self.store.lease_mail(worker, 100, now).await.unwrap()
+    }
+
+    async fn settle(&self, mail: &DueMail, outcome: MailOutcome, now: Timestamp) {
+        self.store.settle_mail(mail.id, mail.attempts, outcome, now).await.unwrap();
+    }
+
+    /// Takes what is due at that time and sends it; says to whom.
+    async fn send_due(&self, now: Timestamp) -> Vec<String> {
+        let due = self.lease("w", now).await;
+        for mail in &due {
+            self.settle(mail, MailOutcome::Sent, now).await;
+        }
+        due.into_iter().map(|mail| mail.recipient).collect()
+    }
+
+    async fn sign_up_at(&self, email: &str, now: Timestamp) {
+        self.store.sign_up(self.new_sign_up(email), now).await.unwrap();
     }
 
     async fn kept_code(&self, email: &str) -> Option<ReferralCode> {
@@ -337,4 +374,201 @@ async fn a_closed_store_says_so(house: &House) {
     let refused = house.store.sign_up(house.new_sign_up("ana@example.com"), NOW).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     house.store.close().await.expect("closing twice is no error");
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+async fn mail_is_leased_to_one_worker_at_a_time(house: &House) {
+    for n in 0..50 {
+        house.sign_up(&format!("user{n}@example.com")).await;
+    }
+    let mut workers = tokio::task::JoinSet::new();
+    for worker in 0..8 {
+        let store = Arc::clone(&house.store);
+        workers.spawn(async move { store.lease_mail(&format!("w{worker}"), 10, NOW).await.unwrap() });
+    }
+    let leased: Vec<_> = workers.join_all().await.into_iter().flatten().collect();
+    let ids: HashSet<_> = leased.iter().map(|mail| mail.id).collect();
+    assert_eq!((leased.len(), ids.len()), (50, 50), "each once, and all of them");
+    assert!(leased.iter().all(|mail| mail.attempts == 1 && mail.kind == MailKind::Confirm));
+    let first = leased.iter().find(|mail| mail.recipient == "user0@example.com").unwrap();
+    assert_eq!((first.partner.as_deref(), first.asked_at, first.first_attempt_at), (Some("Acme"), NOW, NOW));
+    assert_eq!(Some(first.code), house.kept_code("user0@example.com").await);
+    assert_eq!(house.lease("late", after(LEASE - Duration::from_millis(1))).await, []);
+    assert_eq!(house.lease("late", after(LEASE)).await.len(), 50, "a lease ends by itself");
+}
+
+async fn mail_that_failed_comes_back_at_its_time_and_late_workers_change_nothing(house: &House) {
+    house.sign_up("ana@example.com").await;
+    let first = house.lease("w", NOW).await.remove(0);
+    house.settle(&first, MailOutcome::Retry { at: after(MINUTE), cause: "away".to_owned() }, NOW).await;
+    assert_eq!(house.store.list_mail().await.unwrap()[0].last_error.as_deref(), Some("away"));
+    assert_eq!(house.lease("w", after(MINUTE - Duration::from_millis(1))).await, []);
+    let second = house.lease("w", after(MINUTE)).await.remove(0);
+    assert_eq!((second.attempts, second.first_attempt_at), (2, NOW), "the caps count a mail once");
+    house.settle(&first, MailOutcome::Sent, after(MINUTE)).await;
+    assert_eq!(house.store.list_mail().await.unwrap().len(), 1, "the first worker is late");
+    house.settle(&second, MailOutcome::Sent, after(MINUTE)).await;
+    assert_eq!(house.store.list_mail().await.unwrap(), []);
+}
+
+async fn a_workers_own_leases_are_given_back(house: &House) {
+    house.sign_up("ana@example.com").await;
+    house.sign_up("ben@example.com").await;
+    assert_eq!(house.store.lease_mail("one", 1, NOW).await.unwrap().len(), 1);
+    assert_eq!(house.store.lease_mail("two", 1, NOW).await.unwrap().len(), 1);
+    assert_eq!(house.store.release_mail("one").await, Ok(1));
+    assert_eq!(house.lease("one", NOW).await.len(), 1, "its own, and not the other's");
+}
+
+async fn a_mailbox_gets_one_mail_in_ten_minutes_and_four_a_day(house: &House) {
+    let spellings = ["ana@gmail.com", "a.n.a@gmail.com", "ana+x@googlemail.com", "ANA@gmail.com"];
+    for email in spellings {
+        house.sign_up(email).await;
+    }
+    assert_eq!(house.send_due(NOW).await.len(), 1);
+    let mut sent = 1;
+    for minute in 1..=60 {
+        let due = house.send_due(after(MINUTE * minute)).await;
+        assert_eq!(due.len(), usize::from(minute % 10 == 0 && sent < 3), "minute {minute}");
+        sent += due.len();
+    }
+    assert_eq!(sent, 3, "two spellings are one address, and share their mail");
+    house.sign_up_at("ana@gmail.com", after(HOUR * 2)).await;
+    assert_eq!(house.send_due(after(HOUR * 2)).await.len(), 1, "the fourth of the day");
+    house.sign_up_at("ana@gmail.com", after(HOUR * 3)).await;
+    assert_eq!(house.send_due(after(HOUR * 3)).await, Vec::<String>::new());
+    assert_eq!(house.send_due(after(DAY - MINUTE)).await, Vec::<String>::new());
+    assert_eq!(house.send_due(after(DAY)).await.len(), 1, "the next day");
+    house.sign_up("ben@gmail.com").await;
+    assert_eq!(house.send_due(NOW).await, ["ben@gmail.com"], "others are not touched");
+}
+
+async fn mail_that_has_become_pointless_is_dropped(house: &House) {
+    house.sign_up("ana@example.com").await;
+    assert_eq!(house.send_due(NOW).await.len(), 1);
+    house.sign_up("ana@example.com").await;
+    assert_eq!(house.confirm(1).await, Confirmation::Joined);
+    assert_eq!(house.send_due(after(HOUR)).await, Vec::<String>::new(), "she has confirmed");
+
+    house.sign_up("ben@example.com").await;
+    assert_eq!(house.send_due(after(PENDING_FOR)).await, Vec::<String>::new(), "the link would not work");
+
+    house.sign_up("ana@example.com").await;
+    let due = house.lease("w", after(HOUR)).await;
+    assert_eq!(due[0].kind, MailKind::AlreadyMember, "a member is told that they are in");
+    assert_eq!(house.store.list_mail().await.unwrap().len(), 1);
+}
+
+async fn a_newer_mail_replaces_the_one_that_waits(house: &House) {
+    house.sign_up("ana@example.com").await;
+    house.store.sign_up(house.new_sign_up("ANA@example.com"), after(MINUTE)).await.unwrap();
+    let due = house.lease("w", after(MINUTE)).await;
+    assert_eq!(due.len(), 1);
+    assert_eq!((due[0].recipient.as_str(), due[0].asked_at), ("ANA@example.com", after(MINUTE)));
+    // While it is on its way, another sign-up changes nothing about it.
+    house.store.sign_up(house.new_sign_up("ana@example.com"), after(MINUTE)).await.unwrap();
+    assert_eq!(house.lease("w", after(MINUTE)).await, []);
+    house.settle(&due[0], MailOutcome::Sent, after(MINUTE)).await;
+    assert_eq!(house.store.list_mail().await.unwrap(), []);
+}
+
+async fn a_rejected_address_gets_no_mail_for_thirty_days(house: &House) {
+    house.sign_up("ana@example.com").await;
+    let mail = house.lease("w", NOW).await.remove(0);
+    house.settle(&mail, MailOutcome::Rejected, NOW).await;
+    assert_eq!(house.store.list_mail().await.unwrap(), []);
+    house.sign_up_at("ana@example.com", after(DAY)).await;
+    assert_eq!(house.send_due(after(DAY)).await, Vec::<String>::new());
+    house.sign_up_at("ana@example.com", after(UNDELIVERABLE_FOR)).await;
+    assert_eq!(house.send_due(after(UNDELIVERABLE_FOR)).await.len(), 1);
+}
+
+async fn given_up_mail_waits_for_the_operator(house: &House) {
+    house.sign_up("ana@example.com").await;
+    let mail = house.lease("w", NOW).await.remove(0);
+    house.settle(&mail, MailOutcome::GivenUp { cause: "a day".to_owned() }, after(DAY)).await;
+    assert_eq!(house.lease("w", after(DAY * 2)).await, []);
+    let listed = house.store.list_mail().await.unwrap();
+    assert_eq!((listed[0].given_up_at, listed[0].attempts), (Some(after(DAY)), 1));
+    assert_eq!(house.store.retry_mail(listed[0].id, after(DAY * 2)).await, Ok(true));
+    assert_eq!(house.store.retry_mail(MailId(99), NOW).await, Ok(false));
+    let again = house.lease("w", after(DAY * 2)).await.remove(0);
+    assert_eq!(again.first_attempt_at, after(DAY * 2), "it has a day again");
+}
+
+async fn declining_withdraws_and_leaves_the_mailbox_in_peace(house: &House) {
+    house.sign_up("ana@example.com").await;
+    assert_eq!(house.store.decline(SignUpId(1), NOW).await, Ok(Declining::Declined));
+    assert_eq!(house.store.decline(SignUpId(1), NOW).await, Ok(Declining::Declined), "twice is once");
+    assert_eq!(house.confirm(1).await, Confirmation::Declined);
+    assert_eq!(house.members().await, 0);
+    assert_eq!(house.send_due(NOW).await, Vec::<String>::new());
+    let keys = house.store.list_keys().await.unwrap();
+    assert_eq!(keys[0].1, 1, "counted against the partner");
+    for email in ["ana@example.com", "ana+x@example.com"] {
+        house.sign_up_at(email, after(DAY)).await;
+    }
+    assert_eq!(house.send_due(after(DAY)).await, Vec::<String>::new());
+    house.sign_up_at("ana@example.com", after(SUPPRESSED_FOR)).await;
+    assert_eq!(house.send_due(after(SUPPRESSED_FOR)).await.len(), 1);
+    assert_eq!(house.store.decline(SignUpId(99), NOW).await, Ok(Declining::Unknown));
+    house.sign_up("ben@example.com").await;
+    let last = house.lease("w", NOW).await.remove(0).sign_up;
+    assert_eq!(house.store.decline(last, after(PENDING_FOR)).await, Ok(Declining::Expired));
+}
+
+async fn a_members_sign_up_is_shown_and_cannot_be_declined(house: &House) {
+    let mut categories = CategorySet::default();
+    categories.insert(Category::Travel);
+    let new = NewSignUp {
+        us_state: Some(UsState::CA),
+        categories,
+        comments: Some(Comments::new("hello".into()).unwrap()),
+        ..house.new_sign_up("Ana@example.com")
+    };
+    house.store.sign_up(new, NOW).await.unwrap();
+    let shown = house.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap();
+    assert_eq!((shown.state, shown.email.as_typed()), (SignUpState::Pending, "Ana@example.com"));
+    assert_eq!((shown.partner.as_deref(), shown.us_state), (Some("Acme"), Some(UsState::CA)));
+    assert_eq!((shown.categories, shown.has_comments), (categories, true));
+    let later = house.store.find_sign_up(SignUpId(1), after(PENDING_FOR)).await.unwrap().unwrap();
+    assert_eq!(later.state, SignUpState::Expired);
+    assert_eq!(house.store.find_sign_up(SignUpId(2), NOW).await, Ok(None));
+    house.confirm(1).await;
+    assert_eq!(house.store.decline(SignUpId(1), NOW).await, Ok(Declining::Confirmed));
+    assert_eq!(house.members().await, 1);
+    assert_eq!(house.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap().state, SignUpState::Confirmed);
+}
+
+async fn old_sign_ups_expire_and_their_answers_are_deleted(house: &House) {
+    let code = house.sign_up("ana@example.com").await.code;
+    let comments = Some(Comments::new("private".into()).unwrap());
+    house.store.sign_up(NewSignUp { comments, ..house.new_sign_up("ben@example.com") }, NOW).await.unwrap();
+    house.sign_up("cleo@example.com").await;
+    house.confirm(3).await;
+    let tidy = async |span| house.store.tidy(after(span)).await.unwrap();
+    assert_eq!(tidy(PENDING_FOR - MINUTE).await, Tidied { expired: 0, purged: 0 });
+    assert_eq!(tidy(PENDING_FOR).await, Tidied { expired: 2, purged: 0 });
+    assert_eq!(house.store.list_mail().await.unwrap(), [], "their mail is gone too");
+    assert_eq!(tidy(ANSWERS_KEPT_FOR - MINUTE).await, Tidied { expired: 0, purged: 0 });
+    assert!(house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().has_comments);
+    assert_eq!(tidy(ANSWERS_KEPT_FOR).await, Tidied { expired: 0, purged: 2 });
+    assert_eq!(tidy(ANSWERS_KEPT_FOR * 2).await, Tidied { expired: 0, purged: 0 }, "once");
+    assert!(!house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().has_comments);
+    assert_eq!(house.kept_code("ana@example.com").await, Some(code), "codes stay");
+    assert_eq!(house.members().await, 1);
+}
+
+async fn a_sign_up_without_a_partner_is_its_own(house: &House) {
+    let alone = || NewSignUp { partner: None, ..house.new_sign_up("ana@example.com") };
+    house.store.sign_up(alone(), NOW).await.unwrap();
+    let first = house.lease("w", NOW).await.remove(0).sign_up;
+    house.store.sign_up(alone(), NOW).await.unwrap();
+    assert_eq!(house.store.list_mail().await.unwrap().len(), 1, "the second replaced the first");
+    house.sign_up("ana@example.com").await;
+    assert_eq!(house.store.list_mail().await.unwrap().len(), 2, "the partner's stands beside it");
+    assert_eq!(house.store.find_sign_up(first, NOW).await.unwrap().unwrap().partner, None);
+    assert_eq!(house.store.confirm(first, NOW).await, Ok(Confirmation::Joined));
 }

@@ -1,0 +1,378 @@
+//! Mail that arrives: through a real server, over real connections, and what happens when it does not.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use hyper::Request;
+use mail_parser::MessageParser;
+use serde_json::{Value, json};
+
+use crate::server::{Server, block_on, sign_up};
+
+/// A real SMTP server, in a process of its own.
+struct Mailserver {
+    process: Child,
+    port: u16,
+    arguments: Vec<String>,
+    folder: tempfile::TempDir,
+}
+
+impl Mailserver {
+    fn start(arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments: Vec<_> = arguments.iter().map(|word| (*word).to_owned()).collect();
+        let (process, port) = launch(folder.path(), 0, &arguments);
+        Self { process, port, arguments, folder }
+    }
+
+    /// Ended as by a crash: connections break.
+    fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    fn start_again(&mut self) {
+        self.process = launch(self.folder.path(), self.port, &self.arguments).0;
+    }
+
+    /// What has arrived so far.
+    fn arrived(&self) -> Vec<Value> {
+        let mut files: Vec<_> =
+            std::fs::read_dir(self.folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
+        files.retain(|path| path.extension().is_some_and(|end| end == "json"));
+        files.sort();
+        files.iter().map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()).collect()
+    }
+
+    async fn wait_for(&self, count: usize) -> Vec<Value> {
+        wait_until(Duration::from_secs(60), || self.arrived().len() >= count).await;
+        self.arrived()
+    }
+}
+
+impl Drop for Mailserver {
+    fn drop(&mut self) {
+        // It may have been killed already.
+        let _gone = self.process.kill();
+        let _waited = self.process.wait();
+    }
+}
+
+fn launch(folder: &Path, port: u16, arguments: &[String]) -> (Child, u16) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let python = target.join("tools/mail/venv/bin/python");
+    assert!(python.exists(), "the mail server of the tests is not installed; ./test.sh installs it");
+    let mut process = Command::new(python)
+        .arg(root.join("tests/mail/server.py"))
+        .arg(folder)
+        .args(["--port", &port.to_string()])
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    (process, line.trim().parse().expect("the mail server says its port"))
+}
+
+/// Waits for a condition, for as long as that may take at the most.
+async fn wait_until(patience: Duration, mut condition: impl FnMut() -> bool) {
+    let waited = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(patience, waited).await.expect("in time");
+}
+
+/// A certificate for localhost that trusts itself; the folder holds `cert.pem` and `key.pem`.
+fn certify() -> (tempfile::TempDir, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("cert.pem"), made.cert.pem()).unwrap();
+    std::fs::write(path("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    let (cert, key) = (path("cert.pem"), path("key.pem"));
+    (folder, cert, key)
+}
+
+/// The path of the first link in a message's text that leads to such a page.
+pub(crate) fn link(content: &str, page: &str) -> String {
+    let message = MessageParser::default().parse(content.as_bytes()).unwrap();
+    let text = message.body_text(0).unwrap().into_owned();
+    let start = text.find(page).unwrap_or_else(|| panic!("no {page} in {text}"));
+    text[start..].split_whitespace().next().unwrap().trim_end_matches('.').to_owned()
+}
+
+fn outbox(server: &Server) -> Vec<Value> {
+    serde_json::from_str(&server.run(&["mail", "list", "--json"])).unwrap()
+}
+
+async fn members(server: &Server) -> u64 {
+    server.get("/v1/stats").await.good()["memberCount"].as_u64().unwrap()
+}
+
+#[test]
+fn mail_goes_encrypted_and_authenticated_and_its_link_confirms() {
+    block_on(async {
+        let (_folder, cert, key) = certify();
+        for (tls, scheme) in [("implicit", "smtps"), ("starttls", "smtp")] {
+            let mail = Mailserver::start(&[
+                "--tls",
+                tls,
+                "--cert",
+                &cert,
+                "--key",
+                &key,
+                "--user",
+                "union",
+                "--password",
+                "p@ss/word",
+            ]);
+            let url = format!(
+                "{scheme}://union:p%40ss%2Fword@localhost:{}{}",
+                mail.port,
+                if tls == "starttls" { "?tls=required" } else { "" }
+            );
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("mail-url"), format!("{url}\n")).unwrap();
+            // The server's own trust store, as an operator with a private authority would set it.
+            let server = Server::start_with_env(
+                &[("SSL_CERT_FILE", &cert), ("UNIONHALL_MAIL_FILE", folder.path().join("mail-url").to_str().unwrap())],
+                &["--contact-email", "help@union.example", "--mail-from", "The Union <hello@union.example>"],
+            );
+            let partner = server.key();
+            let body =
+                json!({ "email": "Ana.Maria@Example.com", "otherComments": "CALLERS-OWN-WORDS", "usState": "CA" });
+            server.post("/v1/invite", &partner, body.to_string()).await.good();
+            let arrived = mail.wait_for(1).await;
+            let message = &arrived[0];
+            assert_eq!(message["encrypted"], true);
+            assert_eq!((&message["user"], &message["from"]), (&json!("union"), &json!("hello@union.example")));
+            assert_eq!(message["to"], json!(["Ana.Maria@Example.com"]));
+            let content = message["content"].as_str().unwrap();
+            assert!(!content.contains("CALLERS-OWN-WORDS"));
+
+            let parsed = MessageParser::default().parse(content.as_bytes()).unwrap();
+            let header = |name: &str| parsed.header_raw(name).unwrap_or_default().trim().to_owned();
+            assert_eq!(header("To"), "Ana.Maria@Example.com", "the bare address");
+            assert!(header("From").contains("hello@union.example"));
+            assert_eq!(header("Auto-Submitted"), "auto-generated");
+            assert_eq!(header("List-Unsubscribe-Post"), "List-Unsubscribe=One-Click");
+            assert!(header("List-Unsubscribe").contains("/not-me/"));
+            assert!(header("Message-ID").ends_with("@union.example>"), "{}", header("Message-ID"));
+            assert!(!header("Date").is_empty());
+            assert_eq!((parsed.text_body_count(), parsed.html_body_count()), (1, 1));
+            let text = parsed.body_text(0).unwrap();
+            for part in ["Acme Assistant", "Consumer Union", "help@union.example", "/joinus", "/confirm/", "/not-me/"] {
+                assert!(text.contains(part), "{part} in {text}");
+                assert!(parsed.body_html(0).unwrap().contains(part), "{part}");
+            }
+
+            let confirm = link(content, "/confirm/");
+            assert_eq!(members(&server).await, 0);
+            assert_eq!(server.send(Request::post(&confirm), "").await.status, 200);
+            assert_eq!(members(&server).await, 1);
+            assert_eq!(outbox(&server), Vec::<Value>::new());
+            assert_eq!(server.get("/readyz").await.good()["mail"], "sent");
+        }
+    });
+}
+
+/// The mail server goes away in the middle of a burst and comes back: everything arrives, nothing twice.
+#[test]
+fn a_mail_server_that_was_away_gets_everything() {
+    block_on(async {
+        let mut mail = Mailserver::start(&[]);
+        let url = format!("smtp://127.0.0.1:{}", mail.port);
+        let server = Server::start_with(&["--mail", &url, "--key-per-minute", "1000"]);
+        let key = server.key();
+        for n in 0..200 {
+            server.post("/v1/invite", &key, sign_up(&format!("user{n}@example.com"))).await.good();
+            if n == 60 {
+                mail.kill();
+            }
+        }
+        wait_until(Duration::from_secs(10), || outbox(&server).iter().any(|mail| mail["lastError"].is_string())).await;
+        assert!(server.log().contains("mail does not go"), "the operator is told");
+        assert_eq!(server.get("/readyz").await.good()["mail"], "failing");
+        mail.start_again();
+        // The wait before the next try has grown; an operator in a hurry says so.
+        for waiting in outbox(&server) {
+            // It may have gone by itself meanwhile.
+            server.try_run(&["mail", "retry", &waiting["id"].to_string()]);
+        }
+        let arrived = mail.wait_for(200).await;
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for message in &arrived {
+            *counts.entry(message["to"][0].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+        assert_eq!(counts.len(), 200);
+        // The one that was on its way when the server died may have been taken without our hearing of it.
+        assert!(arrived.len() <= 208, "{}", arrived.len());
+        wait_until(Duration::from_secs(10), || outbox(&server).is_empty()).await;
+        assert!(!server.log().contains("@example.com"), "no address in the log");
+    });
+}
+
+#[test]
+fn only_a_rejected_recipient_ends_a_mail() {
+    block_on(async {
+        let mail = Mailserver::start(&[]);
+        let server = Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", mail.port)]);
+        let key = server.key();
+        server.post("/v1/invite", &key, sign_up("nobody@example.com")).await.good();
+        wait_until(Duration::from_secs(10), || server.log().contains("no such recipient")).await;
+        assert_eq!(outbox(&server), Vec::<Value>::new());
+        // The same person again: the answer is the same, but nothing is sent.
+        server.post("/v1/invite", &key, sign_up("nobody@example.com")).await.good();
+        server.post("/v1/invite", &key, sign_up("later@example.com")).await.good();
+        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+        mail.wait_for(1).await;
+        wait_until(Duration::from_secs(10), || outbox(&server).iter().any(|mail| mail["lastError"].is_string())).await;
+        let waiting = outbox(&server);
+        assert_eq!(waiting.len(), 1, "{waiting:?}");
+        assert_eq!(waiting[0]["lastError"], "the mail server answered 451 4.7.1");
+        assert!(!server.log().contains("@example.com"));
+    });
+}
+
+/// Wrong passwords and refused relays are the operator's to mend: the mail waits.
+#[test]
+fn the_operators_own_mistakes_are_told_and_cost_no_mail() {
+    block_on(async {
+        let (_folder, cert, key) = certify();
+        for (flags, login, told) in [
+            (&["--user", "union", "--password", "right"][..], "union:wrong@", "535"),
+            (&["--refuse-relay"], "", "554 5.7.1"),
+        ] {
+            let mut all = vec!["--tls", "implicit", "--cert", &cert, "--key", &key];
+            all.extend(flags);
+            let mail = Mailserver::start(&all);
+            let url = format!("smtps://{login}localhost:{}", mail.port);
+            let server = Server::start_with_env(&[("SSL_CERT_FILE", &cert)], &["--mail", &url]);
+            let partner = server.key();
+            server.post("/v1/invite", &partner, sign_up("ana@example.com")).await.good();
+            wait_until(Duration::from_secs(10), || {
+                outbox(&server).first().is_some_and(|mail| mail["lastError"].is_string())
+            })
+            .await;
+            let error = outbox(&server)[0]["lastError"].as_str().unwrap().to_owned();
+            assert!(error.contains(told), "{error}");
+            assert!(server.log().contains(told) && !server.log().contains("wrong"), "{}", server.log());
+            assert_eq!(server.get("/readyz").await.good()["mail"], "failing");
+        }
+    });
+}
+
+#[test]
+fn addresses_of_other_scripts_arrive_or_wait_with_the_reason() {
+    block_on(async {
+        let mail = Mailserver::start(&[]);
+        let server = Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", mail.port)]);
+        let key = server.key();
+        for email in ["jürgen@example.com", "ana@bücher.example", &format!("{}@example.com", "x".repeat(200))] {
+            server.post("/v1/invite", &key, sign_up(email)).await.good();
+        }
+        let arrived = mail.wait_for(3).await;
+        let mut to: Vec<_> = arrived.iter().map(|message| message["to"][0].as_str().unwrap()).collect();
+        to.sort_unstable();
+        assert_eq!(&to[..2], ["ana@xn--bcher-kva.example", "jürgen@example.com"]);
+
+        let plain = Mailserver::start(&["--no-utf8"]);
+        let server = Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", plain.port)]);
+        let key = server.key();
+        server.post("/v1/invite", &key, sign_up("jürgen@example.com")).await.good();
+        wait_until(Duration::from_secs(10), || {
+            outbox(&server).first().is_some_and(|mail| mail["lastError"].is_string())
+        })
+        .await;
+        let error = outbox(&server)[0]["lastError"].as_str().unwrap().to_owned();
+        assert!(error.contains("SMTPUTF8"), "{error}");
+    });
+}
+
+/// The process is ended without warning while the worker is at work: every acknowledged sign-up has its mail in the end,
+/// and nobody got more than one twice.
+#[test]
+fn a_crash_loses_no_mail() {
+    block_on(async {
+        let mail = Mailserver::start(&[]);
+        let url = format!("smtp://127.0.0.1:{}", mail.port);
+        let flags = ["--mail", &url, "--key-per-minute", "100000"];
+        let server = Server::start_with(&flags);
+        let key = server.key();
+        let mut acknowledged = Vec::new();
+        let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
+        for n in 0..150 {
+            let email = format!("user{n}@example.com");
+            let request = Request::post("/v1/invite").header("authorization", format!("Bearer {key}"));
+            connection.send(request, sign_up(&email)).await.good();
+            acknowledged.push(email);
+        }
+        assert!(mail.arrived().len() < 150, "the worker is still at it");
+        server.signal("KILL");
+        let server = Server::start_in(server.into_folder(), &flags);
+        wait_until(Duration::from_secs(60), || outbox(&server).is_empty()).await;
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for message in mail.arrived() {
+            *counts.entry(message["to"][0].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+        for email in &acknowledged {
+            let count = counts.get(email).copied().unwrap_or(0);
+            assert!((1..=2).contains(&count), "{email} got {count}");
+        }
+    });
+}
+
+#[test]
+fn stopping_waits_for_the_mail_on_its_way() {
+    block_on(async {
+        let mail = Mailserver::start(&[]);
+        let server =
+            Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", mail.port), "--key-per-minute", "1000"]);
+        let key = server.key();
+        for n in 0..40 {
+            server.post("/v1/invite", &key, sign_up(&format!("user{n}@example.com"))).await.good();
+        }
+        let (code, folder) = server.stop();
+        assert_eq!(code, Some(0));
+        let database = rusqlite::Connection::open(folder.path().join("data/unionhall.db")).unwrap();
+        let leased: i64 =
+            database.query_row("SELECT count(*) FROM outbox WHERE leased_until > 0", [], |row| row.get(0)).unwrap();
+        assert_eq!(leased, 0, "nothing was cut off");
+        let waiting: u32 = database.query_row("SELECT count(*) FROM outbox", [], |row| row.get(0)).unwrap();
+        assert_eq!(mail.arrived().len() + waiting as usize, 40);
+    });
+}
+
+/// Twenty sign-ups for one mailbox, in every spelling and by every door: one mail in ten minutes.
+#[test]
+fn a_mailbox_is_not_flooded() {
+    block_on(async {
+        let mail = Mailserver::start(&[]);
+        let server = Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", mail.port)]);
+        let (key, other) = (server.key(), server.run(&["keys", "issue", "Other"]));
+        let mut bodies = std::collections::HashSet::new();
+        for n in 0..20 {
+            let email = ["ana.b@gmail.com", "anab+x@gmail.com", "a.nab@googlemail.com", "ANA.B@gmail.com"][n % 4];
+            let key = if n % 2 == 0 { &key } else { &other };
+            let answer = server.post("/v1/invite", key, sign_up(email)).await;
+            answer.good();
+            let names: Vec<_> = answer.headers.keys().map(ToString::to_string).collect();
+            bodies.insert((answer.body.len(), names.join(",")));
+        }
+        assert_eq!(bodies.len(), 1, "the answers do not differ");
+        server.post("/v1/invite", &key, sign_up("ben@example.com")).await.good();
+        let arrived = mail.wait_for(2).await;
+        // Every mail that is due has been looked at once Ben's has come; the others wait for their time.
+        wait_until(Duration::from_secs(10), || outbox(&server).iter().all(|mail| mail["attempts"] == 0)).await;
+        assert_eq!(arrived.len(), 2, "one for Ana and one for Ben");
+        assert!(!outbox(&server).is_empty());
+    });
+}

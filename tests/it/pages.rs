@@ -1,0 +1,339 @@
+//! The pages that people see, and what their buttons do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Request;
+use serde_json::json;
+
+use crate::mail::link;
+use crate::server::{Answer, Server, block_on, sign_up};
+
+/// Waits for the newest message in the development mailbox to be the `count`-th.
+async fn letter(server: &Server, count: usize) -> String {
+    let folder = server.data().join("mailbox");
+    let waited = async {
+        loop {
+            let mut files: Vec<_> =
+                std::fs::read_dir(&folder).into_iter().flatten().map(|file| file.unwrap().path()).collect();
+            files.retain(|path| path.extension().is_some_and(|end| end == "eml"));
+            files.sort();
+            if files.len() >= count {
+                return std::fs::read_to_string(&files[count - 1]).unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), waited).await.expect("the mail is written")
+}
+
+async fn members(server: &Server) -> u64 {
+    server.get("/v1/stats").await.good()["memberCount"].as_u64().unwrap()
+}
+
+#[track_caller]
+fn page(answer: &Answer, status: u16, part: &str) -> String {
+    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    assert_eq!(answer.status.as_u16(), status, "{text}");
+    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(answer.header("cache-control"), "no-store");
+    assert!(text.contains(part), "no {part} in {text}");
+    text
+}
+
+async fn post(server: &Server, path: &str) -> Answer {
+    server.send(Request::post(path), "").await
+}
+
+#[test]
+fn looking_changes_nothing_and_the_button_confirms_once() {
+    block_on(async {
+        let server = Arc::new(Server::start());
+        let key = server.key();
+        let body = json!({
+            "email": "ana.maria@example.com", "usState": "CA", "categories": { "internet": true, "travel": true },
+            "otherComments": "my own words",
+        });
+        let invite = server.post("/v1/invite", &key, body.to_string()).await.good()["inviteLink"].clone();
+        let mail = letter(&server, 1).await;
+        let (confirm, decline) = (link(&mail, "/confirm/"), link(&mail, "/not-me/"));
+
+        // A scanner opens everything, twice, and asks for heads too.
+        for _ in 0..2 {
+            for path in [&confirm, &decline] {
+                assert_eq!(server.get(path).await.status, 200);
+                assert_eq!(server.send(Request::head(path), "").await.status, 200);
+            }
+        }
+        assert_eq!(members(&server).await, 0);
+        let shown = page(&server.get(&confirm).await, 200, "a•••@e•••.com");
+        for part in ["Acme Assistant", "California", "Home Internet", "$300", "Travel", "$350", "$650"] {
+            assert!(shown.contains(part), "{part}");
+        }
+        assert!(!shown.contains("ana.maria") && !shown.contains("my own words"));
+        let form = shown.split("<form").nth(1).unwrap();
+        assert!(
+            form.starts_with(&format!(" method=\"post\" action=\"{confirm}\"")) || form.contains(&confirm),
+            "{form}"
+        );
+
+        let mut clicks = tokio::task::JoinSet::new();
+        for _ in 0..12 {
+            let (server, confirm) = (Arc::clone(&server), confirm.clone());
+            clicks.spawn(async move { post(&server, &confirm).await });
+        }
+        let clicks = clicks.join_all().await;
+        let link = invite.as_str().unwrap();
+        let welcomed = clicks.iter().filter(|click| page(click, 200, link).contains("Welcome")).count();
+        assert_eq!((welcomed, members(&server).await), (1, 1));
+        page(&server.get(&confirm).await, 200, "already confirmed");
+        page(&post(&server, &confirm).await, 200, link);
+        page(&post(&server, &decline).await, 409, "was confirmed");
+        assert_eq!(members(&server).await, 1);
+    });
+}
+
+#[test]
+fn this_was_not_me_withdraws_and_is_counted_against_the_partner() {
+    block_on(async {
+        let server = Server::start();
+        let key = server.key();
+        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+        let mail = letter(&server, 1).await;
+        let (confirm, decline) = (link(&mail, "/confirm/"), link(&mail, "/not-me/"));
+        page(&server.get(&decline).await, 200, "a•••@e•••.com");
+        // The way mail programs do it, with one click and no page (RFC 8058).
+        let one_click = Request::post(&decline).header("content-type", "application/x-www-form-urlencoded");
+        assert_eq!(server.send(one_click, "List-Unsubscribe=One-Click").await.status, 200);
+        page(&post(&server, &confirm).await, 410, "withdrawn");
+        page(&server.get(&confirm).await, 410, "withdrawn");
+        assert_eq!(members(&server).await, 0);
+        let keys: serde_json::Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
+        assert_eq!(keys[0]["declined"], 1);
+        // Signing up again is answered as ever, and nothing is sent; another's mail shows that the worker has looked.
+        server.post("/v1/invite", &key, sign_up("ana+again@example.com")).await.good();
+        server.post("/v1/invite", &key, sign_up("ben@example.com")).await.good();
+        assert!(letter(&server, 2).await.contains("To: ben@example.com"));
+    });
+}
+
+#[test]
+fn links_that_lead_nowhere_say_so_kindly() {
+    block_on(async {
+        let server = Server::start();
+        let key = server.key();
+        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+        let mail = letter(&server, 1).await;
+        let (confirm, decline) = (link(&mail, "/confirm/"), link(&mail, "/not-me/"));
+        for bad in ["/confirm/x", "/not-me/x", &confirm.replace("/confirm/", "/not-me/"), &confirm[..confirm.len() - 1]]
+        {
+            for answer in [server.get(bad).await, post(&server, bad).await] {
+                page(&answer, 404, "/join");
+            }
+        }
+        server.database().execute("UPDATE sign_ups SET expires_at = 0", []).unwrap();
+        page(&server.get(&confirm).await, 410, "expired");
+        page(&post(&server, &confirm).await, 410, "expired");
+        page(&post(&server, &decline).await, 200, "");
+        assert_eq!(members(&server).await, 0);
+        let lost = Request::get("/somewhere").header("accept", "text/html,*/*;q=0.8");
+        page(&server.send(lost, "").await, 404, "/join");
+    });
+}
+
+fn form(fields: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
+}
+
+#[test]
+fn the_form_joins_by_the_same_double_opt_in() {
+    block_on(async {
+        let server = Server::start();
+        let key = server.key();
+        let code = server.post("/v1/referral-link", &key, sign_up("ben@example.com")).await.good()["code"].clone();
+        let code = code.as_str().unwrap();
+        for path in ["/join", &format!("/joinus{code}"), "/joinusnobodyscode", "/joinus"] {
+            let shown = page(&server.get(path).await, 200, "<form");
+            assert_eq!(shown.contains(&format!("value=\"{code}\"")), path.contains(code));
+        }
+        let front = page(&server.send(Request::get("/").header("accept", "text/html"), "").await, 200, "<form");
+        assert!(front.contains("$8,080") && front.contains("Home Internet"));
+        server.get("/").await.good();
+
+        let send = async |fields: &[(&str, &str)]| {
+            let request = Request::post("/join").header("content-type", "application/x-www-form-urlencoded");
+            server.send(request.header("sec-fetch-site", "same-origin"), form(fields)).await
+        };
+        let wrong = send(&[
+            ("email", "ana"),
+            ("usState", "XX"),
+            ("travel", "true"),
+            ("otherComments", "<b>hey</b>"),
+            ("refCode", code),
+        ])
+        .await;
+        let shown = page(&wrong, 400, "The address has no @");
+        for kept in [
+            "value=\"ana\"",
+            "&#60;b&#62;hey&#60;/b&#62;",
+            &format!("value=\"{code}\""),
+            "Choose a state from the list",
+        ] {
+            assert!(shown.contains(kept), "{kept}");
+        }
+        let long = "é".repeat(1001);
+        page(
+            &send(&[("email", "ana@example.com"), ("otherComments", &long)]).await,
+            400,
+            "longer than 1000 characters",
+        );
+
+        let right =
+            [("email", " ana@example.com "), ("usState", "CA"), ("travel", "true"), ("refCode", code), ("website", "")];
+        page(&send(&right).await, 200, "a•••@e•••.com");
+        let mail = letter(&server, 1).await;
+        assert!(!mail.contains("Acme"), "no partner asked");
+        page(&post(&server, &link(&mail, "/confirm/")).await, 200, "Welcome");
+        assert_eq!(members(&server).await, 1);
+        let row: (String, String, bool) = server
+            .database()
+            .query_row("SELECT partner, us_state, referrer_id IS NOT NULL FROM sign_ups", [], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .unwrap();
+        assert_eq!(row, (String::new(), "CA".to_owned(), true));
+
+        // A program that fills in everything is told what it hopes to hear, and nothing happens.
+        page(&send(&[("email", "bot@example.com"), ("website", "http://spam.example")]).await, 200, "b•••@e•••.com");
+        let bots: i64 = server
+            .database()
+            .query_row("SELECT count(*) FROM people WHERE email LIKE 'bot%'", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(bots, 0);
+        server.run(&["signups", "pause"]);
+        page(&send(&[("email", "cleo@example.com")]).await, 500, "paused");
+        for _ in 0..10 {
+            send(&[]).await;
+        }
+        let over = send(&right).await;
+        page(&over, 429, "second");
+        assert!((1..=60).contains(&over.header("retry-after").parse::<u32>().unwrap()));
+        server.get("/v1/stats").await.good();
+    });
+}
+
+#[test]
+fn forms_from_other_sites_are_refused() {
+    block_on(async {
+        let server = Server::start_with(&[
+            "--base-url",
+            "https://api.union.example",
+            "--join-site",
+            "https://union.example/go",
+            "--mail",
+            "hold",
+        ]);
+        let send = async |header: &str, value: &str| {
+            let request = Request::post("/join").header(header, value);
+            server.send(request, form(&[("email", "ana@example.com")])).await.status.as_u16()
+        };
+        for (header, value) in [
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+            ("origin", "https://evil.example"),
+            ("origin", "null"),
+        ] {
+            assert_eq!(send(header, value).await, 403, "{header}: {value}");
+        }
+        for (header, value) in [
+            ("sec-fetch-site", "same-origin"),
+            ("origin", "https://union.example"),
+            ("origin", "https://api.union.example"),
+            ("x-none", "1"),
+        ] {
+            assert_eq!(send(header, value).await, 200, "{header}: {value}");
+        }
+    });
+}
+
+#[test]
+fn the_development_mailbox_is_shown_on_this_machine_alone() {
+    block_on(async {
+        let server = Server::start();
+        let key = server.key();
+        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+        letter(&server, 1).await;
+        let local = |path: &str| Request::get(path).header("host", "localhost:1");
+        let ask = async |server: &Server, request: hyper::http::request::Builder| {
+            use http_body_util::{BodyExt, Full};
+            let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+            let (mut sender, connection) =
+                hyper::client::conn::http1::handshake(hyper_util::rt::TokioIo::new(stream)).await.unwrap();
+            tokio::spawn(connection);
+            let answer = sender.send_request(request.body(Full::<bytes::Bytes>::default()).unwrap()).await.unwrap();
+            let (head, body) = answer.into_parts();
+            Answer { status: head.status, headers: head.headers, body: body.collect().await.unwrap().to_bytes() }
+        };
+        let list = page(&ask(&server, local("/dev/mailbox")).await, 200, "ana@example.com");
+        let name = list.split("/dev/mailbox/").nth(1).unwrap().split('"').next().unwrap();
+        page(&ask(&server, local(&format!("/dev/mailbox/{name}"))).await, 200, "/confirm/");
+        let html = ask(&server, local(&format!("/dev/mailbox/{name}/html"))).await;
+        page(&html, 200, "/confirm/");
+        assert!(html.header("content-security-policy").contains("default-src 'none'"));
+        for odd in ["../secret", "..%2fsecret", "nothing"] {
+            assert_eq!(ask(&server, local(&format!("/dev/mailbox/{odd}"))).await.status, 404);
+        }
+        for request in [
+            Request::get("/dev/mailbox").header("host", "union.example"),
+            local("/dev/mailbox").header("x-forwarded-for", "127.0.0.1"),
+            local("/dev/mailbox").header("via", "1.1 proxy"),
+        ] {
+            assert_eq!(ask(&server, request).await.status, 404);
+        }
+        let public = Server::start_with(&["--base-url", "https://api.union.example"]);
+        assert_eq!(ask(&public, local("/dev/mailbox")).await.status, 404);
+        assert!(public.log().contains("set UNIONHALL_MAIL"), "a loud warning: {}", public.log());
+        let held = Server::start_with(&["--mail", "hold"]);
+        assert_eq!(ask(&held, local("/dev/mailbox")).await.status, 404);
+    });
+}
+
+#[test]
+fn a_member_who_signs_up_again_is_told_that_they_are_in() {
+    block_on(async {
+        let server = Server::start();
+        let key = server.key();
+        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+        let confirm = link(&letter(&server, 1).await, "/confirm/");
+        post(&server, &confirm).await;
+        // The ten minutes between two mails have passed.
+        server.database().execute("UPDATE mailboxes SET sent_1 = 0", []).unwrap();
+        let other = server.run(&["keys", "issue", "Other Assistant"]);
+        let again = server.post("/v1/invite", &other, sign_up("ana@example.com")).await.good();
+        let mail = letter(&server, 2).await;
+        let message = mail_parser::MessageParser::default().parse(mail.as_bytes()).unwrap();
+        let text = message.body_text(0).unwrap();
+        assert!(text.contains("already") && text.contains("Other Assistant"), "{text}");
+        assert!(text.contains(again["inviteLink"].as_str().unwrap()) && !text.contains("/confirm/"), "{text}");
+        assert_eq!(members(&server).await, 1);
+    });
+}
+
+#[test]
+fn pages_stay_up_and_make_no_figure_up_when_the_store_is_away() {
+    block_on(async {
+        let server = Server::start();
+        let key = server.key();
+        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+        let confirm = link(&letter(&server, 1).await, "/confirm/");
+        server
+            .database()
+            .execute_batch("ALTER TABLE installation RENAME TO away; ALTER TABLE sign_ups RENAME TO gone")
+            .unwrap();
+        page(&server.get("/join").await, 200, "<form");
+        page(&server.get(&confirm).await, 503, "not your doing");
+        page(&post(&server, &confirm).await, 503, "not your doing");
+        let failed = server.send(Request::post("/join"), form(&[("email", "ben@example.com")])).await;
+        page(&failed, 500, "value=\"ben@example.com\"");
+    });
+}
