@@ -91,7 +91,10 @@ impl Composer {
 /// that speaks SMTPUTF8; lettre asks for it, and refuses to send where it is missing.
 fn deliverable(recipient: &str) -> Result<lettre::Address, SendError> {
     let email = EmailAddress::parse(recipient).map_err(|_| SendError::Rejected)?;
-    let domain = idna::domain_to_ascii(email.domain()).map_err(|_| SendError::Rejected)?;
+    let domain = match email.domain() {
+        plain if plain.is_ascii() => plain.to_owned(),
+        other => idna::domain_to_ascii(other).map_err(|_| SendError::Rejected)?,
+    };
     // Our own grammar has been applied, and it lets nothing through that could break a header or a command; lettre's
     // would refuse some addresses that we have promised mail.
     Ok(lettre::Address::new_dangerous(email.local_part(), domain))

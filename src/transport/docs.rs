@@ -3,7 +3,9 @@
 use askama::Template;
 use serde_json::Value;
 
+use super::error::{Described as DescribedError, HttpError};
 use super::openapi::Facts;
+use crate::error::{Error, KeyProblem};
 use crate::operations::{ALL, Access, CONSENT_RULE_FOR_ALL};
 
 /// The one script, which nothing depends on.
@@ -145,44 +147,27 @@ fn kind(document: &Value, schema: &Value) -> String {
     }
 }
 
+/// One of each error that callers of the API can meet.
 fn errors() -> Vec<Failure> {
-    let failure = |status, code, meaning, mend| Failure { status, code, meaning, mend };
-    vec![
-        failure(
-            400,
-            "invalid_json",
-            "The body is not one complete JSON text.",
-            "Mend the body; the message says where it breaks.",
-        ),
-        failure(
-            400,
-            "invalid_submission",
-            "The body does not fit the schema.",
-            "Mend the field that the message names.",
-        ),
-        failure(
-            401,
-            "agent_unauthorized",
-            "The API key is missing or not valid.",
-            "Send a valid key; ask the operator for one.",
-        ),
-        failure(429, "rate_limited", "Too many requests.", "Wait as many seconds as Retry-After says, then go on."),
-        failure(
-            500,
-            "backend_not_configured",
-            "Sign-ups are switched off.",
-            "Tell the user to try later; the public data stays up.",
-        ),
-        failure(
-            500,
-            "save_failed",
-            "The record could not be saved; nothing was changed.",
-            "Send the same request again in a minute.",
-        ),
-        failure(503, "", "The service is busy, or its store away.", "Wait as many seconds as Retry-After says."),
-        failure(404, "", "There is nothing at this path.", "The message names the likely one."),
-        failure(405, "", "The path does not take this method.", "The Allow header lists those it takes."),
-        failure(408, "", "The body did not arrive in time.", "Send the request again."),
-        failure(413, "", "The body is larger than 1 MiB.", "Send less."),
-    ]
+    let all = [
+        HttpError::Operation(Error::InvalidJson(String::new())),
+        Error::InvalidSubmission(String::new()).into(),
+        Error::AgentUnauthorized(KeyProblem::Missing).into(),
+        Error::RateLimited { limit: 0, retry_after: 0 }.into(),
+        Error::BackendNotConfigured.into(),
+        Error::SaveFailed { cause: String::new() }.into(),
+        Error::Unavailable { cause: String::new() }.into(),
+        HttpError::Busy,
+        HttpError::NotFound(String::new()),
+        HttpError::MethodNotAllowed { allow: "" },
+        HttpError::Timeout,
+        HttpError::TooLarge,
+    ];
+    all.iter()
+        .map(|error| {
+            let DescribedError { name, meaning, mend } = error.describe();
+            let code = if error.body().code.is_some() { name } else { "" };
+            Failure { status: error.status().as_u16(), code, meaning, mend }
+        })
+        .collect()
 }

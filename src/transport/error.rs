@@ -28,6 +28,16 @@ pub enum HttpError {
     Internal,
 }
 
+/// An error in words, for the OpenAPI document and the reference alike.
+#[derive(Debug, Clone, Copy)]
+pub struct Described {
+    /// Its code, or a word for it where the contract has none.
+    pub name: &'static str,
+    pub meaning: &'static str,
+    /// What to do.
+    pub mend: &'static str,
+}
+
 impl From<Error> for HttpError {
     fn from(error: Error) -> Self {
         Self::Operation(error)
@@ -87,6 +97,56 @@ impl HttpError {
             Self::Internal => "Something went wrong on our side; it was logged. Try again later.".into(),
         };
         ErrorBody { ok: False, error, code: None }
+    }
+
+    /// What the documents say of it.
+    pub const fn describe(&self) -> Described {
+        let (name, meaning, mend) = match self {
+            Self::Operation(error) => match error {
+                Error::InvalidJson(_) => (
+                    "invalid_json",
+                    "the body is not one complete JSON text.",
+                    "Mend the body; the message says where it breaks.",
+                ),
+                Error::InvalidSubmission(_) => (
+                    "invalid_submission",
+                    "the body does not fit the schema.",
+                    "Mend the field that the message names.",
+                ),
+                Error::AgentUnauthorized(_) => (
+                    "agent_unauthorized",
+                    "the API key is missing or not valid.",
+                    "Send a valid key; ask the operator for one.",
+                ),
+                Error::RateLimited { .. } => {
+                    ("rate_limited", "too many requests.", "Wait as many seconds as Retry-After says, then go on.")
+                }
+                Error::BackendNotConfigured => (
+                    "backend_not_configured",
+                    "sign-ups are switched off.",
+                    "Tell the user to try later; the public data stays up.",
+                ),
+                Error::SaveFailed { .. } => (
+                    "save_failed",
+                    "the record could not be saved; nothing was changed.",
+                    "Send the same request again in a minute.",
+                ),
+                Error::Unavailable { .. } => {
+                    ("away", "the figure cannot be read right now.", "Wait as many seconds as Retry-After says.")
+                }
+            },
+            Self::NotFound(_) => ("not_found", "there is nothing at this path.", "The message names the likely one."),
+            Self::MethodNotAllowed { .. } => {
+                ("method", "the path does not take this method.", "The Allow header lists those it takes.")
+            }
+            Self::TooLarge => ("too_large", "the body is larger than 1 MiB.", "Send less."),
+            Self::Timeout => ("timeout", "the body did not arrive in time.", "Send the request again."),
+            Self::Broken => ("broken", "the body broke off before its end.", "Send the request again."),
+            Self::Busy => ("busy", "the service is busy.", "Wait as many seconds as Retry-After says."),
+            Self::NotReady => ("not_ready", "the store cannot be used.", "The operator's log says why."),
+            Self::Internal => ("internal", "something went wrong on our side.", "Try again later."),
+        };
+        Described { name, meaning, mend }
     }
 
     /// What the operator's log should say of it, if anything.

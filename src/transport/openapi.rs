@@ -7,7 +7,7 @@ use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value, json};
 
 use super::descriptor::API_VERSION;
-use super::error::HttpError;
+use super::error::{Described, HttpError};
 use crate::app::App;
 use crate::domain::api_key::BadKey;
 use crate::domain::catalog::Catalog;
@@ -183,42 +183,12 @@ fn errors(operation: &Entry, facts: &Facts<'_>) -> Vec<HttpError> {
     }
 }
 
-/// How the document names an error's example, and what it says of the error.
-fn meaning(error: &HttpError) -> (&'static str, &'static str) {
-    match error {
-        HttpError::Operation(error) => match error {
-            Error::InvalidJson(_) => ("invalid_json", "`invalid_json`: the body is not valid JSON."),
-            Error::InvalidSubmission(_) => (
-                "invalid_submission",
-                "`invalid_submission`: the body does not fit the schema; the message says where.",
-            ),
-            Error::AgentUnauthorized(_) => {
-                ("agent_unauthorized", "`agent_unauthorized`: the API key is missing or not valid.")
-            }
-            Error::RateLimited { .. } => {
-                ("rate_limited", "`rate_limited`: too many requests; wait as long as `Retry-After` says.")
-            }
-            Error::BackendNotConfigured => {
-                ("backend_not_configured", "`backend_not_configured`: sign-ups are switched off; try again later.")
-            }
-            Error::SaveFailed { .. } => {
-                ("save_failed", "`save_failed`: the record could not be saved; try again later.")
-            }
-            Error::Unavailable { .. } => ("away", "Without a code: the figure cannot be read; wait and try again."),
-        },
-        HttpError::Timeout => ("timeout", "Without a code: the body did not arrive in time."),
-        HttpError::Busy => ("busy", "Without a code: the service is busy; wait as long as `Retry-After` says."),
-        HttpError::NotFound(_)
-        | HttpError::MethodNotAllowed { .. }
-        | HttpError::TooLarge
-        | HttpError::Broken
-        | HttpError::NotReady
-        | HttpError::Internal => ("other", "Without a code: the message says more."),
-    }
-}
-
 fn add_error(responses: &mut Map<String, Value>, error: &HttpError) {
-    let (name, line) = meaning(error);
+    let Described { name, meaning, .. } = error.describe();
+    let line = match error.body().code {
+        Some(_) => format!("`{name}`: {meaning}"),
+        None => format!("Without a code: {meaning}"),
+    };
     let status = error.status();
     let response = responses.entry(status.as_str()).or_insert_with(|| {
         let mut headers = Map::new();
@@ -238,7 +208,7 @@ fn add_error(responses: &mut Map<String, Value>, error: &HttpError) {
         response
     });
     let before = response["description"].as_str().unwrap_or_default();
-    response["description"] = if before.is_empty() { line.to_owned() } else { format!("{before}\n\n{line}") }.into();
+    response["description"] = if before.is_empty() { line } else { format!("{before}\n\n{line}") }.into();
     response["content"]["application/json"]["examples"][name] = json!({ "value": error.body() });
 }
 
