@@ -1,5 +1,6 @@
 //! The parts of the service put together: what operations and transports share.
 
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -56,23 +57,21 @@ pub enum Mail {
 
 #[derive(Debug)]
 pub struct App {
-    pub name: String,
-    pub base_url: String,
-    pub join_site: String,
-    pub contact_email: Option<String>,
-    pub postal: Option<String>,
-    pub catalog: Catalog,
+    parts: Parts,
     pub codes: CodeMaker,
-    pub keys: KeyRing,
-    pub store: Arc<dyn Store>,
-    pub limiter: Arc<dyn Limiter>,
-    pub log: Log,
-    pub public_per_minute: u32,
-    pub key_per_minute: u32,
-    mail: Mail,
     pub tokens: TokenMaker,
+    pub keys: KeyRing,
     /// The answers that stay the same while the server runs, each made on its first request.
     fixed: Vec<OnceLock<Bytes>>,
+}
+
+/// An app is its parts and what was made of them: `app.catalog` rather than `app.parts.catalog`, at every use.
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
 }
 
 impl App {
@@ -82,18 +81,7 @@ impl App {
             tokens: TokenMaker::new(&parts.secret),
             keys: KeyRing::default(),
             fixed: operations::ALL.iter().map(|_| OnceLock::new()).collect(),
-            name: parts.name,
-            base_url: parts.base_url,
-            join_site: parts.join_site,
-            contact_email: parts.contact_email,
-            postal: parts.postal,
-            catalog: parts.catalog,
-            store: parts.store,
-            limiter: parts.limiter,
-            log: parts.log,
-            public_per_minute: parts.public_per_minute,
-            key_per_minute: parts.key_per_minute,
-            mail: parts.mail,
+            parts,
         })
     }
 

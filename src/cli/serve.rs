@@ -23,6 +23,7 @@ use crate::mail::mailbox::MailboxFolder;
 use crate::mail::outbox::Outbox;
 use crate::mail::{Desk, Transport};
 use crate::store::{Claim, Store};
+use crate::tidy;
 use crate::transport::client::TrustedProxies;
 use crate::transport::dev_mailbox::DevMailbox;
 use crate::transport::request_id::RequestIds;
@@ -83,7 +84,8 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
             (_, Some(_)) => app::Mail::Sent(Arc::clone(&desk)),
         },
     });
-    let (stop_mail, mail_stops) = watch::channel(false);
+    let (stop_work, work_stops) = watch::channel(false);
+    tokio::spawn(tidy::run(Arc::clone(&store), log.clone(), clock, work_stops.clone()));
     let worker = transport.map(|transport| {
         let contact: Vec<_> =
             [&union.contact_email, &union.postal_address].into_iter().filter_map(|line| line.as_deref()).collect();
@@ -101,7 +103,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
             log: log.clone(),
             name: "serve".to_owned(),
         };
-        tokio::spawn(outbox.run(clock, mail_stops))
+        tokio::spawn(outbox.run(clock, work_stops))
     });
     let proxies = TrustedProxies::new(settings.trusted_proxies.clone());
     let mailbox = matches!(mail, Mail::Mailbox).then(|| DevMailbox(folder));
@@ -118,7 +120,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     server::serve(listener, edge, tls, stop).await;
 
     // Mail on its way arrives or comes back to the outbox; then the records are closed, then the log.
-    let _nobody_left = stop_mail.send(true);
+    let _nobody_left = stop_work.send(true);
     if let Some(worker) = worker {
         let _cut_off = tokio::time::timeout(LAST_MAIL, worker).await;
     }

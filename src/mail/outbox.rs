@@ -24,9 +24,6 @@ const AT_ONCE: usize = 8;
 /// How long the worker rests when nobody rings: mail of other nodes, and mail that waited for its time, is found then.
 const REST: Duration = Duration::from_secs(1);
 
-/// How often sign-ups are looked at for expiry.
-const TIDY_EVERY: Duration = Duration::from_secs(60);
-
 /// How often the same trouble is told again.
 const TELL_AGAIN: Duration = Duration::from_secs(300);
 
@@ -100,15 +97,9 @@ impl Outbox {
         if let Err(error) = self.store.release_mail(&self.name).await {
             self.log.problem(None, &format!("mail taken before the last stop waits for its lease to end: {error}"));
         }
-        let mut tidy_at = clock.now().time;
         let mut told: Option<(String, Timestamp)> = None;
         while !*stop.borrow() {
             let now = clock.now().time;
-            if now >= tidy_at {
-                // More than it takes at once waits for the next round, in a moment.
-                let more = self.tidy(now).await;
-                tidy_at = if more { now } else { now.plus(TIDY_EVERY) };
-            }
             let trouble = match self.step(now).await {
                 Ok(step) if step.tried > 0 && step.trouble.is_none() => {
                     if told.take().is_some() {
@@ -135,17 +126,6 @@ impl Outbox {
                 () = self.desk.bell.notified() => {}
                 () = tokio::time::sleep(REST) => {}
                 _ = stop.changed() => {}
-            }
-        }
-    }
-
-    /// One round of expiry; true when there may be more to do.
-    async fn tidy(&self, now: Timestamp) -> bool {
-        match self.store.tidy(now).await {
-            Ok(done) => done.expired + done.purged > 0,
-            Err(error) => {
-                self.log.problem(None, &format!("expired sign-ups could not be tidied away: {error}"));
-                false
             }
         }
     }

@@ -21,7 +21,7 @@ struct Descriptor<'a> {
 }
 
 pub fn of(app: &App) -> Vec<u8> {
-    let App { name, base_url, .. } = app;
+    let (name, base_url) = (&app.name, &app.base_url);
     let descriptor = Descriptor {
         ok: True,
         name,

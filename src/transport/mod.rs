@@ -12,6 +12,7 @@ pub mod dev_mailbox;
 mod docs;
 pub mod error;
 mod fixed;
+mod join_form;
 pub mod openapi;
 mod pages;
 mod pulse;

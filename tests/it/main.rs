@@ -17,6 +17,7 @@ mod logs;
 mod mail;
 mod manners;
 mod openapi;
+mod outbox;
 mod pages;
 mod properties;
 mod referral;

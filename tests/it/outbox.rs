@@ -1,0 +1,219 @@
+//! The worker's steps, called one by one, with transports that fail on purpose and times that are passed in.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::server::block_on;
+use unionhall::clock::Clock;
+use unionhall::domain::category::CategorySet;
+use unionhall::domain::email::EmailAddress;
+use unionhall::domain::referral::CodeMaker;
+use unionhall::domain::secret::Secret;
+use unionhall::domain::signup::{NamedPerson, NewSignUp};
+use unionhall::domain::time::Timestamp;
+use unionhall::domain::token::TokenMaker;
+use unionhall::log::{Format, Level, Log};
+use unionhall::mail::compose::Composer;
+use unionhall::mail::outbox::{Outbox, Step};
+use unionhall::mail::{Desk, Letter, SendError, Transport};
+use unionhall::reply::Reply;
+use unionhall::store::Store;
+use unionhall::store::sqlite::SqliteStore;
+
+const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+/// Keeps what it is given, or fails as it is told to.
+#[derive(Debug, Default)]
+struct Faulty {
+    fault: Mutex<Option<SendError>>,
+    taken: Mutex<Vec<String>>,
+}
+
+impl Transport for Faulty {
+    fn send(&self, letter: Letter) -> Reply<'_, Result<(), SendError>> {
+        if let Some(fault) = self.fault.lock().unwrap().clone() {
+            return Reply::now(Err(fault));
+        }
+        let message = String::from_utf8(letter.message.formatted()).unwrap();
+        self.taken.lock().unwrap().push(message);
+        Reply::later(async {
+            tokio::task::yield_now().await;
+            Ok(())
+        })
+    }
+}
+
+/// Everything that was logged.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Room {
+    store: Arc<dyn Store>,
+    transport: Arc<Faulty>,
+    lines: Lines,
+    log: Log,
+    _folder: tempfile::TempDir,
+}
+
+impl Room {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let lines = Lines::default();
+        Self {
+            store: Arc::new(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap()),
+            transport: Arc::default(),
+            log: Log::start(Level::Errors, Format::Human, Clock::start(), lines.clone()).unwrap(),
+            lines,
+            _folder: folder,
+        }
+    }
+
+    fn worker(&self, name: &str) -> Outbox {
+        Outbox {
+            store: Arc::clone(&self.store),
+            transport: Arc::clone(&self.transport) as Arc<dyn Transport>,
+            composer: Composer {
+                union: "Consumer Union".to_owned(),
+                from: "Consumer Union <hello@union.example>".parse().unwrap(),
+                join_site: "https://union.example".to_owned(),
+                contact: None,
+                tokens: TokenMaker::new(&secret()),
+            },
+            desk: Arc::new(Desk::default()),
+            log: self.log.clone(),
+            name: name.to_owned(),
+        }
+    }
+
+    async fn sign_up(&self, email: &str) {
+        let email = EmailAddress::parse(email).unwrap();
+        let person = NamedPerson { code: CodeMaker::new(&secret()).code(&email, 0), email };
+        let (us_state, comments, ref_code, partner) = (None, None, None, None);
+        let new = NewSignUp { person, us_state, categories: CategorySet::default(), comments, ref_code, partner };
+        self.store.sign_up(new, NOW).await.unwrap();
+    }
+
+    fn fail(&self, fault: Option<SendError>) {
+        *self.transport.fault.lock().unwrap() = fault;
+    }
+}
+
+fn secret() -> Secret {
+    Secret::new(&"s".repeat(32)).unwrap()
+}
+
+fn away() -> Option<SendError> {
+    Some(SendError::Later("the server is away".to_owned()))
+}
+
+#[test]
+fn a_mail_is_tried_for_a_day_then_given_up_and_said_so() {
+    block_on(async {
+        let room = Room::new();
+        room.sign_up("ana@example.com").await;
+        let worker = room.worker("w");
+        room.fail(away());
+        let mut tries = 0;
+        let mut given_up_after = None;
+        for minute in 0..60 * 30 {
+            let step = worker.step(NOW.plus(Duration::from_secs(60 * minute))).await.unwrap();
+            tries += step.tried;
+            if step.given_up > 0 {
+                given_up_after = Some(minute / 60);
+                break;
+            }
+        }
+        assert_eq!(given_up_after, Some(24));
+        assert!((20..60).contains(&tries), "it backs off: {tries}");
+        room.fail(None);
+        let later = NOW.plus(Duration::from_secs(48 * 3600));
+        assert_eq!(worker.step(later).await.unwrap(), Step::default(), "and is left alone");
+        let waiting = room.store.list_mail().await.unwrap();
+        room.store.retry_mail(waiting[0].id, later).await.unwrap();
+        assert_eq!(worker.step(later).await.unwrap().sent, 1, "until the operator says otherwise");
+        room.log.close();
+        let said = String::from_utf8(room.lines.0.lock().unwrap().clone()).unwrap();
+        assert!(
+            said.contains("mail 1 was given up after a day: the server is away; `unionhall mail retry 1`"),
+            "{said}"
+        );
+        assert!(!said.contains("ana@"));
+    });
+}
+
+#[test]
+fn a_mail_that_is_sent_again_is_the_same_mail() {
+    block_on(async {
+        let room = Room::new();
+        room.sign_up("ana@example.com").await;
+        let worker = room.worker("w");
+        assert_eq!(worker.step(NOW).await.unwrap().sent, 1);
+        let first = room.transport.taken.lock().unwrap()[0].clone();
+        // As after a crash between the sending and the writing down: another room with the same beginnings.
+        let again = Room::new();
+        again.sign_up("ana@example.com").await;
+        again.fail(away());
+        assert_eq!(again.worker("w").step(NOW).await.unwrap().tried, 1);
+        again.fail(None);
+        let later = NOW.plus(Duration::from_secs(60));
+        assert_eq!(again.worker("w").step(later).await.unwrap().sent, 1);
+        assert_eq!(again.transport.taken.lock().unwrap()[0], first, "to the byte, its message id included");
+    });
+}
+
+#[test]
+fn several_workers_never_send_the_same_mail() {
+    block_on(async {
+        let room = Room::new();
+        for n in 0..100 {
+            room.sign_up(&format!("user{n}@example.com")).await;
+        }
+        let mut workers = tokio::task::JoinSet::new();
+        for n in 0..4 {
+            let worker = room.worker(&format!("w{n}"));
+            workers.spawn(async move { while worker.step(NOW).await.unwrap().tried > 0 {} });
+        }
+        workers.join_all().await;
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for message in room.transport.taken.lock().unwrap().iter() {
+            let to = message.lines().find_map(|line| line.strip_prefix("To: ")).unwrap();
+            *counts.entry(to.to_owned()).or_default() += 1;
+        }
+        assert_eq!(counts.len(), 100);
+        assert!(counts.values().all(|count| *count == 1));
+    });
+}
+
+#[test]
+fn lines_are_short_and_plain_whatever_the_address() {
+    block_on(async {
+        let room = Room::new();
+        for email in [
+            "ana@example.com",
+            "jürgen@bücher.example",
+            "!#$%&'*+-/=?^_`{|}~@example.com",
+            &format!("{}@example.com", "x".repeat(300)),
+        ] {
+            room.sign_up(email).await;
+        }
+        assert_eq!(room.worker("w").step(NOW).await.unwrap().sent, 4);
+        for message in room.transport.taken.lock().unwrap().iter() {
+            assert!(message.split("\r\n").all(|line| line.len() <= 998 && !line.contains(['\r', '\n'])), "RFC 5322");
+            let (head, _) = message.split_once("\r\n\r\n").unwrap();
+            assert_eq!(head.matches("\r\nTo: ").count() + usize::from(head.starts_with("To: ")), 1);
+            assert_eq!(head.to_ascii_lowercase().matches("bcc").count(), 0);
+        }
+    });
+}
