@@ -36,5 +36,12 @@ pub(super) fn make_database_file(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
         bail!("{} is a folder; the database is a file", path.display());
     }
-    if path.exists() { Ok(()) } else { write_private_file(path, "") }
+    if path.exists() {
+        return Ok(());
+    }
+    match write_private_file(path, "") {
+        // Another process made it just now.
+        Err(_) if path.exists() => Ok(()),
+        made => made,
+    }
 }

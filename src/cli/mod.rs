@@ -3,6 +3,7 @@
 mod files;
 mod keys;
 mod mail;
+mod mcp;
 mod openapi;
 mod serve;
 mod signups;
@@ -45,6 +46,8 @@ enum Task {
     /// Switch sign-ups off and on; the public data stays up.
     #[command(subcommand)]
     Signups(signups::Task),
+    /// Speak MCP over standard input and output, for an assistant on this machine; works on the service's own records.
+    Mcp(Box<mcp::Settings>),
     /// Print the OpenAPI document; needs no store and no running service.
     Openapi(Box<UnionSettings>),
 }
@@ -60,6 +63,7 @@ pub fn main() -> ExitCode {
         Task::Keys(task) => keys::run(task),
         Task::Mail(task) => mail::run(task),
         Task::Signups(task) => signups::run(task),
+        Task::Mcp(settings) => mcp::run(&settings),
         Task::Openapi(settings) => openapi::run(&settings),
     };
     match done {

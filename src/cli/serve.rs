@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::{files, open_store, random, say};
 use crate::app::{self, App, Parts};
 use crate::clock::Clock;
-use crate::config::{self, Mail, ServeSettings};
+use crate::config::{self, Mail, ServeSettings, UnionSettings};
 use crate::domain::base32;
 use crate::domain::secret::Secret;
 use crate::limiter::memory::MemoryLimiter;
@@ -37,7 +37,8 @@ pub(super) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
 
 async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let union = &settings.union;
-    let catalog = union.catalog()?;
+    // Told before anything is made.
+    union.catalog()?;
     let given = settings.given_secret()?;
     let mail = settings.mail()?;
     let tls = match (&settings.tls_cert, &settings.tls_key) {
@@ -65,25 +66,13 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         Mail::Hold | Mail::None => None,
     };
     let desk = Arc::new(Desk::default());
-    let app = App::new(Parts {
-        name: union.name.clone(),
-        join_site: join_site.clone(),
-        base_url,
-        contact_email: union.contact_email.clone(),
-        postal: union.postal_address.clone(),
-        catalog,
-        secret: claimed.secret,
-        store: Arc::clone(&store),
-        limiter: Arc::new(MemoryLimiter::new(union.public_per_minute)),
-        log: log.clone(),
-        public_per_minute: union.public_per_minute,
-        key_per_minute: union.key_per_minute,
-        mail: match (&mail, &transport) {
-            (Mail::None, _) => app::Mail::Off,
-            (_, None) => app::Mail::Held,
-            (_, Some(_)) => app::Mail::Sent(Arc::clone(&desk)),
-        },
-    });
+    let union_mail = match (&mail, &transport) {
+        (Mail::None, _) => app::Mail::Off,
+        (_, None) => app::Mail::Held,
+        (_, Some(_)) => app::Mail::Sent(Arc::clone(&desk)),
+    };
+    let app = make_app(union, base_url, claimed.secret, Arc::clone(&store), log.clone(), union_mail)?;
+    let join_site = app.join_site.clone();
     let (stop_work, work_stops) = watch::channel(false);
     tokio::spawn(tidy::run(Arc::clone(&store), log.clone(), clock, work_stops.clone()));
     let worker = transport.map(|transport| {
@@ -113,7 +102,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         eprintln!("unionhall: WARNING: {warning}");
         log.problem(None, warning);
     }
-    let edge = Edge::new(app, clock, proxies, RequestIds::new(random()?), mailbox);
+    let edge = Edge::new(app, clock, proxies, RequestIds::new(random()?), mailbox, settings.mcp_origins.clone());
     let stop = stop_signal()?;
     reload_on_hangup(tls.clone(), log.clone())?;
     greet(settings, &mail, &format!("{scheme}://{listening}"), &claimed.place)?;
@@ -127,6 +116,32 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let closed = tokio::time::timeout(LAST_WRITES, store.close()).await;
     log.close();
     closed.context("the store was not done with its last writes in time")?.context("the store did not close cleanly")
+}
+
+/// The app of these settings; `unionhall mcp` makes the same.
+pub(super) fn make_app(
+    union: &UnionSettings,
+    base_url: String,
+    secret: Secret,
+    store: Arc<dyn Store>,
+    log: Log,
+    mail: app::Mail,
+) -> anyhow::Result<Arc<App>> {
+    Ok(App::new(Parts {
+        name: union.name.clone(),
+        join_site: union.join_site.clone().unwrap_or_else(|| base_url.clone()),
+        base_url,
+        contact_email: union.contact_email.clone(),
+        postal: union.postal_address.clone(),
+        catalog: union.catalog()?,
+        secret,
+        store,
+        limiter: Arc::new(MemoryLimiter::new(union.public_per_minute)),
+        log,
+        public_per_minute: union.public_per_minute,
+        key_per_minute: union.key_per_minute,
+        mail,
+    }))
 }
 
 /// How long the end waits for mail on its way. What takes longer is sent again after the next start.
@@ -184,8 +199,8 @@ Reference: {address}/docs   Settings: {program} serve --help   The savings shown
 }
 
 /// The installation's secret, and where it came from.
-struct Claimed {
-    secret: Secret,
+pub(super) struct Claimed {
+    pub secret: Secret,
     place: Place,
 }
 
@@ -199,7 +214,11 @@ enum Place {
 }
 
 /// The installation's secret: the one given, the one kept in the data folder, or a new one on the first start.
-async fn claim_secret(settings: &ServeSettings, given: Option<Secret>, store: &dyn Store) -> anyhow::Result<Claimed> {
+pub(super) async fn claim_secret(
+    settings: &ServeSettings,
+    given: Option<Secret>,
+    store: &dyn Store,
+) -> anyhow::Result<Claimed> {
     let kept = settings.store.data.join("secret");
     let (secret, made) = match given {
         Some(secret) => (secret, false),

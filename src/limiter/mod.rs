@@ -45,6 +45,8 @@ pub enum Class {
     Action,
     /// Sending the form on the join page.
     Form,
+    /// Speaking MCP without calling a tool.
+    Protocol,
 }
 
 impl Class {
@@ -54,6 +56,7 @@ impl Class {
             Self::Public => "public",
             Self::Action => "action",
             Self::Form => "form",
+            Self::Protocol => "protocol",
         }
     }
 }

@@ -44,7 +44,7 @@ fn explain<T: DeserializeOwned>(body: &[u8], is_object: bool) -> Error {
 }
 
 /// Whether the whole body is one JSON text, whatever it says.
-fn check_syntax(body: &[u8]) -> Result<(), String> {
+pub fn check_syntax(body: &[u8]) -> Result<(), String> {
     let text = std::str::from_utf8(body)
         .map_err(|e| format!("it is not UTF-8 (first bad byte at offset {})", e.valid_up_to()))?;
     if text.trim_ascii().is_empty() {

@@ -13,6 +13,7 @@ mod docs;
 pub mod error;
 mod fixed;
 mod join_form;
+pub mod mcp;
 pub mod openapi;
 mod pages;
 mod pulse;
@@ -75,6 +76,9 @@ pub struct Edge {
     union: Union,
     /// Where our own forms are sent from.
     origins: Vec<String>,
+    mcp: mcp::Server,
+    /// Whose pages may speak MCP besides our own.
+    mcp_origins: Vec<String>,
     /// Only on a development server.
     mailbox: Option<DevMailbox>,
     /// Whether callers come over HTTPS, as far as the base address says.
@@ -122,6 +126,7 @@ impl Edge {
         proxies: TrustedProxies,
         ids: RequestIds,
         mailbox: Option<DevMailbox>,
+        mcp_origins: Vec<String>,
     ) -> Arc<Self> {
         let facts = openapi::Facts::of(&app);
         let described = openapi::document(&facts);
@@ -131,6 +136,8 @@ impl Edge {
             docs: Document::new("text/html; charset=utf-8", docs::page(&facts, &described)),
             style: Document::new("text/css; charset=utf-8", docs::STYLE),
             copy_script: Document::new("text/javascript; charset=utf-8", docs::COPY_SCRIPT),
+            mcp: mcp::Server::new(Arc::clone(&app)),
+            mcp_origins,
             tags: ALL.iter().map(|_| Tag::default()).collect(),
             union: Union {
                 name: app.name.clone(),
@@ -227,6 +234,7 @@ impl Edge {
                 answer.set(VARY, HeaderValue::from_static("Accept"));
                 Ok(answer)
             }
+            Route::Mcp => Ok(mcp::http::answer(self, request, peer, now, key).await),
             Route::Page(page) => Visit { edge: self, peer, now, id }.answer(page, request).await,
             Route::OpenApi => Ok(self.openapi.answer(request.headers())),
             Route::Docs => Ok(self.docs.answer(request.headers())),

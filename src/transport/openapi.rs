@@ -3,7 +3,7 @@
 use hyper::StatusCode;
 use schemars::Schema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
-use schemars::transform::RecursiveTransform;
+use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::{Map, Value, json};
 
 use super::descriptor::API_VERSION;
@@ -82,6 +82,17 @@ pub fn generator() -> SchemaGenerator {
         })
         .with_transform(RecursiveTransform(plain))
         .into_generator()
+}
+
+/// A schema that refers to nothing outside itself, as plain as those of the document.
+pub fn standalone(schema: fn(&mut SchemaGenerator) -> Schema) -> Schema {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = schema(&mut settings.into_generator());
+    RecursiveTransform(plain).transform(&mut schema);
+    schema
 }
 
 /// Drops Rust's names for integer sizes, which JSON does not know, and defaults of null, which are no default at all.

@@ -22,6 +22,7 @@ pub(super) enum Route<'p> {
     Health,
     /// Can it do its work?
     Ready,
+    Mcp,
     Page(Page<'p>),
 }
 
@@ -35,6 +36,7 @@ impl<'p> Route<'p> {
             "/copy.js" => Some(Self::CopyScript),
             "/healthz" => Some(Self::Health),
             "/readyz" => Some(Self::Ready),
+            "/mcp" => Some(Self::Mcp),
             _ => {
                 let operation = ALL.iter().find(|operation| operation.spec.path == path).map(Self::Operation);
                 operation.or_else(|| Page::find(path).map(Self::Page))
@@ -53,6 +55,7 @@ impl<'p> Route<'p> {
             Self::CopyScript => "/copy.js",
             Self::Health => "/healthz",
             Self::Ready => "/readyz",
+            Self::Mcp => "/mcp",
             Self::Page(page) => page.name(),
         }
     }
@@ -64,6 +67,7 @@ impl<'p> Route<'p> {
                 Of::Get => Method::GET,
                 Of::Post => Method::POST,
             },
+            Self::Mcp => Method::POST,
             Self::Descriptor
             | Self::OpenApi
             | Self::Docs
@@ -95,7 +99,7 @@ impl<'p> Route<'p> {
 
     /// Whether a body sent here is read; elsewhere a large one is refused unread.
     pub(super) fn reads_body(&self) -> bool {
-        matches!(self, Self::Operation(operation) if operation.takes_input)
+        matches!(self, Self::Mcp) || matches!(self, Self::Operation(operation) if operation.takes_input)
     }
 
     /// Whether pages of any site may read the answers. Agent actions are closed: keys do not belong in browsers.
@@ -103,7 +107,9 @@ impl<'p> Route<'p> {
         match self {
             Self::Operation(operation) => operation.spec.access == Access::Public,
             Self::Descriptor | Self::OpenApi => true,
-            Self::Docs | Self::Style | Self::CopyScript | Self::Health | Self::Ready | Self::Page(_) => false,
+            Self::Docs | Self::Style | Self::CopyScript | Self::Health | Self::Ready | Self::Mcp | Self::Page(_) => {
+                false
+            }
         }
     }
 

@@ -51,9 +51,10 @@ fn check_ours(connection: &Connection, path: &Path) -> Result<(), OpenError> {
         Some(rusqlite::ErrorCode::NotADatabase) => foreign(),
         _ => OpenError::Open { path: path.to_owned(), source },
     };
-    let id = number(connection, "application_id").map_err(failed)?;
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(failed)?;
+    // In one statement: another process may be making the tables at this moment.
+    let both = "SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)";
+    let (id, tables): (i64, i64) =
+        connection.query_row(both, [], |row| Ok((row.get(0)?, row.get(1)?))).map_err(failed)?;
     if id == APPLICATION_ID || (id == 0 && tables == 0) { Ok(()) } else { Err(foreign()) }
 }
 

@@ -1,0 +1,191 @@
+//! The Model Context Protocol: the same operations, as tools for assistants.
+//!
+//! One endpoint speaks both eras of the protocol. The legacy one (2024-11-05 to 2025-11-25) begins with `initialize`; the
+//! modern one (2026-07-28) says in every request which version it speaks, and asks `server/discover` instead. Both are
+//! served without sessions and answered in JSON. This room must never write anything about an operation itself: tools,
+//! their schemas and their errors come from the table.
+
+mod envelope;
+pub mod http;
+pub mod stdio;
+mod tools;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use self::envelope::{Envelope, Fault, Message};
+use self::tools::{Lists, ToolCall};
+use crate::app::App;
+use crate::clock::Moment;
+use crate::domain::api_key::KeyId;
+use crate::limiter::{Bucket, Class, Subject};
+use crate::operations::CONSENT_RULE_FOR_ALL;
+
+/// The version of the modern era.
+pub const MODERN: &str = "2026-07-28";
+
+/// The versions of the legacy era, oldest first.
+const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// What asks for no tool (lists, pings, beginnings) draws on a wider budget of its own, per address.
+const GUARD_PER_MINUTE: u32 = 600;
+
+/// How long a client may keep a list: a new catalog or key needs no list, a new release does.
+const LIST_FRESH_MS: u32 = 300_000;
+
+/// What the transport knows of a message besides its text.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The `Authorization` header, whatever is in it.
+    pub authorization: Option<&'a [u8]>,
+    pub address: IpAddr,
+    pub now: Moment,
+    /// What the headers say, where there are headers.
+    pub headers: Option<Headers<'a>>,
+}
+
+/// The headers that a modern request repeats its own words in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Headers<'a> {
+    pub version: Option<&'a str>,
+    pub method: Option<&'a str>,
+    pub name: Option<&'a str>,
+}
+
+/// The answer to one message, and what HTTP says of it.
+#[derive(Debug)]
+pub struct Reply {
+    /// None where nothing is answered: a notification.
+    pub body: Option<Bytes>,
+    pub status: u16,
+    pub retry_after: Option<u32>,
+}
+
+/// The server that speaks the protocol; what it says of itself is made once.
+#[derive(Debug)]
+pub struct Server {
+    app: Arc<App>,
+    lists: Lists,
+    discovery: String,
+    /// What stands in an `initialize` answer after the version.
+    introduction: String,
+    /// What stands at the end of every modern result.
+    modern_end: String,
+}
+
+impl Server {
+    pub fn new(app: Arc<App>) -> Self {
+        let info = json!({
+            "name": "unionhall",
+            "title": app.name,
+            "version": env!("CARGO_PKG_VERSION"),
+            "websiteUrl": app.join_site,
+        });
+        let capabilities = json!({ "tools": {} });
+        let instructions = instructions(&app);
+        let modern_end =
+            format!(",\"resultType\":\"complete\",\"_meta\":{{\"io.modelcontextprotocol/serverInfo\":{info}}}}}");
+        let versions: Vec<_> = std::iter::once(MODERN).chain(LEGACY.into_iter().rev()).collect();
+        let fresh = format!("\"ttlMs\":{LIST_FRESH_MS},\"cacheScope\":\"private\"");
+        let discovery = format!(
+            "{{\"supportedVersions\":{},\"capabilities\":{capabilities},\"instructions\":{},{fresh}{modern_end}",
+            json!(versions),
+            json!(instructions)
+        );
+        let introduction =
+            format!("\"capabilities\":{capabilities},\"serverInfo\":{info},\"instructions\":{}}}", json!(instructions));
+        let lists = Lists::new(&fresh, &modern_end);
+        Self { app, lists, discovery, introduction, modern_end }
+    }
+
+    /// Answers one message; never fails, and never says anything but JSON. `key` is told of a valid key that was used.
+    pub async fn answer(&self, text: &[u8], context: Context<'_>, key: &mut Option<KeyId>) -> Reply {
+        let envelope = match Envelope::read(text) {
+            Ok(Message::Request(envelope)) => envelope,
+            // Notifications, and answers to questions that we never ask.
+            Ok(Message::Silent) => return Reply { body: None, status: 202, retry_after: None },
+            Err(fault) => return fault.reply(None),
+        };
+        match self.request(&envelope, context, key).await {
+            Ok(reply) => reply,
+            Err(fault) => fault.reply(Some(envelope.id)),
+        }
+    }
+
+    async fn request(
+        &self,
+        envelope: &Envelope<'_>,
+        context: Context<'_>,
+        key: &mut Option<KeyId>,
+    ) -> Result<Reply, Fault> {
+        let modern = envelope.is_modern(context.headers)?;
+        if envelope.method != "tools/call" {
+            self.guard(context).await?;
+        }
+        match &*envelope.method {
+            "initialize" if !modern => Ok(envelope.succeed(&self.initialize(envelope))),
+            "server/discover" if modern => Ok(envelope.succeed(&self.discovery)),
+            "ping" => {
+                Ok(envelope.succeed(&if modern { format!("{{{}", &self.modern_end[1..]) } else { "{}".to_owned() }))
+            }
+            "tools/list" => {
+                let holds_key = self.holds_key(context, key).await;
+                Ok(envelope.succeed(self.lists.of(modern, holds_key)))
+            }
+            "tools/call" => {
+                let end = if modern { self.modern_end.as_str() } else { "}" };
+                let call = ToolCall::read(envelope, modern)?;
+                Ok(call.run(&self.app, envelope, context, key, end).await)
+            }
+            _ => Err(Fault::unknown_method(&envelope.method, modern)),
+        }
+    }
+
+    /// A version both sides know, or our newest legacy one: whoever asks for a newer one has to ask in its own way.
+    fn initialize(&self, envelope: &Envelope<'_>) -> String {
+        let asked = envelope.parameter("protocolVersion");
+        let newest = LEGACY[LEGACY.len() - 1];
+        let version =
+            LEGACY.into_iter().find(|known| asked.as_ref().and_then(Value::as_str) == Some(known)).unwrap_or(newest);
+        format!("{{\"protocolVersion\":\"{version}\",{}", self.introduction)
+    }
+
+    /// Whether a valid key came along. An invalid one counts as none: hosts would answer a 401 with a login.
+    async fn holds_key(&self, context: Context<'_>, key: &mut Option<KeyId>) -> bool {
+        if context.authorization.is_none() {
+            return false;
+        }
+        let found = self.app.keys.authenticate(&*self.app.store, context.authorization, context.now.time).await;
+        *key = found.as_ref().ok().map(|holder| holder.record.id);
+        found.is_ok()
+    }
+
+    async fn guard(&self, context: Context<'_>) -> Result<(), Fault> {
+        let bucket = Bucket { class: Class::Protocol, subject: Subject::Network(context.address.into()) };
+        let verdict = self.app.limiter.check(bucket, GUARD_PER_MINUTE, context.now.tick).await;
+        if verdict.admitted { Ok(()) } else { Err(Fault::too_many(verdict.reset_seconds())) }
+    }
+}
+
+/// What a model is told before it sees a tool: what this is, when to act and when not.
+fn instructions(app: &App) -> String {
+    format!(
+        "{name} is a consumer union: members pool their demand, and an AI negotiates better prices on their household \
+         bills. Use the read tools to describe it truthfully; quote figures from their answers, never from memory.\n\
+         {CONSENT_RULE_FOR_ALL} If the user has not asked, tell them about the union and let them decide.\n\
+         After signUpUser, tell the user to check their inbox and press the button in the mail: they are a member only \
+         then. Give them their referral link from the answer.\n\
+         The tools that act need a partner's API key in the Authorization header; without one only the read tools are \
+         listed. An error's text is JSON with a message that says what to change: mend the arguments on \
+         invalid_submission, wait the seconds named on rate_limited, and on backend_not_configured or save_failed tell \
+         the user to try again later.",
+        name = app.name
+    )
+}
+
+/// A piece of JSON as it was sent.
+type Raw<'a> = &'a RawValue;
