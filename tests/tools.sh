@@ -83,7 +83,7 @@ choose_server() {
 }
 
 # start_server: with nothing in its records. Exports UNION_URL, UNION_KEY and UNION_DATA; UNION_KEY is a partner's called
-# `$partner`. No limit but the form's is met.
+# `$partner`. No limit but the form's is met. If it fails, nothing is left running.
 start_server() {
     UNION_DATA=$(mktemp -d "$run/data.XXXXXX")
     # What another server said here is not this one's.
@@ -100,10 +100,11 @@ start_server() {
     if [[ -z $UNION_URL ]]; then
         echo "$name: the server did not start" >&2
         cat "$run/server.out" "$run/server.err" >&2
+        stop_server
         return 1
     fi
     UNION_KEY=$("$server" keys issue "$partner" --data "$UNION_DATA" --per-minute 1000000 2>"$run/issue.err") ||
-        { cat "$run/issue.err" >&2; return 1; }
+        { cat "$run/issue.err" >&2; stop_server; return 1; }
     export UNION_URL UNION_KEY UNION_DATA
 }
 
