@@ -54,3 +54,6 @@ run_tests
 heading "The OpenAPI document, as other people's tools see it"
 cargo build --locked
 tests/openapi/check
+
+heading "The pages, in a browser"
+tests/pages/check

@@ -155,15 +155,28 @@ pub trait Input: Sized + Send + JsonSchema {
 }
 
 /// The input of an operation that takes none.
-#[derive(Debug, JsonSchema)]
-#[schemars(inline, deny_unknown_fields)]
-pub struct Nothing {}
+#[derive(Debug)]
+pub struct Nothing;
+
+impl JsonSchema for Nothing {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Nothing".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": "object", "additionalProperties": false })
+    }
+}
 
 impl Input for Nothing {
     const EXPECTED: bool = false;
 
     fn decode(_: &[u8]) -> Result<Self, Error> {
-        Ok(Self {})
+        Ok(Self)
     }
 }
 

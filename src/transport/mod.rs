@@ -68,6 +68,7 @@ pub struct Edge {
     ids: RequestIds,
     openapi: Document,
     descriptor: Document,
+    registry_entry: Document,
     docs: Document,
     style: Document,
     copy_script: Document,
@@ -133,6 +134,7 @@ impl Edge {
         Arc::new(Self {
             openapi: Document::new("application/json", described.to_string()),
             descriptor: Document::new("application/json", descriptor::of(&app)),
+            registry_entry: Document::new("application/json", descriptor::registry_entry(&app)),
             docs: Document::new("text/html; charset=utf-8", docs::page(&facts, &described)),
             style: Document::new("text/css; charset=utf-8", docs::STYLE),
             copy_script: Document::new("text/javascript; charset=utf-8", docs::COPY_SCRIPT),
@@ -237,6 +239,7 @@ impl Edge {
             Route::Mcp => Ok(mcp::http::answer(self, request, peer, now, key).await),
             Route::Page(page) => Visit { edge: self, peer, now, id }.answer(page, request).await,
             Route::OpenApi => Ok(self.openapi.answer(request.headers())),
+            Route::RegistryEntry => Ok(self.registry_entry.answer(request.headers())),
             Route::Docs => Ok(self.docs.answer(request.headers())),
             Route::Style => Ok(self.style.answer(request.headers())),
             Route::CopyScript => Ok(self.copy_script.answer(request.headers())),

@@ -15,6 +15,7 @@ pub(super) enum Route<'p> {
     Operation(&'static Entry),
     Descriptor,
     OpenApi,
+    RegistryEntry,
     Docs,
     Style,
     CopyScript,
@@ -31,6 +32,7 @@ impl<'p> Route<'p> {
         match path {
             "/" | "/v1" => Some(Self::Descriptor),
             "/openapi.json" => Some(Self::OpenApi),
+            "/server.json" => Some(Self::RegistryEntry),
             "/docs" => Some(Self::Docs),
             "/style.css" => Some(Self::Style),
             "/copy.js" => Some(Self::CopyScript),
@@ -50,6 +52,7 @@ impl<'p> Route<'p> {
             Self::Operation(operation) => operation.spec.path,
             Self::Descriptor => "/",
             Self::OpenApi => "/openapi.json",
+            Self::RegistryEntry => "/server.json",
             Self::Docs => "/docs",
             Self::Style => "/style.css",
             Self::CopyScript => "/copy.js",
@@ -69,6 +72,7 @@ impl<'p> Route<'p> {
             },
             Self::Mcp => Method::POST,
             Self::Descriptor
+            | Self::RegistryEntry
             | Self::OpenApi
             | Self::Docs
             | Self::Style
@@ -106,7 +110,7 @@ impl<'p> Route<'p> {
     pub(super) fn is_open(&self) -> bool {
         match self {
             Self::Operation(operation) => operation.spec.access == Access::Public,
-            Self::Descriptor | Self::OpenApi => true,
+            Self::Descriptor | Self::OpenApi | Self::RegistryEntry => true,
             Self::Docs | Self::Style | Self::CopyScript | Self::Health | Self::Ready | Self::Mcp | Self::Page(_) => {
                 false
             }

@@ -16,6 +16,7 @@ mod limits;
 mod logs;
 mod mail;
 mod manners;
+mod mcp;
 mod openapi;
 mod outbox;
 mod pages;
