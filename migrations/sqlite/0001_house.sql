@@ -85,5 +85,6 @@ CREATE TABLE mailboxes (
     sent_2           INTEGER,
     sent_3           INTEGER,
     sent_4           INTEGER,
+    holder           INTEGER, -- the mail in the outbox that the newest of them stands for: trying it again costs nothing
     suppressed_until INTEGER
 ) STRICT, WITHOUT ROWID;

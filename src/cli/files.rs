@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 
 /// Makes a folder that only its owner can look into, if it is not there.
 pub(super) fn make_private_folder(path: &Path) -> anyhow::Result<()> {
@@ -44,4 +44,18 @@ pub(super) fn make_database_file(path: &Path) -> anyhow::Result<()> {
         Err(_) if path.exists() => Ok(()),
         made => made,
     }
+}
+
+/// Holds a file for this process alone, until it is dropped or the process ends, however it ends.
+pub(super) fn lock_alone(path: &Path) -> anyhow::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+    let file = file.with_context(|| format!("cannot write {}; let this user write there", path.display()))?;
+    file.try_lock().map_err(|error| match error {
+        std::fs::TryLockError::WouldBlock => anyhow!(
+            "another unionhall sends the mail of this data folder already; stop it, or start this one with --mail hold"
+        ),
+        std::fs::TryLockError::Error(error) => anyhow!("cannot lock {}: {error}", path.display()),
+    })?;
+    Ok(file)
 }

@@ -13,7 +13,7 @@ use crate::domain::mail::{MailId, WaitingMail};
 pub(super) enum Task {
     /// List the mail that waits, without addresses: how often it was tried, and why it did not go.
     List(List),
-    /// Try a mail again at once, even one that was given up.
+    /// Try a mail again, even one that was given up; not more often than its mailbox may get mail.
     Retry(Retry),
 }
 
@@ -82,5 +82,5 @@ fn retry(task: &Retry) -> anyhow::Result<()> {
     if !with_store(&task.store, false, async |store| Ok(store.retry_mail(MailId(task.id), now).await?))? {
         bail!("there is no mail {} in the outbox; `unionhall mail list` shows what waits", task.id);
     }
-    say(&format!("Mail {} is tried again at once.", task.id))
+    say(&format!("Mail {} is tried again as soon as its mailbox may get one.", task.id))
 }

@@ -65,6 +65,11 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         Mail::Smtp(smtp) => Some(Arc::new(smtp.clone())),
         Mail::Hold | Mail::None => None,
     };
+    // Two workers of one name would take each other's mail.
+    let _sole_sender = match &transport {
+        Some(_) => Some(files::lock_alone(&settings.store.data.join("sending"))?),
+        None => None,
+    };
     let desk = Arc::new(Desk::default());
     let union_mail = match (&mail, &transport) {
         (Mail::None, _) => app::Mail::Off,
@@ -74,6 +79,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let app = make_app(union, base_url, claimed.secret, Arc::clone(&store), log.clone(), union_mail)?;
     let join_site = app.join_site.clone();
     let (stop_work, work_stops) = watch::channel(false);
+    let mut stopping = work_stops.clone();
     tokio::spawn(tidy::run(Arc::clone(&store), log.clone(), clock, work_stops.clone()));
     let worker = transport.map(|transport| {
         let contact: Vec<_> =
@@ -103,16 +109,24 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         log.problem(None, warning);
     }
     let edge = Edge::new(app, clock, proxies, RequestIds::new(random()?), mailbox, settings.mcp_origins.clone());
-    let stop = stop_signal()?;
+    let signal = stop_signal()?;
+    // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
+    let stop = async move {
+        signal.await;
+        let _nobody_left = stop_work.send(true);
+    };
     reload_on_hangup(tls.clone(), log.clone())?;
     greet(settings, &mail, &format!("{scheme}://{listening}"), &claimed.place)?;
-    server::serve(listener, edge, tls, stop).await;
-
-    // Mail on its way arrives or comes back to the outbox; then the records are closed, then the log.
-    let _nobody_left = stop_work.send(true);
-    if let Some(worker) = worker {
-        let _cut_off = tokio::time::timeout(LAST_MAIL, worker).await;
-    }
+    let last_mail = async {
+        // Fails only when the sender is gone, which is later.
+        let _told = stopping.wait_for(|stop| *stop).await;
+        if let Some(worker) = worker
+            && tokio::time::timeout(LAST_MAIL, worker).await.is_err()
+        {
+            log.problem(None, "some mail was still on its way at the end; it may be sent again after the next start");
+        }
+    };
+    tokio::join!(server::serve(listener, edge, tls, stop), last_mail);
     let closed = tokio::time::timeout(LAST_WRITES, store.close()).await;
     log.close();
     closed.context("the store was not done with its last writes in time")?.context("the store did not close cleanly")
@@ -144,11 +158,12 @@ pub(super) fn make_app(
     }))
 }
 
-/// How long the end waits for mail on its way. What takes longer is sent again after the next start.
-const LAST_MAIL: Duration = Duration::from_secs(2);
+/// How long the end waits for mail on its way, beside the last requests. What takes longer is sent again after the next
+/// start.
+const LAST_MAIL: Duration = Duration::from_millis(7500);
 
-/// And for the last writes. With the requests before and the log after it, the end stays below ten seconds.
-const LAST_WRITES: Duration = Duration::from_millis(1500);
+/// And for the last writes. With the log after it, the end stays below ten seconds.
+const LAST_WRITES: Duration = Duration::from_secs(1);
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};

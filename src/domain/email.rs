@@ -13,6 +13,8 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 pub struct EmailAddress {
     typed: String,
     at: usize,
+    /// The domain as DNS knows it: one spelling, whatever script and width it was typed in.
+    domain: String,
 }
 
 /// Why a text is not an address. The messages go to callers as they are; they never repeat the text.
@@ -69,7 +71,8 @@ impl EmailAddress {
         if !domain.contains('.') || !domain.split('.').all(is_label) {
             return Err(BadEmail::Domain);
         }
-        Ok(Self { typed: text.to_owned(), at: local.len() })
+        let domain = one_spelling(domain).ok_or(BadEmail::Domain)?;
+        Ok(Self { typed: text.to_owned(), at: local.len(), domain })
     }
 
     /// The address as typed: where mail goes.
@@ -82,28 +85,31 @@ impl EmailAddress {
         &self.typed[..self.at]
     }
 
-    /// The domain, as typed.
-    pub fn domain(&self) -> &str {
-        &self.typed[self.at + 1..]
+    /// The domain as mail servers of any age take it: as typed, unless it was typed in another script.
+    pub fn deliverable_domain(&self) -> &str {
+        let typed = &self.typed[self.at + 1..];
+        if typed.is_ascii() { typed } else { &self.domain }
     }
 
     /// The address as it is shown on a page that others might see: `a•••@e•••.com`.
     pub fn masked(&self) -> String {
         let first = |text: &str| text.chars().next().map(String::from).unwrap_or_default();
-        let (name, last) = self.domain().rsplit_once('.').unwrap_or((self.domain(), ""));
+        let domain = &self.typed[self.at + 1..];
+        let (name, last) = domain.rsplit_once('.').unwrap_or((domain, ""));
         format!("{}•••@{}•••.{last}", first(&self.typed), first(name))
     }
 
-    /// The form in which two addresses are compared: letters of any case are the same.
+    /// The form in which two addresses are compared: letters of any case are the same, and so are the spellings of one
+    /// domain.
     pub fn compared(&self) -> String {
-        self.typed.to_lowercase()
+        format!("{}@{}", self.typed[..self.at].to_lowercase(), self.domain)
     }
 
     /// The mailbox that the address leads to, so that two spellings of it share mail caps and cannot refer each other:
     /// a `+tag` is folded everywhere; at Gmail, which ignores them, dots are too, and its two domains are one.
     pub fn mailbox(&self) -> String {
         let local = self.typed[..self.at].to_lowercase();
-        let domain = self.typed[self.at + 1..].to_lowercase();
+        let domain = &self.domain;
         // "+news@example.com" is all tag: folding it would leave no mailbox.
         let base = local.split_once('+').map_or(local.as_str(), |(base, _)| base);
         let base = if base.is_empty() { local.as_str() } else { base };
@@ -113,6 +119,16 @@ impl EmailAddress {
             format!("{base}@{domain}")
         }
     }
+}
+
+/// The one spelling of a domain, if it can be one.
+fn one_spelling(domain: &str) -> Option<String> {
+    let lower = domain.to_ascii_lowercase();
+    if domain.is_ascii() && !lower.contains("xn--") {
+        return Some(lower);
+    }
+    let spelled = idna::domain_to_ascii(domain).ok()?;
+    (spelled.contains('.') && spelled.split('.').all(is_label)).then_some(spelled)
 }
 
 /// Characters that a reader of the address would not see, or would see as a break in it.
@@ -215,6 +231,7 @@ mod tests {
             ("ana@example-.com", Domain),
             ("ana@exa_mple.com", Domain),
             ("ana@[127.0.0.1]", Domain),
+            ("ana@xn--a.example", Domain),
             (&format!("{}@example.com", "a".repeat(309)), TooLong),
         ] {
             assert_eq!(EmailAddress::parse(bad).unwrap_err(), reason, "{bad:?}");
@@ -236,6 +253,10 @@ mod tests {
             ("Ana+bills@Example.com", "ana@example.com"),
             ("a.n.a+x+y@GMail.com", "ana@gmail.com"),
             ("an.a@googlemail.com", "ana@gmail.com"),
+            ("ana@exａmple.com", "ana@example.com"),
+            ("ana@BÜCHER.example", "ana@xn--bcher-kva.example"),
+            ("ana@xn--bcher-kva.example", "ana@xn--bcher-kva.example"),
+            ("ana@ｇmail.com", "ana@gmail.com"),
             ("a.n.a@example.com", "a.n.a@example.com"),
             ("+tag@example.com", "+tag@example.com"),
         ] {

@@ -75,10 +75,11 @@ impl std::fmt::Debug for DueMail {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MailOutcome {
     Sent,
-    /// Not now; the cause holds no address.
+    /// Not now; the cause holds no address. `perhaps_sent` if it may have gone all the same.
     Retry {
         at: Timestamp,
         cause: String,
+        perhaps_sent: bool,
     },
     /// Not at all: it was tried for a day.
     GivenUp {
@@ -108,14 +109,14 @@ pub fn next_allowed(sent: &[Timestamp]) -> Timestamp {
 
 /// What to do after an attempt that failed for now. The wait doubles from two seconds to an hour, spread by a quarter so
 /// that a crowd of failed mails does not come back at once.
-pub fn after_failure(mail: &DueMail, now: Timestamp, cause: String) -> MailOutcome {
+pub fn after_failure(mail: &DueMail, now: Timestamp, cause: String, perhaps_sent: bool) -> MailOutcome {
     if now.since(mail.first_attempt_at) >= GIVE_UP_AFTER {
         return MailOutcome::GivenUp { cause };
     }
     let wait = Duration::from_secs(2_u64.saturating_pow(mail.attempts.clamp(1, 12)).min(3600));
     let spread = mail.id.0.unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
     let at = now.plus(wait + wait * u32::try_from(spread).unwrap_or(0) / 1024);
-    MailOutcome::Retry { at, cause }
+    MailOutcome::Retry { at, cause, perhaps_sent }
 }
 
 #[cfg(test)]
@@ -147,7 +148,7 @@ mod tests {
             attempts,
             first_attempt_at: at(0),
         };
-        let wait = |id, attempts| match after_failure(&mail(id, attempts), at(0), String::new()) {
+        let wait = |id, attempts| match after_failure(&mail(id, attempts), at(0), String::new(), false) {
             MailOutcome::Retry { at, .. } => at.as_millis(),
             other => panic!("{other:?}"),
         };
@@ -158,7 +159,7 @@ mod tests {
             }
         }
         assert_ne!(wait(1, 9), wait(2, 9), "spread");
-        let late = after_failure(&mail(1, 9), at(86_400), "why".to_owned());
+        let late = after_failure(&mail(1, 9), at(86_400), "why".to_owned(), true);
         assert_eq!(late, MailOutcome::GivenUp { cause: "why".to_owned() });
         assert!(!format!("{:?}", mail(1, 1)).contains("ana"));
     }

@@ -80,7 +80,7 @@ pub enum Confirmation {
 pub enum Declining {
     /// The sign-up is withdrawn, and the mailbox gets no more mail for a while.
     Declined,
-    /// They confirmed it before; membership is never ended this way.
+    /// They confirmed it before; membership is never ended this way, but the mailbox gets no more mail for a while.
     Confirmed,
     /// It had expired, and there is nothing to withdraw; the mailbox gets no more mail for a while all the same.
     Expired,

@@ -38,7 +38,10 @@ impl Composer {
             .from(self.from.clone())
             .to(Mailbox::new(None, to))
             .subject(body.subject)
-            .date(std::time::UNIX_EPOCH + std::time::Duration::from_millis(mail.asked_at.as_millis().unsigned_abs()))
+            .date(
+                std::time::UNIX_EPOCH
+                    + std::time::Duration::from_millis(mail.first_attempt_at.as_millis().unsigned_abs()),
+            )
             .message_id(Some(format!("<{}.{id}@{}>", mail.id.0, self.from.email.domain())))
             .header(ListUnsubscribe(format!("<{decline_url}>")))
             .header(ListUnsubscribePost("List-Unsubscribe=One-Click".to_owned()))
@@ -91,13 +94,9 @@ impl Composer {
 /// that speaks SMTPUTF8; lettre asks for it, and refuses to send where it is missing.
 fn deliverable(recipient: &str) -> Result<lettre::Address, SendError> {
     let email = EmailAddress::parse(recipient).map_err(|_| SendError::Rejected)?;
-    let domain = match email.domain() {
-        plain if plain.is_ascii() => plain.to_owned(),
-        other => idna::domain_to_ascii(other).map_err(|_| SendError::Rejected)?,
-    };
     // Our own grammar has been applied, and it lets nothing through that could break a header or a command; lettre's
     // would refuse some addresses that we have promised mail.
-    Ok(lettre::Address::new_dangerous(email.local_part(), domain))
+    Ok(lettre::Address::new_dangerous(email.local_part(), email.deliverable_domain()))
 }
 
 macro_rules! text_header {

@@ -31,6 +31,8 @@ pub enum SendError {
     Rejected,
     /// Anything else, the operator's own mistakes included: it is tried again. Holds no address.
     Later(String),
+    /// It may have gone or not: it is tried again, but counts as sent towards what its mailbox is spared.
+    Unknown(String),
 }
 
 /// A way for mail to leave. It must give up sooner than a lease ends.

@@ -64,13 +64,21 @@ impl Outbox {
                     Err(error) => Err(error),
                 };
                 let outcome = judge(&mail, sent, now);
-                store.settle_mail(mail.id, mail.attempts, outcome.clone(), now).await.map(|()| (mail.id, outcome))
+                settle(&*store, &mail, &outcome, now).await.map(|()| (mail.id, outcome))
             });
         }
         let mut step = Step::default();
+        let mut failed = None;
+        // All of them are waited for, whatever becomes of one.
         while let Some(done) = sending.join_next().await {
             let settled = done.unwrap_or_else(|_| Err(StoreError::Unavailable("a mail was abandoned".to_owned())));
-            let (id, outcome) = settled?;
+            let (id, outcome) = match settled {
+                Ok(settled) => settled,
+                Err(error) => {
+                    failed = Some(error);
+                    continue;
+                }
+            };
             step.tried += 1;
             match outcome {
                 MailOutcome::Sent => step.sent += 1,
@@ -89,7 +97,7 @@ impl Outbox {
                 }
             }
         }
-        Ok(step)
+        failed.map_or(Ok(step), Err)
     }
 
     /// Works until told to stop; a step once begun is finished.
@@ -101,7 +109,8 @@ impl Outbox {
         while !*stop.borrow() {
             let now = clock.now().time;
             let trouble = match self.step(now).await {
-                Ok(step) if step.tried > 0 && step.trouble.is_none() => {
+                // Some goes: what does not is one recipient's affair, and `mail list` shows it.
+                Ok(step) if step.tried > 0 && (step.trouble.is_none() || step.sent > 0) => {
                     if told.take().is_some() {
                         self.log.note("mail goes again");
                     }
@@ -131,10 +140,23 @@ impl Outbox {
     }
 }
 
+/// A mail that has gone and is not written down as gone goes again, so a store that is away for a moment is waited for.
+async fn settle(store: &dyn Store, mail: &DueMail, outcome: &MailOutcome, now: Timestamp) -> Result<(), StoreError> {
+    const TRIES: u32 = 4;
+    for _ in 1..TRIES {
+        match store.settle_mail(mail.id, mail.attempts, outcome.clone(), now).await {
+            Ok(()) => return Ok(()),
+            Err(_) => tokio::time::sleep(Duration::from_millis(500)).await,
+        }
+    }
+    store.settle_mail(mail.id, mail.attempts, outcome.clone(), now).await
+}
+
 fn judge(mail: &DueMail, sent: Result<(), SendError>, now: Timestamp) -> MailOutcome {
     match sent {
         Ok(()) => MailOutcome::Sent,
         Err(SendError::Rejected) => MailOutcome::Rejected,
-        Err(SendError::Later(cause)) => after_failure(mail, now, cause),
+        Err(SendError::Later(cause)) => after_failure(mail, now, cause, false),
+        Err(SendError::Unknown(cause)) => after_failure(mail, now, cause, true),
     }
 }

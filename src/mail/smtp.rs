@@ -8,14 +8,18 @@ use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
 use super::{Letter, SendError, Transport};
 use crate::reply::Reply;
 
-/// For one command and its answer.
-const COMMAND_PATIENCE: Duration = Duration::from_secs(15);
+/// For making a connection.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 
 /// For a whole mail: less than a lease.
 const PATIENCE: Duration = Duration::from_secs(25);
 
 /// Connections to the server at the most.
 const CONNECTIONS: u32 = 8;
+
+/// How long a mail that was given up on may still hold its connection. Its answer must be read before another mail uses the
+/// connection, or each answer would be taken for that of the next command.
+const LAST_PATIENCE: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone)]
 pub struct Smtp(AsyncSmtpTransport<Tokio1Executor>);
@@ -34,7 +38,7 @@ impl Smtp {
         let (address, query) = url.split_once('?').unwrap_or((url, ""));
         let wish = query.split('&').find_map(|pair| pair.strip_prefix("tls="));
         let host = address.rsplit('@').next().unwrap_or_default().trim_start_matches("smtp://");
-        let here = ["127.", "localhost", "[::1]"].iter().any(|start| host.starts_with(start));
+        let here = is_here(host.split('/').next().unwrap_or_default());
         let url = match (address.split_once(':').map(|(scheme, _)| scheme), wish) {
             (Some("smtps"), None) => address.to_owned(),
             (Some("smtp"), Some("none")) => address.to_owned(),
@@ -45,17 +49,30 @@ impl Smtp {
         };
         let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url).map_err(|_| BadServer)?;
         let pool = PoolConfig::new().max_size(CONNECTIONS).idle_timeout(Duration::from_secs(30));
-        Ok(Self(builder.timeout(Some(COMMAND_PATIENCE)).pool_config(pool).build()))
+        Ok(Self(builder.timeout(Some(CONNECT_PATIENCE)).pool_config(pool).build()))
     }
+}
+
+/// Whether `HOST[:PORT]` is this machine.
+fn is_here(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl Transport for Smtp {
     fn send(&self, letter: Letter) -> Reply<'_, Result<(), SendError>> {
+        let transport = self.0.clone();
+        // In a task of its own: dropping a mail half-way would put its connection back among those in use.
+        let sending =
+            tokio::spawn(async move { tokio::time::timeout(LAST_PATIENCE, transport.send(letter.message)).await.ok() });
         Reply::later(async move {
-            match tokio::time::timeout(PATIENCE, self.0.send(letter.message)).await {
-                Ok(Ok(_)) => Ok(()),
-                Ok(Err(error)) => Err(understand(&error)),
-                Err(_) => Err(SendError::Later("the mail server did not answer in time".to_owned())),
+            match tokio::time::timeout(PATIENCE, sending).await {
+                Ok(Ok(Some(Ok(_)))) => Ok(()),
+                Ok(Ok(Some(Err(error)))) => Err(understand(&error)),
+                _ => Err(SendError::Unknown("the mail server did not answer in time".to_owned())),
             }
         })
     }
@@ -65,10 +82,13 @@ impl Transport for Smtp {
 fn understand(error: &smtp::Error) -> SendError {
     let Some(code) = error.status() else {
         // Nothing was said by a server: the network's or our own words, which hold no address.
-        return SendError::Later(match std::error::Error::source(error) {
+        let cause = match std::error::Error::source(error) {
             Some(source) => format!("the mail server could not be used: {source}"),
             None => format!("the mail server could not be used: {error}"),
-        });
+        };
+        // A connection that was never made has taken nothing; one that broke may have taken the mail.
+        let untaken = error.is_client() || error.is_tls() || error.to_string().starts_with("Connection error");
+        return if untaken { SendError::Later(cause) } else { SendError::Unknown(cause) };
     };
     let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     match enhanced(&text) {
@@ -88,9 +108,10 @@ fn enhanced(text: &str) -> Option<[u16; 3]> {
     numbers.next().is_none().then_some(status)
 }
 
-/// 5.1.x is about addresses; 5.1.7 and 5.1.8 are about the sender's, which is the operator's own affair.
+/// Of what 5.1.x says about addresses, these are about the recipient's; the others are about the sender's, or so vague that
+/// servers use them for the operator's own mistakes.
 fn is_recipients_fault(status: [u16; 3]) -> bool {
-    matches!(status, [5, 1, detail] if detail != 7 && detail != 8)
+    matches!(status, [5, 1, 1 | 2 | 3 | 6 | 10])
 }
 
 #[cfg(test)]
@@ -100,12 +121,20 @@ mod tests {
     #[test]
     fn only_the_recipients_own_fault_is_final() {
         let fault = |text: &str| enhanced(text).is_some_and(is_recipients_fault);
-        for theirs in ["5.1.1 <ana@example.com>: no such user", "5.1.2 bad host", "5.1.10 null MX", "5.1.0"] {
+        for theirs in [
+            "5.1.1 <ana@example.com>: no such user",
+            "5.1.2 bad host",
+            "5.1.10 null MX",
+            "5.1.3 bad syntax",
+            "5.1.6 moved",
+        ] {
             assert!(fault(theirs), "{theirs}");
         }
         for other in [
             "5.7.8 authentication failed",
             "5.7.1 relay denied",
+            "5.1.0 sender rejected",
+            "5.1.90 over quota",
             "5.1.7 bad sender",
             "5.1.8 bad sender's domain",
             "4.1.1 later",
@@ -140,6 +169,15 @@ mod tests {
             ["", "mail.example.com", "http://mail.example.com", "smtp://", "smtp://h?tls=maybe", "smtps://h?tls=none"]
         {
             assert!(Smtp::new(bad).is_err(), "{bad}");
+        }
+        for (host, here) in [
+            ("localhost:25", true),
+            ("127.0.0.1", true),
+            ("[::1]:25", true),
+            ("localhost.example.com", false),
+            ("127.example.com", false),
+        ] {
+            assert_eq!(is_here(host), here, "{host}");
         }
         let secret = Smtp::new("smtps://user:hunter2@mail.example.com").unwrap();
         assert!(!format!("{secret:?}").contains("hunter2"));

@@ -158,9 +158,9 @@ impl Edge {
         })
     }
 
-    /// Whether the base address is one of this machine's own: a development server.
+    /// Whether both addresses are this machine's own: a development server.
     pub fn is_local(app: &App) -> bool {
-        pages::is_loopback_host(host(&app.base_url))
+        [&app.base_url, &app.join_site].into_iter().all(|url| pages::is_loopback_host(host(url)))
     }
 
     /// Answers one request. Never fails and never panics.

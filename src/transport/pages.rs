@@ -107,7 +107,9 @@ impl Visit<'_> {
             Page::Join(code) => Ok(self.join_page(StatusCode::OK, code, &JoinForm::default()).await),
             Page::Confirm(token) => Ok(self.confirm(token, posted).await),
             Page::NotMe(token) => Ok(self.decline(token, posted).await),
-            Page::Mailbox | Page::Letter(_) | Page::LetterHtml(_) => self.mailbox(page, request.headers()),
+            Page::Mailbox | Page::Letter(_) | Page::LetterHtml(_) => {
+                self.mailbox(page, host_of(request.uri(), request.headers()), request.headers())
+            }
         }
     }
 
@@ -138,7 +140,7 @@ impl Visit<'_> {
 
     async fn join(&self, request: Request<Incoming>) -> Result<Answer, HttpError> {
         let (head, body) = request.into_parts();
-        if !self.is_own(&head.headers) {
+        if !self.is_own(&head.headers, host_of(&head.uri, &head.headers)) {
             return Ok(self.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
         }
         let client = self.edge.proxies.client(self.peer, &head.headers);
@@ -177,11 +179,15 @@ impl Visit<'_> {
 
     /// Whether a form was sent from our own page. Old browsers and programs say neither; they carry nobody's cookies,
     /// because there are none.
-    fn is_own(&self, headers: &HeaderMap) -> bool {
+    fn is_own(&self, headers: &HeaderMap, host: &str) -> bool {
         if let Some(site) = headers.get(HeaderName::from_static("sec-fetch-site")) {
             return site == "same-origin" || site == "none";
         }
-        headers.get(ORIGIN).is_none_or(|origin| self.edge.origins.iter().any(|own| origin == own.as_str()))
+        let Some(origin) = headers.get(ORIGIN) else { return true };
+        let origin = origin.to_str().unwrap_or_default();
+        // Our own addresses, or the very host that the form was sent to, under whichever name.
+        let here = origin.split("://").nth(1).is_some_and(|from| !from.is_empty() && from.eq_ignore_ascii_case(host));
+        here || self.edge.origins.iter().any(|own| own.eq_ignore_ascii_case(origin))
     }
 
     async fn confirm(&self, token: &str, posted: bool) -> Answer {
@@ -264,7 +270,7 @@ impl Visit<'_> {
         if posted {
             return match app.store.decline(id, self.now.time).await {
                 Ok(Declining::Declined | Declining::Expired) => self.page(view::declined(&self.edge.union)),
-                Ok(Declining::Confirmed) => self.outcome(StatusCode::CONFLICT, Outcome::AlreadyConfirmed),
+                Ok(Declining::Confirmed) => self.outcome(StatusCode::OK, Outcome::AlreadyConfirmed),
                 Ok(Declining::Unknown) => self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown),
                 Err(error) => self.problem(&error.to_string()),
             };
@@ -282,9 +288,9 @@ impl Visit<'_> {
     }
 
     /// Mail as a development server keeps it; nothing at all anywhere else.
-    fn mailbox(&self, page: Page<'_>, headers: &HeaderMap) -> Result<Answer, HttpError> {
+    fn mailbox(&self, page: Page<'_>, host: &str, headers: &HeaderMap) -> Result<Answer, HttpError> {
         let nothing = || HttpError::NotFound("There is nothing at this path.".to_owned());
-        let mailbox = self.edge.mailbox.as_ref().filter(|_| is_local(headers)).ok_or_else(nothing)?;
+        let mailbox = self.edge.mailbox.as_ref().filter(|_| self.is_local(host, headers)).ok_or_else(nothing)?;
         match page {
             Page::Letter(name) => {
                 let letter = mailbox.open(name).ok_or_else(nothing)?;
@@ -309,6 +315,14 @@ impl Visit<'_> {
         }
     }
 
+    /// Whether a request comes straight from this machine's own browser: the connection and the name it asked for are
+    /// loopback, and no proxy is between.
+    fn is_local(&self, host: &str, headers: &HeaderMap) -> bool {
+        let proxied = ["x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via"];
+        let direct = !proxied.iter().any(|name| headers.contains_key(*name));
+        direct && self.peer.to_canonical().is_loopback() && is_loopback_host(host)
+    }
+
     fn page(&self, html: String) -> Answer {
         Answer::html(StatusCode::OK, html)
     }
@@ -328,11 +342,10 @@ impl Visit<'_> {
     }
 }
 
-/// Whether a request comes straight from this machine's own browser: its Host is a loopback name and no proxy is between.
-fn is_local(headers: &HeaderMap) -> bool {
-    let host = headers.get(hyper::header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let proxied = ["x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via"];
-    is_loopback_host(host) && !proxied.iter().any(|name| headers.contains_key(*name))
+/// The host that a request is for: HTTP/2 says it in the address, HTTP/1.1 in a header.
+fn host_of<'a>(uri: &'a hyper::Uri, headers: &'a HeaderMap) -> &'a str {
+    let header = || headers.get(hyper::header::HOST).and_then(|value| value.to_str().ok());
+    uri.authority().map(hyper::http::uri::Authority::as_str).or_else(header).unwrap_or_default()
 }
 
 /// Whether `HOST[:PORT]` names this machine.

@@ -186,6 +186,22 @@ fn paused_sign_ups_answer_and_the_public_data_stays_up() {
 }
 
 #[test]
+fn the_outbox_is_listed_and_a_mail_is_tried_again() {
+    block_on(async {
+        let server = Server::start_with(&["--mail", "hold"]);
+        let key = server.key();
+        assert_eq!(server.run(&["mail", "list"]), "The outbox is empty.");
+        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+        let listed: Value = serde_json::from_str(&server.run(&["mail", "list", "--json"])).unwrap();
+        assert_eq!((&listed[0]["kind"], &listed[0]["attempts"]), (&json!("confirm"), &json!(0)));
+        assert!(!listed.to_string().contains("ana@") && !server.run(&["mail", "list"]).contains("ana@"));
+        server.run(&["mail", "retry", &listed[0]["id"].to_string()]);
+        let told = server.try_run(&["mail", "retry", "99"]);
+        assert!(String::from_utf8(told.stderr).unwrap().contains("there is no mail 99"));
+    });
+}
+
+#[test]
 fn without_mail_there_are_no_sign_ups() {
     block_on(async {
         let server = Server::start_with(&["--mail", "none"]);

@@ -58,6 +58,8 @@ suite! {
     mail_is_leased_to_one_worker_at_a_time
     mail_that_failed_comes_back_at_its_time_and_late_workers_change_nothing
     a_workers_own_leases_are_given_back
+    mail_that_may_have_gone_counts_as_gone
+    nobodys_flood_holds_up_somebody_elses_mail
     a_mailbox_gets_one_mail_in_ten_minutes_and_four_a_day
     mail_that_has_become_pointless_is_dropped
     a_newer_mail_replaces_the_one_that_waits
@@ -402,7 +404,9 @@ async fn mail_is_leased_to_one_worker_at_a_time(house: &House) {
 async fn mail_that_failed_comes_back_at_its_time_and_late_workers_change_nothing(house: &House) {
     house.sign_up("ana@example.com").await;
     let first = house.lease("w", NOW).await.remove(0);
-    house.settle(&first, MailOutcome::Retry { at: after(MINUTE), cause: "away".to_owned() }, NOW).await;
+    house
+        .settle(&first, MailOutcome::Retry { at: after(MINUTE), cause: "away".to_owned(), perhaps_sent: false }, NOW)
+        .await;
     assert_eq!(house.store.list_mail().await.unwrap()[0].last_error.as_deref(), Some("away"));
     assert_eq!(house.lease("w", after(MINUTE - Duration::from_millis(1))).await, []);
     let second = house.lease("w", after(MINUTE)).await.remove(0);
@@ -539,6 +543,8 @@ async fn a_members_sign_up_is_shown_and_cannot_be_declined(house: &House) {
     house.confirm(1).await;
     assert_eq!(house.store.decline(SignUpId(1), NOW).await, Ok(Declining::Confirmed));
     assert_eq!(house.members().await, 1);
+    house.sign_up_at("ana@example.com", after(DAY)).await;
+    assert_eq!(house.send_due(after(DAY)).await, Vec::<String>::new(), "but the mailbox is left in peace");
     assert_eq!(house.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap().state, SignUpState::Confirmed);
 }
 
@@ -571,4 +577,42 @@ async fn a_sign_up_without_a_partner_is_its_own(house: &House) {
     assert_eq!(house.store.list_mail().await.unwrap().len(), 2, "the partner's stands beside it");
     assert_eq!(house.store.find_sign_up(first, NOW).await.unwrap().unwrap().partner, None);
     assert_eq!(house.store.confirm(first, NOW).await, Ok(Confirmation::Joined));
+}
+
+async fn mail_that_may_have_gone_counts_as_gone(house: &House) {
+    house.sign_up("ana@example.com").await;
+    house.sign_up("ana+x@example.com").await;
+    let first = house.lease("w", NOW).await;
+    assert_eq!(first.len(), 1);
+    let perhaps = |at| MailOutcome::Retry { at, cause: "broke off".to_owned(), perhaps_sent: true };
+    house.settle(&first[0], perhaps(after(MINUTE)), NOW).await;
+    assert_eq!(house.lease("w", after(MINUTE * 9)).await, [], "the mailbox is spared for ten minutes");
+    let second = house.lease("w", after(MINUTE * 10)).await;
+    assert_eq!(second.len(), 1, "one of the two");
+    house
+        .settle(
+            &second[0],
+            MailOutcome::Retry { at: after(MINUTE * 11), cause: "away".to_owned(), perhaps_sent: false },
+            NOW,
+        )
+        .await;
+    let again = house.lease("w", after(MINUTE * 11)).await;
+    assert_eq!(again.iter().map(|mail| mail.id).collect::<Vec<_>>(), [second[0].id], "what surely has not gone may go");
+}
+
+async fn nobodys_flood_holds_up_somebody_elses_mail(house: &House) {
+    for n in 0..300 {
+        house.sign_up(&format!("ana+{n}@example.com")).await;
+    }
+    house.sign_up_at("ben@example.com", after(Duration::from_millis(1))).await;
+    let due = house.store.lease_mail("w", 8, after(MINUTE)).await.unwrap();
+    let to: Vec<_> = due.iter().map(|mail| mail.recipient.as_str()).collect();
+    assert_eq!(to.len(), 2, "{to:?}");
+    assert!(to.contains(&"ben@example.com"));
+    // And when their time comes, again only one of them goes.
+    assert_eq!(
+        house.store.lease_mail("w", 8, after(MINUTE * 11)).await.unwrap().len(),
+        3,
+        "one, and the two leases that ended"
+    );
 }

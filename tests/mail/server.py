@@ -22,12 +22,21 @@ parser.add_argument("--user")
 parser.add_argument("--password")
 parser.add_argument("--no-utf8", action="store_true")
 parser.add_argument("--refuse-relay", action="store_true")
+parser.add_argument("--refuse-sender", action="store_true")
+parser.add_argument("--seconds", type=float, default=0, help="how long each message takes")
 options = parser.parse_args()
 
 
 class Handler:
     def __init__(self):
         self.count = 0
+
+    async def handle_MAIL(self, server, session, envelope, address, mail_options):
+        if options.refuse_sender:
+            return "550 5.1.0 sender address rejected"
+        envelope.mail_from = address
+        envelope.mail_options.extend(mail_options)
+        return "250 OK"
 
     async def handle_RCPT(self, server, session, envelope, address, rcpt_options):
         name = address.split("@")[0]
@@ -41,6 +50,7 @@ class Handler:
         return "250 OK"
 
     async def handle_DATA(self, server, session, envelope):
+        await asyncio.sleep(options.seconds)
         self.count += 1
         # Under another name first: whoever watches the folder never sees half a message.
         path = os.path.join(options.folder, f"{os.getpid()}-{self.count:06}")

@@ -12,7 +12,7 @@ use crate::domain::signup::SignUpId;
 use crate::domain::time::Timestamp;
 
 /// Puts a sign-up's mail into the outbox in place of one that waits there; one that is being sent at this moment leads
-/// to the same page and is left to its worker.
+/// to the same page and serves for both.
 pub(super) fn put(
     connection: &Connection,
     sign_up: i64,
@@ -21,12 +21,12 @@ pub(super) fn put(
     now: Timestamp,
 ) -> Result<(), Failure> {
     connection
+        .prepare_cached("DELETE FROM outbox WHERE sign_up_id = ?1 AND leased_until <= ?2")?
+        .execute([sign_up, now.as_millis()])?;
+    connection
         .prepare_cached(
             "INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after) VALUES (?1, ?2, ?3, ?4, ?4)
-             ON CONFLICT (sign_up_id) DO UPDATE
-             SET kind = excluded.kind, recipient = excluded.recipient, created_at = excluded.created_at,
-                 send_after = excluded.send_after, given_up_at = NULL,
-                 first_attempt_at = CASE WHEN given_up_at IS NULL THEN first_attempt_at END",
+             ON CONFLICT (sign_up_id) DO NOTHING",
         )?
         .execute(params![sign_up, kind.name(), recipient, now.as_millis()])?;
     Ok(())
@@ -87,44 +87,70 @@ impl Unit for Lease {
 
     fn apply(&self, connection: &Connection) -> Result<Vec<DueMail>, Failure> {
         let mut leased = Vec::new();
-        for candidate in self.candidates(connection)? {
-            let Candidate { mut mail, mailbox, pointless } = candidate;
-            if pointless {
-                connection.prepare_cached("DELETE FROM outbox WHERE id = ?1")?.execute([mail.id.0])?;
-                continue;
+        // Mails that may not go make way for others, so that nobody's flood holds up somebody else's mail.
+        for _ in 0..ROUNDS {
+            let candidates = self.candidates(connection, self.most - leased.len())?;
+            if candidates.is_empty() {
+                break;
             }
-            // A mail that was tried before has its place among the mailbox's four already.
-            if mail.attempts == 0 {
-                let sent = sent(connection, &mailbox)?;
-                let allowed = next_allowed(&sent);
-                if allowed > self.now {
-                    connection
-                        .prepare_cached("UPDATE outbox SET send_after = ?2 WHERE id = ?1")?
-                        .execute([mail.id.0, allowed.as_millis()])?;
-                    continue;
-                }
-                note_sent(connection, &mailbox, self.now)?;
+            for candidate in candidates {
+                leased.extend(self.consider(connection, candidate)?);
             }
-            mail.attempts += 1;
-            connection
-                .prepare_cached(
-                    "UPDATE outbox SET attempts = ?2, first_attempt_at = ?3, leased_until = ?4, leased_by = ?5 WHERE id = ?1",
-                )?
-                .execute(params![
-                    mail.id.0,
-                    mail.attempts,
-                    mail.first_attempt_at.as_millis(),
-                    self.now.plus(LEASE).as_millis(),
-                    self.worker
-                ])?;
-            leased.push(mail);
         }
         Ok(leased)
     }
 }
 
+/// How often a lease looks for more; each look settles what it finds.
+const ROUNDS: usize = 32;
+
 impl Lease {
-    fn candidates(&self, connection: &Connection) -> Result<Vec<Candidate>, Failure> {
+    /// Leases a mail, puts it off or drops it.
+    fn consider(&self, connection: &Connection, candidate: Candidate) -> Result<Option<DueMail>, Failure> {
+        let Candidate { mut mail, mailbox, pointless } = candidate;
+        if pointless {
+            connection.prepare_cached("DELETE FROM outbox WHERE id = ?1")?.execute([mail.id.0])?;
+            return Ok(None);
+        }
+        let record = MailboxRecord::find(connection, &mailbox)?;
+        // Trying again what the mailbox's newest mail stands for is no other mail.
+        if record.holder != Some(mail.id.0) {
+            let allowed = next_allowed(&record.sent);
+            if allowed > self.now {
+                self.put_off(connection, &mailbox, allowed)?;
+                return Ok(None);
+            }
+            note_sent(connection, &mailbox, mail.id, self.now)?;
+        }
+        mail.attempts += 1;
+        connection
+            .prepare_cached(
+                "UPDATE outbox SET attempts = ?2, first_attempt_at = ?3, leased_until = ?4, leased_by = ?5 WHERE id = ?1",
+            )?
+            .execute(params![
+                mail.id.0,
+                mail.attempts,
+                mail.first_attempt_at.as_millis(),
+                self.now.plus(LEASE).as_millis(),
+                self.worker
+            ])?;
+        Ok(Some(mail))
+    }
+
+    /// All that waits for the mailbox, at once.
+    fn put_off(&self, connection: &Connection, mailbox: &str, until: Timestamp) -> Result<(), Failure> {
+        connection
+            .prepare_cached(
+                "UPDATE outbox SET send_after = ?2
+                 WHERE send_after < ?2 AND leased_until <= ?3
+                   AND id IS NOT (SELECT holder FROM mailboxes WHERE mailbox = ?1)
+                   AND sign_up_id IN (SELECT s.id FROM people p JOIN sign_ups s ON s.person_id = p.id WHERE p.mailbox = ?1)",
+            )?
+            .execute(params![mailbox, until.as_millis(), self.now.as_millis()])?;
+        Ok(())
+    }
+
+    fn candidates(&self, connection: &Connection, most: usize) -> Result<Vec<Candidate>, Failure> {
         let mut statement = connection.prepare_cached(
             "SELECT o.id, o.sign_up_id, o.kind, o.recipient, nullif(s.partner, ''), s.updated_at, p.code, o.attempts,
                     coalesce(o.first_attempt_at, ?1), p.mailbox,
@@ -135,7 +161,7 @@ impl Lease {
              WHERE o.given_up_at IS NULL AND o.send_after <= ?1 AND o.leased_until <= ?1
              ORDER BY o.send_after LIMIT ?2",
         )?;
-        let rows = statement.query_map(params![self.now.as_millis(), self.most as i64], candidate)?;
+        let rows = statement.query_map(params![self.now.as_millis(), most as i64], candidate)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 }
@@ -155,24 +181,50 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
     Ok(Candidate { mail, mailbox: row.get(9)?, pointless: row.get(10)? })
 }
 
-/// The mailbox's last mails, newest first.
-fn sent(connection: &Connection, mailbox: &str) -> Result<Vec<Timestamp>, Failure> {
-    let times = connection
-        .prepare_cached("SELECT sent_1, sent_2, sent_3, sent_4 FROM mailboxes WHERE mailbox = ?1")?
-        .query_row([mailbox], |row| {
-            (0..A_DAY).map(|column| row.get::<_, Option<i64>>(column)).collect::<Result<Vec<_>, _>>()
-        })
-        .optional()?;
-    Ok(times.into_iter().flatten().flatten().map(Timestamp::from_millis).collect())
+/// What is remembered of a mailbox.
+#[derive(Default)]
+struct MailboxRecord {
+    /// Its last mails, newest first.
+    sent: Vec<Timestamp>,
+    /// The mail that the newest of them stands for.
+    holder: Option<i64>,
 }
 
-fn note_sent(connection: &Connection, mailbox: &str, now: Timestamp) -> Result<(), Failure> {
+impl MailboxRecord {
+    fn find(connection: &Connection, mailbox: &str) -> Result<Self, Failure> {
+        let found = connection
+            .prepare_cached("SELECT sent_1, sent_2, sent_3, sent_4, holder FROM mailboxes WHERE mailbox = ?1")?
+            .query_row([mailbox], |row| {
+                let times =
+                    (0..A_DAY).map(|column| row.get::<_, Option<i64>>(column)).collect::<Result<Vec<_>, _>>()?;
+                let sent = times.into_iter().flatten().map(Timestamp::from_millis).collect();
+                Ok(Self { sent, holder: row.get(A_DAY)? })
+            })
+            .optional()?;
+        Ok(found.unwrap_or_default())
+    }
+}
+
+fn note_sent(connection: &Connection, mailbox: &str, mail: MailId, now: Timestamp) -> Result<(), Failure> {
     connection
         .prepare_cached(
-            "INSERT INTO mailboxes (mailbox, sent_1) VALUES (?1, ?2)
-             ON CONFLICT (mailbox) DO UPDATE SET sent_1 = ?2, sent_2 = sent_1, sent_3 = sent_2, sent_4 = sent_3",
+            "INSERT INTO mailboxes (mailbox, sent_1, holder) VALUES (?1, ?2, ?3)
+             ON CONFLICT (mailbox) DO UPDATE
+             SET sent_1 = ?2, sent_2 = sent_1, sent_3 = sent_2, sent_4 = sent_3, holder = ?3",
         )?
-        .execute(params![mailbox, now.as_millis()])?;
+        .execute(params![mailbox, now.as_millis(), mail.0])?;
+    Ok(())
+}
+
+/// The mail may have gone: its next attempt is another mail to the mailbox.
+fn let_go(connection: &Connection, mail: MailId) -> Result<(), Failure> {
+    connection
+        .prepare_cached(
+            "UPDATE mailboxes SET holder = NULL WHERE holder = ?1 AND mailbox =
+                 (SELECT mailbox FROM people p JOIN sign_ups s ON s.person_id = p.id JOIN outbox o ON o.sign_up_id = s.id
+                  WHERE o.id = ?1)",
+        )?
+        .execute([mail.0])?;
     Ok(())
 }
 
@@ -204,7 +256,10 @@ impl Unit for Settle {
                     .execute(params![mail.0, attempt, self.now.plus(UNDELIVERABLE_FOR).as_millis()])?;
                 connection.prepare_cached(delete)?.execute(params![mail.0, attempt])?;
             }
-            MailOutcome::Retry { at, cause } => {
+            MailOutcome::Retry { at, cause, perhaps_sent } => {
+                if *perhaps_sent {
+                    let_go(connection, *mail)?;
+                }
                 connection
                     .prepare_cached(
                         "UPDATE outbox SET send_after = ?3, last_error = ?4, leased_until = 0, leased_by = NULL
@@ -213,6 +268,7 @@ impl Unit for Settle {
                     .execute(params![mail.0, attempt, at.as_millis(), cause])?;
             }
             MailOutcome::GivenUp { cause } => {
+                let_go(connection, *mail)?;
                 connection
                     .prepare_cached(
                         "UPDATE outbox SET given_up_at = ?3, last_error = ?4, leased_until = 0, leased_by = NULL

@@ -170,7 +170,7 @@ impl Unit for Decline {
     fn apply(&self, connection: &Connection) -> Result<Declining, Failure> {
         let Some(record) = find(connection, self.sign_up, self.now)? else { return Ok(Declining::Unknown) };
         let declining = match record.state {
-            SignUpState::Confirmed => return Ok(Declining::Confirmed),
+            SignUpState::Confirmed => Declining::Confirmed,
             SignUpState::Expired => Declining::Expired,
             SignUpState::Declined => Declining::Declined,
             SignUpState::Pending => {

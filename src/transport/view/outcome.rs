@@ -54,14 +54,16 @@ pub fn outcome(union: &Union, outcome: Outcome) -> String {
         ),
         Outcome::WasDeclined => (
             "This sign-up was withdrawn",
-            "Somebody with this e-mail said that it was not them, so the link no longer confirms anything.".into(),
-            "If that was a mistake, sign up again.",
-            Some("Sign up again"),
+            "Somebody with this e-mail said that it was not them, so the link no longer confirms anything, and this \
+             mailbox gets no mail from us for 30 days."
+                .into(),
+            "If that was a mistake, write to us, or sign up again once the 30 days are over.",
+            None,
         ),
         Outcome::AlreadyConfirmed => (
             "This sign-up was confirmed",
             "Somebody with access to this mailbox has confirmed it, so this link can no longer withdraw it.".into(),
-            "If it was not you, or you want to leave, write to us; the address is below.",
+            "This mailbox gets no more mail from us for 30 days. If it was not you, or you want to leave, write to us.",
             None,
         ),
         Outcome::TooMany { retry_after } => (
@@ -119,7 +121,6 @@ mod tests {
         let all = [
             Outcome::Expired,
             Outcome::Unknown,
-            Outcome::WasDeclined,
             Outcome::TooMany { retry_after: 3 },
             Outcome::Problem,
             Outcome::NotFound,
@@ -129,7 +130,13 @@ mod tests {
             assert!(outcome(&union(), one).contains(r#"<a class="button" href="/join">"#), "{one:?}");
         }
         assert!(outcome(&union(), Outcome::Expired).contains("7 days"));
-        assert!(!outcome(&union(), Outcome::SignUpsOff).contains("class=\"button\""), "a form that is closed");
+        for closed in [Outcome::SignUpsOff, Outcome::WasDeclined, Outcome::AlreadyConfirmed] {
+            assert!(!outcome(&union(), closed).contains("class=\"button\""), "a form that would lead nowhere");
+        }
+        for silent in [Outcome::WasDeclined, Outcome::AlreadyConfirmed] {
+            let page = outcome(&union(), silent);
+            assert!(page.contains("30 days") && page.contains("write to us"), "{page}");
+        }
     }
 
     #[test]
