@@ -129,9 +129,8 @@ impl Server {
         match &*envelope.method {
             "initialize" if !modern => Ok(envelope.succeed(&self.initialize(envelope))),
             "server/discover" if modern => Ok(envelope.succeed(&self.discovery)),
-            "ping" => {
-                Ok(envelope.succeed(&if modern { format!("{{{}", &self.modern_end[1..]) } else { "{}".to_owned() }))
-            }
+            // The modern era has no such method: every request there stands alone, and any of them tells that we are up.
+            "ping" if !modern => Ok(envelope.succeed("{}")),
             "tools/list" => {
                 let holds_key = self.holds_key(context, key).await;
                 Ok(envelope.succeed(self.lists.of(modern, holds_key)))
@@ -189,3 +188,50 @@ fn instructions(app: &App) -> String {
 
 /// A piece of JSON as it was sent.
 type Raw<'a> = &'a RawValue;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Mail, Parts};
+    use crate::clock::Clock;
+    use crate::domain::catalog::{Catalog, SAMPLE};
+    use crate::domain::secret::Secret;
+    use crate::limiter::memory::MemoryLimiter;
+    use crate::log::{Format, Level, Log};
+    use crate::store::sqlite::SqliteStore;
+
+    #[test]
+    fn a_ping_is_of_the_legacy_era_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::start();
+        let server = Server::new(App::new(Parts {
+            name: "Union".to_owned(),
+            base_url: "http://union.example".to_owned(),
+            join_site: "http://union.example".to_owned(),
+            contact_email: None,
+            postal: None,
+            catalog: Catalog::parse(SAMPLE).unwrap(),
+            secret: Secret::new(&"s".repeat(32)).unwrap(),
+            store: Arc::new(SqliteStore::open(&folder.path().join("records.db")).unwrap()),
+            limiter: Arc::new(MemoryLimiter::new(60)),
+            log: Log::start(Level::Off, Format::Human, clock, std::io::sink()).unwrap(),
+            public_per_minute: 60,
+            key_per_minute: 30,
+            mail: Mail::Off,
+        }));
+        let context = Context { authorization: None, address: [127, 0, 0, 1].into(), now: clock.now(), headers: None };
+        let ask = |params: Value| {
+            let text = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping", "params": params }).to_string();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let reply = runtime.block_on(server.answer(text.as_bytes(), context, &mut None));
+            (reply.status, serde_json::from_slice::<Value>(&reply.body.unwrap()).unwrap())
+        };
+
+        assert_eq!(ask(json!({})), (200, json!({ "jsonrpc": "2.0", "id": 1, "result": {} })));
+        let (status, body) = ask(json!({ "_meta": {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        } }));
+        assert_eq!((status, &body["error"]["code"]), (404, &json!(-32601)));
+    }
+}
