@@ -57,3 +57,6 @@ tests/openapi/check
 
 heading "The pages, in a browser"
 tests/pages/check
+
+heading "MCP, as the official clients see it"
+tests/mcp/check
