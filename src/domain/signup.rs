@@ -11,6 +11,7 @@ use super::category::CategorySet;
 use super::email::EmailAddress;
 use super::referral::ReferralCode;
 use super::text::Comments;
+use super::time::Timestamp;
 use super::us_state::UsState;
 
 /// How long a person has to confirm.
@@ -73,6 +74,8 @@ pub enum Confirmation {
     Expired,
     Declined,
     Unknown,
+    /// The answers were replaced after the person saw them; nothing was confirmed.
+    Changed,
 }
 
 /// What came of a person's "this wasn't me".
@@ -123,4 +126,6 @@ pub struct SignUpRecord {
     pub us_state: Option<UsState>,
     pub categories: CategorySet,
     pub has_comments: bool,
+    /// When its answers were last replaced.
+    pub updated_at: Timestamp,
 }

@@ -31,8 +31,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The code of the person, who is remembered as `invited` if new.
     fn create_referral_code(&self, person: NamedPerson, now: Timestamp) -> Answer<'_, ReferralCode>;
 
-    /// The person clicked: at most one member more, whatever is repeated and however much of it at once.
-    fn confirm(&self, sign_up: SignUpId, now: Timestamp) -> Answer<'_, Confirmation>;
+    /// The person clicked: at most one member more, whatever is repeated and however much of it at once. `seen` is when the
+    /// answers they were shown had been given; if those were replaced since, nothing is confirmed.
+    fn confirm(&self, sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> Answer<'_, Confirmation>;
 
     /// A sign-up, as its person is shown it.
     fn find_sign_up(&self, sign_up: SignUpId, now: Timestamp) -> Answer<'_, Option<SignUpRecord>>;

@@ -18,6 +18,7 @@ use super::{Edge, body};
 use crate::clock::Moment;
 use crate::domain::referral::ReferralCode;
 use crate::domain::signup::{Confirmation, Declining, SignUpId, SignUpState};
+use crate::domain::time::Timestamp;
 use crate::domain::token::Purpose;
 use crate::domain::us_state::UsState;
 use crate::error::Error;
@@ -105,7 +106,13 @@ impl Visit<'_> {
         match page {
             Page::Join(None) if posted => self.join(request).await,
             Page::Join(code) => Ok(self.join_page(StatusCode::OK, code, &JoinForm::default()).await),
-            Page::Confirm(token) => Ok(self.confirm(token, posted).await),
+            Page::Confirm(token) if posted => {
+                let body = body::read(request.into_body()).await?;
+                let seen = form_urlencoded::parse(&body).find(|(name, _)| name == "seen");
+                let seen = seen.and_then(|(_, text)| text.parse().ok()).map(Timestamp::from_millis);
+                Ok(self.confirm(token, seen).await)
+            }
+            Page::Confirm(token) => Ok(self.confirm_page(token, false).await),
             Page::NotMe(token) => Ok(self.decline(token, posted).await),
             Page::Mailbox | Page::Letter(_) | Page::LetterHtml(_) => {
                 self.mailbox(page, host_of(request.uri(), request.headers()), request.headers())
@@ -190,21 +197,30 @@ impl Visit<'_> {
         here || self.edge.origins.iter().any(|own| own.eq_ignore_ascii_case(origin))
     }
 
-    async fn confirm(&self, token: &str, posted: bool) -> Answer {
+    /// The person pressed the button; `seen` tells which answers their page showed.
+    async fn confirm(&self, token: &str, seen: Option<Timestamp>) -> Answer {
         let app = &self.edge.app;
         let Some(id) = app.tokens.read(Purpose::Confirm, token) else {
             return self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown);
         };
-        if posted {
-            let confirmed = app.store.confirm(id, self.now.time).await;
-            match confirmed {
-                Ok(Confirmation::Joined) => return self.share(id, true).await,
-                // The page of a confirmed sign-up says so; the others are told below as they would be on a GET.
-                Ok(Confirmation::AlreadyMember) => return self.share(id, false).await,
-                Ok(Confirmation::Expired | Confirmation::Declined | Confirmation::Unknown) => {}
-                Err(error) => return self.problem(&error.to_string()),
+        match app.store.confirm(id, seen, self.now.time).await {
+            Ok(Confirmation::Joined) => self.share(id, true).await,
+            Ok(Confirmation::AlreadyMember) => self.share(id, false).await,
+            Ok(Confirmation::Changed) => self.confirm_page(token, true).await,
+            // Told as they would be to somebody who only looks.
+            Ok(Confirmation::Expired | Confirmation::Declined | Confirmation::Unknown) => {
+                self.confirm_page(token, false).await
             }
+            Err(error) => self.problem(&error.to_string()),
         }
+    }
+
+    /// What is being confirmed, and one button; `changed` if it is not what the person saw before.
+    async fn confirm_page(&self, token: &str, changed: bool) -> Answer {
+        let app = &self.edge.app;
+        let Some(id) = app.tokens.read(Purpose::Confirm, token) else {
+            return self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown);
+        };
         let record = match app.store.find_sign_up(id, self.now.time).await {
             Ok(Some(record)) => record,
             Ok(None) => return self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown),
@@ -231,6 +247,8 @@ impl Visit<'_> {
                         categories: &chosen,
                         total: app.catalog.savings_of(record.categories),
                         has_comments: record.has_comments,
+                        seen: record.updated_at.as_millis(),
+                        changed,
                         confirm_path: &format!("/confirm/{token}"),
                         decline_path: &format!("/not-me/{}", app.tokens.token(Purpose::Decline, id)),
                     },

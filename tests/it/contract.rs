@@ -110,7 +110,7 @@ fn stats_are_live_and_sign_ups_count_only_once_confirmed() {
         let store = SqliteStore::open(&server.data().join("unionhall.db")).unwrap();
         let id: i64 = server.database().query_row("SELECT id FROM sign_ups", [], |row| row.get(0)).unwrap();
         let now = server.database().query_row("SELECT created_at FROM sign_ups", [], |row| row.get(0)).unwrap();
-        let confirmed = store.confirm(SignUpId(id), Timestamp::from_millis(now)).await.unwrap();
+        let confirmed = store.confirm(SignUpId(id), None, Timestamp::from_millis(now)).await.unwrap();
         assert_eq!(confirmed, Confirmation::Joined);
         assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 1);
         let next = server.post("/v1/invite", &key, sign_up("ben@example.com")).await.good();

@@ -93,6 +93,28 @@ fn looking_changes_nothing_and_the_button_confirms_once() {
     });
 }
 
+/// Somebody replaces the answers between the page and the button: the person is shown the new ones first.
+#[test]
+fn what_is_confirmed_is_what_was_shown() {
+    block_on(async {
+        let server = Server::start();
+        let key = server.key();
+        let body = |slug: &str| json!({ "email": "ana@example.com", "categories": { slug: true } }).to_string();
+        server.post("/v1/invite", &key, body("travel")).await.good();
+        let confirm = link(&letter(&server, 1).await, "/confirm/");
+        let seen =
+            |html: &str| html.split("name=\"seen\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        let first = seen(&page(&server.get(&confirm).await, 200, "Travel"));
+        // At another moment, to the millisecond.
+        server.database().execute("UPDATE sign_ups SET updated_at = updated_at - 1", []).unwrap();
+        let press = async |seen: &str| server.send(Request::post(&confirm), form(&[("seen", seen)])).await;
+        let again = page(&press(&first).await, 200, "has changed since you opened it");
+        assert_eq!(members(&server).await, 0);
+        page(&press(&seen(&again)).await, 200, "Welcome");
+        assert_eq!(members(&server).await, 1);
+    });
+}
+
 #[test]
 fn this_was_not_me_withdraws_and_is_counted_against_the_partner() {
     block_on(async {

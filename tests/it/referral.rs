@@ -82,7 +82,7 @@ fn answers_tell_nothing_about_membership() {
         assert_eq!(fresh.body, pending.body);
         let store = SqliteStore::open(&server.data().join("unionhall.db")).unwrap();
         let now = server.database().query_row("SELECT created_at FROM sign_ups", [], |row| row.get(0)).unwrap();
-        store.confirm(SignUpId(1), Timestamp::from_millis(now)).await.unwrap();
+        store.confirm(SignUpId(1), None, Timestamp::from_millis(now)).await.unwrap();
         let member = server.post("/v1/invite", &key, body).await;
         let counted = |answer: &[u8]| {
             String::from_utf8(answer.to_vec()).unwrap().replace("\"joinedCount\":1", "\"joinedCount\":0")

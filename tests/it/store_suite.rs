@@ -46,6 +46,7 @@ suite! {
     sign_ups_are_attributed_to_another_mailbox_only
     a_confirmed_sign_up_counts_once
     confirming_in_any_number_at_once_counts_once
+    only_what_was_seen_is_confirmed
     a_sign_up_expires
     a_partner_replaces_its_own_pending_sign_up
     two_partners_sign_ups_of_one_person_count_once
@@ -115,7 +116,7 @@ impl House {
     }
 
     async fn confirm(&self, id: i64) -> Confirmation {
-        self.store.confirm(SignUpId(id), NOW).await.unwrap()
+        self.store.confirm(SignUpId(id), None, NOW).await.unwrap()
     }
 
     async fn members(&self) -> u64 {
@@ -227,7 +228,7 @@ async fn confirming_in_any_number_at_once_counts_once(house: &House) {
     let mut clicks = tokio::task::JoinSet::new();
     for _ in 0..12 {
         let store = Arc::clone(&house.store);
-        clicks.spawn(async move { store.confirm(SignUpId(1), NOW).await.unwrap() });
+        clicks.spawn(async move { store.confirm(SignUpId(1), None, NOW).await.unwrap() });
     }
     let clicks = clicks.join_all().await;
     assert_eq!(clicks.iter().filter(|click| **click == Confirmation::Joined).count(), 1);
@@ -238,12 +239,12 @@ async fn a_sign_up_expires(house: &House) {
     house.sign_up("ana@example.com").await;
     house.sign_up("ben@example.com").await;
     let last = after(PENDING_FOR - Duration::from_millis(1));
-    assert_eq!(house.store.confirm(SignUpId(1), last).await, Ok(Confirmation::Joined));
-    assert_eq!(house.store.confirm(SignUpId(2), after(PENDING_FOR)).await, Ok(Confirmation::Expired));
+    assert_eq!(house.store.confirm(SignUpId(1), None, last).await, Ok(Confirmation::Joined));
+    assert_eq!(house.store.confirm(SignUpId(2), None, after(PENDING_FOR)).await, Ok(Confirmation::Expired));
     assert_eq!(house.confirm(2).await, Confirmation::Expired, "for good");
     let again = house.store.sign_up(house.new_sign_up("ben@example.com"), after(PENDING_FOR)).await.unwrap();
     assert_eq!(again.code, house.kept_code("ben@example.com").await.unwrap());
-    assert_eq!(house.store.confirm(SignUpId(3), after(PENDING_FOR)).await, Ok(Confirmation::Joined));
+    assert_eq!(house.store.confirm(SignUpId(3), None, after(PENDING_FOR)).await, Ok(Confirmation::Joined));
     assert_eq!(house.members().await, 2);
 }
 
@@ -253,7 +254,7 @@ async fn a_partner_replaces_its_own_pending_sign_up(house: &House) {
     house.store.sign_up(house.new_sign_up("ANA@example.com"), later).await.unwrap();
     assert_eq!(house.confirm(2).await, Confirmation::Unknown, "no second sign-up was made");
     // The time to confirm runs from the newer one.
-    assert_eq!(house.store.confirm(SignUpId(1), after(PENDING_FOR + HOUR)).await, Ok(Confirmation::Joined));
+    assert_eq!(house.store.confirm(SignUpId(1), None, after(PENDING_FOR + HOUR)).await, Ok(Confirmation::Joined));
 }
 
 async fn two_partners_sign_ups_of_one_person_count_once(house: &House) {
@@ -576,7 +577,7 @@ async fn a_sign_up_without_a_partner_is_its_own(house: &House) {
     house.sign_up("ana@example.com").await;
     assert_eq!(house.store.list_mail().await.unwrap().len(), 2, "the partner's stands beside it");
     assert_eq!(house.store.find_sign_up(first, NOW).await.unwrap().unwrap().partner, None);
-    assert_eq!(house.store.confirm(first, NOW).await, Ok(Confirmation::Joined));
+    assert_eq!(house.store.confirm(first, None, NOW).await, Ok(Confirmation::Joined));
 }
 
 async fn mail_that_may_have_gone_counts_as_gone(house: &House) {
@@ -615,4 +616,18 @@ async fn nobodys_flood_holds_up_somebody_elses_mail(house: &House) {
         3,
         "one, and the two leases that ended"
     );
+}
+
+async fn only_what_was_seen_is_confirmed(house: &House) {
+    house.sign_up("ana@example.com").await;
+    let shown = house.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap();
+    assert_eq!(shown.updated_at, NOW);
+    house.sign_up_at("ana@example.com", after(MINUTE)).await;
+    assert_eq!(
+        house.store.confirm(SignUpId(1), Some(shown.updated_at), after(MINUTE)).await,
+        Ok(Confirmation::Changed)
+    );
+    assert_eq!(house.members().await, 0);
+    assert_eq!(house.store.confirm(SignUpId(1), Some(after(MINUTE)), after(MINUTE)).await, Ok(Confirmation::Joined));
+    assert_eq!(house.store.confirm(SignUpId(1), Some(NOW), after(MINUTE)).await, Ok(Confirmation::AlreadyMember));
 }

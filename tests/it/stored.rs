@@ -181,7 +181,7 @@ fn two_addresses_of_one_mailbox_never_both_earn_credit() {
                 .unwrap();
             use unionhall::store::Store;
             let now = unionhall::domain::time::Timestamp::from_millis(now);
-            store.confirm(unionhall::domain::signup::SignUpId(id), now).await.unwrap();
+            store.confirm(unionhall::domain::signup::SignUpId(id), None, now).await.unwrap();
             let sql = "SELECT referrer_id IS NOT NULL FROM people WHERE compared = ?1";
             server.database().query_row(sql, [email], |row| row.get::<_, bool>(0)).unwrap()
         };

@@ -126,8 +126,8 @@ impl Store for SqliteStore {
         self.writer.write(people::CreateReferralCode { person, now })
     }
 
-    fn confirm(&self, sign_up: SignUpId, now: Timestamp) -> Answer<'_, Confirmation> {
-        self.writer.write(sign_ups::Confirm { sign_up, now })
+    fn confirm(&self, sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> Answer<'_, Confirmation> {
+        self.writer.write(sign_ups::Confirm { sign_up, seen, now })
     }
 
     fn find_sign_up(&self, sign_up: SignUpId, now: Timestamp) -> Answer<'_, Option<SignUpRecord>> {

@@ -19,7 +19,7 @@ use crate::store::Tidied;
 pub(super) fn find(connection: &Connection, id: SignUpId, now: Timestamp) -> Result<Option<SignUpRecord>, Failure> {
     let mut statement = connection.prepare_cached(
         "SELECT CASE WHEN s.state = 'pending' AND expires_at <= ?2 THEN 'expired' ELSE s.state END, email, code,
-                nullif(partner, ''), us_state, categories, coalesce(comments, '') <> ''
+                nullif(partner, ''), us_state, categories, coalesce(comments, '') <> '', updated_at
          FROM sign_ups s JOIN people p ON p.id = person_id WHERE s.id = ?1",
     )?;
     let record = statement.query_row([id.0, now.as_millis()], |row| {
@@ -31,6 +31,7 @@ pub(super) fn find(connection: &Connection, id: SignUpId, now: Timestamp) -> Res
             us_state: row.get::<_, Option<String>>(4)?.and_then(|code| UsState::from_code(&code)),
             categories: CategorySet::from_slugs(row.get_ref(5)?.as_str()?),
             has_comments: row.get(6)?,
+            updated_at: Timestamp::from_millis(row.get(7)?),
         })
     });
     Ok(record.optional()?)
@@ -101,6 +102,7 @@ impl SignUp {
 
 pub(super) struct Confirm {
     pub sign_up: SignUpId,
+    pub seen: Option<Timestamp>,
     pub now: Timestamp,
 }
 
@@ -108,23 +110,23 @@ impl Unit for Confirm {
     type Done = Confirmation;
 
     fn apply(&self, connection: &Connection) -> Result<Confirmation, Failure> {
-        let found = connection
-            .prepare_cached("SELECT state, expires_at, person_id, referrer_id FROM sign_ups WHERE id = ?1")?
-            .query_row([self.sign_up.0], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get(3)?))
-            })
-            .optional()?;
-        let Some((state, expires_at, person, referrer)) = found else { return Ok(Confirmation::Unknown) };
-        match state.as_str() {
-            "pending" if self.now.as_millis() < expires_at => {}
-            "pending" => {
+        let Some(record) = find(connection, self.sign_up, self.now)? else { return Ok(Confirmation::Unknown) };
+        match record.state {
+            SignUpState::Pending if self.seen.is_some_and(|seen| seen != record.updated_at) => {
+                return Ok(Confirmation::Changed);
+            }
+            SignUpState::Pending => {}
+            SignUpState::Confirmed => return Ok(Confirmation::AlreadyMember),
+            SignUpState::Declined => return Ok(Confirmation::Declined),
+            SignUpState::Expired => {
+                // For good, even on a node whose clock is behind.
                 decide(connection, self.sign_up, SignUpState::Expired, self.now)?;
                 return Ok(Confirmation::Expired);
             }
-            "confirmed" => return Ok(Confirmation::AlreadyMember),
-            "declined" => return Ok(Confirmation::Declined),
-            _ => return Ok(Confirmation::Expired),
         }
+        let (person, referrer) = connection
+            .prepare_cached("SELECT person_id, referrer_id FROM sign_ups WHERE id = ?1")?
+            .query_row([self.sign_up.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
         decide(connection, self.sign_up, SignUpState::Confirmed, self.now)?;
         mail::forget(connection, self.sign_up)?;
         if self.join(connection, person, referrer)? {
@@ -221,11 +223,10 @@ impl Unit for Tidy {
     }
 }
 
+/// Decides a sign-up, once.
 fn decide(connection: &Connection, sign_up: SignUpId, state: SignUpState, now: Timestamp) -> Result<(), Failure> {
-    connection.prepare_cached("UPDATE sign_ups SET state = ?2, decided_at = ?3 WHERE id = ?1")?.execute(params![
-        sign_up.0,
-        state.name(),
-        now.as_millis()
-    ])?;
+    connection
+        .prepare_cached("UPDATE sign_ups SET state = ?2, decided_at = ?3 WHERE id = ?1 AND state = 'pending'")?
+        .execute(params![sign_up.0, state.name(), now.as_millis()])?;
     Ok(())
 }

@@ -93,6 +93,8 @@ mod tests {
             categories: &[("Mobile Plan", 420), ("Home Internet", 300), ("Mortgage", 1800)],
             total: 2520,
             has_comments: true,
+            seen: 1_800_000_000_000,
+            changed: true,
             confirm_path: "/confirm/abc",
             decline_path: "/decline/abc",
         };

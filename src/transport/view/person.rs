@@ -33,6 +33,10 @@ pub struct ConfirmView<'a> {
     pub categories: &'a [(&'a str, u32)],
     pub total: u32,
     pub has_comments: bool,
+    /// Which answers these are; sent back with the button.
+    pub seen: i64,
+    /// They are not the ones that were shown before.
+    pub changed: bool,
     pub confirm_path: &'a str,
     pub decline_path: &'a str,
 }
@@ -113,6 +117,8 @@ mod tests {
         categories: &[("Mobile Plan", 420), ("Mortgage", 1800)],
         total: 2220,
         has_comments: true,
+        seen: 1_800_000_000_000,
+        changed: true,
         confirm_path: "/confirm/token",
         decline_path: "/decline/token",
     };
