@@ -21,7 +21,8 @@
 //! - [`transport`]: HTTP: routes, the OpenAPI document, errors as answers.
 //! - [`app`]: the parts put together; [`config`]: what the operator can set; [`cli`]: the commands.
 //! - [`error`]: what can go wrong, free of any transport; [`clock`]: the one place that reads the time;
-//!   [`reply`]: an answer that may be there already; [`tidy`]: what is over expires.
+//!   [`reply`]: an answer that may be there already; [`tidy`]: what is over expires;
+//!   `loopback`: whether a host is this machine.
 //!
 //! ARCHITECTURE.md says what each room must never do; `tests/it/architecture.rs` holds them to it.
 
@@ -33,6 +34,7 @@ pub mod domain;
 pub mod error;
 pub mod limiter;
 pub mod log;
+mod loopback;
 pub mod mail;
 pub mod operations;
 pub mod reply;

@@ -6,6 +6,7 @@ use lettre::transport::smtp::{self, PoolConfig};
 use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
 
 use super::{Letter, SendError, Transport};
+use crate::loopback::is_loopback;
 use crate::reply::Reply;
 
 /// For making a connection.
@@ -38,7 +39,7 @@ impl Smtp {
         let (address, query) = url.split_once('?').unwrap_or((url, ""));
         let wish = query.split('&').find_map(|pair| pair.strip_prefix("tls="));
         let host = address.rsplit('@').next().unwrap_or_default().trim_start_matches("smtp://");
-        let here = is_here(host.split('/').next().unwrap_or_default());
+        let here = is_loopback(host.split('/').next().unwrap_or_default());
         let url = match (address.split_once(':').map(|(scheme, _)| scheme), wish) {
             (Some("smtps"), None) => address.to_owned(),
             (Some("smtp"), Some("none")) => address.to_owned(),
@@ -51,15 +52,6 @@ impl Smtp {
         let pool = PoolConfig::new().max_size(CONNECTIONS).idle_timeout(Duration::from_secs(30));
         Ok(Self(builder.timeout(Some(CONNECT_PATIENCE)).pool_config(pool).build()))
     }
-}
-
-/// Whether `HOST[:PORT]` is this machine.
-fn is_here(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl Transport for Smtp {
@@ -169,15 +161,6 @@ mod tests {
             ["", "mail.example.com", "http://mail.example.com", "smtp://", "smtp://h?tls=maybe", "smtps://h?tls=none"]
         {
             assert!(Smtp::new(bad).is_err(), "{bad}");
-        }
-        for (host, here) in [
-            ("localhost:25", true),
-            ("127.0.0.1", true),
-            ("[::1]:25", true),
-            ("localhost.example.com", false),
-            ("127.example.com", false),
-        ] {
-            assert_eq!(is_here(host), here, "{host}");
         }
         let secret = Smtp::new("smtps://user:hunter2@mail.example.com").unwrap();
         assert!(!format!("{secret:?}").contains("hunter2"));

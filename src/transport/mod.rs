@@ -12,6 +12,7 @@ pub mod dev_mailbox;
 mod docs;
 pub mod error;
 mod fixed;
+mod host;
 mod join_form;
 pub mod mcp;
 pub mod openapi;
@@ -54,6 +55,7 @@ use crate::app::App;
 use crate::clock::{Clock, Moment};
 use crate::domain::api_key::KeyId;
 use crate::log::RequestLine;
+use crate::loopback::is_loopback;
 use crate::operations::ALL;
 
 /// Requests that may be under way at once; past it callers are asked to come back.
@@ -146,7 +148,7 @@ impl Edge {
                 contact_email: app.contact_email.clone(),
                 postal: app.postal.clone(),
             },
-            origins: [&app.base_url, &app.join_site].map(|url| origin(url)).into(),
+            origins: [&app.base_url, &app.join_site].map(|url| host::origin(url)).into(),
             // Beside anything but this machine's own address it would show strangers' mail to strangers.
             mailbox: mailbox.filter(|_| Self::is_local(&app)),
             secure: app.base_url.starts_with("https://"),
@@ -160,7 +162,7 @@ impl Edge {
 
     /// Whether both addresses are this machine's own: a development server.
     pub fn is_local(app: &App) -> bool {
-        [&app.base_url, &app.join_site].into_iter().all(|url| pages::is_loopback_host(host(url)))
+        [&app.base_url, &app.join_site].into_iter().all(|url| is_loopback(host::of_url(url)))
     }
 
     /// Answers one request. Never fails and never panics.
@@ -282,17 +284,6 @@ impl Edge {
         let exempt = matches!(route, Some(Route::Health | Route::Ready));
         if before < IN_FLIGHT || exempt { Ok(place) } else { Err(HttpError::Busy) }
     }
-}
-
-/// `HOST[:PORT]` of a web address.
-fn host(url: &str) -> &str {
-    url.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default()
-}
-
-/// A web address without its path, as browsers send it.
-fn origin(url: &str) -> String {
-    let scheme = url.split("://").next().unwrap_or_default();
-    format!("{scheme}://{}", host(url))
 }
 
 /// A request's place among those in flight, given back when it is answered or its caller hangs up.

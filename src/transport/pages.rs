@@ -14,7 +14,7 @@ use super::error::HttpError;
 use super::join_form::Sent;
 use super::request_id::RequestId;
 use super::view::{self, JoinForm, Outcome};
-use super::{Edge, body};
+use super::{Edge, body, host};
 use crate::clock::Moment;
 use crate::domain::referral::ReferralCode;
 use crate::domain::signup::{Confirmation, Declining, SignUpId, SignUpState};
@@ -23,6 +23,7 @@ use crate::domain::token::Purpose;
 use crate::domain::us_state::UsState;
 use crate::error::Error;
 use crate::limiter::{Bucket, Class, Subject};
+use crate::loopback::is_loopback;
 use crate::operations::sign_up_user::sign_up;
 
 /// Forms sent a minute from one address: far more than a family, far fewer than a script.
@@ -115,7 +116,7 @@ impl Visit<'_> {
             Page::Confirm(token) => Ok(self.confirm_page(token, false).await),
             Page::NotMe(token) => Ok(self.decline(token, posted).await),
             Page::Mailbox | Page::Letter(_) | Page::LetterHtml(_) => {
-                self.mailbox(page, host_of(request.uri(), request.headers()), request.headers())
+                self.mailbox(page, host::of(request.uri(), request.headers()), request.headers())
             }
         }
     }
@@ -147,7 +148,7 @@ impl Visit<'_> {
 
     async fn join(&self, request: Request<Incoming>) -> Result<Answer, HttpError> {
         let (head, body) = request.into_parts();
-        if !self.is_own(&head.headers, host_of(&head.uri, &head.headers)) {
+        if !self.is_own(&head.headers, host::of(&head.uri, &head.headers)) {
             return Ok(self.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
         }
         let client = self.edge.proxies.client(self.peer, &head.headers);
@@ -338,7 +339,7 @@ impl Visit<'_> {
     fn is_local(&self, host: &str, headers: &HeaderMap) -> bool {
         let proxied = ["x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via"];
         let direct = !proxied.iter().any(|name| headers.contains_key(*name));
-        direct && self.peer.to_canonical().is_loopback() && is_loopback_host(host)
+        direct && self.peer.to_canonical().is_loopback() && is_loopback(host)
     }
 
     fn page(&self, html: String) -> Answer {
@@ -358,21 +359,6 @@ impl Visit<'_> {
     fn report(&self, cause: &str) {
         self.edge.app.log.problem(Some(self.id.as_str()), cause);
     }
-}
-
-/// The host that a request is for: HTTP/2 says it in the address, HTTP/1.1 in a header.
-fn host_of<'a>(uri: &'a hyper::Uri, headers: &'a HeaderMap) -> &'a str {
-    let header = || headers.get(hyper::header::HOST).and_then(|value| value.to_str().ok());
-    uri.authority().map(hyper::http::uri::Authority::as_str).or_else(header).unwrap_or_default()
-}
-
-/// Whether `HOST[:PORT]` names this machine.
-pub(super) fn is_loopback_host(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -412,18 +398,6 @@ mod tests {
         }
         for none in ["/joinus/x", "/confirm", "/confirm/a/b", "/not-me/a/b", "/dev"] {
             assert_eq!(Page::find(none), None, "{none}");
-        }
-    }
-
-    #[test]
-    fn loopback_names_are_known() {
-        for here in ["localhost", "LOCALHOST:8080", "127.0.0.1", "127.9.9.9:80", "[::1]:8080", "[::1]"] {
-            assert!(is_loopback_host(here), "{here}");
-        }
-        for elsewhere in
-            ["", "example.com", "localhost.example.com", "10.0.0.1", "[2001:db8::1]:80", "127.0.0.1.nip.io"]
-        {
-            assert!(!is_loopback_host(elsewhere), "{elsewhere}");
         }
     }
 }

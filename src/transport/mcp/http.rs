@@ -10,9 +10,10 @@ use super::envelope::Fault;
 use super::{Context, Headers, Reply};
 use crate::clock::Moment;
 use crate::domain::api_key::KeyId;
+use crate::loopback::is_loopback;
 use crate::transport::answer::Answer;
 use crate::transport::error::HttpError;
-use crate::transport::{Edge, body, pages};
+use crate::transport::{Edge, body};
 
 pub(in crate::transport) async fn answer(
     edge: &Edge,
@@ -66,8 +67,8 @@ impl Edge {
         let own = self.origins.iter().chain(&self.mcp_origins).any(|known| known == origin);
         // On a development server this machine has several names.
         let here = || {
-            let (scheme, host) = origin.split_once("://").unwrap_or_default();
-            Edge::is_local(&self.app) && scheme.starts_with("http") && pages::is_loopback_host(host)
+            let (scheme, name) = origin.split_once("://").unwrap_or_default();
+            Edge::is_local(&self.app) && scheme.starts_with("http") && is_loopback(name)
         };
         own || here()
     }
