@@ -121,15 +121,35 @@ impl UnionSettings {
     }
 }
 
-/// What serving needs besides.
+/// What referral codes and mail tokens are made with.
 #[derive(Debug, Clone, Args)]
-pub struct ServeSettings {
-    #[command(flatten)]
-    pub store: StoreSettings,
+pub struct SecretSettings {
+    /// The installation's secret, 32 characters or more; referral codes come from it, so it must never change.
+    ///
+    /// Without one, a secret is made at the first start and kept in the data folder, in a file `secret` that only its
+    /// owner can read. Another secret than the one the records were made with is refused.
+    #[arg(long, env = "UNIONHALL_SECRET", value_name = "SECRET", hide_env_values = true)]
+    pub secret: Option<String>,
 
-    #[command(flatten)]
-    pub union: UnionSettings,
+    /// A file that holds the secret.
+    #[arg(long, env = "UNIONHALL_SECRET_FILE", value_name = "FILE", conflicts_with = "secret")]
+    pub secret_file: Option<PathBuf>,
+}
 
+impl SecretSettings {
+    /// The secret that was given, if one was.
+    pub fn given(&self) -> anyhow::Result<Option<Secret>> {
+        if let Some(text) = &self.secret {
+            return Ok(Some(Secret::new(text).context("UNIONHALL_SECRET")?));
+        }
+        let Some(path) = &self.secret_file else { return Ok(None) };
+        read_secret(path).map(Some)
+    }
+}
+
+/// What happens to mail.
+#[derive(Debug, Clone, Args)]
+pub struct MailSettings {
     /// How mail leaves.
     ///
     /// `mailbox:` writes each message into DATA/mailbox, for development; /dev/mailbox shows them on this machine alone.
@@ -146,17 +166,66 @@ pub struct ServeSettings {
     /// Whom mail comes from: `Consumer Union <hello@union.example>` [default: no-reply at the host of the join site].
     #[arg(long, env = "UNIONHALL_MAIL_FROM", value_name = "SENDER")]
     pub mail_from: Option<Mailbox>,
+}
 
-    /// The installation's secret, 32 characters or more; referral codes come from it, so it must never change.
-    ///
-    /// Without one, a secret is made at the first start and kept in the data folder, in a file `secret` that only its
-    /// owner can read. Another secret than the one the records were made with is refused.
-    #[arg(long, env = "UNIONHALL_SECRET", value_name = "SECRET", hide_env_values = true)]
-    pub secret: Option<String>,
+/// How mail leaves.
+#[derive(Debug, Clone)]
+pub enum Mail {
+    Mailbox,
+    Smtp(Smtp),
+    Hold,
+    None,
+}
 
-    /// A file that holds the secret.
-    #[arg(long, env = "UNIONHALL_SECRET_FILE", value_name = "FILE", conflicts_with = "secret")]
-    pub secret_file: Option<PathBuf>,
+impl MailSettings {
+    /// How mail leaves, as it was set.
+    pub fn way(&self) -> anyhow::Result<Mail> {
+        let text = match &self.mail_file {
+            None => self.mail.clone(),
+            Some(path) => std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read how mail leaves from {}; mend --mail-file", path.display()))?,
+        };
+        match text.trim() {
+            "mailbox:" => Ok(Mail::Mailbox),
+            "hold" => Ok(Mail::Hold),
+            "none" => Ok(Mail::None),
+            url if url.starts_with("smtp") => Ok(Mail::Smtp(Smtp::new(url)?)),
+            _ => {
+                bail!("how mail leaves is not understood; write mailbox:, smtp://…, smtps://…, hold or none in --mail")
+            }
+        }
+    }
+
+    /// Whom mail comes from, for a union that is found at `join_site`.
+    pub fn sender(&self, union: &str, join_site: &str) -> anyhow::Result<Mailbox> {
+        if let Some(sender) = &self.mail_from {
+            return Ok(sender.clone());
+        }
+        let uri: hyper::Uri = join_site.parse().context("the join site is no web address")?;
+        let host = uri.host().unwrap_or("localhost");
+        // An address of this machine is no domain; mail from there stays here.
+        let domain = if host.parse::<std::net::IpAddr>().is_ok() || host.starts_with('[') { "localhost" } else { host };
+        let address = Address::new("no-reply", domain).with_context(|| {
+            format!("no sender can be made for {join_site}; give one with --mail-from or UNIONHALL_MAIL_FROM")
+        })?;
+        Ok(Mailbox::new(Some(union.to_owned()), address))
+    }
+}
+
+/// What serving needs besides.
+#[derive(Debug, Clone, Args)]
+pub struct ServeSettings {
+    #[command(flatten)]
+    pub store: StoreSettings,
+
+    #[command(flatten)]
+    pub union: UnionSettings,
+
+    #[command(flatten)]
+    pub secret: SecretSettings,
+
+    #[command(flatten)]
+    pub mail: MailSettings,
 
     /// The certificate to serve HTTPS with, in PEM, the server's own first. Read again on SIGHUP, with its key.
     #[arg(long, env = "UNIONHALL_TLS_CERT", value_name = "FILE", requires = "tls_key")]
@@ -185,58 +254,6 @@ pub struct ServeSettings {
     /// What goes to the log on standard error. No level ever shows an e-mail address, a key or a token.
     #[arg(long, env = "UNIONHALL_LOG", value_name = "LEVEL", default_value = "requests")]
     pub log: Level,
-}
-
-/// How mail leaves.
-#[derive(Debug, Clone)]
-pub enum Mail {
-    Mailbox,
-    Smtp(Smtp),
-    Hold,
-    None,
-}
-
-impl ServeSettings {
-    pub fn mail(&self) -> anyhow::Result<Mail> {
-        let text = match &self.mail_file {
-            None => self.mail.clone(),
-            Some(path) => std::fs::read_to_string(path)
-                .with_context(|| format!("cannot read how mail leaves from {}; mend --mail-file", path.display()))?,
-        };
-        match text.trim() {
-            "mailbox:" => Ok(Mail::Mailbox),
-            "hold" => Ok(Mail::Hold),
-            "none" => Ok(Mail::None),
-            url if url.starts_with("smtp") => Ok(Mail::Smtp(Smtp::new(url)?)),
-            _ => {
-                bail!("how mail leaves is not understood; write mailbox:, smtp://…, smtps://…, hold or none in --mail")
-            }
-        }
-    }
-
-    /// Whom mail comes from, for a union that is found at `join_site`.
-    pub fn sender(&self, join_site: &str) -> anyhow::Result<Mailbox> {
-        if let Some(sender) = &self.mail_from {
-            return Ok(sender.clone());
-        }
-        let uri: hyper::Uri = join_site.parse().context("the join site is no web address")?;
-        let host = uri.host().unwrap_or("localhost");
-        // An address of this machine is no domain; mail from there stays here.
-        let domain = if host.parse::<std::net::IpAddr>().is_ok() || host.starts_with('[') { "localhost" } else { host };
-        let address = Address::new("no-reply", domain).with_context(|| {
-            format!("no sender can be made for {join_site}; give one with --mail-from or UNIONHALL_MAIL_FROM")
-        })?;
-        Ok(Mailbox::new(Some(self.union.name.clone()), address))
-    }
-
-    /// The secret that was given, if one was.
-    pub fn given_secret(&self) -> anyhow::Result<Option<Secret>> {
-        if let Some(text) = &self.secret {
-            return Ok(Some(Secret::new(text).context("UNIONHALL_SECRET")?));
-        }
-        let Some(path) = &self.secret_file else { return Ok(None) };
-        read_secret(path).map(Some)
-    }
 }
 
 pub fn read_secret(path: &Path) -> anyhow::Result<Secret> {

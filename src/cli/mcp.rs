@@ -8,14 +8,23 @@ use super::open_store;
 use super::serve::{claim_secret, make_app};
 use crate::app;
 use crate::clock::Clock;
-use crate::config::{Mail, ServeSettings};
+use crate::config::{Mail, MailSettings, SecretSettings, StoreSettings, UnionSettings};
 use crate::log::{Format, Level, Log};
 use crate::transport::mcp::{Server, stdio};
 
 #[derive(Debug, Args)]
 pub(super) struct Settings {
     #[command(flatten)]
-    serve: ServeSettings,
+    store: StoreSettings,
+
+    #[command(flatten)]
+    union: UnionSettings,
+
+    #[command(flatten)]
+    secret: SecretSettings,
+
+    #[command(flatten)]
+    mail: MailSettings,
 
     /// The partner's key to act with; without one only the tools that read are there.
     #[arg(long, env = "UNIONHALL_KEY", value_name = "KEY", hide_env_values = true)]
@@ -27,19 +36,21 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<()> {
     // Reading the next line holds up this thread; what goes on behind a request has another.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
-        let union = &settings.serve.union;
+        let union = &settings.union;
+        // Told before anything is made.
         union.catalog()?;
-        let given = settings.serve.given_secret()?;
-        let mail = match settings.serve.mail()? {
+        let given = settings.secret.given()?;
+        let mail = match settings.mail.way()? {
             Mail::None => app::Mail::Off,
             Mail::Mailbox | Mail::Smtp(_) | Mail::Hold => app::Mail::Held,
         };
-        let store = open_store(&settings.serve.store, true)?;
-        let secret = claim_secret(&settings.serve, given, &*store).await?.secret;
+        let store = open_store(&settings.store, true)?;
+        let secret = claim_secret(&settings.store, given, &*store).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.
-        let log = Log::start(settings.serve.log.min(Level::Errors), Format::Human, clock, std::io::stderr())?;
-        let app = make_app(union, union.base_url(union.listen, "http"), secret, Arc::clone(&store), log.clone(), mail)?;
+        let log = Log::start(Level::Errors, Format::Human, clock, std::io::stderr())?;
+        let base_url = union.base_url(union.listen, "http");
+        let app = make_app(union, base_url, secret, Arc::clone(&store), log.clone(), mail)?;
         let authorization = settings.key.as_ref().map(|key| format!("Bearer {key}"));
         let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
         let served = stdio::serve(&Server::new(app), clock, authorization.as_deref(), input, output).await;

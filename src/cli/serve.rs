@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::{files, open_store, random, say};
 use crate::app::{self, App, Parts};
 use crate::clock::Clock;
-use crate::config::{self, Mail, ServeSettings, UnionSettings};
+use crate::config::{self, Mail, ServeSettings, StoreSettings, UnionSettings};
 use crate::domain::base32;
 use crate::domain::secret::Secret;
 use crate::limiter::memory::MemoryLimiter;
@@ -39,8 +39,8 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let union = &settings.union;
     // Told before anything is made.
     union.catalog()?;
-    let given = settings.given_secret()?;
-    let mail = settings.mail()?;
+    let given = settings.secret.given()?;
+    let mail = settings.mail.way()?;
     let tls = match (&settings.tls_cert, &settings.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::read(certificate.clone(), key.clone())?)),
         _ => None,
@@ -50,9 +50,9 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let scheme = if tls.is_some() { "https" } else { "http" };
     let base_url = union.base_url(listening, scheme);
     let join_site = union.join_site.clone().unwrap_or_else(|| base_url.clone());
-    let sender = settings.sender(&join_site)?;
+    let sender = settings.mail.sender(&union.name, &join_site)?;
     let store = open_store(&settings.store, true)?;
-    let claimed = claim_secret(settings, given, &*store).await?;
+    let claimed = claim_secret(&settings.store, given, &*store).await?;
     let clock = Clock::start();
     let format = if std::io::stderr().is_terminal() { Format::Human } else { Format::Json };
     let log = Log::start(settings.log, format, clock, std::io::stderr())?;
@@ -230,11 +230,11 @@ enum Place {
 
 /// The installation's secret: the one given, the one kept in the data folder, or a new one on the first start.
 pub(super) async fn claim_secret(
-    settings: &ServeSettings,
+    settings: &StoreSettings,
     given: Option<Secret>,
     store: &dyn Store,
 ) -> anyhow::Result<Claimed> {
-    let kept = settings.store.data.join("secret");
+    let kept = settings.data.join("secret");
     let (secret, made) = match given {
         Some(secret) => (secret, false),
         None if kept.exists() => (config::read_secret(&kept)?, false),
@@ -244,7 +244,7 @@ pub(super) async fn claim_secret(
             (Secret::new(&text)?, true)
         }
     };
-    let database = settings.store.database()?;
+    let database = settings.database()?;
     match store.claim_secret(secret.fingerprint()).await? {
         Claim::First if made => Ok(Claimed { secret, place: Place::Made }),
         Claim::First => Ok(Claimed { secret, place: Place::Given }),

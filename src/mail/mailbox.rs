@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{Letter, SendError, Transport};
 use crate::reply::Reply;
@@ -49,10 +49,6 @@ impl MailboxFolder {
         file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&unfinished, self.0.join(format!("{name}.eml")))
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
     }
 }
 

@@ -4,6 +4,7 @@
 //! one function and not in a tower of layers: each layer would cost about as much as all of it together. This room must
 //! never decide what an operation may do, and never reach past `operations` into a particular store or limiter.
 
+mod accept;
 pub mod answer;
 mod body;
 pub mod client;
@@ -42,6 +43,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 
+use self::accept::prefers_html;
 use self::answer::Answer;
 use self::client::TrustedProxies;
 use self::dev_mailbox::DevMailbox;
@@ -172,8 +174,9 @@ impl Edge {
         let method = request.method().clone();
         // A reference count, so that the path outlives the request that is taken apart.
         let uri = request.uri().clone();
-        let wants_page = pages::prefers_html(request.headers());
         let route = Route::find(uri.path());
+        // Only where nothing may be found; operations are read by programs.
+        let wants_page = matches!(route, None | Some(Route::Page(_))) && prefers_html(request.headers());
         let mut entry = LogEntry {
             edge: self,
             now,
@@ -227,7 +230,7 @@ impl Edge {
         match route {
             Route::Operation(operation) => rest::call(self, operation, request, peer, now, id, key).await,
             Route::Descriptor => {
-                let front = request.uri().path() == "/" && pages::prefers_html(request.headers());
+                let front = request.uri().path() == "/" && prefers_html(request.headers());
                 let mut answer = if front {
                     Visit { edge: self, peer, now, id }
                         .join_page(StatusCode::OK, None, &view::JoinForm::default())

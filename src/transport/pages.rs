@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
+use hyper::header::{HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
 use hyper::{HeaderMap, Method, Request, StatusCode};
 
 use super::answer::Answer;
@@ -77,20 +77,6 @@ impl<'p> Page<'p> {
     pub(super) fn takes_post(self) -> bool {
         matches!(self, Self::Join(None) | Self::Confirm(_) | Self::NotMe(_))
     }
-}
-
-/// Whether the caller is a browser that wants a page, rather than a program that takes anything.
-pub(super) fn prefers_html(headers: &HeaderMap) -> bool {
-    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let quality = |wanted: &str| {
-        let parts = accept.split(',').map(|part| part.split(';').map(str::trim));
-        let found = parts.filter_map(|mut part| {
-            (part.next()? == wanted)
-                .then(|| part.find_map(|parameter| parameter.strip_prefix("q=")?.parse::<f32>().ok()).unwrap_or(1.0))
-        });
-        found.fold(0.0, f32::max)
-    };
-    quality("text/html") > 0.0 && quality("text/html") >= quality("application/json")
 }
 
 /// A page that was asked for.
@@ -364,22 +350,6 @@ impl Visit<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn browsers_get_pages_and_programs_json() {
-        let prefers = |accept: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(ACCEPT, HeaderValue::from_str(accept).unwrap());
-            prefers_html(&headers)
-        };
-        assert!(prefers("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"));
-        assert!(prefers("text/html, application/json"));
-        assert!(prefers("application/json;q=0.5, text/html;q=0.9"));
-        for program in ["*/*", "application/json", "", "text/html;q=0", "text/html;q=0.5, application/json"] {
-            assert!(!prefers(program), "{program}");
-        }
-        assert!(!prefers_html(&HeaderMap::new()));
-    }
 
     #[test]
     fn paths_lead_to_pages_and_their_names_keep_secrets() {

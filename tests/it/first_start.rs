@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::server::unionhall;
+use crate::server::{SETTINGS, unionhall};
 
 /// Runs `serve` until it stops printing its greeting, then ends it.
 fn greeting(folder: &Path) -> String {
@@ -173,28 +173,7 @@ fn help_is_a_manual() {
         String::from_utf8(output.stdout).unwrap()
     };
     let serve = help(&["serve"]);
-    for setting in [
-        "POSTAL_ADDRESS",
-        "MAIL_FROM",
-        "MAIL_FILE",
-        "NAME",
-        "DATA",
-        "LISTEN",
-        "BASE_URL",
-        "JOIN_SITE",
-        "STORE",
-        "MAIL",
-        "CONTACT_EMAIL",
-        "SECRET",
-        "SECRET_FILE",
-        "TLS_CERT",
-        "TLS_KEY",
-        "PUBLIC_PER_MINUTE",
-        "KEY_PER_MINUTE",
-        "TRUSTED_PROXIES",
-        "CATALOG",
-        "LOG",
-    ] {
+    for setting in SETTINGS.split(' ') {
         let shown = |end| serve.contains(&format!("[env: UNIONHALL_{setting}{end}"));
         assert!(shown("=") || shown("]"), "{setting}");
     }
@@ -212,6 +191,10 @@ fn help_is_a_manual() {
         &["signups", "pause"],
         &["signups", "resume"],
         &["openapi"],
+        &["mcp"],
+        &["mail"],
+        &["mail", "list"],
+        &["mail", "retry"],
     ] {
         let text = help(command);
         assert!(text.contains("Usage: unionhall"), "{text}");

@@ -10,7 +10,7 @@ use hyper::Request;
 use mail_parser::MessageParser;
 use serde_json::{Value, json};
 
-use crate::server::{Server, block_on, sign_up};
+use crate::server::{Server, block_on, sign_up, wait_until};
 
 /// A real SMTP server, in a process of its own.
 struct Mailserver {
@@ -48,7 +48,7 @@ impl Mailserver {
     }
 
     async fn wait_for(&self, count: usize) -> Vec<Value> {
-        wait_until(Duration::from_secs(60), || self.arrived().len() >= count).await;
+        wait_until(Duration::from_secs(60), async || self.arrived().len() >= count).await;
         self.arrived()
     }
 }
@@ -78,16 +78,6 @@ fn launch(folder: &Path, port: u16, arguments: &[String]) -> (Child, u16) {
     let mut line = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
     (process, line.trim().parse().expect("the mail server says its port"))
-}
-
-/// Waits for a condition, for as long as that may take at the most.
-async fn wait_until(patience: Duration, mut condition: impl FnMut() -> bool) {
-    let waited = async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(patience, waited).await.expect("in time");
 }
 
 /// A certificate for localhost that trusts itself; the folder holds `cert.pem` and `key.pem`.
@@ -198,7 +188,8 @@ fn a_mail_server_that_was_away_gets_everything() {
                 mail.kill();
             }
         }
-        wait_until(Duration::from_secs(10), || outbox(&server).iter().any(|mail| mail["lastError"].is_string())).await;
+        wait_until(Duration::from_secs(10), async || outbox(&server).iter().any(|mail| mail["lastError"].is_string()))
+            .await;
         assert!(server.log().contains("mail does not go"), "the operator is told");
         assert_eq!(server.get("/readyz").await.good()["mail"], "failing");
         mail.start_again();
@@ -212,7 +203,7 @@ fn a_mail_server_that_was_away_gets_everything() {
         assert_eq!(counts.len(), 200);
         // The one that was on its way when the server died may have been taken without our hearing of it.
         assert!(arrived.len() <= 208, "{}", arrived.len());
-        wait_until(Duration::from_secs(10), || outbox(&server).is_empty()).await;
+        wait_until(Duration::from_secs(10), async || outbox(&server).is_empty()).await;
         assert!(!server.log().contains("@example.com"), "no address in the log");
     });
 }
@@ -224,14 +215,15 @@ fn only_a_rejected_recipient_ends_a_mail() {
         let server = Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", mail.port)]);
         let key = server.key();
         server.post("/v1/invite", &key, sign_up("nobody@example.com")).await.good();
-        wait_until(Duration::from_secs(10), || server.log().contains("no such recipient")).await;
+        wait_until(Duration::from_secs(10), async || server.log().contains("no such recipient")).await;
         assert_eq!(outbox(&server), Vec::<Value>::new());
         // The same person again: the answer is the same, but nothing is sent.
         server.post("/v1/invite", &key, sign_up("nobody@example.com")).await.good();
         server.post("/v1/invite", &key, sign_up("later@example.com")).await.good();
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         mail.wait_for(1).await;
-        wait_until(Duration::from_secs(10), || outbox(&server).iter().any(|mail| mail["lastError"].is_string())).await;
+        wait_until(Duration::from_secs(10), async || outbox(&server).iter().any(|mail| mail["lastError"].is_string()))
+            .await;
         let waiting = outbox(&server);
         assert_eq!(waiting.len(), 1, "{waiting:?}");
         assert_eq!(waiting[0]["lastError"], "the mail server answered 451 4.7.1");
@@ -256,7 +248,7 @@ fn the_operators_own_mistakes_are_told_and_cost_no_mail() {
             let server = Server::start_with_env(&[("SSL_CERT_FILE", &cert)], &["--mail", &url]);
             let partner = server.key();
             server.post("/v1/invite", &partner, sign_up("ana@example.com")).await.good();
-            wait_until(Duration::from_secs(10), || {
+            wait_until(Duration::from_secs(10), async || {
                 outbox(&server).first().is_some_and(|mail| mail["lastError"].is_string())
             })
             .await;
@@ -286,7 +278,7 @@ fn addresses_of_other_scripts_arrive_or_wait_with_the_reason() {
         let server = Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", plain.port)]);
         let key = server.key();
         server.post("/v1/invite", &key, sign_up("jürgen@example.com")).await.good();
-        wait_until(Duration::from_secs(10), || {
+        wait_until(Duration::from_secs(10), async || {
             outbox(&server).first().is_some_and(|mail| mail["lastError"].is_string())
         })
         .await;
@@ -316,7 +308,7 @@ fn a_crash_loses_no_mail() {
         assert!(mail.arrived().len() < 150, "the worker is still at it");
         server.signal("KILL");
         let server = Server::start_in(server.into_folder(), &flags);
-        wait_until(Duration::from_secs(60), || outbox(&server).is_empty()).await;
+        wait_until(Duration::from_secs(60), async || outbox(&server).is_empty()).await;
         let mut counts: HashMap<String, usize> = HashMap::new();
         for message in mail.arrived() {
             *counts.entry(message["to"][0].as_str().unwrap().to_owned()).or_default() += 1;
@@ -339,7 +331,7 @@ fn stopping_waits_for_the_mail_on_its_way() {
             server.post("/v1/invite", &key, sign_up(&format!("user{n}@example.com"))).await.good();
         }
         // The worker is at work; whatever it has begun is finished, slow as the server is.
-        wait_until(Duration::from_secs(10), || outbox(&server).iter().any(|mail| mail["attempts"] == 1)).await;
+        wait_until(Duration::from_secs(10), async || outbox(&server).iter().any(|mail| mail["attempts"] == 1)).await;
         let (code, folder) = server.stop();
         assert_eq!(code, Some(0));
         let database = rusqlite::Connection::open(folder.path().join("data/unionhall.db")).unwrap();
@@ -378,7 +370,7 @@ fn a_mailbox_is_not_flooded() {
         server.post("/v1/invite", &key, sign_up("ben@example.com")).await.good();
         let arrived = mail.wait_for(2).await;
         // Every mail that is due has been looked at once Ben's has come; the others wait for their time.
-        wait_until(Duration::from_secs(10), || outbox(&server).iter().all(|mail| mail["attempts"] == 0)).await;
+        wait_until(Duration::from_secs(10), async || outbox(&server).iter().all(|mail| mail["attempts"] == 0)).await;
         assert_eq!(arrived.len(), 2, "one for Ana and one for Ben");
         assert!(!outbox(&server).is_empty());
     });

@@ -7,24 +7,20 @@ use hyper::Request;
 use serde_json::json;
 
 use crate::mail::link;
-use crate::server::{Answer, Server, block_on, sign_up};
+use crate::server::{Answer, Server, block_on, sign_up, wait_until};
 
 /// Waits for the newest message in the development mailbox to be the `count`-th.
 async fn letter(server: &Server, count: usize) -> String {
     let folder = server.data().join("mailbox");
-    let waited = async {
-        loop {
-            let mut files: Vec<_> =
-                std::fs::read_dir(&folder).into_iter().flatten().map(|file| file.unwrap().path()).collect();
-            files.retain(|path| path.extension().is_some_and(|end| end == "eml"));
-            files.sort();
-            if files.len() >= count {
-                return std::fs::read_to_string(&files[count - 1]).unwrap();
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+    let letters = || {
+        let mut files: Vec<_> =
+            std::fs::read_dir(&folder).into_iter().flatten().map(|file| file.unwrap().path()).collect();
+        files.retain(|path| path.extension().is_some_and(|end| end == "eml"));
+        files.sort();
+        files
     };
-    tokio::time::timeout(Duration::from_secs(10), waited).await.expect("the mail is written")
+    wait_until(Duration::from_secs(10), async || letters().len() >= count).await;
+    std::fs::read_to_string(&letters()[count - 1]).unwrap()
 }
 
 async fn members(server: &Server) -> u64 {

@@ -230,3 +230,18 @@ pub(crate) fn sign_up(email: &str) -> String {
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(future)
 }
+
+/// Waits for a condition, for as long as that may take at the most.
+pub(crate) async fn wait_until(patience: std::time::Duration, mut condition: impl AsyncFnMut() -> bool) {
+    let waited = async {
+        while !condition().await {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(patience, waited).await.expect("in time");
+}
+
+/// Every setting of `serve`, as its variable is called after `UNIONHALL_`.
+pub(crate) const SETTINGS: &str = "NAME DATA LISTEN BASE_URL JOIN_SITE STORE MAIL MAIL_FILE MAIL_FROM CONTACT_EMAIL \
+                                   POSTAL_ADDRESS SECRET SECRET_FILE TLS_CERT TLS_KEY PUBLIC_PER_MINUTE KEY_PER_MINUTE \
+                                   TRUSTED_PROXIES MCP_ORIGINS CATALOG LOG";
