@@ -225,6 +225,8 @@ impl Edge {
             return Err(HttpError::MethodNotAllowed { allow: route.allow() });
         }
         if !route.reads_body() && declared_length(&request) > body::LARGEST {
+            // Swallowed first: a sender who reads nothing before it has sent everything would see a broken pipe instead.
+            body::read(request.into_body()).await?;
             return Err(HttpError::TooLarge);
         }
         match route {
