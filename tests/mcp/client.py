@@ -45,7 +45,7 @@ async def over_stdio(mode, key, server):
     # Two of these processes share no limit with the server, and none of them is to meet its own.
     environment = {"UNIONHALL_PUBLIC_PER_MINUTE": "1000000"} | ({"UNIONHALL_KEY": key} if key else {})
     # The base address is the running server's, so that links lead there.
-    arguments = ["mcp", "--data", DATA, "--base-url", URL, "--log", "errors"]
+    arguments = ["mcp", "--data", DATA, "--base-url", URL]
     parameters = StdioServerParameters(command=server, args=arguments, env=environment)
     async with Client(stdio_client(parameters), mode=mode) as client:
         yield client
