@@ -110,8 +110,7 @@ fn a_body_that_breaks_off_leaves_nothing() {
         let mut answer = String::new();
         chunked.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-        let people: i64 = server.database().query_row("SELECT count(*) FROM people", [], |row| row.get(0)).unwrap();
-        assert_eq!(people, 0);
+        assert_eq!(server.number("SELECT count(*) FROM people"), 0);
         server.send(Request::get("/v1/stats"), "").await.good();
     });
 }
@@ -125,8 +124,7 @@ fn past_the_cap_on_requests_in_flight_the_answer_is_to_come_back() {
         let server =
             Server::start_with(&["--key-per-minute", "1000000", "--public-per-minute", "1000000", "--log", "off"]);
         let key = server.key();
-        let lock = server.database();
-        lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let held = server.hold();
         let mut answers = tokio::task::JoinSet::new();
         for _ in 0..70 {
             let stream = TcpStream::connect(server.address).await.unwrap();
@@ -152,7 +150,7 @@ fn past_the_cap_on_requests_in_flight_the_answer_is_to_come_back() {
         busy.refused(503, serde_json::Value::Null);
         assert!((1..=60).contains(&busy.header("retry-after").parse::<u32>().unwrap()));
         server.get("/healthz").await.good();
-        lock.execute_batch("ROLLBACK").unwrap();
+        drop(held);
         let statuses = answers.join_all().await;
         let count = |status| statuses.iter().filter(|found| **found == status).count();
         assert_eq!((count(200) + count(503) + count(500), count(200) > 4000), (8400, true), "{}", count(200));
