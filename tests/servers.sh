@@ -1,5 +1,6 @@
-# The database servers of the tests: one PostgreSQL and one Redis for all of them, started for this run alone. Each test has
-# a database and a prefix of its own in them. Sourced by test.sh, which calls start_servers; the shell's end is theirs.
+# The servers of the tests. One PostgreSQL and one Redis for all of them, started for this run alone: each test has a
+# database and a prefix of its own in them. Sourced by test.sh, which calls start_servers; the shell's end is theirs. Other
+# servers, and more of these, are started by the tests that need them.
 #
 # They live in a folder for temporary files, where the tests' own data is too: PostgreSQL refuses to run as root, and the
 # user it runs as instead may not be let into the folder of the sources.
@@ -22,6 +23,17 @@ install_servers() {
     "${as_root[@]}" apt-get update -qq
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
     [[ -n $(postgres_programs) ]] || { echo "PostgreSQL's own programs are not where Debian keeps them" >&2; exit 2; }
+}
+
+# fetch_caddy: the program alone, to check its file with; installed, it would take port 80 of this machine.
+fetch_caddy() {
+    local tools=${CARGO_TARGET_DIR:-target}/tools/caddy as_root=()
+    [[ ! -x $tools/usr/bin/caddy ]] || return 0
+    heading "Fetching Caddy"
+    [[ $(id -u) == 0 ]] || as_root=(sudo)
+    "${as_root[@]}" apt-get update -qq
+    rm -rf "$tools" && mkdir -p "$tools"
+    (cd "$tools" && apt-get download -qq caddy && dpkg -x caddy_*.deb . && rm caddy_*.deb)
 }
 
 # on_path PROGRAM: servers are in sbin, which is not on everybody's path.
@@ -134,6 +146,7 @@ start_redis() {
 # start_servers: exports UNIONHALL_TEST_POSTGRES and UNIONHALL_TEST_REDIS.
 start_servers() {
     install_servers
+    fetch_caddy
     trap stop_servers EXIT
     trap 'exit 130' INT TERM
     servers=$(mktemp -d "${TMPDIR:-/tmp}/unionhall-servers.XXXXXX")

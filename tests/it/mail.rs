@@ -13,15 +13,15 @@ use serde_json::{Value, json};
 use crate::server::{Server, block_on, sign_up, wait_until};
 
 /// A real SMTP server, in a process of its own.
-struct Mailserver {
+pub(crate) struct Mailserver {
     process: Child,
-    port: u16,
+    pub port: u16,
     arguments: Vec<String>,
     folder: tempfile::TempDir,
 }
 
 impl Mailserver {
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let arguments: Vec<_> = arguments.iter().map(|word| (*word).to_owned()).collect();
         let (process, port) = launch(folder.path(), 0, &arguments);
@@ -39,7 +39,7 @@ impl Mailserver {
     }
 
     /// What has arrived so far.
-    fn arrived(&self) -> Vec<Value> {
+    pub(crate) fn arrived(&self) -> Vec<Value> {
         let mut files: Vec<_> =
             std::fs::read_dir(self.folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
         files.retain(|path| path.extension().is_some_and(|end| end == "json"));

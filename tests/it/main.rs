@@ -11,6 +11,7 @@ mod holding_ground;
 mod https;
 mod limits;
 mod logs;
+mod machines;
 mod mail;
 mod manners;
 mod mcp;

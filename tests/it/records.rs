@@ -13,66 +13,79 @@ use unionhall::domain::secret::Secret;
 /// The secret of every installation on PostgreSQL, where one must be given.
 pub(crate) const SECRET: &str = "the-secret-of-the-tests-and-of-nobody-else";
 
-/// A folder for one installation; its database goes when the folder does.
-pub(crate) struct Home(tempfile::TempDir);
+/// A folder for one server, and where its records are. A database that was made for it goes when the folder does.
+pub(crate) struct Home {
+    folder: tempfile::TempDir,
+    records: Records,
+    /// The database that is its own.
+    database: Option<String>,
+}
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        let folder = tempfile::tempdir().unwrap();
+        match std::env::var("UNIONHALL_TEST_BACKEND").as_deref() {
+            Err(_) | Ok("" | "sqlite") => {
+                Self { records: Records::Sqlite { data: folder.path().join("data") }, folder, database: None }
+            }
+            Ok("postgres") => Self::on_postgres(folder),
+            Ok(other) => panic!("UNIONHALL_TEST_BACKEND is {other:?}; write sqlite or postgres"),
+        }
+    }
+
+    /// On PostgreSQL and Redis, whatever the backend of this run.
+    pub(crate) fn on_postgres(folder: tempfile::TempDir) -> Self {
+        // Called after the folder, which is nobody else's. Folders may differ in case alone, which these names may not.
+        let random = folder.path().file_name().unwrap().as_encoded_bytes();
+        let name = random.iter().fold("test_".to_owned(), |name, byte| format!("{name}{byte:02x}"));
+        let limits = format!("{}/?prefix={name}:", redis());
+        Self { records: Records::Postgres { store: postgres(&name), limits }, folder, database: Some(name) }
+    }
+
+    /// For another node on somebody's records.
+    pub(crate) fn sharing(records: &Records) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), records: records.clone(), database: None }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.0.path()
+        self.folder.path()
     }
 
-    pub(crate) fn records(&self) -> Records {
-        Records::of(self.path())
+    pub(crate) fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// Makes what must be there before a server can start.
+    pub(crate) fn prepare(&self) {
+        if let Some(name) = &self.database {
+            create_database(&postgres("postgres"), name);
+        }
     }
 }
 
 impl Drop for Home {
     fn drop(&mut self) {
-        if let Records::Postgres { name } = self.records() {
+        if let Some(name) = &self.database {
             // The whole cluster goes at the end in any case.
             let _gone = ask(&postgres("postgres"), &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
         }
     }
 }
 
+#[derive(Clone)]
 pub(crate) enum Records {
     Sqlite { data: PathBuf },
-    Postgres { name: String },
+    Postgres { store: String, limits: String },
 }
 
 impl Records {
-    /// The records that belong to a folder: a file in it, or the database that is called after it.
-    fn of(folder: &Path) -> Self {
-        match std::env::var("UNIONHALL_TEST_BACKEND").as_deref() {
-            Err(_) | Ok("" | "sqlite") => Self::Sqlite { data: folder.join("data") },
-            Ok("postgres") => {
-                // Folders differ in case alone, which names of databases do not.
-                let random = folder.file_name().unwrap().as_encoded_bytes();
-                let name = random.iter().fold("test_".to_owned(), |name, byte| format!("{name}{byte:02x}"));
-                Self::Postgres { name }
-            }
-            Ok(other) => panic!("UNIONHALL_TEST_BACKEND is {other:?}; write sqlite or postgres"),
-        }
-    }
-
-    /// Makes what must be there before a server can start.
-    pub(crate) fn prepare(&self) {
-        if let Self::Postgres { name } = self {
-            create_database(&postgres("postgres"), name);
-        }
-    }
-
     /// What a server or a command needs in its environment to find them.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         match self {
             Self::Sqlite { .. } => Vec::new(),
-            Self::Postgres { name } => vec![
-                ("UNIONHALL_STORE", postgres(name)),
-                ("UNIONHALL_LIMITS", format!("{}/?prefix={name}:", redis())),
+            Self::Postgres { store, limits } => vec![
+                ("UNIONHALL_STORE", store.clone()),
+                ("UNIONHALL_LIMITS", limits.clone()),
                 ("UNIONHALL_SECRET", SECRET.to_owned()),
             ],
         }
@@ -98,7 +111,7 @@ impl Records {
                 let row = |row: &rusqlite::Row<'_>| (0..columns).map(|n| Ok(as_text(row.get(n)?))).collect();
                 statement.query_map([], row).unwrap().map(Result::unwrap).collect()
             }
-            Self::Postgres { name } => ask(&postgres(name), sql).unwrap(),
+            Self::Postgres { store, .. } => ask(store, sql).unwrap(),
         }
     }
 
@@ -116,8 +129,8 @@ impl Records {
             Self::Sqlite { data } => {
                 rusqlite::Connection::open(data.join("unionhall.db")).unwrap().execute_batch(sql).unwrap();
             }
-            Self::Postgres { name } => {
-                ask(&postgres(name), sql).unwrap();
+            Self::Postgres { store, .. } => {
+                ask(store, sql).unwrap();
             }
         }
     }
@@ -136,8 +149,8 @@ impl Records {
                     database.execute_batch("ROLLBACK").unwrap();
                 })
             }
-            Self::Postgres { name } => {
-                let url = postgres(name);
+            Self::Postgres { store, .. } => {
+                let url = store.clone();
                 Box::new(move || {
                     alone(async {
                         let client = connect(&url).await.unwrap();

@@ -11,6 +11,7 @@ use hyper::client::conn::http1;
 use hyper::{HeaderMap, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpSocket;
 use unionhall::domain::signup::SignUpId;
 use unionhall::domain::token::{Purpose, TokenMaker};
@@ -45,7 +46,7 @@ impl Server {
     }
 
     fn launch(home: Home, variables: &[(&str, &str)], flags: &[&str]) -> Self {
-        home.records().prepare();
+        home.prepare();
         let mut process = unionhall(home.path())
             .envs(home.records().settings())
             .envs(variables.iter().copied())
@@ -79,7 +80,7 @@ impl Server {
         self.home.path().join("data")
     }
 
-    pub(crate) fn records(&self) -> Records {
+    pub(crate) fn records(&self) -> &Records {
         self.home.records()
     }
 
@@ -174,10 +175,7 @@ impl Server {
     pub(crate) async fn connect(&self, from: Ipv4Addr) -> Connection {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind((from, 0).into()).unwrap();
-        let stream = socket.connect(self.address).await.unwrap();
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
-        Connection(sender)
+        Connection::over(socket.connect(self.address).await.unwrap()).await
     }
 }
 
@@ -206,6 +204,12 @@ pub(crate) fn resident(process: u32) -> usize {
 pub(crate) struct Connection(http1::SendRequest<Full<Bytes>>);
 
 impl Connection {
+    pub(crate) async fn over(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        Self(sender)
+    }
+
     pub(crate) async fn send(&mut self, request: hyper::http::request::Builder, body: impl Into<Bytes>) -> Answer {
         let request = request.header("host", "unionhall.test").body(Full::new(body.into())).unwrap();
         self.0.ready().await.unwrap();

@@ -5,7 +5,9 @@
 //! such tests among others keep them in a module of this name at their end.
 
 mod architecture;
+mod deploy;
 mod first_start;
 mod limiter_suite;
+mod many_nodes;
 mod outbox;
 mod store_suite;
