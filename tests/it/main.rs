@@ -8,6 +8,7 @@ mod bad_input;
 mod commands;
 mod contract;
 mod cors;
+mod database;
 mod first_start;
 mod holding_ground;
 mod https;
