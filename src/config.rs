@@ -1,5 +1,6 @@
 //! What the operator can set: flags, then `UNIONHALL_*` variables, then defaults.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -14,33 +15,74 @@ use crate::domain::email::EmailAddress;
 use crate::domain::secret::Secret;
 use crate::log::Level;
 use crate::mail::smtp::Smtp;
+use crate::store::postgres;
 use crate::transport::client::parse_network;
 
 /// Where the records are.
 #[derive(Debug, Clone, Args)]
 pub struct StoreSettings {
-    /// The folder for everything the service keeps: the database and the secret.
+    /// The folder for everything the service keeps on this machine: the database, the secret, mail written to files.
     ///
     /// It is made, readable to its owner alone, when the service first starts.
     #[arg(long, env = "UNIONHALL_DATA", value_name = "FOLDER", default_value = "data")]
     pub data: PathBuf,
 
-    /// The database: `sqlite:` for a file in the data folder, or `sqlite:FILE`.
+    /// The database: `sqlite:` for a file in the data folder, `sqlite:FILE`, or PostgreSQL for many nodes.
+    ///
+    /// `postgres://USER:PASSWORD@HOST:5432/DATABASE`, as psql takes it, with several hosts if there are standbys:
+    /// `postgres://…@a,b/hall?sslmode=verify-full&sslrootcert=ca.pem`. Whichever host takes writes is used.
     // Read by us and not by the parser of the command line, which would repeat a wrong one with its password.
     #[arg(long, env = "UNIONHALL_STORE", value_name = "STORE", default_value = "sqlite:", hide_env_values = true)]
     pub store: String,
+
+    /// A file that holds the above, for a password that should stand nowhere else.
+    #[arg(long, env = "UNIONHALL_STORE_FILE", value_name = "FILE", conflicts_with = "store")]
+    pub store_file: Option<PathBuf>,
+}
+
+/// Where the records are kept.
+#[derive(Debug, Clone)]
+pub enum Records {
+    /// In this file.
+    Sqlite(PathBuf),
+    Postgres(Box<postgres::Address>),
+}
+
+impl Records {
+    /// Reads `sqlite:`, `sqlite:FILE` or `postgres://…`. The address may hold a password, so no error repeats it.
+    pub fn parse(text: &str, data: &Path) -> anyhow::Result<Self> {
+        let text = text.trim();
+        match text.strip_prefix("sqlite:") {
+            Some("") => Ok(Self::Sqlite(data.join("unionhall.db"))),
+            Some(file) => Ok(Self::Sqlite(PathBuf::from(file))),
+            None if text.starts_with("postgres://") || text.starts_with("postgresql://") => {
+                Ok(Self::Postgres(Box::new(postgres::Address::parse(text)?)))
+            }
+            None => {
+                bail!("the store is not understood; write `sqlite:`, `sqlite:FILE` or `postgres://USER@HOST/DATABASE`")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(file) => write!(f, "{}", file.display()),
+            Self::Postgres(address) => write!(f, "{address}"),
+        }
+    }
 }
 
 impl StoreSettings {
-    /// The file of the database.
-    pub fn database(&self) -> anyhow::Result<PathBuf> {
-        match self.store.strip_prefix("sqlite:") {
-            Some("") => Ok(self.data.join("unionhall.db")),
-            Some(file) => Ok(PathBuf::from(file)),
-            None => {
-                bail!("the store is not understood; write `sqlite:` or `sqlite:FILE` in --store or UNIONHALL_STORE")
-            }
-        }
+    /// Where the records are kept, as it was set.
+    pub fn records(&self) -> anyhow::Result<Records> {
+        let Some(path) = &self.store_file else {
+            return Records::parse(&self.store, &self.data).context("--store or UNIONHALL_STORE");
+        };
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read where the records are from {}; mend --store-file", path.display()))?;
+        Records::parse(&text, &self.data).with_context(|| path.display().to_string())
     }
 
     /// These settings as flags for another command, as a shell takes them; nothing where they are the defaults.
@@ -49,8 +91,11 @@ impl StoreSettings {
         if self.data != Path::new("data") {
             flags.push_str(&format!(" --data {}", quoted(&self.data.to_string_lossy())));
         }
-        if self.store != "sqlite:" {
-            flags.push_str(&format!(" --store {}", quoted(&self.store)));
+        match &self.store_file {
+            Some(path) => flags.push_str(&format!(" --store-file {}", quoted(&path.to_string_lossy()))),
+            None if self.store.starts_with("postgres") => flags.push_str(" --store \"$UNIONHALL_STORE\""),
+            None if self.store != "sqlite:" => flags.push_str(&format!(" --store {}", quoted(&self.store))),
+            None => {}
         }
         flags
     }
@@ -302,12 +347,18 @@ mod tests {
     }
 
     #[test]
-    fn stores_are_sqlite_and_flags_can_be_pasted() {
-        let settings = |data: &str, store: &str| StoreSettings { data: data.into(), store: store.to_owned() };
-        assert_eq!(settings("data", "sqlite:").database().unwrap(), Path::new("data/unionhall.db"));
-        assert_eq!(settings("data", "sqlite:/a/b.db").database().unwrap(), Path::new("/a/b.db"));
-        let error = settings("data", "mysql://user:hunter2@host/db").database().unwrap_err();
-        assert!(!error.to_string().contains("hunter2"));
+    fn stores_are_named_without_passwords_and_flags_can_be_pasted() {
+        let settings =
+            |data: &str, store: &str| StoreSettings { data: data.into(), store: store.to_owned(), store_file: None };
+        let place = |data, store| settings(data, store).records().unwrap().to_string();
+        assert_eq!(place("data", "sqlite:"), "data/unionhall.db");
+        assert_eq!(place("data", "sqlite:/a/b.db"), "/a/b.db");
+        assert_eq!(place("data", "postgres://user:hunter2@host/hall"), "the database hall at host:5432");
+        for bad in ["mysql://user:hunter2@host/db", "postgres://user:hunter2@host/db?sslmode=maybe"] {
+            assert!(!format!("{:?}", settings("data", bad).records().unwrap_err()).contains("hunter2"));
+        }
+        let flags = settings("data", "postgres://user:hunter2@host/hall").as_flags();
+        assert_eq!(flags, " --store \"$UNIONHALL_STORE\"");
         assert_eq!(settings("data", "sqlite:").as_flags(), "");
         assert_eq!(settings("my data", "sqlite:it's.db").as_flags(), r" --data 'my data' --store 'sqlite:it'\''s.db'");
     }

@@ -4,6 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 
+use super::random;
+use crate::domain::base32;
+
 /// Makes a folder that only its owner can look into, if it is not there.
 pub(super) fn make_private_folder(path: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
@@ -44,6 +47,19 @@ pub(super) fn make_database_file(path: &Path) -> anyhow::Result<()> {
         Err(_) if path.exists() => Ok(()),
         made => made,
     }
+}
+
+/// What this node is called beside others that send mail from the same records: the same after every start, and never
+/// another's, even if the whole machine is copied.
+pub(super) fn node_name(data: &Path) -> anyhow::Result<String> {
+    let kept = data.join("node");
+    if !kept.exists() {
+        let name = base32::encode::<8>(&random::<5>()?);
+        write_private_file(&kept, &format!("{}\n", String::from_utf8_lossy(&name)))?;
+    }
+    let name = std::fs::read_to_string(&kept).with_context(|| format!("cannot read {}", kept.display()))?;
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Ok(format!("{machine}-{}", name.trim()))
 }
 
 /// Holds a file for this process alone, until it is dropped or the process ends, however it ends.

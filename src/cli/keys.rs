@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{random, say, with_store};
 use crate::clock::Clock;
-use crate::config::StoreSettings;
+use crate::config::{Records, StoreSettings};
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, PartnerName, Standing};
 use crate::domain::time::Timestamp;
 
@@ -89,11 +89,11 @@ fn issue(task: Issue, now: Timestamp) -> anyhow::Result<()> {
     let key = new_key()?;
     let record = record(&key, task.name, task.per_minute, task.expires, now);
     let partner = record.partner.as_str().to_owned();
-    let database = task.store.database()?;
-    let new = !database.exists();
+    let records = task.store.records()?;
+    let new = matches!(&records, Records::Sqlite(file) if !file.exists());
     with_store(&task.store, true, async |store| Ok(store.issue_key(record).await?))?;
     if new {
-        eprintln!("There were no records yet; they were made at {}.", database.display());
+        eprintln!("There were no records yet; they were made at {records}.");
     }
     eprintln!("Key {} for {partner}. It is shown only now; keep it safe:", key.id());
     say(key.reveal())

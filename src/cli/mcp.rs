@@ -44,7 +44,7 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<()> {
             Mail::None => app::Mail::Off,
             Mail::Mailbox | Mail::Smtp(_) | Mail::Hold => app::Mail::Held,
         };
-        let store = open_store(&settings.store, true)?;
+        let store = open_store(&settings.store, true).await?;
         let secret = claim_secret(&settings.store, given, &*store).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.

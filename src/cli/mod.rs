@@ -11,11 +11,12 @@ mod signups;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config::{ServeSettings, StoreSettings, UnionSettings};
+use crate::config::{Records, ServeSettings, StoreSettings, UnionSettings};
 use crate::store::Store;
+use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::SqliteStore;
 
 /// The public and partner API of a consumer union.
@@ -103,9 +104,19 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_subcommands(without_empty_variables)
 }
 
+/// Sign-ups to a statement at the most: past this a bigger batch gains little and its first one waits longer.
+const BATCH: usize = 256;
+
 /// Opens the records, or makes them where that is meant.
-fn open_store(settings: &StoreSettings, make: bool) -> anyhow::Result<Arc<dyn Store>> {
-    let database = settings.database()?;
+async fn open_store(settings: &StoreSettings, make: bool) -> anyhow::Result<Arc<dyn Store>> {
+    let database = match settings.records()? {
+        Records::Sqlite(file) => file,
+        Records::Postgres(address) => {
+            let place = address.to_string();
+            let store = PostgresStore::open(*address, BATCH).await;
+            return Ok(Arc::new(store.with_context(|| place)?));
+        }
+    };
     if make {
         files::make_private_folder(&settings.data)?;
         files::make_database_file(&database)?;
@@ -118,15 +129,15 @@ fn open_store(settings: &StoreSettings, make: bool) -> anyhow::Result<Arc<dyn St
     Ok(Arc::new(SqliteStore::open(&database)?))
 }
 
-/// Runs one piece of work on the store and closes it. Commands work beside a running service: SQLite keeps them apart.
+/// Runs one piece of work on the store and closes it. Commands work beside a running service: the database keeps them apart.
 fn with_store<T>(
     settings: &StoreSettings,
     make: bool,
     work: impl AsyncFnOnce(&dyn Store) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let store = open_store(settings, make)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        let store = open_store(settings, make).await?;
         let done = work(&*store).await;
         store.close().await?;
         done

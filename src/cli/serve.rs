@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::{files, open_store, random, say};
 use crate::app::{self, App, Parts};
 use crate::clock::Clock;
-use crate::config::{self, Mail, ServeSettings, StoreSettings, UnionSettings};
+use crate::config::{self, Mail, Records, ServeSettings, StoreSettings, UnionSettings};
 use crate::domain::base32;
 use crate::domain::secret::Secret;
 use crate::limiter::memory::MemoryLimiter;
@@ -51,7 +51,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let base_url = union.base_url(listening, scheme);
     let join_site = union.join_site.clone().unwrap_or_else(|| base_url.clone());
     let sender = settings.mail.sender(&union.name, &join_site)?;
-    let store = open_store(&settings.store, true)?;
+    let store = open_store(&settings.store, true).await?;
     let claimed = claim_secret(&settings.store, given, &*store).await?;
     let clock = Clock::start();
     let format = if std::io::stderr().is_terminal() { Format::Human } else { Format::Json };
@@ -66,9 +66,12 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         Mail::Hold | Mail::None => None,
     };
     // Two workers of one name would take each other's mail.
-    let _sole_sender = match &transport {
-        Some(_) => Some(files::lock_alone(&settings.store.data.join("sending"))?),
-        None => None,
+    let (_sole_sender, node) = match &transport {
+        Some(_) => {
+            let lock = files::lock_alone(&settings.store.data.join("sending"))?;
+            (Some(lock), files::node_name(&settings.store.data)?)
+        }
+        None => (None, String::new()),
     };
     let desk = Arc::new(Desk::default());
     let union_mail = match (&mail, &transport) {
@@ -96,7 +99,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
             },
             desk,
             log: log.clone(),
-            name: "serve".to_owned(),
+            name: node,
         };
         tokio::spawn(outbox.run(clock, work_stops))
     });
@@ -185,6 +188,10 @@ fn greet(settings: &ServeSettings, mail: &Mail, address: &str, place: &Place) ->
     };
     let program = std::env::args().next().unwrap_or_else(|| "unionhall".to_owned());
     let (data, flags) = (settings.store.data.display(), settings.store.as_flags());
+    let kept = match settings.store.records()? {
+        Records::Sqlite(_) => format!("{data}/"),
+        records @ Records::Postgres(_) => records.to_string(),
+    };
     let mail = match mail {
         Mail::Mailbox => format!(
             "Mail: nobody is written to. Each message lands in {data}/mailbox/; open {address}/dev/mailbox and click."
@@ -197,7 +204,7 @@ fn greet(settings: &ServeSettings, mail: &Mail, address: &str, place: &Place) ->
     };
     say(&format!(
         "
-This is its first start. What it keeps is in {data}/{keep}.
+This is its first start. What it keeps is in {kept}{keep}.
 
 1. Read something that needs no key:
      curl {address}/v1/negotiate-categories
@@ -235,6 +242,13 @@ pub(super) async fn claim_secret(
     store: &dyn Store,
 ) -> anyhow::Result<Claimed> {
     let kept = settings.data.join("secret");
+    let records = settings.records()?;
+    if given.is_none() && matches!(records, Records::Postgres(_)) {
+        bail!(
+            "with PostgreSQL every node is given the same secret: set UNIONHALL_SECRET_FILE to a file that holds it, 32 \
+             characters or more (`openssl rand -base64 33` makes one; records that were moved keep the one they had)"
+        );
+    }
     let (secret, made) = match given {
         Some(secret) => (secret, false),
         None if kept.exists() => (config::read_secret(&kept)?, false),
@@ -244,7 +258,6 @@ pub(super) async fn claim_secret(
             (Secret::new(&text)?, true)
         }
     };
-    let database = settings.database()?;
     match store.claim_secret(secret.fingerprint()).await? {
         Claim::First if made => Ok(Claimed { secret, place: Place::Made }),
         Claim::First => Ok(Claimed { secret, place: Place::Given }),
@@ -252,16 +265,14 @@ pub(super) async fn claim_secret(
         Claim::Another if made => {
             std::fs::remove_file(&kept)?;
             bail!(
-                "the records in {} belong to a secret that is not there: put it back into {}, or give it with \
+                "the records in {records} belong to a secret that is not there: put it back into {}, or give it with \
                  UNIONHALL_SECRET",
-                database.display(),
                 kept.display()
             );
         }
         Claim::Another => bail!(
-            "the secret is not the one that the records in {} were made with: referral links would change. Give that \
-             installation's secret, or another data folder",
-            database.display()
+            "the secret is not the one that the records in {records} were made with: referral links would change. Give \
+             that installation's secret, or other records"
         ),
     }
 }

@@ -7,6 +7,7 @@ mod bad_input;
 mod commands;
 mod contract;
 mod cors;
+mod database;
 mod holding_ground;
 mod https;
 mod limits;

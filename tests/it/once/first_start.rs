@@ -117,7 +117,7 @@ fn each_way_to_fail_is_one_sentence_with_its_mend() {
     assert_eq!(
         refusal(at, &["--secret", other]),
         "unionhall: the secret is not the one that the records in data/unionhall.db were made with: referral links would \
-         change. Give that installation's secret, or another data folder"
+         change. Give that installation's secret, or other records"
     );
     std::fs::rename(at.join("data/secret"), at.join("kept")).unwrap();
     assert_eq!(

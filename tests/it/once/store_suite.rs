@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::database::Database;
 use crate::server::block_on;
 use unionhall::domain::api_key::{ApiKey, KeyRecord};
 use unionhall::domain::category::{Category, CategorySet};
@@ -18,6 +19,7 @@ use unionhall::domain::signup::{
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
 use unionhall::domain::us_state::UsState;
+use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
 use unionhall::store::{Claim, Store, StoreError, Tidied};
 
@@ -33,6 +35,20 @@ macro_rules! suite {
                     let house = super::House::new(std::sync::Arc::new(open())).await;
                     super::$case(&house).await;
                     house.store.close().await.unwrap();
+                });
+            })*
+        }
+
+        mod postgres {
+            $(#[test]
+            fn $case() {
+                super::block_on(async {
+                    let database = super::Database::make().await;
+                    let store = super::PostgresStore::open(database.address(), 256).await.unwrap();
+                    let house = super::House::new(std::sync::Arc::new(store)).await;
+                    super::$case(&house).await;
+                    house.store.close().await.unwrap();
+                    database.drop().await;
                 });
             })*
         }

@@ -1,0 +1,266 @@
+//! The URL of the database, read as libpq reads it.
+//!
+//! `tokio-postgres` knows most of it. What it leaves to us is here: several hosts that are each given their time, TLS up
+//! to `verify-full` with certificates from files, and time-outs that are there without being asked for.
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode, SslNegotiation};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::tls::{self, Files, Trust};
+
+/// How long one host may take until a connection to it can be used.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long sent bytes may stay unconfirmed before a connection counts as lost.
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// When a silent connection is asked whether it is still there, how often, and how many silences end it.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(5), 3);
+
+/// What is wrong with a URL. It may hold a password, so no message repeats it.
+#[derive(Debug, thiserror::Error)]
+pub enum BadAddress {
+    #[error(
+        "the address of the PostgreSQL database is not understood ({0}); write postgres://USER:PASSWORD@HOST/DATABASE"
+    )]
+    Url(String),
+    #[error("{option}: {problem}; {remedy}")]
+    Option { option: &'static str, problem: String, remedy: &'static str },
+}
+
+/// Where the database is and how it is reached.
+#[derive(Clone)]
+pub struct Address {
+    /// One for each host, in the order given.
+    pub(super) hosts: Vec<Config>,
+    pub(super) connect_timeout: Duration,
+    pub(super) tls: MakeRustlsConnect,
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+impl fmt::Display for Address {
+    /// The database and its hosts, without user or password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let database = self.hosts.first().and_then(|host| host.get_dbname()).unwrap_or("postgres");
+        let hosts: Vec<_> = self.hosts.iter().map(place).collect();
+        write!(f, "the database {database} at {}", hosts.join(" or "))
+    }
+}
+
+/// A host as it is named to the operator.
+pub(super) fn place(host: &Config) -> String {
+    let port = host.get_ports().first().copied().unwrap_or(5432);
+    match (host.get_hosts().first(), host.get_hostaddrs().first()) {
+        (Some(Host::Tcp(name)), _) => format!("{name}:{port}"),
+        (Some(Host::Unix(path)), _) => path.display().to_string(),
+        (None, Some(address)) => format!("{address}:{port}"),
+        (None, None) => format!("port {port}"),
+    }
+}
+
+impl Address {
+    pub fn parse(url: &str) -> Result<Self, BadAddress> {
+        let (front, query) = url.trim().split_once('?').unwrap_or((url.trim(), ""));
+        let mut ours = Ours::default();
+        let theirs: Vec<_> = query.split('&').filter(|pair| !pair.is_empty() && !ours.takes(pair)).collect();
+        let rest = if theirs.is_empty() { front.to_owned() } else { format!("{front}?{}", theirs.join("&")) };
+        let config: Config = rest.parse().map_err(|error: tokio_postgres::Error| BadAddress::Url(reason(&error)))?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(BadAddress::Url("it names no host".to_owned()));
+        }
+        let (mode, trust) = ours.ssl_mode()?;
+        let direct = config.get_ssl_negotiation() == SslNegotiation::Direct;
+        let tls = tls::connector(trust, &ours.files, direct)?;
+        let connect_timeout = seconds("connect_timeout", ours.connect_timeout.as_deref())?.unwrap_or(CONNECT_TIMEOUT);
+        let user_timeout = match ours.tcp_user_timeout.as_deref().map(str::parse) {
+            None => TCP_USER_TIMEOUT,
+            Some(Ok(millis)) => Duration::from_millis(millis),
+            Some(Err(_)) => return Err(wrong("tcp_user_timeout", "it is not a number", "write it in milliseconds")),
+        };
+        ours.check_target()?;
+        let hosts = (0..config.get_hosts().len().max(config.get_hostaddrs().len()))
+            .map(|index| one_host(&config, index, mode, connect_timeout, user_timeout))
+            .collect();
+        Ok(Self { hosts, connect_timeout, tls })
+    }
+}
+
+/// The parts of the query that we read ourselves.
+#[derive(Default)]
+struct Ours {
+    ssl_mode: Option<String>,
+    files: Files,
+    connect_timeout: Option<String>,
+    tcp_user_timeout: Option<String>,
+    target: Option<String>,
+}
+
+impl Ours {
+    /// Keeps a `name=value` that is ours; says whether it was.
+    fn takes(&mut self, pair: &str) -> bool {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let place = match name {
+            "sslmode" => &mut self.ssl_mode,
+            "sslrootcert" => &mut self.files.root,
+            "sslcert" => &mut self.files.certificate,
+            "sslkey" => &mut self.files.key,
+            "connect_timeout" => &mut self.connect_timeout,
+            "tcp_user_timeout" => &mut self.tcp_user_timeout,
+            "target_session_attrs" => &mut self.target,
+            _ => return false,
+        };
+        *place = Some(unescaped(value));
+        true
+    }
+
+    /// What is asked of the driver, and what of the certificate.
+    fn ssl_mode(&self) -> Result<(SslMode, Trust), BadAddress> {
+        // libpq checks the chain whenever it is given somebody to trust, even with `require`.
+        let unless_given = if self.files.root.is_some() { Trust::Chain } else { Trust::Anyone };
+        Ok(match self.ssl_mode.as_deref() {
+            Some("disable") => (SslMode::Disable, Trust::Anyone),
+            None if self.files.root.as_deref() == Some("system") => (SslMode::Require, Trust::Name),
+            // Where libpq would first try without TLS, we try with it: both reach the same servers.
+            Some("allow" | "prefer") | None => (SslMode::Prefer, unless_given),
+            Some("require") => (SslMode::Require, unless_given),
+            Some("verify-ca") => (SslMode::Require, Trust::Chain),
+            Some("verify-full") => (SslMode::Require, Trust::Name),
+            Some(_) => {
+                let known = "write disable, allow, prefer, require, verify-ca or verify-full";
+                return Err(wrong("sslmode", "there is no such mode", known));
+            }
+        })
+    }
+
+    /// Every node writes, so whatever else is asked for, only a host that takes writes will do.
+    fn check_target(&self) -> Result<(), BadAddress> {
+        match self.target.as_deref() {
+            None | Some("any" | "read-write" | "primary") => Ok(()),
+            Some(_) => {
+                let remedy = "leave it out, or write read-write: the first host that takes writes is used";
+                Err(wrong("target_session_attrs", "the service has to write", remedy))
+            }
+        }
+    }
+}
+
+fn wrong(option: &'static str, problem: &str, remedy: &'static str) -> BadAddress {
+    BadAddress::Option { option, problem: problem.to_owned(), remedy }
+}
+
+fn seconds(option: &'static str, text: Option<&str>) -> Result<Option<Duration>, BadAddress> {
+    match text.map(str::parse) {
+        None | Some(Ok(0)) => Ok(None),
+        Some(Ok(seconds)) => Ok(Some(Duration::from_secs(seconds))),
+        Some(Err(_)) => Err(wrong(option, "it is not a number", "write it in seconds")),
+    }
+}
+
+/// The text behind `%20` and its like. libpq leaves a plus as it is, and so do we.
+fn unescaped(text: &str) -> String {
+    let plus = text.replace('+', "%2B");
+    form_urlencoded::parse(plus.as_bytes()).next().map(|(name, _)| name.into_owned()).unwrap_or_default()
+}
+
+fn reason(error: &tokio_postgres::Error) -> String {
+    use std::error::Error;
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// The driver gives all hosts one time-out and then only the time to connect; so each becomes an address of its own.
+fn one_host(all: &Config, index: usize, mode: SslMode, connect_timeout: Duration, user_timeout: Duration) -> Config {
+    let mut one = Config::new();
+    match all.get_hosts().get(index) {
+        Some(Host::Tcp(name)) => {
+            one.host(name);
+        }
+        Some(Host::Unix(path)) => {
+            one.host_path(path);
+        }
+        None => {}
+    }
+    if let Some(address) = all.get_hostaddrs().get(index) {
+        one.hostaddr(*address);
+    }
+    let ports = all.get_ports();
+    one.port(ports.get(index).or(ports.first()).copied().unwrap_or(5432));
+    if let Some(user) = all.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = all.get_password() {
+        one.password(password);
+    }
+    if let Some(database) = all.get_dbname() {
+        one.dbname(database);
+    }
+    if let Some(options) = all.get_options() {
+        one.options(options);
+    }
+    let (idle, interval, retries) = KEEPALIVE;
+    one.application_name(all.get_application_name().unwrap_or("unionhall"))
+        .ssl_mode(mode)
+        .ssl_negotiation(all.get_ssl_negotiation())
+        .channel_binding(all.get_channel_binding())
+        .connect_timeout(connect_timeout)
+        .keepalives(all.get_keepalives())
+        .keepalives_idle(idle)
+        .keepalives_interval(all.get_keepalives_interval().unwrap_or(interval))
+        .keepalives_retries(all.get_keepalives_retries().unwrap_or(retries));
+    if !user_timeout.is_zero() {
+        one.tcp_user_timeout(user_timeout);
+    }
+    one
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_taken_one_by_one_and_no_password_is_shown() {
+        let address = Address::parse(
+            "postgres://union:hunter2@a:6001,b/hall?target_session_attrs=read-write&connect_timeout=7&application_name=x",
+        );
+        let address = address.unwrap();
+        assert_eq!(address.to_string(), "the database hall at a:6001 or b:5432");
+        assert!(!format!("{address:?}").contains("hunter2"));
+        assert_eq!(address.connect_timeout, Duration::from_secs(7));
+        for host in &address.hosts {
+            assert_eq!(host.get_password(), Some(&b"hunter2"[..]));
+            assert_eq!(host.get_application_name(), Some("x"));
+            assert_eq!(host.get_ssl_mode(), SslMode::Prefer);
+            assert_eq!(host.get_tcp_user_timeout(), Some(&TCP_USER_TIMEOUT));
+        }
+        let one = Address::parse("postgresql://h/d?tcp_user_timeout=1500&sslmode=disable").unwrap();
+        assert_eq!(one.hosts[0].get_tcp_user_timeout(), Some(&Duration::from_millis(1500)), "milliseconds, as libpq");
+        assert_eq!((one.hosts[0].get_ssl_mode(), one.connect_timeout), (SslMode::Disable, CONNECT_TIMEOUT));
+    }
+
+    #[test]
+    fn mistakes_are_named_without_the_url() {
+        for (url, told) in [
+            ("postgres://u:hunter2@h/d?sslmode=on", "sslmode"),
+            ("postgres://u:hunter2@h/d?sslmode=verify-full&sslrootcert=/nowhere.pem", "/nowhere.pem"),
+            ("postgres://u:hunter2@h/d?sslmode=require&sslcert=/nowhere.pem", "sslkey"),
+            ("postgres://u:hunter2@h/d?sslmode=require&sslrootcert=system", "verify-full"),
+            ("postgres://u:hunter2@h/d?target_session_attrs=standby", "has to write"),
+            ("postgres://u:hunter2@h/d?connect_timeout=soon", "in seconds"),
+            ("postgres://u:hunter2@h/d?tcp_user_timeout=soon", "in milliseconds"),
+            ("postgres://u:hunter2@h:port/d", "port"),
+            ("postgres://u:hunter2@/d?colour=red", "colour"),
+            ("postgres:///d", "no host"),
+        ] {
+            let error = Address::parse(url).unwrap_err().to_string();
+            assert!(error.contains(told) && !error.contains("hunter2"), "{url}: {error}");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Sign-ups, many to a statement.
+//!
+//! Sign-ups that arrive while the database is busy with the last statement share the next one: one round trip and one
+//! commit for up to 256 of them, by one task on one connection; more of either were slower. The statement does what
+//! nearly every sign-up needs. Those it leaves undone, because a code was taken, a pending sign-up had expired or another
+//! node was faster, are done one by one; all of them are if the statement fails as a whole.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::pool::{Line, Pool, Unit};
+use super::sign_ups::SignUpAlone;
+use super::{Failure, code, get, number};
+use crate::domain::signup::{CONSENT_VERSION, NewSignUp, PENDING_FOR, SignedUp};
+use crate::domain::time::Timestamp;
+use crate::reply::Reply;
+use crate::store::{Answer, StoreError};
+
+/// Sign-ups that may wait; more come from callers who are held back, and give up after [`PATIENCE`].
+const QUEUE: usize = 4096;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Sign-ups done one by one at a time: some connections stay free for others.
+const ALONE_AT_ONCE: usize = 6;
+
+#[derive(Debug)]
+pub(super) struct Batcher {
+    /// None where each sign-up is to have a transaction of its own.
+    queue: Option<mpsc::Sender<Message>>,
+    task: Mutex<Option<JoinHandle<()>>>,
+    pool: Pool,
+}
+
+enum Message {
+    SignUp(Job),
+    Close,
+}
+
+struct Job {
+    unit: SignUpAlone,
+    /// The form in which addresses are the same or not, and whose mailbox it is: both cost a moment to make.
+    compared: String,
+    mailbox: String,
+    reply: oneshot::Sender<Result<SignedUp, StoreError>>,
+}
+
+impl Batcher {
+    pub(super) fn start(pool: Pool, batch: usize) -> Self {
+        if batch <= 1 {
+            return Self { queue: None, task: Mutex::default(), pool };
+        }
+        let (queue, inbox) = mpsc::channel(QUEUE);
+        let task = tokio::spawn(run(pool.clone(), inbox, batch));
+        Self { queue: Some(queue), task: Mutex::new(Some(task)), pool }
+    }
+
+    pub(super) fn sign_up(&self, new: NewSignUp, now: Timestamp) -> Answer<'_, SignedUp> {
+        let unit = SignUpAlone { new, now };
+        let Some(queue) = &self.queue else {
+            return Reply::later(async move { self.pool.run(&unit).await });
+        };
+        let (reply, answer) = oneshot::channel();
+        let email = &unit.new.person.email;
+        let (compared, mailbox) = (email.compared(), email.mailbox());
+        let job = Message::SignUp(Job { unit, compared, mailbox, reply });
+        // Queued before the first poll: a caller who drops the future has still asked.
+        let waiting = match queue.try_send(job) {
+            Ok(()) => None,
+            Err(TrySendError::Full(job)) => Some(job),
+            Err(TrySendError::Closed(_)) => return Reply::now(Err(closed())),
+        };
+        Reply::later(async move {
+            if let Some(job) = waiting {
+                match tokio::time::timeout(PATIENCE, queue.send(job)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return Err(closed()),
+                    Err(_) => return Err(StoreError::Unavailable("PostgreSQL: too many sign-ups wait".to_owned())),
+                }
+            }
+            answer.await.unwrap_or_else(|_| Err(closed()))
+        })
+    }
+
+    /// Finishes what waits.
+    pub(super) async fn close(&self) -> Result<(), StoreError> {
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (Some(task), Some(queue)) = (task, &self.queue) else { return Ok(()) };
+        let asked = queue.send(Message::Close).await;
+        match (asked, task.await) {
+            (Ok(()), Ok(())) => Ok(()),
+            _ => Err(StoreError::Unavailable("PostgreSQL: the sign-ups ended early".to_owned())),
+        }
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable("PostgreSQL: the store is closed".to_owned())
+}
+
+async fn run(pool: Pool, mut inbox: mpsc::Receiver<Message>, most: usize) {
+    let mut messages = Vec::with_capacity(most);
+    let mut open = true;
+    while open && inbox.recv_many(&mut messages, most).await > 0 {
+        let mut jobs = Vec::with_capacity(messages.len());
+        for message in messages.drain(..) {
+            match message {
+                Message::SignUp(job) => jobs.push(job),
+                Message::Close => open = false,
+            }
+        }
+        while !jobs.is_empty() {
+            let (batch, later) = apart(jobs);
+            commit(&pool, batch).await;
+            jobs = later;
+        }
+    }
+}
+
+/// Splits off those that a statement must not hold together: it sees the tables as they were before it, so it would add
+/// the same person twice. In an order that every node keeps, so that two of them never wait for each other.
+fn apart(jobs: Vec<Job>) -> (Vec<Job>, Vec<Job>) {
+    let mut seen = HashSet::with_capacity(jobs.len());
+    let (mut batch, later): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| seen.insert(job.compared.clone()));
+    batch.sort_unstable_by(|a, b| a.compared.cmp(&b.compared));
+    (batch, later)
+}
+
+async fn commit(pool: &Pool, jobs: Vec<Job>) {
+    let batch = Batch(jobs);
+    let done = pool.attempt(&batch).await;
+    let Batch(jobs) = batch;
+    let undone = match done {
+        Ok(done) => {
+            let mut undone = Vec::new();
+            for (job, done) in jobs.into_iter().zip(done) {
+                match done {
+                    Some(done) => job.answer(done),
+                    None => undone.push(job),
+                }
+            }
+            undone
+        }
+        // Nobody knows whether it was committed; asking again one by one would only keep everyone waiting.
+        Err(failure) if failure.is_of_connection() => {
+            let error = StoreError::from(failure);
+            jobs.into_iter().for_each(|job| job.answer(Err(error.clone())));
+            return;
+        }
+        Err(_) => jobs,
+    };
+    one_by_one(pool, undone).await;
+}
+
+async fn one_by_one(pool: &Pool, jobs: Vec<Job>) {
+    let mut under_way = JoinSet::new();
+    for job in jobs {
+        if under_way.len() == ALONE_AT_ONCE {
+            under_way.join_next().await;
+        }
+        let pool = pool.clone();
+        under_way.spawn(async move {
+            let done = pool.run(&job.unit).await;
+            job.answer(done);
+        });
+    }
+    under_way.join_all().await;
+}
+
+impl Job {
+    fn answer(self, done: Result<SignedUp, StoreError>) {
+        // The caller may have gone; the work stands.
+        let _gone = self.reply.send(done);
+    }
+}
+
+/// What nearly every sign-up needs, for all of them at once. A sign-up is done whole or not at all: one whose person is
+/// neither known nor added goes no further.
+const SIGN_UP: &str = "
+    WITH job AS (
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+                             $8::text[], $9::text[], $10::text[], $11::bigint[]) WITH ORDINALITY
+        AS job (email, compared, mailbox, code, key_id, partner, us_state, categories, comments, ref_code, now, n)
+    ), house AS (
+        SELECT signups_paused AS paused, member_count FROM installation WHERE id = 1
+    ), known AS (
+        SELECT j.n, p.id, p.code, p.mailbox, p.state = 'member' AS is_member
+        FROM job j JOIN people p ON p.compared = j.compared
+        WHERE NOT (SELECT paused FROM house)
+          AND NOT EXISTS (SELECT FROM sign_ups s WHERE s.person_id = p.id AND s.partner = j.partner
+                          AND s.state = 'pending' AND s.expires_at <= j.now)
+    ), added AS (
+        INSERT INTO people (email, compared, mailbox, code, state, created_at)
+        SELECT email, compared, mailbox, code, 'invited', now FROM job j
+        WHERE NOT (SELECT paused FROM house)
+          AND NOT EXISTS (SELECT FROM people p WHERE p.compared = j.compared)
+          AND NOT EXISTS (SELECT FROM people p WHERE p.code = j.code)
+        ON CONFLICT DO NOTHING
+        RETURNING id, compared, code, mailbox
+    ), person AS (
+        SELECT n, id, code, mailbox, is_member FROM known
+        UNION ALL
+        SELECT j.n, a.id, a.code, a.mailbox, FALSE FROM added a JOIN job j USING (compared)
+    ), signed AS (
+        INSERT INTO sign_ups (person_id, key_id, partner, state, us_state, categories, comments, referrer_id,
+                              consent_version, created_at, updated_at, expires_at)
+        SELECT p.id, j.key_id, j.partner, 'pending', j.us_state, j.categories, j.comments, r.id, $12, j.now, j.now,
+               j.now + $13
+        FROM person p JOIN job j USING (n) LEFT JOIN people r ON r.code = j.ref_code AND r.mailbox <> p.mailbox
+        ON CONFLICT (person_id, partner) WHERE state = 'pending' DO UPDATE
+        SET key_id = excluded.key_id, us_state = excluded.us_state, categories = excluded.categories,
+            comments = excluded.comments, referrer_id = excluded.referrer_id,
+            consent_version = excluded.consent_version, updated_at = excluded.updated_at,
+            expires_at = excluded.expires_at
+        RETURNING id, person_id, referrer_id
+    ), mailed AS (
+        INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after)
+        SELECT s.id, CASE WHEN p.is_member THEN 'already_member' ELSE 'confirm' END, j.email, j.now, j.now
+        FROM signed s JOIN person p ON p.id = s.person_id JOIN job j USING (n)
+        ON CONFLICT (sign_up_id) DO UPDATE
+        SET id = excluded.id, kind = excluded.kind, recipient = excluded.recipient, created_at = excluded.created_at,
+            send_after = excluded.send_after, attempts = 0, first_attempt_at = NULL, leased_by = NULL,
+            last_error = NULL, given_up_at = NULL
+        WHERE outbox.leased_until <= excluded.created_at
+    )
+    SELECT h.paused, h.member_count, p.code, s.referrer_id IS NOT NULL, s.id IS NOT NULL
+    FROM job j CROSS JOIN house h LEFT JOIN person p USING (n) LEFT JOIN signed s ON s.person_id = p.id
+    ORDER BY j.n";
+
+struct Batch(Vec<Job>);
+
+/// What came of each, in their order; none for one that was left undone.
+type Done = Vec<Option<Result<SignedUp, StoreError>>>;
+
+impl Unit for Batch {
+    type Done = Done;
+
+    async fn apply(&self, line: &mut Line) -> Result<Done, Failure> {
+        let jobs = &self.0;
+        let texts = |text: for<'a> fn(&'a Job) -> &'a str| jobs.iter().map(text).collect::<Vec<_>>();
+        let perhaps = |text: for<'a> fn(&'a Job) -> Option<&'a str>| jobs.iter().map(text).collect::<Vec<_>>();
+        let categories: Vec<_> = jobs.iter().map(|job| job.unit.new.categories.to_string()).collect();
+        let now: Vec<_> = jobs.iter().map(|job| job.unit.now.as_millis()).collect();
+        let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);
+        let rows = line
+            .rows(
+                SIGN_UP,
+                &[
+                    &texts(|job| job.unit.new.person.email.as_typed()),
+                    &texts(|job| &job.compared),
+                    &texts(|job| &job.mailbox),
+                    &texts(|job| job.unit.new.person.code.as_str()),
+                    &perhaps(|job| job.unit.new.partner.as_ref().map(|partner| partner.key.as_str())),
+                    &texts(|job| job.unit.new.partner.as_ref().map_or("", |partner| partner.name.as_str())),
+                    &perhaps(|job| job.unit.new.us_state.map(|state| state.code())),
+                    &categories,
+                    &perhaps(|job| job.unit.new.comments.as_ref().map(|comments| comments.as_str())),
+                    &perhaps(|job| job.unit.new.ref_code.as_ref().map(|code| code.as_str())),
+                    &now,
+                    &i64::from(CONSENT_VERSION),
+                    &pending_for,
+                ],
+            )
+            .await?;
+        rows.iter()
+            .map(|row| {
+                if get(row, 0)? {
+                    return Ok(Some(Err(StoreError::Paused)));
+                }
+                let done: bool = get(row, 4)?;
+                if !done {
+                    return Ok(None);
+                }
+                Ok(Some(Ok(SignedUp { joined_count: number(row, 1)?, code: code(row, 2)?, attributed: get(row, 3)? })))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,63 @@
+//! The member count, read live and together.
+//!
+//! A request joins a read only if that read begins after the request arrived, so what it gets is never older than its
+//! question; but any number of requests that wait while a read is under way share the next one.
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::pool::{Line, Pool, Unit};
+use super::{Failure, expected, number};
+use crate::reply::Reply;
+use crate::store::{Answer, StoreError};
+
+/// Requests that may wait for the next read. More are refused at once: a database that is this far behind is away.
+const WAITING: usize = 16_384;
+
+type Waiter = oneshot::Sender<Result<u64, StoreError>>;
+
+#[derive(Debug)]
+pub(super) struct Counter {
+    waiting: mpsc::Sender<Waiter>,
+}
+
+struct Count;
+
+impl Unit for Count {
+    type Done = u64;
+
+    async fn apply(&self, line: &mut Line) -> Result<u64, Failure> {
+        let row = line.row("SELECT member_count FROM installation WHERE id = 1", &[]).await?;
+        number(&expected(row)?, 0)
+    }
+}
+
+impl Counter {
+    pub(super) fn start(pool: Pool) -> Self {
+        let (waiting, inbox) = mpsc::channel(WAITING);
+        tokio::spawn(run(pool, inbox));
+        Self { waiting }
+    }
+
+    pub(super) fn read(&self) -> Answer<'_, u64> {
+        let (reply, answer) = oneshot::channel();
+        if self.waiting.try_send(reply).is_err() {
+            return Reply::now(Err(StoreError::Unavailable("PostgreSQL: too many reads are waiting".to_owned())));
+        }
+        Reply::later(async move {
+            let closed = || Err(StoreError::Unavailable("PostgreSQL: the store is closed".to_owned()));
+            answer.await.unwrap_or_else(|_| closed())
+        })
+    }
+}
+
+/// Ends when the store is dropped.
+async fn run(pool: Pool, mut inbox: mpsc::Receiver<Waiter>) {
+    let mut together: Vec<Waiter> = Vec::new();
+    while inbox.recv_many(&mut together, WAITING).await > 0 {
+        let read = pool.run(&Count).await;
+        for waiter in together.drain(..) {
+            // Who has gone needs no answer.
+            let _gone = waiter.send(read.clone());
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Whose certificate is believed, as libpq's `sslmode` says it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
+use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+use super::address::BadAddress;
+
+/// What a server must show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Anything: the connection is private, and whoever stands in the middle is not noticed.
+    Anyone,
+    /// A certificate that leads to somebody we trust (`verify-ca`).
+    Chain,
+    /// That, and the name of the host in it (`verify-full`).
+    Name,
+}
+
+/// The files that a URL names; libpq's usual places when it names none.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Files {
+    pub root: Option<String>,
+    pub certificate: Option<String>,
+    pub key: Option<String>,
+}
+
+impl Files {
+    fn root(&self) -> Option<PathBuf> {
+        self.root.as_ref().map(PathBuf::from).or_else(|| usual("root.crt"))
+    }
+
+    fn client(&self) -> Result<Option<(PathBuf, PathBuf)>, BadAddress> {
+        match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => Ok(Some((certificate.into(), key.into()))),
+            (None, None) => Ok(usual("postgresql.crt").zip(usual("postgresql.key"))),
+            (Some(_), None) => Err(lonely("sslkey", "sslcert")),
+            (None, Some(_)) => Err(lonely("sslcert", "sslkey")),
+        }
+    }
+}
+
+fn lonely(option: &'static str, given: &str) -> BadAddress {
+    BadAddress::Option { option, problem: format!("{given} is given without it"), remedy: "give both files" }
+}
+
+/// A file in the folder where libpq looks, if it is there.
+fn usual(name: &str) -> Option<PathBuf> {
+    let path = Path::new(&std::env::var_os("HOME")?).join(".postgresql").join(name);
+    path.is_file().then_some(path)
+}
+
+pub(super) fn connector(trust: Trust, files: &Files, direct: bool) -> Result<MakeRustlsConnect, BadAddress> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier = Verifier { trust, roots: roots(trust, files)?, provider: Arc::clone(&provider) };
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| BadAddress::Url(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = match files.client()? {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let chain = certificates("sslcert", &certificate)?;
+            let key = PrivateKeyDer::from_pem_file(&key).map_err(|error| unreadable("sslkey", &key, &error))?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| unreadable("sslcert", &certificate, &error))?
+        }
+    };
+    if direct {
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
+    }
+    Ok(MakeRustlsConnect::new(config))
+}
+
+fn certificates(option: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, BadAddress> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        Ok(_) => Err(unreadable(option, path, &"there is no certificate in it")),
+        Err(error) => Err(unreadable(option, path, &error)),
+    }
+}
+
+fn unreadable(option: &'static str, path: &Path, error: &dyn std::fmt::Display) -> BadAddress {
+    let remedy = "give a file in PEM that this user can read";
+    BadAddress::Option { option, problem: format!("{}: {error}", path.display()), remedy }
+}
+
+/// Whom we trust, and their certificates as they are.
+#[derive(Debug)]
+struct Roots {
+    anchors: RootCertStore,
+    given: Vec<CertificateDer<'static>>,
+}
+
+fn roots(trust: Trust, files: &Files) -> Result<Roots, BadAddress> {
+    let mut roots = Roots { anchors: RootCertStore::empty(), given: Vec::new() };
+    if files.root.as_deref() == Some("system") {
+        if trust != Trust::Name {
+            let problem = "anyone can have a certificate of the system's authorities".to_owned();
+            return Err(BadAddress::Option {
+                option: "sslrootcert",
+                problem,
+                remedy: "use it with sslmode=verify-full",
+            });
+        }
+        for certificate in rustls_native_certs::load_native_certs().certs {
+            // Some systems carry a few that nobody can read; the others serve.
+            let _unreadable = roots.anchors.add(certificate);
+        }
+        return Ok(roots);
+    }
+    if trust == Trust::Anyone {
+        return Ok(roots);
+    }
+    let Some(path) = files.root() else {
+        let problem = "it is needed to check the server's certificate".to_owned();
+        let remedy = "give the file of the authority, or `system` with sslmode=verify-full";
+        return Err(BadAddress::Option { option: "sslrootcert", problem, remedy });
+    };
+    for certificate in certificates("sslrootcert", &path)? {
+        roots.given.push(certificate.clone());
+        roots.anchors.add(certificate).map_err(|error| unreadable("sslrootcert", &path, &error))?;
+    }
+    Ok(roots)
+}
+
+#[derive(Debug)]
+struct Verifier {
+    trust: Trust,
+    roots: Roots,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        _ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.trust == Trust::Anyone {
+            return Ok(ServerCertVerified::assertion());
+        }
+        let parsed = ParsedCertificate::try_from(certificate)?;
+        // A server that signed its own certificate is trusted by that certificate: OpenSSL takes this for a chain of one.
+        if !self.roots.given.iter().any(|given| given == certificate) {
+            let algorithms = self.provider.signature_verification_algorithms.all;
+            verify_server_cert_signed_by_trust_anchor(&parsed, &self.roots.anchors, intermediates, now, algorithms)?;
+        }
+        if self.trust == Trust::Name {
+            verify_server_name(&parsed, name)?;
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
