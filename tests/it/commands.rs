@@ -215,7 +215,10 @@ mod once {
             (&["serve", "--base-url", "api.example.com"], "is not a web address"),
             (&["serve", "--catalog", "nowhere.toml"], "cannot read the catalog nowhere.toml"),
             (&["serve", "--secret", "short"], "at least 32 characters"),
-            (&["serve", "--store", "mysql://u:hunter2@h/d"], "write `sqlite:` or `sqlite:FILE`"),
+            (
+                &["serve", "--store", "mysql://u:hunter2@h/d"],
+                "write `sqlite:`, `sqlite:FILE` or `postgres://USER@HOST/DATABASE`",
+            ),
             (&["serve", "--mail", "imap://u:hunter2@h/d"], "write mailbox:, smtp://…"),
             (&["serve", "--mail", "smtp://u:hunter2@h:x"], "write smtp://USER:PASSWORD@HOST:587"),
             (&["serve", "--name", " "], "1 to 200 characters"),

@@ -58,6 +58,8 @@ fn a_caller_who_went_away_is_in_the_log() {
         let server = Server::start_with(&["--log", "requests"]);
         let key = server.key();
         let held = server.hold();
+        // The key is known from now on: what follows waits for nothing but its write.
+        server.send(Request::get("/v1/stats").header("authorization", format!("Bearer {key}")), "").await.good();
         let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
         let body = sign_up("ana@example.com");
         let head =
@@ -65,7 +67,7 @@ fn a_caller_who_went_away_is_in_the_log() {
         let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
         stream.write_all(request.as_bytes()).await.unwrap();
         // Until it has been read and waits for the store.
-        while server.get("/healthz").await.status != 200 || server.log().lines().count() < 3 {
+        while server.get("/healthz").await.status != 200 || server.log().lines().count() < 4 {
             tokio::task::yield_now().await;
         }
         drop(stream);
