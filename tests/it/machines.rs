@@ -198,7 +198,8 @@ fn certify(certificate: &Path, key: &Path) -> CertificateDer<'static> {
     made.cert.der().clone()
 }
 
-fn run(command: &mut Command) {
+#[track_caller]
+pub(crate) fn run(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
@@ -208,7 +209,7 @@ fn am_root() -> bool {
 }
 
 /// A program of the newest PostgreSQL, which refuses to run as root.
-fn postgres_program(name: &str) -> Command {
+pub(crate) fn postgres_program(name: &str) -> Command {
     let versions = std::fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed; ./test.sh installs it");
     let newest = versions.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse::<u32>().ok()).max().unwrap();
     let program = format!("/usr/lib/postgresql/{newest}/bin/{name}");
@@ -220,7 +221,8 @@ fn postgres_program(name: &str) -> Command {
     command
 }
 
-fn folder_for_postgres() -> tempfile::TempDir {
+/// A folder that PostgreSQL's programs may write to.
+pub(crate) fn folder_for_postgres() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     give_to_postgres(&[folder.path().to_owned()]);
     folder
@@ -234,22 +236,20 @@ fn give_to_postgres(paths: &[PathBuf]) {
 
 /// A real nginx, set up with the file we ship but for names and addresses.
 pub(crate) struct Nginx {
-    _process: Process,
+    process: Process,
     address: SocketAddr,
+    redirect: u16,
     trusted: CertificateDer<'static>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Nginx {
     pub(crate) fn before(nodes: &[&Server]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let trusted = certify(&folder.path().join("fullchain.pem"), &folder.path().join("privkey.pem"));
-        let port = free_port();
-        let nodes: Vec<_> = nodes.iter().map(|node| node.address).collect();
-        std::fs::write(folder.path().join("unionhall.conf"), adapted(&nodes, port, free_port(), folder.path()))
-            .unwrap();
-        let main = shell(folder.path());
-        std::fs::write(folder.path().join("nginx.conf"), main).unwrap();
+        let (port, redirect) = (free_port(), free_port());
+        write_site(folder.path(), nodes, port, redirect);
+        std::fs::write(folder.path().join("nginx.conf"), shell(folder.path())).unwrap();
         let command = || {
             let mut command = Command::new(program("nginx"));
             command.arg("-p").arg(folder.path()).arg("-c").arg(folder.path().join("nginx.conf"));
@@ -261,7 +261,22 @@ impl Nginx {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let usable = || std::net::TcpStream::connect(address).is_ok();
         let process = Process::start(&mut command(), folder.path().join("log"), usable);
-        Self { _process: process, address, trusted, _folder: folder }
+        Self { process, address, redirect, trusted, folder }
+    }
+
+    /// Changes the nodes, as an operator does who edits the file and reloads; waits until nobody asks the old ones any more.
+    pub(crate) fn point_at(&self, nodes: &[&Server]) {
+        write_site(self.folder.path(), nodes, self.address.port(), self.redirect);
+        let before = children(self.process.child.id());
+        run(Command::new("kill").args(["-HUP", &self.process.child.id().to_string()]));
+        for _ in 0..400 {
+            let now = children(self.process.child.id());
+            if !now.is_empty() && !now.iter().any(|worker| before.contains(worker)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("nginx did not reload: {}", self.process.log());
     }
 
     /// A connection from that address, as a caller would make it: encrypted.
@@ -282,7 +297,12 @@ impl Nginx {
     }
 }
 
-/// The shipped file with the nodes and the ports of a test. It must name three nodes, and nothing else may differ.
+fn write_site(folder: &Path, nodes: &[&Server], https: u16, http: u16) {
+    let nodes: Vec<_> = nodes.iter().map(|node| node.address).collect();
+    std::fs::write(folder.join("unionhall.conf"), adapted(&nodes, https, http, folder)).unwrap();
+}
+
+/// The shipped file with the nodes and the ports of a test. Nothing else differs.
 fn adapted(nodes: &[SocketAddr], https: u16, http: u16, folder: &Path) -> String {
     let text = shipped("nginx.conf");
     let mut left = nodes.iter();

@@ -8,7 +8,10 @@ use std::process::{Command, Output};
 use hyper::Request;
 use serde_json::Value;
 
-use crate::machines::{Cluster, Nginx, Process, free_port, program, shipped};
+use crate::machines::{
+    Cluster, Nginx, Process, folder_for_postgres, free_port, postgres_program, program, run, shipped,
+};
+use crate::records::{Home, Records};
 use crate::server::{Server, block_on, sign_up, unionhall};
 
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
@@ -176,4 +179,84 @@ fn postgresql_understands_who_may_come_in() {
     assert_eq!(cluster.faults_in_hba(&hba), Vec::<Vec<String>>::new());
     assert_eq!(cluster.faults_in_hba("hostssl unionhall unionhall 10.0.0.0/24 nonsense").len(), 1, "it would tell");
     assert_eq!(cluster.ask("SHOW synchronous_commit"), [["on"]]);
+}
+
+#[test]
+fn the_readme_names_files_that_are_there_and_its_draining_drains() {
+    let readme = shipped("README.md");
+    let links: Vec<_> = readme.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()).collect();
+    for link in links.iter().filter(|link| !link.starts_with('#')) {
+        shipped(link);
+    }
+    let headings: BTreeSet<_> = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix('#'))
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-").replace(',', ""))
+        .collect();
+    for anchor in links.iter().filter_map(|link| link.strip_prefix('#')) {
+        assert!(headings.contains(anchor), "{anchor} in {headings:?}");
+    }
+    // The two commands around a restart, on the file they are for.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("unionhall.conf");
+    std::fs::write(&file, shipped("nginx.conf")).unwrap();
+    let edits =
+        readme.lines().filter_map(|line| line.strip_prefix("sudo sed -i '")?.split_once('\'')).map(|line| line.0);
+    let edits: Vec<_> = edits.collect();
+    assert_eq!(edits.len(), 2);
+    run(Command::new("sed").args(["-i", edits[0]]).arg(&file));
+    let drained = std::fs::read_to_string(&file).unwrap();
+    assert!(drained.contains("server 10.0.0.11:8080 max_fails=2 fail_timeout=5s down;"), "{drained}");
+    run(Command::new("sed").args(["-i", edits[1]]).arg(&file));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), shipped("nginx.conf"));
+}
+
+/// Somebody signs up, a backup is made beside the running node, and another node is started on what was restored from it.
+async fn survives(home: Home, restore: impl FnOnce(&Records, &Path) -> Home) {
+    let flags = ["--mail", "hold", "--join-site", "https://union.example"];
+    let node = Server::start_in(home, &flags);
+    let key = node.key();
+    let made = node.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+    node.confirm(node.number("SELECT id FROM sign_ups")).await;
+    let restored = restore(node.records(), &node.data());
+    node.post("/v1/invite", &key, sign_up("after-the-backup@example.com")).await.good();
+    drop(node);
+    let node = Server::start_in(restored, &flags);
+    assert_eq!(node.get("/v1/stats").await.good()["memberCount"], 1);
+    assert_eq!(node.number("SELECT count(*) FROM people"), 1);
+    let again = node.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+    assert_eq!(again["inviteLink"], made["inviteLink"]);
+}
+
+#[test]
+fn a_backup_of_sqlite_is_restored() {
+    block_on(survives(Home::new(), |_, data| {
+        let home = Home::new();
+        let there = home.path().join("data");
+        std::fs::create_dir(&there).unwrap();
+        let copy = there.join("unionhall.db");
+        let database = rusqlite::Connection::open(data.join("unionhall.db")).unwrap();
+        database.execute("VACUUM INTO ?1", [copy.to_str().unwrap()]).unwrap();
+        std::fs::copy(data.join("secret"), there.join("secret")).unwrap();
+        home
+    }));
+}
+
+#[test]
+fn a_backup_of_postgresql_is_restored() {
+    let on_postgres = || Home::on_postgres(tempfile::tempdir().unwrap());
+    block_on(survives(on_postgres(), |records, _| {
+        let url = |records: &Records| match records {
+            Records::Postgres { store, .. } => store.clone(),
+            Records::Sqlite { .. } => panic!("these are elsewhere"),
+        };
+        let home = on_postgres();
+        home.prepare();
+        let folder = folder_for_postgres();
+        let file = folder.path().join("dump");
+        run(postgres_program("pg_dump").args(["-Fc", "-d", &url(records), "-f"]).arg(&file));
+        let restore = ["--no-owner", "--exit-on-error", "-d", &url(home.records())];
+        run(postgres_program("pg_restore").args(restore).arg(&file));
+        home
+    }));
 }
