@@ -4,6 +4,7 @@ mod files;
 mod keys;
 mod mail;
 mod mcp;
+mod moving;
 mod openapi;
 mod serve;
 mod signups;
@@ -47,6 +48,8 @@ enum Task {
     /// Switch sign-ups off and on; the public data stays up.
     #[command(subcommand)]
     Signups(signups::Task),
+    /// Carry all records to another store: from SQLite to PostgreSQL when one machine is not enough, or back.
+    Move(moving::Settings),
     /// Speak MCP over standard input and output, for an assistant on this machine; works on the service's own records.
     Mcp(Box<mcp::Settings>),
     /// Print the OpenAPI document; needs no store and no running service.
@@ -64,6 +67,7 @@ pub fn main() -> ExitCode {
         Task::Keys(task) => keys::run(task),
         Task::Mail(task) => mail::run(task),
         Task::Signups(task) => signups::run(task),
+        Task::Move(settings) => moving::run(&settings),
         Task::Mcp(settings) => mcp::run(&settings),
         Task::Openapi(settings) => openapi::run(&settings),
     };

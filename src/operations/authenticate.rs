@@ -1,10 +1,10 @@
 //! Who is calling: the key in the `Authorization` header, checked against the store.
 //!
 //! A key once read is trusted for a second, so that a busy partner costs the store one read a second and a revoked key
-//! stops working well within two.
+//! stops working well within two. Then one request reads it again; those beside it need not wait for that.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -15,6 +15,9 @@ use crate::store::{Store, StoreError};
 
 /// How long what was read of a key is believed.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
+
+/// How long it may still be used while somebody else reads it again.
+const USED_FOR: Duration = Duration::from_millis(1800);
 
 /// How often the time of a key's last use is written, however often it is used.
 const TOUCHED_EVERY: Duration = Duration::from_secs(60);
@@ -39,6 +42,8 @@ pub struct KeyRing {
 struct Known {
     record: Arc<KeyRecord>,
     read_at: Timestamp,
+    /// Whether somebody reads it again at this moment.
+    renewing: AtomicBool,
     /// When the last use was written, in milliseconds.
     touched_at: AtomicI64,
 }
@@ -77,9 +82,11 @@ impl KeyRing {
     fn remembered(&self, id: KeyId, now: Timestamp) -> Option<Arc<KeyRecord>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let key = known.get(&id)?;
+        let age = now.since(key.read_at);
         // A clock that was set back must not make an entry last.
-        let fresh = now >= key.read_at && now.since(key.read_at) < BELIEVED_FOR;
-        fresh.then(|| Arc::clone(&key.record))
+        let usable = now >= key.read_at
+            && (age < BELIEVED_FOR || (age < USED_FOR && key.renewing.swap(true, Ordering::Relaxed)));
+        usable.then(|| Arc::clone(&key.record))
     }
 
     async fn read(&self, store: &dyn Store, id: KeyId, now: Timestamp) -> Result<Arc<KeyRecord>, Refusal> {
@@ -96,10 +103,12 @@ impl KeyRing {
         let entry = known.entry(id).or_insert_with(|| Known {
             record: Arc::clone(&record),
             read_at: now,
+            renewing: AtomicBool::new(false),
             touched_at: AtomicI64::new(written),
         });
         entry.record = Arc::clone(&record);
         entry.read_at = now;
+        entry.renewing = AtomicBool::new(false);
         Ok(record)
     }
 

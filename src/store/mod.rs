@@ -4,6 +4,7 @@
 //! time is passed in. A store must never know about requests, limits or mail transports, and must never put an address,
 //! a key or a token into an error.
 
+pub mod moving;
 pub mod postgres;
 pub mod sqlite;
 

@@ -18,11 +18,15 @@ fn server() -> String {
 impl Database {
     /// A new one, empty.
     pub(crate) async fn make() -> Self {
+        Self::make_with("ENCODING 'UTF8'").await
+    }
+
+    pub(crate) async fn make_with(options: &str) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("test_{}_{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
         let client = connect("postgres").await;
         client.batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await.unwrap();
-        client.batch_execute(&format!("CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0")).await.unwrap();
+        client.batch_execute(&format!("CREATE DATABASE {name} {options} TEMPLATE template0")).await.unwrap();
         Self { name }
     }
 

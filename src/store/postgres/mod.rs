@@ -10,6 +10,7 @@ mod batch;
 mod count;
 mod keys;
 mod mail;
+mod moving;
 mod people;
 mod pool;
 mod schema;
@@ -33,6 +34,7 @@ use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
 pub use self::address::{Address, BadAddress};
+pub use self::moving::PostgresShelf;
 pub use self::schema::OpenError;
 
 #[derive(Debug)]

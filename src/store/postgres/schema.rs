@@ -1,7 +1,8 @@
 //! Bringing the tables up to date: by one node at a time, and so that nodes of the version before go on.
 
 use super::pool::{Line, Pool, Unit};
-use super::{Failure, expected, get};
+use super::{Failure, expected, get, time};
+use crate::domain::time::Timestamp;
 use crate::store::StoreError;
 
 /// A step of the schema.
@@ -34,6 +35,8 @@ pub enum OpenError {
         "the database holds tables that are not ours; make one for unionhall alone, or set search_path to a schema of its own"
     )]
     Foreign,
+    #[error("the records in it were moved to {place} on {}; use those", at.day())]
+    Moved { place: String, at: Timestamp },
 }
 
 /// What the tables were found to be.
@@ -42,6 +45,7 @@ enum Found {
     Newer { found: i32, serves: i32 },
     Encoding(String),
     Foreign,
+    Moved { place: String, at: Timestamp },
 }
 
 pub(super) async fn bring_up_to_date(pool: &Pool) -> Result<(), OpenError> {
@@ -50,6 +54,7 @@ pub(super) async fn bring_up_to_date(pool: &Pool) -> Result<(), OpenError> {
         Found::Newer { found, serves } => Err(OpenError::Newer { found, serves, known: known() }),
         Found::Encoding(encoding) => Err(OpenError::Encoding(encoding)),
         Found::Foreign => Err(OpenError::Foreign),
+        Found::Moved { place, at } => Err(OpenError::Moved { place, at }),
     }
 }
 
@@ -69,13 +74,18 @@ impl Unit for BringUpToDate {
         line.client().batch_execute("SET LOCAL statement_timeout = 0").await?;
         line.client().batch_execute(LOCK).await?;
         let sql = "SELECT current_setting('server_encoding'), to_regclass('unionhall_schema') IS NOT NULL,
-                          to_regclass('people') IS NOT NULL OR to_regclass('installation') IS NOT NULL";
+                          to_regclass('people') IS NOT NULL OR to_regclass('installation') IS NOT NULL,
+                          to_regclass('moved') IS NOT NULL";
         let row = expected(line.row(sql, &[]).await?)?;
         let encoding: &str = get(&row, 0)?;
         if encoding != "UTF8" {
             return Ok(Found::Encoding(encoding.to_owned()));
         }
         match (get(&row, 1)?, get(&row, 2)?) {
+            (true, _) if get(&row, 3)? => {
+                let row = expected(line.row("SELECT place, at FROM moved LIMIT 1", &[]).await?)?;
+                return Ok(Found::Moved { place: get(&row, 0)?, at: time(&row, 1)? });
+            }
             (true, _) => {}
             (false, true) => return Ok(Found::Foreign),
             (false, false) => line.client().batch_execute(VERSIONS).await?,

@@ -217,15 +217,20 @@ fn note_sent(connection: &Connection, mailbox: &str, mail: MailId, now: Timestam
     Ok(())
 }
 
+/// No text of ours holds a NUL: other stores could not keep it.
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "")
+}
+
 /// The mail may have gone: its next attempt is another mail to the mailbox.
-fn let_go(connection: &Connection, mail: MailId) -> Result<(), Failure> {
+fn let_go(connection: &Connection, mail: MailId, attempt: u32) -> Result<(), Failure> {
     connection
         .prepare_cached(
             "UPDATE mailboxes SET holder = NULL WHERE holder = ?1 AND mailbox =
                  (SELECT mailbox FROM people p JOIN sign_ups s ON s.person_id = p.id JOIN outbox o ON o.sign_up_id = s.id
-                  WHERE o.id = ?1)",
+                  WHERE o.id = ?1 AND o.attempts = ?2)",
         )?
-        .execute([mail.0])?;
+        .execute(params![mail.0, attempt])?;
     Ok(())
 }
 
@@ -259,23 +264,23 @@ impl Unit for Settle {
             }
             MailOutcome::Retry { at, cause, perhaps_sent } => {
                 if *perhaps_sent {
-                    let_go(connection, *mail)?;
+                    let_go(connection, *mail, *attempt)?;
                 }
                 connection
                     .prepare_cached(
                         "UPDATE outbox SET send_after = ?3, last_error = ?4, leased_until = 0, leased_by = NULL
                          WHERE id = ?1 AND attempts = ?2",
                     )?
-                    .execute(params![mail.0, attempt, at.as_millis(), cause])?;
+                    .execute(params![mail.0, attempt, at.as_millis(), without_nul(cause)])?;
             }
             MailOutcome::GivenUp { cause } => {
-                let_go(connection, *mail)?;
+                let_go(connection, *mail, *attempt)?;
                 connection
                     .prepare_cached(
                         "UPDATE outbox SET given_up_at = ?3, last_error = ?4, leased_until = 0, leased_by = NULL
                          WHERE id = ?1 AND attempts = ?2",
                     )?
-                    .execute(params![mail.0, attempt, self.now.as_millis(), cause])?;
+                    .execute(params![mail.0, attempt, self.now.as_millis(), without_nul(cause)])?;
             }
         }
         Ok(())

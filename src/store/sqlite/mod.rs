@@ -5,6 +5,7 @@
 
 mod keys;
 mod mail;
+mod moving;
 mod people;
 mod reader;
 mod schema;
@@ -26,6 +27,7 @@ use crate::domain::signup::{Confirmation, Declining, NamedPerson, NewSignUp, Sig
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
+pub use self::moving::{SqliteSource, SqliteTarget};
 pub use self::schema::OpenError;
 
 #[derive(Debug)]

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::domain::time::Timestamp;
+
 /// Each file once, in order; a database's `user_version` says how many it has had. Never changed once released.
 const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/sqlite/0001_house.sql")];
 
@@ -25,6 +27,8 @@ pub enum OpenError {
          run that version or restore a backup", path.display()
     )]
     Newer { path: PathBuf, found: usize, known: usize },
+    #[error("the records in {} were moved to {place} on {}; use those", path.display(), at.day())]
+    Moved { path: PathBuf, place: String, at: Timestamp },
     #[error("the system refuses what the database needs: {0}")]
     System(std::io::Error),
 }
@@ -37,7 +41,20 @@ pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
     check_ours(&connection, path)?;
     super::set_up(&connection).map_err(failed)?;
     migrate(&mut connection, path)?;
-    Ok(connection)
+    match moved(&connection).map_err(failed)? {
+        Some((place, at)) => Err(OpenError::Moved { path: path.to_owned(), place, at }),
+        None => Ok(connection),
+    }
+}
+
+/// Where the records went, if they went.
+fn moved(connection: &Connection) -> rusqlite::Result<Option<(String, Timestamp)>> {
+    let mut there = connection.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'moved'")?;
+    if !there.exists([])? {
+        return Ok(None);
+    }
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?)));
+    connection.query_row("SELECT place, at FROM moved LIMIT 1", [], read).map(Some)
 }
 
 fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {

@@ -9,5 +9,7 @@ mod deploy;
 mod first_start;
 mod limiter_suite;
 mod many_nodes;
+mod moving;
 mod outbox;
+mod postgres;
 mod store_suite;

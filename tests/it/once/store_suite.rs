@@ -68,6 +68,7 @@ suite! {
     two_partners_sign_ups_of_one_person_count_once
     paused_sign_ups_change_nothing
     first_requests_at_once_get_one_code
+    sign_ups_at_once_are_each_done_as_if_alone
     texts_of_every_kind_are_kept
     keys_are_kept_listed_touched_and_revoked
     keys_rotate
@@ -76,6 +77,7 @@ suite! {
     mail_that_failed_comes_back_at_its_time_and_late_workers_change_nothing
     a_workers_own_leases_are_given_back
     mail_that_may_have_gone_counts_as_gone
+    a_late_worker_does_not_say_what_may_have_gone
     nobodys_flood_holds_up_somebody_elses_mail
     a_mailbox_gets_one_mail_in_ten_minutes_and_four_a_day
     mail_that_has_become_pointless_is_dropped
@@ -318,6 +320,53 @@ async fn first_requests_at_once_get_one_code(house: &House) {
     let codes: HashSet<_> = tasks.join_all().await.into_iter().collect();
     assert_eq!(codes.len(), 1);
     assert_eq!(house.confirm(2).await, Confirmation::Unknown, "and one sign-up");
+}
+
+/// Every kind of sign-up there is, together: new people, known ones, members, pending ones of this partner that are fresh
+/// or too old, one address many times, a code that is somebody else's, somebody referred.
+async fn sign_ups_at_once_are_each_done_as_if_alone(house: &House) {
+    let now = after(PENDING_FOR + HOUR);
+    let member = house.sign_up("member@example.com").await;
+    assert_eq!(house.confirm(1).await, Confirmation::Joined);
+    house.sign_up("stale@example.com").await;
+    house.sign_up_at("fresh@example.com", after(HOUR * 2)).await;
+    house.store.create_referral_code(house.person("invited@example.com"), NOW).await.unwrap();
+    let mut asked = Vec::new();
+    for n in 0..100 {
+        asked.push(NewSignUp { ref_code: Some(member.code), ..house.new_sign_up(&format!("new{n}@example.com")) });
+    }
+    for known in ["member@example.com", "stale@example.com", "fresh@example.com", "invited@example.com"] {
+        asked.push(house.new_sign_up(known));
+    }
+    for _ in 0..20 {
+        asked.push(house.new_sign_up("same@example.com"));
+    }
+    let mut taken = house.new_sign_up("taken@example.com");
+    taken.person.code = member.code;
+    asked.push(taken);
+    let mut tasks = tokio::task::JoinSet::new();
+    for new in asked {
+        let store = Arc::clone(&house.store);
+        let email = new.person.email.as_typed().to_owned();
+        tasks.spawn(async move { (email, store.sign_up(new, now).await) });
+    }
+    for (email, done) in tasks.join_all().await {
+        if email == "taken@example.com" {
+            assert_eq!(done, Err(StoreError::CodeTaken));
+            continue;
+        }
+        let done = done.unwrap();
+        assert_eq!(Some(done.code), house.kept_code(&email).await, "{email}");
+        assert_eq!((done.joined_count, done.attributed), (1, email.starts_with("new")), "{email}");
+    }
+    let due = house.store.lease_mail("w", 1000, now).await.unwrap();
+    let to = |email: &str| due.iter().filter(|mail| mail.recipient == email).collect::<Vec<_>>();
+    assert_eq!(due.len(), 100 + 4 + 1, "one mail each, and none for the one refused");
+    assert_eq!(to("same@example.com").len(), 1);
+    assert_eq!(to("member@example.com")[0].kind, MailKind::AlreadyMember);
+    assert_eq!(to("fresh@example.com")[0].sign_up, SignUpId(3), "replaced");
+    assert_ne!(to("stale@example.com")[0].sign_up, SignUpId(2), "a new one beside the expired");
+    assert_eq!(house.confirm(2).await, Confirmation::Expired);
 }
 
 async fn texts_of_every_kind_are_kept(house: &House) {
@@ -615,6 +664,19 @@ async fn mail_that_may_have_gone_counts_as_gone(house: &House) {
         .await;
     let again = house.lease("w", after(MINUTE * 11)).await;
     assert_eq!(again.iter().map(|mail| mail.id).collect::<Vec<_>>(), [second[0].id], "what surely has not gone may go");
+}
+
+async fn a_late_worker_does_not_say_what_may_have_gone(house: &House) {
+    house.sign_up("ana@example.com").await;
+    let first = house.lease("late", NOW).await.remove(0);
+    let second = house.lease("w", after(LEASE)).await.remove(0);
+    let perhaps = MailOutcome::Retry { at: after(MINUTE), cause: "a\0b \u{1f600}".to_owned(), perhaps_sent: true };
+    house.settle(&first, perhaps.clone(), after(LEASE)).await;
+    let surely_not = MailOutcome::Retry { at: after(MINUTE), cause: "a\0b \u{1f600}".to_owned(), perhaps_sent: false };
+    house.settle(&second, surely_not, after(LEASE)).await;
+    let listed = house.store.list_mail().await.unwrap();
+    assert_eq!(listed[0].last_error.as_deref(), Some("ab \u{1f600}"), "no store keeps a NUL");
+    assert_eq!(house.lease("w", after(MINUTE)).await.len(), 1, "the mailbox was not written to, as far as is known");
 }
 
 async fn nobodys_flood_holds_up_somebody_elses_mail(house: &House) {

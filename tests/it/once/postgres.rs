@@ -1,0 +1,147 @@
+//! What only a store of many nodes has to do.
+
+use std::sync::Arc;
+
+use crate::database::Database;
+use crate::server::block_on;
+use unionhall::domain::category::CategorySet;
+use unionhall::domain::email::EmailAddress;
+use unionhall::domain::referral::{CodeMaker, ReferralCode};
+use unionhall::domain::secret::Secret;
+use unionhall::domain::signup::{Confirmation, NamedPerson, NewSignUp, SignUpId};
+use unionhall::domain::time::Timestamp;
+use unionhall::store::Store;
+use unionhall::store::postgres::PostgresStore;
+
+const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+async fn open(database: &Database) -> PostgresStore {
+    PostgresStore::open(database.address(), 256).await.unwrap()
+}
+
+fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
+    let email = EmailAddress::parse(email).unwrap();
+    let code = CodeMaker::new(&Secret::new(&"s".repeat(32)).unwrap()).code(&email, 0);
+    NewSignUp {
+        person: NamedPerson { email, code },
+        us_state: None,
+        categories: CategorySet::default(),
+        comments: None,
+        ref_code,
+        partner: None,
+    }
+}
+
+#[test]
+fn nodes_that_start_at_once_make_the_tables_once() {
+    block_on(async {
+        let database = Database::make().await;
+        let mut nodes = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let address = database.address();
+            nodes.spawn(async move { PostgresStore::open(address, 256).await.unwrap() });
+        }
+        for node in nodes.join_all().await {
+            assert_eq!(node.member_count().await, Ok(0));
+            node.close().await.unwrap();
+        }
+        let row = database.client().await.query_one("SELECT count(*) FROM unionhall_schema", &[]).await.unwrap();
+        assert_eq!(row.get::<_, i64>(0), 1);
+        database.drop().await;
+    });
+}
+
+#[test]
+fn a_newer_schema_is_used_for_as_long_as_it_serves_this_version() {
+    block_on(async {
+        let database = Database::make().await;
+        open(&database).await.close().await.unwrap();
+        let client = database.client().await;
+        client
+            .batch_execute("INSERT INTO unionhall_schema VALUES (2, 1); ALTER TABLE people ADD COLUMN new TEXT")
+            .await
+            .unwrap();
+        let node = open(&database).await;
+        node.sign_up(new("ana@example.com", None), NOW).await.unwrap();
+        node.close().await.unwrap();
+        client.batch_execute("INSERT INTO unionhall_schema VALUES (3, 2)").await.unwrap();
+        let error = PostgresStore::open(database.address(), 256).await.unwrap_err().to_string();
+        assert!(error.contains("newer unionhall (schema 3, which serves 2 and later; this one knows 1)"), "{error}");
+        database.drop().await;
+    });
+}
+
+#[test]
+fn databases_that_are_not_for_us_are_refused_unchanged() {
+    block_on(async {
+        let database = Database::make().await;
+        let client = database.client().await;
+        client.batch_execute("CREATE TABLE people (name TEXT)").await.unwrap();
+        let error = PostgresStore::open(database.address(), 256).await.unwrap_err().to_string();
+        assert!(error.contains("tables that are not ours"), "{error}");
+        let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
+        assert_eq!(client.query_one(tables, &[]).await.unwrap().get::<_, i64>(0), 1);
+        database.drop().await;
+
+        let latin = Database::make_with("ENCODING 'LATIN1' LOCALE 'C'").await;
+        let error = PostgresStore::open(latin.address(), 256).await.unwrap_err().to_string();
+        assert!(error.contains("LATIN1") && error.contains("UTF8"), "{error}");
+        latin.drop().await;
+    });
+}
+
+/// Two addresses of one mailbox, confirmed on two nodes in the same moment: one earns credit for their referrer.
+#[test]
+fn two_addresses_of_one_mailbox_never_both_earn_credit() {
+    block_on(async {
+        let database = Database::make().await;
+        let nodes = [Arc::new(open(&database).await), Arc::new(open(&database).await)];
+        let referrer = nodes[0].sign_up(new("referrer@example.com", None), NOW).await.unwrap().code;
+        for n in 0..40 {
+            for (node, tag) in nodes.iter().zip(["", "+x"]) {
+                let signed =
+                    node.sign_up(new(&format!("twin{n}{tag}@example.com"), Some(referrer)), NOW).await.unwrap();
+                assert!(signed.attributed);
+            }
+            let ids = 2 + n * 2..;
+            let mut clicks = tokio::task::JoinSet::new();
+            for (node, id) in nodes.iter().cloned().zip(ids) {
+                clicks.spawn(async move { node.confirm(SignUpId(id), None, NOW).await.unwrap() });
+            }
+            assert_eq!(clicks.join_all().await, [Confirmation::Joined; 2]);
+        }
+        let credited = "SELECT count(*) FROM people WHERE referrer_id IS NOT NULL";
+        let row = database.client().await.query_one(credited, &[]).await.unwrap();
+        assert_eq!(row.get::<_, i64>(0), 40);
+        assert_eq!(nodes[1].member_count().await, Ok(80));
+        for node in nodes {
+            node.close().await.unwrap();
+        }
+        database.drop().await;
+    });
+}
+
+/// Nodes that sign up the same people at once, each in its own order: everyone is there once, whoever came first.
+#[test]
+fn the_same_people_on_many_nodes_are_each_there_once() {
+    block_on(async {
+        let database = Database::make().await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for n in 0..4_usize {
+            let node = Arc::new(open(&database).await);
+            for i in 0..150_usize {
+                let (node, who) = (Arc::clone(&node), if n % 2 == 0 { i } else { 149 - i });
+                tasks.spawn(async move {
+                    node.sign_up(new(&format!("user{who}@example.com"), None), NOW).await.unwrap().code
+                });
+            }
+        }
+        let codes: std::collections::HashSet<_> = tasks.join_all().await.into_iter().collect();
+        assert_eq!(codes.len(), 150);
+        let counts =
+            "SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM sign_ups), (SELECT count(*) FROM outbox)";
+        let row = database.client().await.query_one(counts, &[]).await.unwrap();
+        assert_eq!([row.get::<_, i64>(0), row.get(1), row.get(2)], [150; 3]);
+        database.drop().await;
+    });
+}
