@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Everything that must hold, with one command. Installs what is missing; takes part of a test's name to run only those.
+# Everything that must hold, with one command. Installs what is missing; takes parts of tests' names to run only those.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 heading() { printf '\n== %s\n' "$*"; }
+source tests/servers.sh
 
 # SQLite and ring are built from C.
 if ! command -v cc >/dev/null; then
@@ -25,12 +26,28 @@ install_mail_server() {
     fi
 }
 
-run_tests() {
-    install_mail_server
+# cargo_test ARGUMENT...: as cargo test takes them.
+cargo_test() {
     if cargo nextest --version >/dev/null 2>&1; then
-        cargo nextest run --locked "$@"
+        cargo nextest run --locked --no-tests=pass "$@"
     else
         cargo test --locked "$@"
+    fi
+}
+
+# run_tests [NAME...]: all of them on SQLite with limits in memory; then what a caller or an operator can see again, on
+# PostgreSQL and Redis. A test with `once::` in its path needs no server or is about one machine: tests/it/once/mod.rs.
+run_tests() {
+    local backend=${UNIONHALL_TEST_BACKEND:-both} again
+    install_mail_server
+    start_servers
+    if [[ $backend != postgres ]]; then
+        UNIONHALL_TEST_BACKEND=sqlite cargo_test -- "$@"
+    fi
+    if [[ $backend != sqlite ]]; then
+        again=$(cargo test --quiet --locked --test it -- --list --skip once:: "$@" | grep -c ': test$' || true)
+        heading "$again of these tests again, on PostgreSQL and Redis"
+        UNIONHALL_TEST_BACKEND=postgres cargo_test --test it -- --skip once:: "$@"
     fi
 }
 
@@ -48,7 +65,7 @@ cargo clippy --locked --all-targets -- -D warnings
 heading "Documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
 
-heading "Tests"
+heading "Tests, on SQLite"
 run_tests
 
 # The program that these hold to is the one that the tests were just run with.

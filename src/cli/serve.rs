@@ -68,6 +68,8 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     // Two workers of one name would take each other's mail.
     let (_sole_sender, node) = match &transport {
         Some(_) => {
+            // Nothing else has made it where the records are elsewhere.
+            files::make_private_folder(&settings.store.data)?;
             let lock = files::lock_alone(&settings.store.data.join("sending"))?;
             (Some(lock), files::node_name(&settings.store.data)?)
         }

@@ -8,7 +8,7 @@ use crate::server::{Server, block_on};
 const BOTH: [&str; 2] = ["/v1/invite", "/v1/referral-link"];
 
 fn people(server: &Server) -> i64 {
-    server.database().query_row("SELECT count(*) FROM people", [], |row| row.get(0)).unwrap()
+    server.number("SELECT count(*) FROM people")
 }
 
 fn server() -> (Server, String) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{SETTINGS, Server, block_on, sign_up, unionhall, wait_until};
+use crate::server::{Server, block_on, sign_up, wait_until};
 
 /// What an operator changes takes effect within two seconds.
 async fn within_two_seconds(ask: impl AsyncFnMut() -> bool) {
@@ -55,26 +55,6 @@ fn keys_are_issued_listed_and_revoked_beside_the_running_server() {
 }
 
 #[test]
-fn a_key_used_often_is_not_written_often() {
-    block_on(async {
-        let server = Server::start_with(&["--public-per-minute", "100000"]);
-        let key = server.key();
-        let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
-        let read = || hyper::Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
-        connection.send(read(), "").await.good();
-        within_two_seconds(async || listed(&server)[0]["lastUsedAt"].is_string()).await;
-        let watching = server.database();
-        let version = || -> i64 { watching.pragma_query_value(None, "data_version", |row| row.get(0)).unwrap() };
-        let log = server.data().join("unionhall.db-wal");
-        let (before, size) = (version(), std::fs::metadata(&log).unwrap().len());
-        for _ in 0..500 {
-            connection.send(read(), "").await.good();
-        }
-        assert_eq!((version(), std::fs::metadata(&log).unwrap().len()), (before, size));
-    });
-}
-
-#[test]
 fn keys_rotate_with_grace() {
     block_on(async {
         let server = Server::start();
@@ -96,34 +76,6 @@ fn keys_rotate_with_grace() {
             assert!(!server.try_run(&["keys", "rotate", id]).status.success(), "{id}");
         }
     });
-}
-
-#[test]
-fn a_key_issued_before_the_first_start_is_told_of_and_works() {
-    block_on(async {
-        let folder = tempfile::tempdir().unwrap();
-        let issued = unionhall(folder.path()).args(["keys", "issue", "Early"]).output().unwrap();
-        assert!(String::from_utf8(issued.stderr).unwrap().contains("were made at data/unionhall.db"));
-        let server = Server::start_in(folder, &[]);
-        let key = String::from_utf8(issued.stdout).unwrap();
-        server.post("/v1/referral-link", key.trim(), sign_up("ana@example.com")).await.good();
-    });
-}
-
-#[test]
-fn variables_set_to_nothing_count_as_not_set() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = |arguments: &[&str]| {
-        let empty = SETTINGS.split(' ').map(|name| (format!("UNIONHALL_{name}"), ""));
-        unionhall(folder.path()).envs(empty).args(arguments).output().unwrap()
-    };
-    let document: Value = serde_json::from_slice(&run(&["openapi"]).stdout).unwrap();
-    assert_eq!(document["info"]["title"], "Consumer Union API");
-    // Serving comes as far as the one thing that is wrong: the settings were all read.
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let told = run(&["serve", "--listen", &taken.local_addr().unwrap().to_string()]).stderr;
-    let told = String::from_utf8(told).unwrap();
-    assert!(told.contains("is taken by another program"), "{told}");
 }
 
 #[test]
@@ -178,53 +130,106 @@ fn without_mail_there_are_no_sign_ups() {
             server.post(path, "wrong", "{}").await.refused(401, "agent_unauthorized");
         }
         server.get("/v1/stats").await.good();
-        let people: i64 = server.database().query_row("SELECT count(*) FROM people", [], |row| row.get(0)).unwrap();
-        assert_eq!(people, 0);
+        assert_eq!(server.number("SELECT count(*) FROM people"), 0);
     });
 }
 
-#[test]
-fn the_document_is_printed_without_a_store() {
-    let folder = tempfile::tempdir().unwrap();
-    let output =
-        unionhall(folder.path()).arg("openapi").env("UNIONHALL_BASE_URL", "https://api.union.example").output();
-    let document: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
-    assert_eq!(document["servers"][0]["url"], "https://api.union.example");
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made");
-}
+mod once {
+    use super::*;
+    use crate::records::Home;
+    use crate::server::{SETTINGS, unionhall};
 
-#[test]
-fn wrong_words_are_told_with_the_right_ones() {
-    let folder = tempfile::tempdir().unwrap();
-    let fails = |arguments: &[&str]| {
-        let output = unionhall(folder.path()).args(arguments).output().unwrap();
-        assert!(!output.status.success(), "{arguments:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
-    for (arguments, part) in [
-        (&["keys", "list"][..], "there are no records at data/unionhall.db"),
-        (&["keys", "issue", "Acme", "--expires", "tomorrow"], "write 2027-01-31"),
-        (&["keys", "issue", "Acme", "--expires", "2020-01-01"], "lies in the past"),
-        (&["keys", "issue", " "], "1 to 100 characters"),
-        (&["keys", "revoke", "nonsense!"], "not a key id"),
-        (&["serve", "--trusted-proxies", "everyone"], "write 10.0.0.7 or 10.0.0.0/8"),
-        (&["serve", "--base-url", "api.example.com"], "is not a web address"),
-        (&["serve", "--catalog", "nowhere.toml"], "cannot read the catalog nowhere.toml"),
-        (&["serve", "--secret", "short"], "at least 32 characters"),
-        (&["serve", "--store", "mysql://u:hunter2@h/d"], "write `sqlite:`, `sqlite:FILE` or `postgres://"),
-        (&["serve", "--store", "postgres://u:hunter2@h/d?sslmode=on"], "verify-ca or verify-full"),
-        (&["serve", "--store", "postgres://u:hunter2@127.0.0.1:1/d"], "no host takes writes (127.0.0.1:1: error"),
-        (&["serve", "--store-file", "nowhere"], "cannot read where the records are from nowhere"),
-        (&["serve", "--mail", "imap://u:hunter2@h/d"], "write mailbox:, smtp://…"),
-        (&["serve", "--mail", "smtp://u:hunter2@h:x"], "write smtp://USER:PASSWORD@HOST:587"),
-        (&["serve", "--name", " "], "1 to 200 characters"),
-        (&["serve", "--contact-email", "me"], "write an address such as"),
-        (&["serve", "--public-per-minute", "0"], "0 is not in 1..=1000000"),
-    ] {
-        let told = fails(arguments);
-        assert!(told.contains(part), "{arguments:?}: {told}");
-        assert!(!told.contains("panicked") && !told.contains("hunter2"), "{told}");
-        assert_eq!(told.trim().lines().count(), 1, "{told}");
+    #[test]
+    fn a_key_used_often_is_not_written_often() {
+        block_on(async {
+            let server = Server::start_with(&["--public-per-minute", "100000"]);
+            let key = server.key();
+            let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
+            let read = || hyper::Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
+            connection.send(read(), "").await.good();
+            within_two_seconds(async || listed(&server)[0]["lastUsedAt"].is_string()).await;
+            let watching = rusqlite::Connection::open(server.data().join("unionhall.db")).unwrap();
+            let version = || -> i64 { watching.pragma_query_value(None, "data_version", |row| row.get(0)).unwrap() };
+            let log = server.data().join("unionhall.db-wal");
+            let (before, size) = (version(), std::fs::metadata(&log).unwrap().len());
+            for _ in 0..500 {
+                connection.send(read(), "").await.good();
+            }
+            assert_eq!((version(), std::fs::metadata(&log).unwrap().len()), (before, size));
+        });
     }
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made");
+
+    #[test]
+    fn a_key_issued_before_the_first_start_is_told_of_and_works() {
+        block_on(async {
+            let home = Home::new();
+            let issued = unionhall(home.path()).args(["keys", "issue", "Early"]).output().unwrap();
+            assert!(String::from_utf8(issued.stderr).unwrap().contains("were made at data/unionhall.db"));
+            let server = Server::start_in(home, &[]);
+            let key = String::from_utf8(issued.stdout).unwrap();
+            server.post("/v1/referral-link", key.trim(), sign_up("ana@example.com")).await.good();
+        });
+    }
+
+    #[test]
+    fn variables_set_to_nothing_count_as_not_set() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |arguments: &[&str]| {
+            let empty = SETTINGS.split(' ').map(|name| (format!("UNIONHALL_{name}"), ""));
+            unionhall(folder.path()).envs(empty).args(arguments).output().unwrap()
+        };
+        let document: Value = serde_json::from_slice(&run(&["openapi"]).stdout).unwrap();
+        assert_eq!(document["info"]["title"], "Consumer Union API");
+        // Serving comes as far as the one thing that is wrong: the settings were all read.
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let told = run(&["serve", "--listen", &taken.local_addr().unwrap().to_string()]).stderr;
+        let told = String::from_utf8(told).unwrap();
+        assert!(told.contains("is taken by another program"), "{told}");
+    }
+
+    #[test]
+    fn the_document_is_printed_without_a_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let output =
+            unionhall(folder.path()).arg("openapi").env("UNIONHALL_BASE_URL", "https://api.union.example").output();
+        let document: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+        assert_eq!(document["servers"][0]["url"], "https://api.union.example");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made");
+    }
+
+    #[test]
+    fn wrong_words_are_told_with_the_right_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let fails = |arguments: &[&str]| {
+            let output = unionhall(folder.path()).args(arguments).output().unwrap();
+            assert!(!output.status.success(), "{arguments:?}");
+            String::from_utf8(output.stderr).unwrap()
+        };
+        for (arguments, part) in [
+            (&["keys", "list"][..], "there are no records at data/unionhall.db"),
+            (&["keys", "issue", "Acme", "--expires", "tomorrow"], "write 2027-01-31"),
+            (&["keys", "issue", "Acme", "--expires", "2020-01-01"], "lies in the past"),
+            (&["keys", "issue", " "], "1 to 100 characters"),
+            (&["keys", "revoke", "nonsense!"], "not a key id"),
+            (&["serve", "--trusted-proxies", "everyone"], "write 10.0.0.7 or 10.0.0.0/8"),
+            (&["serve", "--base-url", "api.example.com"], "is not a web address"),
+            (&["serve", "--catalog", "nowhere.toml"], "cannot read the catalog nowhere.toml"),
+            (&["serve", "--secret", "short"], "at least 32 characters"),
+            (&["serve", "--store", "mysql://u:hunter2@h/d"], "write `sqlite:`, `sqlite:FILE` or `postgres://"),
+            (&["serve", "--store", "postgres://u:hunter2@h/d?sslmode=on"], "verify-ca or verify-full"),
+            (&["serve", "--store", "postgres://u:hunter2@127.0.0.1:1/d"], "no host takes writes (127.0.0.1:1: error"),
+            (&["serve", "--store-file", "nowhere"], "cannot read where the records are from nowhere"),
+            (&["serve", "--mail", "imap://u:hunter2@h/d"], "write mailbox:, smtp://…"),
+            (&["serve", "--mail", "smtp://u:hunter2@h:x"], "write smtp://USER:PASSWORD@HOST:587"),
+            (&["serve", "--name", " "], "1 to 200 characters"),
+            (&["serve", "--contact-email", "me"], "write an address such as"),
+            (&["serve", "--public-per-minute", "0"], "0 is not in 1..=1000000"),
+        ] {
+            let told = fails(arguments);
+            assert!(told.contains(part), "{arguments:?}: {told}");
+            assert!(!told.contains("panicked") && !told.contains("hunter2"), "{told}");
+            assert_eq!(told.trim().lines().count(), 1, "{told}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made");
+    }
 }

@@ -110,52 +110,55 @@ fn a_body_that_breaks_off_leaves_nothing() {
         let mut answer = String::new();
         chunked.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-        let people: i64 = server.database().query_row("SELECT count(*) FROM people", [], |row| row.get(0)).unwrap();
-        assert_eq!(people, 0);
+        assert_eq!(server.number("SELECT count(*) FROM people"), 0);
         server.send(Request::get("/v1/stats"), "").await.good();
     });
 }
 
-/// More requests at once than may be in flight, all waiting for a store that another process keeps locked.
-#[test]
-fn past_the_cap_on_requests_in_flight_the_answer_is_to_come_back() {
-    use http_body_util::Full;
-    use hyper_util::rt::{TokioExecutor, TokioIo};
-    block_on(async {
-        let server =
-            Server::start_with(&["--key-per-minute", "1000000", "--public-per-minute", "1000000", "--log", "off"]);
-        let key = server.key();
-        let lock = server.database();
-        lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let mut answers = tokio::task::JoinSet::new();
-        for _ in 0..70 {
-            let stream = TcpStream::connect(server.address).await.unwrap();
-            let (mut sender, connection) =
-                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-            tokio::spawn(connection);
-            for _ in 0..120 {
-                let request = Request::post(format!("http://{}/v1/invite", server.address))
-                    .header("authorization", format!("Bearer {key}"))
-                    .body(Full::<bytes::Bytes>::from(crate::server::sign_up("ana@example.com")))
-                    .unwrap();
-                let answer = sender.send_request(request);
-                answers.spawn(async move { answer.await.unwrap().status().as_u16() });
+mod once {
+    use super::*;
+
+    /// More requests at once than may be in flight, all waiting for a store that another process keeps locked. Once, because
+    /// PostgreSQL gives such requests up too soon for that many to gather.
+    #[test]
+    fn past_the_cap_on_requests_in_flight_the_answer_is_to_come_back() {
+        use http_body_util::Full;
+        use hyper_util::rt::{TokioExecutor, TokioIo};
+        block_on(async {
+            let server =
+                Server::start_with(&["--key-per-minute", "1000000", "--public-per-minute", "1000000", "--log", "off"]);
+            let key = server.key();
+            let held = server.hold();
+            let mut answers = tokio::task::JoinSet::new();
+            for _ in 0..70 {
+                let stream = TcpStream::connect(server.address).await.unwrap();
+                let (mut sender, connection) =
+                    hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+                tokio::spawn(connection);
+                for _ in 0..120 {
+                    let request = Request::post(format!("http://{}/v1/invite", server.address))
+                        .header("authorization", format!("Bearer {key}"))
+                        .body(Full::<bytes::Bytes>::from(crate::server::sign_up("ana@example.com")))
+                        .unwrap();
+                    let answer = sender.send_request(request);
+                    answers.spawn(async move { answer.await.unwrap().status().as_u16() });
+                }
             }
-        }
-        let busy = loop {
-            let answer = server.get("/v1/stats").await;
-            if answer.status == 503 {
-                break answer;
-            }
-            tokio::task::yield_now().await;
-        };
-        busy.refused(503, serde_json::Value::Null);
-        assert!((1..=60).contains(&busy.header("retry-after").parse::<u32>().unwrap()));
-        server.get("/healthz").await.good();
-        lock.execute_batch("ROLLBACK").unwrap();
-        let statuses = answers.join_all().await;
-        let count = |status| statuses.iter().filter(|found| **found == status).count();
-        assert_eq!((count(200) + count(503) + count(500), count(200) > 4000), (8400, true), "{}", count(200));
-        assert_eq!(server.get("/v1/negotiate-categories").await.status, 200);
-    });
+            let busy = loop {
+                let answer = server.get("/v1/stats").await;
+                if answer.status == 503 {
+                    break answer;
+                }
+                tokio::task::yield_now().await;
+            };
+            busy.refused(503, serde_json::Value::Null);
+            assert!((1..=60).contains(&busy.header("retry-after").parse::<u32>().unwrap()));
+            server.get("/healthz").await.good();
+            drop(held);
+            let statuses = answers.join_all().await;
+            let count = |status| statuses.iter().filter(|found| **found == status).count();
+            assert_eq!((count(200) + count(503) + count(500), count(200) > 4000), (8400, true), "{}", count(200));
+            assert_eq!(server.get("/v1/negotiate-categories").await.status, 200);
+        });
+    }
 }

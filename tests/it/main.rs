@@ -1,31 +1,27 @@
-//! Everything that is tested from outside, in one binary: the real server on a port of its own with a data folder of
-//! its own, and the suites that every backend must pass.
+//! Everything that is tested from outside, in one binary: the real server on a port of its own with records of its
+//! own (see records.rs), and the suites that every backend must pass.
 
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
 
-mod architecture;
 mod bad_input;
 mod commands;
 mod contract;
 mod cors;
 mod database;
-mod first_start;
 mod holding_ground;
 mod https;
-mod limiter_suite;
 mod limits;
 mod logs;
+mod machines;
 mod mail;
 mod manners;
 mod mcp;
-mod moving;
+mod once;
 mod openapi;
-mod outbox;
 mod pages;
-mod postgres;
 mod properties;
+mod records;
 mod referral;
 mod server;
 mod stopping;
-mod store_suite;
 mod stored;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Server, block_on, unionhall};
+use crate::server::{Answer, Server, block_on};
 use unionhall::operations::{ALL, Access};
 
 const MODERN: &str = "2026-07-28";
@@ -410,7 +410,7 @@ fn the_same_over_standard_input_on_the_same_records() {
         let server = Server::start();
         let key = server.key();
         let talk = |key: Option<&str>, lines: &[Value]| {
-            let mut command = unionhall(server.data().parent().unwrap());
+            let mut command = server.command();
             key.into_iter().for_each(|key| {
                 command.env("UNIONHALL_KEY", key);
             });

@@ -31,9 +31,9 @@ fn a_link_survives_a_restart() {
         let server = Server::start_with(&["--join-site", "https://union.example"]);
         let key = server.key();
         let made = server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await.good();
-        let (code, folder) = server.stop();
+        let (code, home) = server.stop();
         assert_eq!(code, Some(0));
-        let server = Server::start_in(folder, &["--join-site", "https://union.example"]);
+        let server = Server::start_in(home, &["--join-site", "https://union.example"]);
         let kept = server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await.good();
         assert_eq!(made, kept);
         let new = server.post("/v1/referral-link", &key, sign_up("ben@example.com")).await.good();
@@ -70,19 +70,13 @@ fn codes_are_read_however_they_are_pasted_and_only_anothers_attributes() {
 #[test]
 fn answers_tell_nothing_about_membership() {
     block_on(async {
-        use unionhall::domain::signup::SignUpId;
-        use unionhall::domain::time::Timestamp;
-        use unionhall::store::{Store, sqlite::SqliteStore};
-
         let server = Server::start_with(&["--mail", "hold"]);
         let key = server.key();
         let body = json!({ "email": "ana@example.com", "categories": { "travel": true } }).to_string();
         let fresh = server.post("/v1/invite", &key, body.clone()).await;
         let pending = server.post("/v1/invite", &key, body.clone()).await;
         assert_eq!(fresh.body, pending.body);
-        let store = SqliteStore::open(&server.data().join("unionhall.db")).unwrap();
-        let now = server.database().query_row("SELECT created_at FROM sign_ups", [], |row| row.get(0)).unwrap();
-        store.confirm(SignUpId(1), None, Timestamp::from_millis(now)).await.unwrap();
+        assert_eq!(server.confirm(server.number("SELECT id FROM sign_ups")).await.status, 200);
         let member = server.post("/v1/invite", &key, body).await;
         let counted = |answer: &[u8]| {
             String::from_utf8(answer.to_vec()).unwrap().replace("\"joinedCount\":1", "\"joinedCount\":0")
@@ -90,14 +84,7 @@ fn answers_tell_nothing_about_membership() {
         assert_eq!(counted(&member.body), counted(&fresh.body));
         let names: Vec<_> = fresh.headers.keys().collect();
         assert_eq!(names, member.headers.keys().collect::<Vec<_>>());
-        let kinds: Vec<String> = server
-            .database()
-            .prepare("SELECT kind FROM outbox ORDER BY id")
-            .unwrap()
-            .query_map([], |row| row.get(0))
-            .unwrap()
-            .map(Result::unwrap)
-            .collect();
-        assert_eq!(kinds, ["already_member"], "the confirmed one waits no longer, the member is told");
+        let kinds = server.rows("SELECT kind FROM outbox ORDER BY id");
+        assert_eq!(kinds, [["already_member"]], "the confirmed one waits no longer, the member is told");
     });
 }

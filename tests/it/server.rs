@@ -11,13 +11,18 @@ use hyper::client::conn::http1;
 use hyper::{HeaderMap, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpSocket;
+use unionhall::domain::signup::SignUpId;
+use unionhall::domain::token::{Purpose, TokenMaker};
+
+use crate::records::{Held, Home, Records};
 
 /// A running server. Dropping it ends the process.
 pub(crate) struct Server {
     process: Child,
     pub address: SocketAddr,
-    folder: tempfile::TempDir,
+    home: Home,
 }
 
 impl Server {
@@ -27,36 +32,39 @@ impl Server {
 
     /// Starts it with more flags than the bare minimum.
     pub(crate) fn start_with(flags: &[&str]) -> Self {
-        Self::start_in(tempfile::tempdir().unwrap(), flags)
+        Self::start_in(Home::new(), flags)
     }
 
     /// Starts it with variables in its environment.
     pub(crate) fn start_with_env(variables: &[(&str, &str)], flags: &[&str]) -> Self {
-        Self::launch(tempfile::tempdir().unwrap(), variables, flags)
+        Self::launch(Home::new(), variables, flags)
     }
 
-    pub(crate) fn start_in(folder: tempfile::TempDir, flags: &[&str]) -> Self {
-        Self::launch(folder, &[], flags)
+    /// Starts it where another has been, on the same records.
+    pub(crate) fn start_in(home: Home, flags: &[&str]) -> Self {
+        Self::launch(home, &[], flags)
     }
 
-    fn launch(folder: tempfile::TempDir, variables: &[(&str, &str)], flags: &[&str]) -> Self {
-        let mut process = unionhall(folder.path())
+    fn launch(home: Home, variables: &[(&str, &str)], flags: &[&str]) -> Self {
+        home.prepare();
+        let mut process = unionhall(home.path())
+            .envs(home.records().settings())
             .envs(variables.iter().copied())
             .args(["serve", "--listen", "127.0.0.1:0"])
             .env("UNIONHALL_LOG", "errors")
             .args(flags)
             .stdout(Stdio::piped())
-            .stderr(std::fs::File::create(folder.path().join("stderr")).unwrap())
+            .stderr(std::fs::File::create(home.path().join("stderr")).unwrap())
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let address = lines.find_map(|line| line.unwrap().split("://").nth(1)?.split_whitespace().next()?.parse().ok());
         let Some(address) = address else {
-            panic!("the server did not start: {}", std::fs::read_to_string(folder.path().join("stderr")).unwrap());
+            panic!("the server did not start: {}", std::fs::read_to_string(home.path().join("stderr")).unwrap());
         };
         // Whatever else it prints goes nowhere, but its pipe stays open.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { process, address, folder }
+        Self { process, address, home }
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -65,15 +73,47 @@ impl Server {
 
     /// What it has written to its log so far.
     pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("stderr")).unwrap()
+        std::fs::read_to_string(self.home.path().join("stderr")).unwrap()
     }
 
     pub(crate) fn data(&self) -> std::path::PathBuf {
-        self.folder.path().join("data")
+        self.home.path().join("data")
     }
 
-    pub(crate) fn database(&self) -> rusqlite::Connection {
-        rusqlite::Connection::open(self.data().join("unionhall.db")).unwrap()
+    pub(crate) fn records(&self) -> &Records {
+        self.home.records()
+    }
+
+    #[track_caller]
+    pub(crate) fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+        self.records().rows(sql)
+    }
+
+    #[track_caller]
+    pub(crate) fn number(&self, sql: &str) -> i64 {
+        self.records().number(sql)
+    }
+
+    #[track_caller]
+    pub(crate) fn execute(&self, sql: &str) {
+        self.records().execute(sql);
+    }
+
+    pub(crate) fn hold(&self) -> Held {
+        self.records().hold()
+    }
+
+    /// Presses the button that a sign-up's mail leads to.
+    pub(crate) async fn confirm(&self, sign_up: i64) -> Answer {
+        let token = TokenMaker::new(&self.records().secret()).token(Purpose::Confirm, SignUpId(sign_up));
+        self.send(Request::post(format!("/confirm/{token}")), "").await
+    }
+
+    /// The binary with the settings of this server's records, for a command of the operator's.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = unionhall(self.home.path());
+        command.envs(self.records().settings());
+        command
     }
 
     /// Runs a command of the operator's on this server's data and expects it to succeed; gives its standard output.
@@ -84,7 +124,7 @@ impl Server {
     }
 
     pub(crate) fn try_run(&self, arguments: &[&str]) -> Output {
-        unionhall(self.folder.path()).args(arguments).output().unwrap()
+        self.command().args(arguments).output().unwrap()
     }
 
     pub(crate) fn key(&self) -> String {
@@ -96,16 +136,16 @@ impl Server {
         assert!(done.success());
     }
 
-    /// Stops it as an operator would; gives back its exit code and its folder.
-    pub(crate) fn stop(mut self) -> (Option<i32>, tempfile::TempDir) {
+    /// Stops it as an operator would; gives back its exit code and its home.
+    pub(crate) fn stop(mut self) -> (Option<i32>, Home) {
         self.signal("TERM");
         let status = self.process.wait().unwrap();
-        (status.code(), self.into_folder())
+        (status.code(), self.into_home())
     }
 
     /// What it leaves behind; the process is ended if it still runs.
-    pub(crate) fn into_folder(mut self) -> tempfile::TempDir {
-        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
+    pub(crate) fn into_home(mut self) -> Home {
+        std::mem::replace(&mut self.home, Home::new())
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -135,10 +175,7 @@ impl Server {
     pub(crate) async fn connect(&self, from: Ipv4Addr) -> Connection {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind((from, 0).into()).unwrap();
-        let stream = socket.connect(self.address).await.unwrap();
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
-        Connection(sender)
+        Connection::over(socket.connect(self.address).await.unwrap()).await
     }
 }
 
@@ -150,7 +187,7 @@ impl Drop for Server {
         if std::thread::panicking() {
             eprintln!(
                 "the server's log:\n{}",
-                std::fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default()
+                std::fs::read_to_string(self.home.path().join("stderr")).unwrap_or_default()
             );
         }
     }
@@ -167,6 +204,12 @@ pub(crate) fn resident(process: u32) -> usize {
 pub(crate) struct Connection(http1::SendRequest<Full<Bytes>>);
 
 impl Connection {
+    pub(crate) async fn over(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        Self(sender)
+    }
+
     pub(crate) async fn send(&mut self, request: hyper::http::request::Builder, body: impl Into<Bytes>) -> Answer {
         let request = request.header("host", "unionhall.test").body(Full::new(body.into())).unwrap();
         self.0.ready().await.unwrap();

@@ -52,15 +52,13 @@ fn every_accepted_request_is_answered_under_load() {
         }
         told.store(true, Ordering::SeqCst);
         let stopped = tokio::task::spawn_blocking(move || server.stop());
-        let (code, folder) = tokio::time::timeout(Duration::from_secs(10), stopped).await.unwrap().unwrap();
+        let (code, home) = tokio::time::timeout(Duration::from_secs(10), stopped).await.unwrap().unwrap();
         assert_eq!(code, Some(0));
         while let Some(client) = clients.join_next().await {
             client.unwrap();
         }
-        let data = folder.path().join("data");
-        let database = rusqlite::Connection::open(data.join("unionhall.db")).unwrap();
-        let kept: u32 = database.query_row("SELECT count(*) FROM sign_ups", [], |row| row.get(0)).unwrap();
-        assert_eq!(kept, answered.load(Ordering::Relaxed));
+        let kept = home.records().number("SELECT count(*) FROM sign_ups");
+        assert_eq!(kept, i64::from(answered.load(Ordering::Relaxed)));
     });
 }
 
@@ -76,9 +74,9 @@ fn idle_and_stuck_connections_do_not_hold_it_up() {
             stuck.write_all(b"GET /v1/sta").await.unwrap();
             server.signal(signal);
             let stopped = tokio::task::spawn_blocking(move || server.stop());
-            let (code, folder) = tokio::time::timeout(Duration::from_secs(10), stopped).await.unwrap().unwrap();
+            let (code, home) = tokio::time::timeout(Duration::from_secs(10), stopped).await.unwrap().unwrap();
             assert_eq!(code, Some(0), "{signal}");
-            assert!(!folder.path().join("data/unionhall.db-wal").exists(), "the store was closed cleanly");
+            assert!(home.records().are_let_go(), "the store was closed cleanly");
         }
     });
 }

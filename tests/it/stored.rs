@@ -1,13 +1,13 @@
 //! What a sign-up leaves in the database, and what happens when the database fails.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use crate::server::{Server, block_on, sign_up};
 
 fn counts(server: &Server) -> [i64; 3] {
-    ["people", "sign_ups", "outbox"].map(|table| {
-        server.database().query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
-    })
+    ["people", "sign_ups", "outbox"].map(|table| server.number(&format!("SELECT count(*) FROM {table}")))
 }
 
 #[test]
@@ -21,50 +21,14 @@ fn a_sign_up_leaves_a_person_a_record_and_a_mail() {
             "otherComments": "Up\0 in March", "refCode": code,
         });
         server.post("/v1/invite", &key, body.to_string()).await.good();
-        let database = server.database();
-        let person = database
-            .query_row("SELECT email, compared, mailbox, state FROM people WHERE id = 2", [], |row| {
-                Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get::<_, String>(3)?])
-            })
-            .unwrap();
-        assert_eq!(person, ["Ana+Bills@Example.com", "ana+bills@example.com", "ana@example.com", "invited"]);
-        let record = database
-            .query_row(
-                "SELECT partner, state, us_state, categories, comments, referrer_id, key_id FROM sign_ups",
-                [],
-                |row| {
-                    Ok((
-                        [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get::<_, String>(4)?],
-                        row.get::<_, i64>(5)?,
-                        row.get::<_, String>(6)?,
-                    ))
-                },
-            )
-            .unwrap();
-        assert_eq!(record.0, ["Acme Assistant", "pending", "CA", "internet,travel", "Up in March"]);
-        assert_eq!((record.1, record.2.as_str()), (1, &key[3..11]));
-        let mail: (String, String) =
-            database.query_row("SELECT kind, recipient FROM outbox", [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-        assert_eq!(mail, ("confirm".to_owned(), "Ana+Bills@Example.com".to_owned()));
-    });
-}
-
-#[test]
-fn keys_and_secrets_are_nowhere_on_disk() {
-    block_on(async {
-        let server = Server::start();
-        let key = server.key();
-        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
-        let secret = &key[12..44];
-        for file in std::fs::read_dir(server.data()).unwrap() {
-            let bytes = std::fs::read(file.unwrap().path()).unwrap();
-            assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()));
-        }
-        use std::os::unix::fs::PermissionsExt;
-        for name in ["secret", "unionhall.db", "unionhall.db-wal"] {
-            let mode = std::fs::metadata(server.data().join(name)).unwrap().permissions().mode();
-            assert_eq!(mode & 0o777, 0o600, "{name}");
-        }
+        let people = server.rows("SELECT email, compared, mailbox, state, id FROM people ORDER BY id");
+        let [ben, ana] = &people[..] else { panic!("{people:?}") };
+        assert_eq!(ana[..4], ["Ana+Bills@Example.com", "ana+bills@example.com", "ana@example.com", "invited"]);
+        let sql = "SELECT person_id, referrer_id, key_id, partner, state, us_state, categories, comments FROM sign_ups";
+        let answers = ["Acme Assistant", "pending", "CA", "internet,travel", "Up in March"];
+        assert_eq!(server.rows(sql), [[&[ana[4].as_str(), &ben[4], &key[3..11]], &answers[..]].concat()]);
+        let mail = server.rows("SELECT kind, recipient FROM outbox");
+        assert_eq!(mail, [["confirm", "Ana+Bills@Example.com"]]);
     });
 }
 
@@ -76,8 +40,7 @@ fn a_store_that_cannot_commit_is_save_failed_and_nothing_is_half_written() {
         let key = server.key();
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         let before = counts(&server);
-        let other = server.database();
-        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let held = server.hold();
         let (one, two, stats) = tokio::join!(
             server.post("/v1/invite", &key, sign_up("ben@example.com")),
             server.post("/v1/referral-link", &key, sign_up("cleo@example.com")),
@@ -86,7 +49,7 @@ fn a_store_that_cannot_commit_is_save_failed_and_nothing_is_half_written() {
         one.refused(500, "save_failed");
         two.refused(500, "save_failed");
         stats.good();
-        other.execute_batch("ROLLBACK").unwrap();
+        drop(held);
         assert_eq!(counts(&server), before);
         server.post("/v1/invite", &key, sign_up("ben@example.com")).await.good();
     });
@@ -97,8 +60,7 @@ fn a_store_that_is_away_is_told_and_no_figure_made_up() {
     block_on(async {
         let server = Server::start();
         let key = server.key();
-        server.database().execute_batch("ALTER TABLE installation RENAME TO away").unwrap();
-        server.database().execute_batch("ALTER TABLE api_keys RENAME TO keys_away").unwrap();
+        server.execute("ALTER TABLE installation RENAME TO away; ALTER TABLE api_keys RENAME TO keys_away");
         let stats = server.get("/v1/stats").await;
         stats.refused(503, Value::Null);
         assert!((1..=60).contains(&stats.header("retry-after").parse::<u32>().unwrap()));
@@ -108,8 +70,7 @@ fn a_store_that_is_away_is_told_and_no_figure_made_up() {
         }
         server.get("/v1/negotiate-categories").await.good();
         server.get("/v1/referral-program").await.good();
-        server.database().execute_batch("ALTER TABLE away RENAME TO installation").unwrap();
-        server.database().execute_batch("ALTER TABLE keys_away RENAME TO api_keys").unwrap();
+        server.execute("ALTER TABLE away RENAME TO installation; ALTER TABLE keys_away RENAME TO api_keys");
         server.get("/v1/stats").await.good();
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
     });
@@ -149,15 +110,15 @@ fn what_was_answered_survives_a_kill() {
         }
         server.signal("KILL");
         clients.join_all().await;
-        let database = server.database();
-        let check: String = database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-        assert_eq!(check, "ok");
-        let sql =
-            "SELECT count(*) FROM people JOIN sign_ups ON person_id = people.id JOIN outbox ON sign_up_id = sign_ups.id
-                   WHERE compared = ?1";
+        assert!(server.records().are_sound());
+        let whole = "SELECT compared FROM people JOIN sign_ups ON person_id = people.id
+                     JOIN outbox ON sign_up_id = sign_ups.id";
+        let mut kept = HashMap::<_, u32>::new();
+        for row in server.rows(whole) {
+            *kept.entry(row[0].clone()).or_default() += 1;
+        }
         for email in answered.lock().unwrap().iter() {
-            let rows: i64 = database.query_row(sql, [email], |row| row.get(0)).unwrap();
-            assert_eq!(rows, 1, "{email}");
+            assert_eq!(kept.get(email), Some(&1), "{email}");
         }
     });
 }
@@ -169,21 +130,12 @@ fn two_addresses_of_one_mailbox_never_both_earn_credit() {
         let server = Server::start();
         let key = server.key();
         let code = server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await.good()["code"].clone();
-        let store = unionhall::store::sqlite::SqliteStore::open(&server.data().join("unionhall.db")).unwrap();
         let join = async |email: &str, refer: bool| {
             let body = if refer { json!({ "email": email, "refCode": code }) } else { json!({ "email": email }) };
             assert_eq!(server.post("/v1/invite", &key, body.to_string()).await.good()["refAttributed"], refer);
-            let (id, now): (i64, i64) = server
-                .database()
-                .query_row("SELECT id, created_at FROM sign_ups ORDER BY id DESC", [], |row| {
-                    Ok((row.get(0)?, row.get(1)?))
-                })
-                .unwrap();
-            use unionhall::store::Store;
-            let now = unionhall::domain::time::Timestamp::from_millis(now);
-            store.confirm(unionhall::domain::signup::SignUpId(id), None, now).await.unwrap();
-            let sql = "SELECT referrer_id IS NOT NULL FROM people WHERE compared = ?1";
-            server.database().query_row(sql, [email], |row| row.get::<_, bool>(0)).unwrap()
+            let newest = server.number("SELECT max(id) FROM sign_ups");
+            assert_eq!(server.confirm(newest).await.status, 200);
+            server.number(&format!("SELECT count(referrer_id) FROM people WHERE compared = '{email}'")) == 1
         };
         assert!(join("ben@example.com", true).await);
         assert!(!join("ben+two@example.com", true).await, "his mailbox has earned it already");
@@ -191,4 +143,27 @@ fn two_addresses_of_one_mailbox_never_both_earn_credit() {
         assert!(!join("cleo+two@example.com", true).await, "she was in before she was referred");
         assert!(join("dora@example.com", true).await);
     });
+}
+
+mod once {
+    use super::*;
+
+    #[test]
+    fn keys_and_secrets_are_nowhere_on_disk() {
+        block_on(async {
+            let server = Server::start();
+            let key = server.key();
+            server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+            let secret = &key[12..44];
+            for file in std::fs::read_dir(server.data()).unwrap() {
+                let bytes = std::fs::read(file.unwrap().path()).unwrap();
+                assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()));
+            }
+            use std::os::unix::fs::PermissionsExt;
+            for name in ["secret", "unionhall.db", "unionhall.db-wal"] {
+                let mode = std::fs::metadata(server.data().join(name)).unwrap().permissions().mode();
+                assert_eq!(mode & 0o777, 0o600, "{name}");
+            }
+        });
+    }
 }

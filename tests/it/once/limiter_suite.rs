@@ -182,7 +182,7 @@ fn a_million_addresses_fit_the_stated_size() {
     if std::env::var_os("UNIONHALL_TEST_ALONE").is_none() {
         let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
         alone
-            .args(["--exact", "limiter_suite::a_million_addresses_fit_the_stated_size"])
+            .args(["--exact", "once::limiter_suite::a_million_addresses_fit_the_stated_size"])
             .env("UNIONHALL_TEST_ALONE", "1");
         let output = alone.output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);

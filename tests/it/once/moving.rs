@@ -51,7 +51,7 @@ async fn lived_in() -> Server {
         server.post("/v1/invite", &key, body.to_string()).await.good();
     }
     server.run(&["keys", "revoke", &key[3..11]]);
-    let connection = server.database();
+    let connection = Connection::open(server.data().join("unionhall.db")).unwrap();
     connection
         .execute_batch(
             "UPDATE people SET state = 'member', joined_at = 5, referrer_id = 9 WHERE id <= 3;
@@ -152,8 +152,8 @@ fn a_target_in_use_is_refused_and_nothing_changes() {
 fn a_move_that_was_interrupted_is_simply_run_again() {
     block_on(async {
         let server = lived_in().await;
-        server
-            .database()
+        Connection::open(server.data().join("unionhall.db"))
+            .unwrap()
             .execute_batch(
                 "WITH RECURSIVE n (i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
                  INSERT INTO people (id, email, compared, mailbox, code, state, created_at)

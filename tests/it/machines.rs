@@ -1,0 +1,342 @@
+//! The other machines of an installation, as processes: a proxy in front, PostgreSQL as a primary and its standby. They are
+//! set up with the files in `deploy/`, and end with the value that stands for them, also when a test fails.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use tokio::net::TcpSocket;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::records::ask;
+use crate::server::{Connection, Server};
+
+/// A file that we ship.
+pub(crate) fn shipped(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Where Debian keeps servers, which is not on everybody's path.
+pub(crate) fn program(name: &str) -> PathBuf {
+    let places = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let found = std::env::split_paths(&places).map(|place| place.join(name)).find(|path| path.exists());
+    found.unwrap_or_else(|| panic!("{name} is not installed; ./test.sh installs it"))
+}
+
+/// A port that nobody listens on, below those that the system gives to outgoing connections.
+pub(crate) fn free_port() -> u16 {
+    static TRIED: AtomicU16 = AtomicU16::new(0);
+    loop {
+        // Tests run in many processes at once: each begins elsewhere.
+        let next = std::process::id().wrapping_mul(61) + u32::from(TRIED.fetch_add(1, Ordering::Relaxed));
+        let port = 15_000 + u16::try_from(next % 15_000).unwrap();
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// A process that is ended when it goes out of sight.
+pub(crate) struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts it and waits until it can be used.
+    pub(crate) fn start(command: &mut Command, log: PathBuf, mut usable: impl FnMut() -> bool) -> Self {
+        let said = std::fs::File::create(&log).unwrap();
+        command.stdin(Stdio::null()).stdout(said.try_clone().unwrap()).stderr(said);
+        let mut process = Self { child: command.spawn().unwrap(), log };
+        for _ in 0..600 {
+            if let Some(status) = process.child.try_wait().unwrap() {
+                panic!("{command:?} ended with {status}: {}", process.log());
+            }
+            if usable() {
+                return process;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("{command:?} did not come up: {}", process.log());
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Ends it and everything that it started, without warning, as a power cut would.
+    pub(crate) fn kill(&mut self) {
+        let mut all = vec![self.child.id()];
+        all.extend(children(self.child.id()));
+        // Some may have ended by themselves in the meantime.
+        let _status =
+            Command::new("kill").arg("-KILL").args(all.iter().map(ToString::to_string)).stderr(Stdio::null()).status();
+        let _waited = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.kill();
+        }
+    }
+}
+
+fn children(parent: u32) -> Vec<u32> {
+    let processes =
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let child = |id: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        // After the name, which may hold anything: the state, then the parent.
+        let after = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
+        after == Some(parent)
+    };
+    processes.filter(child).collect()
+}
+
+/// A PostgreSQL of a test's own, that waits for its disk as a real one does.
+pub(crate) struct Cluster {
+    postmaster: Process,
+    pub port: u16,
+    _folder: tempfile::TempDir,
+}
+
+/// The name by which the primary knows its standby.
+const STANDBY: &str = "standby";
+
+impl Cluster {
+    pub(crate) fn primary() -> Self {
+        let folder = folder_for_postgres();
+        let data = folder.path().join("data");
+        run(postgres_program("initdb").args(["-U", "postgres", "--auth=trust", "--encoding=UTF8", "-D"]).arg(&data));
+        let file = |name: &str| data.join(name);
+        certify(&file("server.crt"), &file("server.key"));
+        let ours = shipped("postgresql/unionhall.conf").replace("/etc/postgresql/tls/", "");
+        std::fs::write(file("unionhall.conf"), ours).unwrap();
+        let all = std::fs::read_to_string(file("postgresql.conf")).unwrap();
+        let here = "include 'unionhall.conf'\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\n";
+        std::fs::write(file("postgresql.conf"), all + here).unwrap();
+        give_to_postgres(&["server.crt", "server.key", "unionhall.conf"].map(file));
+        Self::start(folder)
+    }
+
+    /// Another that follows this one. From now on, what is committed here is on both disks before it is answered.
+    pub(crate) fn standby(&self) -> Self {
+        let folder = folder_for_postgres();
+        let from = format!("host=127.0.0.1 port={} user=postgres application_name={STANDBY}", self.port);
+        let copy = ["--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf", "-d", &from, "-D"];
+        run(postgres_program("pg_basebackup").args(copy).arg(folder.path().join("data")));
+        let standby = Self::start(folder);
+        // Each by itself: neither may be part of a transaction.
+        self.ask(&format!("ALTER SYSTEM SET synchronous_standby_names = '{STANDBY}'"));
+        self.ask("SELECT pg_reload_conf()");
+        let follows = format!("SELECT sync_state FROM pg_stat_replication WHERE application_name = '{STANDBY}'");
+        for _ in 0..600 {
+            if self.ask(&follows) == [["sync"]] {
+                return standby;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("the standby does not follow: {}", standby.postmaster.log());
+    }
+
+    fn start(folder: tempfile::TempDir) -> Self {
+        let port = free_port();
+        let data = folder.path().join("data");
+        let mut command = postgres_program("postgres");
+        command.arg("-D").arg(&data).args(["-p", &port.to_string()]);
+        let usable = || ask(&url(port, "postgres"), "SELECT 1").is_ok();
+        let postmaster = Process::start(&mut command, folder.path().join("log"), usable);
+        Self { postmaster, port, _folder: folder }
+    }
+
+    pub(crate) fn url(&self, database: &str) -> String {
+        url(self.port, database)
+    }
+
+    #[track_caller]
+    pub(crate) fn ask(&self, sql: &str) -> Vec<Vec<String>> {
+        ask(&self.url("postgres"), sql).unwrap()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.postmaster.kill();
+    }
+
+    /// The standby becomes the primary.
+    pub(crate) fn promote(&self) {
+        assert_eq!(self.ask("SELECT pg_promote()"), [["t"]]);
+    }
+
+    /// What it would find wrong with a pg_hba.conf.
+    pub(crate) fn faults_in_hba(&self, text: &str) -> Vec<Vec<String>> {
+        let [file] = &self.ask("SHOW hba_file")[..] else { panic!("there is one") };
+        std::fs::write(&file[0], text).unwrap();
+        self.ask("SELECT line_number, error FROM pg_hba_file_rules WHERE error IS NOT NULL")
+    }
+}
+
+fn url(port: u16, database: &str) -> String {
+    format!("postgres://postgres@127.0.0.1:{port}/{database}")
+}
+
+/// Writes a new certificate for localhost and its key, readable to nobody else; gives the certificate.
+fn certify(certificate: &Path, key: &Path) -> CertificateDer<'static> {
+    use std::os::unix::fs::PermissionsExt;
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(certificate, made.cert.pem()).unwrap();
+    std::fs::write(key, made.signing_key.serialize_pem()).unwrap();
+    std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    made.cert.der().clone()
+}
+
+#[track_caller]
+pub(crate) fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn am_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A program of the newest PostgreSQL, which refuses to run as root.
+pub(crate) fn postgres_program(name: &str) -> Command {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed; ./test.sh installs it");
+    let newest = versions.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse::<u32>().ok()).max().unwrap();
+    let program = format!("/usr/lib/postgresql/{newest}/bin/{name}");
+    if !am_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "--", &program]).current_dir("/");
+    command
+}
+
+/// A folder that PostgreSQL's programs may write to.
+pub(crate) fn folder_for_postgres() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    give_to_postgres(&[folder.path().to_owned()]);
+    folder
+}
+
+fn give_to_postgres(paths: &[PathBuf]) {
+    if am_root() {
+        run(Command::new("chown").arg("postgres:").args(paths));
+    }
+}
+
+/// A real nginx, set up with the file we ship but for names and addresses.
+pub(crate) struct Nginx {
+    process: Process,
+    address: SocketAddr,
+    redirect: u16,
+    trusted: CertificateDer<'static>,
+    folder: tempfile::TempDir,
+}
+
+impl Nginx {
+    pub(crate) fn before(nodes: &[&Server]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let trusted = certify(&folder.path().join("fullchain.pem"), &folder.path().join("privkey.pem"));
+        let (port, redirect) = (free_port(), free_port());
+        write_site(folder.path(), nodes, port, redirect);
+        std::fs::write(folder.path().join("nginx.conf"), shell(folder.path())).unwrap();
+        let command = || {
+            let mut command = Command::new(program("nginx"));
+            command.arg("-p").arg(folder.path()).arg("-c").arg(folder.path().join("nginx.conf"));
+            command
+        };
+        let checked = command().arg("-t").output().unwrap();
+        let said = String::from_utf8_lossy(&checked.stderr);
+        assert!(checked.status.success() && !said.contains("[warn]"), "{said}");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let usable = || std::net::TcpStream::connect(address).is_ok();
+        let process = Process::start(&mut command(), folder.path().join("log"), usable);
+        Self { process, address, redirect, trusted, folder }
+    }
+
+    /// Changes the nodes, as an operator does who edits the file and reloads; waits until nobody asks the old ones any more.
+    pub(crate) fn point_at(&self, nodes: &[&Server]) {
+        write_site(self.folder.path(), nodes, self.address.port(), self.redirect);
+        let before = children(self.process.child.id());
+        run(Command::new("kill").args(["-HUP", &self.process.child.id().to_string()]));
+        for _ in 0..400 {
+            let now = children(self.process.child.id());
+            if !now.is_empty() && !now.iter().any(|worker| before.contains(worker)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("nginx did not reload: {}", self.process.log());
+    }
+
+    /// A connection from that address, as a caller would make it: encrypted.
+    pub(crate) async fn connect(&self, from: Ipv4Addr) -> Connection {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.trusted.clone()).unwrap();
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        let stream = socket.connect(self.address).await.unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        Connection::over(TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()).await
+    }
+}
+
+fn write_site(folder: &Path, nodes: &[&Server], https: u16, http: u16) {
+    let nodes: Vec<_> = nodes.iter().map(|node| node.address).collect();
+    std::fs::write(folder.join("unionhall.conf"), adapted(&nodes, https, http, folder)).unwrap();
+}
+
+/// The shipped file with the nodes and the ports of a test. Nothing else differs.
+fn adapted(nodes: &[SocketAddr], https: u16, http: u16, folder: &Path) -> String {
+    let text = shipped("nginx.conf");
+    let mut left = nodes.iter();
+    let lines = text.lines().filter_map(|line| match line.trim().split_once("10.0.0.") {
+        // As many nodes as there are.
+        Some(("server ", rest)) => {
+            left.next().map(|node| format!("    server {node} {}", rest.split_once(' ').unwrap().1))
+        }
+        _ if line.trim().starts_with("listen [::]:") => None,
+        _ => Some(line.to_owned()),
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    assert_eq!(left.next(), None, "the file has room for each node");
+    let changes = [
+        ("listen 443 ", format!("listen 127.0.0.1:{https} ")),
+        ("listen 80;", format!("listen 127.0.0.1:{http};")),
+        ("/etc/letsencrypt/live/api.union.example", folder.to_str().unwrap().to_owned()),
+    ];
+    changes.iter().fold(text, |text, (shipped, here)| {
+        assert!(text.contains(shipped), "{shipped} is in the file");
+        text.replace(shipped, here)
+    })
+}
+
+/// What Debian's own nginx.conf is around the shipped file, for a process that lives in one folder.
+fn shell(folder: &Path) -> String {
+    // The workers must be let into the folder of the test.
+    let user = if am_root() { "user root;\n" } else { "" };
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|name| format!("    {name}_temp_path {}/{name};\n", folder.display()))
+        .concat();
+    format!(
+        "{user}daemon off;\nworker_processes 1;\npid {0}/pid;\nerror_log {0}/error.log;\n\
+         events {{ worker_connections 512; }}\nhttp {{\n    access_log off;\n{temporary}    include {0}/unionhall.conf;\n}}\n",
+        folder.display()
+    )
+}

@@ -1,0 +1,262 @@
+//! The files in `deploy/`, held to the programs they are for.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use hyper::Request;
+use serde_json::Value;
+
+use crate::machines::{
+    Cluster, Nginx, Process, folder_for_postgres, free_port, postgres_program, program, run, shipped,
+};
+use crate::records::{Home, Records};
+use crate::server::{Server, block_on, sign_up, unionhall};
+
+const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+#[track_caller]
+fn succeeds(output: &Output) -> String {
+    let said = [&output.stdout[..], &output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+/// The folder with everything in it.
+fn files() -> Vec<PathBuf> {
+    fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() { collect(&entry, found) } else { found.push(entry) }
+        }
+    }
+    let mut found = Vec::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy"), &mut found);
+    assert!(found.len() >= 8, "{found:?}");
+    found
+}
+
+#[test]
+fn every_setting_that_is_named_exists() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = succeeds(&unionhall(folder.path()).args(["serve", "--help"]).output().unwrap());
+    let mut named = BTreeSet::new();
+    for file in files() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').map(str::to_owned);
+        named.extend(words.filter(|word| word.starts_with("UNIONHALL_")));
+    }
+    let unknown: Vec<_> = named
+        .iter()
+        .filter(|name| !["=", "]"].iter().any(|end| help.contains(&format!("[env: {name}{end}"))))
+        .collect();
+    assert!(unknown.is_empty(), "no such settings: {unknown:?}");
+    assert!(named.len() > 12, "{named:?}");
+}
+
+#[test]
+fn a_node_starts_with_the_sample_of_its_environment() {
+    block_on(async {
+        let text = shipped("unionhall.env");
+        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let mut variables: Vec<_> = lines
+            .map(|line| line.split_once('=').unwrap())
+            .map(|(name, value)| (name, value.trim_matches('"')))
+            .collect();
+        let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("catalog.sample.toml");
+        for (name, value) in &mut variables {
+            match *name {
+                "UNIONHALL_LISTEN" | "UNIONHALL_METRICS_LISTEN" => *value = "127.0.0.1:0",
+                "UNIONHALL_CATALOG" => *value = sample.to_str().unwrap(),
+                _ => {}
+            }
+        }
+        let server = Server::start_with_env(&variables, &["--mail", "hold"]);
+        let document: Value = serde_json::from_slice(&server.get("/openapi.json").await.body).unwrap();
+        assert_eq!(document["servers"][0]["url"], "https://api.union.example");
+    });
+}
+
+#[test]
+fn systemd_accepts_the_unit_and_finds_it_well_guarded() {
+    let folder = tempfile::tempdir().unwrap();
+    let unit = folder.path().join("unionhall.service");
+    let text = shipped("unionhall.service");
+    let (there, here) = ("/usr/local/bin/unionhall", env!("CARGO_BIN_EXE_unionhall"));
+    assert!(text.contains(there));
+    std::fs::write(&unit, text.replace(there, here)).unwrap();
+    let analyze = || Command::new(program("systemd-analyze"));
+    let verified = analyze().args(["verify", "--man=no", "--recursive-errors=no"]).arg(&unit).output().unwrap();
+    assert_eq!(succeeds(&verified), "", "not a word of complaint");
+    // Tenths of a point; a unit without any of it has 96.
+    let judged = analyze().args(["security", "--offline=true", "--threshold=15", "--no-pager"]).arg(&unit).output();
+    succeeds(&judged.unwrap());
+}
+
+/// What nginx answers by itself has the API's own form.
+#[test]
+fn nginx_speaks_as_the_api_does() {
+    block_on(async {
+        let node = Server::start_with(&["--trusted-proxies", "127.0.0.1"]);
+        let key = node.key();
+        let front = Nginx::before(&[&node]);
+        let mut connection = front.connect(HERE).await;
+        let mut send = async |request: hyper::http::request::Builder, body: String| {
+            connection.send(request.header("authorization", format!("Bearer {key}")), body).await
+        };
+        let kept = send(Request::get("/v1/stats"), String::new()).await;
+        kept.good();
+        assert_eq!(kept.header("strict-transport-security"), "max-age=31536000");
+        send(Request::post("/v1/invite"), sign_up("ana@example.com")).await.good();
+        send(Request::post("/v1/invite"), "{".into()).await.refused(400, "invalid_json");
+        for path in ["/metrics", "/readyz"] {
+            send(Request::get(path), String::new()).await.refused(404, Value::Null);
+        }
+        send(Request::get("/healthz"), String::new()).await.good();
+        let large = || "x".repeat((1 << 20) + 1);
+        let refuse = async |path: &str| {
+            // nginx ends a connection whose body it did not read.
+            front.connect(HERE).await.send(Request::post(path), large()).await
+        };
+        refuse("/v1/invite").await.refused(400, "invalid_submission");
+        refuse("/mcp").await.refused(413, Value::Null);
+
+        let (code, _home) = node.stop();
+        assert_eq!(code, Some(0));
+        let away = front.connect(HERE).await.send(Request::get("/v1/negotiate-categories"), "").await;
+        away.refused(503, Value::Null);
+        assert_eq!(away.header("retry-after"), "2");
+    });
+}
+
+#[test]
+fn caddy_accepts_its_file() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let caddy = target.join("tools/caddy/usr/bin/caddy");
+    assert!(caddy.exists(), "caddy is not there; ./test.sh fetches it");
+    let home = tempfile::tempdir().unwrap();
+    let file = root.join("deploy/Caddyfile");
+    let said = Command::new(caddy)
+        .args(["validate", "--adapter", "caddyfile", "--config"])
+        .arg(file)
+        .env("HOME", home.path())
+        .env("XDG_DATA_HOME", home.path())
+        .output()
+        .unwrap();
+    let said = succeeds(&said);
+    assert!(said.contains("Valid configuration") && !said.contains("\"warn\""), "{said}");
+}
+
+#[test]
+fn redis_starts_with_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redis.conf");
+    let text = shipped("redis.conf");
+    let password = text.lines().find_map(|line| line.strip_prefix("requirepass ")).unwrap().to_owned();
+    let port = free_port();
+    let here = text.replace("bind 127.0.0.1 10.0.0.30", "bind 127.0.0.1").replace("port 6379", &format!("port {port}"));
+    assert_ne!(here, text);
+    std::fs::write(&file, here).unwrap();
+    let tell = |words: &[&str]| {
+        let mut command = Command::new(program("redis-cli"));
+        command.env("REDISCLI_AUTH", &password).args(["-p", &port.to_string()]).args(words);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let mut command = Command::new(program("redis-server"));
+    command.arg(&file).current_dir(folder.path());
+    let _redis = Process::start(&mut command, folder.path().join("log"), || tell(&["ping"]).trim() == "PONG");
+    assert_eq!(tell(&["config", "get", "save"]).trim(), "save", "nothing goes to disk");
+    assert_eq!(tell(&["config", "get", "maxmemory-policy"]).lines().last(), Some("noeviction"));
+}
+
+/// The settings are proved by the failover test, which runs on them; here is who may come in.
+#[test]
+fn postgresql_understands_who_may_come_in() {
+    let cluster = Cluster::primary();
+    let hba = shipped("postgresql/pg_hba.conf");
+    assert_eq!(cluster.faults_in_hba(&hba), Vec::<Vec<String>>::new());
+    assert_eq!(cluster.faults_in_hba("hostssl unionhall unionhall 10.0.0.0/24 nonsense").len(), 1, "it would tell");
+    assert_eq!(cluster.ask("SHOW synchronous_commit"), [["on"]]);
+}
+
+#[test]
+fn the_readme_names_files_that_are_there_and_its_draining_drains() {
+    let readme = shipped("README.md");
+    let links: Vec<_> = readme.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()).collect();
+    for link in links.iter().filter(|link| !link.starts_with('#')) {
+        shipped(link);
+    }
+    let headings: BTreeSet<_> = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix('#'))
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-").replace(',', ""))
+        .collect();
+    for anchor in links.iter().filter_map(|link| link.strip_prefix('#')) {
+        assert!(headings.contains(anchor), "{anchor} in {headings:?}");
+    }
+    // The two commands around a restart, on the file they are for.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("unionhall.conf");
+    std::fs::write(&file, shipped("nginx.conf")).unwrap();
+    let edits =
+        readme.lines().filter_map(|line| line.strip_prefix("sudo sed -i '")?.split_once('\'')).map(|line| line.0);
+    let edits: Vec<_> = edits.collect();
+    assert_eq!(edits.len(), 2);
+    run(Command::new("sed").args(["-i", edits[0]]).arg(&file));
+    let drained = std::fs::read_to_string(&file).unwrap();
+    assert!(drained.contains("server 10.0.0.11:8080 max_fails=2 fail_timeout=5s down;"), "{drained}");
+    run(Command::new("sed").args(["-i", edits[1]]).arg(&file));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), shipped("nginx.conf"));
+}
+
+/// Somebody signs up, a backup is made beside the running node, and another node is started on what was restored from it.
+async fn survives(home: Home, restore: impl FnOnce(&Records, &Path) -> Home) {
+    let flags = ["--mail", "hold", "--join-site", "https://union.example"];
+    let node = Server::start_in(home, &flags);
+    let key = node.key();
+    let made = node.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+    node.confirm(node.number("SELECT id FROM sign_ups")).await;
+    let restored = restore(node.records(), &node.data());
+    node.post("/v1/invite", &key, sign_up("after-the-backup@example.com")).await.good();
+    drop(node);
+    let node = Server::start_in(restored, &flags);
+    assert_eq!(node.get("/v1/stats").await.good()["memberCount"], 1);
+    assert_eq!(node.number("SELECT count(*) FROM people"), 1);
+    let again = node.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+    assert_eq!(again["inviteLink"], made["inviteLink"]);
+}
+
+#[test]
+fn a_backup_of_sqlite_is_restored() {
+    block_on(survives(Home::new(), |_, data| {
+        let home = Home::new();
+        let there = home.path().join("data");
+        std::fs::create_dir(&there).unwrap();
+        let copy = there.join("unionhall.db");
+        let database = rusqlite::Connection::open(data.join("unionhall.db")).unwrap();
+        database.execute("VACUUM INTO ?1", [copy.to_str().unwrap()]).unwrap();
+        std::fs::copy(data.join("secret"), there.join("secret")).unwrap();
+        home
+    }));
+}
+
+#[test]
+fn a_backup_of_postgresql_is_restored() {
+    let on_postgres = || Home::on_postgres(tempfile::tempdir().unwrap());
+    block_on(survives(on_postgres(), |records, _| {
+        let url = |records: &Records| match records {
+            Records::Postgres { store, .. } => store.clone(),
+            Records::Sqlite { .. } => panic!("these are elsewhere"),
+        };
+        let home = on_postgres();
+        home.prepare();
+        let folder = folder_for_postgres();
+        let file = folder.path().join("dump");
+        run(postgres_program("pg_dump").args(["-Fc", "-d", &url(records), "-f"]).arg(&file));
+        let restore = ["--no-owner", "--exit-on-error", "-d", &url(home.records())];
+        run(postgres_program("pg_restore").args(restore).arg(&file));
+        home
+    }));
+}

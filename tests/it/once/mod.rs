@@ -1,0 +1,15 @@
+//! What is run once, whatever backend the other tests are run on: it needs no server, or brings its own stores, or is about
+//! one machine by nature.
+//!
+//! The word marks it: a test with `once::` in its path is left out of the run on PostgreSQL and Redis. Files that have a few
+//! such tests among others keep them in a module of this name at their end.
+
+mod architecture;
+mod deploy;
+mod first_start;
+mod limiter_suite;
+mod many_nodes;
+mod moving;
+mod outbox;
+mod postgres;
+mod store_suite;

@@ -1,0 +1,156 @@
+# The servers of the tests. One PostgreSQL and one Redis for all of them, started for this run alone: each test has a
+# database and a prefix of its own in them. Sourced by test.sh, which calls start_servers; the shell's end is theirs. Other
+# servers, and more of these, are started by the tests that need them.
+#
+# They live in a folder for temporary files, where the tests' own data is too: PostgreSQL refuses to run as root, and the
+# user it runs as instead may not be let into the folder of the sources.
+# shellcheck shell=bash
+
+servers=
+postgres_pid=
+redis_pid=
+
+# install_servers: Debian's own packages. What these start by themselves is on other ports, and is not used.
+install_servers() {
+    local missing=() as_root=()
+    [[ -n $(postgres_programs) ]] || missing+=(postgresql)
+    [[ -x $(on_path redis-server) ]] || missing+=(redis-server)
+    [[ -x $(on_path nginx) ]] || missing+=(nginx-light)
+    [[ -x $(on_path systemd-analyze) ]] || missing+=(systemd)
+    ((${#missing[@]} > 0)) || return 0
+    heading "Installing ${missing[*]}"
+    [[ $(id -u) == 0 ]] || as_root=(sudo)
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+    [[ -n $(postgres_programs) ]] || { echo "PostgreSQL's own programs are not where Debian keeps them" >&2; exit 2; }
+}
+
+# fetch_caddy: the program alone, to check its file with; installed, it would take port 80 of this machine.
+fetch_caddy() {
+    local tools=${CARGO_TARGET_DIR:-target}/tools/caddy as_root=()
+    [[ ! -x $tools/usr/bin/caddy ]] || return 0
+    heading "Fetching Caddy"
+    [[ $(id -u) == 0 ]] || as_root=(sudo)
+    "${as_root[@]}" apt-get update -qq
+    rm -rf "$tools" && mkdir -p "$tools"
+    (cd "$tools" && apt-get download -qq caddy && dpkg -x caddy_*.deb . && rm caddy_*.deb)
+}
+
+# on_path PROGRAM: servers are in sbin, which is not on everybody's path.
+on_path() { PATH=$PATH:/usr/sbin:/sbin command -v "$1" || true; }
+
+# postgres_programs: the folder of the newest PostgreSQL; Debian keeps them apart by version.
+postgres_programs() {
+    local folder
+    folder=$(printf '%s\n' /usr/lib/postgresql/*/bin/initdb | sort -V | tail -n 1)
+    [[ ! -x $folder ]] || dirname "$folder"
+}
+
+# as_postgres COMMAND...: in this process's place. Whoever kills the shell that waits for the servers ends them too.
+as_postgres() {
+    local user=()
+    [[ $(id -u) != 0 ]] || user=(--reuid=postgres --regid=postgres --clear-groups)
+    exec setpriv "${user[@]}" --pdeathsig INT -- "$@"
+}
+
+# A port that nobody listens on, below those that the system gives to outgoing connections.
+free_port() {
+    local port
+    while :; do
+        port=$((15000 + RANDOM % 15000))
+        (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+    done
+}
+
+# comes_up PID COMMAND...: waits until the command succeeds; fails once the process is gone, or after half a minute.
+comes_up() {
+    local pid=$1
+    shift
+    for ((i = 0; i < 300; i++)); do
+        kill -0 "$pid" 2>/dev/null || return 1
+        ! "$@" >/dev/null 2>&1 || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+# end PID SIGNAL: and waits until it has ended; not for ever.
+end() {
+    [[ -n $1 ]] && kill "-$2" "$1" 2>/dev/null || return 0
+    for ((i = 0; i < 100; i++)); do
+        kill -0 "$1" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL "$1" 2>/dev/null || true
+    wait "$1" 2>/dev/null || true
+}
+
+stop_servers() {
+    end "$postgres_pid" INT
+    end "$redis_pid" TERM
+    postgres_pid='' redis_pid=''
+    [[ -z $servers ]] || rm -rf "$servers"
+    servers=
+}
+
+start_postgres() {
+    local programs port
+    programs=$(postgres_programs)
+    # Nobody waits for a disk here: what a crash leaves behind is tested on clusters that do.
+    (cd "$servers" && as_postgres "$programs/initdb" -D "$servers/postgres" -U postgres --auth=trust --encoding=UTF8 \
+        --locale=C.UTF-8 --no-sync >initdb.log 2>&1) || { cat "$servers/initdb.log" >&2; return 1; }
+    cat >>"$servers/postgres/postgresql.conf" <<'CONF'
+listen_addresses = '127.0.0.1'
+unix_socket_directories = ''
+max_connections = 400
+shared_buffers = 64MB
+fsync = off
+synchronous_commit = off
+full_page_writes = off
+max_wal_size = 512MB
+autovacuum_naptime = 10min
+log_min_messages = fatal
+CONF
+    for _ in 1 2 3; do
+        port=$(free_port)
+        (cd "$servers" && as_postgres "$programs/postgres" -D "$servers/postgres" -p "$port") >"$servers/postgres.log" 2>&1 &
+        postgres_pid=$!
+        if comes_up "$postgres_pid" "$programs/pg_isready" -q -h 127.0.0.1 -p "$port"; then
+            export UNIONHALL_TEST_POSTGRES=postgres://postgres@127.0.0.1:$port
+            return
+        fi
+        end "$postgres_pid" INT
+    done
+    cat "$servers/postgres.log" >&2
+    return 1
+}
+
+start_redis() {
+    local port program
+    program=$(on_path redis-server)
+    for _ in 1 2 3; do
+        port=$(free_port)
+        setpriv --pdeathsig TERM -- "$program" --bind 127.0.0.1 --port "$port" --save '' --appendonly no \
+            --dir "$servers" >"$servers/redis.log" 2>&1 &
+        redis_pid=$!
+        if comes_up "$redis_pid" redis-cli -h 127.0.0.1 -p "$port" ping; then
+            export UNIONHALL_TEST_REDIS=redis://127.0.0.1:$port
+            return
+        fi
+        end "$redis_pid" TERM
+    done
+    cat "$servers/redis.log" >&2
+    return 1
+}
+
+# start_servers: exports UNIONHALL_TEST_POSTGRES and UNIONHALL_TEST_REDIS.
+start_servers() {
+    install_servers
+    fetch_caddy
+    trap stop_servers EXIT
+    trap 'exit 130' INT TERM
+    servers=$(mktemp -d "${TMPDIR:-/tmp}/unionhall-servers.XXXXXX")
+    [[ $(id -u) != 0 ]] || chown postgres: "$servers"
+    start_postgres || { echo "PostgreSQL does not start" >&2; exit 2; }
+    start_redis || { echo "Redis does not start" >&2; exit 2; }
+}
