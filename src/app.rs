@@ -55,6 +55,13 @@ pub enum Mail {
     Sent(Arc<Desk>),
 }
 
+/// A word on each part that may be in another state than it should, and leaves the node of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Readiness {
+    pub mail: &'static str,
+    pub limits: &'static str,
+}
+
 #[derive(Debug)]
 pub struct App {
     parts: Parts,
@@ -97,17 +104,19 @@ impl App {
         }
     }
 
-    /// Whether the store can be used, with a word on mail; or why not, for the operator.
-    pub async fn readiness(&self) -> Result<&'static str, String> {
+    /// How things are while the store can be used; or why it cannot, for the operator.
+    pub async fn readiness(&self) -> Result<Readiness, String> {
         let checked = tokio::time::timeout(CHECK_PATIENCE, self.store.check()).await;
         checked.map_err(|_| "the store does not take writes".to_owned())?.map_err(|error| error.to_string())?;
-        Ok(match &self.mail {
+        let mail = match &self.mail {
             Mail::Off => "off",
             Mail::Held => "held",
             // Sign-ups are taken and their mail waits: a node whose mail does not go is still of use.
             Mail::Sent(desk) if desk.is_failing() => "failing",
             Mail::Sent(_) => "sent",
-        })
+        };
+        // A node that counts alone is of use as well.
+        Ok(Readiness { mail, limits: self.limiter.standing().scope.name() })
     }
 
     pub fn fixed_answer(&self, operation: &Entry) -> Option<Bytes> {

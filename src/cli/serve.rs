@@ -10,13 +10,14 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use super::limits::make_limiter;
 use super::{files, open_store, random, say};
 use crate::app::{self, App, Parts};
 use crate::clock::Clock;
 use crate::config::{self, Mail, ServeSettings, StoreSettings, UnionSettings};
 use crate::domain::base32;
 use crate::domain::secret::Secret;
-use crate::limiter::memory::MemoryLimiter;
+use crate::limiter::Limiter;
 use crate::log::{Format, Log};
 use crate::mail::compose::Composer;
 use crate::mail::mailbox::MailboxFolder;
@@ -41,6 +42,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     union.catalog()?;
     let given = settings.secret.given()?;
     let mail = settings.mail.way()?;
+    let limits = settings.limits.place()?;
     let tls = match (&settings.tls_cert, &settings.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::read(certificate.clone(), key.clone())?)),
         _ => None,
@@ -58,6 +60,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let log = Log::start(settings.log, format, clock, std::io::stderr())?;
     report_panics(&log);
     raise_file_limit(&log);
+    let limiter = make_limiter(limits, union.public_per_minute, &log).await?;
 
     let folder = MailboxFolder::new(settings.store.data.join("mailbox"));
     let transport: Option<Arc<dyn Transport>> = match &mail {
@@ -76,7 +79,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         (_, None) => app::Mail::Held,
         (_, Some(_)) => app::Mail::Sent(Arc::clone(&desk)),
     };
-    let app = make_app(union, base_url, claimed.secret, Arc::clone(&store), log.clone(), union_mail)?;
+    let app = make_app(union, base_url, claimed.secret, Arc::clone(&store), limiter, log.clone(), union_mail)?;
     let join_site = app.join_site.clone();
     let (stop_work, work_stops) = watch::channel(false);
     let mut stopping = work_stops.clone();
@@ -138,6 +141,7 @@ pub(super) fn make_app(
     base_url: String,
     secret: Secret,
     store: Arc<dyn Store>,
+    limiter: Arc<dyn Limiter>,
     log: Log,
     mail: app::Mail,
 ) -> anyhow::Result<Arc<App>> {
@@ -150,7 +154,7 @@ pub(super) fn make_app(
         catalog: union.catalog()?,
         secret,
         store,
-        limiter: Arc::new(MemoryLimiter::new(union.public_per_minute)),
+        limiter,
         log,
         public_per_minute: union.public_per_minute,
         key_per_minute: union.key_per_minute,

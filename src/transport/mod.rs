@@ -53,7 +53,7 @@ use self::pages::Visit;
 use self::request_id::{RequestId, RequestIds};
 use self::route::Route;
 use self::view::{Outcome, Union};
-use crate::app::App;
+use crate::app::{App, Readiness};
 use crate::clock::{Clock, Moment};
 use crate::domain::api_key::KeyId;
 use crate::log::RequestLine;
@@ -258,8 +258,8 @@ impl Edge {
     /// Whether the parts that requests need can be used. Says which one cannot.
     async fn ready(&self, id: &RequestId) -> Result<Answer, HttpError> {
         match self.app.readiness().await {
-            Ok(mail) => {
-                let body = serde_json::json!({ "ok": true, "store": "usable", "mail": mail });
+            Ok(Readiness { mail, limits }) => {
+                let body = serde_json::json!({ "ok": true, "store": "usable", "limits": limits, "mail": mail });
                 Ok(Answer::json(StatusCode::OK, body.to_string()))
             }
             Err(cause) => {

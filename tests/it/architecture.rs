@@ -24,6 +24,7 @@ const RULES: &[(&str, &[&str])] = &[
             "hyper::",
             "http_body_util",
             "rusqlite::",
+            "redis::",
             "clap::",
             "std::fs",
             "std::net",
@@ -41,8 +42,10 @@ const RULES: &[(&str, &[&str])] = &[
             "crate::config",
             "store::sqlite",
             "limiter::memory",
+            "limiter::redis",
             "hyper::",
             "rusqlite::",
+            "redis::",
         ],
     ),
     (
@@ -91,8 +94,31 @@ const RULES: &[(&str, &[&str])] = &[
             "rusqlite::",
         ],
     ),
-    ("transport", &["crate::cli", "crate::config", "crate::store", "limiter::memory", "rusqlite::", "println!"]),
-    ("app.rs", &["crate::cli", "crate::config", "crate::transport", "store::sqlite", "limiter::memory", "hyper::"]),
+    (
+        "transport",
+        &[
+            "crate::cli",
+            "crate::config",
+            "crate::store",
+            "limiter::memory",
+            "limiter::redis",
+            "rusqlite::",
+            "redis::",
+            "println!",
+        ],
+    ),
+    (
+        "app.rs",
+        &[
+            "crate::cli",
+            "crate::config",
+            "crate::transport",
+            "store::sqlite",
+            "limiter::memory",
+            "limiter::redis",
+            "hyper::",
+        ],
+    ),
     ("error.rs", &["crate::app", "crate::cli", "crate::config", "crate::store", "crate::transport", "hyper::"]),
 ];
 

@@ -23,6 +23,7 @@ mod pages;
 mod properties;
 mod referral;
 mod server;
+mod shared_limits;
 mod stopping;
 mod store_suite;
 mod stored;
