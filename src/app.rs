@@ -1,6 +1,7 @@
 //! The parts of the service put together: what operations and transports share.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::domain::token::TokenMaker;
 use crate::error::Error;
-use crate::limiter::Limiter;
+use crate::limiter::{Bucket, Class, Limiter, Tick, Verdict};
 use crate::log::Log;
 use crate::mail::Desk;
 use crate::operations::authenticate::KeyRing;
@@ -68,6 +69,9 @@ pub struct App {
     pub codes: CodeMaker,
     pub tokens: TokenMaker,
     pub keys: KeyRing,
+    /// Refusals by class, and failures of the store.
+    rate_limited: [AtomicU64; Class::ALL.len()],
+    store_errors: AtomicU64,
     /// The answers that stay the same while the server runs, each made on its first request.
     fixed: Vec<OnceLock<Bytes>>,
 }
@@ -87,6 +91,8 @@ impl App {
             codes: CodeMaker::new(&parts.secret),
             tokens: TokenMaker::new(&parts.secret),
             keys: KeyRing::default(),
+            rate_limited: Default::default(),
+            store_errors: AtomicU64::new(0),
             fixed: operations::ALL.iter().map(|_| OnceLock::new()).collect(),
             parts,
         })
@@ -95,6 +101,29 @@ impl App {
     /// Refuses an agent action where mail is switched off.
     pub fn require_sign_ups(&self) -> Result<(), Error> {
         if matches!(self.mail, Mail::Off) { Err(Error::BackendNotConfigured) } else { Ok(()) }
+    }
+
+    /// Draws on a budget; every limited request comes through here.
+    pub async fn spend(&self, bucket: Bucket, limit: u32, now: Tick) -> Verdict {
+        let verdict = self.limiter.check(bucket, limit, now).await;
+        if !verdict.admitted {
+            self.rate_limited[bucket.class as usize].fetch_add(1, Ordering::Relaxed);
+        }
+        verdict
+    }
+
+    pub fn rate_limited(&self, class: Class) -> u64 {
+        self.rate_limited[class as usize].load(Ordering::Relaxed)
+    }
+
+    /// The store failed a request; `cause` is for the operator.
+    pub fn report_store(&self, request_id: Option<&str>, cause: &str) {
+        self.store_errors.fetch_add(1, Ordering::Relaxed);
+        self.log.problem(request_id, cause);
+    }
+
+    pub fn store_errors(&self) -> u64 {
+        self.store_errors.load(Ordering::Relaxed)
     }
 
     /// There is new mail in the outbox.
@@ -133,7 +162,7 @@ impl App {
         let app = Arc::clone(self);
         tokio::spawn(async move {
             if let Err(error) = app.store.touch_key(id, now).await {
-                app.log.problem(None, &format!("the last use of key {id} was not recorded: {error}"));
+                app.report_store(None, &format!("the last use of key {id} was not recorded: {error}"));
             }
         });
     }

@@ -220,7 +220,7 @@ pub struct LimitSettings {
     ///
     /// `memory:` counts in this process. `redis://USER:PASSWORD@HOST:6379/0`, or `rediss://` for TLS, counts together
     /// with every other node that is given the same; Redis 5 or later, or Valkey. Several services can use one Redis,
-    /// each with its own `?prefix=NAME:` at the end [unionhall:]. While Redis cannot be reached, or answers later than
+    /// each with its own `?prefix=NAME:` at the end; without one it is `unionhall:`. While Redis cannot be reached, or answers later than
     /// 50 ms, each node counts alone; the log, /readyz and the metrics say so.
     // Read by us and not by the parser of the command line, which would repeat a wrong one with its password.
     #[arg(long, env = "UNIONHALL_LIMITS", value_name = "LIMITS", default_value = "memory:", hide_env_values = true)]
@@ -303,6 +303,10 @@ pub struct ServeSettings {
     /// What goes to the log on standard error. No level ever shows an e-mail address, a key or a token.
     #[arg(long, env = "UNIONHALL_LOG", value_name = "LEVEL", default_value = "requests")]
     pub log: Level,
+
+    /// Where to answer `GET /metrics` in the text format of Prometheus, for nobody but your own monitoring [default: nowhere].
+    #[arg(long, env = "UNIONHALL_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
+    pub metrics_listen: Option<SocketAddr>,
 }
 
 pub fn read_secret(path: &Path) -> anyhow::Result<Secret> {

@@ -29,7 +29,7 @@ use crate::transport::client::TrustedProxies;
 use crate::transport::dev_mailbox::DevMailbox;
 use crate::transport::request_id::RequestIds;
 use crate::transport::tls::Tls;
-use crate::transport::{Edge, server};
+use crate::transport::{Edge, metrics, server};
 
 pub(super) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -47,7 +47,11 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::read(certificate.clone(), key.clone())?)),
         _ => None,
     };
-    let listener = listen(union.listen).await?;
+    let listener = listen(union.listen, "--listen").await?;
+    let metrics_listener = match settings.metrics_listen {
+        Some(address) => Some(listen(address, "--metrics-listen").await?),
+        None => None,
+    };
     let listening = listener.local_addr()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let base_url = union.base_url(listening, scheme);
@@ -111,7 +115,13 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         eprintln!("unionhall: WARNING: {warning}");
         log.problem(None, warning);
     }
-    let edge = Edge::new(app, clock, proxies, RequestIds::new(random()?), mailbox, settings.mcp_origins.clone());
+    let ids = RequestIds::new(random()?);
+    let origins = settings.mcp_origins.clone();
+    let edge = Edge::new(app, clock, proxies, ids, mailbox, origins, metrics_listener.is_some());
+    let figures = metrics_listener.as_ref().map(TcpListener::local_addr).transpose()?;
+    if let Some(listener) = metrics_listener {
+        tokio::spawn(metrics::serve(listener, Arc::clone(&edge)));
+    }
     let signal = stop_signal()?;
     // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
     let stop = async move {
@@ -120,6 +130,9 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     };
     reload_on_hangup(tls.clone(), log.clone())?;
     greet(settings, &mail, &format!("{scheme}://{listening}"), &claimed.place)?;
+    if let Some(address) = figures {
+        say(&format!("metrics are at http://{address}/metrics"))?;
+    }
     let last_mail = async {
         // Fails only when the sender is gone, which is later.
         let _told = stopping.wait_for(|stop| *stop).await;
@@ -169,12 +182,13 @@ const LAST_MAIL: Duration = Duration::from_millis(7500);
 /// And for the last writes. With the log after it, the end stays below ten seconds.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
-async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+/// Listens on an address that was given with `flag`.
+async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
     use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
-        AddrInUse => anyhow!("{address} is taken by another program; choose another address with --listen"),
-        AddrNotAvailable => anyhow!("{} is no address of this machine; choose another with --listen", address.ip()),
-        PermissionDenied => anyhow!("port {} needs more rights; choose one above 1023 with --listen", address.port()),
+        AddrInUse => anyhow!("{address} is taken by another program; choose another address with {flag}"),
+        AddrNotAvailable => anyhow!("{} is no address of this machine; choose another with {flag}", address.ip()),
+        PermissionDenied => anyhow!("port {} needs more rights; choose one above 1023 with {flag}", address.port()),
         _ => anyhow!("cannot listen on {address}: {error}"),
     })
 }

@@ -51,6 +51,8 @@ pub enum Class {
 }
 
 impl Class {
+    pub const ALL: [Self; 4] = [Self::Public, Self::Action, Self::Form, Self::Protocol];
+
     /// How the budget is called in the `RateLimit` headers.
     pub const fn name(self) -> &'static str {
         match self {

@@ -119,6 +119,7 @@ const RULES: &[(&str, &[&str])] = &[
             "hyper::",
         ],
     ),
+    ("metrics.rs", &["crate::", "Mutex", "RwLock", "hyper::", "tokio::", "clap::", "println!"]),
     ("error.rs", &["crate::app", "crate::cli", "crate::config", "crate::store", "crate::transport", "hyper::"]),
 ];
 

@@ -17,6 +17,7 @@ mod logs;
 mod mail;
 mod manners;
 mod mcp;
+mod metrics;
 mod openapi;
 mod outbox;
 mod pages;

@@ -320,13 +320,14 @@ impl fmt::Debug for Shared {
 }
 
 /// Whether Redis turned us away for a reason that only the operator can mend: a wrong password, or none where one is
-/// needed, a command that is not allowed, a database that is not there.
+/// needed, a command that is not allowed, a database that is not there; or that it is one of a cluster, of which we would
+/// reach a part of the keys.
 fn is_refusal(error: &RedisError) -> bool {
     match error.kind() {
         ErrorKind::AuthenticationFailed
         | ErrorKind::InvalidClientConfig
         | ErrorKind::RESP3NotSupported
-        | ErrorKind::Server(ServerErrorKind::NoPerm) => true,
+        | ErrorKind::Server(ServerErrorKind::NoPerm | ServerErrorKind::Moved) => true,
         ErrorKind::Server(ServerErrorKind::ResponseError) => {
             // The driver has one kind for everything that Redis calls ERR; most of those pass.
             error.detail().is_some_and(|detail| detail.contains("DB index"))
