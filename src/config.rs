@@ -220,8 +220,8 @@ pub struct LimitSettings {
     ///
     /// `memory:` counts in this process. `redis://USER:PASSWORD@HOST:6379/0`, or `rediss://` for TLS, counts together
     /// with every other node that is given the same; Redis 5 or later, or Valkey. Several services can use one Redis,
-    /// each with its own `?prefix=NAME:` at the end; without one it is `unionhall:`. While Redis cannot be reached, or answers later than
-    /// 50 ms, each node counts alone; the log, /readyz and the metrics say so.
+    /// each with its own `?prefix=NAME:` at the end; without one it is `unionhall:`. While Redis cannot be reached, or
+    /// answers later than 50 ms, each node counts alone; the log, /readyz and the metrics say so.
     // Read by us and not by the parser of the command line, which would repeat a wrong one with its password.
     #[arg(long, env = "UNIONHALL_LIMITS", value_name = "LIMITS", default_value = "memory:", hide_env_values = true)]
     pub limits: String,

@@ -118,8 +118,8 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let ids = RequestIds::new(random()?);
     let origins = settings.mcp_origins.clone();
     let edge = Edge::new(app, clock, proxies, ids, mailbox, origins, metrics_listener.is_some());
-    let figures = metrics_listener.as_ref().map(TcpListener::local_addr).transpose()?;
     if let Some(listener) = metrics_listener {
+        log.note(&format!("metrics are at http://{}/metrics", listener.local_addr()?));
         tokio::spawn(metrics::serve(listener, Arc::clone(&edge)));
     }
     let signal = stop_signal()?;
@@ -130,9 +130,6 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     };
     reload_on_hangup(tls.clone(), log.clone())?;
     greet(settings, &mail, &format!("{scheme}://{listening}"), &claimed.place)?;
-    if let Some(address) = figures {
-        say(&format!("metrics are at http://{address}/metrics"))?;
-    }
     let last_mail = async {
         // Fails only when the sender is gone, which is later.
         let _told = stopping.wait_for(|stop| *stop).await;

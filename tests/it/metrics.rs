@@ -8,18 +8,14 @@ use std::time::Duration;
 use hyper::Request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
 
 use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
-
-/// A port that was free a moment ago.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
-}
 
 /// A server whose metrics can be read.
 pub(crate) struct Watched {
     server: Server,
-    metrics: SocketAddr,
+    metrics: OnceCell<SocketAddr>,
 }
 
 impl Deref for Watched {
@@ -32,15 +28,23 @@ impl Deref for Watched {
 
 impl Watched {
     pub(crate) fn start(variables: &[(&str, &str)], flags: &[&str]) -> Self {
-        let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        let address = metrics.to_string();
-        let variables = [variables, &[("UNIONHALL_METRICS_LISTEN", address.as_str())]].concat();
-        Self { server: Server::start_with_env(&variables, flags), metrics }
+        let variables = [variables, &[("UNIONHALL_METRICS_LISTEN", "127.0.0.1:0")]].concat();
+        Self { server: Server::start_with_env(&variables, flags), metrics: OnceCell::new() }
+    }
+
+    /// Where its metrics are, as its log says.
+    async fn metrics(&self) -> SocketAddr {
+        let told = |log: &str| log.split("metrics are at http://").nth(1)?.split("/metrics").next()?.parse().ok();
+        let read = async {
+            wait_until(Duration::from_secs(20), async || told(&self.log()).is_some()).await;
+            told(&self.log()).unwrap()
+        };
+        *self.metrics.get_or_init(|| read).await
     }
 
     /// Every series with its figure; stops the test where the page is not what Prometheus takes.
     pub(crate) async fn figures(&self) -> BTreeMap<String, f64> {
-        let answer = ask(self.metrics, "GET /metrics").await;
+        let answer = ask(self.metrics().await, "GET /metrics").await;
         let (head, page) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
         assert!(head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{head}");
@@ -165,15 +169,16 @@ fn failures_of_the_store_are_counted() {
 fn there_is_nothing_else_there_and_nothing_of_it_elsewhere() {
     block_on(async {
         let server = Watched::start(&[], &[]);
-        assert!(ask(server.metrics, "GET /v1/stats").await.starts_with("HTTP/1.1 404 "));
-        assert!(ask(server.metrics, "POST /metrics").await.starts_with("HTTP/1.1 405 "));
-        let head = ask(server.metrics, "HEAD /metrics").await;
+        let metrics = server.metrics().await;
+        assert!(ask(metrics, "GET /v1/stats").await.starts_with("HTTP/1.1 404 "));
+        assert!(ask(metrics, "POST /metrics").await.starts_with("HTTP/1.1 405 "));
+        let head = ask(metrics, "HEAD /metrics").await;
         assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
         assert_eq!(server.get("/metrics").await.status, 404, "callers do not see it");
         // Readers who never ask keep others waiting no longer than their patience.
         let mut silent = Vec::new();
         for _ in 0..20 {
-            silent.push(TcpStream::connect(server.metrics).await.unwrap());
+            silent.push(TcpStream::connect(metrics).await.unwrap());
         }
         drop(silent.split_off(8));
         server.figures().await;
