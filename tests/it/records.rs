@@ -79,6 +79,14 @@ pub(crate) enum Records {
 }
 
 impl Records {
+    /// Who counts against the limits, as `/readyz` says it.
+    pub(crate) fn limits(&self) -> &'static str {
+        match self {
+            Self::Sqlite { .. } => "memory",
+            Self::Postgres { .. } => "shared",
+        }
+    }
+
     /// What a server or a command needs in its environment to find them.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         match self {
