@@ -18,7 +18,7 @@ use crate::domain::signup::{Confirmation, Declining, NamedPerson, NewSignUp, Sig
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
-/// Every backend passes the same suite: `tests/it/store_suite.rs`.
+/// Every backend passes the same suite: `tests/it/once/store_suite.rs`.
 pub trait Store: Send + Sync + fmt::Debug {
     /// How many members there are now; constant time at any size, never cached.
     fn member_count(&self) -> Answer<'_, u64>;

@@ -181,7 +181,8 @@ impl Job {
 
 /// What nearly every sign-up needs, for all of them at once. A sign-up is done whole or not at all: one whose person is
 /// neither known nor added goes no further.
-const SIGN_UP: &str = "
+const SIGN_UP: &str = concat!(
+    "
     WITH job AS (
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
                              $8::text[], $9::text[], $10::text[], $11::bigint[]) WITH ORDINALITY
@@ -212,25 +213,22 @@ const SIGN_UP: &str = "
         SELECT p.id, j.key_id, j.partner, 'pending', j.us_state, j.categories, j.comments, r.id, $12, j.now, j.now,
                j.now + $13
         FROM person p JOIN job j USING (n) LEFT JOIN people r ON r.code = j.ref_code AND r.mailbox <> p.mailbox
-        ON CONFLICT (person_id, partner) WHERE state = 'pending' DO UPDATE
-        SET key_id = excluded.key_id, us_state = excluded.us_state, categories = excluded.categories,
-            comments = excluded.comments, referrer_id = excluded.referrer_id,
-            consent_version = excluded.consent_version, updated_at = excluded.updated_at,
-            expires_at = excluded.expires_at
+        ",
+    replacing_answers!(),
+    "
         RETURNING id, person_id, referrer_id
     ), mailed AS (
         INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after)
         SELECT s.id, CASE WHEN p.is_member THEN 'already_member' ELSE 'confirm' END, j.email, j.now, j.now
         FROM signed s JOIN person p ON p.id = s.person_id JOIN job j USING (n)
-        ON CONFLICT (sign_up_id) DO UPDATE
-        SET id = excluded.id, kind = excluded.kind, recipient = excluded.recipient, created_at = excluded.created_at,
-            send_after = excluded.send_after, attempts = 0, first_attempt_at = NULL, leased_by = NULL,
-            last_error = NULL, given_up_at = NULL
-        WHERE outbox.leased_until <= excluded.created_at
+        ",
+    replacing_waiting_mail!(),
+    "
     )
     SELECT h.paused, h.member_count, p.code, s.referrer_id IS NOT NULL, s.id IS NOT NULL
     FROM job j CROSS JOIN house h LEFT JOIN person p USING (n) LEFT JOIN signed s ON s.person_id = p.id
-    ORDER BY j.n";
+    ORDER BY j.n"
+);
 
 struct Batch(Vec<Job>);
 

@@ -21,13 +21,12 @@ pub(super) async fn put(
     recipient: &str,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let sql = "
+    let sql = concat!(
+        "
         INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after) VALUES ($1, $2, $3, $4, $4)
-        ON CONFLICT (sign_up_id) DO UPDATE
-        SET id = excluded.id, kind = excluded.kind, recipient = excluded.recipient, created_at = excluded.created_at,
-            send_after = excluded.send_after, attempts = 0, first_attempt_at = NULL, leased_by = NULL,
-            last_error = NULL, given_up_at = NULL
-        WHERE outbox.leased_until <= excluded.created_at";
+        ",
+        replacing_waiting_mail!()
+    );
     line.execute(sql, &[&sign_up, &kind.name(), &recipient, &now.as_millis()]).await.map(|_| ())
 }
 

@@ -5,6 +5,28 @@
 //! can be. What two nodes do at once meets in the database: by row locks, by unique indexes, and by a lock on the mailbox
 //! where a decision rests on rows that are not there yet.
 
+/// What a partner's pending sign-up becomes when it is sent again.
+macro_rules! replacing_answers {
+    () => {
+        "ON CONFLICT (person_id, partner) WHERE state = 'pending' DO UPDATE
+         SET key_id = excluded.key_id, us_state = excluded.us_state, categories = excluded.categories,
+             comments = excluded.comments, referrer_id = excluded.referrer_id,
+             consent_version = excluded.consent_version, updated_at = excluded.updated_at,
+             expires_at = excluded.expires_at"
+    };
+}
+
+/// What mail that waits becomes when there is newer; mail that is on its way stays.
+macro_rules! replacing_waiting_mail {
+    () => {
+        "ON CONFLICT (sign_up_id) DO UPDATE
+         SET id = excluded.id, kind = excluded.kind, recipient = excluded.recipient, created_at = excluded.created_at,
+             send_after = excluded.send_after, attempts = 0, first_attempt_at = NULL, leased_by = NULL,
+             last_error = NULL, given_up_at = NULL
+         WHERE outbox.leased_until <= excluded.created_at"
+    };
+}
+
 mod address;
 mod batch;
 mod count;

@@ -189,8 +189,8 @@ impl Connector {
 pub(super) struct Line {
     client: Client,
     task: JoinHandle<()>,
-    /// By the address of their text: every statement is a constant of the program.
-    statements: Mutex<HashMap<usize, Statement>>,
+    /// By the place of their text: every statement is a constant of the program.
+    statements: Mutex<HashMap<(usize, usize), Statement>>,
     in_transaction: bool,
 }
 
@@ -206,7 +206,7 @@ impl Line {
     }
 
     async fn prepared(&self, sql: &'static str) -> Result<Statement, Failure> {
-        let key = sql.as_ptr().addr();
+        let key = (sql.as_ptr().addr(), sql.len());
         let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(statement) = known {
             return Ok(statement);

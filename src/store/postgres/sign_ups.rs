@@ -108,16 +108,15 @@ impl SignUpAlone {
         let sql = "UPDATE sign_ups SET state = 'expired', decided_at = $3
                    WHERE person_id = $1 AND partner = $2 AND state = 'pending' AND expires_at <= $3";
         line.execute(sql, &[&person, &partner, &now.as_millis()]).await?;
-        let sql = "
+        let sql = concat!(
+            "
             INSERT INTO sign_ups (person_id, key_id, partner, state, us_state, categories, comments, referrer_id,
                                   consent_version, created_at, updated_at, expires_at)
             VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $9, $10)
-            ON CONFLICT (person_id, partner) WHERE state = 'pending' DO UPDATE
-            SET key_id = excluded.key_id, us_state = excluded.us_state, categories = excluded.categories,
-                comments = excluded.comments, referrer_id = excluded.referrer_id,
-                consent_version = excluded.consent_version, updated_at = excluded.updated_at,
-                expires_at = excluded.expires_at
-            RETURNING id";
+            ",
+            replacing_answers!(),
+            " RETURNING id"
+        );
         let row = line
             .row(
                 sql,
