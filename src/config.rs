@@ -1,6 +1,7 @@
 //! What the operator can set: flags, then `UNIONHALL_*` variables, then defaults.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -14,6 +15,7 @@ use crate::domain::email::EmailAddress;
 use crate::domain::secret::Secret;
 use crate::log::Level;
 use crate::mail::smtp::Smtp;
+use crate::store::WRITE_BATCH;
 use crate::transport::client::parse_network;
 
 /// Where the records are.
@@ -254,7 +256,13 @@ pub struct ServeSettings {
     /// What goes to the log on standard error. No level ever shows an e-mail address, a key or a token.
     #[arg(long, env = "UNIONHALL_LOG", value_name = "LEVEL", default_value = "requests")]
     pub log: Level,
+
+    /// Writes that may share a commit. Only for the benchmark, which measures what sharing gains by setting it to 1.
+    #[arg(long, value_name = "N", hide = true, default_value_t = DEFAULT_WRITE_BATCH)]
+    pub write_batch: NonZeroUsize,
 }
+
+const DEFAULT_WRITE_BATCH: NonZeroUsize = NonZeroUsize::new(WRITE_BATCH).expect("a batch holds a write");
 
 pub fn read_secret(path: &Path) -> anyhow::Result<Secret> {
     let text =

@@ -15,8 +15,8 @@ use anyhow::bail;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{ServeSettings, StoreSettings, UnionSettings};
-use crate::store::Store;
 use crate::store::sqlite::SqliteStore;
+use crate::store::{Store, WRITE_BATCH};
 
 /// The public and partner API of a consumer union.
 ///
@@ -103,8 +103,8 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_subcommands(without_empty_variables)
 }
 
-/// Opens the records, or makes them where that is meant.
-fn open_store(settings: &StoreSettings, make: bool) -> anyhow::Result<Arc<dyn Store>> {
+/// Opens the records, or makes them where that is meant; `batch` is how many writes may share a commit.
+fn open_store(settings: &StoreSettings, make: bool, batch: usize) -> anyhow::Result<Arc<dyn Store>> {
     let database = settings.database()?;
     if make {
         files::make_private_folder(&settings.data)?;
@@ -115,7 +115,7 @@ fn open_store(settings: &StoreSettings, make: bool) -> anyhow::Result<Arc<dyn St
             database.display()
         );
     }
-    Ok(Arc::new(SqliteStore::open(&database)?))
+    Ok(Arc::new(SqliteStore::open_with_batch(&database, batch)?))
 }
 
 /// Runs one piece of work on the store and closes it. Commands work beside a running service: SQLite keeps them apart.
@@ -124,7 +124,7 @@ fn with_store<T>(
     make: bool,
     work: impl AsyncFnOnce(&dyn Store) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let store = open_store(settings, make)?;
+    let store = open_store(settings, make, WRITE_BATCH)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let done = work(&*store).await;
