@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -16,7 +17,7 @@ use crate::domain::secret::Secret;
 use crate::limiter::redis::Target;
 use crate::log::Level;
 use crate::mail::smtp::Smtp;
-use crate::store::postgres;
+use crate::store::{WRITE_BATCH, postgres};
 use crate::transport::client::parse_network;
 
 /// Where the records are.
@@ -352,7 +353,13 @@ pub struct ServeSettings {
     /// Where to answer `GET /metrics` in the text format of Prometheus, for nobody but your own monitoring [default: nowhere].
     #[arg(long, env = "UNIONHALL_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
     pub metrics_listen: Option<SocketAddr>,
+
+    /// Writes that may share a commit. Only for the benchmark, which measures what sharing gains by setting it to 1.
+    #[arg(long, value_name = "N", hide = true, default_value_t = DEFAULT_WRITE_BATCH)]
+    pub write_batch: NonZeroUsize,
 }
+
+const DEFAULT_WRITE_BATCH: NonZeroUsize = NonZeroUsize::new(WRITE_BATCH).expect("a batch holds a write");
 
 pub fn read_secret(path: &Path) -> anyhow::Result<Secret> {
     let text =

@@ -11,6 +11,7 @@ use crate::app;
 use crate::clock::Clock;
 use crate::config::{LimitSettings, Mail, MailSettings, SecretSettings, StoreSettings, UnionSettings};
 use crate::log::{Format, Level, Log};
+use crate::store::WRITE_BATCH;
 use crate::transport::mcp::{Server, stdio};
 
 #[derive(Debug, Args)]
@@ -49,7 +50,7 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<()> {
             Mail::Mailbox | Mail::Smtp(_) | Mail::Hold => app::Mail::Held,
         };
         let limits = settings.limits.place()?;
-        let store = open_store(&settings.store, true).await?;
+        let store = open_store(&settings.store, true, WRITE_BATCH).await?;
         let secret = claim_secret(&settings.store, given, &*store).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.

@@ -17,9 +17,9 @@ use anyhow::{Context, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{Records, ServeSettings, StoreSettings, UnionSettings};
-use crate::store::Store;
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::SqliteStore;
+use crate::store::{Store, WRITE_BATCH};
 
 /// The public and partner API of a consumer union.
 ///
@@ -109,16 +109,13 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_subcommands(without_empty_variables)
 }
 
-/// Sign-ups to a statement at the most: past this a bigger batch gains little and its first one waits longer.
-const BATCH: usize = 256;
-
-/// Opens the records, or makes them where that is meant.
-async fn open_store(settings: &StoreSettings, make: bool) -> anyhow::Result<Arc<dyn Store>> {
+/// Opens the records, or makes them where that is meant; `batch` is how many writes may share a commit.
+async fn open_store(settings: &StoreSettings, make: bool, batch: usize) -> anyhow::Result<Arc<dyn Store>> {
     let database = match settings.records()? {
         Records::Sqlite(file) => file,
         Records::Postgres(address) => {
             let place = address.to_string();
-            let store = PostgresStore::open(*address, BATCH).await;
+            let store = PostgresStore::open(*address, batch).await;
             return Ok(Arc::new(store.with_context(|| place)?));
         }
     };
@@ -131,7 +128,7 @@ async fn open_store(settings: &StoreSettings, make: bool) -> anyhow::Result<Arc<
             database.display()
         );
     }
-    Ok(Arc::new(SqliteStore::open(&database)?))
+    Ok(Arc::new(SqliteStore::open_with_batch(&database, batch)?))
 }
 
 /// Runs one piece of work on the store and closes it. Commands work beside a running service: the database keeps them apart.
@@ -142,7 +139,7 @@ fn with_store<T>(
 ) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let store = open_store(settings, make).await?;
+        let store = open_store(settings, make, WRITE_BATCH).await?;
         let done = work(&*store).await;
         store.close().await?;
         done

@@ -57,7 +57,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let base_url = union.base_url(listening, scheme);
     let join_site = union.join_site.clone().unwrap_or_else(|| base_url.clone());
     let sender = settings.mail.sender(&union.name, &join_site)?;
-    let store = open_store(&settings.store, true).await?;
+    let store = open_store(&settings.store, true, settings.write_batch.get()).await?;
     let claimed = claim_secret(&settings.store, given, &*store).await?;
     let clock = Clock::start();
     let format = if std::io::stderr().is_terminal() { Format::Human } else { Format::Json };

@@ -18,6 +18,9 @@ use crate::domain::signup::{Confirmation, Declining, NamedPerson, NewSignUp, Sig
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
+/// Units of work that share a commit at the most: past this a bigger batch gains little and its first unit waits longer.
+pub const WRITE_BATCH: usize = 256;
+
 /// Every backend passes the same suite: `tests/it/once/store_suite.rs`.
 pub trait Store: Send + Sync + fmt::Debug {
     /// How many members there are now; constant time at any size, never cached.

@@ -18,7 +18,7 @@ use rusqlite::Connection;
 
 use self::reader::Readers;
 use self::writer::Writer;
-use super::{Answer, Claim, Store, StoreError, Tidied};
+use super::{Answer, Claim, Store, StoreError, Tidied, WRITE_BATCH};
 use crate::domain::api_key::{KeyId, KeyRecord};
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::{DueMail, MailId, MailOutcome, WaitingMail};
@@ -42,9 +42,14 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the file, makes it if it is not there, and brings its schema up to date.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_with_batch(path, WRITE_BATCH)
+    }
+
+    /// The same with another number of units to a commit; 1 is the yardstick that batches are measured against.
+    pub fn open_with_batch(path: &Path, batch: usize) -> Result<Self, OpenError> {
         let connection = schema::open(path)?;
         let readers = Readers::open(path)?;
-        let writer = Writer::start(connection).map_err(OpenError::System)?;
+        let writer = Writer::start(connection, batch).map_err(OpenError::System)?;
         let file = identity(path).map_err(OpenError::System)?;
         Ok(Self { readers, writer, path: path.to_owned(), file })
     }

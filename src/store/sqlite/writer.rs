@@ -17,9 +17,6 @@ use super::Failure;
 use crate::reply::Reply;
 use crate::store::{Answer, StoreError};
 
-/// Units of work to a commit at the most: past this a bigger batch gains little and its first unit waits longer.
-const BATCH: usize = 256;
-
 /// Units that may wait; more come from callers who are held back, and give up after [`PATIENCE`].
 const QUEUE: usize = 4096;
 
@@ -43,10 +40,11 @@ enum Message {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection) -> std::io::Result<Self> {
+    /// `most` is how many units a commit may have.
+    pub(super) fn start(connection: Connection, most: usize) -> std::io::Result<Self> {
         let (queue, inbox) = mpsc::channel(QUEUE);
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
-        let thread = thread.spawn(move || run(connection, inbox))?;
+        let thread = thread.spawn(move || run(connection, inbox, most))?;
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
 
@@ -96,8 +94,8 @@ impl fmt::Debug for Writer {
     }
 }
 
-fn run(connection: Connection, mut inbox: mpsc::Receiver<Message>) {
-    let mut batch: Vec<Box<dyn Job>> = Vec::with_capacity(BATCH);
+fn run(connection: Connection, mut inbox: mpsc::Receiver<Message>, most: usize) {
+    let mut batch: Vec<Box<dyn Job>> = Vec::with_capacity(most);
     let mut open = true;
     while open {
         let mut next = inbox.blocking_recv();
@@ -106,7 +104,7 @@ fn run(connection: Connection, mut inbox: mpsc::Receiver<Message>) {
                 Some(Message::Work(job)) => batch.push(job),
                 Some(Message::Close) | None => open = false,
             }
-            if !open || batch.len() == BATCH {
+            if !open || batch.len() >= most {
                 break;
             }
             match inbox.try_recv() {
@@ -266,7 +264,7 @@ mod tests {
     fn waiting_units_share_commits_and_close_finishes_them() {
         let (folder, connection) = notes(100_000);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let writer = Writer::start(connection).unwrap();
+        let writer = Writer::start(connection, 256).unwrap();
         let other = Connection::open(folder.path().join("notes.db")).unwrap();
         // While this lock is held nothing can be committed, so all of these wait together.
         other.execute_batch("BEGIN IMMEDIATE").unwrap();

@@ -1,0 +1,167 @@
+//! Servers beside each other, in slices that take turns.
+//!
+//! On a shared machine only ratios within one run mean anything, and only between moments close together: each round gives
+//! every variant one slice, the reference first, and a ratio is taken within its round.
+
+use std::time::Duration;
+
+use crate::load::{CONNECTIONS, Load, Outcome, Pace, Target};
+use crate::progress::Progress;
+use crate::server::Server;
+use crate::statistics::{Estimate, median, paired, quantile};
+
+/// How long and how often.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub slice: Duration,
+    pub rounds: usize,
+    pub quick: bool,
+}
+
+impl Plan {
+    pub(crate) const FULL: Self = Self { slice: Duration::from_secs(2), rounds: 12, quick: false };
+    pub(crate) const QUICK: Self = Self { slice: Duration::from_millis(500), rounds: 4, quick: true };
+}
+
+/// Load on a server that is one line of a comparison.
+pub(crate) struct Variant<'a> {
+    pub name: String,
+    pub server: &'a Server,
+    pub target: Target,
+    /// Every answer is one more sign-up in the records.
+    pub signs_up: bool,
+}
+
+impl<'a> Variant<'a> {
+    pub(crate) fn new(name: impl Into<String>, server: &'a Server, target: Target) -> Self {
+        Self { name: name.into(), server, target, signs_up: false }
+    }
+
+    pub(crate) fn signing_up(mut self) -> Self {
+        self.signs_up = true;
+        self
+    }
+
+    /// One stretch of load: what came of it, and the processor time that the server took for it.
+    fn drive(&mut self, pace: Pace) -> anyhow::Result<(Outcome, Duration)> {
+        let mut load = Load::connect(&self.target, CONNECTIONS)?;
+        // Each connection has been served once before it counts.
+        let warm = load.run(Pace::Count(CONNECTIONS as u64))?;
+        let before = self.server.processor_time()?;
+        let mut outcome = load.run(pace)?;
+        let used = self.server.processor_time()?.saturating_sub(before);
+        self.target.next = load.next;
+        outcome.errors += warm.errors;
+        outcome.first_error = outcome.first_error.or(warm.first_error);
+        if self.signs_up {
+            self.server.signed_up.set(self.server.signed_up.get() + warm.answered + outcome.answered);
+        }
+        Ok((outcome, used))
+    }
+}
+
+/// What one slice showed.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    a_second: f64,
+    /// Processor time of the server for one request, in microseconds.
+    micros: f64,
+}
+
+/// What all rounds showed of one variant.
+pub(crate) struct Measured {
+    pub name: String,
+    samples: Vec<Sample>,
+    pub void: Option<String>,
+}
+
+impl Measured {
+    pub(crate) fn a_second(&self) -> f64 {
+        median(self.samples.iter().map(|sample| sample.a_second).collect())
+    }
+
+    pub(crate) fn micros(&self) -> f64 {
+        median(self.samples.iter().map(|sample| sample.micros).collect())
+    }
+
+    pub(crate) fn rate_to(&self, reference: &Self) -> Option<Estimate> {
+        self.ratio(reference, |sample| sample.a_second)
+    }
+
+    pub(crate) fn cost_to(&self, reference: &Self) -> Option<Estimate> {
+        self.ratio(reference, |sample| sample.micros)
+    }
+
+    fn ratio(&self, reference: &Self, figure: impl Fn(&Sample) -> f64) -> Option<Estimate> {
+        let pairs = self.samples.iter().zip(&reference.samples);
+        paired(&pairs.map(|(own, other)| figure(own) / figure(other)).collect::<Vec<_>>())
+    }
+}
+
+/// Runs all rounds of a closed loop. A variant that fails is void and left out of the rounds that follow.
+pub(crate) fn compare(variants: &mut [Variant<'_>], plan: Plan, progress: &mut Progress) -> Vec<Measured> {
+    let mut all: Vec<Measured> = variants
+        .iter()
+        .map(|variant| Measured { name: variant.name.clone(), samples: Vec::new(), void: None })
+        .collect();
+    for _ in 0..plan.rounds {
+        for (variant, measured) in variants.iter_mut().zip(&mut all) {
+            if measured.void.is_none() {
+                match variant.drive(Pace::Closed(plan.slice)) {
+                    Ok((outcome, _)) if outcome.errors > 0 => measured.void = Some(errors(&outcome)),
+                    Ok((outcome, _)) if outcome.answered == 0 => {
+                        measured.void = Some("nothing was answered".to_owned());
+                    }
+                    Ok((outcome, used)) => measured.samples.push(Sample {
+                        a_second: outcome.answered as f64 / outcome.elapsed.as_secs_f64(),
+                        micros: used.as_secs_f64() * 1e6 / outcome.answered as f64,
+                    }),
+                    Err(error) => measured.void = Some(format!("{error:#}")),
+                }
+            }
+            progress.step();
+        }
+    }
+    all
+}
+
+fn errors(outcome: &Outcome) -> String {
+    let first = outcome.first_error.clone().unwrap_or_default();
+    let head: Vec<_> = first.lines().next().into_iter().chain(first.lines().last()).collect();
+    format!("{} answers were not 200, the first: {}", outcome.errors, head.join(" "))
+}
+
+/// Waiting times at a fixed rate, in microseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waits {
+    pub a_second: u32,
+    pub median: u32,
+    pub p99: u32,
+}
+
+/// Runs all rounds at a fixed rate, the variants taking turns.
+pub(crate) fn waits(
+    variants: &mut [Variant<'_>],
+    a_second: u32,
+    plan: Plan,
+    progress: &mut Progress,
+) -> Vec<anyhow::Result<Waits>> {
+    let mut all: Vec<anyhow::Result<Vec<u32>>> = variants.iter().map(|_| Ok(Vec::new())).collect();
+    for _ in 0..plan.rounds {
+        for (variant, seen) in variants.iter_mut().zip(&mut all) {
+            if let Ok(latencies) = seen {
+                match variant.drive(Pace::Open { a_second, lasting: plan.slice }) {
+                    Ok((outcome, _)) if outcome.errors > 0 => *seen = Err(anyhow::anyhow!(errors(&outcome))),
+                    Ok((outcome, _)) => latencies.extend(outcome.latencies),
+                    Err(error) => *seen = Err(error),
+                }
+            }
+            progress.step();
+        }
+    }
+    let of = |mut latencies: Vec<u32>| {
+        latencies.sort_unstable();
+        Waits { a_second, median: quantile(&latencies, 0.5), p99: quantile(&latencies, 0.99) }
+    };
+    all.into_iter().map(|seen| seen.map(of)).collect()
+}

@@ -1,0 +1,219 @@
+//! Measures unionhall on this machine: beside bare hyper, against its goals, at several sizes.
+//!
+//! `cargo run --release -p bench -- --help` is the manual. Nothing here is part of the product.
+
+mod bare;
+mod compare;
+mod goals;
+mod limiter;
+mod load;
+mod machine;
+mod people;
+mod plot;
+mod progress;
+mod report;
+mod sections;
+mod server;
+mod services;
+mod statistics;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::compare::Plan;
+use crate::progress::Progress;
+use crate::sections::Lab;
+
+/// The product's own allocator, so that bare hyper is measured with the same.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Measures unionhall beside a bare hyper server, against its goals.
+///
+/// Builds the release server, starts it beside bare hyper on this machine's loopback addresses, drives both in slices that
+/// take turns, and prints ratios with 95 % intervals against every goal. Only ratios within one run mean anything; run it on
+/// a machine that does nothing else. A run with errors or with wrong numbers of rows is void, says so and ends with 1.
+///
+/// A whole run writes BENCHMARKS.md and bench/cost-by-size.svg; a quick or partial one writes nothing unless --write is
+/// given. Records of up to two million people are made once and kept under target/bench (about 2 GB).
+#[derive(Debug, Parser)]
+#[command(name = "bench", max_term_width = 100)]
+struct Settings {
+    #[command(subcommand)]
+    inner: Option<Inner>,
+
+    /// Four rounds of half a second instead of twelve of two: to see whether everything works, not for figures.
+    #[arg(long)]
+    quick: bool,
+
+    /// Only this section; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<Section>,
+
+    /// Write BENCHMARKS.md and the plot even from a quick or partial run.
+    #[arg(long)]
+    write: bool,
+}
+
+/// What the bench runs itself as.
+#[derive(Debug, Subcommand)]
+enum Inner {
+    /// Bare hyper, answering what the file says.
+    #[command(hide = true)]
+    Bare { answers: PathBuf },
+    /// Weighs the limiter's keys.
+    #[command(hide = true)]
+    LimiterMemory,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Section {
+    /// The two fixed listings beside bare hyper, log off and on.
+    Static,
+    /// The live count beside bare hyper, log off and on, on SQLite.
+    Stats,
+    /// The same count over MCP beside REST.
+    Mcp,
+    /// Sign-ups on SQLite: in batches beside one transaction each; and referral links.
+    Invite,
+    /// Every operation at 10 k, 100 k, 1 M and 2 M people.
+    Sizes,
+    /// Reads and sign-ups on PostgreSQL, where it is installed.
+    Postgres,
+    /// Limits kept in Redis, where it is installed.
+    Redis,
+    /// The limiter in memory beside governor.
+    Limiter,
+    /// Binary, memory, start.
+    Footprint,
+    /// Instructions a request under callgrind, where valgrind is installed.
+    Instructions,
+}
+
+impl Section {
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// Steps of progress: slices, mostly.
+    fn steps(self, plan: Plan) -> usize {
+        plan.rounds
+            * match self {
+                Self::Static | Self::Stats | Self::Mcp => 6,
+                Self::Invite => 7,
+                Self::Sizes => 20,
+                Self::Postgres => 10,
+                Self::Redis => 4,
+                Self::Footprint => 3,
+                Self::Limiter | Self::Instructions => 1,
+            }
+    }
+
+    fn run(self, lab: &mut Lab) -> anyhow::Result<()> {
+        match self {
+            Self::Static => sections::fixed(lab),
+            Self::Stats => sections::stats(lab),
+            Self::Mcp => sections::mcp(lab),
+            Self::Invite => sections::invite(lab),
+            Self::Sizes => sections::sizes(lab),
+            Self::Postgres => sections::postgres(lab),
+            Self::Redis => sections::redis(lab),
+            Self::Limiter => sections::limiter(lab),
+            Self::Footprint => sections::footprint(lab),
+            Self::Instructions => sections::instructions(lab),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let settings = Settings::parse();
+    let done = match &settings.inner {
+        Some(Inner::Bare { answers }) => bare::run(answers).map(|()| true),
+        Some(Inner::LimiterMemory) => limiter::bytes_a_key().map(|bytes| {
+            println!("{bytes}");
+            true
+        }),
+        None => measure(&settings),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs what was asked for; false if the run is void.
+fn measure(settings: &Settings) -> anyhow::Result<bool> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the bench has a folder above it")?;
+    let binary = build(root)?;
+    let kept = binary.parent().and_then(Path::parent).context("the binary is in the target folder")?.join("bench");
+    let plan = if settings.quick { Plan::QUICK } else { Plan::FULL };
+    let whole = settings.only.is_empty();
+    let sections: Vec<_> =
+        Section::value_variants().iter().copied().filter(|one| whole || settings.only.contains(one)).collect();
+    let steps = sections.iter().map(|section| section.steps(plan)).sum();
+    let mut lab = Lab::new(plan, Progress::new(steps), binary, kept)?;
+    for section in sections {
+        lab.progress.begin(&section.name());
+        if let Err(error) = section.run(&mut lab) {
+            lab.report.void(format!("{}: {error:#}", section.name()));
+            lab.progress.say(&format!("{}: {error:#}", section.name()));
+        }
+    }
+    let machine = machine::describe(lab.folder());
+    let Lab { report, progress, .. } = lab;
+    drop(progress);
+    println!("{}", report.tables());
+    if (whole && !settings.quick) || settings.write {
+        write(root, settings, &report, &machine)?;
+    }
+    Ok(!report.is_void())
+}
+
+fn write(
+    root: &Path,
+    settings: &Settings,
+    report: &report::Report,
+    machine: &[(&'static str, String)],
+) -> anyhow::Result<()> {
+    const PLOT: &str = "bench/cost-by-size.svg";
+    let plot = (!report.points.is_empty()).then_some(PLOT);
+    if plot.is_some() {
+        std::fs::write(root.join(PLOT), plot::draw(&report.points))?;
+    }
+    let mut command = "cargo run --release -p bench".to_owned();
+    if settings.quick || !settings.only.is_empty() {
+        command.push_str(" --");
+        command.push_str(if settings.quick { " --quick" } else { "" });
+        settings.only.iter().for_each(|section| command.push_str(&format!(" --only {}", section.name())));
+        command.push_str(" --write");
+    }
+    std::fs::write(root.join("BENCHMARKS.md"), report::document(report, &command, machine, plot))?;
+    Ok(())
+}
+
+/// Builds the product for release; where its binary is.
+fn build(root: &Path) -> anyhow::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--release", "--locked", "--bin", "unionhall", "--message-format=json-render-diagnostics"])
+        .current_dir(root)
+        .stderr(std::process::Stdio::inherit())
+        .output()?;
+    if !built.status.success() {
+        bail!("the server does not build");
+    }
+    let messages = String::from_utf8(built.stdout)?;
+    let executable =
+        messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok()).find_map(|message| {
+            let is_ours = message["target"]["name"] == "unionhall";
+            message["executable"].as_str().filter(|_| is_ours).map(PathBuf::from)
+        });
+    executable.context("cargo did not say where the binary is")
+}

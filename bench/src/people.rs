@@ -1,0 +1,144 @@
+//! Records of many people, written straight into the tables: 2 million through the door would take all day.
+//!
+//! Nine in ten are members by a confirmed sign-up, one in ten is invited with a pending one; all have been mailed once.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rusqlite::{Connection, params};
+
+/// How many people the records are measured with.
+pub(crate) const SIZES: [u64; 4] = [10_000, 100_000, 1_000_000, 2_000_000];
+
+/// The address of the person with that number, with the number as [`crate::load::NUMBER`] has it.
+pub(crate) fn address(number: &str) -> String {
+    format!("m{number}@example.org")
+}
+
+/// Everyone whose number is a multiple of this is only invited.
+pub(crate) const INVITED_EVERY: u64 = 10;
+
+pub(crate) fn members(people: u64) -> u64 {
+    people - people / INVITED_EVERY
+}
+
+/// A moment in the past and one in the future, in milliseconds, so that nothing expires while it is measured.
+const JOINED_AT: i64 = 1_700_000_000_000;
+const EXPIRES_AT: i64 = 4_000_000_000_000;
+
+/// Records of so many people as a file; made once and kept in `folder` for later runs.
+pub(crate) fn file(folder: &Path, empty: &Path, people: u64) -> anyhow::Result<PathBuf> {
+    let schema = std::fs::read(empty).context("the empty records")?;
+    // Another schema is another file: records of an older one are of no use.
+    let version = schema
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    let kept = folder.join(format!("people-{people}-{version:016x}.db"));
+    if !kept.exists() {
+        let unfinished = folder.join(format!("people-{people}.unfinished"));
+        std::fs::copy(empty, &unfinished)?;
+        fill(&unfinished, people).context("the tables are not as the bench knows them")?;
+        std::fs::rename(&unfinished, &kept)?;
+    }
+    Ok(kept)
+}
+
+fn fill(path: &Path, people: u64) -> rusqlite::Result<()> {
+    let connection = Connection::open(path)?;
+    connection.execute_batch(
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -1000000; PRAGMA foreign_keys = OFF;
+         BEGIN",
+    )?;
+    {
+        let mut person = connection.prepare(
+            "INSERT INTO people (id, email, compared, mailbox, code, state, created_at, joined_at)
+             VALUES (?1, ?2, ?2, ?2, ?3, ?4, ?5, ?6)",
+        )?;
+        let mut sign_up = connection.prepare(
+            "INSERT INTO sign_ups (person_id, partner, state, us_state, categories, consent_version, created_at,
+                                   updated_at, expires_at, decided_at)
+             VALUES (?1, 'Bench', ?2, 'CA', 'internet,travel', 1, ?3, ?3, ?4, ?5)",
+        )?;
+        let mut mailbox = connection.prepare("INSERT INTO mailboxes (mailbox, sent_1) VALUES (?1, ?2)")?;
+        for number in 1..=people {
+            let member = !number.is_multiple_of(INVITED_EVERY);
+            let joined = member.then_some(JOINED_AT);
+            let email = address(&format!("{number:012}"));
+            person.execute(params![
+                number as i64,
+                email,
+                code(number),
+                if member { "member" } else { "invited" },
+                JOINED_AT,
+                joined
+            ])?;
+            sign_up.execute(params![
+                number as i64,
+                if member { "confirmed" } else { "pending" },
+                JOINED_AT,
+                EXPIRES_AT,
+                joined
+            ])?;
+            mailbox.execute(params![email, JOINED_AT])?;
+        }
+    }
+    connection.execute("UPDATE installation SET member_count = ?1", [members(people) as i64])?;
+    connection.execute_batch("COMMIT; PRAGMA journal_mode = WAL")
+}
+
+/// A referral code that looks like any other: spread over the whole alphabet, no two the same.
+fn code(number: u64) -> String {
+    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    // An odd factor makes a permutation of the 60 bits that twelve characters hold.
+    let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) & ((1 << 60) - 1);
+    (0..12).map(|i| char::from(ALPHABET[(spread >> (5 * i)) as usize & 31])).collect()
+}
+
+/// The same in PostgreSQL, as one script for `psql`; `times_are_numbers` says how the schema keeps times.
+pub(crate) fn script(people: u64, times_are_numbers: bool) -> String {
+    let time = |millis: i64| {
+        if times_are_numbers { millis.to_string() } else { format!("to_timestamp({}::float8)", millis / 1000) }
+    };
+    let (joined, expires) = (time(JOINED_AT), time(EXPIRES_AT));
+    let member = format!("n % {INVITED_EVERY} <> 0");
+    // The code's characters from a hash: as spread as real ones, and 60 bits do not meet by chance among two million.
+    format!(
+        "BEGIN;
+         SET LOCAL synchronous_commit = off;
+         INSERT INTO people (email, compared, mailbox, code, state, created_at, joined_at)
+         SELECT a, a, a, translate(substr(md5(n::text), 1, 12), 'abcdef', 'ghjkmn'),
+                CASE WHEN {member} THEN 'member' ELSE 'invited' END, {joined}, CASE WHEN {member} THEN {joined} END
+         FROM (SELECT n, 'm' || lpad(n::text, 12, '0') || '@example.org' AS a FROM generate_series(1, {people}) n) s;
+         INSERT INTO sign_ups (person_id, partner, state, us_state, categories, consent_version, created_at, updated_at,
+                               expires_at, decided_at)
+         SELECT id, 'Bench', CASE WHEN state = 'member' THEN 'confirmed' ELSE 'pending' END, 'CA', 'internet,travel', 1,
+                {joined}, {joined}, {expires}, joined_at
+         FROM people;
+         INSERT INTO mailboxes (mailbox, sent_1) SELECT mailbox, {joined} FROM people;
+         UPDATE installation SET member_count = {};
+         COMMIT;
+         VACUUM ANALYZE;",
+        members(people)
+    )
+}
+
+/// How many rows the tables that a sign-up writes to hold: people, sign-ups, mail that waits.
+pub(crate) fn rows(database: &Path) -> anyhow::Result<[u64; 3]> {
+    let connection = Connection::open(database)?;
+    let count =
+        |table: &str| connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0));
+    Ok([count("people")?, count("sign_ups")?, count("outbox")?].map(i64::unsigned_abs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_differ_and_have_the_form_of_codes() {
+        let codes: std::collections::HashSet<_> = (1..=10_000).map(code).collect();
+        assert_eq!(codes.len(), 10_000);
+        assert!(codes.iter().all(|code| code.len() == 12));
+        assert_eq!(members(10_000), 9_000);
+    }
+}

@@ -1,0 +1,184 @@
+//! PostgreSQL and Redis of the bench's own, where they are installed: on free ports, with their data in a folder that
+//! goes away.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use crate::server::{output, signal};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running service; dropping it ends it.
+struct Service {
+    process: Child,
+    /// What it is told to end by.
+    signal: &'static str,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _told = signal(self.process.id(), self.signal);
+        let patience = Instant::now() + Duration::from_secs(10);
+        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _gone = self.process.kill();
+        let _waited = self.process.wait();
+    }
+}
+
+pub(crate) struct Postgres {
+    _service: Service,
+    programs: PathBuf,
+    port: u16,
+}
+
+impl Postgres {
+    /// Starts one; `None` where it is not installed.
+    pub(crate) fn start() -> anyhow::Result<Option<Self>> {
+        let Some(programs) = programs() else { return Ok(None) };
+        let folder = tempfile::tempdir()?;
+        let data = folder.path().join("data");
+        std::fs::create_dir(&data)?;
+        let user = unprivileged()?;
+        if let Some((user, group)) = user {
+            std::os::unix::fs::chown(folder.path(), Some(user), Some(group))?;
+            std::os::unix::fs::chown(&data, Some(user), Some(group))?;
+        }
+        let run = |program: &str| {
+            let mut command = Command::new(programs.join(program));
+            command.current_dir(folder.path());
+            if let Some((user, group)) = user {
+                command.uid(user).gid(group);
+            }
+            command
+        };
+        output(
+            run("initdb").args(["--auth=trust", "--username=bench", "--encoding=UTF8", "--no-sync", "-D"]).arg(&data),
+        )?;
+        let port = free_port()?;
+        let process = run("postgres")
+            .arg("-D")
+            .arg(&data)
+            .args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=100"])
+            .args([
+                "-c",
+                &format!("port={port}"),
+                "-c",
+                &format!("unix_socket_directories={}", folder.path().display()),
+            ])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        // SIGINT ends it at once and cleanly.
+        let postgres = Self { _service: Service { process, signal: "INT", _folder: folder }, programs, port };
+        let patience = Instant::now() + PATIENCE;
+        while postgres.query("postgres", "SELECT 1").is_err() {
+            if Instant::now() > patience {
+                bail!("PostgreSQL did not start in time");
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(Some(postgres))
+    }
+
+    /// Makes a database and gives its address.
+    pub(crate) fn database(&self, name: &str) -> anyhow::Result<String> {
+        self.query("postgres", &format!("CREATE DATABASE {name}"))?;
+        Ok(format!("postgres://bench@127.0.0.1:{}/{name}", self.port))
+    }
+
+    /// Runs SQL on a database; what it says, bare.
+    pub(crate) fn query(&self, database: &str, sql: &str) -> anyhow::Result<String> {
+        use std::io::Write;
+        let mut psql = Command::new(self.programs.join("psql"))
+            .args(["-h", "127.0.0.1", "-U", "bench", "-d", database, "-p", &self.port.to_string()])
+            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-f", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        psql.stdin.take().context("a pipe was asked for")?.write_all(sql.as_bytes())?;
+        let done = psql.wait_with_output()?;
+        if !done.status.success() {
+            bail!("psql: {}", String::from_utf8_lossy(&done.stderr).trim());
+        }
+        Ok(String::from_utf8(done.stdout)?.trim().to_owned())
+    }
+}
+
+/// The folder of the newest PostgreSQL of this machine, or of the one on the path.
+fn programs() -> Option<PathBuf> {
+    let whole = |folder: &PathBuf| ["initdb", "postgres", "psql"].iter().all(|name| folder.join(name).exists());
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions.map(|version| version.path().join("bin")).filter(whole).max();
+    newest.or_else(|| std::env::split_paths(&std::env::var_os("PATH")?).find(whole))
+}
+
+/// PostgreSQL refuses to run as root; then it runs as a user who owns nothing.
+fn unprivileged() -> anyhow::Result<Option<(u32, u32)>> {
+    if output(Command::new("id").arg("-u"))? != "0" {
+        return Ok(None);
+    }
+    let users = std::fs::read_to_string("/etc/passwd")?;
+    let fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let user = ["postgres", "nobody"].into_iter().find_map(|name| {
+        let fields = fields.clone().find(|fields| fields.first() == Some(&name))?;
+        Some((fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?))
+    });
+    user.map(Some).context("there is no user to run PostgreSQL as")
+}
+
+pub(crate) struct Redis {
+    _service: Service,
+    pub address: String,
+}
+
+impl Redis {
+    /// Starts one; `None` where it is not installed.
+    pub(crate) fn start() -> anyhow::Result<Option<Self>> {
+        let installed = std::env::var_os("PATH")
+            .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join("redis-server").exists()));
+        if !installed {
+            return Ok(None);
+        }
+        let folder = tempfile::tempdir()?;
+        let port = free_port()?;
+        let process = Command::new("redis-server")
+            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string()])
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let redis = Self {
+            _service: Service { process, signal: "TERM", _folder: folder },
+            address: format!("redis://127.0.0.1:{port}"),
+        };
+        let patience = Instant::now() + PATIENCE;
+        while std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            if Instant::now() > patience {
+                bail!("Redis did not start in time");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(Some(redis))
+    }
+}
+
+fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+/// Copies a database with the log that stands beside it, if one does.
+pub(crate) fn copy_records(from: &Path, to: &Path) -> anyhow::Result<()> {
+    std::fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
+    Ok(())
+}

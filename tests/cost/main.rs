@@ -1,0 +1,210 @@
+//! What a request costs, held to the figures in `figures.toml`: allocations of the whole server, and calls of the store.
+//!
+//! The real server runs in this process on one thread, and a client that allocates nothing talks to it. Both figures are
+//! the same on every machine, so what makes a request dearer is seen in the test that changed it and not in a benchmark
+//! weeks later. This is a binary of its own because it counts what its allocator is asked for.
+
+#![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
+
+mod counting;
+
+use std::alloc::System;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde::Deserialize;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use tokio::net::TcpListener;
+use unionhall::app::{App, Mail, Parts};
+use unionhall::clock::Clock;
+use unionhall::domain::api_key::{ApiKey, KeyRecord};
+use unionhall::domain::catalog::{Catalog, SAMPLE};
+use unionhall::domain::secret::Secret;
+use unionhall::limiter::memory::MemoryLimiter;
+use unionhall::log::{Format, Level, Log};
+use unionhall::operations::{ALL, Access};
+use unionhall::store::Store;
+use unionhall::store::sqlite::SqliteStore;
+use unionhall::transport::client::TrustedProxies;
+use unionhall::transport::request_id::RequestIds;
+use unionhall::transport::{Edge, server};
+
+use self::counting::Counting;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Requests that are counted, after as many that are not.
+const REQUESTS: usize = 500;
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+struct Cost {
+    allocations: f64,
+    store_calls: f64,
+}
+
+#[test]
+fn no_request_costs_more_than_its_figure() {
+    let figures: BTreeMap<String, Cost> = toml::from_str(include_str!("figures.toml")).unwrap();
+    let mut seen = String::new();
+    let mut grown = Vec::new();
+    for (name, cost) in House::open().costs() {
+        seen.push_str(&format!(
+            "\n[\"{name}\"]\nallocations = {:.1}\nstore_calls = {:.1}\n",
+            cost.allocations, cost.store_calls
+        ));
+        let Some(figure) = figures.get(&name) else {
+            grown.push(format!("{name} has no figure"));
+            continue;
+        };
+        // Queues grow now and then, and a key is read again once a second: a few in a thousand requests.
+        for (what, is, may) in [
+            ("allocations", cost.allocations, figure.allocations),
+            ("store calls", cost.store_calls, figure.store_calls),
+        ] {
+            if is > may + 0.4 {
+                grown.push(format!("{name}: {is:.1} {what} a request, and {may:.1} are its figure"));
+            } else if is < may - 0.9 {
+                println!("{name}: {is:.1} {what} a request; its figure of {may:.1} can be lowered");
+            }
+        }
+    }
+    assert!(
+        grown.is_empty(),
+        "{}\nIf that is worth it, these are the figures for tests/cost/figures.toml:\n{seen}",
+        grown.join("\n")
+    );
+}
+
+struct House {
+    runtime: tokio::runtime::Runtime,
+    store: Arc<Counting>,
+    address: SocketAddr,
+    key: String,
+    _folder: tempfile::TempDir,
+}
+
+impl House {
+    fn open() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::start();
+        let store = Arc::new(Counting::new(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap()));
+        let key = ApiKey::from_random(&[9; ApiKey::ENTROPY]);
+        let record = KeyRecord {
+            id: key.id(),
+            partner: "Acme Assistant".parse().unwrap(),
+            hash: key.hash(),
+            per_minute: Some(1_000_000),
+            created_at: clock.now().time,
+            expires_at: None,
+            last_used_at: Some(clock.now().time),
+            revoked_at: None,
+        };
+        let address = runtime.block_on(async {
+            store.issue_key(record).await.unwrap();
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let app = App::new(Parts {
+                name: "Union".to_owned(),
+                base_url: format!("http://{address}"),
+                join_site: format!("http://{address}"),
+                contact_email: None,
+                postal: None,
+                catalog: Catalog::parse(SAMPLE).unwrap(),
+                secret: Secret::new(&"s".repeat(32)).unwrap(),
+                store: Arc::clone(&store) as Arc<dyn Store>,
+                limiter: Arc::new(MemoryLimiter::new(1_000_000)),
+                // A line for each request is part of what a request costs.
+                log: Log::start(Level::Requests, Format::Json, clock, std::io::sink()).unwrap(),
+                public_per_minute: 1_000_000,
+                key_per_minute: 1_000_000,
+                mail: Mail::Held,
+            });
+            let edge =
+                Edge::new(app, clock, TrustedProxies::default(), RequestIds::new([7; 5]), None, Vec::new(), true);
+            tokio::spawn(server::serve(listener, edge, None, std::future::pending()));
+            address
+        });
+        Self { runtime, store, address, key: key.reveal().to_owned(), _folder: folder }
+    }
+
+    /// What a request to each operation costs, over REST and as a tool.
+    fn costs(self) -> Vec<(String, Cost)> {
+        let mut costs = Vec::new();
+        for operation in ALL {
+            let spec = &operation.spec;
+            let arguments = if operation.takes_input { "{\"email\":\"p####@example.com\"}" } else { "{}" };
+            let key = match spec.access {
+                Access::Agent => format!("authorization: Bearer {}\r\n", self.key),
+                Access::Public => String::new(),
+            };
+            let body = if operation.takes_input { arguments } else { "" };
+            let rest = request(spec.method.name(), spec.path, &key, body);
+            costs.push((format!("REST {}", spec.id), self.cost(rest)));
+            let call = format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"{}\",\"arguments\":{arguments}}}}}",
+                spec.id
+            );
+            costs.push((format!("MCP {}", spec.id), self.cost(request("POST", "/mcp", &key, &call))));
+        }
+        self.runtime.shutdown_background();
+        costs
+    }
+
+    fn cost(&self, mut request: Vec<u8>) -> Cost {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let mut buffer = vec![0; 64 << 10];
+        let number = request.windows(4).position(|part| part == b"####");
+        let mut send = |from: usize| {
+            for n in from..from + REQUESTS {
+                if let Some(at) = number {
+                    for (place, digit) in request[at..at + 4].iter_mut().rev().enumerate() {
+                        *digit = b'0' + (n / 10_usize.pow(u32::try_from(place).unwrap()) % 10) as u8;
+                    }
+                }
+                ask(&mut stream, &request, &mut buffer);
+            }
+        };
+        send(1000);
+        let calls = self.store.calls.load(Ordering::Relaxed);
+        let region = Region::new(ALLOCATOR);
+        // Other people than before where there are people: each request does all of its work.
+        send(2000);
+        let asked = region.change();
+        let calls = self.store.calls.load(Ordering::Relaxed) - calls;
+        let each = |count: usize| count as f64 / REQUESTS as f64;
+        Cost { allocations: each(asked.allocations + asked.reallocations), store_calls: each(calls) }
+    }
+}
+
+fn request(method: &str, path: &str, key: &str, body: &str) -> Vec<u8> {
+    let length = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+    format!("{method} {path} HTTP/1.1\r\nhost: union.test\r\ncontent-type: application/json\r\n{key}{length}\r\n{body}")
+        .into_bytes()
+}
+
+/// One request and its whole answer, without an allocation.
+fn ask(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) {
+    stream.write_all(request).unwrap();
+    let mut filled = 0;
+    loop {
+        let read = stream.read(&mut buffer[filled..]).unwrap();
+        assert!(read > 0, "the server hung up");
+        filled += read;
+        let answer = &buffer[..filled];
+        let Some(head) = answer.windows(4).position(|part| part == b"\r\n\r\n") else { continue };
+        let name = b"content-length: ";
+        let at = answer.windows(name.len()).position(|part| part == name).unwrap() + name.len();
+        let length =
+            answer[at..].iter().take_while(|b| b.is_ascii_digit()).fold(0, |n, b| n * 10 + usize::from(b - b'0'));
+        if filled >= head + 4 + length {
+            assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(answer));
+            assert!(!answer.windows(14).any(|part| part == b"\"isError\":true"), "{}", String::from_utf8_lossy(answer));
+            return;
+        }
+    }
+}
