@@ -1,6 +1,7 @@
 //! The parts of the service put together: what operations and transports share.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::domain::token::TokenMaker;
 use crate::error::Error;
-use crate::limiter::Limiter;
+use crate::limiter::{Bucket, Class, Limiter, Tick, Verdict};
 use crate::log::Log;
 use crate::mail::Desk;
 use crate::operations::authenticate::KeyRing;
@@ -55,12 +56,22 @@ pub enum Mail {
     Sent(Arc<Desk>),
 }
 
+/// A word on each part that may be in another state than it should, and leaves the node of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Readiness {
+    pub mail: &'static str,
+    pub limits: &'static str,
+}
+
 #[derive(Debug)]
 pub struct App {
     parts: Parts,
     pub codes: CodeMaker,
     pub tokens: TokenMaker,
     pub keys: KeyRing,
+    /// Refusals by class, and failures of the store.
+    rate_limited: [AtomicU64; Class::ALL.len()],
+    store_errors: AtomicU64,
     /// The answers that stay the same while the server runs, each made on its first request.
     fixed: Vec<OnceLock<Bytes>>,
 }
@@ -80,6 +91,8 @@ impl App {
             codes: CodeMaker::new(&parts.secret),
             tokens: TokenMaker::new(&parts.secret),
             keys: KeyRing::default(),
+            rate_limited: Default::default(),
+            store_errors: AtomicU64::new(0),
             fixed: operations::ALL.iter().map(|_| OnceLock::new()).collect(),
             parts,
         })
@@ -90,6 +103,29 @@ impl App {
         if matches!(self.mail, Mail::Off) { Err(Error::BackendNotConfigured) } else { Ok(()) }
     }
 
+    /// Draws on a budget; every limited request comes through here.
+    pub async fn spend(&self, bucket: Bucket, limit: u32, now: Tick) -> Verdict {
+        let verdict = self.limiter.check(bucket, limit, now).await;
+        if !verdict.admitted {
+            self.rate_limited[bucket.class as usize].fetch_add(1, Ordering::Relaxed);
+        }
+        verdict
+    }
+
+    pub fn rate_limited(&self, class: Class) -> u64 {
+        self.rate_limited[class as usize].load(Ordering::Relaxed)
+    }
+
+    /// The store failed a request; `cause` is for the operator.
+    pub fn report_store(&self, request_id: Option<&str>, cause: &str) {
+        self.store_errors.fetch_add(1, Ordering::Relaxed);
+        self.log.problem(request_id, cause);
+    }
+
+    pub fn store_errors(&self) -> u64 {
+        self.store_errors.load(Ordering::Relaxed)
+    }
+
     /// There is new mail in the outbox.
     pub fn mail_waits(&self) {
         if let Mail::Sent(desk) = &self.mail {
@@ -97,17 +133,19 @@ impl App {
         }
     }
 
-    /// Whether the store can be used, with a word on mail; or why not, for the operator.
-    pub async fn readiness(&self) -> Result<&'static str, String> {
+    /// How things are while the store can be used; or why it cannot, for the operator.
+    pub async fn readiness(&self) -> Result<Readiness, String> {
         let checked = tokio::time::timeout(CHECK_PATIENCE, self.store.check()).await;
         checked.map_err(|_| "the store does not take writes".to_owned())?.map_err(|error| error.to_string())?;
-        Ok(match &self.mail {
+        let mail = match &self.mail {
             Mail::Off => "off",
             Mail::Held => "held",
             // Sign-ups are taken and their mail waits: a node whose mail does not go is still of use.
             Mail::Sent(desk) if desk.is_failing() => "failing",
             Mail::Sent(_) => "sent",
-        })
+        };
+        // A node that counts alone is of use as well.
+        Ok(Readiness { mail, limits: self.limiter.standing().scope.name() })
     }
 
     pub fn fixed_answer(&self, operation: &Entry) -> Option<Bytes> {
@@ -124,7 +162,7 @@ impl App {
         let app = Arc::clone(self);
         tokio::spawn(async move {
             if let Err(error) = app.store.touch_key(id, now).await {
-                app.log.problem(None, &format!("the last use of key {id} was not recorded: {error}"));
+                app.report_store(None, &format!("the last use of key {id} was not recorded: {error}"));
             }
         });
     }

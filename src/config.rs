@@ -13,6 +13,7 @@ use lettre::message::Mailbox;
 use crate::domain::catalog::{self, Catalog};
 use crate::domain::email::EmailAddress;
 use crate::domain::secret::Secret;
+use crate::limiter::redis::Target;
 use crate::log::Level;
 use crate::mail::smtp::Smtp;
 use crate::store::postgres;
@@ -257,6 +258,51 @@ impl MailSettings {
     }
 }
 
+/// Where requests are counted against their limits.
+#[derive(Debug, Clone, Args)]
+pub struct LimitSettings {
+    /// Where requests are counted against their limits.
+    ///
+    /// `memory:` counts in this process. `redis://USER:PASSWORD@HOST:6379/0`, or `rediss://` for TLS, counts together
+    /// with every other node that is given the same; Redis 5 or later, or Valkey. Several services can use one Redis,
+    /// each with its own `?prefix=NAME:` at the end; without one it is `unionhall:`. While Redis cannot be reached, or
+    /// answers later than 50 ms, each node counts alone; the log, /readyz and the metrics say so.
+    // Read by us and not by the parser of the command line, which would repeat a wrong one with its password.
+    #[arg(long, env = "UNIONHALL_LIMITS", value_name = "LIMITS", default_value = "memory:", hide_env_values = true)]
+    pub limits: String,
+
+    /// A file that holds the above, for a password that should stand nowhere else.
+    #[arg(long, env = "UNIONHALL_LIMITS_FILE", value_name = "FILE", conflicts_with = "limits")]
+    pub limits_file: Option<PathBuf>,
+}
+
+/// Where requests are counted.
+#[derive(Debug, Clone)]
+pub enum Limits {
+    Memory,
+    Redis(Box<Target>),
+}
+
+impl LimitSettings {
+    pub fn place(&self) -> anyhow::Result<Limits> {
+        let text = match &self.limits_file {
+            None => self.limits.clone(),
+            Some(path) => std::fs::read_to_string(path).with_context(|| {
+                format!("cannot read where requests are counted from {}; mend --limits-file", path.display())
+            })?,
+        };
+        match text.trim() {
+            "memory:" => Ok(Limits::Memory),
+            url if url.starts_with("redis") => {
+                Target::parse(url).map(|target| Limits::Redis(Box::new(target))).context("--limits or UNIONHALL_LIMITS")
+            }
+            _ => bail!(
+                "where requests are counted is not understood; write memory:, redis://… or rediss://… in --limits"
+            ),
+        }
+    }
+}
+
 /// What serving needs besides.
 #[derive(Debug, Clone, Args)]
 pub struct ServeSettings {
@@ -271,6 +317,9 @@ pub struct ServeSettings {
 
     #[command(flatten)]
     pub mail: MailSettings,
+
+    #[command(flatten)]
+    pub limits: LimitSettings,
 
     /// The certificate to serve HTTPS with, in PEM, the server's own first. Read again on SIGHUP, with its key.
     #[arg(long, env = "UNIONHALL_TLS_CERT", value_name = "FILE", requires = "tls_key")]
@@ -299,6 +348,10 @@ pub struct ServeSettings {
     /// What goes to the log on standard error. No level ever shows an e-mail address, a key or a token.
     #[arg(long, env = "UNIONHALL_LOG", value_name = "LEVEL", default_value = "requests")]
     pub log: Level,
+
+    /// Where to answer `GET /metrics` in the text format of Prometheus, for nobody but your own monitoring [default: nowhere].
+    #[arg(long, env = "UNIONHALL_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
+    pub metrics_listen: Option<SocketAddr>,
 }
 
 pub fn read_secret(path: &Path) -> anyhow::Result<Secret> {

@@ -21,7 +21,7 @@
 //! - [`transport`]: HTTP: routes, the OpenAPI document, errors as answers.
 //! - [`app`]: the parts put together; [`config`]: what the operator can set; [`cli`]: the commands.
 //! - [`error`]: what can go wrong, free of any transport; [`clock`]: the one place that reads the time;
-//!   [`reply`]: an answer that may be there already; [`tidy`]: what is over expires;
+//!   [`metrics`]: figures for monitoring; [`reply`]: an answer that may be there already; [`tidy`]: what is over expires;
 //!   `loopback`: whether a host is this machine.
 //!
 //! ARCHITECTURE.md says what each room must never do; `tests/it/architecture.rs` holds them to it.
@@ -36,6 +36,7 @@ pub mod limiter;
 pub mod log;
 mod loopback;
 pub mod mail;
+pub mod metrics;
 pub mod operations;
 pub mod reply;
 pub mod store;

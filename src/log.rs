@@ -68,7 +68,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     waiting: Vec<u8>,
+    /// Lines dropped and not told of yet.
     dropped: u64,
+    dropped_in_all: u64,
     closed: bool,
 }
 
@@ -145,6 +147,11 @@ impl Log {
         });
     }
 
+    /// How many lines were dropped since the start.
+    pub fn lines_dropped(&self) -> u64 {
+        self.state().dropped_in_all
+    }
+
     /// Writes out what waits and ends the thread; for the end of the process.
     pub fn close(&self) {
         self.state().closed = true;
@@ -167,6 +174,7 @@ impl Log {
             let mut state = self.state();
             if state.waiting.len() + line.len() > WAITING {
                 state.dropped += 1;
+                state.dropped_in_all += 1;
                 return;
             }
             let was_empty = state.waiting.is_empty();
@@ -295,6 +303,7 @@ mod tests {
             .map(|note| serde_json::from_str::<serde_json::Value>(note).unwrap()["dropped"].as_u64().unwrap() as usize)
             .sum();
         assert!(dropped > 0);
+        assert_eq!(dropped as u64, log.lines_dropped());
         assert_eq!(lines.len() + dropped, 50_000);
     }
 

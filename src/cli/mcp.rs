@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use clap::Args;
 
+use super::limits::make_limiter;
 use super::open_store;
 use super::serve::{claim_secret, make_app};
 use crate::app;
 use crate::clock::Clock;
-use crate::config::{Mail, MailSettings, SecretSettings, StoreSettings, UnionSettings};
+use crate::config::{LimitSettings, Mail, MailSettings, SecretSettings, StoreSettings, UnionSettings};
 use crate::log::{Format, Level, Log};
 use crate::transport::mcp::{Server, stdio};
 
@@ -25,6 +26,9 @@ pub(super) struct Settings {
 
     #[command(flatten)]
     mail: MailSettings,
+
+    #[command(flatten)]
+    limits: LimitSettings,
 
     /// The partner's key to act with; without one only the tools that read are there.
     #[arg(long, env = "UNIONHALL_KEY", value_name = "KEY", hide_env_values = true)]
@@ -44,13 +48,15 @@ pub(super) fn run(settings: &Settings) -> anyhow::Result<()> {
             Mail::None => app::Mail::Off,
             Mail::Mailbox | Mail::Smtp(_) | Mail::Hold => app::Mail::Held,
         };
+        let limits = settings.limits.place()?;
         let store = open_store(&settings.store, true).await?;
         let secret = claim_secret(&settings.store, given, &*store).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.
         let log = Log::start(Level::Errors, Format::Human, clock, std::io::stderr())?;
         let base_url = union.base_url(union.listen, "http");
-        let app = make_app(union, base_url, secret, Arc::clone(&store), log.clone(), mail)?;
+        let limiter = make_limiter(limits, union.public_per_minute, &log).await?;
+        let app = make_app(union, base_url, secret, Arc::clone(&store), limiter, log.clone(), mail)?;
         let authorization = settings.key.as_ref().map(|key| format!("Bearer {key}"));
         let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
         let served = stdio::serve(&Server::new(app), clock, authorization.as_deref(), input, output).await;

@@ -2,6 +2,7 @@
 
 mod files;
 mod keys;
+mod limits;
 mod mail;
 mod mcp;
 mod moving;

@@ -10,13 +10,14 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use super::limits::make_limiter;
 use super::{files, open_store, random, say};
 use crate::app::{self, App, Parts};
 use crate::clock::Clock;
 use crate::config::{self, Mail, Records, ServeSettings, StoreSettings, UnionSettings};
 use crate::domain::base32;
 use crate::domain::secret::Secret;
-use crate::limiter::memory::MemoryLimiter;
+use crate::limiter::Limiter;
 use crate::log::{Format, Log};
 use crate::mail::compose::Composer;
 use crate::mail::mailbox::MailboxFolder;
@@ -28,7 +29,7 @@ use crate::transport::client::TrustedProxies;
 use crate::transport::dev_mailbox::DevMailbox;
 use crate::transport::request_id::RequestIds;
 use crate::transport::tls::Tls;
-use crate::transport::{Edge, server};
+use crate::transport::{Edge, metrics, server};
 
 pub(super) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -41,11 +42,16 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     union.catalog()?;
     let given = settings.secret.given()?;
     let mail = settings.mail.way()?;
+    let limits = settings.limits.place()?;
     let tls = match (&settings.tls_cert, &settings.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::read(certificate.clone(), key.clone())?)),
         _ => None,
     };
-    let listener = listen(union.listen).await?;
+    let listener = listen(union.listen, "--listen").await?;
+    let metrics_listener = match settings.metrics_listen {
+        Some(address) => Some(listen(address, "--metrics-listen").await?),
+        None => None,
+    };
     let listening = listener.local_addr()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let base_url = union.base_url(listening, scheme);
@@ -58,6 +64,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let log = Log::start(settings.log, format, clock, std::io::stderr())?;
     report_panics(&log);
     raise_file_limit(&log);
+    let limiter = make_limiter(limits, union.public_per_minute, &log).await?;
 
     let folder = MailboxFolder::new(settings.store.data.join("mailbox"));
     let transport: Option<Arc<dyn Transport>> = match &mail {
@@ -81,7 +88,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         (_, None) => app::Mail::Held,
         (_, Some(_)) => app::Mail::Sent(Arc::clone(&desk)),
     };
-    let app = make_app(union, base_url, claimed.secret, Arc::clone(&store), log.clone(), union_mail)?;
+    let app = make_app(union, base_url, claimed.secret, Arc::clone(&store), limiter, log.clone(), union_mail)?;
     let join_site = app.join_site.clone();
     let (stop_work, work_stops) = watch::channel(false);
     let mut stopping = work_stops.clone();
@@ -113,7 +120,13 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         eprintln!("unionhall: WARNING: {warning}");
         log.problem(None, warning);
     }
-    let edge = Edge::new(app, clock, proxies, RequestIds::new(random()?), mailbox, settings.mcp_origins.clone());
+    let ids = RequestIds::new(random()?);
+    let origins = settings.mcp_origins.clone();
+    let edge = Edge::new(app, clock, proxies, ids, mailbox, origins, metrics_listener.is_some());
+    if let Some(listener) = metrics_listener {
+        log.note(&format!("metrics are at http://{}/metrics", listener.local_addr()?));
+        tokio::spawn(metrics::serve(listener, Arc::clone(&edge)));
+    }
     let signal = stop_signal()?;
     // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
     let stop = async move {
@@ -143,6 +156,7 @@ pub(super) fn make_app(
     base_url: String,
     secret: Secret,
     store: Arc<dyn Store>,
+    limiter: Arc<dyn Limiter>,
     log: Log,
     mail: app::Mail,
 ) -> anyhow::Result<Arc<App>> {
@@ -155,7 +169,7 @@ pub(super) fn make_app(
         catalog: union.catalog()?,
         secret,
         store,
-        limiter: Arc::new(MemoryLimiter::new(union.public_per_minute)),
+        limiter,
         log,
         public_per_minute: union.public_per_minute,
         key_per_minute: union.key_per_minute,
@@ -170,12 +184,13 @@ const LAST_MAIL: Duration = Duration::from_millis(7500);
 /// And for the last writes. With the log after it, the end stays below ten seconds.
 const LAST_WRITES: Duration = Duration::from_secs(1);
 
-async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+/// Listens on an address that was given with `flag`.
+async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
     use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
-        AddrInUse => anyhow!("{address} is taken by another program; choose another address with --listen"),
-        AddrNotAvailable => anyhow!("{} is no address of this machine; choose another with --listen", address.ip()),
-        PermissionDenied => anyhow!("port {} needs more rights; choose one above 1023 with --listen", address.port()),
+        AddrInUse => anyhow!("{address} is taken by another program; choose another address with {flag}"),
+        AddrNotAvailable => anyhow!("{} is no address of this machine; choose another with {flag}", address.ip()),
+        PermissionDenied => anyhow!("port {} needs more rights; choose one above 1023 with {flag}", address.port()),
         _ => anyhow!("cannot listen on {address}: {error}"),
     })
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use super::{Bucket, Limiter, Subject, Tick, Verdict, WINDOW};
+use super::{Bucket, Limiter, Scope, Standing, Subject, Tick, Verdict, WINDOW};
 use crate::reply::Reply;
 
 /// Microseconds fit in 32 bits for 71 minutes, and no two times of one bucket are two windows apart.
@@ -55,6 +55,15 @@ impl MemoryLimiter {
         Self { networks: Table::new(networks), keys: Table::new(keys) }
     }
 
+    /// The verdict on one request, known at once.
+    pub(super) fn decide(&self, bucket: Bucket, limit: u32, now: Tick) -> Verdict {
+        let table = match bucket.subject {
+            Subject::Network(_) => &self.networks,
+            Subject::Key(_) => &self.keys,
+        };
+        table.check(bucket, limit, now)
+    }
+
     /// How many addresses it can count at once.
     pub fn network_entries(&self) -> usize {
         self.networks.shard_entries * SHARDS
@@ -68,11 +77,11 @@ fn entry_bytes(limit: u32) -> usize {
 
 impl Limiter for MemoryLimiter {
     fn check(&self, bucket: Bucket, limit: u32, now: Tick) -> Reply<'_, Verdict> {
-        let table = match bucket.subject {
-            Subject::Network(_) => &self.networks,
-            Subject::Key(_) => &self.keys,
-        };
-        Reply::now(table.check(bucket, limit, now))
+        Reply::now(self.decide(bucket, limit, now))
+    }
+
+    fn standing(&self) -> Standing {
+        Standing { scope: Scope::Memory, fallbacks: 0 }
     }
 }
 

@@ -4,6 +4,7 @@
 //! operation it was for, or where the figures come from.
 
 pub mod memory;
+pub mod redis;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -50,6 +51,8 @@ pub enum Class {
 }
 
 impl Class {
+    pub const ALL: [Self; 4] = [Self::Public, Self::Action, Self::Form, Self::Protocol];
+
     /// How the budget is called in the `RateLimit` headers.
     pub const fn name(self) -> &'static str {
         match self {
@@ -81,9 +84,15 @@ impl From<IpAddr> for Network {
     }
 }
 
-impl fmt::Debug for Network {
+impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         IpAddr::from(Ipv6Addr::from(self.0)).to_canonical().fmt(f)
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -110,6 +119,38 @@ impl Verdict {
 pub trait Limiter: Send + Sync + fmt::Debug {
     /// Admits the request of `bucket` at `now`, and counts it, unless `limit` were admitted within the window before.
     fn check(&self, bucket: Bucket, limit: u32, now: Tick) -> Reply<'_, Verdict>;
+
+    /// Where the counting happens right now.
+    fn standing(&self) -> Standing;
+}
+
+/// How a limiter is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    pub scope: Scope,
+    /// Requests that were decided by this node alone though the limits are meant to be shared.
+    pub fallbacks: u64,
+}
+
+/// Who is counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// This node's requests, as it was set.
+    Memory,
+    /// All nodes' requests.
+    Shared,
+    /// This node's requests, until what the nodes share is back.
+    Local,
+}
+
+impl Scope {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Shared => "shared",
+            Self::Local => "local",
+        }
+    }
 }
 
 #[cfg(test)]

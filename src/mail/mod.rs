@@ -10,7 +10,7 @@ pub mod outbox;
 pub mod smtp;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
@@ -45,6 +45,9 @@ pub trait Transport: Send + Sync + fmt::Debug {
 pub struct Desk {
     bell: Notify,
     failing: AtomicBool,
+    sent: AtomicU64,
+    rejected: AtomicU64,
+    given_up: AtomicU64,
 }
 
 impl Desk {
@@ -55,5 +58,11 @@ impl Desk {
 
     pub fn is_failing(&self) -> bool {
         self.failing.load(Ordering::Relaxed)
+    }
+
+    /// How much mail left the outbox since the start, by how.
+    pub fn counts(&self) -> [(&'static str, u64); 3] {
+        [("sent", &self.sent), ("rejected", &self.rejected), ("given_up", &self.given_up)]
+            .map(|(outcome, count)| (outcome, count.load(Ordering::Relaxed)))
     }
 }

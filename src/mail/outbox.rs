@@ -97,6 +97,11 @@ impl Outbox {
                 }
             }
         }
+        for (count, more) in
+            [(&self.desk.sent, step.sent), (&self.desk.rejected, step.rejected), (&self.desk.given_up, step.given_up)]
+        {
+            count.fetch_add(more as u64, Ordering::Relaxed);
+        }
         failed.map_or(Ok(step), Err)
     }
 

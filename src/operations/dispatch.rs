@@ -113,6 +113,6 @@ async fn spend(app: &App, access: Access, call: Call<'_>, holder: Option<&Holder
             (Subject::Key(holder.record.id), holder.record.per_minute.unwrap_or(app.key_per_minute))
         }
     };
-    let verdict = app.limiter.check(Bucket { class, subject }, limit, call.now.tick).await;
+    let verdict = app.spend(Bucket { class, subject }, limit, call.now.tick).await;
     Budget { class, limit, verdict }
 }

@@ -16,6 +16,7 @@ mod fixed;
 mod host;
 mod join_form;
 pub mod mcp;
+pub mod metrics;
 pub mod openapi;
 mod pages;
 mod pulse;
@@ -53,11 +54,12 @@ use self::pages::Visit;
 use self::request_id::{RequestId, RequestIds};
 use self::route::Route;
 use self::view::{Outcome, Union};
-use crate::app::App;
+use crate::app::{App, Readiness};
 use crate::clock::{Clock, Moment};
 use crate::domain::api_key::KeyId;
 use crate::log::RequestLine;
 use crate::loopback::is_loopback;
+use crate::metrics::Requests;
 use crate::operations::ALL;
 
 /// Requests that may be under way at once; past it callers are asked to come back.
@@ -89,17 +91,20 @@ pub struct Edge {
     /// Whether callers come over HTTPS, as far as the base address says.
     secure: bool,
     in_flight: AtomicUsize,
+    connections: AtomicUsize,
+    /// Only where somebody reads the metrics.
+    requests: Option<Requests>,
 }
 
 /// The status in the log of a request whose caller went away before the answer; its work may have been done.
 const HUNG_UP: u16 = 499;
 
-/// The line that a request leaves in the log, written when it is over, however it ends.
+/// What a request leaves behind, in the log and in the metrics, written when it is over, however it ends.
 struct LogEntry<'a> {
     edge: &'a Edge,
     now: Moment,
     method: &'static str,
-    route: &'static str,
+    route: Option<Route<'a>>,
     status: u16,
     id: &'a RequestId,
     key: Option<KeyId>,
@@ -107,17 +112,21 @@ struct LogEntry<'a> {
 
 impl Drop for LogEntry<'_> {
     fn drop(&mut self) {
-        let log = &self.edge.app.log;
-        if !log.requests() {
+        let (log, requests) = (&self.edge.app.log, &self.edge.requests);
+        if !log.requests() && requests.is_none() {
             return;
         }
         let took = self.edge.clock.now().tick.as_micros().saturating_sub(self.now.tick.as_micros());
+        let took = Duration::from_micros(took);
+        if let Some(requests) = requests {
+            requests.count(route::place(self.route), self.status, took);
+        }
         log.request(&RequestLine {
             at: self.now.time,
             method: self.method,
-            route: self.route,
+            route: self.route.map_or(route::NONE, |route| route.name()),
             status: self.status,
-            took: Duration::from_micros(took),
+            took,
             request_id: self.id.as_str(),
             key: self.key,
         });
@@ -132,6 +141,7 @@ impl Edge {
         ids: RequestIds,
         mailbox: Option<DevMailbox>,
         mcp_origins: Vec<String>,
+        metrics: bool,
     ) -> Arc<Self> {
         let facts = openapi::Facts::of(&app);
         let described = openapi::document(&facts);
@@ -155,6 +165,8 @@ impl Edge {
             mailbox: mailbox.filter(|_| Self::is_local(&app)),
             secure: app.base_url.starts_with("https://"),
             in_flight: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+            requests: metrics.then(|| Requests::new(route::names())),
             app,
             clock,
             proxies,
@@ -181,7 +193,7 @@ impl Edge {
             edge: self,
             now,
             method: request_id::plain_method(&method),
-            route: route.map_or("(none)", |route| route.name()),
+            route,
             status: HUNG_UP,
             id: &id,
             key: None,
@@ -258,12 +270,12 @@ impl Edge {
     /// Whether the parts that requests need can be used. Says which one cannot.
     async fn ready(&self, id: &RequestId) -> Result<Answer, HttpError> {
         match self.app.readiness().await {
-            Ok(mail) => {
-                let body = serde_json::json!({ "ok": true, "store": "usable", "mail": mail });
+            Ok(Readiness { mail, limits }) => {
+                let body = serde_json::json!({ "ok": true, "store": "usable", "limits": limits, "mail": mail });
                 Ok(Answer::json(StatusCode::OK, body.to_string()))
             }
             Err(cause) => {
-                self.app.log.problem(Some(id.as_str()), &cause);
+                self.app.report_store(Some(id.as_str()), &cause);
                 Err(HttpError::NotReady)
             }
         }
@@ -284,15 +296,23 @@ impl Edge {
 
     /// A place among the requests in flight. Health is told however many there are: a busy node is not a dead one.
     fn enter(&self, route: Option<Route<'_>>) -> Result<Place<'_>, HttpError> {
-        let place = Place(&self.in_flight);
-        let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
+        let (place, before) = Place::take(&self.in_flight);
         let exempt = matches!(route, Some(Route::Health | Route::Ready));
         if before < IN_FLIGHT || exempt { Ok(place) } else { Err(HttpError::Busy) }
     }
 }
 
-/// A request's place among those in flight, given back when it is answered or its caller hangs up.
+/// A request's place among those in flight, given back when it is answered or its caller hangs up; a connection's
+/// among those open.
 struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    /// One more, with how many there were before.
+    fn take(count: &'a AtomicUsize) -> (Self, usize) {
+        let before = count.fetch_add(1, Ordering::Relaxed);
+        (Self(count), before)
+    }
+}
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {

@@ -74,6 +74,30 @@ impl<'p> Page<'p> {
         }
     }
 
+    /// One of each.
+    pub(super) const ALL: [Self; 7] = [
+        Self::Join(None),
+        Self::Join(Some("")),
+        Self::Confirm(""),
+        Self::NotMe(""),
+        Self::Mailbox,
+        Self::Letter(""),
+        Self::LetterHtml(""),
+    ];
+
+    /// Its place among them.
+    pub(super) const fn place(self) -> usize {
+        match self {
+            Self::Join(None) => 0,
+            Self::Join(Some(_)) => 1,
+            Self::Confirm(_) => 2,
+            Self::NotMe(_) => 3,
+            Self::Mailbox => 4,
+            Self::Letter(_) => 5,
+            Self::LetterHtml(_) => 6,
+        }
+    }
+
     pub(super) fn takes_post(self) -> bool {
         matches!(self, Self::Join(None) | Self::Confirm(_) | Self::NotMe(_))
     }
@@ -139,7 +163,7 @@ impl Visit<'_> {
         }
         let client = self.edge.proxies.client(self.peer, &head.headers);
         let bucket = Bucket { class: Class::Form, subject: Subject::Network(client.into()) };
-        let verdict = self.edge.app.limiter.check(bucket, FORMS_A_MINUTE, self.now.tick).await;
+        let verdict = self.edge.app.spend(bucket, FORMS_A_MINUTE, self.now.tick).await;
         if !verdict.admitted {
             let retry_after = verdict.reset_seconds();
             let mut answer = self.outcome(StatusCode::TOO_MANY_REQUESTS, Outcome::TooMany { retry_after });
@@ -312,7 +336,8 @@ impl Visit<'_> {
             }
             _ => {
                 let letters = mailbox.list().map_err(|error| {
-                    self.report(&format!("the mailbox folder cannot be read: {error}"));
+                    let cause = format!("the mailbox folder cannot be read: {error}");
+                    self.edge.app.log.problem(Some(self.id.as_str()), &cause);
                     HttpError::Internal
                 })?;
                 Ok(self.page(view::mailbox(&self.edge.union, &letters)))
@@ -343,7 +368,7 @@ impl Visit<'_> {
     }
 
     fn report(&self, cause: &str) {
-        self.edge.app.log.problem(Some(self.id.as_str()), cause);
+        self.edge.app.report_store(Some(self.id.as_str()), cause);
     }
 }
 

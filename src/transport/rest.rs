@@ -53,7 +53,7 @@ pub(super) async fn call(
         },
         Err(error) => {
             if let Some(cause) = error.cause() {
-                edge.app.log.problem(Some(id.as_str()), cause);
+                edge.app.report_store(Some(id.as_str()), cause);
             }
             error.answer()
         }

@@ -63,6 +63,24 @@ impl<'p> Route<'p> {
         }
     }
 
+    /// Its place in [`names`].
+    const fn place(self) -> usize {
+        let after_operations = match self {
+            Self::Operation(operation) => return operation.position,
+            Self::Descriptor => 0,
+            Self::OpenApi => 1,
+            Self::RegistryEntry => 2,
+            Self::Docs => 3,
+            Self::Style => 4,
+            Self::CopyScript => 5,
+            Self::Health => 6,
+            Self::Ready => 7,
+            Self::Mcp => 8,
+            Self::Page(page) => OTHERS.len() + page.place(),
+        };
+        ALL.len() + after_operations
+    }
+
     fn method(&self) -> Method {
         use crate::operations::Method as Of;
         match self {
@@ -130,6 +148,33 @@ impl<'p> Route<'p> {
     }
 }
 
+/// The routes that are neither an operation nor a page.
+const OTHERS: [Route<'static>; 9] = [
+    Route::Descriptor,
+    Route::OpenApi,
+    Route::RegistryEntry,
+    Route::Docs,
+    Route::Style,
+    Route::CopyScript,
+    Route::Health,
+    Route::Ready,
+    Route::Mcp,
+];
+
+/// How what is no route is called.
+pub(super) const NONE: &str = "(none)";
+
+/// Every name there is: a place for each route, and the last for what is none.
+pub(super) fn names() -> Vec<&'static str> {
+    let routes = ALL.iter().map(Route::Operation).chain(OTHERS).chain(Page::ALL.map(Route::Page));
+    routes.map(|route| route.name()).chain([NONE]).collect()
+}
+
+/// The place of a route in [`names`].
+pub(super) fn place(route: Option<Route<'_>>) -> usize {
+    route.map_or(ALL.len() + OTHERS.len() + Page::ALL.len(), Route::place)
+}
+
 pub(super) fn open_to_all_origins(answer: &mut Answer) {
     answer.set(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     answer.set(
@@ -161,5 +206,35 @@ mod tests {
             assert!(not_found(near).ends_with("Did you mean /v1/stats?"), "{near}");
         }
         assert!(not_found("/v2/pets").contains("/docs"));
+    }
+
+    #[test]
+    fn every_route_is_at_the_place_of_its_name() {
+        let names = names();
+        let paths = [
+            "/",
+            "/openapi.json",
+            "/server.json",
+            "/docs",
+            "/style.css",
+            "/copy.js",
+            "/healthz",
+            "/readyz",
+            "/mcp",
+            "/join",
+            "/joinusx",
+            "/confirm/x",
+            "/not-me/x",
+            "/dev/mailbox",
+            "/dev/mailbox/x",
+            "/dev/mailbox/x/html",
+        ];
+        let paths: Vec<_> = ALL.iter().map(|operation| operation.spec.path).chain(paths).collect();
+        assert_eq!(names.len(), paths.len() + 1);
+        for (i, path) in paths.iter().enumerate() {
+            let route = Route::find(path);
+            assert_eq!((place(route), names[i]), (i, route.unwrap().name()), "{path}");
+        }
+        assert_eq!(names[place(None)], NONE);
     }
 }

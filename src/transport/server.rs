@@ -17,9 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
-use super::Edge;
 use super::pulse::{LOOK_EVERY, Pulse, Watch, Watched};
 use super::tls::Tls;
+use super::{Edge, Place};
 
 /// Open connections at the most; the next ones wait in the kernel's queue.
 pub const CONNECTIONS: usize = 16 * 1024;
@@ -106,17 +106,18 @@ async fn attend<P>(
     mut closed: watch::Receiver<bool>,
     _place: P,
 ) {
+    let _counted = Place::take(&edge.connections);
     // Answers are written whole; waiting to fill a packet would only delay them. If it cannot be set, they are delayed.
     let _delayed = stream.set_nodelay(true);
     match tls {
-        None => converse(stream, peer, edge, closed).await,
+        None => converse(stream, peer, Arc::clone(&edge), closed).await,
         Some(tls) => {
             let shaken = tokio::select! {
                 shaken = tls.accept(stream) => shaken,
                 _ = closed.wait_for(|closed| *closed) => None,
             };
             if let Some(stream) = shaken {
-                converse(stream, peer, edge, closed).await;
+                converse(stream, peer, Arc::clone(&edge), closed).await;
             }
         }
     }

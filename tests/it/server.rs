@@ -287,4 +287,4 @@ pub(crate) async fn wait_until(patience: std::time::Duration, mut condition: imp
 /// Every setting of `serve`, as its variable is called after `UNIONHALL_`.
 pub(crate) const SETTINGS: &str = "NAME DATA LISTEN BASE_URL JOIN_SITE STORE MAIL MAIL_FILE MAIL_FROM CONTACT_EMAIL \
                                    POSTAL_ADDRESS SECRET SECRET_FILE TLS_CERT TLS_KEY PUBLIC_PER_MINUTE KEY_PER_MINUTE \
-                                   TRUSTED_PROXIES MCP_ORIGINS CATALOG LOG";
+                                   TRUSTED_PROXIES MCP_ORIGINS CATALOG LOG LIMITS LIMITS_FILE METRICS_LISTEN";

@@ -165,7 +165,7 @@ impl Server {
 
     async fn guard(&self, context: Context<'_>) -> Result<(), Fault> {
         let bucket = Bucket { class: Class::Protocol, subject: Subject::Network(context.address.into()) };
-        let verdict = self.app.limiter.check(bucket, GUARD_PER_MINUTE, context.now.tick).await;
+        let verdict = self.app.spend(bucket, GUARD_PER_MINUTE, context.now.tick).await;
         if verdict.admitted { Ok(()) } else { Err(Fault::too_many(verdict.reset_seconds())) }
     }
 }

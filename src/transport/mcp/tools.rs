@@ -123,7 +123,7 @@ impl<'a> ToolCall<'a> {
             }
             Err(error) => {
                 if let Some(cause) = error.cause() {
-                    app.log.problem(None, cause);
+                    app.report_store(None, cause);
                 }
                 let body = serde_json::to_string(&ErrorBody::from(&error)).unwrap_or_default();
                 let text = Value::from(body);

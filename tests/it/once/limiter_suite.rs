@@ -4,13 +4,17 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use proptest::prelude::*;
 
 use crate::server::{block_on, resident};
+use crate::shared_limits::redis_url;
 use unionhall::domain::api_key::{ApiKey, KeyId};
 use unionhall::limiter::memory::MemoryLimiter;
-use unionhall::limiter::{Bucket, Class, Limiter, Subject, Tick};
+use unionhall::limiter::redis::{Manner, RedisLimiter, Target, TimeOf};
+use unionhall::limiter::{Bucket, Class, Limiter, Scope, Standing, Subject, Tick, Verdict};
+use unionhall::reply::Reply;
 
 /// Runs every case on every limiter.
 macro_rules! suite {
@@ -19,6 +23,13 @@ macro_rules! suite {
             $(#[test]
             fn $case() {
                 super::block_on(super::$case(&|| std::sync::Arc::new(super::MemoryLimiter::new(60))));
+            })*
+        }
+
+        mod redis {
+            $(#[test]
+            fn $case() {
+                super::block_on(super::$case(&super::in_redis));
             })*
         }
     };
@@ -34,6 +45,37 @@ suite! {
 }
 
 type Make<'a> = &'a dyn Fn() -> Arc<dyn Limiter>;
+
+/// A limiter with keys of its own in the Redis of the tests.
+fn in_redis() -> Arc<dyn Limiter> {
+    let manner = Manner { time: TimeOf::Caller, patience: Duration::from_secs(20) };
+    let connecting = RedisLimiter::connect(
+        Target::parse(&redis_url()).unwrap(),
+        manner,
+        MemoryLimiter::with_entries(1, 1),
+        |change| panic!("{change:?}"),
+    );
+    let limiter = tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(connecting)).unwrap();
+    Arc::new(NeverAlone(limiter))
+}
+
+/// A limiter whose every verdict was reached in Redis: one of the fallback's would prove nothing.
+#[derive(Debug)]
+struct NeverAlone(RedisLimiter);
+
+impl Limiter for NeverAlone {
+    fn check(&self, bucket: Bucket, limit: u32, now: Tick) -> Reply<'_, Verdict> {
+        Reply::later(async move {
+            let verdict = self.0.check(bucket, limit, now).await;
+            assert_eq!(self.standing(), Standing { scope: Scope::Shared, fallbacks: 0 });
+            verdict
+        })
+    }
+
+    fn standing(&self) -> Standing {
+        self.0.standing()
+    }
+}
 
 const SECOND: u64 = 1_000_000;
 

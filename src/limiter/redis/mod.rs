@@ -1,0 +1,337 @@
+//! The limiter that nodes share: one exact window for each bucket, in Redis.
+//!
+//! Each check is one script on one key, in one round trip, and the time is that of Redis, so that nodes whose clocks
+//! differ agree. Redis must never take the service down: whatever is late, full or away is decided by a limiter in this
+//! process's memory, at once or after [`PATIENCE`]. That one counts only what it decides, so each change between the two
+//! lets a bucket have at most its limit once more on each node. This room must never know who is told of such a change,
+//! and never put the address of Redis into an error: it may hold a password.
+
+mod target;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, ErrorKind, RedisError, Script, ServerErrorKind};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::AbortHandle;
+
+pub use self::target::{BadTarget, Target};
+use super::memory::MemoryLimiter;
+use super::{Bucket, Limiter, Scope, Standing, Subject, Tick, Verdict, WINDOW};
+use crate::reply::Reply;
+
+/// What a slow Redis may cost one request.
+pub const PATIENCE: Duration = Duration::from_millis(50);
+
+/// So many answers in a row that come too late, and Redis is no longer asked until a probe finds it well.
+const LATE_IN_A_ROW: u32 = 3;
+
+/// Requests that may wait for Redis at once; the next are decided here.
+const AT_ONCE: usize = 1024;
+
+/// How long a new connection may take, with its TLS and its password.
+const CONNECT: Duration = Duration::from_secs(1);
+
+/// How often a connection is tried out while it works, so that its loss is noticed though nobody calls.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// The pause before Redis is tried again, at first and at the most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// After so many good beats the pauses begin anew: a Redis that comes and goes fills no log.
+const STEADY: u32 = 10;
+
+/// Groups that a limit is counted in, at the most: below that each request has its own time.
+const MOST_GROUPS: u32 = 1000;
+
+/// The limit of the bucket that a line is tried out with: far above what all nodes' beats can use, so that each of them
+/// writes.
+const PROBE_LIMIT: u32 = 1_000_000;
+
+/// Whose time the windows are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeOf {
+    /// Redis' own, whatever tick is given.
+    Redis,
+    /// The caller's ticks: for those who choose the time.
+    Caller,
+}
+
+/// How a [`RedisLimiter`] goes about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    pub time: TimeOf,
+    /// How long one check may take.
+    pub patience: Duration,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self { time: TimeOf::Redis, patience: PATIENCE }
+    }
+}
+
+/// What is told when the counting moves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// This node counts alone from now on; why.
+    Alone(String),
+    /// It counts with the others again.
+    Shared,
+}
+
+/// Redis is there and turns us away; waiting would not mend that.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(String);
+
+#[derive(Debug)]
+pub struct RedisLimiter {
+    shared: Arc<Shared>,
+    keeper: AbortHandle,
+}
+
+impl RedisLimiter {
+    /// Connects, or begins on `local` if Redis cannot be reached; `tell` hears of that and of every later change, once.
+    pub async fn connect(
+        target: Target,
+        manner: Manner,
+        local: MemoryLimiter,
+        tell: impl Fn(Change) + Send + Sync + 'static,
+    ) -> Result<Self, Refused> {
+        let shared = Arc::new(Shared {
+            target,
+            manner,
+            script: Script::new(include_str!("window.lua")),
+            line: RwLock::default(),
+            lost: Notify::new(),
+            places: Semaphore::new(AT_ONCE),
+            local,
+            fallbacks: AtomicU64::new(0),
+            tell: Box::new(tell),
+        });
+        match shared.open().await {
+            Ok(line) => *shared.line.write().unwrap_or_else(PoisonError::into_inner) = Some(line),
+            Err(Trouble::Failed(error)) if is_refusal(&error) => return Err(Refused(error.to_string())),
+            Err(trouble) => (shared.tell)(Change::Alone(trouble.to_string())),
+        }
+        let keeper = tokio::spawn(Arc::clone(&shared).keep()).abort_handle();
+        Ok(Self { shared, keeper })
+    }
+}
+
+impl Drop for RedisLimiter {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}
+
+impl Limiter for RedisLimiter {
+    fn check(&self, bucket: Bucket, limit: u32, now: Tick) -> Reply<'_, Verdict> {
+        let shared = &*self.shared;
+        let Some(line) = shared.line() else { return Reply::now(shared.alone(bucket, limit, now)) };
+        Reply::later(async move {
+            match shared.ask(&line, &shared.key(bucket), limit, now).await {
+                Some(verdict) => verdict,
+                None => shared.alone(bucket, limit, now),
+            }
+        })
+    }
+
+    fn standing(&self) -> Standing {
+        let scope = if self.shared.line().is_some() { Scope::Shared } else { Scope::Local };
+        Standing { scope, fallbacks: self.shared.fallbacks.load(Ordering::Relaxed) }
+    }
+}
+
+struct Shared {
+    target: Target,
+    manner: Manner,
+    script: Script,
+    /// None while this node counts alone.
+    line: RwLock<Option<Arc<Line>>>,
+    /// Rung when the line is lost.
+    lost: Notify,
+    places: Semaphore,
+    local: MemoryLimiter,
+    /// Requests decided here.
+    fallbacks: AtomicU64,
+    tell: Box<dyn Fn(Change) + Send + Sync>,
+}
+
+/// A connection that worked when it was last used.
+struct Line {
+    connection: MultiplexedConnection,
+    late_in_a_row: AtomicU32,
+}
+
+/// Why Redis did not answer a question.
+enum Trouble {
+    Late(Duration),
+    Failed(RedisError),
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Late(patience) => write!(f, "it does not answer within {} ms", patience.as_millis()),
+            Self::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Shared {
+    fn line(&self) -> Option<Arc<Line>> {
+        self.line.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn alone(&self, bucket: Bucket, limit: u32, now: Tick) -> Verdict {
+        self.fallbacks.fetch_add(1, Ordering::Relaxed);
+        self.local.decide(bucket, limit, now)
+    }
+
+    /// Short, and legible to an operator who looks into Redis. An id of a key has neither dots nor colons.
+    fn key(&self, bucket: Bucket) -> String {
+        let (prefix, class) = (&self.target.prefix, bucket.class.name());
+        match bucket.subject {
+            Subject::Network(network) => format!("{prefix}{class}:{network}"),
+            Subject::Key(id) => format!("{prefix}{class}:{id}"),
+        }
+    }
+
+    /// What Redis says, unless it says nothing, or nothing in time.
+    async fn ask(&self, line: &Arc<Line>, key: &str, limit: u32, now: Tick) -> Option<Verdict> {
+        let _place = self.places.try_acquire().ok()?;
+        match self.run(&line.connection, key, limit, now).await {
+            Ok(verdict) => {
+                // Written only when there is something to forget: many threads read it.
+                if line.late_in_a_row.load(Ordering::Relaxed) != 0 {
+                    line.late_in_a_row.store(0, Ordering::Relaxed);
+                }
+                Some(verdict)
+            }
+            Err(trouble) => {
+                let late = matches!(trouble, Trouble::Late(_));
+                if !late || line.late_in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= LATE_IN_A_ROW {
+                    self.lose(line, &trouble);
+                }
+                None
+            }
+        }
+    }
+
+    async fn run(
+        &self,
+        connection: &MultiplexedConnection,
+        key: &str,
+        limit: u32,
+        now: Tick,
+    ) -> Result<Verdict, Trouble> {
+        let mut call = self.script.key(key);
+        call.arg(limit).arg(WINDOW.as_micros() as u64).arg(MOST_GROUPS);
+        match self.manner.time {
+            TimeOf::Redis => call.arg(""),
+            TimeOf::Caller => call.arg(now.as_micros()),
+        };
+        // One round trip; three where Redis has forgotten the script, as after a restart.
+        let mut connection = connection.clone();
+        let asked = call.invoke_async::<(bool, u32, u64)>(&mut connection);
+        match tokio::time::timeout(self.manner.patience, asked).await {
+            Ok(Ok((admitted, remaining, reset))) => {
+                Ok(Verdict { admitted, remaining, reset: Duration::from_micros(reset) })
+            }
+            Ok(Err(error)) => Err(Trouble::Failed(error)),
+            Err(_) => Err(Trouble::Late(self.manner.patience)),
+        }
+    }
+
+    /// Counts alone from now on. Without effect where another request on the same line came first.
+    fn lose(&self, line: &Arc<Line>, trouble: &Trouble) {
+        let mut current = self.line.write().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, line)) {
+            *current = None;
+            drop(current);
+            (self.tell)(Change::Alone(trouble.to_string()));
+            self.lost.notify_one();
+        }
+    }
+
+    /// A new connection, tried out with what it is for: a Redis that answers and cannot write is of no use.
+    async fn open(&self) -> Result<Arc<Line>, Trouble> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT))
+            // Each question has its own patience.
+            .set_response_timeout(None);
+        // The driver's limit is on each step of connecting; ours is on all of them.
+        let connecting = self.target.client.get_multiplexed_async_connection_with_config(&config);
+        let connection = match tokio::time::timeout(CONNECT, connecting).await {
+            Ok(connected) => connected.map_err(Trouble::Failed)?,
+            Err(_) => return Err(Trouble::Late(CONNECT)),
+        };
+        let mut loading = connection.clone();
+        match tokio::time::timeout(CONNECT, self.script.load_async(&mut loading)).await {
+            Ok(loaded) => loaded.map_err(Trouble::Failed)?,
+            Err(_) => return Err(Trouble::Late(CONNECT)),
+        };
+        self.run(&connection, &self.probe_key(), PROBE_LIMIT, Tick::from_micros(0)).await?;
+        Ok(Arc::new(Line { connection, late_in_a_row: AtomicU32::new(0) }))
+    }
+
+    fn probe_key(&self) -> String {
+        format!("{}probe", self.target.prefix)
+    }
+
+    /// Tries the line out while there is one, and looks for a new one while there is none.
+    async fn keep(self: Arc<Self>) {
+        let (mut pause, mut beats) = (PAUSES.0, 0);
+        loop {
+            if let Some(line) = self.line() {
+                tokio::select! {
+                    () = self.lost.notified() => continue,
+                    () = tokio::time::sleep(BEAT) => {}
+                }
+                if self.ask(&line, &self.probe_key(), PROBE_LIMIT, Tick::from_micros(0)).await.is_some() {
+                    beats += 1;
+                }
+                if beats >= STEADY {
+                    pause = PAUSES.0;
+                }
+            } else {
+                beats = 0;
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSES.1);
+                // What is wrong was told when the line was lost.
+                if let Ok(line) = self.open().await {
+                    *self.line.write().unwrap_or_else(PoisonError::into_inner) = Some(line);
+                    (self.tell)(Change::Shared);
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("target", &self.target).field("manner", &self.manner).finish_non_exhaustive()
+    }
+}
+
+/// Whether Redis turned us away for a reason that only the operator can mend: a wrong password, or none where one is
+/// needed, a command that is not allowed, a database that is not there; or that it is one of a cluster, of which we would
+/// reach a part of the keys.
+fn is_refusal(error: &RedisError) -> bool {
+    match error.kind() {
+        ErrorKind::AuthenticationFailed
+        | ErrorKind::InvalidClientConfig
+        | ErrorKind::RESP3NotSupported
+        | ErrorKind::Server(ServerErrorKind::NoPerm | ServerErrorKind::Moved) => true,
+        ErrorKind::Server(ServerErrorKind::ResponseError) => {
+            // The driver has one kind for everything that Redis calls ERR; most of those pass.
+            error.detail().is_some_and(|detail| detail.contains("DB index"))
+        }
+        _ => matches!(error.code(), Some("NOAUTH" | "WRONGPASS")),
+    }
+}

@@ -1,0 +1,197 @@
+//! Figures for the operator's monitoring, and their text form.
+//!
+//! Counting a request is three additions in a part of the table that few threads share: no lock, no allocation. A series
+//! is written once it has a figure, and there are as many at the most as the tables have places, whatever callers send.
+//! This room must never know what a route or a limit is, and nothing of a caller's may become a label.
+
+use std::cell::Cell;
+use std::fmt::{self, Display, Write};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Parts that threads spread over.
+const PARTS: usize = 8;
+
+/// The statuses with a series of their own; any other is counted as `other`.
+const STATUSES: [u16; 19] =
+    [200, 202, 204, 303, 304, 400, 401, 403, 404, 405, 406, 408, 410, 413, 415, 429, 499, 500, 503];
+
+/// The upper ends of the histogram, in microseconds.
+const ENDS: [u64; 9] = [500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000];
+
+/// How many requests there were on each route, with which status, and how long they took.
+#[derive(Debug)]
+pub struct Requests {
+    routes: Vec<&'static str>,
+    parts: [Vec<Row>; PARTS],
+}
+
+/// One route in one part. Aligned, so that two parts never share a line of a processor's cache.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Row {
+    statuses: [AtomicU64; STATUSES.len() + 1],
+    /// Not added up: each request is in one of them.
+    spans: [AtomicU64; ENDS.len() + 1],
+    micros: AtomicU64,
+}
+
+impl Requests {
+    /// A table with a row for each of these names.
+    pub fn new(routes: Vec<&'static str>) -> Self {
+        let parts = std::array::from_fn(|_| routes.iter().map(|_| Row::default()).collect());
+        Self { routes, parts }
+    }
+
+    /// Counts a request on the route at that place of the names.
+    pub fn count(&self, route: usize, status: u16, took: Duration) {
+        let Some(row) = self.parts[part()].get(route) else { return };
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let status = STATUSES.iter().position(|known| *known == status).unwrap_or(STATUSES.len());
+        let span = ENDS.iter().position(|end| micros <= *end).unwrap_or(ENDS.len());
+        row.statuses[status].fetch_add(1, Ordering::Relaxed);
+        row.spans[span].fetch_add(1, Ordering::Relaxed);
+        row.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    fn sum(&self, route: usize, figure: impl Fn(&Row) -> &AtomicU64) -> u64 {
+        self.parts.iter().map(|part| figure(&part[route]).load(Ordering::Relaxed)).sum()
+    }
+
+    pub fn write(&self, page: &mut Page) {
+        page.begin("requests_total", Kind::Counter, "Requests answered, by route and status; 499: the caller hung up.");
+        for (route, name) in self.routes.iter().enumerate() {
+            for status in 0..=STATUSES.len() {
+                let count = self.sum(route, |row| &row.statuses[status]);
+                if count > 0 {
+                    let status = STATUSES.get(status).map_or_else(|| "other".to_owned(), u16::to_string);
+                    page.line("", &[("route", name), ("status", &status)], count);
+                }
+            }
+        }
+        page.begin("request_duration_seconds", Kind::Histogram, "How long requests took, by route.");
+        for (route, name) in self.routes.iter().enumerate() {
+            let spans: Vec<_> = (0..=ENDS.len()).map(|span| self.sum(route, |row| &row.spans[span])).collect();
+            let all: u64 = spans.iter().sum();
+            if all == 0 {
+                continue;
+            }
+            let mut up_to = 0;
+            for (end, count) in ENDS.iter().zip(&spans) {
+                up_to += count;
+                page.line("_bucket", &[("route", name), ("le", &seconds(*end).to_string())], up_to);
+            }
+            page.line("_bucket", &[("route", name), ("le", "+Inf")], all);
+            page.line("_sum", &[("route", name)], seconds(self.sum(route, |row| &row.micros)));
+            page.line("_count", &[("route", name)], all);
+        }
+    }
+}
+
+fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1e6
+}
+
+/// The part that this thread counts in.
+fn part() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static PART: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % PARTS);
+    }
+    PART.get()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// What a monitoring system reads: the text format of Prometheus, version 0.0.4.
+#[derive(Debug, Default)]
+pub struct Page {
+    text: String,
+    name: &'static str,
+}
+
+impl Page {
+    pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+    /// Begins the series of one name; the lines that follow belong to it.
+    pub fn begin(&mut self, name: &'static str, kind: Kind, help: &str) {
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        };
+        self.name = name;
+        self.put(format_args!("# HELP unionhall_{name} {help}\n# TYPE unionhall_{name} {kind}\n"));
+    }
+
+    /// One series of the name begun last. Labels are names of ours and need no escape.
+    pub fn line(&mut self, suffix: &str, labels: &[(&str, &str)], figure: impl Display) {
+        let name = self.name;
+        self.put(format_args!("unionhall_{name}{suffix}"));
+        for (i, (label, value)) in labels.iter().enumerate() {
+            let open = if i == 0 { '{' } else { ',' };
+            self.put(format_args!("{open}{label}=\"{value}\""));
+        }
+        let close = if labels.is_empty() { "" } else { "}" };
+        self.put(format_args!("{close} {figure}\n"));
+    }
+
+    /// A name with one figure.
+    pub fn single(&mut self, name: &'static str, kind: Kind, help: &str, figure: impl Display) {
+        self.begin(name, kind, help);
+        self.line("", &[], figure);
+    }
+
+    pub fn into_text(self) -> String {
+        self.text
+    }
+
+    fn put(&mut self, text: fmt::Arguments<'_>) {
+        // Writing to a string cannot fail.
+        let _infallible = self.text.write_fmt(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_many_threads_are_added_up() {
+        let requests = Requests::new(vec!["/a", "/b"]);
+        std::thread::scope(|scope| {
+            for _ in 0..20 {
+                scope.spawn(|| {
+                    for (status, micros) in [(200, 400), (200, 500), (418, 70_000), (503, 60_000_000)] {
+                        requests.count(1, status, Duration::from_micros(micros));
+                    }
+                });
+            }
+        });
+        requests.count(2, 200, Duration::ZERO);
+        let mut page = Page::default();
+        requests.write(&mut page);
+        let text = page.into_text();
+        assert!(!text.contains("\"/a\""), "no figure, no series: {text}");
+        for line in [
+            "# TYPE unionhall_request_duration_seconds histogram",
+            "unionhall_requests_total{route=\"/b\",status=\"200\"} 40",
+            "unionhall_requests_total{route=\"/b\",status=\"503\"} 20",
+            "unionhall_requests_total{route=\"/b\",status=\"other\"} 20",
+            "unionhall_request_duration_seconds_bucket{route=\"/b\",le=\"0.0005\"} 40",
+            "unionhall_request_duration_seconds_bucket{route=\"/b\",le=\"0.05\"} 40",
+            "unionhall_request_duration_seconds_bucket{route=\"/b\",le=\"0.1\"} 60",
+            "unionhall_request_duration_seconds_bucket{route=\"/b\",le=\"5\"} 60",
+            "unionhall_request_duration_seconds_bucket{route=\"/b\",le=\"+Inf\"} 80",
+            "unionhall_request_duration_seconds_sum{route=\"/b\"} 1201.418",
+            "unionhall_request_duration_seconds_count{route=\"/b\"} 80",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
+}

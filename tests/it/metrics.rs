@@ -1,0 +1,200 @@
+//! The figures for the operator's monitoring, read as a monitoring system reads them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::Deref;
+use std::time::Duration;
+
+use hyper::Request;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+
+use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
+
+/// A server whose metrics can be read.
+pub(crate) struct Watched {
+    server: Server,
+    metrics: OnceCell<SocketAddr>,
+}
+
+impl Deref for Watched {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+impl Watched {
+    pub(crate) fn start(variables: &[(&str, &str)], flags: &[&str]) -> Self {
+        let variables = [variables, &[("UNIONHALL_METRICS_LISTEN", "127.0.0.1:0")]].concat();
+        Self { server: Server::start_with_env(&variables, flags), metrics: OnceCell::new() }
+    }
+
+    /// Where its metrics are, as its log says.
+    async fn metrics(&self) -> SocketAddr {
+        let told = |log: &str| log.split("metrics are at http://").nth(1)?.split("/metrics").next()?.parse().ok();
+        let read = async {
+            wait_until(Duration::from_secs(20), async || told(&self.log()).is_some()).await;
+            told(&self.log()).unwrap()
+        };
+        *self.metrics.get_or_init(|| read).await
+    }
+
+    /// Every series with its figure; stops the test where the page is not what Prometheus takes.
+    pub(crate) async fn figures(&self) -> BTreeMap<String, f64> {
+        let answer = ask(self.metrics().await, "GET /metrics").await;
+        let (head, page) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+        assert!(head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{head}");
+        read(page)
+    }
+}
+
+/// Sends a bare request and gives everything that comes back.
+async fn ask(address: SocketAddr, line: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// Reads a page by the rules of the format: each name is described once, before its series, which stand together; no
+/// series comes twice; histograms add up.
+fn read(page: &str) -> BTreeMap<String, f64> {
+    assert!(page.ends_with('\n'));
+    let (mut figures, mut described, mut current) = (BTreeMap::new(), BTreeSet::new(), (String::new(), String::new()));
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            let (name, text) = help.split_once(' ').unwrap();
+            assert!(described.insert(name.to_owned()) && !text.is_empty(), "{line}");
+            let kind = lines.next().and_then(|next| next.strip_prefix(&format!("# TYPE {name} "))).unwrap();
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+            current = (name.to_owned(), kind.to_owned());
+            continue;
+        }
+        let (series, figure) = line.rsplit_once(' ').unwrap();
+        let name = series.split('{').next().unwrap();
+        let suffix = name.strip_prefix(&current.0).unwrap_or_else(|| panic!("{line} belongs to no description"));
+        let suffixes: &[_] = if current.1 == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+        assert!(suffixes.contains(&suffix), "{line}");
+        if let Some(labels) = series.strip_prefix(name).filter(|labels| !labels.is_empty()) {
+            let labels = labels.strip_prefix('{').and_then(|labels| labels.strip_suffix("\"}")).unwrap();
+            for label in labels.split("\",") {
+                let (name, value) = label.split_once("=\"").unwrap();
+                assert!(name.bytes().all(|byte| byte.is_ascii_lowercase()), "{line}");
+                assert!(!value.contains(['"', '\\', '\n']), "{line}");
+            }
+        }
+        assert!(figures.insert(series.to_owned(), figure.parse::<f64>().unwrap()).is_none(), "{series} comes twice");
+    }
+    for (series, count) in &figures {
+        if let Some((name, labels)) = series.split_once("_count{") {
+            let labels = labels.trim_end_matches('}');
+            let buckets: Vec<_> = page
+                .lines()
+                .filter(|line| line.starts_with(&format!("{name}_bucket{{{labels},")))
+                .map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap())
+                .collect();
+            assert!(buckets.len() > 1 && buckets.is_sorted() && buckets.last() == Some(count), "{series}: {buckets:?}");
+        }
+    }
+    figures
+}
+
+#[test]
+fn what_happens_is_counted() {
+    block_on(async {
+        let server = Watched::start(&[], &["--public-per-minute", "3"]);
+        let first = server.figures().await;
+        assert_eq!(first[&format!("unionhall_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"))], 1.0);
+        assert!(!first.keys().any(|series| series.contains("route=")), "no route was asked for: {first:?}");
+
+        let key = server.key();
+        let mut open = server.connect(Ipv4Addr::LOCALHOST).await;
+        for _ in 0..5 {
+            open.send(Request::get("/v1/stats"), "").await;
+        }
+        server.get("/v1/nothing").await.refused(404, serde_json::Value::Null);
+        server.get("/confirm/a-token-that-is-nobodys").await;
+        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+        server.post("/v1/invite", "wrong", "").await.refused(401, "agent_unauthorized");
+        wait_until(Duration::from_secs(20), async || {
+            server.figures().await["unionhall_mail_total{outcome=\"sent\"}"] == 1.0
+        })
+        .await;
+
+        let figures = server.figures().await;
+        for (series, figure) in [
+            ("unionhall_requests_total{route=\"/v1/stats\",status=\"200\"}", 3.0),
+            ("unionhall_requests_total{route=\"/v1/stats\",status=\"429\"}", 2.0),
+            ("unionhall_requests_total{route=\"/v1/invite\",status=\"200\"}", 1.0),
+            ("unionhall_requests_total{route=\"/v1/invite\",status=\"401\"}", 1.0),
+            ("unionhall_requests_total{route=\"(none)\",status=\"404\"}", 1.0),
+            ("unionhall_requests_total{route=\"/confirm/{token}\",status=\"404\"}", 1.0),
+            ("unionhall_request_duration_seconds_count{route=\"/v1/stats\"}", 5.0),
+            ("unionhall_rate_limited_total{class=\"public\"}", 2.0),
+            ("unionhall_rate_limited_total{class=\"action\"}", 0.0),
+            ("unionhall_requests_in_flight", 0.0),
+            ("unionhall_limits_shared", 0.0),
+            ("unionhall_limits_fallbacks_total", 0.0),
+            ("unionhall_store_errors_total", 0.0),
+            ("unionhall_mail_failing", 0.0),
+            ("unionhall_log_lines_dropped_total", 0.0),
+        ] {
+            assert_eq!(figures.get(series), Some(&figure), "{series}: {figures:#?}");
+        }
+        assert!(figures["unionhall_connections"] >= 1.0, "one is open");
+        let took = figures["unionhall_request_duration_seconds_sum{route=\"/v1/stats\"}"];
+        assert!(took > 0.0 && took < 60.0, "{took}");
+        assert!(!figures.keys().any(|series| series.contains("nobodys") || series.contains("nothing")));
+    });
+}
+
+#[test]
+fn failures_of_the_store_are_counted() {
+    block_on(async {
+        let server = Watched::start(&[], &[]);
+        server.execute("DROP TABLE installation");
+        assert_eq!(server.get("/v1/stats").await.status, 503);
+        assert!(server.figures().await["unionhall_store_errors_total"] >= 1.0);
+    });
+}
+
+#[test]
+fn there_is_nothing_else_there_and_nothing_of_it_elsewhere() {
+    block_on(async {
+        let server = Watched::start(&[], &[]);
+        let metrics = server.metrics().await;
+        assert!(ask(metrics, "GET /v1/stats").await.starts_with("HTTP/1.1 404 "));
+        assert!(ask(metrics, "POST /metrics").await.starts_with("HTTP/1.1 405 "));
+        let head = ask(metrics, "HEAD /metrics").await;
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+        assert_eq!(server.get("/metrics").await.status, 404, "callers do not see it");
+        // Readers who never ask keep others waiting no longer than their patience.
+        let mut silent = Vec::new();
+        for _ in 0..20 {
+            silent.push(TcpStream::connect(metrics).await.unwrap());
+        }
+        drop(silent.split_off(8));
+        server.figures().await;
+    });
+}
+
+#[test]
+fn an_address_that_is_taken_is_told() {
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let output = unionhall(folder.path())
+        .args(["serve", "--listen", "127.0.0.1:0", "--metrics-listen", &address])
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(told.contains("is taken by another program; choose another address with --metrics-listen"), "{told}");
+}
