@@ -24,6 +24,5 @@ mod properties;
 mod records;
 mod referral;
 mod server;
-mod shared_limits;
 mod stopping;
 mod stored;

@@ -91,6 +91,11 @@ impl Records {
         }
     }
 
+    /// Whether other nodes would be counted together with this one.
+    pub(crate) fn limits_are_shared(&self) -> bool {
+        matches!(self, Self::Postgres { .. })
+    }
+
     pub(crate) fn secret(&self) -> Secret {
         match self {
             Self::Sqlite { data } => Secret::new(&std::fs::read_to_string(data.join("secret")).unwrap()),

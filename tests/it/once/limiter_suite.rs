@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::shared_limits::redis_url;
 use crate::server::{block_on, resident};
-use crate::shared_limits::redis_url;
 use unionhall::domain::api_key::{ApiKey, KeyId};
 use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::limiter::redis::{Manner, RedisLimiter, Target, TimeOf};

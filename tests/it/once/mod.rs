@@ -12,4 +12,5 @@ mod many_nodes;
 mod moving;
 mod outbox;
 mod postgres;
+mod shared_limits;
 mod store_suite;
