@@ -24,7 +24,7 @@
 //!   [`metrics`]: figures for monitoring; [`reply`]: an answer that may be there already; [`tidy`]: what is over expires;
 //!   `loopback`: whether a host is this machine.
 //!
-//! ARCHITECTURE.md says what each room must never do; `tests/it/architecture.rs` holds them to it.
+//! ARCHITECTURE.md says what each room must never do; `tests/it/once/architecture.rs` holds them to it.
 
 pub mod app;
 pub mod cli;

@@ -228,7 +228,7 @@ pub(crate) fn folder_for_postgres() -> tempfile::TempDir {
     folder
 }
 
-fn give_to_postgres(paths: &[PathBuf]) {
+pub(crate) fn give_to_postgres(paths: &[PathBuf]) {
     if am_root() {
         run(Command::new("chown").arg("postgres:").args(paths));
     }

@@ -140,7 +140,7 @@ fn what_happens_is_counted() {
             ("unionhall_rate_limited_total{class=\"public\"}", 2.0),
             ("unionhall_rate_limited_total{class=\"action\"}", 0.0),
             ("unionhall_requests_in_flight", 0.0),
-            ("unionhall_limits_shared", f64::from(u8::from(server.records().limits_are_shared()))),
+            ("unionhall_limits_shared", if server.records().limits() == "shared" { 1.0 } else { 0.0 }),
             ("unionhall_limits_fallbacks_total", 0.0),
             ("unionhall_store_errors_total", 0.0),
             ("unionhall_mail_failing", 0.0),

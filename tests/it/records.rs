@@ -79,6 +79,14 @@ pub(crate) enum Records {
 }
 
 impl Records {
+    /// Who counts against the limits, as `/readyz` says it.
+    pub(crate) fn limits(&self) -> &'static str {
+        match self {
+            Self::Sqlite { .. } => "memory",
+            Self::Postgres { .. } => "shared",
+        }
+    }
+
     /// What a server or a command needs in its environment to find them.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         match self {
@@ -89,11 +97,6 @@ impl Records {
                 ("UNIONHALL_SECRET", SECRET.to_owned()),
             ],
         }
-    }
-
-    /// Whether other nodes would be counted together with this one.
-    pub(crate) fn limits_are_shared(&self) -> bool {
-        matches!(self, Self::Postgres { .. })
     }
 
     pub(crate) fn secret(&self) -> Secret {

@@ -12,5 +12,6 @@ mod many_nodes;
 mod moving;
 mod outbox;
 mod postgres;
+mod postgres_tls;
 mod shared_limits;
 mod store_suite;
