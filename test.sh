@@ -46,6 +46,7 @@ run_tests() {
     fi
     if [[ $backend != sqlite ]]; then
         again=$(cargo test --quiet --locked --test it -- --list --skip once:: "$@" | grep -c ': test$' || true)
+        [[ $again != 0 ]] || return 0
         heading "$again of these tests again, on PostgreSQL and Redis"
         UNIONHALL_TEST_BACKEND=postgres cargo_test --test it -- --skip once:: "$@"
     fi

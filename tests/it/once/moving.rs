@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use rusqlite::Connection;
 
 use crate::database::Database;
-use crate::server::{Server, block_on, sign_up, unionhall};
+use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
 use unionhall::store::moving::TABLES;
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
@@ -106,7 +106,10 @@ fn the_old_place_takes_nothing_any_more_even_from_a_running_service() {
         assert!(told.contains("The records are now in the database"), "{told}");
         server.post("/v1/invite", &key, sign_up("late@example.com")).await.refused(500, "save_failed");
         server.get("/v1/negotiate-categories").await.good();
-        assert!(server.log().contains("these records were moved to another store"), "{}", server.log());
+        wait_until(std::time::Duration::from_secs(5), async || {
+            server.log().contains("these records were moved to another store")
+        })
+        .await;
 
         let (_, folder) = server.stop();
         let again = refusal(&run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]));
