@@ -37,6 +37,10 @@ pub(super) struct Batcher {
     pool: Pool,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "all but the last are sign-ups: a box would cost each of them an allocation"
+)]
 enum Message {
     SignUp(Job),
     Close,
