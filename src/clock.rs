@@ -23,7 +23,13 @@ impl Clock {
 
     #[expect(clippy::disallowed_methods, reason = "this is the place")]
     pub fn now(&self) -> Moment {
-        Moment { time: wall(SystemTime::now()), tick: Tick::from_micros(micros(self.0.elapsed())) }
+        Moment { time: wall(SystemTime::now()), tick: self.tick() }
+    }
+
+    /// The clock that never steps, alone.
+    #[expect(clippy::disallowed_methods, reason = "this is the place")]
+    pub fn tick(&self) -> Tick {
+        Tick::from_micros(micros(self.0.elapsed()))
     }
 }
 

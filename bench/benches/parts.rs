@@ -84,19 +84,20 @@ const LEGACY: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"getReferralProgram","arguments":{}}}"#;
 const MODERN: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"getReferralProgram","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
-/// One check of the limiter in memory; its clock is read for each, as governor does inside.
-#[divan::bench(args = [1_000_000, 1000])]
+/// One check of the limiter in memory; its clock is read for each, as governor does inside. The few keys are soon past
+/// their limit, so theirs are mostly refusals; the bench's section `limiter` measures admissions.
+#[divan::bench(args = [1_000_000, 100])]
 fn limiter(bencher: Bencher<'_, '_>, keys: u32) {
     let limiter = MemoryLimiter::with_entries(2_000_000, 16);
     let clock = Clock::start();
     for n in 0..keys {
-        black_box(limiter.check(bucket(n), LIMIT, clock.now().tick));
+        black_box(limiter.check(bucket(n), LIMIT, clock.tick()));
     }
     let mut random = Random(1);
-    bencher.bench_local(|| limiter.check(bucket(random.below(keys)), LIMIT, clock.now().tick));
+    bencher.bench_local(|| limiter.check(bucket(random.below(keys)), LIMIT, clock.tick()));
 }
 
-#[divan::bench(args = [1_000_000, 1000])]
+#[divan::bench(args = [1_000_000, 100])]
 fn limiter_governor(bencher: Bencher<'_, '_>, keys: u32) {
     let limit = NonZeroU32::new(LIMIT).expect("not zero");
     let limiter: DefaultKeyedRateLimiter<Bucket> = RateLimiter::keyed(Quota::per_minute(limit));

@@ -5,7 +5,7 @@
 //! than a thousandth of it.
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -102,22 +102,68 @@ impl Table {
     }
 
     fn check(&self, bucket: Bucket, limit: u32, now: Tick) -> Verdict {
-        let shard = self.hasher.hash_one(bucket) as usize % SHARDS;
+        let bucket = Hashed { bucket, hash: self.hasher.hash_one(bucket) as u32 };
+        let shard = shard_of(bucket.hash);
         // A panic while the lock was held could at worst have left one bucket half counted.
         let mut shard = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
         shard.check(bucket, limit, now, self.shard_entries)
     }
 }
 
+/// By the upper bits: the place within the shard is found by the lower ones.
+fn shard_of(hash: u32) -> usize {
+    (u64::from(hash) * SHARDS as u64 >> 32) as usize
+}
+
+/// A bucket and its hash, which is worked out once for the shard and the place in it. 32 bits fill a gap that would be
+/// empty otherwise.
+#[derive(Debug, Clone, Copy)]
+struct Hashed {
+    bucket: Bucket,
+    hash: u32,
+}
+
+impl PartialEq for Hashed {
+    fn eq(&self, other: &Self) -> bool {
+        self.bucket == other.bucket
+    }
+}
+
+impl Eq for Hashed {}
+
+impl Hash for Hashed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u32(self.hash);
+    }
+}
+
+/// Passes a hash on as it is, spread over 64 bits: a table looks at both ends of them.
+#[derive(Debug, Default)]
+struct Passed(u64);
+
+impl Hasher for Passed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, hash: u32) {
+        self.0 = (self.0 ^ u64::from(hash)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
 #[derive(Debug, Default)]
 struct Shard {
-    windows: IndexMap<Bucket, Window>,
+    windows: IndexMap<Hashed, Window, BuildHasherDefault<Passed>>,
     /// Where the next look for an entry to drop begins, so that looks spread over the whole shard.
     hand: usize,
 }
 
 impl Shard {
-    fn check(&mut self, bucket: Bucket, limit: u32, now: Tick, entries: usize) -> Verdict {
+    fn check(&mut self, bucket: Hashed, limit: u32, now: Tick, entries: usize) -> Verdict {
         if let Some(window) = self.windows.get_mut(&bucket) {
             return window.check(limit, now);
         }
@@ -202,7 +248,8 @@ impl Window {
     }
 
     fn group(&self) -> u32 {
-        self.limit.div_ceil(MOST_STAMPS).max(1)
+        // Without a division for nearly all.
+        if self.limit <= MOST_STAMPS { 1 } else { self.limit.div_ceil(MOST_STAMPS) }
     }
 
     fn count(&self) -> u32 {
@@ -234,8 +281,9 @@ impl Window {
         // Threads may come to the lock in another order than they read the clock; times here never run backwards.
         self.newest = self.newest.max(now.as_micros());
         let stamp = self.newest as u32;
+        let group = self.group();
         match self.stamps.back_mut() {
-            Some(newest) if self.in_newest < self.limit.div_ceil(MOST_STAMPS) => {
+            Some(newest) if self.in_newest < group => {
                 *newest = stamp;
                 self.in_newest += 1;
             }
@@ -270,7 +318,7 @@ mod tests {
     }
 
     fn shard(limiter: &MemoryLimiter, n: u32) -> usize {
-        limiter.networks.hasher.hash_one(bucket(n)) as usize % SHARDS
+        shard_of(limiter.networks.hasher.hash_one(bucket(n)) as u32)
     }
 
     #[test]

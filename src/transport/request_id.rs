@@ -2,26 +2,39 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method};
 
 use crate::domain::base32;
 
+/// The header, read and written. A constant: a name that is made where it is used is checked letter by letter each time.
+pub const NAME: HeaderName = HeaderName::from_static("x-request-id");
+
 const LONGEST: usize = 64;
 
 /// Sixteen of ours, or up to 64 of the caller's; letters, digits and `-_.:` only, so that it needs no escaping
-/// in any log.
+/// in any log. Held in place: a request needs no allocation for it but the header's own.
 #[derive(Debug, Clone)]
-pub struct RequestId(Bytes);
+pub struct RequestId {
+    text: [u8; LONGEST],
+    length: usize,
+}
 
 impl RequestId {
+    /// An id of at most [`LONGEST`] bytes; what is longer is cut.
+    fn new(id: &[u8]) -> Self {
+        let length = id.len().min(LONGEST);
+        let mut text = [0; LONGEST];
+        text[..length].copy_from_slice(&id[..length]);
+        Self { text, length }
+    }
+
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        std::str::from_utf8(&self.text[..self.length]).unwrap_or_default()
     }
 
     pub fn header(&self) -> HeaderValue {
-        HeaderValue::from_maybe_shared(self.0.clone()).unwrap_or_else(|_| HeaderValue::from_static("-"))
+        HeaderValue::from_bytes(&self.text[..self.length]).unwrap_or_else(|_| HeaderValue::from_static("-"))
     }
 }
 
@@ -38,9 +51,9 @@ impl RequestIds {
     }
 
     pub fn of(&self, headers: &HeaderMap) -> RequestId {
-        let sent = headers.get("x-request-id").map(HeaderValue::as_bytes);
+        let sent = headers.get(NAME).map(HeaderValue::as_bytes);
         match sent {
-            Some(sent) if is_sane(sent) => RequestId(Bytes::copy_from_slice(sent)),
+            Some(sent) if is_sane(sent) => RequestId::new(sent),
             _ => self.make(),
         }
     }
@@ -50,7 +63,7 @@ impl RequestIds {
         let mut bytes = [0; 10];
         bytes[..5].copy_from_slice(&self.process);
         bytes[5..].copy_from_slice(&count[3..]);
-        RequestId(Bytes::copy_from_slice(&base32::encode::<16>(&bytes)))
+        RequestId::new(&base32::encode::<16>(&bytes))
     }
 }
 

@@ -1,5 +1,7 @@
 //! An operation over REST: what dispatch needs from the request, and its outcome as an answer.
 
+use std::cell::RefCell;
+use std::fmt::{self, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -14,7 +16,7 @@ use super::{Edge, body};
 use crate::clock::Moment;
 use crate::domain::api_key::KeyId;
 use crate::error::Error;
-use crate::limiter::WINDOW;
+use crate::limiter::{Class, WINDOW};
 use crate::operations::dispatch::{Budget, Call, dispatch};
 use crate::operations::{Entry, Lifetime};
 
@@ -74,15 +76,60 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), HttpError> {
     Err(Error::InvalidJson("its Content-Type says that it is something else; send application/json".to_owned()).into())
 }
 
+const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
 /// `RateLimit` and `RateLimit-Policy`, as the IETF's httpapi draft has them.
 fn tell_budget(answer: &mut Answer, budget: Budget) {
     let Budget { class, limit, verdict } = budget;
-    let (name, window) = (class.name(), WINDOW.as_secs());
-    let policy = format!("\"{name}\";q={limit};w={window}");
-    let left = format!("\"{name}\";r={};t={}", verdict.remaining, verdict.reset_seconds());
-    for (header, text) in [("ratelimit-policy", policy), ("ratelimit", left)] {
-        if let Ok(value) = HeaderValue::from_maybe_shared(bytes::Bytes::from(text)) {
-            answer.set(HeaderName::from_static(header), value);
+    answer.set(RATELIMIT_POLICY, policy(class, limit));
+    let mut left = Text::new();
+    // Too long for the text only if a name grows; then the header is left out rather than cut.
+    if write!(left, "\"{}\";r={};t={}", class.name(), verdict.remaining, verdict.reset_seconds()).is_ok()
+        && let Ok(value) = HeaderValue::from_bytes(left.as_bytes())
+    {
+        answer.set(RATELIMIT, value);
+    }
+}
+
+/// The policy of a budget. Each thread keeps the last one it told: nearly all callers share one, and making it anew would
+/// cost every request two allocations.
+fn policy(class: Class, limit: u32) -> HeaderValue {
+    thread_local! {
+        static LAST: RefCell<Option<(Class, u32, HeaderValue)>> = const { RefCell::new(None) };
+    }
+    LAST.with_borrow_mut(|last| match last {
+        Some((of, at, value)) if (*of, *at) == (class, limit) => value.clone(),
+        _ => {
+            let text = format!("\"{}\";q={limit};w={}", class.name(), WINDOW.as_secs());
+            let value = HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("\"\""));
+            *last = Some((class, limit, value.clone()));
+            value
         }
+    })
+}
+
+/// A short text in place.
+struct Text {
+    bytes: [u8; 40],
+    length: usize,
+}
+
+impl Text {
+    fn new() -> Self {
+        Self { bytes: [0; 40], length: 0 }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length + text.len();
+        self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
     }
 }

@@ -11,8 +11,16 @@ use crate::domain::mail::{
 use crate::domain::signup::SignUpId;
 use crate::domain::time::Timestamp;
 
-/// Puts a sign-up's mail into the outbox in place of one that waits there; one that is being sent at this moment leads
-/// to the same page and serves for both.
+/// Takes away the mail that waits for a sign-up, for a newer one to take its place; one that is being sent at this moment
+/// leads to the same page and serves for both.
+pub(super) fn make_way(connection: &Connection, sign_up: i64, now: Timestamp) -> Result<(), Failure> {
+    connection
+        .prepare_cached("DELETE FROM outbox WHERE sign_up_id = ?1 AND leased_until <= ?2")?
+        .execute([sign_up, now.as_millis()])?;
+    Ok(())
+}
+
+/// Puts a sign-up's mail into the outbox, unless one is there.
 pub(super) fn put(
     connection: &Connection,
     sign_up: i64,
@@ -20,9 +28,6 @@ pub(super) fn put(
     recipient: &str,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    connection
-        .prepare_cached("DELETE FROM outbox WHERE sign_up_id = ?1 AND leased_until <= ?2")?
-        .execute([sign_up, now.as_millis()])?;
     connection
         .prepare_cached(
             "INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after) VALUES (?1, ?2, ?3, ?4, ?4)

@@ -53,6 +53,8 @@ pub(super) struct Person {
     pub code: ReferralCode,
     pub mailbox: String,
     pub is_member: bool,
+    /// Added just now: there can be nothing of theirs yet.
+    pub is_new: bool,
 }
 
 /// The person of that address. A new one takes the code offered, unless it is somebody else's.
@@ -61,24 +63,29 @@ pub(super) fn find_or_add(connection: &Connection, named: &NamedPerson, now: Tim
     let found = connection
         .prepare_cached("SELECT id, code, mailbox, state = 'member' FROM people WHERE compared = ?1")?
         .query_row([&compared], |row| {
-            Ok(Person { id: row.get(0)?, code: code(row, 1)?, mailbox: row.get(2)?, is_member: row.get(3)? })
+            Ok(Person {
+                id: row.get(0)?,
+                code: code(row, 1)?,
+                mailbox: row.get(2)?,
+                is_member: row.get(3)?,
+                is_new: false,
+            })
         })
         .optional()?;
     if let Some(person) = found {
         return Ok(person);
     }
-    let taken = connection.prepare_cached("SELECT 1 FROM people WHERE code = ?1")?.exists([named.code.as_str()])?;
-    if taken {
-        return Err(Failure::Refused(StoreError::CodeTaken));
-    }
     let mailbox = named.email.mailbox();
-    connection
+    let added = connection
         .prepare_cached(
             "INSERT INTO people (email, compared, mailbox, code, state, created_at)
-             VALUES (?1, ?2, ?3, ?4, 'invited', ?5)",
+             VALUES (?1, ?2, ?3, ?4, 'invited', ?5) ON CONFLICT (code) DO NOTHING",
         )?
         .execute(params![named.email.as_typed(), compared, mailbox, named.code.as_str(), now.as_millis()])?;
-    Ok(Person { id: connection.last_insert_rowid(), code: named.code, mailbox, is_member: false })
+    if added == 0 {
+        return Err(Failure::Refused(StoreError::CodeTaken));
+    }
+    Ok(Person { id: connection.last_insert_rowid(), code: named.code, mailbox, is_member: false, is_new: true })
 }
 
 /// Who the code names, if that is another mailbox than the one signing up.
@@ -91,10 +98,13 @@ pub(super) fn find_referrer(
     Ok(statement.query_row([code.as_str(), mailbox], |row| row.get(0)).optional()?)
 }
 
-pub(super) fn refuse_if_paused(connection: &Connection) -> Result<(), Failure> {
-    let mut statement = connection.prepare_cached("SELECT signups_paused FROM installation WHERE id = 1")?;
-    let paused: bool = statement.query_row([], |row| row.get(0))?;
-    if paused { Err(Failure::Refused(StoreError::Paused)) } else { Ok(()) }
+/// Refuses what is refused while sign-ups are paused; else says how many members there are, which stands beside it.
+pub(super) fn refuse_if_paused(connection: &Connection) -> Result<u64, Failure> {
+    let mut statement =
+        connection.prepare_cached("SELECT signups_paused, member_count FROM installation WHERE id = 1")?;
+    let (paused, members): (bool, i64) = statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    // The column is checked never to be negative.
+    if paused { Err(Failure::Refused(StoreError::Paused)) } else { Ok(members.unsigned_abs()) }
 }
 
 pub(super) fn code(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<ReferralCode> {

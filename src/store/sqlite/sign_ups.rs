@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::people::{code, find_or_add, find_referrer, member_count, refuse_if_paused};
+use super::people::{Person, code, find_or_add, find_referrer, refuse_if_paused};
 use super::writer::Unit;
 use super::{Failure, mail, parsed};
 use crate::domain::category::CategorySet;
@@ -46,30 +46,35 @@ impl Unit for SignUp {
     type Done = SignedUp;
 
     fn apply(&self, connection: &Connection) -> Result<SignedUp, Failure> {
-        refuse_if_paused(connection)?;
+        let joined_count = refuse_if_paused(connection)?;
         let person = find_or_add(connection, &self.new.person, self.now)?;
         let referrer = match self.new.ref_code {
             Some(code) => find_referrer(connection, code, &person.mailbox)?,
             None => None,
         };
-        let sign_up = self.write(connection, person.id, referrer)?;
+        let sign_up = self.write(connection, &person, referrer)?;
         let kind = if person.is_member { MailKind::AlreadyMember } else { MailKind::Confirm };
+        if !person.is_new {
+            mail::make_way(connection, sign_up, self.now)?;
+        }
         mail::put(connection, sign_up, kind, self.new.person.email.as_typed(), self.now)?;
-        Ok(SignedUp { code: person.code, joined_count: member_count(connection)?, attributed: referrer.is_some() })
+        Ok(SignedUp { code: person.code, joined_count, attributed: referrer.is_some() })
     }
 }
 
 impl SignUp {
     /// Replaces the answers of this partner's pending sign-up, or adds one.
-    fn write(&self, connection: &Connection, person: i64, referrer: Option<i64>) -> Result<i64, Failure> {
+    fn write(&self, connection: &Connection, person: &Person, referrer: Option<i64>) -> Result<i64, Failure> {
         let Self { new, now } = self;
         let partner = new.partner.as_ref().map_or("", |partner| partner.name.as_str());
-        connection
-            .prepare_cached(
-                "UPDATE sign_ups SET state = 'expired', decided_at = ?3
-                 WHERE person_id = ?1 AND partner = ?2 AND state = 'pending' AND expires_at <= ?3",
-            )?
-            .execute(params![person, partner, now.as_millis()])?;
+        if !person.is_new {
+            connection
+                .prepare_cached(
+                    "UPDATE sign_ups SET state = 'expired', decided_at = ?3
+                     WHERE person_id = ?1 AND partner = ?2 AND state = 'pending' AND expires_at <= ?3",
+                )?
+                .execute(params![person.id, partner, now.as_millis()])?;
+        }
         let mut statement = connection.prepare_cached(
             "INSERT INTO sign_ups (person_id, key_id, partner, state, us_state, categories, comments, referrer_id,
                                    consent_version, created_at, updated_at, expires_at)
@@ -83,7 +88,7 @@ impl SignUp {
         )?;
         let id = statement.query_row(
             params![
-                person,
+                person.id,
                 new.partner.as_ref().map(|partner| partner.key.as_str()),
                 partner,
                 new.us_state.map(|state| state.code()),

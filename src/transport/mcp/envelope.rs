@@ -12,12 +12,44 @@ use super::{Headers, LEGACY, MODERN, Raw, Reply};
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 
+/// What a request may say in its parameters, as far as anything here asks; each as it was sent.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Parameters<'a> {
+    #[serde(default, borrow)]
+    pub name: Option<Raw<'a>>,
+    #[serde(default, borrow)]
+    pub arguments: Option<Raw<'a>>,
+    #[serde(default, borrow, rename = "protocolVersion")]
+    pub version: Option<Raw<'a>>,
+    #[serde(default, borrow, rename = "_meta")]
+    meta: Option<Raw<'a>>,
+}
+
+/// What the modern era says in every request.
+#[derive(Debug, Default, Deserialize)]
+struct Meta<'a> {
+    #[serde(default, borrow, rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Option<Raw<'a>>,
+    #[serde(default, borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
+    capabilities: Option<Raw<'a>>,
+}
+
+/// A JSON string's text; none where it is no string. Most need no copy.
+pub(super) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+    let inside = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if inside.contains('\\') {
+        serde_json::from_str(raw.get()).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inside))
+    }
+}
+
 /// A request: something that wants an answer.
 #[derive(Debug)]
 pub(super) struct Envelope<'a> {
     pub id: Raw<'a>,
     pub method: Cow<'a, str>,
-    pub params: Option<Raw<'a>>,
+    pub params: Parameters<'a>,
 }
 
 #[derive(Debug)]
@@ -60,7 +92,11 @@ impl<'a> Envelope<'a> {
         }
         match (sent.method, sent.id) {
             (Some(_), None) => Ok(Message::Silent),
-            (Some(method), Some(id)) if is_id(id) => Ok(Message::Request(Envelope { id, method, params: sent.params })),
+            (Some(method), Some(id)) if is_id(id) => {
+                // What is no object has none of them.
+                let params = sent.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+                Ok(Message::Request(Envelope { id, method, params }))
+            }
             (Some(_), Some(_)) => Err(Fault::invalid("id must be a string or a number")),
             (None, _) if sent.result.is_some() || sent.error.is_some() => Ok(Message::Silent),
             (None, _) => Err(Fault::invalid("method is missing")),
@@ -69,24 +105,24 @@ impl<'a> Envelope<'a> {
 
     /// Which era the request belongs to; an error if it belongs to the modern one and breaks its rules.
     pub(super) fn is_modern(&self, headers: Option<Headers<'_>>) -> Result<bool, Fault> {
-        let meta = self.parameter("_meta").unwrap_or_default();
-        let version = meta.get(VERSION_KEY);
+        let meta = self.params.meta.and_then(|meta| serde_json::from_str::<Meta<'_>>(meta.get()).ok());
+        let Meta { version, capabilities } = meta.unwrap_or_default();
         let claimed =
             self.method == "server/discover" || headers.is_some_and(|headers| headers.version == Some(MODERN));
         if version.is_none() && !claimed {
             return Ok(false);
         }
-        let Some(version) = version.and_then(Value::as_str) else {
+        let Some(version) = version.and_then(text) else {
             return Err(Fault::parameters(format!("params._meta must name the version in \"{VERSION_KEY}\""), true));
         };
-        if !meta.get(CAPABILITIES_KEY).is_some_and(Value::is_object) {
+        if !capabilities.is_some_and(|capabilities| capabilities.get().starts_with('{')) {
             return Err(Fault::parameters(format!("params._meta must hold an object \"{CAPABILITIES_KEY}\""), true));
         }
         if let Some(headers) = headers {
-            self.compare(headers, version)?;
+            self.compare(headers, &version)?;
         }
         if version != MODERN {
-            return Err(Fault::version(version));
+            return Err(Fault::version(&version));
         }
         Ok(true)
     }
@@ -101,21 +137,21 @@ impl<'a> Envelope<'a> {
         differ("MCP-Protocol-Version", headers.version, version)?;
         differ("Mcp-Method", headers.method, &self.method)?;
         if self.method == "tools/call" {
-            let name = self.parameter("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
+            let name = self.params.name.and_then(text).unwrap_or_default();
             let said = headers.name.map(decode_name);
             differ("Mcp-Name", said.as_deref(), &name)?;
         }
         Ok(())
     }
 
-    /// One of the request's parameters.
-    pub(super) fn parameter(&self, name: &str) -> Option<Value> {
-        let params: serde_json::Map<String, Value> = serde_json::from_str(self.params?.get()).ok()?;
-        params.get(name).cloned()
+    pub(super) fn succeed(&self, result: &str) -> Reply {
+        self.succeed_in_parts(&[result])
     }
 
-    pub(super) fn succeed(&self, result: &str) -> Reply {
-        let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", self.id.get());
+    /// The same, for a result that is there in pieces: they are copied once, into the answer.
+    pub(super) fn succeed_in_parts(&self, result: &[&str]) -> Reply {
+        let around = ["{\"jsonrpc\":\"2.0\",\"id\":", self.id.get(), ",\"result\":"];
+        let body = [&around[..], result, &["}"]].concat().concat();
         Reply { body: Some(Bytes::from(body)), status: 200, retry_after: None }
     }
 }
@@ -125,10 +161,10 @@ fn is_id(id: &RawValue) -> bool {
 }
 
 /// A name that a header cannot hold comes as `=?base64?…?=`.
-fn decode_name(header: &str) -> String {
+fn decode_name(header: &str) -> Cow<'_, str> {
     let encoded = header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
     let decoded = encoded.and_then(base64).and_then(|bytes| String::from_utf8(bytes).ok());
-    decoded.unwrap_or_else(|| header.to_owned())
+    decoded.map_or(Cow::Borrowed(header), Cow::Owned)
 }
 
 /// Standard base64, with its padding or without.

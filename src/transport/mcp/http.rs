@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, HeaderValue, ORIGIN, RETRY_AFTER};
+use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
 use hyper::{HeaderMap, Request, StatusCode};
 
 use super::envelope::Fault;
@@ -14,6 +14,10 @@ use crate::loopback::is_loopback;
 use crate::transport::answer::Answer;
 use crate::transport::error::HttpError;
 use crate::transport::{Edge, body};
+
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 pub(in crate::transport) async fn answer(
     edge: &Edge,
@@ -32,16 +36,12 @@ pub(in crate::transport) async fn answer(
         Err(HttpError::Timeout) => return HttpError::Timeout.answer(),
         Err(_) => return from(Fault::broken().reply(None)),
     };
-    let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let header = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let context = Context {
         authorization: head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes),
         address: edge.proxies.client(peer, &head.headers),
         now,
-        headers: Some(Headers {
-            version: header("mcp-protocol-version"),
-            method: header("mcp-method"),
-            name: header("mcp-name"),
-        }),
+        headers: Some(Headers { version: header(VERSION), method: header(METHOD), name: header(NAME) }),
     };
     from(edge.mcp.answer(&text, context, key).await)
 }

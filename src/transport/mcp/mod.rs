@@ -14,8 +14,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use self::envelope::{Envelope, Fault, Message};
 use self::tools::{Lists, ToolCall};
@@ -146,10 +146,9 @@ impl Server {
 
     /// A version both sides know, or our newest legacy one: whoever asks for a newer one has to ask in its own way.
     fn initialize(&self, envelope: &Envelope<'_>) -> String {
-        let asked = envelope.parameter("protocolVersion");
+        let asked = envelope.params.version.and_then(envelope::text);
         let newest = LEGACY[LEGACY.len() - 1];
-        let version =
-            LEGACY.into_iter().find(|known| asked.as_ref().and_then(Value::as_str) == Some(known)).unwrap_or(newest);
+        let version = LEGACY.into_iter().find(|known| asked.as_deref() == Some(known)).unwrap_or(newest);
         format!("{{\"protocolVersion\":\"{version}\",{}", self.introduction)
     }
 
@@ -192,6 +191,8 @@ type Raw<'a> = &'a RawValue;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
+
     use crate::app::{Mail, Parts};
     use crate::clock::Clock;
     use crate::domain::catalog::{Catalog, SAMPLE};

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::envelope::{Envelope, Fault};
+use super::envelope::{Envelope, Fault, text};
 use super::{Context, Reply};
 use crate::app::App;
 use crate::domain::api_key::KeyId;
@@ -73,21 +72,13 @@ pub(super) struct ToolCall<'a> {
 
 impl<'a> ToolCall<'a> {
     pub(super) fn read(envelope: &Envelope<'a>, modern: bool) -> Result<Self, Fault> {
-        #[derive(Deserialize)]
-        struct Params<'a> {
-            #[serde(borrow)]
-            name: std::borrow::Cow<'a, str>,
-            #[serde(default, borrow)]
-            arguments: Option<&'a RawValue>,
-        }
-
-        let params: Option<Params<'a>> = envelope.params.and_then(|params| serde_json::from_str(params.get()).ok());
-        let Some(Params { name, arguments }) = params else {
+        let Some(name) = envelope.params.name.and_then(text) else {
             return Err(Fault::parameters(
                 "a call names its tool in \"name\" and gives \"arguments\", an object",
                 modern,
             ));
         };
+        let arguments = envelope.params.arguments;
         match ALL.iter().find(|operation| operation.spec.id == name) {
             Some(operation) => Ok(Self { operation, arguments }),
             None => {
@@ -117,9 +108,16 @@ impl<'a> ToolCall<'a> {
         match outcome.result {
             Ok(answer) => {
                 let answer = String::from_utf8_lossy(&answer);
-                let text = Value::from(&*answer);
-                let content = format!("{{\"content\":[{{\"type\":\"text\",\"text\":{text}}}]");
-                envelope.succeed(&format!("{content},\"structuredContent\":{answer},\"isError\":false{end}"))
+                // A text always has a JSON form.
+                let text = serde_json::to_string(&*answer).unwrap_or_default();
+                envelope.succeed_in_parts(&[
+                    "{\"content\":[{\"type\":\"text\",\"text\":",
+                    &text,
+                    "}],\"structuredContent\":",
+                    &answer,
+                    ",\"isError\":false",
+                    end,
+                ])
             }
             Err(error) => {
                 if let Some(cause) = error.cause() {
