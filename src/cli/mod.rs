@@ -115,7 +115,7 @@ async fn open_store(settings: &StoreSettings, make: bool, batch: usize) -> anyho
         Records::Sqlite(file) => file,
         Records::Postgres(address) => {
             let place = address.to_string();
-            let store = PostgresStore::open(*address, batch).await;
+            let store = PostgresStore::open(*address, make, batch).await;
             return Ok(Arc::new(store.with_context(|| place)?));
         }
     };

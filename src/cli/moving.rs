@@ -74,10 +74,14 @@ async fn carry(from: &Records, to: &Records, settings: &Settings) -> anyhow::Res
         }
         copied => {
             bar.end();
-            copied.with_context(|| format!("nothing was moved from {from} to {to}"))?
+            copied.with_context(|| format!("the records stay in {from} and were not moved to {to}"))?
         }
     };
-    source.retire(&to.to_string(), Clock::start().now().time).await?;
+    source.retire(&to.to_string(), Clock::start().now().time).await.with_context(|| {
+        format!(
+            "the copy in {to} is whole, but {from} still takes changes: start neither, and run the same command again"
+        )
+    })?;
     report(from, to, &sums, settings)
 }
 
@@ -88,7 +92,7 @@ async fn open_source(records: &Records) -> anyhow::Result<Box<dyn Source>> {
         }
         Records::Sqlite(file) => Box::new(SqliteSource::open(file)?),
         Records::Postgres(address) => {
-            Box::new(PostgresShelf::open((**address).clone()).await.with_context(|| records.to_string())?)
+            Box::new(PostgresShelf::open((**address).clone(), false).await.with_context(|| records.to_string())?)
         }
     })
 }
@@ -111,7 +115,7 @@ async fn open_target(records: &Records) -> anyhow::Result<Box<dyn Target>> {
             Box::new(SqliteTarget::open(&unfinished, file)?)
         }
         Records::Postgres(address) => {
-            Box::new(PostgresShelf::open((**address).clone()).await.with_context(|| records.to_string())?)
+            Box::new(PostgresShelf::open((**address).clone(), true).await.with_context(|| records.to_string())?)
         }
     })
 }

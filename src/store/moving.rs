@@ -149,10 +149,10 @@ pub trait Target: Shelf {
 
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
-    #[error("the source: {0}")]
-    Source(StoreError),
-    #[error("the target: {0}")]
-    Target(StoreError),
+    #[error("the source, at {table}: {error}")]
+    Source { table: &'static str, error: StoreError },
+    #[error("the target, at {table}: {error}")]
+    Target { table: &'static str, error: StoreError },
     #[error("the target is not empty: {0}; give a new database, or one that nothing was written to")]
     NotEmpty(String),
     #[error(
@@ -197,21 +197,36 @@ pub async fn copy(
     refuse_unless_empty(target).await?;
     let mut sums = Vec::new();
     for table in TABLES {
-        let all = source.count(table).await.map_err(MoveError::Source)?;
+        let all = source.count(table).await.map_err(from(table))?;
         let mut sum = Summing::new(table);
-        while let Some(rows) = sum.next(source).await.map_err(MoveError::Source)? {
-            target.append(table, &rows).await.map_err(MoveError::Target)?;
+        while let Some(rows) = sum.next(source).await.map_err(from(table))? {
+            target.append(table, &rows).await.map_err(to(table))?;
             progress(Progress { step: Step::Copying, table: table.name, done: sum.rows, all });
         }
+        if sum.rows != all {
+            return Err(MoveError::Differs { table: table.name, rows: all, copied: sum.rows });
+        }
         if table.numbered {
-            let last = source.last_number(table).await.map_err(MoveError::Source)?;
-            target.number_after(table, last).await.map_err(MoveError::Target)?;
+            let last = source.last_number(table).await.map_err(from(table))?;
+            target.number_after(table, last).await.map_err(to(table))?;
         }
         sums.push(sum.finish());
     }
     compare(target, &sums, progress).await?;
-    target.finish().await.map_err(MoveError::Target)?;
+    // A source whose connection broke is no longer held, and may have changed.
+    source.count(&TABLES[0]).await.map_err(from(&TABLES[0]))?;
+    target.finish().await.map_err(to(&TABLES[0]))?;
     Ok(sums)
+}
+
+fn from(table: &Table) -> impl Fn(StoreError) -> MoveError + use<> {
+    let table = table.name;
+    move |error| MoveError::Source { table, error }
+}
+
+fn to(table: &Table) -> impl Fn(StoreError) -> MoveError + use<> {
+    let table = table.name;
+    move |error| MoveError::Target { table, error }
 }
 
 /// Whether the target holds these very records already: a move that was interrupted before its last step.
@@ -223,13 +238,13 @@ pub async fn is_copied(
     let mut sums = Vec::new();
     for table in TABLES {
         let (here, there) = (source.count(table).await, target.count(table).await);
-        if here.map_err(MoveError::Source)? != there.map_err(MoveError::Target)? {
+        if here.map_err(from(table))? != there.map_err(to(table))? {
             return Ok(None);
         }
     }
     for table in TABLES {
         let mut sum = Summing::new(table);
-        while sum.next(source).await.map_err(MoveError::Source)?.is_some() {}
+        while sum.next(source).await.map_err(from(table))?.is_some() {}
         sums.push(sum.finish());
     }
     match compare(target, &sums, progress).await {
@@ -246,7 +261,7 @@ async fn compare(
 ) -> Result<(), MoveError> {
     for (table, expected) in TABLES.iter().zip(sums) {
         let mut sum = Summing::new(table);
-        while sum.next(target).await.map_err(MoveError::Target)?.is_some() {
+        while sum.next(target).await.map_err(to(table))?.is_some() {
             progress(Progress { step: Step::Comparing, table: table.name, done: sum.rows, all: expected.rows });
         }
         let found = sum.finish();
@@ -260,7 +275,7 @@ async fn compare(
 /// A new store has one row, about the installation, and in it nothing of anybody's.
 async fn refuse_unless_empty(target: &mut dyn Target) -> Result<(), MoveError> {
     for table in TABLES {
-        let rows = target.rows(table, None, 1).await.map_err(MoveError::Target)?;
+        let rows = target.rows(table, None, 1).await.map_err(to(table))?;
         let found = match rows.first() {
             None => continue,
             Some(row) if table.name == "installation" => {

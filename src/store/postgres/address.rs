@@ -77,6 +77,12 @@ impl Address {
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(BadAddress::Url("it names no host".to_owned()));
         }
+        let odd = |host: &Host| matches!(host, Host::Tcp(name) if name.contains(['@', '/', ' ', '#']));
+        if config.get_hosts().iter().any(odd) {
+            return Err(BadAddress::Url(
+                "its host is none: in a password write @ as %40, / as %2F, # as %23".to_owned(),
+            ));
+        }
         let (mode, trust) = ours.ssl_mode()?;
         let direct = config.get_ssl_negotiation() == SslNegotiation::Direct;
         let tls = tls::connector(trust, &ours.files, direct)?;
@@ -258,6 +264,7 @@ mod tests {
             ("postgres://u:hunter2@h:port/d", "port"),
             ("postgres://u:hunter2@/d?colour=red", "colour"),
             ("postgres:///d", "no host"),
+            ("postgres://u:p@hunter2@h/d", "write @ as %40"),
         ] {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains(told) && !error.contains("hunter2"), "{url}: {error}");

@@ -26,6 +26,9 @@ const QUEUE: usize = 4096;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a sign-up is waited for in all, once it is queued.
+const LAST_WORD: Duration = Duration::from_secs(8);
+
 /// Sign-ups done one by one at a time: some connections stay free for others.
 const ALONE_AT_ONCE: usize = 6;
 
@@ -87,7 +90,10 @@ impl Batcher {
                     Err(_) => return Err(StoreError::Unavailable("PostgreSQL: too many sign-ups wait".to_owned())),
                 }
             }
-            answer.await.unwrap_or_else(|_| Err(closed()))
+            match tokio::time::timeout(LAST_WORD, answer).await {
+                Ok(answer) => answer.unwrap_or_else(|_| Err(closed())),
+                Err(_) => Err(StoreError::Unavailable("PostgreSQL: no answer in time".to_owned())),
+            }
         })
     }
 
@@ -120,8 +126,17 @@ async fn run(pool: Pool, mut inbox: mpsc::Receiver<Message>, most: usize) {
         }
         while !jobs.is_empty() {
             let (batch, later) = apart(jobs);
-            commit(&pool, batch).await;
             jobs = later;
+            if let Err(error) = commit(&pool, batch).await {
+                // A database that is unwell is not asked again for each batch that has gathered meanwhile.
+                jobs.drain(..).for_each(|job| job.answer(Err(error.clone())));
+                while let Ok(message) = inbox.try_recv() {
+                    match message {
+                        Message::SignUp(job) => job.answer(Err(error.clone())),
+                        Message::Close => open = false,
+                    }
+                }
+            }
         }
     }
 }
@@ -135,7 +150,8 @@ fn apart(jobs: Vec<Job>) -> (Vec<Job>, Vec<Job>) {
     (batch, later)
 }
 
-async fn commit(pool: &Pool, jobs: Vec<Job>) {
+/// Does and answers them all. An error says that the database is unwell, and was told to those who met it.
+async fn commit(pool: &Pool, jobs: Vec<Job>) -> Result<(), StoreError> {
     let batch = Batch(jobs);
     let done = pool.attempt(&batch).await;
     let Batch(jobs) = batch;
@@ -150,30 +166,41 @@ async fn commit(pool: &Pool, jobs: Vec<Job>) {
             }
             undone
         }
-        // Nobody knows whether it was committed; asking again one by one would only keep everyone waiting.
-        Err(failure) if failure.is_of_connection() => {
+        Err(failure) if failure.is_of_the_unit() => jobs,
+        // Asking again one by one would only keep everyone waiting; and after a lost connection nobody knows what was
+        // committed.
+        Err(failure) => {
             let error = StoreError::from(failure);
             jobs.into_iter().for_each(|job| job.answer(Err(error.clone())));
-            return;
+            return Err(error);
         }
-        Err(_) => jobs,
     };
-    one_by_one(pool, undone).await;
+    one_by_one(pool, undone).await
 }
 
-async fn one_by_one(pool: &Pool, jobs: Vec<Job>) {
+async fn one_by_one(pool: &Pool, jobs: Vec<Job>) -> Result<(), StoreError> {
     let mut under_way = JoinSet::new();
+    let mut unwell: Result<(), StoreError> = Ok(());
     for job in jobs {
         if under_way.len() == ALONE_AT_ONCE {
-            under_way.join_next().await;
+            unwell = under_way.join_next().await.and_then(Result::ok).unwrap_or(Ok(()));
+        }
+        if let Err(error) = &unwell {
+            job.answer(Err(error.clone()));
+            continue;
         }
         let pool = pool.clone();
         under_way.spawn(async move {
-            let done = pool.run(&job.unit).await;
+            let done = pool.attempt(&job.unit).await;
+            let of_the_unit = done.as_ref().err().is_none_or(Failure::is_of_the_unit);
+            let done = done.map_err(StoreError::from);
+            let unwell = if of_the_unit { Ok(()) } else { done.clone().map(|_| ()) };
             job.answer(done);
+            unwell
         });
     }
-    under_way.join_all().await;
+    let rest = under_way.join_all().await;
+    rest.into_iter().fold(unwell, Result::and)
 }
 
 impl Job {

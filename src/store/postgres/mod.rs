@@ -67,11 +67,11 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects and brings the schema up to date. Several nodes may do so at once. `batch` is how many sign-ups may share
-    /// a statement.
-    pub async fn open(address: Address, batch: usize) -> Result<Self, OpenError> {
+    /// Connects. With `make` the schema is brought up to date, and several nodes may do so at once; without, it has to be
+    /// there. `batch` is how many sign-ups may share a statement.
+    pub async fn open(address: Address, make: bool, batch: usize) -> Result<Self, OpenError> {
         let pool = Pool::new(address)?;
-        schema::bring_up_to_date(&pool).await?;
+        schema::prepare(&pool, make).await?;
         Ok(Self { batcher: Batcher::start(pool.clone(), batch), counter: Counter::start(pool.clone()), pool })
     }
 
@@ -104,12 +104,29 @@ impl Failure {
         }
     }
 
+    /// Whether it is what was asked that was refused, and not the database that is unwell: others would not meet it.
+    fn is_of_the_unit(&self) -> bool {
+        match self {
+            Self::Refused(_) | Self::Overtaken => true,
+            Self::Postgres(error) => {
+                error.code().is_some_and(|state| ["22", "23", "54"].iter().any(|class| state.code().starts_with(class)))
+            }
+            Self::Away(_) => false,
+        }
+    }
+
     /// Whether the connection is to be thrown away: it is broken, or leads to a host that no longer takes writes.
     fn is_of_connection(&self) -> bool {
         match self {
             Self::Postgres(error) => match error.code() {
                 None => true,
-                Some(state) => *state == SqlState::READ_ONLY_SQL_TRANSACTION || state.code().starts_with("57P"),
+                // The host no longer takes writes, goes down, or has forgotten what was prepared on the connection.
+                Some(state) => {
+                    let forgotten = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FEATURE_NOT_SUPPORTED];
+                    *state == SqlState::READ_ONLY_SQL_TRANSACTION
+                        || forgotten.contains(state)
+                        || ["57P", "08", "25P"].iter().any(|class| state.code().starts_with(class))
+                }
             },
             Self::Away(_) => true,
             Self::Refused(_) | Self::Overtaken => false,

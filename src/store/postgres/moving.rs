@@ -7,10 +7,12 @@ use std::pin::pin;
 use bytes::BytesMut;
 use deadpool::managed::Object;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use super::pool::{Connector, Pool};
-use super::{Address, Failure, OpenError, get, schema};
+use super::schema::{self, Exactly};
+use super::{Address, Failure, OpenError, get};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 use crate::store::moving::{Cell, Cells, Shelf, Source, TABLES, Table, Target};
@@ -37,12 +39,18 @@ const HOLD: &str = "
     LOCK TABLE installation, api_keys, people, sign_ups, outbox, mailboxes IN SHARE ROW EXCLUSIVE MODE";
 
 impl PostgresShelf {
-    /// Connects, brings the schema up to date and waits until nobody writes.
-    pub async fn open(address: Address) -> Result<Self, OpenError> {
+    /// Connects and waits until nobody writes. With `make` the tables are made if they are not there.
+    pub async fn open(address: Address, make: bool) -> Result<Self, OpenError> {
         let pool = Pool::new(address)?;
-        schema::bring_up_to_date(&pool).await?;
+        // A newer schema that still serves us may hold what we know nothing of, and would leave behind.
+        if let Exactly::Newer { found, serves, known } = schema::prepare(&pool, make).await? {
+            return Err(OpenError::Newer { found, serves, known });
+        }
         let line = pool.get().await.map_err(StoreError::from)?;
-        line.client().batch_execute(HOLD).await.map_err(|error| StoreError::from(Failure::from(error)))?;
+        line.client().batch_execute(HOLD).await.map_err(|error| match error.code() {
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => OpenError::Held,
+            _ => OpenError::Store(Failure::from(error).into()),
+        })?;
         Ok(Self { line })
     }
 
@@ -82,7 +90,7 @@ impl PostgresShelf {
         client.batch_execute(REFERRERS).await?;
         client.batch_execute("COMMIT").await?;
         // The planner has to know how much there is now. Not part of the move: without it the server does so itself, later.
-        let _later = client.batch_execute("ANALYZE").await;
+        let _later = client.batch_execute("SET statement_timeout = 0; ANALYZE").await;
         Ok(())
     }
 
@@ -129,14 +137,19 @@ impl Shelf for PostgresShelf {
 
     fn last_number(&mut self, table: &'static Table) -> Answer<'_, i64> {
         Reply::later(async move {
-            let sql = format!("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {}", sequence(table));
+            let sql = format!(
+                "SELECT greatest(CASE WHEN is_called THEN last_value ELSE 0 END, (SELECT max({}) FROM {})) FROM {}",
+                table.key(),
+                table.name,
+                sequence(table)
+            );
             let row = self.line.client().query_one(&sql, &[]).await.map_err(Failure::from)?;
             Ok(get(&row, 0)?)
         })
     }
 }
 
-/// The sequence that numbers a table's rows.
+/// The sequence that numbers a table's rows, as PostgreSQL calls it.
 fn sequence(table: &Table) -> String {
     format!("{}_{}_seq", table.name, table.key())
 }

@@ -23,6 +23,12 @@ const CONNECTIONS: usize = 10;
 /// How long a unit of work may take once it has a connection, and how long it may wait for one.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The same for the server itself, which gives up first: then the connection is still of use.
+const STATEMENT_TIMEOUT: &str = "4000";
+
+/// How long a statement that nobody waits for any more may take to be called off.
+const CALLING_OFF: Duration = Duration::from_secs(2);
+
 /// How often a unit is tried that met a deadlock, or found that another changed what it had read.
 const TRIES: usize = 8;
 
@@ -32,6 +38,9 @@ pub(super) trait Unit: Send + Sync {
 
     /// Whether it is made of several statements that must be done or undone together.
     const SEVERAL: bool = false;
+
+    /// How long it may take.
+    const PATIENCE: Duration = PATIENCE;
 
     fn apply(&self, line: &mut Line) -> impl Future<Output = Result<Self::Done, Failure>> + Send;
 }
@@ -65,7 +74,8 @@ impl Pool {
         loop {
             let mut line = self.get().await?;
             tried += 1;
-            match tokio::time::timeout(PATIENCE, perform(unit, &mut line)).await {
+            line.in_use = true;
+            match tokio::time::timeout(U::PATIENCE, perform(unit, &mut line)).await {
                 Ok(Err(failure)) if failure.is_passing() && tried < TRIES => {}
                 Ok(Err(failure)) => {
                     if failure.is_of_connection() {
@@ -75,8 +85,8 @@ impl Pool {
                 }
                 Ok(done) => return done,
                 Err(_) => {
-                    // Whatever it still does there, nobody else is to wait behind it.
-                    drop(Object::take(line));
+                    // Whatever it still does there, nobody is to wait behind it, neither here nor for its locks.
+                    self.call_off(&Object::take(line));
                     return Err(Failure::Away("PostgreSQL: no answer in time".to_owned()));
                 }
             }
@@ -94,6 +104,16 @@ impl Pool {
         })
     }
 
+    /// Asks the server to end what a connection is doing: it may hold locks, or wait for a standby that is gone, long
+    /// after the connection is closed.
+    fn call_off(&self, line: &Line) {
+        let (token, tls) = (line.client.cancel_token(), self.0.manager().address.tls.clone());
+        tokio::spawn(async move {
+            // One that does not hear it, or is gone, has ended it already or will.
+            let _either_way = tokio::time::timeout(CALLING_OFF, token.cancel_query(tls)).await;
+        });
+    }
+
     pub(super) fn close(&self) {
         self.0.close();
     }
@@ -102,15 +122,14 @@ impl Pool {
 /// Applies a unit, in a transaction if it needs one.
 async fn perform<U: Unit>(unit: &U, line: &mut Line) -> Result<U::Done, Failure> {
     if !U::SEVERAL {
-        return unit.apply(line).await;
+        let done = unit.apply(line).await;
+        line.in_use = false;
+        return done;
     }
-    line.in_transaction = true;
     line.client.batch_execute("BEGIN").await?;
     let done = unit.apply(line).await;
     let ended = line.client.batch_execute(if done.is_ok() { "COMMIT" } else { "ROLLBACK" }).await;
-    if ended.is_ok() {
-        line.in_transaction = false;
-    }
+    line.in_use = ended.is_err();
     // What the unit met says more than what became of the transaction after it.
     let done = done?;
     ended?;
@@ -153,8 +172,8 @@ impl managed::Manager for Connector {
     }
 
     async fn recycle(&self, line: &mut Line, _: &Metrics) -> RecycleResult<String> {
-        // One whose user went away half-way through a transaction is closed, and the server rolls back.
-        if line.client.is_closed() || line.in_transaction { Err(RecycleError::message("not usable")) } else { Ok(()) }
+        // One whose user went away half-way is closed: the next would wait behind what it still does.
+        if line.client.is_closed() || line.in_use { Err(RecycleError::message("not usable")) } else { Ok(()) }
     }
 }
 
@@ -163,7 +182,7 @@ impl managed::Manager for Connector {
 /// one, such as waiting for a standby to apply it, stays. Every statement finds its rows by an index; the planner, whose
 /// figures lag behind a union that grows fast, is not to think that reading a whole small table will do.
 const SET_UP: &str = "
-    SELECT set_config('statement_timeout', '5000', false),
+    SELECT set_config('statement_timeout', $1, false),
            set_config('idle_in_transaction_session_timeout', '10000', false),
            set_config('default_transaction_isolation', 'read committed', false),
            set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false),
@@ -178,8 +197,8 @@ impl Connector {
         let task = tokio::spawn(async move {
             let _told_elsewhere = connection.await;
         });
-        let line = Line { client, task, statements: Mutex::default(), in_transaction: false };
-        let row = line.client.query_one(SET_UP, &[]).await.map_err(|error| describe(&error))?;
+        let line = Line { client, task, statements: Mutex::default(), in_use: false };
+        let row = line.client.query_one(SET_UP, &[&STATEMENT_TIMEOUT]).await.map_err(|error| describe(&error))?;
         let read_only: bool = row.try_get("read_only").map_err(|error| describe(&error))?;
         if read_only { Err("it is read-only, a standby perhaps".to_owned()) } else { Ok(line) }
     }
@@ -191,7 +210,7 @@ pub(super) struct Line {
     task: JoinHandle<()>,
     /// By the place of their text: every statement is a constant of the program.
     statements: Mutex<HashMap<(usize, usize), Statement>>,
-    in_transaction: bool,
+    in_use: bool,
 }
 
 impl Drop for Line {

@@ -149,7 +149,8 @@ pub(super) struct Confirm {
     pub now: Timestamp,
 }
 
-/// The counter comes last, because every confirmation of the union waits for its row.
+/// The counter comes last, because every confirmation of the union waits for its row: it asks for what the others did, or
+/// PostgreSQL would leave what nobody asks for to the end, and hold that row while it waits for a mail's.
 const CONFIRM: &str = "
     WITH found AS (
         SELECT state, updated_at, expires_at FROM sign_ups WHERE id = $1
@@ -160,7 +161,7 @@ const CONFIRM: &str = "
     ), confirmed AS (
         SELECT * FROM decided WHERE state = 'confirmed'
     ), forgotten AS (
-        DELETE FROM outbox o USING confirmed c WHERE o.sign_up_id = c.id
+        DELETE FROM outbox o USING confirmed c WHERE o.sign_up_id = c.id RETURNING o.id
     ), joined AS (
         UPDATE people p SET
             state = 'member',
@@ -173,7 +174,8 @@ const CONFIRM: &str = "
         FROM confirmed c WHERE p.id = c.person_id AND p.state <> 'member'
         RETURNING p.id
     ), counted AS (
-        UPDATE installation SET member_count = member_count + 1 WHERE id = 1 AND EXISTS (SELECT FROM joined)
+        UPDATE installation SET member_count = member_count + 1
+        WHERE id = 1 AND EXISTS (SELECT FROM joined) AND (SELECT count(*) FROM forgotten) >= 0
         RETURNING id
     )
     SELECT state, (SELECT state FROM decided), EXISTS (SELECT FROM counted),

@@ -70,6 +70,9 @@ pub struct SqliteTarget {
 impl SqliteTarget {
     /// `unfinished` is a file beside `path` that is there and empty.
     pub fn open(unfinished: &Path, path: &Path) -> Result<Self, OpenError> {
+        if unfinished != path {
+            refuse_leftovers(path)?;
+        }
         let connection = schema::open(unfinished)?;
         let failed = |source| OpenError::Open { path: unfinished.to_owned(), source };
         // A person may have been referred by one who came later; all of it is checked at the end.
@@ -91,12 +94,32 @@ impl SqliteTarget {
         connection.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)")?;
         // The last connection takes the log with it.
         connection.close().map_err(|(_, error)| error)?;
-        let placed = std::fs::rename(&self.unfinished, &self.path).and_then(|()| {
-            std::fs::File::open(self.path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new(".")))?
-                .sync_all()
-        });
+        if self.unfinished == self.path {
+            return Ok(());
+        }
+        refuse_leftovers(&self.path).map_err(|error| refused(&error.to_string()))?;
+        // A link is made only where nothing is: what somebody put there meanwhile stays.
+        let placed = std::fs::hard_link(&self.unfinished, &self.path)
+            .and_then(|()| std::fs::remove_file(&self.unfinished))
+            .and_then(|()| std::fs::File::open(folder_of(&self.path))?.sync_all());
         placed.map_err(|error| refused(&format!("{}: {error}", self.path.display())))
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// SQLite would take what another database of that name left behind for this one's.
+fn refuse_leftovers(path: &Path) -> Result<(), OpenError> {
+    for end in ["-wal", "-shm", "-journal"] {
+        let mut leftover = path.as_os_str().to_owned();
+        leftover.push(end);
+        if Path::new(&leftover).exists() {
+            return Err(OpenError::Leftover { path: leftover.into() });
+        }
+    }
+    Ok(())
 }
 
 fn refused(why: &str) -> Failure {
@@ -185,7 +208,11 @@ fn rows(connection: &Connection, table: &Table, after: Option<&Cell>, most: usiz
                 Ok(match row.get_ref(column)? {
                     ValueRef::Null => Cell::Null,
                     ValueRef::Integer(number) => Cell::Number(number),
-                    ValueRef::Text(text) => Cell::Text(String::from_utf8_lossy(text).into_owned()),
+                    // A text that is none would come out as another, and be another row's key.
+                    ValueRef::Text(text) => match std::str::from_utf8(text) {
+                        Ok(text) => Cell::Text(text.to_owned()),
+                        Err(error) => return Err(rusqlite::Error::Utf8Error(column, error)),
+                    },
                     ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
                     // No column of ours is a real number.
                     ValueRef::Real(_) => {

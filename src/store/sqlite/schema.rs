@@ -29,6 +29,8 @@ pub enum OpenError {
     Newer { path: PathBuf, found: usize, known: usize },
     #[error("the records in {} were moved to {place} on {}; use those", path.display(), at.day())]
     Moved { path: PathBuf, place: String, at: Timestamp },
+    #[error("{} is left of another database; it would be taken for this one's: move it away first", path.display())]
+    Leftover { path: PathBuf },
     #[error("the system refuses what the database needs: {0}")]
     System(std::io::Error),
 }

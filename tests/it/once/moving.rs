@@ -238,3 +238,55 @@ fn no_table_and_no_column_is_forgotten() {
         database.drop().await;
     });
 }
+
+#[test]
+fn what_cannot_be_carried_whole_is_not_carried_at_all() {
+    block_on(async {
+        let (_, folder) = lived_in().await.stop();
+        let file = folder.path().join("data/unionhall.db");
+        // The key of the last row of a page, in bytes that are no text.
+        Connection::open(&file)
+            .unwrap()
+            .execute_batch(
+                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1997)
+                 INSERT INTO mailboxes (mailbox) SELECT printf('%05d@x.example', i) FROM n;
+                 INSERT INTO mailboxes (mailbox) VALUES (CAST(x'e0ff' AS TEXT)), (CAST(x'f0ff' AS TEXT))",
+            )
+            .unwrap();
+        let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:copy.db"]));
+        assert!(told.contains("the source, at mailboxes") && told.contains("utf-8"), "{told}");
+        assert!(!folder.path().join("copy.db").exists());
+        Connection::open(&file).unwrap().execute_batch("DELETE FROM mailboxes").expect("still in use");
+
+        // What an earlier database of that name left behind would be read into the copy.
+        std::fs::write(folder.path().join("copy.db-wal"), "left behind").unwrap();
+        let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:copy.db"]));
+        assert!(told.contains("copy.db-wal is left of another database"), "{told}");
+    });
+}
+
+#[test]
+fn a_database_without_our_tables_is_no_source_and_gets_none_by_looking() {
+    block_on(async {
+        let database = Database::make().await;
+        let folder = tempfile::tempdir().unwrap();
+        for arguments in [
+            &["keys", "list", "--store", &database.url()][..],
+            &["signups", "pause", "--store", &database.url()],
+            &["move", "--from", &database.url(), "--to", "sqlite:copy.db"],
+        ] {
+            let told = refusal(&run(folder.path(), arguments));
+            assert!(told.contains("there are no records in it; is this the right database?"), "{told}");
+        }
+        let client = database.client().await;
+        let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
+        assert_eq!(client.query_one(tables, &[]).await.unwrap().get::<_, i64>(0), 0);
+
+        // A schema that is newer, though it serves us, may hold what we would leave behind.
+        assert!(run(folder.path(), &["keys", "issue", "Acme", "--store", &database.url()]).status.success());
+        client.batch_execute("INSERT INTO unionhall_schema VALUES (2, 1)").await.unwrap();
+        let told = refusal(&run(folder.path(), &["move", "--from", &database.url(), "--to", "sqlite:copy.db"]));
+        assert!(told.contains("by a newer unionhall (schema 2"), "{told}");
+        database.drop().await;
+    });
+}

@@ -1,22 +1,23 @@
 //! What only a store of many nodes has to do.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::database::Database;
-use crate::server::block_on;
+use crate::server::{block_on, wait_until};
 use unionhall::domain::category::CategorySet;
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::signup::{Confirmation, NamedPerson, NewSignUp, SignUpId};
 use unionhall::domain::time::Timestamp;
-use unionhall::store::Store;
 use unionhall::store::postgres::PostgresStore;
+use unionhall::store::{Store, StoreError};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 async fn open(database: &Database) -> PostgresStore {
-    PostgresStore::open(database.address(), 256).await.unwrap()
+    PostgresStore::open(database.address(), true, 256).await.unwrap()
 }
 
 fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
@@ -39,7 +40,7 @@ fn nodes_that_start_at_once_make_the_tables_once() {
         let mut nodes = tokio::task::JoinSet::new();
         for _ in 0..8 {
             let address = database.address();
-            nodes.spawn(async move { PostgresStore::open(address, 256).await.unwrap() });
+            nodes.spawn(async move { PostgresStore::open(address, true, 256).await.unwrap() });
         }
         for node in nodes.join_all().await {
             assert_eq!(node.member_count().await, Ok(0));
@@ -65,7 +66,7 @@ fn a_newer_schema_is_used_for_as_long_as_it_serves_this_version() {
         node.sign_up(new("ana@example.com", None), NOW).await.unwrap();
         node.close().await.unwrap();
         client.batch_execute("INSERT INTO unionhall_schema VALUES (3, 2)").await.unwrap();
-        let error = PostgresStore::open(database.address(), 256).await.unwrap_err().to_string();
+        let error = PostgresStore::open(database.address(), true, 256).await.unwrap_err().to_string();
         assert!(error.contains("newer unionhall (schema 3, which serves 2 and later; this one knows 1)"), "{error}");
         database.drop().await;
     });
@@ -77,14 +78,14 @@ fn databases_that_are_not_for_us_are_refused_unchanged() {
         let database = Database::make().await;
         let client = database.client().await;
         client.batch_execute("CREATE TABLE people (name TEXT)").await.unwrap();
-        let error = PostgresStore::open(database.address(), 256).await.unwrap_err().to_string();
+        let error = PostgresStore::open(database.address(), true, 256).await.unwrap_err().to_string();
         assert!(error.contains("tables that are not ours"), "{error}");
         let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
         assert_eq!(client.query_one(tables, &[]).await.unwrap().get::<_, i64>(0), 1);
         database.drop().await;
 
         let latin = Database::make_with("ENCODING 'LATIN1' LOCALE 'C'").await;
-        let error = PostgresStore::open(latin.address(), 256).await.unwrap_err().to_string();
+        let error = PostgresStore::open(latin.address(), true, 256).await.unwrap_err().to_string();
         assert!(error.contains("LATIN1") && error.contains("UTF8"), "{error}");
         latin.drop().await;
     });
@@ -142,6 +143,100 @@ fn the_same_people_on_many_nodes_are_each_there_once() {
             "SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM sign_ups), (SELECT count(*) FROM outbox)";
         let row = database.client().await.query_one(counts, &[]).await.unwrap();
         assert_eq!([row.get::<_, i64>(0), row.get(1), row.get(2)], [150; 3]);
+        database.drop().await;
+    });
+}
+
+/// A table that is held, by a migration or by hand, fails what needs it within one time-out, not one for each that waits.
+#[test]
+fn sign_ups_that_wait_for_a_held_table_fail_together_and_soon() {
+    block_on(async {
+        let database = Database::make().await;
+        let node = Arc::new(open(&database).await);
+        let holder = database.client().await;
+        holder.batch_execute("BEGIN; LOCK TABLE sign_ups IN SHARE ROW EXCLUSIVE MODE").await.unwrap();
+        let start = Instant::now();
+        let mut tasks = tokio::task::JoinSet::new();
+        for n in 0..600 {
+            let node = Arc::clone(&node);
+            tasks.spawn(async move { node.sign_up(new(&format!("user{n}@example.com"), None), NOW).await });
+        }
+        for done in tasks.join_all().await {
+            assert!(matches!(done, Err(StoreError::Unavailable(_))), "{done:?}");
+        }
+        assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
+        holder.batch_execute("ROLLBACK").await.unwrap();
+        node.sign_up(new("ana@example.com", None), NOW).await.unwrap();
+        let people = holder.query_one("SELECT count(*) FROM people", &[]).await.unwrap();
+        assert_eq!(people.get::<_, i64>(0), 1, "nothing of what failed was kept");
+        database.drop().await;
+    });
+}
+
+/// Every confirmation needs the counter, so none may hold it while it waits for something else.
+#[test]
+fn a_confirmation_that_waits_for_a_mail_does_not_hold_the_counter() {
+    block_on(async {
+        let database = Database::make().await;
+        let node = Arc::new(open(&database).await);
+        for name in ["ana", "ben"] {
+            node.sign_up(new(&format!("{name}@example.com"), None), NOW).await.unwrap();
+        }
+        let holder = database.client().await;
+        holder.batch_execute("BEGIN; SELECT FROM outbox WHERE sign_up_id = 1 FOR UPDATE").await.unwrap();
+        let waiting = tokio::spawn({
+            let node = Arc::clone(&node);
+            async move { node.confirm(SignUpId(1), None, NOW).await }
+        });
+        let waits =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let client = database.client().await;
+        wait_until(Duration::from_secs(3), async || client.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 1)
+            .await;
+        assert_eq!(node.confirm(SignUpId(2), None, NOW).await, Ok(Confirmation::Joined));
+        assert!(!waiting.is_finished());
+        holder.batch_execute("ROLLBACK").await.unwrap();
+        assert_eq!(waiting.await.unwrap(), Ok(Confirmation::Joined));
+        assert_eq!(node.member_count().await, Ok(2));
+        database.drop().await;
+    });
+}
+
+#[test]
+fn nobody_waits_behind_a_question_that_was_given_up() {
+    block_on(async {
+        let database = Database::make().await;
+        let node = open(&database).await;
+        let holder = database.client().await;
+        holder.batch_execute("BEGIN; SELECT FROM installation FOR UPDATE").await.unwrap();
+        for _ in 0..5 {
+            let given_up = tokio::time::timeout(Duration::from_millis(300), node.check()).await;
+            assert!(given_up.is_err(), "{given_up:?}");
+            let start = Instant::now();
+            assert_eq!(node.member_count().await, Ok(0));
+            assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+        }
+        database.drop().await;
+    });
+}
+
+/// A migration may take its time, and who waits for it too.
+#[test]
+fn a_node_waits_for_another_that_makes_the_tables() {
+    block_on(async {
+        let database = Database::make().await;
+        let other = database.client().await;
+        other.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(1970168929)").await.unwrap();
+        let address = database.address();
+        let waiting = tokio::spawn(async move { PostgresStore::open(address, true, 256).await.map(|_| ()) });
+        // Longer than any unit of work is given.
+        tokio::time::sleep(Duration::from_millis(5500)).await;
+        assert!(!waiting.is_finished());
+        other.batch_execute("ROLLBACK").await.unwrap();
+        waiting.await.unwrap().unwrap();
+        // Once they are there nobody needs the lock.
+        other.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(1970168929)").await.unwrap();
+        open(&database).await.close().await.unwrap();
         database.drop().await;
     });
 }

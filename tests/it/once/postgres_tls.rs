@@ -69,7 +69,7 @@ fn every_sslmode_is_what_libpq_makes_of_it() {
         let url = format!("postgres://postgres@{host}:{}/{database}?{options}", cluster.port);
         block_on(async {
             let address = Address::parse(&url).map_err(|error| error.to_string())?;
-            let store = PostgresStore::open(address, 256).await.map_err(|error| error.to_string())?;
+            let store = PostgresStore::open(address, true, 256).await.map_err(|error| error.to_string())?;
             store.close().await.map_err(|error| error.to_string())
         })
     };

@@ -44,7 +44,7 @@ macro_rules! suite {
             fn $case() {
                 super::block_on(async {
                     let database = super::Database::make().await;
-                    let store = super::PostgresStore::open(database.address(), 256).await.unwrap();
+                    let store = super::PostgresStore::open(database.address(), true, 256).await.unwrap();
                     let house = super::House::new(std::sync::Arc::new(store)).await;
                     super::$case(&house).await;
                     house.store.close().await.unwrap();
