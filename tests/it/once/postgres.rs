@@ -1,7 +1,7 @@
 //! What only a store of many nodes has to do.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::database::Database;
 use crate::server::{block_on, wait_until};
@@ -155,16 +155,15 @@ fn sign_ups_that_wait_for_a_held_table_fail_together_and_soon() {
         let node = Arc::new(open(&database).await);
         let holder = database.client().await;
         holder.batch_execute("BEGIN; LOCK TABLE sign_ups IN SHARE ROW EXCLUSIVE MODE").await.unwrap();
-        let start = Instant::now();
         let mut tasks = tokio::task::JoinSet::new();
         for n in 0..600 {
             let node = Arc::clone(&node);
             tasks.spawn(async move { node.sign_up(new(&format!("user{n}@example.com"), None), NOW).await });
         }
-        for done in tasks.join_all().await {
+        let all = tokio::time::timeout(Duration::from_secs(8), tasks.join_all()).await.expect("soon");
+        for done in all {
             assert!(matches!(done, Err(StoreError::Unavailable(_))), "{done:?}");
         }
-        assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
         holder.batch_execute("ROLLBACK").await.unwrap();
         node.sign_up(new("ana@example.com", None), NOW).await.unwrap();
         let people = holder.query_one("SELECT count(*) FROM people", &[]).await.unwrap();
@@ -212,9 +211,8 @@ fn nobody_waits_behind_a_question_that_was_given_up() {
         for _ in 0..5 {
             let given_up = tokio::time::timeout(Duration::from_millis(300), node.check()).await;
             assert!(given_up.is_err(), "{given_up:?}");
-            let start = Instant::now();
-            assert_eq!(node.member_count().await, Ok(0));
-            assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+            let count = tokio::time::timeout(Duration::from_secs(1), node.member_count()).await;
+            assert_eq!(count, Ok(Ok(0)));
         }
         database.drop().await;
     });
