@@ -103,7 +103,7 @@ impl Table {
 
 /// By the upper bits: the place within the shard is found by the lower ones.
 fn shard_of(hash: u32) -> usize {
-    (u64::from(hash) * SHARDS as u64 >> 32) as usize
+    ((u64::from(hash) * SHARDS as u64) >> 32) as usize
 }
 
 /// A bucket and its hash, which is worked out once for the shard and the place in it. 32 bits fill a gap that would be
