@@ -129,6 +129,9 @@ impl Section {
 }
 
 fn main() -> ExitCode {
+    // As the product does, so that bare hyper and the limiter's keys are weighed and measured with the same pages.
+    #[cfg(target_os = "linux")]
+    let _none_to_give = rustix::thread::disable_transparent_huge_pages(true);
     let settings = Settings::parse();
     let done = match &settings.inner {
         Some(Inner::Bare { answers }) => bare::run(answers).map(|()| true),

@@ -28,11 +28,13 @@ const EXPIRES_AT: i64 = 4_000_000_000_000;
 
 /// Records of so many people as a file; made once and kept in `folder` for later runs.
 pub(crate) fn file(folder: &Path, empty: &Path, people: u64) -> anyhow::Result<PathBuf> {
-    let schema = std::fs::read(empty).context("the empty records")?;
     // Another schema is another file: records of an older one are of no use.
+    let schema: String = Connection::open(empty)?
+        .query_row("SELECT group_concat(coalesce(sql, name), ';') FROM sqlite_schema", [], |row| row.get(0))
+        .context("the empty records")?;
     let version = schema
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let kept = folder.join(format!("people-{people}-{version:016x}.db"));
     if !kept.exists() {
         let unfinished = folder.join(format!("people-{people}.unfinished"));
