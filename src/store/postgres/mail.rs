@@ -198,7 +198,9 @@ impl Lease {
                 UPDATE outbox SET send_after = w.until
                 FROM (SELECT o.id, u.until
                       FROM unnest($1::text[], $2::bigint[]) AS u (mailbox, until)
-                      JOIN people p ON p.mailbox = u.mailbox
+                      CROSS JOIN LATERAL (
+                          SELECT id FROM people WHERE compared = u.mailbox AND mailbox = u.mailbox
+                          UNION ALL SELECT id FROM people WHERE mailbox = u.mailbox AND mailbox <> compared) p
                       JOIN sign_ups s ON s.person_id = p.id AND s.state = 'pending'
                       JOIN outbox o ON o.sign_up_id = s.id
                       LEFT JOIN mailboxes m ON m.mailbox = u.mailbox

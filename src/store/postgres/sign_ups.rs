@@ -167,7 +167,9 @@ const CONFIRM: &str = "
             state = 'member',
             referrer_id = CASE
                 WHEN p.joined_at IS NOT NULL THEN p.referrer_id
-                WHEN EXISTS (SELECT FROM people twin WHERE twin.mailbox = p.mailbox
+                WHEN EXISTS (SELECT FROM people twin WHERE twin.compared = p.mailbox AND twin.mailbox = p.mailbox
+                             AND twin.id <> p.id AND twin.joined_at IS NOT NULL) THEN NULL
+                WHEN EXISTS (SELECT FROM people twin WHERE twin.mailbox = p.mailbox AND twin.mailbox <> twin.compared
                              AND twin.id <> p.id AND twin.joined_at IS NOT NULL) THEN NULL
                 ELSE c.referrer_id END,
             joined_at = $3

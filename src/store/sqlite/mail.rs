@@ -149,8 +149,9 @@ impl Lease {
                 "UPDATE outbox SET send_after = ?2
                  WHERE send_after < ?2 AND leased_until <= ?3
                    AND id IS NOT (SELECT holder FROM mailboxes WHERE mailbox = ?1)
-                   AND sign_up_id IN (SELECT s.id FROM people p JOIN sign_ups s ON s.person_id = p.id AND s.state = 'pending'
-                                      WHERE p.mailbox = ?1)",
+                   AND sign_up_id IN (SELECT id FROM sign_ups WHERE state = 'pending' AND person_id IN
+                                          (SELECT id FROM people WHERE compared = ?1 AND mailbox = ?1
+                                           UNION ALL SELECT id FROM people WHERE mailbox = ?1 AND mailbox <> compared))",
             )?
             .execute(params![mailbox, until.as_millis(), self.now.as_millis()])?;
         Ok(())

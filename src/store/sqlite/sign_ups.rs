@@ -155,7 +155,11 @@ impl Confirm {
                      state = 'member',
                      referrer_id = CASE
                          WHEN joined_at IS NOT NULL THEN referrer_id
-                         WHEN EXISTS (SELECT 1 FROM people twin WHERE twin.mailbox = people.mailbox
+                         WHEN EXISTS (SELECT 1 FROM people twin
+                                      WHERE twin.compared = people.mailbox AND twin.mailbox = people.mailbox
+                                      AND twin.id <> people.id AND twin.joined_at IS NOT NULL) THEN NULL
+                         WHEN EXISTS (SELECT 1 FROM people twin
+                                      WHERE twin.mailbox = people.mailbox AND twin.mailbox <> twin.compared
                                       AND twin.id <> people.id AND twin.joined_at IS NOT NULL) THEN NULL
                          ELSE ?2 END,
                      joined_at = ?3
