@@ -359,7 +359,8 @@ pub(crate) fn postgres(lab: &mut Lab) -> anyhow::Result<()> {
         match bare.serve(Manner::default()) {
             Ok(server) => server.stop()?,
             Err(error) => {
-                lab.report.skipped("postgres", &format!("this server does not take it: {error:#}"));
+                lab.report.skipped("postgres", "this server does not take it");
+                lab.report.note(format!("PostgreSQL: {error:#}"));
                 return Ok(());
             }
         }
@@ -432,7 +433,8 @@ pub(crate) fn redis(lab: &mut Lab) -> anyhow::Result<()> {
             return Ok(());
         }
         Err(error) => {
-            lab.report.skipped("redis", &format!("this server does not take it: {error:#}"));
+            lab.report.skipped("redis", "this server does not take it");
+            lab.report.note(format!("Redis: {error:#}"));
             return Ok(());
         }
     };
