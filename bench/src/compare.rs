@@ -92,6 +92,11 @@ impl Measured {
         self.ratio(reference, |sample| sample.micros)
     }
 
+    /// How much longer a request takes when as many as can be are under way.
+    pub(crate) fn cost_at_rate(&self, reference: &Self) -> Option<Estimate> {
+        self.ratio(reference, |sample| 1.0 / sample.a_second)
+    }
+
     fn ratio(&self, reference: &Self, figure: impl Fn(&Sample) -> f64) -> Option<Estimate> {
         let pairs = self.samples.iter().zip(&reference.samples);
         paired(&pairs.map(|(own, other)| figure(own) / figure(other)).collect::<Vec<_>>())

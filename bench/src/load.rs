@@ -7,6 +7,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -45,6 +46,8 @@ pub(crate) enum Numbers {
     Fresh,
     /// One of the first so many, at random.
     Known(u64),
+    /// None: each of the prepared requests is sent once, in their order.
+    EachOnce,
 }
 
 impl Request {
@@ -77,7 +80,7 @@ impl Request {
 pub(crate) struct Target {
     pub address: SocketAddr,
     /// The connections take these in turn.
-    pub requests: Vec<Request>,
+    pub requests: Arc<[Request]>,
     pub numbers: Numbers,
     /// The next fresh number.
     pub next: u64,
@@ -120,6 +123,7 @@ struct Connection {
 pub(crate) struct Load {
     poll: Poll,
     connections: Vec<Connection>,
+    requests: Arc<[Request]>,
     numbers: Numbers,
     pub next: u64,
     random: u64,
@@ -141,6 +145,7 @@ impl Load {
         Ok(Self {
             poll,
             connections,
+            requests: Arc::clone(&target.requests),
             numbers: target.numbers,
             next: target.next,
             random: 0x9e37_79b9_7f4a_7c15,
@@ -239,6 +244,13 @@ impl Load {
                 self.random ^= self.random << 17;
                 self.random % most + 1
             }
+            Numbers::EachOnce => {
+                let index = usize::try_from(self.next)?;
+                let prepared = self.requests.get(index).context("more requests were sent than were prepared")?;
+                self.connections[i].request.clone_from(prepared);
+                self.next += 1;
+                0
+            }
         };
         let connection = &mut self.connections[i];
         connection.request.set_number(number);
@@ -310,7 +322,7 @@ fn connect(server: SocketAddr, client: usize) -> anyhow::Result<std::net::TcpStr
 
 /// One request on a connection of its own; the whole answer.
 pub(crate) fn ask(server: SocketAddr, request: &Request) -> anyhow::Result<String> {
-    let target = Target { address: server, requests: vec![request.clone()], numbers: Numbers::Known(1), next: 0 };
+    let target = Target { address: server, requests: vec![request.clone()].into(), numbers: Numbers::Known(1), next: 0 };
     let mut load = Load::connect(&target, 1)?;
     let outcome = load.run(Pace::Count(1))?;
     if let Some(error) = outcome.first_error {

@@ -5,6 +5,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use unionhall::domain::secret::Secret;
+use unionhall::domain::signup::SignUpId;
+use unionhall::domain::token::{Purpose, TokenMaker};
 
 use crate::bare;
 use crate::compare::{Measured, Plan, Variant, compare, waits};
@@ -144,7 +147,7 @@ impl Lab {
 }
 
 fn target(server: &Server, requests: Vec<Request>) -> Target {
-    Target { address: server.address, requests, numbers: Numbers::Known(1), next: 0 }
+    Target { address: server.address, requests: requests.into(), numbers: Numbers::Known(1), next: 0 }
 }
 
 fn reading(server: &Server, path: &str) -> Target {
@@ -176,6 +179,18 @@ fn linking(server: &Server, installation: &Installation, people: u64) -> Target 
 }
 
 /// The same count as `/v1/stats`, asked for as an assistant does.
+/// The clicks that confirm these sign-ups, each once.
+fn confirming(server: &Server, sign_ups: &[i64]) -> anyhow::Result<Target> {
+    let tokens = TokenMaker::new(&Secret::new(SECRET.1)?);
+    let click = |id: &i64| {
+        let path = format!("/confirm/{}", tokens.token(Purpose::Confirm, SignUpId(*id)));
+        Request::post(&path, "", "")
+    };
+    let mut clicks = target(server, sign_ups.iter().map(click).collect());
+    clicks.numbers = Numbers::EachOnce;
+    Ok(clicks)
+}
+
 fn calling(server: &Server, modern: bool) -> Target {
     const ACCEPT: &str = "accept: application/json, text/event-stream\r\n";
     let request = if modern {
@@ -394,6 +409,8 @@ pub(crate) fn postgres(lab: &mut Lab) -> anyhow::Result<()> {
     let all = lab.compare(&mut reads);
     lab.report.compared("postgres", &all, 0);
     lab.report.found_ratio("postgres.stats.rate", &[&all[0], &all[1]], all[1].rate_to(&all[0]));
+    lab.report.found_ratio("postgres.sizes.stats", &[&all[1], &all[2]], all[2].cost_at_rate(&all[1]));
+    lab.report.found_ratio("postgres.sizes.link", &[&all[3], &all[4]], all[4].cost_at_rate(&all[3]));
     lab.waits(&mut reads[1..2], READS_A_SECOND);
     let mut writes = [
         Variant::new("invite, PostgreSQL, one transaction each", &one_by_one, inviting(&one_by_one, yardstick, "p"))
@@ -405,10 +422,33 @@ pub(crate) fn postgres(lab: &mut Lab) -> anyhow::Result<()> {
     lab.report.compared("postgres", &all, 0);
     lab.report.found_ratio("postgres.invite.batched", &[&all[0], &all[1]], all[1].rate_to(&all[0]));
     lab.waits(&mut writes[1..2], WRITES_A_SECOND);
+    let at_size = all[2].cost_at_rate(&all[1]);
+    lab.report.found_ratio("postgres.sizes.invite", &[&all[1], &all[2]], at_size);
     let named = [("small", &server), ("yardstick", &one_by_one), ("large", &crowded)];
     for ((name, server), before) in named.into_iter().zip(before) {
         let after = rows(name)?;
         lab.check_rows(&format!("PostgreSQL, {name}"), before, after, &[server]);
+    }
+
+    let members = |name: &str| -> anyhow::Result<u64> {
+        Ok(postgres.query(name, "SELECT member_count FROM installation")?.parse()?)
+    };
+    let pending = |name: &str| -> anyhow::Result<Vec<i64>> {
+        let text = postgres.query(name, "SELECT id FROM sign_ups WHERE state = 'pending' ORDER BY id")?;
+        text.lines().map(|line| Ok(line.parse()?)).collect()
+    };
+    let before = [members("small")?, members("large")?];
+    let mut clicks = [
+        Variant::new("confirm, PostgreSQL", &server, confirming(&server, &pending("small")?)?),
+        Variant::new("confirm, PostgreSQL, 2 M people", &crowded, confirming(&crowded, &pending("large")?)?),
+    ];
+    let all = lab.compare(&mut clicks);
+    lab.report.compared("postgres", &all, 0);
+    lab.report.found_ratio("postgres.sizes.confirm", &[&all[0], &all[1]], all[1].cost_at_rate(&all[0]));
+    for ((name, before), click) in [("small", before[0]), ("large", before[1])].into_iter().zip(&clicks) {
+        let (joined, answered) = (members(name)? - before, click.target.next);
+        let what = format!("PostgreSQL, {name}: {answered} confirmations answered, {joined} more members");
+        if joined == answered { lab.report.note(what) } else { lab.report.void(what) }
     }
     Ok(())
 }
@@ -488,7 +528,7 @@ pub(crate) fn footprint(lab: &mut Lab) -> anyhow::Result<()> {
     lab.report.found("resident.idle", Finding::of(server.resident()? as f64 / MB));
     let requests = if lab.plan.quick { 50_000 } else { 1_000_000 };
     let mut mixed = target(&server, vec![Request::get(CATEGORIES), Request::get(STATS), Request::get(PROGRAM)]);
-    mixed.requests.extend(calling(&server, false).requests);
+    mixed.requests = mixed.requests.iter().chain(&*calling(&server, false).requests).cloned().collect();
     let mut load = Load::connect(&mixed, 64)?;
     let outcome = load.run(Pace::Count(requests))?;
     if outcome.errors > 0 {

@@ -163,7 +163,7 @@ impl Installation {
     pub(crate) fn serve_under(&self, program: &[&str], manner: Manner) -> anyhow::Result<Server> {
         let mut command = self.command_under(program);
         // Mail stays in the outbox: it is written with each sign-up, and sending it is not what is measured.
-        command.args(["serve", "--listen", "127.0.0.1:0", "--mail", "hold"]);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--mail", "hold", "--metrics-listen", "127.0.0.1:0"]);
         command.args(["--public-per-minute", MOST_PER_MINUTE, "--key-per-minute", MOST_PER_MINUTE]);
         if manner.one_by_one {
             command.args(["--write-batch", "1"]);
