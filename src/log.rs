@@ -17,8 +17,8 @@ use crate::domain::time::Timestamp;
 /// Bytes that may wait to be written.
 const WAITING: usize = 1 << 20;
 
-/// How long the first waiting line waits for others: a wake-up and a write for each line would cost a request as much as
-/// everything else about its line together (4 µs against 1), and nobody reads a log by the hundredth of a second.
+/// How long the first waiting line waits for others: a wake-up and a write for each line would cost a request more than
+/// the rest of its line, and nobody reads a log by the hundredth of a second.
 const GATHERING: Duration = Duration::from_millis(10);
 
 /// How long the end of the process waits for the last lines to be read.
@@ -238,7 +238,7 @@ fn human_request(out: &mut String, line: &RequestLine<'_>) -> fmt::Result {
     }
 }
 
-/// By hand: the formatting machinery takes three times as long, and this is the largest part of a logged request.
+/// By hand: the formatting machinery takes much longer, and this is the largest part of a logged request.
 fn json_request(out: &mut String, line: &RequestLine<'_>) -> fmt::Result {
     // Every text here is made of characters that need no escape: routes and methods are ours, ids are checked.
     let RequestLine { at, method, route, status, took, request_id, key } = line;

@@ -322,7 +322,8 @@ fn connect(server: SocketAddr, client: usize) -> anyhow::Result<std::net::TcpStr
 
 /// One request on a connection of its own; the whole answer.
 pub(crate) fn ask(server: SocketAddr, request: &Request) -> anyhow::Result<String> {
-    let target = Target { address: server, requests: vec![request.clone()].into(), numbers: Numbers::Known(1), next: 0 };
+    let target =
+        Target { address: server, requests: vec![request.clone()].into(), numbers: Numbers::Known(1), next: 0 };
     let mut load = Load::connect(&target, 1)?;
     let outcome = load.run(Pace::Count(1))?;
     if let Some(error) = outcome.first_error {

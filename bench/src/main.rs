@@ -19,6 +19,7 @@ mod statistics;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -48,6 +49,10 @@ struct Settings {
     /// Four rounds of half a second instead of twelve of two: to see whether everything works, not for figures.
     #[arg(long)]
     quick: bool,
+
+    /// How long a slice of a full run lasts, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, conflicts_with = "quick")]
+    slice: u64,
 
     /// Only this section; may be repeated.
     #[arg(long, value_name = "NAME")]
@@ -156,7 +161,8 @@ fn measure(settings: &Settings) -> anyhow::Result<bool> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the bench has a folder above it")?;
     let binary = build(root)?;
     let kept = binary.parent().and_then(Path::parent).context("the binary is in the target folder")?.join("bench");
-    let plan = if settings.quick { Plan::QUICK } else { Plan::FULL };
+    let full = Plan { slice: Duration::from_secs(settings.slice.clamp(1, 60)), ..Plan::FULL };
+    let plan = if settings.quick { Plan::QUICK } else { full };
     let whole = settings.only.is_empty();
     let sections: Vec<_> =
         Section::value_variants().iter().copied().filter(|one| whole || settings.only.contains(one)).collect();
@@ -191,9 +197,12 @@ fn write(
         std::fs::write(root.join(PLOT), plot::draw(&report.points))?;
     }
     let mut command = "cargo run --release -p bench".to_owned();
-    if settings.quick || !settings.only.is_empty() {
+    if settings.quick || settings.slice != 2 || !settings.only.is_empty() {
         command.push_str(" --");
         command.push_str(if settings.quick { " --quick" } else { "" });
+        if settings.slice != 2 {
+            command.push_str(&format!(" --slice {}", settings.slice));
+        }
         settings.only.iter().for_each(|section| command.push_str(&format!(" --only {}", section.name())));
         command.push_str(" --write");
     }

@@ -226,7 +226,7 @@ impl Edge {
     }
 
     /// What is not an operation waits in a box of its own: a request's future is moved several times before it runs, and
-    /// was 6.6 KB with room for all of these, a twelfth of the time of a request.
+    /// was 6.6 KB with room for all of these; it is 3.1 now.
     async fn route(
         self: &Arc<Self>,
         route: Option<Route<'_>>,

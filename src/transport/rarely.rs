@@ -1,8 +1,8 @@
 //! A future that is looked at only when it called.
 //!
 //! A connection's task is woken for every request, and what waits beside the connection (the signal to stop, the next
-//! look at its pulse) would be asked each time whether it is done: a lock and a timer, 900 instructions of a request that
-//! takes 20,000. This one has a bell of its own, and while that has not rung the answer is known.
+//! look at its pulse) would be asked each time whether it is done: a lock and a timer
+//! for every request. This one has a bell of its own, and while that has not rung the answer is known.
 
 use std::fmt;
 use std::future::Future;

@@ -3,6 +3,7 @@
 //! Readers answer inline on the thread that asks, each on a connection of its own: a cached statement takes a few
 //! microseconds, less than handing it to another thread would. Writes go to one thread that commits many at once.
 
+mod count;
 mod keys;
 mod mail;
 mod moving;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use self::count::Counter;
 use self::reader::Readers;
 use self::writer::Writer;
 use super::{Answer, Claim, Store, StoreError, Tidied, WRITE_BATCH};
@@ -34,6 +36,7 @@ pub use self::schema::OpenError;
 pub struct SqliteStore {
     readers: Readers,
     writer: Writer,
+    counter: Counter,
     path: PathBuf,
     /// The file that was opened, whatever stands at its path later.
     file: (u64, u64),
@@ -51,7 +54,7 @@ impl SqliteStore {
         let readers = Readers::open(path)?;
         let writer = Writer::start(connection, batch).map_err(OpenError::System)?;
         let file = identity(path).map_err(OpenError::System)?;
-        Ok(Self { readers, writer, path: path.to_owned(), file })
+        Ok(Self { readers, writer, counter: Counter::default(), path: path.to_owned(), file })
     }
 }
 
@@ -117,7 +120,7 @@ impl From<Failure> for StoreError {
 
 impl Store for SqliteStore {
     fn member_count(&self) -> Answer<'_, u64> {
-        self.readers.read(people::member_count)
+        self.counter.read(&self.readers)
     }
 
     fn sign_up(&self, new: NewSignUp, now: Timestamp) -> Answer<'_, SignedUp> {

@@ -86,7 +86,7 @@ fn open(path: &Path, patience: Duration) -> Result<Connection, OpenError> {
         let connection = Connection::open_with_flags(path, flags)?;
         super::set_up(&connection)?;
         // Enough for the inner pages of every tree at two million people; the leaves are the system's to keep. There are
-        // several readers, and each with the writer's cache they held 40 MB.
+        // several readers, and each with a cache like the writer's would make the process large.
         connection.pragma_update(None, "cache_size", -2048)?;
         connection.pragma_update(None, "query_only", true)?;
         connection.busy_timeout(patience)?;

@@ -146,8 +146,8 @@ fn commit(connection: &Connection, batch: &mut Vec<Box<dyn Job>>) {
     }
 }
 
-/// How the units of a transaction are kept apart. A savepoint makes SQLite copy every page that its unit touches, which
-/// took a third of a sign-up's time, and nearly no unit ever has to be undone.
+/// How the units of a transaction are kept apart. A savepoint makes SQLite copy every page that its unit touches, and
+/// nearly no unit ever has to be undone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Apart {
     No,

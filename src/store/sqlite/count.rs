@@ -1,0 +1,48 @@
+//! The member count, read live by one for all who wait.
+//!
+//! A read takes longer than all the rest of such a request: SQLite takes a lock for it and gives it back. So a request
+//! lets the others that are ready come first, and takes the answer of a read that began after it had arrived, if there was
+//! one; otherwise it reads. What it gets is never older than its question.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::people;
+use super::reader::Readers;
+use crate::reply::Reply;
+use crate::store::Answer;
+
+#[derive(Debug, Default)]
+pub(super) struct Counter {
+    /// How many have asked.
+    asked: AtomicU64,
+    last: Mutex<Read>,
+}
+
+/// What the last read found.
+#[derive(Debug, Default, Clone, Copy)]
+struct Read {
+    /// How many had asked before it began: those it can answer.
+    serves: u64,
+    count: u64,
+}
+
+impl Counter {
+    pub(super) fn read<'a>(&'a self, readers: &'a Readers) -> Answer<'a, u64> {
+        let ticket = self.asked.fetch_add(1, Ordering::SeqCst);
+        Reply::later(async move {
+            tokio::task::yield_now().await;
+            let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.serves > ticket {
+                return Ok(last.count);
+            }
+            let serves = self.asked.load(Ordering::SeqCst);
+            let count = readers.read(people::member_count).await?;
+            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.serves < serves {
+                *last = Read { serves, count };
+            }
+            Ok(count)
+        })
+    }
+}
