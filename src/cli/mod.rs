@@ -50,6 +50,10 @@ enum Task {
     #[command(subcommand)]
     Signups(signups::Task),
     /// Carry all records to another store: from SQLite to PostgreSQL when one machine is not enough, or back.
+    ///
+    /// Stop the service first, or its sign-ups fail meanwhile. Everything is copied, read back and compared; only then is the
+    /// copy made valid, and the source refuses every change from then on. Interrupted at any moment nothing is lost: run it
+    /// again. The service goes on with the secret it had.
     Move(moving::Settings),
     /// Speak MCP over standard input and output, for an assistant on this machine; works on the service's own records.
     Mcp(Box<mcp::Settings>),

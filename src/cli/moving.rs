@@ -13,9 +13,6 @@ use crate::store::moving::{self, MoveError, Progress, Source, Step, Sum, Target}
 use crate::store::postgres::PostgresShelf;
 use crate::store::sqlite::{SqliteSource, SqliteTarget};
 
-/// Stop the service first, or its sign-ups fail while the records are carried over. Everything is copied, read back and
-/// compared; only then is the copy made valid, and the source refuses every write from then on. Interrupted at any moment,
-/// nothing is lost: run it again.
 #[derive(Debug, Args)]
 pub(super) struct Settings {
     /// Where the records are: `sqlite:` for the file in the data folder, `sqlite:FILE` or `postgres://…`.
@@ -150,16 +147,15 @@ impl Bar {
     }
 
     fn show(&mut self, progress: Progress) {
-        const WIDTH: u64 = 30;
+        const WIDTH: usize = 30;
         let Progress { step, table, done, all } = progress;
         let verb = match step {
             Step::Copying => "copying",
             Step::Comparing => "comparing",
         };
         if self.terminal {
-            let full = usize::try_from(WIDTH * done / all.max(1)).unwrap_or(0);
-            let rest = 30_usize.saturating_sub(full);
-            eprint!("\r{verb:<10}{table:<14}[{}{}] {done} of {all}  ", "#".repeat(full), " ".repeat(rest));
+            let full = "#".repeat(usize::try_from(WIDTH as u64 * done / all.max(1)).unwrap_or(0));
+            eprint!("\r{verb:<10}{table:<14}[{full:<WIDTH$}] {done} of {all}  ");
             // A terminal that cannot be written to has no use for a bar.
             let _gone = std::io::stderr().flush();
         } else if self.last != Some((step, table)) {

@@ -101,8 +101,37 @@ pub struct WaitingMail {
     pub given_up_at: Option<Timestamp>,
 }
 
+/// What is remembered of a mailbox.
+#[derive(Debug, Default)]
+pub struct MailboxRecord {
+    /// Its last mails, newest first.
+    pub sent: Vec<Timestamp>,
+    /// The mail that the newest of them stands for.
+    pub holder: Option<MailId>,
+}
+
+/// Whether a mail may go to its mailbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// It is the one that the mailbox's newest stands for: trying it again is no other mail.
+    Again,
+    /// As another mail, which is to be noted.
+    Next,
+    NotBefore(Timestamp),
+}
+
+impl MailboxRecord {
+    pub fn turn(&self, mail: MailId, now: Timestamp) -> Turn {
+        match next_allowed(&self.sent) {
+            _ if self.holder == Some(mail) => Turn::Again,
+            allowed if allowed > now => Turn::NotBefore(allowed),
+            _ => Turn::Next,
+        }
+    }
+}
+
 /// When the next mail to a mailbox may go, given the times of its last ones, newest first.
-pub fn next_allowed(sent: &[Timestamp]) -> Timestamp {
+fn next_allowed(sent: &[Timestamp]) -> Timestamp {
     let after = |index: usize, span| sent.get(index).map(|time| time.plus(span));
     after(0, APART).max(after(A_DAY - 1, DAY)).unwrap_or(Timestamp::from_millis(i64::MIN))
 }

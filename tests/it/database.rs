@@ -2,17 +2,13 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 use unionhall::store::postgres::Address;
+
+use crate::records::{self, postgres};
 
 pub(crate) struct Database {
     name: String,
-}
-
-/// The server's address, without a database.
-fn server() -> String {
-    std::env::var("UNIONHALL_TEST_POSTGRES")
-        .expect("UNIONHALL_TEST_POSTGRES names no server: run the tests with ./test.sh")
 }
 
 impl Database {
@@ -31,7 +27,7 @@ impl Database {
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("{}/{}", server(), self.name)
+        postgres(&self.name)
     }
 
     pub(crate) fn address(&self) -> Address {
@@ -49,7 +45,5 @@ impl Database {
 }
 
 async fn connect(database: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(&format!("{}/{database}", server()), NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
+    records::connect(&postgres(database)).await.unwrap()
 }

@@ -247,7 +247,7 @@ pub(crate) fn ask(url: &str, sql: &str) -> Result<Vec<Vec<String>>, tokio_postgr
     Ok(rows.collect())
 }
 
-async fn connect(url: &str) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
+pub(crate) async fn connect(url: &str) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(connection);
     Ok(client)

@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use super::pool::{Line, Unit, Value};
 use super::{Failure, code, get, number, parsed, perhaps_time, time};
 use crate::domain::mail::{
-    A_DAY, DueMail, LEASE, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR, WaitingMail, next_allowed,
+    A_DAY, DueMail, LEASE, MailId, MailKind, MailOutcome, MailboxRecord, Turn, UNDELIVERABLE_FOR, WaitingMail,
 };
 use crate::domain::signup::SignUpId;
 use crate::domain::time::Timestamp;
@@ -73,15 +73,6 @@ struct Candidate {
     pointless: bool,
 }
 
-/// What is remembered of a mailbox.
-#[derive(Default)]
-struct MailboxRecord {
-    /// Its last mails, newest first.
-    sent: Vec<Timestamp>,
-    /// The mail that the newest of them stands for.
-    holder: Option<i64>,
-}
-
 /// What is to be written for the mails that were looked at.
 #[derive(Default)]
 struct Decided {
@@ -142,16 +133,17 @@ impl Lease {
                 continue;
             }
             let record = mailboxes.entry(mailbox.clone()).or_default();
-            // Trying again what the mailbox's newest mail stands for is no other mail.
-            if record.holder != Some(mail.id.0) {
-                let allowed = next_allowed(&record.sent);
-                if allowed > self.now {
+            match record.turn(mail.id, self.now) {
+                Turn::Again => {}
+                Turn::Next => {
+                    record.sent.insert(0, self.now);
+                    record.holder = Some(mail.id);
+                    decided.noted.push((mailbox, mail.id.0));
+                }
+                Turn::NotBefore(allowed) => {
                     decided.put_off.push((mailbox, allowed.as_millis()));
                     continue;
                 }
-                record.sent.insert(0, self.now);
-                record.holder = Some(mail.id.0);
-                decided.noted.push((mailbox, mail.id.0));
             }
             mail.attempts += 1;
             decided.leased.push(mail);
@@ -173,7 +165,10 @@ impl Lease {
                    WHERE mailbox = ANY ($1) ORDER BY mailbox FOR UPDATE";
         let remembered = |row: &Row| {
             let times = (1..=A_DAY).map(|column| perhaps_time(row, column)).collect::<Result<Vec<_>, _>>()?;
-            let record = MailboxRecord { sent: times.into_iter().flatten().collect(), holder: get(row, A_DAY + 1)? };
+            let record = MailboxRecord {
+                sent: times.into_iter().flatten().collect(),
+                holder: get::<Option<i64>>(row, A_DAY + 1)?.map(MailId),
+            };
             Ok((get(row, 0)?, record))
         };
         line.rows(sql, &[&names]).await?.iter().map(remembered).collect()

@@ -6,7 +6,7 @@ use super::people::code;
 use super::writer::Unit;
 use super::{Failure, parsed};
 use crate::domain::mail::{
-    A_DAY, DueMail, LEASE, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR, WaitingMail, next_allowed,
+    A_DAY, DueMail, LEASE, MailId, MailKind, MailOutcome, MailboxRecord, Turn, UNDELIVERABLE_FOR, WaitingMail,
 };
 use crate::domain::signup::SignUpId;
 use crate::domain::time::Timestamp;
@@ -117,15 +117,14 @@ impl Lease {
             connection.prepare_cached("DELETE FROM outbox WHERE id = ?1")?.execute([mail.id.0])?;
             return Ok(None);
         }
-        let record = MailboxRecord::find(connection, &mailbox)?;
-        // Trying again what the mailbox's newest mail stands for is no other mail.
-        if record.holder != Some(mail.id.0) {
-            let allowed = next_allowed(&record.sent);
-            if allowed > self.now {
+        let record = find_mailbox(connection, &mailbox)?;
+        match record.turn(mail.id, self.now) {
+            Turn::Again => {}
+            Turn::Next => note_sent(connection, &mailbox, mail.id, self.now)?,
+            Turn::NotBefore(allowed) => {
                 self.put_off(connection, &mailbox, allowed)?;
                 return Ok(None);
             }
-            note_sent(connection, &mailbox, mail.id, self.now)?;
         }
         mail.attempts += 1;
         connection
@@ -188,28 +187,16 @@ fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
     Ok(Candidate { mail, mailbox: row.get(9)?, pointless: row.get(10)? })
 }
 
-/// What is remembered of a mailbox.
-#[derive(Default)]
-struct MailboxRecord {
-    /// Its last mails, newest first.
-    sent: Vec<Timestamp>,
-    /// The mail that the newest of them stands for.
-    holder: Option<i64>,
-}
-
-impl MailboxRecord {
-    fn find(connection: &Connection, mailbox: &str) -> Result<Self, Failure> {
-        let found = connection
-            .prepare_cached("SELECT sent_1, sent_2, sent_3, sent_4, holder FROM mailboxes WHERE mailbox = ?1")?
-            .query_row([mailbox], |row| {
-                let times =
-                    (0..A_DAY).map(|column| row.get::<_, Option<i64>>(column)).collect::<Result<Vec<_>, _>>()?;
-                let sent = times.into_iter().flatten().map(Timestamp::from_millis).collect();
-                Ok(Self { sent, holder: row.get(A_DAY)? })
-            })
-            .optional()?;
-        Ok(found.unwrap_or_default())
-    }
+fn find_mailbox(connection: &Connection, mailbox: &str) -> Result<MailboxRecord, Failure> {
+    let found = connection
+        .prepare_cached("SELECT sent_1, sent_2, sent_3, sent_4, holder FROM mailboxes WHERE mailbox = ?1")?
+        .query_row([mailbox], |row| {
+            let times = (0..A_DAY).map(|column| row.get::<_, Option<i64>>(column)).collect::<Result<Vec<_>, _>>()?;
+            let sent = times.into_iter().flatten().map(Timestamp::from_millis).collect();
+            Ok(MailboxRecord { sent, holder: row.get::<_, Option<i64>>(A_DAY)?.map(MailId) })
+        })
+        .optional()?;
+    Ok(found.unwrap_or_default())
 }
 
 fn note_sent(connection: &Connection, mailbox: &str, mail: MailId, now: Timestamp) -> Result<(), Failure> {
