@@ -1,59 +1,31 @@
-//! The parts of the service put together: what operations and transports share.
+//! The parts of the service put together: what operations, pages and MCP share.
 
-use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bytes::Bytes;
-
-use crate::domain::api_key::KeyId;
-use crate::domain::catalog::Catalog;
-use crate::domain::referral::CodeMaker;
 use crate::domain::secret::Secret;
-use crate::domain::time::Timestamp;
-use crate::domain::token::TokenMaker;
-use crate::error::Error;
-use crate::limiter::{Bucket, Class, Limiter, Tick, Verdict};
+use crate::domain::time::{Tick, Timestamp};
+use crate::domain::union::Union;
+use crate::keys::{Holder, Keys, Refusal};
+use crate::limiter::{Bucket, Class, Limiter, LimiterStatus, Verdict};
 use crate::log::Log;
-use crate::mail::Desk;
-use crate::operations::authenticate::KeyRing;
-use crate::operations::{self, Entry};
-use crate::store::Store;
+use crate::mail::Delivery;
+use crate::membership::Membership;
+use crate::store::{InstallationStore, Store};
 
 /// How long the store may take to show that it takes writes.
-const CHECK_PATIENCE: Duration = Duration::from_secs(2);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What an [`App`] is made of.
 #[derive(Debug)]
 pub struct Parts {
-    pub name: String,
-    /// Where this API is reached, without a slash at the end.
-    pub base_url: String,
-    /// Where people join, without a slash at the end.
-    pub join_site: String,
-    pub contact_email: Option<String>,
-    /// Where letters reach the union.
-    pub postal: Option<String>,
-    pub catalog: Catalog,
+    pub union: Arc<Union>,
     pub secret: Secret,
     pub store: Arc<dyn Store>,
     pub limiter: Arc<dyn Limiter>,
     pub log: Log,
-    pub public_per_minute: u32,
-    pub key_per_minute: u32,
-    pub mail: Mail,
-}
-
-/// What happens to mail here.
-#[derive(Debug, Clone)]
-pub enum Mail {
-    /// None can be sent, so nobody could ever confirm: no sign-ups.
-    Off,
-    /// It waits in the outbox for another node.
-    Held,
-    /// A worker of this process sends it.
-    Sent(Arc<Desk>),
+    pub mail: Delivery,
 }
 
 /// A word on each part that may be in another state than it should, and leaves the node of use.
@@ -65,42 +37,52 @@ pub struct Readiness {
 
 #[derive(Debug)]
 pub struct App {
-    parts: Parts,
-    pub codes: CodeMaker,
-    pub tokens: TokenMaker,
-    pub keys: KeyRing,
+    pub union: Arc<Union>,
+    pub membership: Membership,
+    pub log: Log,
+    pub mail: Delivery,
+    keys: Keys,
+    installation: Arc<dyn InstallationStore>,
+    limiter: Arc<dyn Limiter>,
     /// Refusals by class, and failures of the store.
     rate_limited: [AtomicU64; Class::ALL.len()],
     store_errors: AtomicU64,
-    /// The answers that stay the same while the server runs, each made on its first request.
-    fixed: Vec<OnceLock<Bytes>>,
-}
-
-/// An app is its parts and what was made of them: `app.catalog` rather than `app.parts.catalog`, at every use.
-impl Deref for App {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.parts
-    }
 }
 
 impl App {
+    /// Each area of the store goes to the room that it is for; nobody else can name it.
     pub fn new(parts: Parts) -> Arc<Self> {
+        let Parts { union, secret, store, limiter, log, mail } = parts;
         Arc::new(Self {
-            codes: CodeMaker::new(&parts.secret),
-            tokens: TokenMaker::new(&parts.secret),
-            keys: KeyRing::default(),
+            membership: Membership::new(Arc::clone(&store) as _, &secret, mail.clone()),
+            keys: Keys::new(Arc::clone(&store) as _),
+            installation: store,
+            union,
+            limiter,
+            log,
+            mail,
             rate_limited: Default::default(),
             store_errors: AtomicU64::new(0),
-            fixed: operations::ALL.iter().map(|_| OnceLock::new()).collect(),
-            parts,
         })
     }
 
-    /// Refuses an agent action where mail is switched off.
-    pub fn require_sign_ups(&self) -> Result<(), Error> {
-        if matches!(self.mail, Mail::Off) { Err(Error::BackendNotConfigured) } else { Ok(()) }
+    /// The holder of the key in an `Authorization` header's value. That it was used is written down behind the request's
+    /// back.
+    pub async fn authenticate(
+        self: &Arc<Self>,
+        authorization: Option<&[u8]>,
+        now: Timestamp,
+    ) -> Result<Holder, Refusal> {
+        let holder = self.keys.authenticate(authorization, now).await?;
+        if holder.touch {
+            let (app, id) = (Arc::clone(self), holder.record.id);
+            tokio::spawn(async move {
+                if let Err(error) = app.keys.touch(id, now).await {
+                    app.report_store(None, &format!("the last use of key {id} was not recorded: {error}"));
+                }
+            });
+        }
+        Ok(holder)
     }
 
     /// Draws on a budget; every limited request comes through here.
@@ -116,6 +98,10 @@ impl App {
         self.rate_limited[class as usize].load(Ordering::Relaxed)
     }
 
+    pub fn limiter_status(&self) -> LimiterStatus {
+        self.limiter.status()
+    }
+
     /// The store failed a request; `cause` is for the operator.
     pub fn report_store(&self, request_id: Option<&str>, cause: &str) {
         self.store_errors.fetch_add(1, Ordering::Relaxed);
@@ -126,44 +112,12 @@ impl App {
         self.store_errors.load(Ordering::Relaxed)
     }
 
-    /// There is new mail in the outbox.
-    pub fn mail_waits(&self) {
-        if let Mail::Sent(desk) = &self.mail {
-            desk.ring();
-        }
-    }
-
     /// How things are while the store can be used; or why it cannot, for the operator.
     pub async fn readiness(&self) -> Result<Readiness, String> {
-        let checked = tokio::time::timeout(CHECK_PATIENCE, self.store.check()).await;
+        let checked = tokio::time::timeout(CHECK_TIMEOUT, self.installation.check()).await;
         checked.map_err(|_| "the store does not take writes".to_owned())?.map_err(|error| error.to_string())?;
-        let mail = match &self.mail {
-            Mail::Off => "off",
-            Mail::Held => "held",
-            // Sign-ups are taken and their mail waits: a node whose mail does not go is still of use.
-            Mail::Sent(desk) if desk.is_failing() => "failing",
-            Mail::Sent(_) => "sent",
-        };
-        // A node that counts alone is of use as well.
-        Ok(Readiness { mail, limits: self.limiter.standing().scope.name() })
-    }
-
-    pub fn fixed_answer(&self, operation: &Entry) -> Option<Bytes> {
-        self.fixed[operation.position].get().cloned()
-    }
-
-    pub fn keep_answer(&self, operation: &Entry, answer: Bytes) {
-        // Two first requests at once make the same answer; either may stay.
-        let _kept_already = self.fixed[operation.position].set(answer);
-    }
-
-    /// Writes down that a key was used, behind the request's back.
-    pub fn touch_key(self: &Arc<Self>, id: KeyId, now: Timestamp) {
-        let app = Arc::clone(self);
-        tokio::spawn(async move {
-            if let Err(error) = app.store.touch_key(id, now).await {
-                app.report_store(None, &format!("the last use of key {id} was not recorded: {error}"));
-            }
-        });
+        // Sign-ups are taken and their mail waits: a node whose mail does not go is still of use, and so is one that counts
+        // alone.
+        Ok(Readiness { mail: self.mail.state(), limits: self.limiter.status().scope.name() })
     }
 }

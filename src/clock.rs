@@ -2,8 +2,7 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::domain::time::Timestamp;
-use crate::limiter::Tick;
+use crate::domain::time::{Tick, Timestamp};
 
 /// The time of one request: on the calendar for records, and on a clock that never steps for limits.
 #[derive(Debug, Clone, Copy)]

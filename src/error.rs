@@ -8,6 +8,9 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::domain::api_key::BadKey;
+use crate::domain::constant::False;
+
 /// The machine-readable codes of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -48,7 +51,7 @@ pub enum Error {
 pub enum KeyProblem {
     Missing,
     NotBearer,
-    Malformed(crate::domain::api_key::BadKey),
+    Malformed(BadKey),
     Unknown,
     Expired,
     Revoked,
@@ -122,7 +125,7 @@ impl KeyProblem {
 #[schemars(rename = "Error")]
 pub struct ErrorBody {
     /// Always false.
-    pub ok: crate::operations::constant::False,
+    pub ok: False,
     /// What went wrong and what would be right, for a person or a model to read.
     pub error: Cow<'static, str>,
     /// The kind of error, for a program to act on; absent where the contract names none.
@@ -133,6 +136,6 @@ pub struct ErrorBody {
 
 impl From<&Error> for ErrorBody {
     fn from(error: &Error) -> Self {
-        Self { ok: crate::operations::constant::False, error: error.message(), code: error.code() }
+        Self { ok: False, error: error.message(), code: error.code() }
     }
 }

@@ -5,24 +5,28 @@
 //!
 //! # The house
 //!
-//! One definition of an operation has many faces. Data flows one way:
+//! One definition of an operation has many faces. Each room knows only rooms below it:
 //!
 //! ```text
-//! transport (rest, openapi, pages)  →  operations  →  domain   (pure: no waiting, no I/O, no HTTP)
-//!                                          ↓
-//!                               store · limiter · mail          (traits, each with its backends)
+//! cli                            commands and wiring                config   what the operator can set
+//!  ↓
+//! server                         the HTTP service: one table of routes, REST, listeners
+//!  ↓
+//! site   mcp   documents         pages for people · tools for assistants · what describes the operations
+//!  ↓
+//! operations                     the contract's five: one table, one dispatch, a file each
+//!  ↓
+//! app                            the parts put together
+//!  ↓
+//! membership   keys              what can happen to a person · the keys of partners
+//!  ↓
+//! store   limiter   mail   http  records, exact limits, the outbox's worker, messages of HTTP
+//!  ↓
+//! domain                         values that cannot be wrong, and the rules between them
 //! ```
 //!
-//! - [`domain`]: values that cannot hold a bad state, and the rules between them.
-//! - [`operations`]: the five operations, one file each, one table of all, one dispatch for every call.
-//! - [`store`]: what the union remembers, behind one trait of whole units of work.
-//! - [`limiter`]: exact limits, behind one trait.
-//! - [`mail`]: what mail says, the worker that empties the outbox, and the ways for mail to leave.
-//! - [`transport`]: HTTP: routes, the OpenAPI document, errors as answers.
-//! - [`app`]: the parts put together; [`config`]: what the operator can set; [`cli`]: the commands.
-//! - [`error`]: what can go wrong, free of any transport; [`clock`]: the one place that reads the time;
-//!   [`metrics`]: figures for monitoring; [`reply`]: an answer that may be there already; [`tidy`]: what is over expires;
-//!   `loopback`: whether a host is this machine.
+//! Beside them stand [`clock`], the one place that reads the time; [`error`], what can go wrong; [`log`] and [`metrics`],
+//! what the operator reads; [`reply`], an answer that may be there already; `loopback`, whether a host is this machine.
 //!
 //! ARCHITECTURE.md says what each room must never do; `tests/it/once/architecture.rs` holds them to it.
 
@@ -30,15 +34,20 @@ pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod documents;
 pub mod domain;
 pub mod error;
+pub mod http;
+pub mod keys;
 pub mod limiter;
 pub mod log;
 mod loopback;
 pub mod mail;
+pub mod mcp;
+pub mod membership;
 pub mod metrics;
 pub mod operations;
 pub mod reply;
+pub mod server;
+pub mod site;
 pub mod store;
-pub mod tidy;
-pub mod transport;

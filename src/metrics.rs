@@ -58,7 +58,7 @@ impl Requests {
         self.parts.iter().map(|part| figure(&part[route]).load(Ordering::Relaxed)).sum()
     }
 
-    pub fn write(&self, page: &mut Page) {
+    pub fn write(&self, page: &mut Exposition) {
         page.begin("requests_total", Kind::Counter, "Requests answered, by route and status; 499: the caller hung up.");
         for (route, name) in self.routes.iter().enumerate() {
             for status in 0..=STATUSES.len() {
@@ -110,12 +110,12 @@ pub enum Kind {
 
 /// What a monitoring system reads: the text format of Prometheus, version 0.0.4.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct Exposition {
     text: String,
     name: &'static str,
 }
 
-impl Page {
+impl Exposition {
     pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
     /// Begins the series of one name; the lines that follow belong to it.
@@ -174,7 +174,7 @@ mod tests {
             }
         });
         requests.count(2, 200, Duration::ZERO);
-        let mut page = Page::default();
+        let mut page = Exposition::default();
         requests.write(&mut page);
         let text = page.into_text();
         assert!(!text.contains("\"/a\""), "no figure, no series: {text}");

@@ -31,8 +31,8 @@ impl<T: Unpin> Future for Reply<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         match &mut *self {
-            // A future polled after it was ready never is again: awaiting cannot do this.
-            Self::Now(answer) => answer.take().map_or(Poll::Pending, Poll::Ready),
+            // Polled again it panics, as every `async` block does: a future that never woke again would hang its caller.
+            Self::Now(answer) => Poll::Ready(answer.take().expect("`Reply` polled after completion")),
             Self::Later(future) => future.as_mut().poll(context),
         }
     }
@@ -44,5 +44,19 @@ impl<T> fmt::Debug for Reply<'_, T> {
             Self::Now(_) => "Reply::Now",
             Self::Later(_) => "Reply::Later",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_given_once_and_asking_again_does_not_hang() {
+        for mut reply in [Reply::now(5), Reply::later(async { 5 })] {
+            let mut poll = || Pin::new(&mut reply).poll(&mut Context::from_waker(std::task::Waker::noop()));
+            assert_eq!(poll(), Poll::Ready(5));
+            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(poll)).is_err());
+        }
     }
 }

@@ -6,22 +6,25 @@ use std::sync::Arc;
 
 use divan::{Bencher, black_box};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use unionhall::app::{App, Mail, Parts};
+use unionhall::app::{App, Parts};
 use unionhall::clock::{Clock, Moment};
 use unionhall::domain::api_key::{ApiKey, KeyRecord};
-use unionhall::domain::catalog::{Catalog, SAMPLE};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
+use unionhall::domain::time::Tick;
+use unionhall::domain::union::Union;
+use unionhall::keys::Keys;
 use unionhall::limiter::memory::MemoryLimiter;
-use unionhall::limiter::{Bucket, Class, Limiter, Subject, Tick};
+use unionhall::limiter::{Bucket, Class, Limiter, Subject};
 use unionhall::log::{Format, Level, Log};
-use unionhall::operations::authenticate::KeyRing;
+use unionhall::mail::Delivery;
+use unionhall::mcp::{McpServer, RpcContext};
 use unionhall::operations::decode;
+use unionhall::operations::dispatch::Dispatcher;
 use unionhall::operations::sign_up_user::InviteRequest;
 use unionhall::store::Store;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::transport::mcp::{Context, Server};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -47,10 +50,10 @@ fn check_key(bencher: Bencher<'_, '_>) {
     let key = ApiKey::from_random(&[9; ApiKey::ENTROPY]);
     let header = format!("Bearer {}", key.reveal());
     let now = house.clock.now().time;
-    let ring = KeyRing::default();
+    let keys = Keys::new(Arc::clone(&house.store) as _);
     let runtime = runtime();
     bencher.bench_local(|| {
-        let checked = ring.authenticate(&*house.store, Some(black_box(header.as_bytes())), now);
+        let checked = keys.authenticate(Some(black_box(header.as_bytes())), now);
         runtime.block_on(checked).expect("a good key")
     });
 }
@@ -67,7 +70,7 @@ fn make_referral_code(bencher: Bencher<'_, '_>) {
 fn mcp_envelope(bencher: Bencher<'_, '_>, era: &str) {
     let message = if era == "legacy" { LEGACY } else { MODERN };
     let house = House::new();
-    let server = Server::new(Arc::clone(&house.app));
+    let server = McpServer::new(Dispatcher::new(Arc::clone(&house.app)));
     let runtime = runtime();
     let start = house.clock.now();
     let mut second = 0;
@@ -75,7 +78,8 @@ fn mcp_envelope(bencher: Bencher<'_, '_>, era: &str) {
         // Time passes as fast as the limit asks.
         second += 1;
         let now = Moment { time: start.time, tick: Tick::from_micros(second * 1_000_000) };
-        let context = Context { authorization: None, address: Ipv4Addr::LOCALHOST.into(), now, headers: None };
+        let address = Ipv4Addr::LOCALHOST.into();
+        let context = RpcContext { authorization: None, address, now, headers: None, request_id: None };
         let reply = runtime.block_on(server.answer(black_box(message.as_bytes()), context, &mut None));
         assert_eq!(reply.status, 200);
         reply
@@ -162,19 +166,12 @@ impl House {
         };
         runtime().block_on(store.issue_key(record)).expect("a key");
         let app = App::new(Parts {
-            name: "Union".to_owned(),
-            base_url: "http://union.example".to_owned(),
-            join_site: "http://union.example".to_owned(),
-            contact_email: None,
-            postal: None,
-            catalog: Catalog::parse(SAMPLE).expect("the sample"),
+            union: Arc::new(Union::sample()),
             secret: secret(),
             store: Arc::clone(&store),
             limiter: Arc::new(MemoryLimiter::new(60)),
             log: Log::start(Level::Off, Format::Json, clock, std::io::sink()).expect("a thread"),
-            public_per_minute: 60,
-            key_per_minute: 30,
-            mail: Mail::Off,
+            mail: Delivery::Off,
         });
         Self { app, store, clock, _folder: folder }
     }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use unionhall::domain::secret::Secret;
-use unionhall::domain::signup::SignUpId;
-use unionhall::domain::token::{Purpose, TokenMaker};
+use unionhall::domain::secret::token::{Purpose, TokenMaker};
+use unionhall::domain::sign_up::SignUpId;
 
 use crate::bare;
 use crate::compare::{Measured, Plan, Variant, compare, waits};

@@ -1,5 +1,6 @@
 //! `unionhall keys`
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -9,23 +10,25 @@ use serde_json::json;
 use super::{random, say, with_store};
 use crate::clock::Clock;
 use crate::config::{Records, StoreSettings};
-use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, PartnerName, Standing};
+use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, PartnerName};
 use crate::domain::time::Timestamp;
+use crate::keys::{Keys, NewKey};
+use crate::store::migration::Prepare;
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Task {
+pub(super) enum KeysCommand {
     /// Issue a key to a partner. The key alone goes to standard output, once: only its hash is kept.
-    Issue(Issue),
+    Issue(IssueKey),
     /// List all keys, without their secrets.
-    List(List),
+    List(ListKeys),
     /// End a key at once.
-    Revoke(Revoke),
+    Revoke(RevokeKey),
     /// Issue a successor to a key, with the same partner and limit, and let the old one run out.
-    Rotate(Rotate),
+    Rotate(RotateKey),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Issue {
+pub(super) struct IssueKey {
     /// The partner's name. People read it in the mail that asks them to confirm.
     name: PartnerName,
     /// Agent actions a minute for this key [default: the server's UNIONHALL_KEY_PER_MINUTE].
@@ -39,7 +42,7 @@ pub(super) struct Issue {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct List {
+pub(super) struct ListKeys {
     /// As a JSON array, for programs.
     #[arg(long)]
     json: bool,
@@ -51,7 +54,7 @@ pub(super) struct List {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Revoke {
+pub(super) struct RevokeKey {
     /// The key's id, as `keys list` shows it.
     id: KeyId,
     #[command(flatten)]
@@ -59,7 +62,7 @@ pub(super) struct Revoke {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Rotate {
+pub(super) struct RotateKey {
     /// The id of the key to replace.
     id: KeyId,
     /// How long the old key still works: 24h, 30m, 7d, 0s.
@@ -72,35 +75,44 @@ pub(super) struct Rotate {
     store: StoreSettings,
 }
 
-pub(super) fn run(task: Task) -> anyhow::Result<()> {
+pub(super) fn run(command: KeysCommand) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
-    match task {
-        Task::Issue(task) => issue(task, now),
-        Task::List(task) => list(&task, now),
-        Task::Revoke(task) => revoke(&task, now),
-        Task::Rotate(task) => rotate(&task, now),
+    match command {
+        KeysCommand::Issue(task) => issue(task, now),
+        KeysCommand::List(task) => list(&task, now),
+        KeysCommand::Revoke(task) => revoke(&task, now),
+        KeysCommand::Rotate(task) => rotate(&task, now),
     }
 }
 
-fn issue(task: Issue, now: Timestamp) -> anyhow::Result<()> {
+/// Runs one piece of work on the keys.
+fn with_keys<T>(
+    settings: &StoreSettings,
+    prepare: Prepare,
+    work: impl AsyncFnOnce(Keys) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    with_store(settings, prepare, async |store| work(Keys::new(Arc::clone(&store) as _)).await)
+}
+
+fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
     if task.expires.is_some_and(|end| end <= now) {
         bail!("--expires lies in the past: the key would never work");
     }
-    let key = new_key()?;
-    let record = record(&key, task.name, task.per_minute, task.expires, now);
-    let partner = record.partner.as_str().to_owned();
+    let key = ApiKey::from_random(&random()?);
+    let partner = task.name.as_str().to_owned();
+    let new = NewKey { partner: task.name, per_minute: task.per_minute, expires_at: task.expires };
     let records = task.store.records()?;
-    let new = matches!(&records, Records::Sqlite(file) if !file.exists());
-    with_store(&task.store, true, async |store| Ok(store.issue_key(record).await?))?;
-    if new {
+    let made = matches!(&records, Records::Sqlite(file) if !file.exists());
+    with_keys(&task.store, Prepare::Make, async |keys| Ok(keys.issue(&key, new, now).await?))?;
+    if made {
         eprintln!("There were no records yet; they were made at {records}.");
     }
     eprintln!("Key {} for {partner}. It is shown only now; keep it safe:", key.id());
     say(key.reveal())
 }
 
-fn list(task: &List, now: Timestamp) -> anyhow::Result<()> {
-    let keys = with_store(&task.store, false, async |store| Ok(store.list_keys().await?))?;
+fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
+    let keys = with_keys(&task.store, Prepare::Expect, async |keys| Ok(keys.list().await?))?;
     if task.json {
         let rows: Vec<_> = keys.iter().map(|(key, declined)| as_json(key, *declined, task.key_per_minute)).collect();
         return say(&serde_json::to_string_pretty(&rows)?);
@@ -113,10 +125,10 @@ fn list(task: &List, now: Timestamp) -> anyhow::Result<()> {
         "ID", "STATE", "A MIN", "DECLINED", "CREATED", "EXPIRES", "LAST USED"
     ))?;
     for (key, declined) in &keys {
-        let state = match key.standing(now) {
-            Standing::Valid => "valid",
-            Standing::Expired => "expired",
-            Standing::Revoked => "revoked",
+        let state = match key.status(now) {
+            KeyStatus::Valid => "valid",
+            KeyStatus::Expired => "expired",
+            KeyStatus::Revoked => "revoked",
         };
         let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
         say(&format!(
@@ -147,60 +159,23 @@ fn as_json(key: &KeyRecord, declined: u64, default_per_minute: u32) -> serde_jso
     })
 }
 
-fn revoke(task: &Revoke, now: Timestamp) -> anyhow::Result<()> {
-    let found = with_store(&task.store, false, async |store| Ok(store.revoke_key(task.id, now).await?))?;
-    let key = found.with_context(|| no_such_key(task.id))?;
+fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
+    let found = with_keys(&task.store, Prepare::Expect, async |keys| Ok(keys.revoke(task.id, now).await?))?;
+    let key = found.with_context(|| format!("there is no key {}; `unionhall keys list` shows them", task.id))?;
     let at = key.revoked_at.unwrap_or(now);
     let before = if at < now { format!(" already, at {at}") } else { String::new() };
     say(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))
 }
 
-fn rotate(task: &Rotate, now: Timestamp) -> anyhow::Result<()> {
-    let key = new_key()?;
-    let end = now.plus(task.grace);
-    let (old_ends, new_ends) = with_store(&task.store, false, async |store| {
-        let old = store.find_key(task.id).await?.with_context(|| no_such_key(task.id))?;
-        if old.standing(now) != Standing::Valid {
-            bail!("key {} no longer works, so there is nothing to rotate; issue a new key", task.id);
-        }
-        let new_ends = task.expires.or(old.expires_at);
-        let successor = record(&key, old.partner, old.per_minute, new_ends, now);
-        if !store.rotate_key(task.id, end, successor).await? {
-            bail!("key {} was revoked meanwhile; issue a new key", task.id);
-        }
-        Ok((old.expires_at.map_or(end, |before| before.min(end)), new_ends))
+fn rotate(task: &RotateKey, now: Timestamp) -> anyhow::Result<()> {
+    let key = ApiKey::from_random(&random()?);
+    let rotated = with_keys(&task.store, Prepare::Expect, async |keys| {
+        Ok(keys.rotate(task.id, &key, task.grace, task.expires, now).await?)
     })?;
-    eprintln!("Key {} replaces {}, which works until {old_ends}.", key.id(), task.id);
-    if let Some(new_ends) = new_ends {
+    eprintln!("Key {} replaces {}, which works until {}.", key.id(), task.id, rotated.old_ends);
+    if let Some(new_ends) = rotated.new_ends {
         eprintln!("The new key itself works until {new_ends}; --expires gives another day.");
     }
     eprintln!("It is shown only now; keep it safe:");
     say(key.reveal())
-}
-
-fn new_key() -> anyhow::Result<ApiKey> {
-    Ok(ApiKey::from_random(&random()?))
-}
-
-fn record(
-    key: &ApiKey,
-    partner: PartnerName,
-    per_minute: Option<u32>,
-    expires_at: Option<Timestamp>,
-    now: Timestamp,
-) -> KeyRecord {
-    KeyRecord {
-        id: key.id(),
-        partner,
-        hash: key.hash(),
-        per_minute,
-        created_at: now,
-        expires_at,
-        last_used_at: None,
-        revoked_at: None,
-    }
-}
-
-fn no_such_key(id: KeyId) -> String {
-    format!("there is no key {id}; `unionhall keys list` shows them")
 }

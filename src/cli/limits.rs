@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 
-use crate::config::Limits;
+use crate::config::LimitsAddress;
 use crate::limiter::Limiter;
 use crate::limiter::memory::MemoryLimiter;
 use crate::limiter::redis::{Change, Manner, RedisLimiter};
@@ -13,14 +13,14 @@ use crate::log::Log;
 /// Makes the limiter, connected where it can be. A Redis that is away keeps nothing from starting; one that turns us away
 /// does, because that is a mistake in the settings.
 pub(super) async fn make_limiter(
-    limits: Limits,
+    limits: LimitsAddress,
     public_per_minute: u32,
     log: &Log,
 ) -> anyhow::Result<Arc<dyn Limiter>> {
     let local = MemoryLimiter::new(public_per_minute);
     let target = match limits {
-        Limits::Memory => return Ok(Arc::new(local)),
-        Limits::Redis(target) => *target,
+        LimitsAddress::Memory => return Ok(Arc::new(local)),
+        LimitsAddress::Redis(target) => *target,
     };
     let log = log.clone();
     let tell = move |change| match change {

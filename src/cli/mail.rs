@@ -8,17 +8,18 @@ use super::{say, with_store};
 use crate::clock::Clock;
 use crate::config::StoreSettings;
 use crate::domain::mail::{MailId, WaitingMail};
+use crate::store::migration::Prepare;
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Task {
+pub(super) enum MailCommand {
     /// List the mail that waits, without addresses: how often it was tried, and why it did not go.
-    List(List),
+    List(ListMail),
     /// Try a mail again, even one that was given up; not more often than its mailbox may get mail.
-    Retry(Retry),
+    Retry(RetryMail),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct List {
+pub(super) struct ListMail {
     /// As a JSON array, for programs.
     #[arg(long)]
     json: bool,
@@ -27,22 +28,22 @@ pub(super) struct List {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Retry {
+pub(super) struct RetryMail {
     /// The mail's number, as `mail list` shows it.
     id: i64,
     #[command(flatten)]
     store: StoreSettings,
 }
 
-pub(super) fn run(task: Task) -> anyhow::Result<()> {
-    match task {
-        Task::List(task) => list(&task),
-        Task::Retry(task) => retry(&task),
+pub(super) fn run(command: MailCommand) -> anyhow::Result<()> {
+    match command {
+        MailCommand::List(task) => list(&task),
+        MailCommand::Retry(task) => retry(&task),
     }
 }
 
-fn list(task: &List) -> anyhow::Result<()> {
-    let mails = with_store(&task.store, false, async |store| Ok(store.list_mail().await?))?;
+fn list(task: &ListMail) -> anyhow::Result<()> {
+    let mails = with_store(&task.store, Prepare::Expect, async |store| Ok(store.list_mail().await?))?;
     if task.json {
         let rows: Vec<_> = mails.iter().map(as_json).collect();
         return say(&serde_json::to_string_pretty(&rows)?);
@@ -77,9 +78,9 @@ fn as_json(mail: &WaitingMail) -> serde_json::Value {
     })
 }
 
-fn retry(task: &Retry) -> anyhow::Result<()> {
+fn retry(task: &RetryMail) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
-    if !with_store(&task.store, false, async |store| Ok(store.retry_mail(MailId(task.id), now).await?))? {
+    if !with_store(&task.store, Prepare::Expect, async |store| Ok(store.retry_mail(MailId(task.id), now).await?))? {
         bail!("there is no mail {} in the outbox; `unionhall mail list` shows what waits", task.id);
     }
     say(&format!("Mail {} is tried again as soon as its mailbox may get one.", task.id))

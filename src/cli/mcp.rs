@@ -1,21 +1,24 @@
 //! `unionhall mcp`
 
+use std::fmt;
 use std::sync::Arc;
 
 use clap::Args;
 
 use super::limits::make_limiter;
-use super::open_store;
-use super::serve::{claim_secret, make_app};
-use crate::app;
+use super::{open_store, secret};
+use crate::app::{App, Parts};
 use crate::clock::Clock;
-use crate::config::{LimitSettings, Mail, MailSettings, SecretSettings, StoreSettings, UnionSettings};
+use crate::config::{LimitSettings, MailSettings, MailTransport, SecretSettings, StoreSettings, UnionSettings};
 use crate::log::{Format, Level, Log};
+use crate::mail::Delivery;
+use crate::mcp::{McpServer, stdio};
+use crate::operations::dispatch::Dispatcher;
 use crate::store::WRITE_BATCH;
-use crate::transport::mcp::{Server, stdio};
+use crate::store::migration::Prepare;
 
-#[derive(Debug, Args)]
-pub(super) struct Settings {
+#[derive(Args)]
+pub(super) struct McpSettings {
     #[command(flatten)]
     store: StoreSettings,
 
@@ -36,31 +39,44 @@ pub(super) struct Settings {
     key: Option<String>,
 }
 
+impl fmt::Debug for McpSettings {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpSettings").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
 /// The same server, over standard input and output. Mail waits in the outbox for the running service to send it.
-pub(super) fn run(settings: &Settings) -> anyhow::Result<()> {
+pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
     // Reading the next line holds up this thread; what goes on behind a request has another.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
-        let union = &settings.union;
-        // Told before anything is made.
-        union.catalog()?;
+        // What can be wrong with the settings is told before anything is made.
+        let union = settings.union.facts(settings.union.base_url(settings.union.listen, "http"))?;
         let given = settings.secret.given()?;
-        let mail = match settings.mail.way()? {
-            Mail::None => app::Mail::Off,
-            Mail::Mailbox | Mail::Smtp(_) | Mail::Hold => app::Mail::Held,
+        let mail = match settings.mail.transport()? {
+            MailTransport::None => Delivery::Off,
+            MailTransport::Mailbox | MailTransport::Smtp(_) | MailTransport::Hold => Delivery::Held,
         };
-        let limits = settings.limits.place()?;
-        let store = open_store(&settings.store, true, WRITE_BATCH).await?;
-        let secret = claim_secret(&settings.store, given, &*store).await?.secret;
+        let limits = settings.limits.address()?;
+        let store = open_store(&settings.store, Prepare::Upgrade, WRITE_BATCH).await?;
+        let secret = secret::claim(&settings.store, given, &*store).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.
         let log = Log::start(Level::Errors, Format::Human, clock, std::io::stderr())?;
-        let base_url = union.base_url(union.listen, "http");
         let limiter = make_limiter(limits, union.public_per_minute, &log).await?;
-        let app = make_app(union, base_url, secret, Arc::clone(&store), limiter, log.clone(), mail)?;
+        let app = App::new(Parts {
+            union: Arc::new(union),
+            secret,
+            store: Arc::clone(&store),
+            limiter,
+            log: log.clone(),
+            mail,
+        });
+        let server = McpServer::new(Dispatcher::new(app));
         let authorization = settings.key.as_ref().map(|key| format!("Bearer {key}"));
         let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
-        let served = stdio::serve(&Server::new(app), clock, authorization.as_deref(), input, output).await;
+        let served = stdio::serve(&server, clock, authorization.as_deref(), input, output).await;
         store.close().await?;
         log.close();
         Ok(served?)

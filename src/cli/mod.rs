@@ -5,10 +5,11 @@ mod keys;
 mod limits;
 mod mail;
 mod mcp;
-mod moving;
 mod openapi;
+mod secret;
 mod serve;
 mod signups;
+mod transfer;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use anyhow::{Context, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{Records, ServeSettings, StoreSettings, UnionSettings};
+use crate::store::migration::{MIGRATIONS, Prepare};
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::SqliteStore;
 use crate::store::{Store, WRITE_BATCH};
@@ -29,52 +31,52 @@ use crate::store::{Store, WRITE_BATCH};
 /// Start with `unionhall serve`: it needs no settings and keeps everything in ./data.
 #[derive(Debug, Parser)]
 #[command(name = "unionhall", version, max_term_width = 100, after_help = AFTER_HELP)]
-struct Command {
+struct CommandLine {
     #[command(subcommand)]
-    task: Task,
+    command: Command,
 }
 
 const AFTER_HELP: &str = "Every setting is a flag and a variable; `unionhall COMMAND --help` lists them.";
 
 #[derive(Debug, Subcommand)]
-enum Task {
+enum Command {
     /// Run the service until it is told to stop (SIGTERM or Ctrl-C).
     Serve(Box<ServeSettings>),
     /// Issue, list, revoke and rotate the keys of partners; the running service notices within two seconds.
     #[command(subcommand)]
-    Keys(keys::Task),
+    Keys(keys::KeysCommand),
     /// Look at the mail that waits in the outbox, and try some of it again.
     #[command(subcommand)]
-    Mail(mail::Task),
+    Mail(mail::MailCommand),
     /// Switch sign-ups off and on; the public data stays up.
     #[command(subcommand)]
-    Signups(signups::Task),
+    Signups(signups::SignupsCommand),
     /// Carry all records to another store: from SQLite to PostgreSQL when one machine is not enough, or back.
     ///
     /// Stop the service first, or its sign-ups fail meanwhile. Everything is copied, read back and compared; only then is the
     /// copy made valid, and the source refuses every change from then on. Interrupted at any moment nothing is lost: run it
     /// again. The service goes on with the secret it had.
-    Move(moving::Settings),
+    Move(transfer::MoveSettings),
     /// Speak MCP over standard input and output, for an assistant on this machine; works on the service's own records.
-    Mcp(Box<mcp::Settings>),
+    Mcp(Box<mcp::McpSettings>),
     /// Print the OpenAPI document; needs no store and no running service.
     Openapi(Box<UnionSettings>),
 }
 
 /// Runs the command line and says how it went.
 pub fn main() -> ExitCode {
-    let command = match parse() {
-        Ok(command) => command,
+    let line = match parse() {
+        Ok(line) => line,
         Err(refused) => return refused,
     };
-    let done = match command.task {
-        Task::Serve(settings) => serve::run(&settings),
-        Task::Keys(task) => keys::run(task),
-        Task::Mail(task) => mail::run(task),
-        Task::Signups(task) => signups::run(task),
-        Task::Move(settings) => moving::run(&settings),
-        Task::Mcp(settings) => mcp::run(&settings),
-        Task::Openapi(settings) => openapi::run(&settings),
+    let done = match line.command {
+        Command::Serve(settings) => serve::run(&settings),
+        Command::Keys(command) => keys::run(command),
+        Command::Mail(command) => mail::run(command),
+        Command::Signups(command) => signups::run(command),
+        Command::Move(settings) => transfer::run(&settings),
+        Command::Mcp(settings) => mcp::run(&settings),
+        Command::Openapi(settings) => openapi::run(&settings),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -87,9 +89,9 @@ pub fn main() -> ExitCode {
 
 /// Reads the command line. A variable that is set to nothing counts as not set: compose files write those. What is wrong
 /// is told in one line.
-fn parse() -> Result<Command, ExitCode> {
-    let matches = without_empty_variables(Command::command()).try_get_matches();
-    matches.and_then(|matches| Command::from_arg_matches(&matches)).map_err(|error| {
+fn parse() -> Result<CommandLine, ExitCode> {
+    let matches = without_empty_variables(CommandLine::command()).try_get_matches();
+    matches.and_then(|matches| CommandLine::from_arg_matches(&matches)).map_err(|error| {
         if !error.use_stderr() {
             // Help and version; a reader who has gone, such as `head`, is no error.
             let _gone = error.print();
@@ -113,17 +115,17 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_subcommands(without_empty_variables)
 }
 
-/// Opens the records, or makes them where that is meant; `batch` is how many writes may share a commit.
-async fn open_store(settings: &StoreSettings, make: bool, batch: usize) -> anyhow::Result<Arc<dyn Store>> {
+/// Opens the records; `batch` is how many writes may share a commit.
+async fn open_store(settings: &StoreSettings, prepare: Prepare, batch: usize) -> anyhow::Result<Arc<dyn Store>> {
     let database = match settings.records()? {
         Records::Sqlite(file) => file,
         Records::Postgres(address) => {
             let place = address.to_string();
-            let store = PostgresStore::open(*address, make, batch).await;
+            let store = PostgresStore::open(*address, prepare, batch).await;
             return Ok(Arc::new(store.with_context(|| place)?));
         }
     };
-    if make {
+    if prepare != Prepare::Expect {
         files::make_private_folder(&settings.data)?;
         files::make_database_file(&database)?;
     } else if !database.exists() {
@@ -132,19 +134,19 @@ async fn open_store(settings: &StoreSettings, make: bool, batch: usize) -> anyho
             database.display()
         );
     }
-    Ok(Arc::new(SqliteStore::open_with_batch(&database, batch)?))
+    Ok(Arc::new(SqliteStore::open_with(&database, prepare, batch, MIGRATIONS)?))
 }
 
 /// Runs one piece of work on the store and closes it. Commands work beside a running service: the database keeps them apart.
 fn with_store<T>(
     settings: &StoreSettings,
-    make: bool,
-    work: impl AsyncFnOnce(&dyn Store) -> anyhow::Result<T>,
+    prepare: Prepare,
+    work: impl AsyncFnOnce(Arc<dyn Store>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let store = open_store(settings, make, WRITE_BATCH).await?;
-        let done = work(&*store).await;
+        let store = open_store(settings, prepare, WRITE_BATCH).await?;
+        let done = work(Arc::clone(&store)).await;
         store.close().await?;
         done
     })
@@ -174,6 +176,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        Command::command().debug_assert();
+        CommandLine::command().debug_assert();
     }
 }

@@ -192,20 +192,20 @@ pub struct KeyRecord {
 
 /// Whether a key opens anything, now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum KeyStatus {
     Valid,
     Expired,
     Revoked,
 }
 
 impl KeyRecord {
-    pub fn standing(&self, now: Timestamp) -> Standing {
+    pub fn status(&self, now: Timestamp) -> KeyStatus {
         if self.revoked_at.is_some() {
-            Standing::Revoked
+            KeyStatus::Revoked
         } else if self.expires_at.is_some_and(|end| end <= now) {
-            Standing::Expired
+            KeyStatus::Expired
         } else {
-            Standing::Valid
+            KeyStatus::Valid
         }
     }
 }
@@ -258,12 +258,12 @@ mod tests {
             last_used_at: None,
             revoked_at: None,
         };
-        assert_eq!(record.standing(at(i64::MAX)), Standing::Valid);
+        assert_eq!(record.status(at(i64::MAX)), KeyStatus::Valid);
         record.expires_at = Some(at(10));
-        assert_eq!(record.standing(at(9)), Standing::Valid);
-        assert_eq!(record.standing(at(10)), Standing::Expired);
+        assert_eq!(record.status(at(9)), KeyStatus::Valid);
+        assert_eq!(record.status(at(10)), KeyStatus::Expired);
         record.revoked_at = Some(at(5));
-        assert_eq!(record.standing(at(1)), Standing::Revoked);
+        assert_eq!(record.status(at(1)), KeyStatus::Revoked);
     }
 
     #[test]

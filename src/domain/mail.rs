@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::referral::ReferralCode;
-use super::signup::SignUpId;
+use super::sign_up::SignUpId;
 use super::time::Timestamp;
 
 /// Between two mails to one mailbox, whoever asked for them.

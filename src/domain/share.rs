@@ -1,6 +1,6 @@
 //! How a member passes their referral link on: the words, and links that open a letter or a text message with them.
 
-use std::fmt::Write as _;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// A letter to nobody yet, with the words and the link in it.
 pub fn by_mail(union: &str, link: &str) -> String {
@@ -19,17 +19,12 @@ fn words(union: &str, link: &str) -> String {
     )
 }
 
-/// Percent-encodes all but the characters that RFC 3986 never reserves, so that a text cannot end the part it is in.
+/// All but the characters that RFC 3986 never reserves.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Percent-encoded, so that a text cannot end the part of an address it is in.
 pub fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() * 2);
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            // Writing to a string cannot fail.
-            _ => drop(write!(out, "%{byte:02X}")),
-        }
-    }
-    out
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 #[cfg(test)]

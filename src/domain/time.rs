@@ -6,6 +6,20 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
+/// A point on a monotonic clock, in microseconds since some start: it never steps back, so limits count by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tick(u64);
+
+impl Tick {
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+}
+
 impl Timestamp {
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)

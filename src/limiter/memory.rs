@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 
-use super::{Bucket, Limiter, Scope, Standing, Subject, Tick, Verdict, WINDOW};
+use super::{Bucket, Limiter, LimiterStatus, Scope, Subject, Verdict, WINDOW};
+use crate::domain::time::Tick;
 use crate::reply::Reply;
 
 /// Microseconds fit in 32 bits for 71 minutes, and no two times of one bucket are two windows apart.
@@ -80,8 +81,8 @@ impl Limiter for MemoryLimiter {
         Reply::now(self.decide(bucket, limit, now))
     }
 
-    fn standing(&self) -> Standing {
-        Standing { scope: Scope::Memory, fallbacks: 0 }
+    fn status(&self) -> LimiterStatus {
+        LimiterStatus { scope: Scope::Memory, fallbacks: 0 }
     }
 }
 

@@ -12,24 +12,11 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use crate::domain::api_key::KeyId;
+use crate::domain::time::Tick;
 use crate::reply::Reply;
 
 /// The span every limit counts over.
 pub const WINDOW: Duration = Duration::from_secs(60);
-
-/// A point on a clock that never steps back, in microseconds since some start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Tick(u64);
-
-impl Tick {
-    pub const fn from_micros(micros: u64) -> Self {
-        Self(micros)
-    }
-
-    pub const fn as_micros(self) -> u64 {
-        self.0
-    }
-}
 
 /// What is counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,12 +126,12 @@ pub trait Limiter: Send + Sync + fmt::Debug {
     fn check(&self, bucket: Bucket, limit: u32, now: Tick) -> Reply<'_, Verdict>;
 
     /// Where the counting happens right now.
-    fn standing(&self) -> Standing;
+    fn status(&self) -> LimiterStatus;
 }
 
 /// How a limiter is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct LimiterStatus {
     pub scope: Scope,
     /// Requests that were decided by this node alone though the limits are meant to be shared.
     pub fallbacks: u64,

@@ -1,33 +1,33 @@
 //! From a due mail to a message with all its headers.
 
+use std::sync::Arc;
+
 use lettre::Message;
 use lettre::address::Envelope;
 use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart, SinglePart};
 
-use super::message::{AlreadyMember, Body, Confirm};
-use super::{Letter, SendError};
+use super::message::{AlreadyMemberMail, Body, ConfirmMail};
+use super::{OutgoingMail, ReadableMail, SendError};
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::{DueMail, MailKind};
-use crate::domain::token::{Purpose, TokenMaker};
+use crate::domain::secret::token::{Purpose, TokenMaker};
+use crate::domain::union::Union;
 
 /// What every message of the union has in common.
 #[derive(Debug, Clone)]
 pub struct Composer {
-    pub union: String,
+    pub union: Arc<Union>,
     pub from: Mailbox,
-    /// Where the links lead.
-    pub join_site: String,
-    /// Who stands behind it and how to reach them.
-    pub contact: Option<String>,
     pub tokens: TokenMaker,
 }
 
 impl Composer {
     /// Nothing that a caller wrote is in it: not in the text and not in a header but the bare address it goes to.
-    pub fn compose(&self, mail: &DueMail) -> Result<Letter, SendError> {
+    pub fn compose(&self, mail: &DueMail) -> Result<OutgoingMail, SendError> {
         let to = deliverable(&mail.recipient)?;
-        let decline_url = format!("{}/not-me/{}", self.join_site, self.tokens.token(Purpose::Decline, mail.sign_up));
+        let decline_url =
+            format!("{}/not-me/{}", self.union.join_site, self.tokens.token(Purpose::Decline, mail.sign_up));
         let body = self.body(mail, &decline_url);
         let id = self.tokens.mail_id(mail.id.0);
         // Said outright, for lettre would read it back from the headers, where it knows fewer addresses than we take.
@@ -36,8 +36,8 @@ impl Composer {
         let message = Message::builder()
             .envelope(envelope)
             .from(self.from.clone())
-            .to(Mailbox::new(None, to))
-            .subject(body.subject)
+            .to(Mailbox::new(None, to.clone()))
+            .subject(body.subject.clone())
             .date(
                 std::time::UNIX_EPOCH
                     + std::time::Duration::from_millis(mail.first_attempt_at.as_millis().unsigned_abs()),
@@ -50,36 +50,45 @@ impl Composer {
                 MultiPart::builder()
                     .kind(lettre::message::MultiPartKind::Alternative)
                     .boundary(format!("part-{id}"))
-                    .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(body.text))
-                    .singlepart(SinglePart::builder().header(ContentType::TEXT_HTML).body(body.html)),
+                    .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(body.text.clone()))
+                    .singlepart(SinglePart::builder().header(ContentType::TEXT_HTML).body(body.html.clone())),
             );
         // What could fail is a missing header, and all are there.
         let message = message.map_err(|error| SendError::Later(format!("the message could not be made: {error}")))?;
-        Ok(Letter { name: format!("{:012}-{id}", mail.id.0), message })
+        let readable = ReadableMail {
+            to: to.to_string(),
+            from: self.from.to_string(),
+            subject: body.subject,
+            date: mail.first_attempt_at.to_string(),
+            text: body.text,
+            html: body.html,
+        };
+        Ok(OutgoingMail { name: format!("{:012}-{id}", mail.id.0), message, readable })
     }
 
     fn body(&self, mail: &DueMail, decline_url: &str) -> Body {
-        let referral_link = mail.code.link(&self.join_site);
+        let referral_link = mail.code.link(&self.union.join_site);
         let asked_on = mail.asked_at.day();
         let partner = mail.partner.as_deref();
+        let contact = self.union.contact_line();
         match mail.kind {
-            MailKind::Confirm => Confirm {
-                union: &self.union,
-                contact: self.contact.as_deref(),
+            MailKind::Confirm => ConfirmMail {
+                union: &self.union.name,
+                contact: contact.as_deref(),
                 partner,
                 asked_on: &asked_on,
                 confirm_url: &format!(
                     "{}/confirm/{}",
-                    self.join_site,
+                    self.union.join_site,
                     self.tokens.token(Purpose::Confirm, mail.sign_up)
                 ),
                 decline_url,
                 referral_link: &referral_link,
             }
             .body(),
-            MailKind::AlreadyMember => AlreadyMember {
-                union: &self.union,
-                contact: self.contact.as_deref(),
+            MailKind::AlreadyMember => AlreadyMemberMail {
+                union: &self.union.name,
+                contact: contact.as_deref(),
                 partner,
                 asked_on: &asked_on,
                 decline_url,

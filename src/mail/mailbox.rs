@@ -1,10 +1,11 @@
-//! Mail into a folder: one `.eml` file a message, for development and for looking at what would be sent.
+//! Mail into a folder: one `.eml` file a message, for development and for looking at what would be sent. Beside each stands
+//! a `.json` with the same in plain fields, which `/dev/mailbox` shows: no program here has to read mail.
 
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 
-use super::{Letter, SendError, Transport};
+use super::{OutgoingMail, ReadableMail, SendError, Transport};
 use crate::reply::Reply;
 
 /// Files that are listed at the most; a folder for development holds few.
@@ -35,27 +36,33 @@ impl MailboxFolder {
     }
 
     /// A message by its name; none if there is no such message, whatever the name would lead to.
-    pub fn read(&self, name: &str) -> Option<Vec<u8>> {
+    pub fn read(&self, name: &str) -> Option<ReadableMail> {
         let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if plain { std::fs::read(self.0.join(format!("{name}.eml"))).ok() } else { None }
+        let text = if plain { std::fs::read(self.0.join(format!("{name}.json"))).ok()? } else { return None };
+        serde_json::from_slice(&text).ok()
+    }
+
+    fn write(&self, mail: &OutgoingMail) -> io::Result<()> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
+        self.write_file(&mail.name, "json", &serde_json::to_vec(&mail.readable)?)?;
+        self.write_file(&mail.name, "eml", &mail.message.formatted())
     }
 
     /// Whole or not at all: under another name first, then moved.
-    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
+    fn write_file(&self, name: &str, kind: &str, bytes: &[u8]) -> io::Result<()> {
         let unfinished = self.0.join(format!("{name}.part"));
         let mut file =
             std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        std::fs::rename(&unfinished, self.0.join(format!("{name}.eml")))
+        std::fs::rename(&unfinished, self.0.join(format!("{name}.{kind}")))
     }
 }
 
 impl Transport for MailboxFolder {
-    fn send(&self, letter: Letter) -> Reply<'_, Result<(), SendError>> {
+    fn send(&self, mail: OutgoingMail) -> Reply<'_, Result<(), SendError>> {
         let folder = self.clone();
-        let written = tokio::task::spawn_blocking(move || folder.write(&letter.name, &letter.message.formatted()));
+        let written = tokio::task::spawn_blocking(move || folder.write(&mail));
         Reply::later(async move {
             match written.await {
                 Ok(Ok(())) => Ok(()),
@@ -70,19 +77,36 @@ impl Transport for MailboxFolder {
 mod tests {
     use super::*;
 
+    fn mail(name: &str) -> OutgoingMail {
+        let message = lettre::Message::builder()
+            .from("union@example.com".parse().unwrap())
+            .to("ana@example.com".parse().unwrap())
+            .body("hello".to_owned());
+        let text = |text: &str| text.to_owned();
+        let readable = ReadableMail {
+            to: text("ana@example.com"),
+            from: text("union@example.com"),
+            subject: String::new(),
+            date: String::new(),
+            text: text("hello"),
+            html: String::new(),
+        };
+        OutgoingMail { name: name.to_owned(), message: message.unwrap(), readable }
+    }
+
     #[test]
     fn only_messages_are_read_whatever_is_asked_for() {
         let folder = tempfile::tempdir().unwrap();
         let mailbox = MailboxFolder::new(folder.path().join("mailbox"));
         assert_eq!(mailbox.names().unwrap(), Vec::<String>::new());
-        std::fs::write(folder.path().join("secret.eml"), "x").unwrap();
+        std::fs::write(folder.path().join("secret.json"), "x").unwrap();
         for name in ["000000000001-a", "000000000002-b"] {
-            mailbox.write(name, b"hello").unwrap();
+            mailbox.write(&mail(name)).unwrap();
         }
         assert_eq!(mailbox.names().unwrap(), ["000000000002-b", "000000000001-a"]);
-        assert_eq!(mailbox.read("000000000001-a").unwrap(), b"hello");
+        assert_eq!(mailbox.read("000000000001-a").unwrap().text, "hello");
         for odd in ["", "../secret", "..%2fsecret", "000000000001-a.eml", "/etc/passwd", "nothing", "a\0b"] {
-            assert_eq!(mailbox.read(odd), None, "{odd}");
+            assert!(mailbox.read(odd).is_none(), "{odd}");
         }
     }
 }

@@ -6,7 +6,7 @@
 use askama::Template;
 
 use crate::domain::share;
-use crate::domain::signup::PENDING_FOR;
+use crate::domain::sign_up::PENDING_FOR;
 
 /// A letter's content, ready to be put into an envelope.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Body {
 
 /// Asks a person to confirm the sign-up that was made for their address.
 #[derive(Debug, Clone, Copy)]
-pub struct Confirm<'a> {
+pub struct ConfirmMail<'a> {
     pub union: &'a str,
     /// Where the union can be reached, on one line: its postal address, its contact address, or both.
     pub contact: Option<&'a str>,
@@ -34,19 +34,19 @@ pub struct Confirm<'a> {
 #[derive(Template)]
 #[template(path = "mail/confirm.txt")]
 struct ConfirmText<'a> {
-    letter: &'a Confirm<'a>,
+    letter: &'a ConfirmMail<'a>,
     days: u64,
 }
 
 #[derive(Template)]
 #[template(path = "mail/confirm.html")]
 struct ConfirmHtml<'a> {
-    letter: &'a Confirm<'a>,
+    letter: &'a ConfirmMail<'a>,
     subject: &'a str,
     days: u64,
 }
 
-impl Confirm<'_> {
+impl ConfirmMail<'_> {
     pub fn body(&self) -> Body {
         let subject = format!("Confirm your sign-up with {}", self.union);
         let days = PENDING_FOR.as_secs() / (24 * 3600);
@@ -61,9 +61,9 @@ impl Confirm<'_> {
 /// Tells a member that somebody asked to sign their address up again. Only the mailbox learns of the membership; the
 /// caller who asked does not.
 #[derive(Debug, Clone, Copy)]
-pub struct AlreadyMember<'a> {
+pub struct AlreadyMemberMail<'a> {
     pub union: &'a str,
-    /// As in [`Confirm`].
+    /// As in [`ConfirmMail`].
     pub contact: Option<&'a str>,
     pub partner: Option<&'a str>,
     pub asked_on: &'a str,
@@ -74,18 +74,18 @@ pub struct AlreadyMember<'a> {
 #[derive(Template)]
 #[template(path = "mail/already_member.txt")]
 struct AlreadyMemberText<'a> {
-    letter: &'a AlreadyMember<'a>,
+    letter: &'a AlreadyMemberMail<'a>,
 }
 
 #[derive(Template)]
 #[template(path = "mail/already_member.html")]
 struct AlreadyMemberHtml<'a> {
-    letter: &'a AlreadyMember<'a>,
+    letter: &'a AlreadyMemberMail<'a>,
     subject: &'a str,
     share_by_mail: String,
 }
 
-impl AlreadyMember<'_> {
+impl AlreadyMemberMail<'_> {
     pub fn body(&self) -> Body {
         let subject = format!("You are already a member of {}", self.union);
         let share_by_mail = share::by_mail(self.union, self.referral_link);
@@ -106,7 +106,7 @@ fn rendered(part: &impl Template) -> String {
 mod tests {
     use super::*;
 
-    const CONFIRM: Confirm<'_> = Confirm {
+    const CONFIRM: ConfirmMail<'_> = ConfirmMail {
         union: "Consumer Union",
         contact: Some("12 Mill Street, Springfield, IL 62701 · hello@union.example"),
         partner: Some("Acme Assistant"),
@@ -115,7 +115,7 @@ mod tests {
         decline_url: "https://union.example/decline/1-abc",
         referral_link: "https://union.example/joinusyd8z2z0xsrw1",
     };
-    const ALREADY: AlreadyMember<'_> = AlreadyMember {
+    const ALREADY: AlreadyMemberMail<'_> = AlreadyMemberMail {
         union: CONFIRM.union,
         contact: CONFIRM.contact,
         partner: CONFIRM.partner,
@@ -128,9 +128,9 @@ mod tests {
     fn letters() -> [(&'static str, Body); 4] {
         [
             ("confirm", CONFIRM.body()),
-            ("confirm_by_form", Confirm { partner: None, contact: None, ..CONFIRM }.body()),
+            ("confirm_by_form", ConfirmMail { partner: None, contact: None, ..CONFIRM }.body()),
             ("already_member", ALREADY.body()),
-            ("already_member_by_form", AlreadyMember { partner: None, contact: None, ..ALREADY }.body()),
+            ("already_member_by_form", AlreadyMemberMail { partner: None, contact: None, ..ALREADY }.body()),
         ]
     }
 
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn names_are_text_in_the_html_part_and_untouched_in_the_other() {
         let name = "Ann & \"Bob\" <script>";
-        let body = Confirm { union: name, partner: Some(name), contact: Some(name), ..CONFIRM }.body();
+        let body = ConfirmMail { union: name, partner: Some(name), contact: Some(name), ..CONFIRM }.body();
         assert!(!body.html.contains("<script") && body.html.contains("Ann &#38; &#34;Bob&#34; &#60;script&#62;"));
         assert!(body.text.contains(name) && body.subject.contains(name));
     }

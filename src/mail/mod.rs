@@ -10,18 +10,32 @@ pub mod outbox;
 pub mod smtp;
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::reply::Reply;
 
 /// A mail, ready to go.
 #[derive(Debug)]
-pub struct Letter {
+pub struct OutgoingMail {
     /// Stays the same however often the mail is sent; sorts by age.
     pub name: String,
     pub message: lettre::Message,
+    pub readable: ReadableMail,
+}
+
+/// The same mail field by field, as a development server shows it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ReadableMail {
+    pub to: String,
+    pub from: String,
+    pub subject: String,
+    pub date: String,
+    pub text: String,
+    pub html: String,
 }
 
 /// Why a mail did not go.
@@ -37,23 +51,53 @@ pub enum SendError {
 
 /// A way for mail to leave. It must give up sooner than a lease ends.
 pub trait Transport: Send + Sync + fmt::Debug {
-    fn send(&self, letter: Letter) -> Reply<'_, Result<(), SendError>>;
+    fn send(&self, mail: OutgoingMail) -> Reply<'_, Result<(), SendError>>;
 }
 
-/// What the rest of the house sees of the mail: a bell to ring when there is some, and whether it goes.
+/// What happens to mail here.
+#[derive(Debug, Clone)]
+pub enum Delivery {
+    /// None can be sent, so nobody could ever confirm: no sign-ups.
+    Off,
+    /// It waits in the outbox for another node.
+    Held,
+    /// A worker of this process sends it.
+    Sent(Arc<MailNotifier>),
+}
+
+impl Delivery {
+    /// There is new mail in the outbox.
+    pub fn notify(&self) {
+        if let Self::Sent(notifier) = self {
+            notifier.notify();
+        }
+    }
+
+    /// A word for it.
+    pub fn state(&self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Held => "held",
+            Self::Sent(notifier) if notifier.is_failing() => "failing",
+            Self::Sent(_) => "sent",
+        }
+    }
+}
+
+/// What the rest of the house sees of the worker: it is woken when there is mail, and says whether mail goes.
 #[derive(Debug, Default)]
-pub struct Desk {
-    bell: Notify,
+pub struct MailNotifier {
+    wake: Notify,
     failing: AtomicBool,
     sent: AtomicU64,
     rejected: AtomicU64,
     given_up: AtomicU64,
 }
 
-impl Desk {
+impl MailNotifier {
     /// There is new mail in the outbox.
-    pub fn ring(&self) {
-        self.bell.notify_one();
+    pub fn notify(&self) {
+        self.wake.notify_one();
     }
 
     pub fn is_failing(&self) -> bool {

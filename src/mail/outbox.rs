@@ -1,4 +1,4 @@
-//! The worker that empties the outbox.
+//! The worker that empties the outbox, with leases, backoff and jitter.
 //!
 //! It takes mails under a lease, so that no other worker sends them too, and deletes one only after it has gone: a crash
 //! at any moment loses nothing, and at worst sends one mail twice, under the same message id.
@@ -11,12 +11,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::compose::Composer;
-use super::{Desk, SendError, Transport};
+use super::{MailNotifier, SendError, Transport};
 use crate::clock::Clock;
 use crate::domain::mail::{DueMail, MailOutcome, after_failure};
 use crate::domain::time::Timestamp;
 use crate::log::Log;
-use crate::store::{Store, StoreError};
+use crate::store::{OutboxStore, StoreError};
 
 /// Mails on their way at once.
 const AT_ONCE: usize = 8;
@@ -29,10 +29,10 @@ const TELL_AGAIN: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
 pub struct Outbox {
-    pub store: Arc<dyn Store>,
+    pub store: Arc<dyn OutboxStore>,
     pub transport: Arc<dyn Transport>,
     pub composer: Composer,
-    pub desk: Arc<Desk>,
+    pub notifier: Arc<MailNotifier>,
     pub log: Log,
     /// The same after a restart: what this worker had leased when it was ended is its own again.
     pub name: String,
@@ -40,7 +40,7 @@ pub struct Outbox {
 
 /// What one step did.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct OutboxStep {
     pub sent: usize,
     pub rejected: usize,
     pub given_up: usize,
@@ -52,7 +52,7 @@ pub struct Step {
 
 impl Outbox {
     /// Takes what is due, a few at once, sends it and writes down what became of it.
-    pub async fn step(&self, now: Timestamp) -> Result<Step, StoreError> {
+    pub async fn step(&self, now: Timestamp) -> Result<OutboxStep, StoreError> {
         let due = self.store.lease_mail(&self.name, AT_ONCE, now).await?;
         let mut sending = JoinSet::new();
         for mail in due {
@@ -60,14 +60,14 @@ impl Outbox {
             let composed = self.composer.compose(&mail);
             sending.spawn(async move {
                 let sent = match composed {
-                    Ok(letter) => transport.send(letter).await,
+                    Ok(outgoing) => transport.send(outgoing).await,
                     Err(error) => Err(error),
                 };
                 let outcome = judge(&mail, sent, now);
                 settle(&*store, &mail, &outcome, now).await.map(|()| (mail.id, outcome))
             });
         }
-        let mut step = Step::default();
+        let mut step = OutboxStep::default();
         let mut failed = None;
         // All of them are waited for, whatever becomes of one.
         while let Some(done) = sending.join_next().await {
@@ -97,9 +97,11 @@ impl Outbox {
                 }
             }
         }
-        for (count, more) in
-            [(&self.desk.sent, step.sent), (&self.desk.rejected, step.rejected), (&self.desk.given_up, step.given_up)]
-        {
+        for (count, more) in [
+            (&self.notifier.sent, step.sent),
+            (&self.notifier.rejected, step.rejected),
+            (&self.notifier.given_up, step.given_up),
+        ] {
             count.fetch_add(more as u64, Ordering::Relaxed);
         }
         failed.map_or(Ok(step), Err)
@@ -119,14 +121,14 @@ impl Outbox {
                     if told.take().is_some() {
                         self.log.note("mail goes again");
                     }
-                    self.desk.failing.store(false, Ordering::Relaxed);
+                    self.notifier.failing.store(false, Ordering::Relaxed);
                     continue;
                 }
                 Ok(step) => step.trouble,
                 Err(error) => Some(format!("the outbox cannot be used: {error}")),
             };
             if let Some(cause) = trouble {
-                self.desk.failing.store(true, Ordering::Relaxed);
+                self.notifier.failing.store(true, Ordering::Relaxed);
                 let news = told.as_ref().is_none_or(|(before, at)| *before != cause || now.since(*at) >= TELL_AGAIN);
                 if news {
                     self.log.problem(
@@ -137,7 +139,7 @@ impl Outbox {
                 }
             }
             tokio::select! {
-                () = self.desk.bell.notified() => {}
+                () = self.notifier.wake.notified() => {}
                 () = tokio::time::sleep(REST) => {}
                 _ = stop.changed() => {}
             }
@@ -146,7 +148,12 @@ impl Outbox {
 }
 
 /// A mail that has gone and is not written down as gone goes again, so a store that is away for a moment is waited for.
-async fn settle(store: &dyn Store, mail: &DueMail, outcome: &MailOutcome, now: Timestamp) -> Result<(), StoreError> {
+async fn settle(
+    store: &dyn OutboxStore,
+    mail: &DueMail,
+    outcome: &MailOutcome,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     const TRIES: u32 = 4;
     for _ in 1..TRIES {
         match store.settle_mail(mail.id, mail.attempts, outcome.clone(), now).await {

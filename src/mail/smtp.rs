@@ -5,22 +5,22 @@ use std::time::Duration;
 use lettre::transport::smtp::{self, PoolConfig};
 use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
 
-use super::{Letter, SendError, Transport};
+use super::{OutgoingMail, SendError, Transport};
 use crate::loopback::is_loopback;
 use crate::reply::Reply;
 
 /// For making a connection.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// For a whole mail: less than a lease.
-const PATIENCE: Duration = Duration::from_secs(25);
+const SEND_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Connections to the server at the most.
 const CONNECTIONS: u32 = 8;
 
 /// How long a mail that was given up on may still hold its connection. Its answer must be read before another mail uses the
 /// connection, or each answer would be taken for that of the next command.
-const LAST_PATIENCE: Duration = Duration::from_secs(300);
+const ABANDONED_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone)]
 pub struct Smtp(AsyncSmtpTransport<Tokio1Executor>);
@@ -50,18 +50,20 @@ impl Smtp {
         };
         let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url).map_err(|_| BadServer)?;
         let pool = PoolConfig::new().max_size(CONNECTIONS).idle_timeout(Duration::from_secs(30));
-        Ok(Self(builder.timeout(Some(CONNECT_PATIENCE)).pool_config(pool).build()))
+        Ok(Self(builder.timeout(Some(CONNECT_TIMEOUT)).pool_config(pool).build()))
     }
 }
 
 impl Transport for Smtp {
-    fn send(&self, letter: Letter) -> Reply<'_, Result<(), SendError>> {
+    fn send(&self, mail: OutgoingMail) -> Reply<'_, Result<(), SendError>> {
         let transport = self.0.clone();
         // In a task of its own: dropping a mail half-way would put its connection back among those in use.
         let sending =
-            tokio::spawn(async move { tokio::time::timeout(LAST_PATIENCE, transport.send(letter.message)).await.ok() });
+            tokio::spawn(
+                async move { tokio::time::timeout(ABANDONED_TIMEOUT, transport.send(mail.message)).await.ok() },
+            );
         Reply::later(async move {
-            match tokio::time::timeout(PATIENCE, sending).await {
+            match tokio::time::timeout(SEND_TIMEOUT, sending).await {
                 Ok(Ok(Some(Ok(_)))) => Ok(()),
                 Ok(Ok(Some(Err(error)))) => Err(understand(&error)),
                 _ => Err(SendError::Unknown("the mail server did not answer in time".to_owned())),

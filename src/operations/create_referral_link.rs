@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::constant::True;
-use super::free_code::{refused, with_free_code};
-use super::{Access, Caller, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use crate::domain::constant::True;
+use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
@@ -53,6 +52,7 @@ impl Operation for CreateReferralLink {
         method: Method::Post,
         path: "/v1/referral-link",
         access: Access::Agent,
+        effects: Effects::Adds,
         answer: Lifetime::Live,
         title: "Get or create a user's referral link",
         description: concat!(
@@ -67,15 +67,8 @@ impl Operation for CreateReferralLink {
 
     async fn run(app: &App, caller: &Caller, input: ReferralLinkRequest) -> Result<ReferralLinkResponse, Error> {
         caller.partner()?;
-        app.require_sign_ups()?;
-        let code = match app.store.referral_code(&input.email).await.map_err(refused)? {
-            Some(code) => code,
-            None => {
-                let create = |person| app.store.create_referral_code(person, caller.now);
-                with_free_code(app, &input.email, create).await?
-            }
-        };
-        Ok(ReferralLinkResponse { ok: True, invite_link: code.link(&app.join_site), code: code.to_string() })
+        let code = app.membership.referral_code(&input.email, caller.now).await?;
+        Ok(ReferralLinkResponse { ok: True, invite_link: code.link(&app.union.join_site), code: code.to_string() })
     }
 
     fn example(_: &Catalog) -> Example<ReferralLinkResponse> {

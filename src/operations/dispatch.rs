@@ -1,22 +1,22 @@
 //! The one way to call an operation: authenticate → limit → decode → run → answer.
 //!
-//! Every transport comes through here, so that keys, limits and errors are the same whichever door a caller uses.
+//! REST and MCP come through here, so that keys, limits and errors are the same whichever door a caller uses.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::authenticate::{Holder, Refusal};
-use super::{Access, Caller, Entry, Lifetime};
+use super::{ALL, Access, Caller, Entry, Lifetime};
 use crate::app::App;
 use crate::clock::Moment;
 use crate::domain::api_key::KeyId;
-use crate::domain::signup::Partner;
+use crate::domain::sign_up::Partner;
 use crate::error::Error;
+use crate::keys::{Holder, Refusal};
 use crate::limiter::{Bucket, Class, Subject, Verdict};
 
-/// What a transport knows of a call before its body is read.
+/// What a door knows of a call before its body is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     /// The `Authorization` header, whatever is in it.
@@ -25,9 +25,9 @@ pub struct Call<'a> {
     pub now: Moment,
 }
 
-/// What came of it, and what the transport may say besides.
+/// What came of it, and what the door may say besides.
 #[derive(Debug)]
-pub struct Outcome<E> {
+pub struct Dispatched<E> {
     pub result: Result<Bytes, E>,
     /// The caller's budget, once it was asked for.
     pub budget: Option<Budget>,
@@ -41,49 +41,70 @@ pub struct Budget {
     pub verdict: Verdict,
 }
 
-/// Calls `operation`. The body is asked for only once the key and the limit are passed, and only if the operation takes
-/// one; `E` is whatever else can go wrong while the transport reads it. `key` is told as soon as a valid one is seen: the
-/// caller may hang up before there is an outcome.
-pub async fn dispatch<E: From<Error>>(
-    app: &Arc<App>,
-    operation: &'static Entry,
-    call: Call<'_>,
-    key: &mut Option<KeyId>,
-    body: impl AsyncFnOnce() -> Result<Bytes, E>,
-) -> Outcome<E> {
-    let mut budget = None;
-    let result = run(app, operation, call, body, &mut budget, key).await;
-    Outcome { result, budget }
+/// Calls operations, and keeps the answers that stay the same while the server runs.
+#[derive(Debug)]
+pub struct Dispatcher {
+    app: Arc<App>,
+    /// One for each operation, made on its first request.
+    fixed: Vec<OnceLock<Bytes>>,
 }
 
-async fn run<E: From<Error>>(
-    app: &Arc<App>,
-    operation: &'static Entry,
-    call: Call<'_>,
-    body: impl AsyncFnOnce() -> Result<Bytes, E>,
-    budget: &mut Option<Budget>,
-    key: &mut Option<KeyId>,
-) -> Result<Bytes, E> {
-    let holder = authenticate(app, operation.spec.access, call).await?;
-    *key = holder.as_ref().map(|holder| holder.record.id);
-
-    let spent = spend(app, operation.spec.access, call, holder.as_ref()).await;
-    *budget = Some(spent);
-    if !spent.verdict.admitted {
-        return Err(Error::RateLimited { limit: spent.limit, retry_after: spent.verdict.reset_seconds() }.into());
+impl Dispatcher {
+    pub fn new(app: Arc<App>) -> Arc<Self> {
+        Arc::new(Self { app, fixed: ALL.iter().map(|_| OnceLock::new()).collect() })
     }
 
-    if let Some(answer) = app.fixed_answer(operation) {
-        return Ok(answer);
+    pub fn app(&self) -> &Arc<App> {
+        &self.app
     }
-    let body = if operation.takes_input { body().await? } else { Bytes::new() };
-    let partner = holder.map(|holder| Partner { key: holder.record.id, name: holder.record.partner.clone() });
-    let caller = Caller { partner, now: call.now.time };
-    let answer = (operation.run)(app, caller, body).await?;
-    if operation.spec.answer == Lifetime::Fixed {
-        app.keep_answer(operation, answer.clone());
+
+    /// Calls `operation`. The body is asked for only once the key and the limit are passed, and only if the operation takes
+    /// one; `E` is whatever else can go wrong while it is read. `key` is told as soon as a valid one is seen: the caller may
+    /// hang up before there is an answer.
+    pub async fn dispatch<E: From<Error>>(
+        &self,
+        operation: &'static Entry,
+        call: Call<'_>,
+        key: &mut Option<KeyId>,
+        body: impl AsyncFnOnce() -> Result<Bytes, E>,
+    ) -> Dispatched<E> {
+        let mut budget = None;
+        let result = self.run(operation, call, body, &mut budget, key).await;
+        Dispatched { result, budget }
     }
-    Ok(answer)
+
+    async fn run<E: From<Error>>(
+        &self,
+        operation: &'static Entry,
+        call: Call<'_>,
+        body: impl AsyncFnOnce() -> Result<Bytes, E>,
+        budget: &mut Option<Budget>,
+        key: &mut Option<KeyId>,
+    ) -> Result<Bytes, E> {
+        let app = &self.app;
+        let holder = authenticate(app, operation.spec.access, call).await?;
+        *key = holder.as_ref().map(|holder| holder.record.id);
+
+        let spent = spend(app, operation.spec.access, call, holder.as_ref()).await;
+        *budget = Some(spent);
+        if !spent.verdict.admitted {
+            let retry_after = spent.verdict.reset_seconds();
+            return Err(Error::RateLimited { limit: spent.limit, retry_after }.into());
+        }
+
+        let fixed = (operation.spec.answer == Lifetime::Fixed).then(|| &self.fixed[operation.position]);
+        if let Some(kept) = fixed.and_then(OnceLock::get) {
+            return Ok(kept.clone());
+        }
+        let body = if operation.takes_input { body().await? } else { Bytes::new() };
+        let partner = holder.map(|holder| Partner { key: holder.record.id, name: holder.record.partner.clone() });
+        let answer = (operation.run)(app, Caller { partner, now: call.now.time }, body).await?;
+        if let Some(place) = fixed {
+            // Two first requests at once make the same answer; either may stay.
+            let _kept_already = place.set(answer.clone());
+        }
+        Ok(answer)
+    }
 }
 
 /// A valid key, or none where none is needed: on public data an invalid key counts as no key.
@@ -91,13 +112,8 @@ async fn authenticate(app: &Arc<App>, access: Access, call: Call<'_>) -> Result<
     if access == Access::Public && call.authorization.is_none() {
         return Ok(None);
     }
-    match app.keys.authenticate(&*app.store, call.authorization, call.now.time).await {
-        Ok(holder) => {
-            if holder.touch {
-                app.touch_key(holder.record.id, call.now.time);
-            }
-            Ok(Some(holder))
-        }
+    match app.authenticate(call.authorization, call.now.time).await {
+        Ok(holder) => Ok(Some(holder)),
         Err(_) if access == Access::Public => Ok(None),
         Err(Refusal::Key(problem)) => Err(Error::AgentUnauthorized(problem)),
         Err(Refusal::Store(error)) => Err(Error::SaveFailed { cause: error.to_string() }),
@@ -106,11 +122,12 @@ async fn authenticate(app: &Arc<App>, access: Access, call: Call<'_>) -> Result<
 
 async fn spend(app: &App, access: Access, call: Call<'_>, holder: Option<&Holder>) -> Budget {
     let class = access.class();
+    let public = app.union.public_per_minute;
     let (subject, limit) = match (holder, access) {
-        (None, _) => (Subject::Network(call.address.into()), app.public_per_minute),
-        (Some(holder), Access::Public) => (Subject::Key(holder.record.id), app.public_per_minute),
+        (None, _) => (Subject::Network(call.address.into()), public),
+        (Some(holder), Access::Public) => (Subject::Key(holder.record.id), public),
         (Some(holder), Access::Agent) => {
-            (Subject::Key(holder.record.id), holder.record.per_minute.unwrap_or(app.key_per_minute))
+            (Subject::Key(holder.record.id), holder.record.per_minute.unwrap_or(app.union.key_per_minute))
         }
     };
     let verdict = app.spend(Bucket { class, subject }, limit, call.now.tick).await;

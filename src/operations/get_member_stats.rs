@@ -3,12 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::constant::True;
-use super::{Access, Caller, Example, Lifetime, Method, Nothing, Operation, Spec};
+use crate::domain::constant::True;
+use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::error::Error;
-use crate::store::StoreError;
 
 /// How large the union is.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -29,6 +28,7 @@ impl Operation for GetMemberStats {
         method: Method::Get,
         path: "/v1/stats",
         access: Access::Public,
+        effects: Effects::None,
         answer: Lifetime::Live,
         title: "Get the live member count",
         description: "Returns how many people have joined the union. The figure is read at this moment and never \
@@ -40,12 +40,9 @@ impl Operation for GetMemberStats {
     type Output = MemberStats;
 
     async fn run(app: &App, _: &Caller, _: Nothing) -> Result<MemberStats, Error> {
-        match app.store.member_count().await {
-            Ok(member_count) => Ok(MemberStats { ok: True, member_count }),
-            Err(error @ (StoreError::Unavailable(_) | StoreError::Paused | StoreError::CodeTaken)) => {
-                Err(Error::Unavailable { cause: error.to_string() })
-            }
-        }
+        let counted = app.membership.count().await;
+        let member_count = counted.map_err(|error| Error::Unavailable { cause: error.to_string() })?;
+        Ok(MemberStats { ok: True, member_count })
     }
 
     fn example(_: &Catalog) -> Example<MemberStats> {

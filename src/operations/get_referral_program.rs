@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::constant::{True, Usd};
-use super::{Access, Caller, Example, Lifetime, Method, Nothing, Operation, Spec};
+use crate::domain::constant::{True, Usd};
+use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::error::Error;
@@ -38,6 +38,7 @@ impl Operation for GetReferralProgram {
         method: Method::Get,
         path: "/v1/referral-program",
         access: Access::Public,
+        effects: Effects::None,
         answer: Lifetime::Fixed,
         title: "Get the referral program's terms",
         description: "Returns what a member earns for referring others: the reward for each full group, the size of a \
@@ -49,7 +50,7 @@ impl Operation for GetReferralProgram {
     type Output = ReferralProgram;
 
     async fn run(app: &App, _: &Caller, _: Nothing) -> Result<ReferralProgram, Error> {
-        Ok(terms(&app.catalog))
+        Ok(terms(&app.union.catalog))
     }
 
     fn example(catalog: &Catalog) -> Example<ReferralProgram> {

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::constant::{True, Usd};
-use super::{Access, Caller, Example, Lifetime, Method, Nothing, Operation, Spec};
+use crate::domain::constant::{True, Usd};
+use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
-use crate::domain::category::Category;
+use crate::domain::catalog::category::Category;
 use crate::error::Error;
 
 /// The kinds of household bills that the union negotiates for its members.
@@ -45,6 +45,7 @@ impl Operation for ListNegotiationCategories {
         method: Method::Get,
         path: "/v1/negotiate-categories",
         access: Access::Public,
+        effects: Effects::None,
         answer: Lifetime::Fixed,
         title: "List negotiated bill categories",
         description: "Lists the household bills that the union negotiates for its members, each with its estimated \
@@ -56,7 +57,7 @@ impl Operation for ListNegotiationCategories {
     type Output = NegotiationCategories;
 
     async fn run(app: &App, _: &Caller, _: Nothing) -> Result<NegotiationCategories, Error> {
-        Ok(list(&app.catalog))
+        Ok(list(&app.union.catalog))
     }
 
     fn example(catalog: &Catalog) -> Example<NegotiationCategories> {

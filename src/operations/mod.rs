@@ -3,11 +3,8 @@
 //! REST routes, the OpenAPI document and the descriptor are loops over [`ALL`]. Another operation is a new file and a
 //! line in the table below. This room must never know HTTP: what it is given and what it answers are free of transport.
 
-pub mod authenticate;
-pub mod constant;
 pub mod decode;
 pub mod dispatch;
-mod free_code;
 
 use std::future::Future;
 
@@ -18,7 +15,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::domain::catalog::Catalog;
-use crate::domain::signup::Partner;
+use crate::domain::sign_up::Partner;
 use crate::domain::time::Timestamp;
 use crate::error::{Error, KeyProblem};
 use crate::limiter::Class;
@@ -77,6 +74,7 @@ pub struct Spec {
     pub method: Method,
     pub path: &'static str,
     pub access: Access,
+    pub effects: Effects,
     pub answer: Lifetime,
     /// A few words, for a list.
     pub title: &'static str,
@@ -113,6 +111,28 @@ impl Access {
             Self::Public => Class::Public,
             Self::Agent => Class::Action,
         }
+    }
+}
+
+/// What an operation does to the world, apart from its answer. Whoever describes it (MCP's hints) reads it here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effects {
+    /// It reads.
+    None,
+    /// It adds records; the same again adds nothing.
+    Adds,
+    /// It adds records and has mail sent; the same again mails again.
+    AddsAndMails,
+}
+
+impl Effects {
+    pub const fn writes(self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// Whether somebody outside the service notices.
+    pub const fn sends_mail(self) -> bool {
+        matches!(self, Self::AddsAndMails)
     }
 }
 

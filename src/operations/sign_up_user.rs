@@ -4,20 +4,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::constant::True;
+use crate::domain::constant::True;
 use super::create_referral_link::EXAMPLE_CODE;
-use super::free_code::with_free_code;
-use super::{Access, Caller, Example, Input, Lifetime, Method, Operation, Spec, decode};
+use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
-use crate::domain::category::CategorySet;
+use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::referral::RefCode;
-use crate::domain::signup::{NewSignUp, Partner, SignedUp};
 use crate::domain::text::Comments;
-use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::error::Error;
+use crate::membership::Application;
 
 /// A user who wants to join, and what they care about.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -78,6 +76,7 @@ impl Operation for SignUpUser {
         method: Method::Post,
         path: "/v1/invite",
         access: Access::Agent,
+        effects: Effects::AddsAndMails,
         answer: Lifetime::Live,
         title: "Sign a user up",
         description: concat!(
@@ -92,13 +91,19 @@ impl Operation for SignUpUser {
     type Output = InviteResponse;
 
     async fn run(app: &App, caller: &Caller, input: InviteRequest) -> Result<InviteResponse, Error> {
-        let partner = caller.partner()?.clone();
-        let done = sign_up(app, &input, Some(partner), caller.now).await?;
+        let application = Application {
+            email: input.email,
+            us_state: input.us_state,
+            categories: input.categories,
+            comments: input.other_comments,
+            ref_code: input.ref_code.and_then(|code| code.0),
+        };
+        let done = app.membership.sign_up(&application, Some(caller.partner()?), caller.now).await?;
         Ok(InviteResponse {
             ok: True,
-            invite_link: done.code.link(&app.join_site),
+            invite_link: done.code.link(&app.union.join_site),
             joined_count: done.joined_count,
-            selected_savings_total: app.catalog.savings_of(input.categories),
+            selected_savings_total: app.union.catalog.savings_of(input.categories),
             ref_attributed: done.attributed,
         })
     }
@@ -123,27 +128,4 @@ impl Operation for SignUpUser {
             },
         }
     }
-}
-
-/// Signs somebody up, for a partner or by their own hand on the join page.
-pub async fn sign_up(
-    app: &App,
-    request: &InviteRequest,
-    partner: Option<Partner>,
-    now: Timestamp,
-) -> Result<SignedUp, Error> {
-    let unit = |person| {
-        let new = NewSignUp {
-            person,
-            us_state: request.us_state,
-            categories: request.categories,
-            comments: request.other_comments.clone(),
-            ref_code: request.ref_code.and_then(|code| code.0),
-            partner: partner.clone(),
-        };
-        app.store.sign_up(new, now)
-    };
-    let done = with_free_code(app, &request.email, unit).await?;
-    app.mail_waits();
-    Ok(done)
 }

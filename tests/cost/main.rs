@@ -18,19 +18,19 @@ use std::sync::atomic::Ordering;
 use serde::Deserialize;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tokio::net::TcpListener;
-use unionhall::app::{App, Mail, Parts};
+use unionhall::app::{App, Parts};
 use unionhall::clock::Clock;
 use unionhall::domain::api_key::{ApiKey, KeyRecord};
-use unionhall::domain::catalog::{Catalog, SAMPLE};
 use unionhall::domain::secret::Secret;
+use unionhall::domain::union::Union;
+use unionhall::http::request::id::RequestIds;
 use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::log::{Format, Level, Log};
+use unionhall::mail::Delivery;
 use unionhall::operations::{ALL, Access};
-use unionhall::store::Store;
+use unionhall::server::{HttpService, HttpSettings, listener};
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::transport::client::TrustedProxies;
-use unionhall::transport::request_id::RequestIds;
-use unionhall::transport::{Edge, server};
+use unionhall::store::{KeyStore, Store};
 
 use self::counting::Counting;
 
@@ -106,27 +106,26 @@ impl House {
         };
         let address = runtime.block_on(async {
             store.issue_key(record).await.unwrap();
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let address = listener.local_addr().unwrap();
+            let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = socket.local_addr().unwrap();
             let app = App::new(Parts {
-                name: "Union".to_owned(),
-                base_url: format!("http://{address}"),
-                join_site: format!("http://{address}"),
-                contact_email: None,
-                postal: None,
-                catalog: Catalog::parse(SAMPLE).unwrap(),
+                union: Arc::new(Union {
+                    base_url: format!("http://{address}"),
+                    join_site: format!("http://{address}"),
+                    public_per_minute: 1_000_000,
+                    key_per_minute: 1_000_000,
+                    ..Union::sample()
+                }),
                 secret: Secret::new(&"s".repeat(32)).unwrap(),
                 store: Arc::clone(&store) as Arc<dyn Store>,
                 limiter: Arc::new(MemoryLimiter::new(1_000_000)),
                 // A line for each request is part of what a request costs.
                 log: Log::start(Level::Requests, Format::Json, clock, std::io::sink()).unwrap(),
-                public_per_minute: 1_000_000,
-                key_per_minute: 1_000_000,
-                mail: Mail::Held,
+                mail: Delivery::Held,
             });
-            let edge =
-                Edge::new(app, clock, TrustedProxies::default(), RequestIds::new([7; 5]), None, Vec::new(), true);
-            tokio::spawn(server::serve(listener, edge, None, std::future::pending()));
+            let settings = HttpSettings { metrics: true, ..HttpSettings::default() };
+            let service = HttpService::new(app, clock, RequestIds::new([7; 5]), settings);
+            tokio::spawn(listener::serve(socket, service, None, std::future::pending()));
             address
         });
         Self { runtime, store, address, key: key.reveal().to_owned(), _folder: folder }

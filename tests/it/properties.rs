@@ -167,8 +167,8 @@ proptest! {
         hops in prop::collection::vec(prop_oneof![any::<IpAddr>().prop_map(|ip| ip.to_string()), "[ -~]{0,12}"], 0..6),
         ours in 0..6_usize,
     ) {
-        use unionhall::transport::client::{TrustedProxies, parse_network};
-        let proxies = TrustedProxies::new(vec![parse_network("10.0.0.0/8").unwrap()]);
+        use unionhall::http::request::client_address::TrustedProxies;
+        let proxies = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
         let peer: IpAddr = "10.0.0.1".parse().unwrap();
         let all: Vec<_> = hops.iter().cloned().chain((0..ours).map(|n| format!("10.1.0.{n}"))).collect();
         let mut headers = hyper::HeaderMap::new();

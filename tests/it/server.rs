@@ -13,8 +13,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpSocket;
-use unionhall::domain::signup::SignUpId;
-use unionhall::domain::token::{Purpose, TokenMaker};
+use unionhall::domain::secret::token::{Purpose, TokenMaker};
+use unionhall::domain::sign_up::SignUpId;
 
 use crate::records::{Held, Home, Records};
 

@@ -20,7 +20,8 @@ use tokio::task::AbortHandle;
 
 pub use self::target::{BadTarget, Target};
 use super::memory::MemoryLimiter;
-use super::{Bucket, Limiter, Scope, Standing, Subject, Tick, Verdict, WINDOW};
+use super::{Bucket, Limiter, LimiterStatus, Scope, Subject, Verdict, WINDOW};
+use crate::domain::time::Tick;
 use crate::reply::Reply;
 
 /// What a slow Redis may cost one request.
@@ -141,9 +142,9 @@ impl Limiter for RedisLimiter {
         })
     }
 
-    fn standing(&self) -> Standing {
+    fn status(&self) -> LimiterStatus {
         let scope = if self.shared.line().is_some() { Scope::Shared } else { Scope::Local };
-        Standing { scope, fallbacks: self.shared.fallbacks.load(Ordering::Relaxed) }
+        LimiterStatus { scope, fallbacks: self.shared.fallbacks.load(Ordering::Relaxed) }
     }
 }
 

@@ -10,7 +10,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, SslNegotiation};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::tls::{self, Files, Trust};
+use super::tls::{self, BadOption, Files, Trust};
 
 /// How long one host may take until a connection to it can be used.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -28,8 +28,8 @@ pub enum BadAddress {
         "the address of the PostgreSQL database is not understood ({0}); write postgres://USER:PASSWORD@HOST/DATABASE"
     )]
     Url(String),
-    #[error("{option}: {problem}; {remedy}")]
-    Option { option: &'static str, problem: String, remedy: &'static str },
+    #[error(transparent)]
+    Option(#[from] BadOption),
 }
 
 /// Where the database is and how it is reached.
@@ -160,7 +160,7 @@ impl Ours {
 }
 
 fn wrong(option: &'static str, problem: &str, remedy: &'static str) -> BadAddress {
-    BadAddress::Option { option, problem: problem.to_owned(), remedy }
+    BadOption { option, problem: problem.to_owned(), remedy }.into()
 }
 
 fn seconds(option: &'static str, text: Option<&str>) -> Result<Option<Duration>, BadAddress> {
@@ -173,8 +173,7 @@ fn seconds(option: &'static str, text: Option<&str>) -> Result<Option<Duration>,
 
 /// The text behind `%20` and its like. libpq leaves a plus as it is, and so do we.
 fn unescaped(text: &str) -> String {
-    let plus = text.replace('+', "%2B");
-    form_urlencoded::parse(plus.as_bytes()).next().map(|(name, _)| name.into_owned()).unwrap_or_default()
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 fn reason(error: &tokio_postgres::Error) -> String {
@@ -249,6 +248,13 @@ mod tests {
         let one = Address::parse("postgresql://h/d?tcp_user_timeout=1500&sslmode=disable").unwrap();
         assert_eq!(one.hosts[0].get_tcp_user_timeout(), Some(&Duration::from_millis(1500)), "milliseconds, as libpq");
         assert_eq!((one.hosts[0].get_ssl_mode(), one.connect_timeout), (SslMode::Disable, CONNECT_TIMEOUT));
+    }
+
+    #[test]
+    fn the_names_of_files_are_taken_whole() {
+        let mut ours = Ours::default();
+        assert!(ours.takes("sslrootcert=/a=b%20c+d.pem"));
+        assert_eq!(ours.files.root.as_deref(), Some("/a=b c+d.pem"));
     }
 
     #[test]

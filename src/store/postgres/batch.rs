@@ -1,4 +1,4 @@
-//! Sign-ups, many to a statement.
+//! Sign-ups, many to a statement (group commit).
 //!
 //! Sign-ups that arrive while the database is busy with the last statement share the next one: one round trip and one
 //! commit for up to 256 of them, by one task on one connection; more of either were slower. The statement does what
@@ -13,21 +13,23 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::pool::{Line, Pool, Unit};
-use super::sign_ups::SignUpAlone;
-use super::{Failure, code, get, number};
-use crate::domain::signup::{CONSENT_VERSION, NewSignUp, PENDING_FOR, SignedUp};
+use super::connection::PgConnection;
+use super::pool::{Pool, Work, is_of_the_unit};
+use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
-use crate::store::{Answer, StoreError};
+use crate::store::sign_up::{SignUp, replacing_answers, sign_up_columns};
+use crate::store::sql::{Failure, Row};
+use crate::store::{StoreError, StoreReply};
 
-/// Sign-ups that may wait; more come from callers who are held back, and give up after [`PATIENCE`].
+/// Sign-ups that may wait; more come from callers who are held back, and give up after [`QUEUE_TIMEOUT`]
+/// (backpressure).
 const QUEUE: usize = 4096;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a sign-up is waited for in all, once it is queued.
-const LAST_WORD: Duration = Duration::from_secs(8);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Sign-ups done one by one at a time: some connections stay free for others.
 const ALONE_AT_ONCE: usize = 6;
@@ -50,7 +52,7 @@ enum Message {
 }
 
 struct Job {
-    unit: SignUpAlone,
+    unit: SignUp,
     /// The form in which addresses are the same or not, and whose mailbox it is: both cost a moment to make.
     compared: String,
     mailbox: String,
@@ -67,8 +69,8 @@ impl Batcher {
         Self { queue: Some(queue), task: Mutex::new(Some(task)), pool }
     }
 
-    pub(super) fn sign_up(&self, new: NewSignUp, now: Timestamp) -> Answer<'_, SignedUp> {
-        let unit = SignUpAlone { new, now };
+    pub(super) fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
+        let unit = SignUp { new, now };
         let Some(queue) = &self.queue else {
             return Reply::later(async move { self.pool.run(&unit).await });
         };
@@ -84,13 +86,13 @@ impl Batcher {
         };
         Reply::later(async move {
             if let Some(job) = waiting {
-                match tokio::time::timeout(PATIENCE, queue.send(job)).await {
+                match tokio::time::timeout(QUEUE_TIMEOUT, queue.send(job)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(_)) => return Err(closed()),
                     Err(_) => return Err(StoreError::Unavailable("PostgreSQL: too many sign-ups wait".to_owned())),
                 }
             }
-            match tokio::time::timeout(LAST_WORD, answer).await {
+            match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
                 Ok(answer) => answer.unwrap_or_else(|_| Err(closed())),
                 Err(_) => Err(StoreError::Unavailable("PostgreSQL: no answer in time".to_owned())),
             }
@@ -166,7 +168,7 @@ async fn commit(pool: &Pool, jobs: Vec<Job>) -> Result<(), StoreError> {
             }
             undone
         }
-        Err(failure) if failure.is_of_the_unit() => jobs,
+        Err(failure) if is_of_the_unit(&failure) => jobs,
         // Asking again one by one would only keep everyone waiting; and after a lost connection nobody knows what was
         // committed.
         Err(failure) => {
@@ -192,7 +194,7 @@ async fn one_by_one(pool: &Pool, jobs: Vec<Job>) -> Result<(), StoreError> {
         let pool = pool.clone();
         under_way.spawn(async move {
             let done = pool.attempt(&job.unit).await;
-            let of_the_unit = done.as_ref().err().is_none_or(Failure::is_of_the_unit);
+            let of_the_unit = done.as_ref().err().is_none_or(is_of_the_unit);
             let done = done.map_err(StoreError::from);
             let unwell = if of_the_unit { Ok(()) } else { done.clone().map(|_| ()) };
             job.answer(done);
@@ -208,6 +210,18 @@ impl Job {
         // The caller may have gone; the work stands.
         let _gone = self.reply.send(done);
     }
+}
+
+/// What mail that waits becomes when there is newer; mail that is on its way stays. In its new place it has a new id, so
+/// that a late worker cannot settle it.
+macro_rules! replacing_waiting_mail {
+    () => {
+        "ON CONFLICT (sign_up_id) DO UPDATE
+         SET id = excluded.id, kind = excluded.kind, recipient = excluded.recipient, created_at = excluded.created_at,
+             send_after = excluded.send_after, attempts = 0, first_attempt_at = NULL, leased_by = NULL,
+             last_error = NULL, given_up_at = NULL
+         WHERE outbox.leased_until <= excluded.created_at"
+    };
 }
 
 /// What nearly every sign-up needs, for all of them at once. A sign-up is done whole or not at all: one whose person is
@@ -239,8 +253,9 @@ const SIGN_UP: &str = concat!(
         UNION ALL
         SELECT j.n, a.id, a.code, a.mailbox, FALSE FROM added a JOIN job j USING (compared)
     ), signed AS (
-        INSERT INTO sign_ups (person_id, key_id, partner, state, us_state, categories, comments, referrer_id,
-                              consent_version, created_at, updated_at, expires_at)
+        INSERT INTO sign_ups (",
+    sign_up_columns!(),
+    ")
         SELECT p.id, j.key_id, j.partner, 'pending', j.us_state, j.categories, j.comments, r.id, $12, j.now, j.now,
                j.now + $13
         FROM person p JOIN job j USING (n) LEFT JOIN people r ON r.code = j.ref_code AND r.mailbox <> p.mailbox
@@ -266,18 +281,18 @@ struct Batch(Vec<Job>);
 /// What came of each, in their order; none for one that was left undone.
 type Done = Vec<Option<Result<SignedUp, StoreError>>>;
 
-impl Unit for Batch {
+impl Work for Batch {
     type Done = Done;
 
-    async fn apply(&self, line: &mut Line) -> Result<Done, Failure> {
+    async fn apply(&self, connection: &mut PgConnection) -> Result<Done, Failure> {
         let jobs = &self.0;
         let texts = |text: for<'a> fn(&'a Job) -> &'a str| jobs.iter().map(text).collect::<Vec<_>>();
         let perhaps = |text: for<'a> fn(&'a Job) -> Option<&'a str>| jobs.iter().map(text).collect::<Vec<_>>();
         let categories: Vec<_> = jobs.iter().map(|job| job.unit.new.categories.to_string()).collect();
         let now: Vec<_> = jobs.iter().map(|job| job.unit.now.as_millis()).collect();
         let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);
-        let rows = line
-            .rows(
+        let rows = connection
+            .query(
                 SIGN_UP,
                 &[
                     &texts(|job| job.unit.new.person.email.as_typed()),
@@ -296,17 +311,16 @@ impl Unit for Batch {
                 ],
             )
             .await?;
-        rows.iter()
-            .map(|row| {
-                if get(row, 0)? {
-                    return Ok(Some(Err(StoreError::Paused)));
-                }
-                let done: bool = get(row, 4)?;
-                if !done {
-                    return Ok(None);
-                }
-                Ok(Some(Ok(SignedUp { joined_count: number(row, 1)?, code: code(row, 2)?, attributed: get(row, 3)? })))
-            })
-            .collect()
+        rows.iter().map(|row| done(&Row(row))).collect()
     }
+}
+
+fn done(row: &Row<'_>) -> Result<Option<Result<SignedUp, StoreError>>, Failure> {
+    if row.flag(0)? {
+        return Ok(Some(Err(StoreError::Paused)));
+    }
+    if !row.flag(4)? {
+        return Ok(None);
+    }
+    Ok(Some(Ok(SignedUp { joined_count: row.count(1)?, code: row.code(2)?, attributed: row.flag(3)? })))
 }

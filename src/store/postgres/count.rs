@@ -1,14 +1,14 @@
-//! The member count, read live and together.
+//! The member count, read live and together (request coalescing).
 //!
 //! A request joins a read only if that read begins after the request arrived, so what it gets is never older than its
 //! question; but any number of requests that wait while a read is under way share the next one.
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::pool::{Line, Pool, Unit};
-use super::{Failure, expected, number};
+use super::pool::Pool;
 use crate::reply::Reply;
-use crate::store::{Answer, StoreError};
+use crate::store::sql::{Failure, Sql, Unit, expected, values};
+use crate::store::{StoreError, StoreReply};
 
 /// Requests that may wait for the next read. More are refused at once: a database that is this far behind is away.
 const WAITING: usize = 16_384;
@@ -25,9 +25,9 @@ struct Count;
 impl Unit for Count {
     type Done = u64;
 
-    async fn apply(&self, line: &mut Line) -> Result<u64, Failure> {
-        let row = line.row("SELECT member_count FROM installation WHERE id = 1", &[]).await?;
-        number(&expected(row)?, 0)
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<u64, Failure> {
+        let count = "SELECT member_count FROM installation WHERE id = 1";
+        expected(sql.row(count, values![], |row| row.count(0)).await?)
     }
 }
 
@@ -38,7 +38,7 @@ impl Counter {
         Self { waiting }
     }
 
-    pub(super) fn read(&self) -> Answer<'_, u64> {
+    pub(super) fn read(&self) -> StoreReply<'_, u64> {
         let (reply, answer) = oneshot::channel();
         if self.waiting.try_send(reply).is_err() {
             return Reply::now(Err(StoreError::Unavailable("PostgreSQL: too many reads are waiting".to_owned())));

@@ -1,25 +1,15 @@
-//! Bringing the tables up to date: by one node at a time, and so that nodes of the version before go on.
+//! Bringing the tables up to date (migrations): by one node at a time, and so that nodes of the version before go on.
 
 use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
-use super::pool::{Line, Pool, Unit};
-use super::{Failure, expected, get, time};
+use super::connection::PgConnection;
+use super::pool::{Pool, Work};
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
-
-/// A step of the schema.
-struct Migration {
-    sql: &'static str,
-    /// The oldest schema whose programs still work on this one. A migration that only adds leaves it as it was, and nodes
-    /// are replaced one by one; one that takes away raises it, in a release after the last that used what it takes.
-    serves: i32,
-}
-
-/// Each once, in order. Never changed once released.
-const MIGRATIONS: &[Migration] =
-    &[Migration { sql: include_str!("../../../migrations/postgres/0001_house.sql"), serves: 1 }];
+use crate::store::migration::{Migration, Prepare};
+use crate::store::sql::{Failure, Sql, expected, values};
 
 /// Who holds this lock migrates: any number, but the same on every node. It is waited for while another node does so. The
 /// tables' own are not waited for long: everyone who comes later would stand in line behind.
@@ -37,11 +27,12 @@ pub enum OpenError {
         "the database was brought up to date by a newer unionhall (schema {found}, which serves {serves} and later; this \
          one knows {known}); run that version"
     )]
-    Newer { found: i32, serves: i32, known: i32 },
+    Newer { found: i64, serves: i64, known: i64 },
     #[error(
-        "its tables are of an older unionhall (schema {found}, this one knows {known}); start a node of this version first"
+        "its tables are of an older unionhall (schema {found}, this one knows {known}); use the unionhall that serves them, \
+         or start a node of this version, which brings them up to date"
     )]
-    Older { found: i32, known: i32 },
+    Older { found: i64, known: i64 },
     #[error("there are no records in it; is this the right database? The first start of the service makes its tables")]
     Missing,
     #[error("the database keeps its texts in {0}; make one with ENCODING 'UTF8'")]
@@ -60,8 +51,8 @@ pub enum OpenError {
 
 /// What the tables are.
 struct Found {
-    version: i32,
-    serves: i32,
+    version: i64,
+    serves: i64,
 }
 
 /// What is found instead of tables that can be used.
@@ -74,16 +65,20 @@ enum Fault {
 
 /// Makes sure that the tables are there and of our time; makes or changes them if that is meant. Says whether the schema is
 /// exactly the one this program knows.
-pub(super) async fn prepare(pool: &Pool, make: bool) -> Result<Exactly, OpenError> {
-    let known = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
+pub(super) async fn prepare(
+    pool: &Pool,
+    prepare: Prepare,
+    migrations: &'static [Migration],
+) -> Result<Exactly, OpenError> {
+    let known = migrations.len() as i64;
     let mut looked = pool.run(&Look).await?;
     let migrate = match &looked {
-        Ok(found) => found.version < known,
-        Err(Fault::Missing) => true,
+        Ok(found) => found.version < known && prepare == Prepare::Upgrade,
+        Err(Fault::Missing) => prepare != Prepare::Expect,
         Err(_) => false,
     };
-    if migrate && make {
-        looked = pool.attempt(&Migrate).await.map_err(|failure| match &failure {
+    if migrate {
+        looked = pool.attempt(&Migrate(migrations)).await.map_err(|failure| match &failure {
             Failure::Postgres(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => OpenError::Forbidden,
             Failure::Postgres(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => OpenError::Held,
             _ => OpenError::Store(failure.into()),
@@ -105,73 +100,78 @@ pub(super) async fn prepare(pool: &Pool, make: bool) -> Result<Exactly, OpenErro
 /// Whether a schema that can be used is also the one that is known, column by column.
 pub(super) enum Exactly {
     This,
-    Newer { found: i32, serves: i32, known: i32 },
+    Newer { found: i64, serves: i64, known: i64 },
 }
 
 /// Looks without a lock: at nearly every start there is nothing to do.
 struct Look;
 
-impl Unit for Look {
+impl Work for Look {
     type Done = Result<Found, Fault>;
 
-    async fn apply(&self, line: &mut Line) -> Result<Self::Done, Failure> {
-        look(line).await
+    async fn apply(&self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
+        look(connection).await
     }
 }
 
-async fn look(line: &Line) -> Result<Result<Found, Fault>, Failure> {
+async fn look(sql: &mut PgConnection) -> Result<Result<Found, Fault>, Failure> {
     // Not by to_regclass: that may remember from before the lock that there was nothing.
-    let sql = "
+    let tables = "
         WITH tables AS (
             SELECT relname FROM pg_catalog.pg_class WHERE relkind IN ('r', 'p', 'v') AND pg_table_is_visible(oid)
         )
         SELECT current_setting('server_encoding'), 'unionhall_schema' IN (TABLE tables),
                'people' IN (TABLE tables) OR 'installation' IN (TABLE tables), 'moved' IN (TABLE tables)";
-    let row = expected(line.row(sql, &[]).await?)?;
-    let encoding: &str = get(&row, 0)?;
+    let tables =
+        sql.row(tables, values![], |row| Ok((row.text(0)?.to_owned(), row.flag(1)?, row.flag(2)?, row.flag(3)?)));
+    let (encoding, ours, others, moved) = expected(tables.await?)?;
     if encoding != "UTF8" {
-        return Ok(Err(Fault::Encoding(encoding.to_owned())));
+        return Ok(Err(Fault::Encoding(encoding)));
     }
-    match (get(&row, 1)?, get(&row, 2)?) {
+    match (ours, others) {
         (false, false) => return Ok(Err(Fault::Missing)),
         (false, true) => return Ok(Err(Fault::Foreign)),
         (true, _) => {}
     }
-    if get(&row, 3)? {
-        let row = expected(line.row("SELECT place, at FROM moved LIMIT 1", &[]).await?)?;
-        return Ok(Err(Fault::Moved { place: get(&row, 0)?, at: time(&row, 1)? }));
+    if moved {
+        let place = sql.row("SELECT place, at FROM moved LIMIT 1", values![], |row| {
+            Ok(Fault::Moved { place: row.text(0)?.to_owned(), at: row.time(1)? })
+        });
+        return Ok(Err(expected(place.await?)?));
     }
     let newest = "SELECT coalesce(max(version), 0), coalesce(max(serves), 0) FROM unionhall_schema";
-    let row = expected(line.row(newest, &[]).await?)?;
-    Ok(Ok(Found { version: get(&row, 0)?, serves: get(&row, 1)? }))
+    let found = sql.row(newest, values![], |row| Ok(Found { version: row.number(0)?, serves: row.number(1)? }));
+    Ok(Ok(expected(found.await?)?))
 }
 
-struct Migrate;
+struct Migrate(&'static [Migration]);
 
-impl Unit for Migrate {
+impl Work for Migrate {
     type Done = Result<Found, Fault>;
 
-    const SEVERAL: bool = true;
-
     // A big table takes its time.
-    const PATIENCE: Duration = Duration::from_secs(1800);
+    const TIMEOUT: Duration = Duration::from_secs(1800);
 
-    async fn apply(&self, line: &mut Line) -> Result<Self::Done, Failure> {
-        line.client().batch_execute(LOCK).await?;
-        let found = match look(line).await? {
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply(&self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
+        connection.client.batch_execute(LOCK).await?;
+        let found = match look(connection).await? {
             Ok(found) => found.version,
             Err(Fault::Missing) => {
-                line.client().batch_execute(VERSIONS).await?;
+                connection.client.batch_execute(VERSIONS).await?;
                 0
             }
             Err(fault) => return Ok(Err(fault)),
         };
-        for (version, migration) in (1..).zip(MIGRATIONS).skip(usize::try_from(found).unwrap_or(0)) {
-            line.client().batch_execute(migration.sql).await?;
+        for (version, migration) in (1_i32..).zip(self.0).skip(usize::try_from(found).unwrap_or(0)) {
+            connection.client.batch_execute(migration.postgres).await?;
             let note = "INSERT INTO unionhall_schema (version, serves) VALUES ($1, $2)";
-            line.execute(note, &[&version, &migration.serves]).await?;
+            connection.query(note, &[&version, &migration.serves]).await?;
         }
-        look(line).await
+        look(connection).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Whose certificate is believed, as libpq's `sslmode` says it.
+//! Whose certificate is believed (TLS), as libpq's `sslmode` says it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,14 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName,
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
-use super::address::BadAddress;
+/// What is wrong with an option of the URL, and what would be right.
+#[derive(Debug, thiserror::Error)]
+#[error("{option}: {problem}; {remedy}")]
+pub struct BadOption {
+    pub option: &'static str,
+    pub problem: String,
+    pub remedy: &'static str,
+}
 
 /// What a server must show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +45,7 @@ impl Files {
         self.root.as_ref().map(PathBuf::from).or_else(|| usual("root.crt"))
     }
 
-    fn client(&self) -> Result<Option<(PathBuf, PathBuf)>, BadAddress> {
+    fn client(&self) -> Result<Option<(PathBuf, PathBuf)>, BadOption> {
         match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => Ok(Some((certificate.into(), key.into()))),
             (None, None) => Ok(usual("postgresql.crt").zip(usual("postgresql.key"))),
@@ -48,8 +55,8 @@ impl Files {
     }
 }
 
-fn lonely(option: &'static str, given: &str) -> BadAddress {
-    BadAddress::Option { option, problem: format!("{given} is given without it"), remedy: "give both files" }
+fn lonely(option: &'static str, given: &str) -> BadOption {
+    BadOption { option, problem: format!("{given} is given without it"), remedy: "give both files" }
 }
 
 /// A file in the folder where libpq looks, if it is there.
@@ -58,12 +65,12 @@ fn usual(name: &str) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-pub(super) fn connector(trust: Trust, files: &Files, direct: bool) -> Result<MakeRustlsConnect, BadAddress> {
+pub(super) fn connector(trust: Trust, files: &Files, direct: bool) -> Result<MakeRustlsConnect, BadOption> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Verifier { trust, roots: roots(trust, files)?, provider: Arc::clone(&provider) };
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| BadAddress::Url(error.to_string()))?
+        .map_err(|error| unusable(&error))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
     let mut config = match files.client()? {
@@ -80,7 +87,12 @@ pub(super) fn connector(trust: Trust, files: &Files, direct: bool) -> Result<Mak
     Ok(MakeRustlsConnect::new(config))
 }
 
-fn certificates(option: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, BadAddress> {
+/// The system's cryptography does not do what every server needs; no option of ours mends that.
+fn unusable(error: &Error) -> BadOption {
+    BadOption { option: "sslmode", problem: error.to_string(), remedy: "use another build of this program" }
+}
+
+fn certificates(option: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, BadOption> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match read {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
@@ -89,9 +101,9 @@ fn certificates(option: &'static str, path: &Path) -> Result<Vec<CertificateDer<
     }
 }
 
-fn unreadable(option: &'static str, path: &Path, error: &dyn std::fmt::Display) -> BadAddress {
+fn unreadable(option: &'static str, path: &Path, error: &dyn std::fmt::Display) -> BadOption {
     let remedy = "give a file in PEM that this user can read";
-    BadAddress::Option { option, problem: format!("{}: {error}", path.display()), remedy }
+    BadOption { option, problem: format!("{}: {error}", path.display()), remedy }
 }
 
 /// Whom we trust, and their certificates as they are.
@@ -101,16 +113,12 @@ struct Roots {
     given: Vec<CertificateDer<'static>>,
 }
 
-fn roots(trust: Trust, files: &Files) -> Result<Roots, BadAddress> {
+fn roots(trust: Trust, files: &Files) -> Result<Roots, BadOption> {
     let mut roots = Roots { anchors: RootCertStore::empty(), given: Vec::new() };
     if files.root.as_deref() == Some("system") {
         if trust != Trust::Name {
             let problem = "anyone can have a certificate of the system's authorities".to_owned();
-            return Err(BadAddress::Option {
-                option: "sslrootcert",
-                problem,
-                remedy: "use it with sslmode=verify-full",
-            });
+            return Err(BadOption { option: "sslrootcert", problem, remedy: "use it with sslmode=verify-full" });
         }
         for certificate in rustls_native_certs::load_native_certs().certs {
             // Some systems carry a few that nobody can read; the others serve.
@@ -124,7 +132,7 @@ fn roots(trust: Trust, files: &Files) -> Result<Roots, BadAddress> {
     let Some(path) = files.root() else {
         let problem = "it is needed to check the server's certificate".to_owned();
         let remedy = "give the file of the authority, or `system` with sslmode=verify-full";
-        return Err(BadAddress::Option { option: "sslrootcert", problem, remedy });
+        return Err(BadOption { option: "sslrootcert", problem, remedy });
     };
     for certificate in certificates("sslrootcert", &path)? {
         roots.given.push(certificate.clone());

@@ -1,4 +1,4 @@
-//! Reads, inline on the thread that asks.
+//! Reads, inline on the thread that asks (a pool of read-only connections).
 
 use std::fmt;
 use std::path::Path;
@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::Failure;
 use super::schema::OpenError;
+use super::{is_busy, statement};
 use crate::reply::Reply;
-use crate::store::{Answer, StoreError};
+use crate::store::sql::{Failure, Unit};
+use crate::store::{StoreError, StoreReply};
 
 /// How long a read that found the database busy waits for it, off the runtime's threads.
-const PATIENCE: Duration = Duration::from_secs(2);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct Readers(Arc<Connections>);
 
@@ -26,25 +27,29 @@ struct Connections {
 }
 
 impl Readers {
+    pub(super) fn run<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
+        self.read(move |connection| statement::apply(&unit, connection))
+    }
+
     pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let quick = (0..=threads).map(|_| open(path, Duration::ZERO).map(Mutex::new)).collect::<Result<_, _>>()?;
-        let patient = Mutex::new(open(path, PATIENCE)?);
+        let patient = Mutex::new(open(path, BUSY_TIMEOUT)?);
         Ok(Self(Arc::new(Connections { quick, patient })))
     }
 
     /// Answers at once. In WAL mode a reader meets a lock only while the log is recovered or reset, for a moment; then
     /// the query is asked again where waiting holds up nobody else.
-    pub(super) fn read<T, Q>(&self, query: Q) -> Answer<'_, T>
+    pub(super) fn read<T, Q>(&self, query: Q) -> StoreReply<'_, T>
     where
         T: Send + 'static,
-        Q: Fn(&Connection) -> Result<T, Failure> + Send + 'static,
+        Q: Fn(&mut Connection) -> Result<T, Failure> + Send + 'static,
     {
-        let first = query(&self.0.any_quick());
+        let first = query(&mut self.0.any_quick());
         match first {
-            Err(failure) if failure.is_busy() => {
+            Err(Failure::Sqlite(error)) if is_busy(&error) => {
                 let connections = Arc::clone(&self.0);
-                let again = tokio::task::spawn_blocking(move || query(&lock(&connections.patient)));
+                let again = tokio::task::spawn_blocking(move || query(&mut lock(&connections.patient)));
                 Reply::later(async move {
                     match again.await {
                         Ok(answer) => answer.map_err(StoreError::from),
@@ -80,7 +85,7 @@ fn home() -> usize {
     HOME.with(|home| *home)
 }
 
-fn open(path: &Path, patience: Duration) -> Result<Connection, OpenError> {
+fn open(path: &Path, busy_timeout: Duration) -> Result<Connection, OpenError> {
     let open = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
@@ -89,7 +94,7 @@ fn open(path: &Path, patience: Duration) -> Result<Connection, OpenError> {
         // several readers, and each with a cache like the writer's would make the process large.
         connection.pragma_update(None, "cache_size", -2048)?;
         connection.pragma_update(None, "query_only", true)?;
-        connection.busy_timeout(patience)?;
+        connection.busy_timeout(busy_timeout)?;
         Ok(connection)
     };
     open().map_err(|source| OpenError::Open { path: path.to_owned(), source })

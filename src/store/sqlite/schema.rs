@@ -1,4 +1,4 @@
-//! Opening the file: is it ours, is it of our time, and what must be done to bring it there.
+//! Opening the file: is it ours, is it of our time, and what must be done to bring it there (migrations).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,15 +6,13 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::domain::time::Timestamp;
-
-/// Each file once, in order; a database's `user_version` says how many it has had. Never changed once released.
-const MIGRATIONS: &[&str] = &[include_str!("../../../migrations/sqlite/0001_house.sql")];
+use crate::store::migration::{Migration, Prepare};
 
 /// "unha" in ASCII: marks the file as ours for `file(1)` and for us.
 const APPLICATION_ID: i64 = 0x756e_6861;
 
 /// How long another process, such as a command of the operator's, may keep a write waiting.
-const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -27,6 +25,13 @@ pub enum OpenError {
          run that version or restore a backup", path.display()
     )]
     Newer { path: PathBuf, found: usize, known: usize },
+    #[error(
+        "the database {} is of an older unionhall (schema {found}, this one knows {known}); use the unionhall that serves \
+         it, or start this version's service, which brings it up to date", path.display()
+    )]
+    Older { path: PathBuf, found: usize, known: usize },
+    #[error("the database {} was left as it was: step {step} of its schema leaves rows that refer to nothing", path.display())]
+    Broken { path: PathBuf, step: usize },
     #[error("the records in {} were moved to {place} on {}; use those", path.display(), at.day())]
     Moved { path: PathBuf, place: String, at: Timestamp },
     #[error("{} is left of another database; it would be taken for this one's: move it away first", path.display())]
@@ -35,14 +40,14 @@ pub enum OpenError {
     System(std::io::Error),
 }
 
-/// The connection that writes, its schema up to date.
-pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
+/// The connection that writes, its schema as this program knows it.
+pub(super) fn open(path: &Path, prepare: Prepare, migrations: &[Migration]) -> Result<Connection, OpenError> {
     let failed = |source| OpenError::Open { path: path.to_owned(), source };
     let mut connection = Connection::open(path).map_err(failed)?;
-    connection.busy_timeout(WRITE_PATIENCE).map_err(failed)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
     check_ours(&connection, path)?;
     super::set_up(&connection).map_err(failed)?;
-    migrate(&mut connection, path)?;
+    migrate(&mut connection, path, prepare, migrations)?;
     match moved(&connection).map_err(failed)? {
         Some((place, at)) => Err(OpenError::Moved { path: path.to_owned(), place, at }),
         None => Ok(connection),
@@ -78,26 +83,56 @@ fn check_ours(connection: &Connection, path: &Path) -> Result<(), OpenError> {
 }
 
 /// Two processes may start at once: the second waits for the first's transaction and finds nothing left to do.
-fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+fn migrate(
+    connection: &mut Connection,
+    path: &Path,
+    prepare: Prepare,
+    migrations: &[Migration],
+) -> Result<(), OpenError> {
     let failed = |source| OpenError::Open { path: path.to_owned(), source };
+    let known = migrations.len();
+    let version = |connection: &Connection| {
+        number(connection, "user_version").map(|found| usize::try_from(found).unwrap_or(usize::MAX)).map_err(failed)
+    };
+    let check = |found: usize| match found {
+        _ if found > known => Err(OpenError::Newer { path: path.to_owned(), found, known }),
+        _ if found == known || prepare == Prepare::Upgrade => Ok(()),
+        // An empty file is new.
+        0 if prepare == Prepare::Make => Ok(()),
+        _ => Err(OpenError::Older { path: path.to_owned(), found, known }),
+    };
+    let found = version(connection)?;
+    check(found)?;
+    if found == known {
+        return Ok(());
+    }
+    // Foreign keys cannot be switched inside a transaction.
+    let rebuilds = migrations[found..].iter().any(|step| step.rebuilds);
+    connection.pragma_update(None, "foreign_keys", !rebuilds).map_err(failed)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-    let found = usize::try_from(number(&transaction, "user_version").map_err(failed)?).unwrap_or(usize::MAX);
-    if found > MIGRATIONS.len() {
-        return Err(OpenError::Newer { path: path.to_owned(), found, known: MIGRATIONS.len() });
+    let found = version(&transaction)?;
+    check(found)?;
+    for (step, migration) in (1..).zip(migrations).skip(found) {
+        transaction.execute_batch(migration.sqlite).map_err(failed)?;
+        let mut broken = transaction.prepare("SELECT 1 FROM pragma_foreign_key_check LIMIT 1").map_err(failed)?;
+        if migration.rebuilds && broken.exists([]).map_err(failed)? {
+            return Err(OpenError::Broken { path: path.to_owned(), step });
+        }
     }
-    for migration in &MIGRATIONS[found..] {
-        transaction.execute_batch(migration).map_err(failed)?;
-    }
-    if found < MIGRATIONS.len() {
-        transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
-        transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i64).map_err(failed)?;
-    }
-    transaction.commit().map_err(failed)
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
+    transaction.pragma_update(None, "user_version", known as i64).map_err(failed)?;
+    transaction.commit().map_err(failed)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(failed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::migration::MIGRATIONS;
+
+    fn open(path: &Path) -> Result<Connection, OpenError> {
+        super::open(path, Prepare::Upgrade, MIGRATIONS)
+    }
 
     #[test]
     fn a_new_file_is_made_and_an_old_one_kept() {

@@ -1,4 +1,4 @@
-//! Writes: one thread, many units of work to a commit.
+//! Writes: one thread, many units of work to a commit (group commit).
 //!
 //! Units that arrive while the disk is busy with the last commit share the next one, so a hundred sign-ups at once cost
 //! one sync and not a hundred. Each unit is data that can be applied again: a refused or failed one leaves no trace and
@@ -13,21 +13,16 @@ use rusqlite::Connection;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::Failure;
+use super::statement;
 use crate::reply::Reply;
-use crate::store::{Answer, StoreError};
+use crate::store::sql::{Failure, Unit};
+use crate::store::{StoreError, StoreReply};
 
-/// Units that may wait; more come from callers who are held back, and give up after [`PATIENCE`].
+/// Units that may wait; more come from callers who are held back, and give up after [`QUEUE_TIMEOUT`]
+/// (backpressure).
 const QUEUE: usize = 4096;
 
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// A change to the records, as data: applying it again after a rollback does the same.
-pub(super) trait Unit: Send + 'static {
-    type Done: Send + 'static;
-
-    fn apply(&self, connection: &Connection) -> Result<Self::Done, Failure>;
-}
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct Writer {
     queue: mpsc::Sender<Message>,
@@ -48,7 +43,7 @@ impl Writer {
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
 
-    pub(super) fn write<U: Unit>(&self, unit: U) -> Answer<'_, U::Done> {
+    pub(super) fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
         let (reply, answer) = oneshot::channel();
         let job = Message::Work(Box::new(Queued { unit, outcome: None, reply }));
         // Queued before the first poll: a caller who drops the future has still asked.
@@ -59,7 +54,7 @@ impl Writer {
         };
         Reply::later(async move {
             if let Some(job) = waiting {
-                match tokio::time::timeout(PATIENCE, self.queue.send(job)).await {
+                match tokio::time::timeout(QUEUE_TIMEOUT, self.queue.send(job)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(_)) => return Err(closed()),
                     Err(_) => return Err(StoreError::Unavailable("SQLite: too many writes are waiting".to_owned())),
@@ -70,7 +65,7 @@ impl Writer {
     }
 
     /// Commits what waits, writes the log back into the database and ends the thread.
-    pub(super) fn close(&self) -> Answer<'_, ()> {
+    pub(super) fn close(&self) -> StoreReply<'_, ()> {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         Reply::later(async move {
             let Some(thread) = thread else { return Ok(()) };
@@ -94,7 +89,7 @@ impl fmt::Debug for Writer {
     }
 }
 
-fn run(connection: Connection, mut inbox: mpsc::Receiver<Message>, most: usize) {
+fn run(mut connection: Connection, mut inbox: mpsc::Receiver<Message>, most: usize) {
     let mut batch: Vec<Box<dyn Job>> = Vec::with_capacity(most);
     let mut open = true;
     while open {
@@ -112,7 +107,7 @@ fn run(connection: Connection, mut inbox: mpsc::Receiver<Message>, most: usize) 
                 Err(_) => break,
             }
         }
-        commit(&connection, &mut batch);
+        commit(&mut connection, &mut batch);
     }
     // Only tidiness: what is in the log is safe there, and the next start reads it. So it waits for nobody.
     let _tidy = connection.busy_timeout(Duration::ZERO);
@@ -120,24 +115,24 @@ fn run(connection: Connection, mut inbox: mpsc::Receiver<Message>, most: usize) 
 }
 
 /// Commits the batch in one transaction or, when that fails as a whole, each job in one of its own; answers them all.
-fn commit(connection: &Connection, batch: &mut Vec<Box<dyn Job>>) {
+fn commit(connection: &mut Connection, batch: &mut Vec<Box<dyn Job>>) {
     if batch.is_empty() {
         return;
     }
-    let tried = match try_commit(connection, batch, Apart::No) {
+    let tried = match try_commit(connection, batch, Isolation::None) {
         // Something was written that must not stand: all again, this time so that it can be undone alone.
-        Ok(Tried::Spoiled) => try_commit(connection, batch, Apart::BySavepoints),
+        Ok(Tried::NeedsSavepoints) => try_commit(connection, batch, Isolation::Savepoints),
         tried => tried,
     };
     match tried {
         Ok(_) => batch.drain(..).for_each(|job| job.answer(Ok(()))),
         Err(error) if batch.len() == 1 => batch.drain(..).for_each(|job| job.answer(Err(&error))),
         // A database that another process keeps locked will not open for the single ones either: each would wait out
-        // the whole patience again.
+        // the whole time-out again.
         Err(error) if super::is_busy(&error) => batch.drain(..).for_each(|job| job.answer(Err(&error))),
         Err(_) => {
             for mut job in batch.drain(..) {
-                match try_commit(connection, std::slice::from_mut(&mut job), Apart::BySavepoints) {
+                match try_commit(connection, std::slice::from_mut(&mut job), Isolation::Savepoints) {
                     Ok(_) => job.answer(Ok(())),
                     Err(error) => job.answer(Err(&error)),
                 }
@@ -149,47 +144,55 @@ fn commit(connection: &Connection, batch: &mut Vec<Box<dyn Job>>) {
 /// How the units of a transaction are kept apart. A savepoint makes SQLite copy every page that its unit touches, and
 /// nearly no unit ever has to be undone.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Apart {
-    No,
-    BySavepoints,
+enum Isolation {
+    None,
+    Savepoints,
 }
 
 /// What became of a transaction that met no error of its own.
 enum Tried {
     Committed,
     /// A unit failed after it had written; nothing was committed.
-    Spoiled,
+    NeedsSavepoints,
 }
 
-fn try_commit(connection: &Connection, batch: &mut [Box<dyn Job>], apart: Apart) -> rusqlite::Result<Tried> {
-    let run = |sql| connection.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map(|_| ());
-    let attempt = || {
-        run("BEGIN IMMEDIATE")?;
-        for job in batch {
-            if apart == Apart::No {
-                let before = connection.total_changes();
-                match job.apply(connection) {
-                    Applied::Done => {}
-                    Applied::Refused if connection.total_changes() == before => {}
-                    Applied::Refused | Applied::Failed => return Ok(Tried::Spoiled),
-                }
-                continue;
-            }
-            run("SAVEPOINT unit")?;
-            if !matches!(job.apply(connection), Applied::Done) {
-                // Some errors, a full disk among them, may roll the whole transaction back: then the savepoint is gone,
-                // this fails, and each job gets a transaction of its own.
-                run("ROLLBACK TO unit")?;
-            }
-            run("RELEASE unit")?;
-        }
-        run("COMMIT").map(|()| Tried::Committed)
-    };
-    let tried = attempt();
+fn try_commit(
+    connection: &mut Connection,
+    batch: &mut [Box<dyn Job>],
+    isolation: Isolation,
+) -> rusqlite::Result<Tried> {
+    let tried = attempt(connection, batch, isolation);
     if !matches!(tried, Ok(Tried::Committed)) && !connection.is_autocommit() {
-        run("ROLLBACK")?;
+        run_sql(connection, "ROLLBACK")?;
     }
     tried
+}
+
+fn run_sql(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map(|_| ())
+}
+
+fn attempt(connection: &mut Connection, batch: &mut [Box<dyn Job>], isolation: Isolation) -> rusqlite::Result<Tried> {
+    run_sql(connection, "BEGIN IMMEDIATE")?;
+    for job in batch {
+        if isolation == Isolation::None {
+            let before = connection.total_changes();
+            match job.apply(connection) {
+                Applied::Done => {}
+                Applied::Refused if connection.total_changes() == before => {}
+                Applied::Refused | Applied::Failed => return Ok(Tried::NeedsSavepoints),
+            }
+            continue;
+        }
+        run_sql(connection, "SAVEPOINT unit")?;
+        if !matches!(job.apply(connection), Applied::Done) {
+            // Some errors, a full disk among them, may roll the whole transaction back: then the savepoint is gone,
+            // this fails, and each job gets a transaction of its own.
+            run_sql(connection, "ROLLBACK TO unit")?;
+        }
+        run_sql(connection, "RELEASE unit")?;
+    }
+    run_sql(connection, "COMMIT").map(|()| Tried::Committed)
 }
 
 /// What a unit did, as far as its transaction is concerned.
@@ -203,7 +206,7 @@ enum Applied {
 
 /// A unit of work, its outcome so far and the caller who waits for it, behind one type for the queue.
 trait Job: Send {
-    fn apply(&mut self, connection: &Connection) -> Applied;
+    fn apply(&mut self, connection: &mut Connection) -> Applied;
 
     /// Tells the caller, once the transaction is committed or lost.
     fn answer(self: Box<Self>, committed: Result<(), &rusqlite::Error>);
@@ -216,11 +219,11 @@ struct Queued<U: Unit> {
 }
 
 impl<U: Unit> Job for Queued<U> {
-    fn apply(&mut self, connection: &Connection) -> Applied {
-        match self.outcome.insert(self.unit.apply(connection)) {
+    fn apply(&mut self, connection: &mut Connection) -> Applied {
+        match self.outcome.insert(statement::apply(&self.unit, connection)) {
             Ok(_) => Applied::Done,
-            Err(Failure::Refused(_)) => Applied::Refused,
-            Err(Failure::Sqlite(_)) => Applied::Failed,
+            Err(Failure::Refused(_) | Failure::Overtaken) => Applied::Refused,
+            Err(Failure::Sqlite(_) | Failure::Postgres(_) | Failure::Away(_)) => Applied::Failed,
         }
     }
 
@@ -240,6 +243,7 @@ impl<U: Unit> Job for Queued<U> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::sql::{Sql, values};
 
     /// Writes one row of the given size; `Err` where a rule refuses it after it was written.
     struct Note {
@@ -248,11 +252,12 @@ mod tests {
     }
 
     impl Unit for Note {
-        type Done = i64;
+        type Done = u64;
 
-        fn apply(&self, connection: &Connection) -> Result<i64, Failure> {
-            connection.execute("INSERT INTO notes (text) VALUES (zeroblob(?1))", [self.size as i64])?;
-            if self.refused { Err(Failure::Refused(StoreError::CodeTaken)) } else { Ok(connection.last_insert_rowid()) }
+        async fn apply<S: Sql>(&self, sql: &mut S) -> Result<u64, Failure> {
+            let written =
+                sql.execute("INSERT INTO notes (text) VALUES (zeroblob($1))", values![self.size as i64]).await?;
+            if self.refused { Err(Failure::Refused(StoreError::CodeTaken)) } else { Ok(written) }
         }
     }
 
@@ -265,7 +270,7 @@ mod tests {
         (folder, connection)
     }
 
-    type Waiting = oneshot::Receiver<Result<i64, StoreError>>;
+    type Waiting = oneshot::Receiver<Result<u64, StoreError>>;
 
     fn queue(sizes: &[(usize, bool)]) -> (Vec<Box<dyn Job>>, Vec<Waiting>) {
         let queued = sizes.iter().map(|&(size, refused)| {
@@ -281,9 +286,9 @@ mod tests {
 
     #[test]
     fn a_refused_unit_leaves_no_trace_and_its_neighbours_stand() {
-        let (_folder, connection) = notes(1000);
+        let (_folder, mut connection) = notes(1000);
         let (mut batch, answers) = queue(&[(10, false), (10, true), (10, false)]);
-        commit(&connection, &mut batch);
+        commit(&mut connection, &mut batch);
         let answers: Vec<_> = answers.into_iter().map(|mut answer| answer.try_recv().unwrap().is_ok()).collect();
         assert_eq!(answers, [true, false, true]);
         assert_eq!(kept(&connection), 2);
@@ -291,9 +296,9 @@ mod tests {
 
     #[test]
     fn a_unit_that_fills_the_disk_fails_alone() {
-        let (_folder, connection) = notes(20);
+        let (_folder, mut connection) = notes(20);
         let (mut batch, answers) = queue(&[(100, false), (1_000_000, false), (100, false), (100, false)]);
-        commit(&connection, &mut batch);
+        commit(&mut connection, &mut batch);
         let answers: Vec<_> = answers.into_iter().map(|mut answer| answer.try_recv().unwrap()).collect();
         assert!(answers[1].as_ref().is_err_and(|error| error.to_string().contains("full")), "{answers:?}");
         assert!([0, 2, 3].iter().all(|i| answers[*i].is_ok()), "{answers:?}");

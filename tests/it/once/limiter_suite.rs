@@ -11,9 +11,10 @@ use proptest::prelude::*;
 use super::shared_limits::redis_url;
 use crate::server::{block_on, resident};
 use unionhall::domain::api_key::{ApiKey, KeyId};
+use unionhall::domain::time::Tick;
 use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::limiter::redis::{Manner, RedisLimiter, Target, TimeOf};
-use unionhall::limiter::{Bucket, Class, Limiter, Scope, Standing, Subject, Tick, Verdict};
+use unionhall::limiter::{Bucket, Class, Limiter, LimiterStatus, Scope, Subject, Verdict};
 use unionhall::reply::Reply;
 
 /// Runs every case on every limiter.
@@ -67,13 +68,13 @@ impl Limiter for NeverAlone {
     fn check(&self, bucket: Bucket, limit: u32, now: Tick) -> Reply<'_, Verdict> {
         Reply::later(async move {
             let verdict = self.0.check(bucket, limit, now).await;
-            assert_eq!(self.standing(), Standing { scope: Scope::Shared, fallbacks: 0 });
+            assert_eq!(self.status(), LimiterStatus { scope: Scope::Shared, fallbacks: 0 });
             verdict
         })
     }
 
-    fn standing(&self) -> Standing {
-        self.0.standing()
+    fn status(&self) -> LimiterStatus {
+        self.0.status()
     }
 }
 

@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use crate::server::block_on;
 use unionhall::clock::Clock;
-use unionhall::domain::category::CategorySet;
+use unionhall::domain::catalog::category::CategorySet;
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
-use unionhall::domain::signup::{NamedPerson, NewSignUp};
+use unionhall::domain::secret::token::TokenMaker;
+use unionhall::domain::sign_up::{NamedPerson, NewSignUp};
 use unionhall::domain::time::Timestamp;
-use unionhall::domain::token::TokenMaker;
+use unionhall::domain::union::Union;
 use unionhall::log::{Format, Level, Log};
 use unionhall::mail::compose::Composer;
-use unionhall::mail::outbox::{Outbox, Step};
-use unionhall::mail::{Desk, Letter, SendError, Transport};
+use unionhall::mail::outbox::{Outbox, OutboxStep};
+use unionhall::mail::{MailNotifier, OutgoingMail, SendError, Transport};
 use unionhall::reply::Reply;
 use unionhall::store::Store;
 use unionhall::store::sqlite::SqliteStore;
@@ -31,11 +32,11 @@ struct Faulty {
 }
 
 impl Transport for Faulty {
-    fn send(&self, letter: Letter) -> Reply<'_, Result<(), SendError>> {
+    fn send(&self, mail: OutgoingMail) -> Reply<'_, Result<(), SendError>> {
         if let Some(fault) = self.fault.lock().unwrap().clone() {
             return Reply::now(Err(fault));
         }
-        let message = String::from_utf8(letter.message.formatted()).unwrap();
+        let message = String::from_utf8(mail.message.formatted()).unwrap();
         self.taken.lock().unwrap().push(message);
         Reply::later(async {
             tokio::task::yield_now().await;
@@ -82,16 +83,14 @@ impl Room {
 
     fn worker(&self, name: &str) -> Outbox {
         Outbox {
-            store: Arc::clone(&self.store),
+            store: Arc::clone(&self.store) as _,
             transport: Arc::clone(&self.transport) as Arc<dyn Transport>,
             composer: Composer {
-                union: "Consumer Union".to_owned(),
+                union: Arc::new(Union::sample()),
                 from: "Consumer Union <hello@union.example>".parse().unwrap(),
-                join_site: "https://union.example".to_owned(),
-                contact: None,
                 tokens: TokenMaker::new(&secret()),
             },
-            desk: Arc::new(Desk::default()),
+            notifier: Arc::new(MailNotifier::default()),
             log: self.log.clone(),
             name: name.to_owned(),
         }
@@ -139,7 +138,7 @@ fn a_mail_is_tried_for_a_day_then_given_up_and_said_so() {
         assert!((20..60).contains(&tries), "it backs off: {tries}");
         room.fail(None);
         let later = NOW.plus(Duration::from_secs(48 * 3600));
-        assert_eq!(worker.step(later).await.unwrap(), Step::default(), "and is left alone");
+        assert_eq!(worker.step(later).await.unwrap(), OutboxStep::default(), "and is left alone");
         let waiting = room.store.list_mail().await.unwrap();
         room.store.retry_mail(waiting[0].id, later).await.unwrap();
         assert_eq!(worker.step(later).await.unwrap().sent, 1, "until the operator says otherwise");

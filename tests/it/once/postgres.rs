@@ -5,19 +5,20 @@ use std::time::Duration;
 
 use crate::database::Database;
 use crate::server::{block_on, wait_until};
-use unionhall::domain::category::CategorySet;
+use unionhall::domain::catalog::category::CategorySet;
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
-use unionhall::domain::signup::{Confirmation, NamedPerson, NewSignUp, SignUpId};
+use unionhall::domain::sign_up::{Confirmation, NamedPerson, NewSignUp, SignUpId};
 use unionhall::domain::time::Timestamp;
+use unionhall::store::migration::Prepare;
 use unionhall::store::postgres::PostgresStore;
-use unionhall::store::{Store, StoreError};
+use unionhall::store::{InstallationStore, MemberStore, StoreError};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 async fn open(database: &Database) -> PostgresStore {
-    PostgresStore::open(database.address(), true, 256).await.unwrap()
+    PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap()
 }
 
 fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
@@ -40,7 +41,7 @@ fn nodes_that_start_at_once_make_the_tables_once() {
         let mut nodes = tokio::task::JoinSet::new();
         for _ in 0..8 {
             let address = database.address();
-            nodes.spawn(async move { PostgresStore::open(address, true, 256).await.unwrap() });
+            nodes.spawn(async move { PostgresStore::open(address, Prepare::Upgrade, 256).await.unwrap() });
         }
         for node in nodes.join_all().await {
             assert_eq!(node.member_count().await, Ok(0));
@@ -66,7 +67,7 @@ fn a_newer_schema_is_used_for_as_long_as_it_serves_this_version() {
         node.sign_up(new("ana@example.com", None), NOW).await.unwrap();
         node.close().await.unwrap();
         client.batch_execute("INSERT INTO unionhall_schema VALUES (3, 2)").await.unwrap();
-        let error = PostgresStore::open(database.address(), true, 256).await.unwrap_err().to_string();
+        let error = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap_err().to_string();
         assert!(error.contains("newer unionhall (schema 3, which serves 2 and later; this one knows 1)"), "{error}");
         database.drop().await;
     });
@@ -78,14 +79,14 @@ fn databases_that_are_not_for_us_are_refused_unchanged() {
         let database = Database::make().await;
         let client = database.client().await;
         client.batch_execute("CREATE TABLE people (name TEXT)").await.unwrap();
-        let error = PostgresStore::open(database.address(), true, 256).await.unwrap_err().to_string();
+        let error = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap_err().to_string();
         assert!(error.contains("tables that are not ours"), "{error}");
         let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
         assert_eq!(client.query_one(tables, &[]).await.unwrap().get::<_, i64>(0), 1);
         database.drop().await;
 
         let latin = Database::make_with("ENCODING 'LATIN1' LOCALE 'C'").await;
-        let error = PostgresStore::open(latin.address(), true, 256).await.unwrap_err().to_string();
+        let error = PostgresStore::open(latin.address(), Prepare::Upgrade, 256).await.unwrap_err().to_string();
         assert!(error.contains("LATIN1") && error.contains("UTF8"), "{error}");
         latin.drop().await;
     });
@@ -226,7 +227,8 @@ fn a_node_waits_for_another_that_makes_the_tables() {
         let other = database.client().await;
         other.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(1970168929)").await.unwrap();
         let address = database.address();
-        let waiting = tokio::spawn(async move { PostgresStore::open(address, true, 256).await.map(|_| ()) });
+        let waiting =
+            tokio::spawn(async move { PostgresStore::open(address, Prepare::Upgrade, 256).await.map(|_| ()) });
         // Longer than any unit of work is given.
         tokio::time::sleep(Duration::from_millis(5500)).await;
         assert!(!waiting.is_finished());

@@ -6,7 +6,8 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use crate::machines::{Cluster, give_to_postgres};
 use crate::server::block_on;
-use unionhall::store::Store;
+use unionhall::store::InstallationStore;
+use unionhall::store::migration::Prepare;
 use unionhall::store::postgres::{Address, PostgresStore};
 
 /// Somebody who signs certificates.
@@ -69,7 +70,7 @@ fn every_sslmode_is_what_libpq_makes_of_it() {
         let url = format!("postgres://postgres@{host}:{}/{database}?{options}", cluster.port);
         block_on(async {
             let address = Address::parse(&url).map_err(|error| error.to_string())?;
-            let store = PostgresStore::open(address, true, 256).await.map_err(|error| error.to_string())?;
+            let store = PostgresStore::open(address, Prepare::Upgrade, 256).await.map_err(|error| error.to_string())?;
             store.close().await.map_err(|error| error.to_string())
         })
     };

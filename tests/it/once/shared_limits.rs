@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use crate::metrics::Watched;
 use crate::server::{Connection, Server, block_on, sign_up, unionhall, wait_until};
+use unionhall::domain::time::Tick;
 use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::limiter::redis::{Change, Manner, RedisLimiter, Target};
-use unionhall::limiter::{Bucket, Class, Limiter, Scope, Standing, Subject, Tick};
+use unionhall::limiter::{Bucket, Class, Limiter, LimiterStatus, Scope, Subject};
 
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
@@ -220,7 +221,7 @@ fn clocks_of_nodes_do_not_matter() {
         for (node, tick) in [(0, hours(10)), (1, hours(1000)), (2, hours(0))] {
             assert!(!nodes[node].check(home(), 3, tick).await.admitted);
         }
-        assert!(nodes.iter().all(|node| node.standing().scope == Scope::Shared && node.standing().fallbacks == 0));
+        assert!(nodes.iter().all(|node| node.status().scope == Scope::Shared && node.status().fallbacks == 0));
     });
 }
 
@@ -328,7 +329,7 @@ fn a_redis_that_stands_still_costs_fifty_milliseconds_and_then_nothing() {
 async fn limiter(redis: &Redis, patience: Duration) -> RedisLimiter {
     let (target, manner) = (Target::parse(&redis.url()).unwrap(), Manner { patience, ..Manner::default() });
     let limiter = RedisLimiter::connect(target, manner, MemoryLimiter::new(60), |_| {}).await.unwrap();
-    wait_until(SOON, async || limiter.standing().scope == Scope::Shared).await;
+    wait_until(SOON, async || limiter.status().scope == Scope::Shared).await;
     limiter
 }
 
@@ -342,7 +343,7 @@ fn a_script_that_redis_forgot_is_told_it_again() {
         redis::cmd("SCRIPT").arg("FLUSH").exec_async(&mut operator).await.unwrap();
         assert!(limiter.check(home(), 2, Tick::from_micros(0)).await.admitted);
         assert!(!limiter.check(home(), 2, Tick::from_micros(0)).await.admitted);
-        assert_eq!(limiter.standing(), Standing { scope: Scope::Shared, fallbacks: 0 });
+        assert_eq!(limiter.status(), LimiterStatus { scope: Scope::Shared, fallbacks: 0 });
     });
 }
 
@@ -352,7 +353,7 @@ fn a_crowd_before_a_silent_redis_is_let_through_at_once() {
     block_on(async {
         let redis = Redis::start();
         let limiter = Arc::new(limiter(&redis, Duration::from_millis(50)).await);
-        let before = limiter.standing().fallbacks;
+        let before = limiter.status().fallbacks;
         redis.signal("STOP");
         let mut crowd = tokio::task::JoinSet::new();
         for _ in 0..5000 {
@@ -361,7 +362,7 @@ fn a_crowd_before_a_silent_redis_is_let_through_at_once() {
         }
         let verdicts = tokio::time::timeout(Duration::from_secs(5), crowd.join_all()).await.expect("at once");
         assert_eq!(verdicts.into_iter().filter(|admitted| *admitted).count(), 70);
-        assert_eq!(limiter.standing().fallbacks - before, 5000);
+        assert_eq!(limiter.status().fallbacks - before, 5000);
     });
 }
 
@@ -374,12 +375,12 @@ fn a_lost_redis_is_noticed_though_nobody_calls() {
         let tell = move |change| heard.lock().unwrap().push(change);
         let target = Target::parse(&redis.url()).unwrap();
         let limiter = RedisLimiter::connect(target, Manner::default(), MemoryLimiter::new(60), tell).await.unwrap();
-        wait_until(SOON, async || limiter.standing().scope == Scope::Shared).await;
+        wait_until(SOON, async || limiter.status().scope == Scope::Shared).await;
         changes.lock().unwrap().clear();
         redis.kill();
-        wait_until(SOON, async || limiter.standing().scope == Scope::Local).await;
+        wait_until(SOON, async || limiter.status().scope == Scope::Local).await;
         redis.start_again();
-        wait_until(SOON, async || limiter.standing().scope == Scope::Shared).await;
+        wait_until(SOON, async || limiter.status().scope == Scope::Shared).await;
         assert!(matches!(&changes.lock().unwrap()[..], [Change::Alone(_), Change::Shared]));
     });
 }

@@ -7,21 +7,22 @@ use std::time::Duration;
 use crate::database::Database;
 use crate::server::block_on;
 use unionhall::domain::api_key::{ApiKey, KeyRecord};
-use unionhall::domain::category::{Category, CategorySet};
+use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::{DueMail, LEASE, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR};
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
-use unionhall::domain::signup::{
+use unionhall::domain::sign_up::{
     ANSWERS_KEPT_FOR, Confirmation, Declining, NamedPerson, NewSignUp, PENDING_FOR, Partner, SUPPRESSED_FOR, SignUpId,
     SignUpState, SignedUp,
 };
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
 use unionhall::domain::us_state::UsState;
+use unionhall::store::migration::Prepare;
 use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Claim, Store, StoreError, Tidied};
+use unionhall::store::{Claim, Retained, Store, StoreError};
 
 /// Runs every case on every store, each on one of its own.
 macro_rules! suite {
@@ -44,7 +45,7 @@ macro_rules! suite {
             fn $case() {
                 super::block_on(async {
                     let database = super::Database::make().await;
-                    let store = super::PostgresStore::open(database.address(), true, 256).await.unwrap();
+                    let store = super::PostgresStore::open(database.address(), super::Prepare::Upgrade, 256).await.unwrap();
                     let house = super::House::new(std::sync::Arc::new(store)).await;
                     super::$case(&house).await;
                     house.store.close().await.unwrap();
@@ -620,14 +621,14 @@ async fn old_sign_ups_expire_and_their_answers_are_deleted(house: &House) {
     house.store.sign_up(NewSignUp { comments, ..house.new_sign_up("ben@example.com") }, NOW).await.unwrap();
     house.sign_up("cleo@example.com").await;
     house.confirm(3).await;
-    let tidy = async |span| house.store.tidy(after(span)).await.unwrap();
-    assert_eq!(tidy(PENDING_FOR - MINUTE).await, Tidied { expired: 0, purged: 0 });
-    assert_eq!(tidy(PENDING_FOR).await, Tidied { expired: 2, purged: 0 });
+    let retain = async |span| house.store.retain(after(span)).await.unwrap();
+    assert_eq!(retain(PENDING_FOR - MINUTE).await, Retained { expired: 0, purged: 0 });
+    assert_eq!(retain(PENDING_FOR).await, Retained { expired: 2, purged: 0 });
     assert_eq!(house.store.list_mail().await.unwrap(), [], "their mail is gone too");
-    assert_eq!(tidy(ANSWERS_KEPT_FOR - MINUTE).await, Tidied { expired: 0, purged: 0 });
+    assert_eq!(retain(ANSWERS_KEPT_FOR - MINUTE).await, Retained { expired: 0, purged: 0 });
     assert!(house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().has_comments);
-    assert_eq!(tidy(ANSWERS_KEPT_FOR).await, Tidied { expired: 0, purged: 2 });
-    assert_eq!(tidy(ANSWERS_KEPT_FOR * 2).await, Tidied { expired: 0, purged: 0 }, "once");
+    assert_eq!(retain(ANSWERS_KEPT_FOR).await, Retained { expired: 0, purged: 2 });
+    assert_eq!(retain(ANSWERS_KEPT_FOR * 2).await, Retained { expired: 0, purged: 0 }, "once");
     assert!(!house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().has_comments);
     assert_eq!(house.kept_code("ana@example.com").await, Some(code), "codes stay");
     assert_eq!(house.members().await, 1);

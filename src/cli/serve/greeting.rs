@@ -1,0 +1,52 @@
+//! What an operator reads when the service starts: where it listens, and the first time what to do next.
+
+use crate::cli::say;
+use crate::cli::secret::SecretOrigin;
+use crate::config::{MailTransport, Records, ServeSettings};
+
+/// Says where it listens; the first time, what to do next.
+pub(super) fn greet(
+    settings: &ServeSettings,
+    mail: &MailTransport,
+    address: &str,
+    origin: SecretOrigin,
+) -> anyhow::Result<()> {
+    say(&format!("unionhall listens on {address}"))?;
+    let keep = match origin {
+        SecretOrigin::Known => return Ok(()),
+        SecretOrigin::Made => "; the file `secret` there makes the referral links: back it up",
+        SecretOrigin::Given => "; the secret you gave makes the referral links: keep it",
+    };
+    let program = std::env::args().next().unwrap_or_else(|| "unionhall".to_owned());
+    let (data, flags) = (settings.store.data.display(), settings.store.as_flags());
+    let kept = match settings.store.records()? {
+        Records::Sqlite(_) => format!("{data}/"),
+        records @ Records::Postgres(_) => records.to_string(),
+    };
+    let mail = match mail {
+        MailTransport::Mailbox => format!(
+            "Mail: nobody is written to. Each message lands in {data}/mailbox/; open {address}/dev/mailbox and click."
+        ),
+        MailTransport::Smtp(_) => "Mail: confirmation mails leave through the mail server you gave.".to_owned(),
+        MailTransport::Hold => {
+            "Mail: confirmation mails wait in the outbox; nothing is sent from here (--mail hold).".to_owned()
+        }
+        MailTransport::None => "Mail: off, and so are sign-ups (--mail none).".to_owned(),
+    };
+    say(&format!(
+        "
+This is its first start. What it keeps is in {kept}{keep}.
+
+1. Read something that needs no key:
+     curl {address}/v1/negotiate-categories
+2. Issue a key to a partner, from another terminal in this folder:
+     KEY=$({program} keys issue \"Acme Assistant\"{flags})
+3. Sign a user up with it:
+     curl {address}/v1/invite -H \"Authorization: Bearer $KEY\" -H \"Content-Type: application/json\" \\
+       -d '{{\"email\": \"ana@example.com\", \"categories\": {{\"internet\": true}}}}'
+
+{mail}
+Reference: {address}/docs   Settings: {program} serve --help   The savings shown are samples until you give a --catalog.
+"
+    ))
+}

@@ -1,0 +1,248 @@
+//! `unionhall serve`: one step after the other, from the settings to the last write.
+
+mod greeting;
+mod process;
+
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::limits::make_limiter;
+use super::secret::{self, Claimed};
+use super::{files, open_store, random};
+use crate::app::{App, Parts};
+use crate::clock::Clock;
+use crate::config::{LimitsAddress, MailTransport, ServeSettings};
+use crate::domain::secret::Secret;
+use crate::domain::secret::token::TokenMaker;
+use crate::domain::union::Union;
+use crate::http::connection::tls::Tls;
+use crate::http::request::client_address::TrustedProxies;
+use crate::http::request::host::is_local;
+use crate::http::request::id::RequestIds;
+use crate::log::{Format, Log};
+use crate::mail::compose::Composer;
+use crate::mail::mailbox::MailboxFolder;
+use crate::mail::outbox::Outbox;
+use crate::mail::{Delivery, MailNotifier, Transport};
+use crate::membership::retention;
+use crate::server::{HttpService, HttpSettings, listener, metrics_listener};
+use crate::store::Store;
+use crate::store::migration::Prepare;
+
+/// How long the end waits for mail on its way, beside the last requests. What takes longer is sent again after the next
+/// start.
+const LAST_MAIL_TIMEOUT: Duration = Duration::from_millis(7500);
+
+/// And for the last writes. With the log after it, the end stays below ten seconds.
+const LAST_WRITES_TIMEOUT: Duration = Duration::from_secs(1);
+
+pub(super) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(settings))
+}
+
+async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
+    let checked = Checked::read(settings)?;
+    let doors = Doors::open(settings, checked.tls.is_some()).await?;
+    let union = Arc::new(settings.union.facts(settings.union.base_url(doors.listening, doors.scheme))?);
+    let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
+    let Claimed { secret, origin } = secret::claim(&settings.store, checked.secret, &*store).await?;
+    let (clock, log) = start_log(settings)?;
+    process::report_panics(&log);
+    process::raise_file_limit(&log);
+    let limiter = make_limiter(checked.limits, union.public_per_minute, &log).await?;
+    let post = Post::open(settings, &checked.mail, &union)?;
+    warn_of_lost_mail(&checked.mail, &union, &log);
+    let (stop_work, work_stops) = watch::channel(false);
+    let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());
+    tokio::spawn(retention::run(Arc::clone(&store) as _, log.clone(), clock, work_stops.clone()));
+    let app = App::new(Parts {
+        union,
+        secret,
+        store: Arc::clone(&store),
+        limiter,
+        log: log.clone(),
+        mail: post.delivery.clone(),
+    });
+    let service = HttpService::new(
+        app,
+        clock,
+        RequestIds::new(random()?),
+        HttpSettings {
+            proxies: TrustedProxies::new(settings.trusted_proxies.clone()),
+            mcp_origins: settings.mcp_origins.clone(),
+            mailbox: post.folder.clone(),
+            metrics: doors.metrics.is_some(),
+        },
+    );
+    if let Some(metrics) = doors.metrics {
+        log.note(&format!("metrics are at http://{}/metrics", metrics.local_addr()?));
+        tokio::spawn(metrics_listener::serve(metrics, Arc::clone(&service)));
+    }
+    let signal = process::stop_signal()?;
+    process::reload_on_hangup(checked.tls.clone(), log.clone())?;
+    greeting::greet(settings, &checked.mail, &format!("{}://{}", doors.scheme, doors.listening), origin)?;
+    // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
+    let stop = async move {
+        signal.await;
+        let _nobody_left = stop_work.send(true);
+    };
+    tokio::join!(listener::serve(doors.listener, service, checked.tls, stop), last_mail(worker, work_stops, &log));
+    let closed = tokio::time::timeout(LAST_WRITES_TIMEOUT, store.close()).await;
+    log.close();
+    closed.context("the store was not done with its last writes in time")?.context("the store did not close cleanly")
+}
+
+/// What can be wrong with the settings is told before anything is made.
+struct Checked {
+    secret: Option<Secret>,
+    mail: MailTransport,
+    limits: LimitsAddress,
+    tls: Option<Arc<Tls>>,
+}
+
+impl Checked {
+    fn read(settings: &ServeSettings) -> anyhow::Result<Self> {
+        settings.union.catalog()?;
+        Ok(Self {
+            secret: settings.secret.given()?,
+            mail: settings.mail.transport()?,
+            limits: settings.limits.address()?,
+            tls: match (&settings.tls_cert, &settings.tls_key) {
+                (Some(certificate), Some(key)) => Some(Arc::new(Tls::read(certificate.clone(), key.clone())?)),
+                _ => None,
+            },
+        })
+    }
+}
+
+/// The listeners, and what callers find behind them.
+struct Doors {
+    listener: TcpListener,
+    listening: SocketAddr,
+    scheme: &'static str,
+    metrics: Option<TcpListener>,
+}
+
+impl Doors {
+    async fn open(settings: &ServeSettings, tls: bool) -> anyhow::Result<Self> {
+        let listener = listen(settings.union.listen, "--listen").await?;
+        let metrics = match settings.metrics_listen {
+            Some(address) => Some(listen(address, "--metrics-listen").await?),
+            None => None,
+        };
+        let scheme = if tls { "https" } else { "http" };
+        Ok(Self { listening: listener.local_addr()?, listener, scheme, metrics })
+    }
+}
+
+/// Listens on an address that was given with `flag`.
+async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+    use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        AddrInUse => anyhow!("{address} is taken by another program; choose another address with {flag}"),
+        AddrNotAvailable => anyhow!("{} is no address of this machine; choose another with {flag}", address.ip()),
+        PermissionDenied => anyhow!("port {} needs more rights; choose one above 1023 with {flag}", address.port()),
+        _ => anyhow!("cannot listen on {address}: {error}"),
+    })
+}
+
+fn start_log(settings: &ServeSettings) -> anyhow::Result<(Clock, Log)> {
+    let clock = Clock::start();
+    let format = if std::io::stderr().is_terminal() { Format::Human } else { Format::Json };
+    Ok((clock, Log::start(settings.log, format, clock, std::io::stderr())?))
+}
+
+/// The way that mail takes from here.
+struct Post {
+    delivery: Delivery,
+    /// What the worker sends with; none where it sends nothing.
+    sending: Option<Sending>,
+    /// Where a development server keeps its mail.
+    folder: Option<MailboxFolder>,
+}
+
+struct Sending {
+    transport: Arc<dyn Transport>,
+    notifier: Arc<MailNotifier>,
+    from: lettre::message::Mailbox,
+    node: String,
+    /// Two workers of one name would take each other's mail.
+    _sole_sender: std::fs::File,
+}
+
+impl Post {
+    fn open(settings: &ServeSettings, mail: &MailTransport, union: &Union) -> anyhow::Result<Self> {
+        let from = settings.mail.sender(&union.name, &union.join_site)?;
+        let folder = MailboxFolder::new(settings.store.data.join("mailbox"));
+        let transport: Arc<dyn Transport> = match mail {
+            MailTransport::Mailbox => Arc::new(folder.clone()),
+            MailTransport::Smtp(smtp) => Arc::new(smtp.clone()),
+            MailTransport::Hold => return Ok(Self { delivery: Delivery::Held, sending: None, folder: None }),
+            MailTransport::None => return Ok(Self { delivery: Delivery::Off, sending: None, folder: None }),
+        };
+        // Nothing else has made it where the records are elsewhere.
+        files::make_private_folder(&settings.store.data)?;
+        let sole_sender = files::lock_alone(&settings.store.data.join("sending"))?;
+        let node = files::node_name(&settings.store.data)?;
+        let notifier = Arc::new(MailNotifier::default());
+        Ok(Self {
+            delivery: Delivery::Sent(Arc::clone(&notifier)),
+            sending: Some(Sending { transport, notifier, from, node, _sole_sender: sole_sender }),
+            folder: matches!(mail, MailTransport::Mailbox).then_some(folder),
+        })
+    }
+
+    /// Lets the worker begin, where there is mail for it to send.
+    fn start(
+        &self,
+        store: &Arc<dyn Store>,
+        secret: &Secret,
+        union: &Arc<Union>,
+        clock: Clock,
+        log: &Log,
+        stop: watch::Receiver<bool>,
+    ) -> Option<JoinHandle<()>> {
+        let sending = self.sending.as_ref()?;
+        let outbox = Outbox {
+            store: Arc::clone(store) as _,
+            transport: Arc::clone(&sending.transport),
+            composer: Composer {
+                union: Arc::clone(union),
+                from: sending.from.clone(),
+                tokens: TokenMaker::new(secret),
+            },
+            notifier: Arc::clone(&sending.notifier),
+            log: log.clone(),
+            name: sending.node.clone(),
+        };
+        Some(tokio::spawn(outbox.run(clock, stop)))
+    }
+}
+
+fn warn_of_lost_mail(mail: &MailTransport, union: &Union, log: &Log) {
+    if matches!(mail, MailTransport::Mailbox) && !is_local(union) {
+        let warning = "mail goes into the folder `mailbox` and to nobody's inbox, though the base address is public: set \
+                       UNIONHALL_MAIL to an smtp:// address";
+        eprintln!("unionhall: WARNING: {warning}");
+        log.problem(None, warning);
+    }
+}
+
+/// Once told to stop, waits for the mail on its way.
+async fn last_mail(worker: Option<JoinHandle<()>>, mut stopping: watch::Receiver<bool>, log: &Log) {
+    // Fails only when the sender is gone, which is later.
+    let _told = stopping.wait_for(|stop| *stop).await;
+    if let Some(worker) = worker
+        && tokio::time::timeout(LAST_MAIL_TIMEOUT, worker).await.is_err()
+    {
+        log.problem(None, "some mail was still on its way at the end; it may be sent again after the next start");
+    }
+}

@@ -1,0 +1,60 @@
+//! The process and its operating system: signals, open files, panics.
+
+use std::sync::Arc;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::http::connection::tls::Tls;
+use crate::log::Log;
+use crate::server::listener;
+
+/// SIGTERM or Ctrl-C.
+pub(super) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// SIGHUP reads the certificate and its key again, as after a renewal. Without one there is nothing to read, and a
+/// supervisor's "reload" ends nothing.
+pub(super) fn reload_on_hangup(tls: Option<Arc<Tls>>, log: Log) -> anyhow::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            match tls.as_ref().map(|tls| tls.reload()) {
+                None => log.note("there is no certificate to read again"),
+                Some(Ok(())) => log.note("the certificate was read again"),
+                Some(Err(error)) => log.problem(None, &format!("the certificate in use stays: {error}")),
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Each connection is an open file, and the usual soft limit is far below what we serve.
+pub(super) fn raise_file_limit(log: &Log) {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    // The connections, and some for the database and its readers.
+    let needed = listener::CONNECTIONS as u64 + 256;
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|soft| soft < needed) {
+        limit.current = Some(limit.maximum.map_or(needed, |hard| hard.min(needed)));
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            log.problem(None, &format!("the limit on open files stays low: {error}"));
+        }
+    }
+}
+
+/// A panic is logged by its place alone: its message might repeat what a caller sent.
+pub(super) fn report_panics(log: &Log) {
+    let log = log.clone();
+    std::panic::set_hook(Box::new(move |panic| {
+        let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        log.problem(None, &format!("a mistake in the program at {place}"));
+    }));
+}

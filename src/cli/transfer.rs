@@ -1,0 +1,173 @@
+//! `unionhall move`
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use super::{files, say};
+use crate::clock::Clock;
+use crate::config::Records;
+use crate::store::migration::Prepare;
+use crate::store::postgres::PostgresTransfer;
+use crate::store::sqlite::{SqliteSource, SqliteTarget};
+use crate::store::transfer::{self, MoveError, Phase, Progress, Sum, TransferSource, TransferTarget};
+
+#[derive(Debug, Args)]
+pub(super) struct MoveSettings {
+    /// Where the records are: `sqlite:` for the file in the data folder, `sqlite:FILE` or `postgres://…`.
+    #[arg(long, value_name = "STORE", required_unless_present = "from_file")]
+    from: Option<String>,
+
+    /// A file that holds the above, for a password that should stand nowhere else.
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    from_file: Option<PathBuf>,
+
+    /// Where they go: a database that is new or empty.
+    #[arg(long, value_name = "STORE", required_unless_present = "to_file")]
+    to: Option<String>,
+
+    /// A file that holds the above.
+    #[arg(long, value_name = "FILE", conflicts_with = "to")]
+    to_file: Option<PathBuf>,
+
+    /// The data folder that `sqlite:` stands for.
+    #[arg(long, env = "UNIONHALL_DATA", value_name = "FOLDER", default_value = "data")]
+    data: PathBuf,
+}
+
+pub(super) fn run(settings: &MoveSettings) -> anyhow::Result<()> {
+    let from = records(settings.from.as_deref(), settings.from_file.as_deref(), &settings.data).context("--from")?;
+    let to = records(settings.to.as_deref(), settings.to_file.as_deref(), &settings.data).context("--to")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(carry(&from, &to, settings))
+}
+
+fn records(given: Option<&str>, file: Option<&Path>, data: &Path) -> anyhow::Result<Records> {
+    let text = match (given, file) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(path)) => {
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?
+        }
+        (None, None) => bail!("a store is missing"),
+    };
+    Records::parse(&text, data)
+}
+
+async fn carry(from: &Records, to: &Records, settings: &MoveSettings) -> anyhow::Result<()> {
+    if from.to_string() == to.to_string() {
+        bail!("the records are in {from} already: --from and --to are the same");
+    }
+    let mut source = open_source(from).await?;
+    let mut target = open_target(to).await?;
+    let mut bar = Bar::new();
+    let copied = transfer::copy(&mut *source, &mut *target, &mut |progress| bar.show(progress)).await;
+    let sums = match copied {
+        // Perhaps an earlier run came this far and no further.
+        Err(MoveError::NotEmpty(found)) => {
+            let same = transfer::is_copied(&mut *source, &mut *target, &mut |progress| bar.show(progress)).await;
+            bar.end();
+            same?.ok_or(MoveError::NotEmpty(found)).with_context(|| to.to_string())?
+        }
+        copied => {
+            bar.end();
+            copied.with_context(|| format!("the records stay in {from} and were not moved to {to}"))?
+        }
+    };
+    source.retire(&to.to_string(), Clock::start().now().time).await.with_context(|| {
+        format!(
+            "the copy in {to} is whole, but {from} still takes changes: start neither, and run the same command again"
+        )
+    })?;
+    report(from, to, &sums, settings)
+}
+
+async fn open_source(records: &Records) -> anyhow::Result<Box<dyn TransferSource>> {
+    Ok(match records {
+        Records::Sqlite(file) if !file.exists() => {
+            bail!("there are no records at {records}; give their data folder with --data, or the file in --from")
+        }
+        Records::Sqlite(file) => Box::new(SqliteSource::open(file)?),
+        Records::Postgres(address) => Box::new(
+            PostgresTransfer::open((**address).clone(), Prepare::Expect).await.with_context(|| records.to_string())?,
+        ),
+    })
+}
+
+async fn open_target(records: &Records) -> anyhow::Result<Box<dyn TransferTarget>> {
+    Ok(match records {
+        // One that is there is looked at as it is: if it is not this very copy, it is refused.
+        Records::Sqlite(file) if file.exists() => Box::new(SqliteTarget::open(file, file)?),
+        Records::Sqlite(file) => {
+            let unfinished = file.with_extension("moving");
+            for leftover in [unfinished.clone(), file.with_extension("moving-wal"), file.with_extension("moving-shm")] {
+                match std::fs::remove_file(&leftover) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(error).with_context(|| format!("cannot remove {}", leftover.display()));
+                    }
+                    _ => {}
+                }
+            }
+            files::make_database_file(&unfinished)?;
+            Box::new(SqliteTarget::open(&unfinished, file)?)
+        }
+        Records::Postgres(address) => Box::new(
+            PostgresTransfer::open((**address).clone(), Prepare::Make).await.with_context(|| records.to_string())?,
+        ),
+    })
+}
+
+fn report(from: &Records, to: &Records, sums: &[Sum], settings: &MoveSettings) -> anyhow::Result<()> {
+    say(&format!("{:<14}{:>12}  CHECKSUM, the same in both", "TABLE", "ROWS"))?;
+    for Sum { table, rows, checksum } in sums {
+        let start: String = checksum[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        say(&format!("{table:<14}{rows:>12}  {start}"))?;
+    }
+    let secret = settings.data.join("secret");
+    let keep = match (from, to) {
+        (Records::Sqlite(_), Records::Postgres(_)) if secret.exists() => {
+            format!("\nStart every node with UNIONHALL_SECRET_FILE={}: the links are made with it.", secret.display())
+        }
+        _ => "\nStart the service with the secret it had: the links are made with it.".to_owned(),
+    };
+    say(&format!(
+        "\nThe records are now in {to}. Nothing can be changed any more in {from}: keep it as a backup.{keep}"
+    ))
+}
+
+/// How far it is: one line that is written over on a terminal, a line for each table elsewhere.
+struct Bar {
+    terminal: bool,
+    last: Option<(Phase, &'static str)>,
+}
+
+impl Bar {
+    fn new() -> Self {
+        Self { terminal: std::io::stderr().is_terminal(), last: None }
+    }
+
+    fn show(&mut self, progress: Progress) {
+        const WIDTH: usize = 30;
+        let Progress { phase, table, done, all } = progress;
+        let verb = match phase {
+            Phase::Copying => "copying",
+            Phase::Comparing => "comparing",
+        };
+        if self.terminal {
+            let full = "#".repeat(usize::try_from(WIDTH as u64 * done / all.max(1)).unwrap_or(0));
+            eprint!("\r{verb:<10}{table:<14}[{full:<WIDTH$}] {done} of {all}  ");
+            // A terminal that cannot be written to has no use for a bar.
+            let _gone = std::io::stderr().flush();
+        } else if self.last != Some((phase, table)) {
+            eprintln!("{verb} {table}, {all} rows");
+        }
+        self.last = Some((phase, table));
+    }
+
+    fn end(&self) {
+        if self.terminal && self.last.is_some() {
+            eprintln!();
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What the operator can set: flags, then `UNIONHALL_*` variables, then defaults; a file for each group of settings.
+//!
+//! A setting is a field with its flag, its variable, its default and its check. This room points only downwards: at the
+//! rooms whose addresses and levels it reads.
+
+mod limits;
+mod mail;
+mod secret;
+mod serve;
+mod store;
+mod union;
+
+use std::path::Path;
+
+use anyhow::Context;
+
+pub use self::limits::{LimitSettings, LimitsAddress};
+pub use self::mail::{MailSettings, MailTransport};
+pub use self::secret::{SecretSettings, read_secret};
+pub use self::serve::ServeSettings;
+pub use self::store::{Records, StoreSettings};
+pub use self::union::UnionSettings;
+
+/// The text of a setting that may also stand in a file of its own, without the white space around it (files end in a line
+/// break). `what` is what could not be read, for whoever reads the error.
+fn given_or_in_file(text: &str, file: Option<&Path>, what: &str) -> anyhow::Result<String> {
+    match file {
+        None => Ok(text.trim().to_owned()),
+        Some(path) => {
+            let text = std::fs::read_to_string(path);
+            Ok(text.with_context(|| format!("cannot read {what} from {}", path.display()))?.trim().to_owned())
+        }
+    }
+}
+
+fn web_address(text: &str) -> Result<String, String> {
+    let bare = text.trim_end_matches('/');
+    let uri: hyper::Uri = bare.parse().map_err(|_| wrong_address(text))?;
+    let web = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty());
+    if web && uri.query().is_none() && !bare.contains('#') { Ok(bare.to_owned()) } else { Err(wrong_address(text)) }
+}
+
+fn wrong_address(text: &str) -> String {
+    format!("\"{text}\" is not a web address; write https://api.example.com, with a path if there is one")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn web_addresses_lose_their_last_slash_and_nothing_else() {
+        assert_eq!(web_address("https://api.example.com/").as_deref(), Ok("https://api.example.com"));
+        assert_eq!(web_address("http://[::1]:8080/union").as_deref(), Ok("http://[::1]:8080/union"));
+        for bad in ["", "api.example.com", "ftp://example.com", "https://", "https://e.com/?a=b", "https://e.com/#x"] {
+            assert!(web_address(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What serving needs besides: certificates, proxies, the log, the metrics.
+
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+use ipnet::IpNet;
+
+use super::{LimitSettings, MailSettings, SecretSettings, StoreSettings, UnionSettings, web_address};
+use crate::log::Level;
+use crate::store::WRITE_BATCH;
+
+/// What serving needs besides.
+#[derive(Debug, Clone, Args)]
+pub struct ServeSettings {
+    #[command(flatten)]
+    pub store: StoreSettings,
+
+    #[command(flatten)]
+    pub union: UnionSettings,
+
+    #[command(flatten)]
+    pub secret: SecretSettings,
+
+    #[command(flatten)]
+    pub mail: MailSettings,
+
+    #[command(flatten)]
+    pub limits: LimitSettings,
+
+    /// The certificate to serve HTTPS with, in PEM, the server's own first. Read again on SIGHUP, with its key.
+    #[arg(long, env = "UNIONHALL_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// The certificate's private key, in PEM.
+    #[arg(long, env = "UNIONHALL_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Proxies whose X-Forwarded-For is believed: addresses or networks, with commas between them.
+    ///
+    /// The client is the right-most hop that is none of these. From anyone else the header is ignored.
+    #[arg(
+        long,
+        env = "UNIONHALL_TRUSTED_PROXIES",
+        value_name = "NETWORKS",
+        value_delimiter = ',',
+        value_parser = parse_network
+    )]
+    pub trusted_proxies: Vec<IpNet>,
+
+    /// Web pages that may speak MCP to this server besides our own: origins, with commas between them. Programs need none.
+    #[arg(long, env = "UNIONHALL_MCP_ORIGINS", value_name = "ORIGINS", value_delimiter = ',', value_parser = web_address)]
+    pub mcp_origins: Vec<String>,
+
+    /// What goes to the log on standard error. No level ever shows an e-mail address, a key or a token.
+    #[arg(long, env = "UNIONHALL_LOG", value_name = "LEVEL", default_value = "requests")]
+    pub log: Level,
+
+    /// Where to answer `GET /metrics` in the text format of Prometheus, for nobody but your own monitoring [default: nowhere].
+    #[arg(long, env = "UNIONHALL_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
+    pub metrics_listen: Option<SocketAddr>,
+
+    /// Writes that may share a commit. Only for the benchmark, which measures what sharing gains by setting it to 1.
+    #[arg(long, value_name = "N", hide = true, default_value_t = DEFAULT_WRITE_BATCH)]
+    pub write_batch: NonZeroUsize,
+}
+
+const DEFAULT_WRITE_BATCH: NonZeroUsize = NonZeroUsize::new(WRITE_BATCH).expect("a batch holds a write");
+
+/// Reads a network as operators write it: `10.0.0.0/8`, or one address alone.
+fn parse_network(text: &str) -> Result<IpNet, String> {
+    let text = text.trim();
+    text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).map(canonical).map_err(|_| {
+        format!(
+            "\"{text}\" is neither an address nor a network; write 10.0.0.7 or 10.0.0.0/8, with commas between them"
+        )
+    })
+}
+
+/// IPv4 networks written the IPv6 way are IPv4 networks, as addresses are before they are compared.
+fn canonical(network: IpNet) -> IpNet {
+    match (network, network.addr().to_canonical()) {
+        (IpNet::V6(v6), address @ IpAddr::V4(_)) if v6.prefix_len() >= 96 => {
+            IpNet::new(address, v6.prefix_len() - 96).unwrap_or(network)
+        }
+        _ => network,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_read_as_operators_write_them() {
+        for (text, network) in
+            [("10.0.0.0/8", "10.0.0.0/8"), (" 10.0.0.7 ", "10.0.0.7/32"), ("::ffff:10.0.0.0/104", "10.0.0.0/8")]
+        {
+            assert_eq!(parse_network(text).unwrap().to_string(), network);
+        }
+        assert!(parse_network("ten").unwrap_err().contains("write 10.0.0.7"));
+    }
+}

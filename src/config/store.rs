@@ -1,0 +1,136 @@
+//! Where the records are: `--data`, `--store`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use super::given_or_in_file;
+use crate::store::postgres;
+
+/// Where the records are.
+#[derive(Clone, Args)]
+pub struct StoreSettings {
+    /// The folder for everything the service keeps on this machine: the database, the secret, mail written to files.
+    ///
+    /// It is made, readable to its owner alone, when the service first starts.
+    #[arg(long, env = "UNIONHALL_DATA", value_name = "FOLDER", default_value = "data")]
+    pub data: PathBuf,
+
+    /// The database: `sqlite:` for a file in the data folder, `sqlite:FILE`, or PostgreSQL for many nodes.
+    ///
+    /// `postgres://USER:PASSWORD@HOST:5432/DATABASE`, as psql takes it, with several hosts if there are standbys:
+    /// `postgres://…@a,b/hall?sslmode=verify-full&sslrootcert=ca.pem`. Whichever host takes writes is used.
+    // Read by us and not by the parser of the command line, which would repeat a wrong one with its password.
+    #[arg(long, env = "UNIONHALL_STORE", value_name = "STORE", default_value = "sqlite:", hide_env_values = true)]
+    pub store: String,
+
+    /// A file that holds the above, for a password that should stand nowhere else.
+    #[arg(long, env = "UNIONHALL_STORE_FILE", value_name = "FILE", conflicts_with = "store")]
+    pub store_file: Option<PathBuf>,
+}
+
+/// Where the records are kept.
+#[derive(Debug, Clone)]
+pub enum Records {
+    /// In this file.
+    Sqlite(PathBuf),
+    Postgres(Box<postgres::Address>),
+}
+
+impl Records {
+    /// Reads `sqlite:`, `sqlite:FILE` or `postgres://…`. The address may hold a password, so no error repeats it.
+    pub fn parse(text: &str, data: &Path) -> anyhow::Result<Self> {
+        let text = text.trim();
+        match text.strip_prefix("sqlite:") {
+            Some("") => Ok(Self::Sqlite(data.join("unionhall.db"))),
+            Some(file) => Ok(Self::Sqlite(PathBuf::from(file))),
+            None if text.starts_with("postgres://") || text.starts_with("postgresql://") => {
+                Ok(Self::Postgres(Box::new(postgres::Address::parse(text)?)))
+            }
+            None => {
+                bail!("the store is not understood; write `sqlite:`, `sqlite:FILE` or `postgres://USER@HOST/DATABASE`")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(file) => write!(f, "{}", file.display()),
+            Self::Postgres(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+impl fmt::Debug for StoreSettings {
+    /// Without the address: it may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreSettings")
+            .field("data", &self.data)
+            .field("store_file", &self.store_file)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StoreSettings {
+    /// Where the records are kept, as it was set.
+    pub fn records(&self) -> anyhow::Result<Records> {
+        let text = given_or_in_file(&self.store, self.store_file.as_deref(), "where the records are")?;
+        Records::parse(&text, &self.data).with_context(|| match &self.store_file {
+            Some(path) => path.display().to_string(),
+            None => "--store or UNIONHALL_STORE".to_owned(),
+        })
+    }
+
+    /// These settings as flags for another command, as a shell takes them; nothing where they are the defaults.
+    pub fn as_flags(&self) -> String {
+        let mut flags = String::new();
+        if self.data != Path::new("data") {
+            flags.push_str(&format!(" --data {}", quoted(&self.data.to_string_lossy())));
+        }
+        match &self.store_file {
+            Some(path) => flags.push_str(&format!(" --store-file {}", quoted(&path.to_string_lossy()))),
+            None if self.store.starts_with("postgres") => flags.push_str(" --store \"$UNIONHALL_STORE\""),
+            None if self.store != "sqlite:" => flags.push_str(&format!(" --store {}", quoted(&self.store))),
+            None => {}
+        }
+        flags
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_are_named_without_passwords_and_flags_can_be_pasted() {
+        let settings =
+            |data: &str, store: &str| StoreSettings { data: data.into(), store: store.to_owned(), store_file: None };
+        let place = |data, store| settings(data, store).records().unwrap().to_string();
+        assert_eq!(place("data", "sqlite:"), "data/unionhall.db");
+        assert_eq!(place("data", "sqlite:/a/b.db"), "/a/b.db");
+        assert_eq!(place("data", "postgres://user:hunter2@host/hall"), "the database hall at host:5432");
+        for bad in ["mysql://user:hunter2@host/db", "postgres://user:hunter2@host/db?sslmode=maybe"] {
+            assert!(!format!("{:?}", settings("data", bad).records().unwrap_err()).contains("hunter2"));
+        }
+        let shown = format!("{:?}", settings("data", "postgres://user:hunter2@host/hall"));
+        assert!(!shown.contains("hunter2"), "{shown}");
+        let flags = settings("data", "postgres://user:hunter2@host/hall").as_flags();
+        assert_eq!(flags, " --store \"$UNIONHALL_STORE\"");
+        assert_eq!(settings("data", "sqlite:").as_flags(), "");
+        assert_eq!(settings("my data", "sqlite:it's.db").as_flags(), r" --data 'my data' --store 'sqlite:it'\''s.db'");
+    }
+}

@@ -1,0 +1,96 @@
+//! What the union says of itself: its name, its addresses, its figures.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+
+use super::web_address;
+use crate::domain::catalog::Catalog;
+use crate::domain::email::EmailAddress;
+use crate::domain::union::Union;
+
+/// What the union says of itself; enough to print its documents.
+#[derive(Debug, Clone, Args)]
+pub struct UnionSettings {
+    /// The union's name, in documents and mails.
+    #[arg(long, env = "UNIONHALL_NAME", value_name = "NAME", default_value = "Consumer Union", value_parser = one_line)]
+    pub name: String,
+
+    /// The address to listen on. Port 0 takes any free port.
+    #[arg(long, env = "UNIONHALL_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+
+    /// Where callers reach this API, as every document says it [default: http://LISTEN, https:// with a certificate].
+    #[arg(long, env = "UNIONHALL_BASE_URL", value_name = "URL", value_parser = web_address)]
+    pub base_url: Option<String>,
+
+    /// Where people join: the site that referral links lead to [default: BASE_URL].
+    #[arg(long, env = "UNIONHALL_JOIN_SITE", value_name = "URL", value_parser = web_address)]
+    pub join_site: Option<String>,
+
+    /// Whom partners write to for a key; shown in the documents.
+    #[arg(long, env = "UNIONHALL_CONTACT_EMAIL", value_name = "EMAIL", value_parser = contact)]
+    pub contact_email: Option<String>,
+
+    /// Where letters reach the union; stands at the foot of its mails and pages.
+    #[arg(long, env = "UNIONHALL_POSTAL_ADDRESS", value_name = "ADDRESS", value_parser = one_line)]
+    pub postal_address: Option<String>,
+
+    /// The catalog: a TOML file with the savings of each category and the referral terms.
+    ///
+    /// Without one a built-in sample is served, whose figures are made up. `catalog.sample.toml` shows the form.
+    #[arg(long, env = "UNIONHALL_CATALOG", value_name = "FILE")]
+    pub catalog: Option<PathBuf>,
+
+    /// Requests a minute to public data, for each address, or for each key that is sent.
+    #[arg(long, env = "UNIONHALL_PUBLIC_PER_MINUTE", value_name = "N", default_value_t = 60, value_parser = per_minute())]
+    pub public_per_minute: u32,
+
+    /// Agent actions a minute for keys that were issued without a figure of their own.
+    #[arg(long, env = "UNIONHALL_KEY_PER_MINUTE", value_name = "N", default_value_t = 30, value_parser = per_minute())]
+    pub key_per_minute: u32,
+}
+
+impl UnionSettings {
+    pub fn base_url(&self, listening: SocketAddr, scheme: &str) -> String {
+        self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{listening}"))
+    }
+
+    /// The facts about the union, for a service that is reached at `base_url`.
+    pub fn facts(&self, base_url: String) -> anyhow::Result<Union> {
+        Ok(Union {
+            name: self.name.clone(),
+            join_site: self.join_site.clone().unwrap_or_else(|| base_url.clone()),
+            base_url,
+            contact_email: self.contact_email.clone(),
+            postal_address: self.postal_address.clone(),
+            catalog: self.catalog()?,
+            public_per_minute: self.public_per_minute,
+            key_per_minute: self.key_per_minute,
+        })
+    }
+
+    pub fn catalog(&self) -> anyhow::Result<Catalog> {
+        let Some(path) = &self.catalog else { return Ok(Catalog::sample()) };
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read the catalog {}", path.display()))?;
+        Catalog::parse(&text).with_context(|| format!("the catalog {} has a mistake", path.display()))
+    }
+}
+
+fn per_minute() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=1_000_000)
+}
+
+fn one_line(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let sane = !text.is_empty() && text.chars().count() <= 200 && !text.chars().any(char::is_control);
+    if sane { Ok(text.to_owned()) } else { Err("write 1 to 200 characters on one line".to_owned()) }
+}
+
+fn contact(text: &str) -> Result<String, String> {
+    let email = EmailAddress::parse(text).map_err(|_| "write an address such as keys@union.example".to_owned())?;
+    Ok(email.as_typed().to_owned())
+}

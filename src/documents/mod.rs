@@ -1,0 +1,36 @@
+//! Whatever describes the operations, for programs and for people: made once at the start, from the same table, the same
+//! types and the same facts.
+//!
+//! This room must never know what an operation does, only what it says of itself.
+
+pub mod descriptor;
+pub mod openapi;
+mod reference;
+mod registry_entry;
+pub mod schema;
+
+use crate::domain::union::Union;
+use crate::http::response::etag::Document;
+
+/// The version of the API, in every document.
+pub const API_VERSION: &str = "1.0.0";
+
+#[derive(Debug)]
+pub struct Documents {
+    pub descriptor: Document,
+    pub openapi: Document,
+    pub registry_entry: Document,
+    pub reference: Document,
+}
+
+impl Documents {
+    pub fn new(union: &Union) -> Self {
+        let openapi = openapi::document(union);
+        Self {
+            descriptor: Document::new("application/json", descriptor::of(union)),
+            registry_entry: Document::new("application/json", registry_entry::of(union)),
+            reference: Document::new("text/html; charset=utf-8", reference::page(union, &openapi)),
+            openapi: Document::new("application/json", openapi.to_string()),
+        }
+    }
+}

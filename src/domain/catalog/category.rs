@@ -1,0 +1,225 @@
+//! The kinds of household bills that the union negotiates.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde::{Serialize, Serializer};
+
+macro_rules! categories {
+    ($($name:ident $slug:literal $label:literal)*) => {
+        /// A kind of bill, known by its slug everywhere and shown to people by its label.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Category { $($name),* }
+
+        impl Category {
+            /// All of them, in the contract's order.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            pub const fn slug(self) -> &'static str {
+                match self { $(Self::$name => $slug),* }
+            }
+
+            pub const fn label(self) -> &'static str {
+                match self { $(Self::$name => $label),* }
+            }
+        }
+    };
+}
+
+categories! {
+    MobileBills "mobile_bills" "Mobile Plan"
+    Internet "internet" "Home Internet"
+    CarInsurance "car_insurance" "Car Insurance"
+    HomeInsurance "home_insurance" "Home Insurance"
+    Insurance "insurance" "Insurance"
+    CreditCardDebt "credit_card_debt" "Credit Card Debt"
+    Mortgage "mortgage" "Mortgage"
+    HawaiiResortStay "hawaii_resort_stay" "Hawaii Resort Stay"
+    AlaskaCruise "alaska_cruise" "Alaska Cruise"
+    AutoLoan "auto_loan" "Auto Loan"
+    Travel "travel" "Travel"
+    MedicalCosts "medical_costs" "Medical Costs"
+    Subscriptions "subscriptions" "Subscriptions"
+    Groceries "groceries" "Groceries"
+}
+
+impl Category {
+    pub fn from_slug(slug: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|category| category.slug() == slug)
+    }
+
+    /// Every slug, as an error message lists them.
+    pub fn slugs() -> String {
+        let slugs: Vec<_> = Self::ALL.iter().map(|category| category.slug()).collect();
+        slugs.join(", ")
+    }
+}
+
+impl Serialize for Category {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.slug())
+    }
+}
+
+impl<'de> Deserialize<'de> for Category {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let slug = crate::domain::text::read(deserializer, "a category slug")?;
+        Self::from_slug(&slug)
+            .ok_or_else(|| D::Error::custom(format_args!("not a category; use one of {}", Self::slugs())))
+    }
+}
+
+impl JsonSchema for Category {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Category".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let slugs: Vec<_> = Self::ALL.iter().map(|category| category.slug()).collect();
+        json_schema!({ "type": "string", "enum": slugs })
+    }
+}
+
+/// The categories a user cares about.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct CategorySet(u16);
+
+impl CategorySet {
+    /// One more category than the set has bits is refused by the compiler, and not by whoever loses an answer.
+    const FITS: () = assert!(Category::ALL.len() <= u16::BITS as usize, "CategorySet needs a wider number");
+
+    pub fn insert(&mut self, category: Category) {
+        self.0 |= Self::bit(category);
+    }
+
+    pub fn contains(self, category: Category) -> bool {
+        self.0 & Self::bit(category) != 0
+    }
+
+    /// In the contract's order.
+    pub fn iter(self) -> impl Iterator<Item = Category> {
+        Category::ALL.iter().copied().filter(move |category| self.contains(*category))
+    }
+
+    /// Reads what [`Display`](fmt::Display) wrote; a slug that is no longer one is left out.
+    pub fn from_slugs(slugs: &str) -> Self {
+        let mut set = Self::default();
+        slugs.split(',').filter_map(Category::from_slug).for_each(|category| set.insert(category));
+        set
+    }
+
+    const fn bit(category: Category) -> u16 {
+        let () = Self::FITS;
+        1 << category as u16
+    }
+}
+
+impl fmt::Display for CategorySet {
+    /// The slugs with commas between them: how the stores keep a set.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, category) in self.iter().enumerate() {
+            write!(f, "{}{}", if i == 0 { "" } else { "," }, category.slug())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for CategorySet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl<'de> Deserialize<'de> for CategorySet {
+    /// An object of slug to boolean. Naming a category twice is an error even when both say the same.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Choices;
+
+        impl<'de> Visitor<'de> for Choices {
+            type Value = CategorySet;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of category slugs to booleans, such as {\"internet\": true}")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<CategorySet, A::Error> {
+                let (mut named, mut chosen) = (CategorySet::default(), CategorySet::default());
+                while let Some(category) = map.next_key::<Category>()? {
+                    if named.contains(category) {
+                        return Err(A::Error::custom(format_args!("\"{}\" is named twice", category.slug())));
+                    }
+                    named.insert(category);
+                    if map.next_value::<bool>()? {
+                        chosen.insert(category);
+                    }
+                }
+                Ok(chosen)
+            }
+        }
+
+        deserializer.deserialize_map(Choices)
+    }
+}
+
+impl JsonSchema for CategorySet {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "CategorySet".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let properties: serde_json::Map<_, _> = Category::ALL
+            .iter()
+            .map(|category| {
+                let schema = serde_json::json!({ "type": "boolean", "description": category.label() });
+                (category.slug().to_owned(), schema)
+            })
+            .collect();
+        json_schema!({ "type": "object", "properties": properties, "additionalProperties": false })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_contracts_fourteen_fit_the_set() {
+        assert_eq!(Category::ALL.len(), 14);
+        let mut all = CategorySet::default();
+        Category::ALL.iter().for_each(|category| all.insert(*category));
+        assert_eq!(all.iter().count(), 14);
+        for category in Category::ALL {
+            assert_eq!(Category::from_slug(category.slug()), Some(*category));
+        }
+    }
+
+    #[test]
+    fn a_set_reads_what_is_true_and_refuses_the_rest() {
+        let read = |json: &str| serde_json::from_str::<CategorySet>(json);
+        assert_eq!(read("{}").unwrap().to_string(), "");
+        let set = read(r#"{"travel": true, "internet": true, "mortgage": false}"#).unwrap();
+        assert_eq!(set.to_string(), "internet,travel");
+        assert_eq!(CategorySet::from_slugs("internet,travel,pets,"), set);
+        for bad in [
+            r#"{"pets": true}"#,
+            r#"{"travel": 1}"#,
+            r#"{"travel": null}"#,
+            r#"{"travel": true, "travel": true}"#,
+            "[]",
+            "null",
+            "\"travel\"",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

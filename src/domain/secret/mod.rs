@@ -1,0 +1,60 @@
+//! The secret of an installation, and what is derived from it.
+
+pub mod token;
+
+use ring::hmac;
+
+/// The text every keyed hash of this installation starts from. Shown in no log and no error.
+#[derive(Clone)]
+pub struct Secret(hmac::Key);
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("the secret is too short: it needs at least {} characters", Secret::SHORTEST)]
+pub struct SecretTooShort;
+
+impl Secret {
+    pub const SHORTEST: usize = 32;
+
+    /// Takes the secret as text, without the white space around it (files end in a line break).
+    pub fn new(text: &str) -> Result<Self, SecretTooShort> {
+        let text = text.trim();
+        if text.chars().count() < Self::SHORTEST {
+            return Err(SecretTooShort);
+        }
+        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, text.as_bytes())))
+    }
+
+    /// A key for one purpose, so that what one purpose reveals says nothing about another.
+    pub fn derive(&self, purpose: &str) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&self.0, purpose.as_bytes()).as_ref())
+    }
+
+    /// Tells two secrets apart without revealing either; kept in the store so that a node with another secret is noticed.
+    pub fn fingerprint(&self) -> String {
+        let tag = hmac::sign(&self.derive("fingerprint"), b"");
+        String::from_utf8_lossy(&super::base32::encode::<16>(tag.as_ref())).into_owned()
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_around_it_does_not_matter_and_length_does() {
+        let text = "x".repeat(32);
+        let one = Secret::new(&text).unwrap();
+        assert_eq!(one.fingerprint(), Secret::new(&format!(" {text}\n")).unwrap().fingerprint());
+        assert_ne!(one.fingerprint(), Secret::new(&"y".repeat(32)).unwrap().fingerprint());
+        assert_eq!(one.fingerprint().len(), 16);
+        assert_eq!(Secret::new(&"x".repeat(31)).unwrap_err(), SecretTooShort);
+        assert_eq!(Secret::new(&" ".repeat(40)).unwrap_err(), SecretTooShort);
+        assert!(!format!("{one:?}").contains('x'));
+    }
+}

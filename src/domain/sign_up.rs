@@ -1,0 +1,131 @@
+//! People, their sign-ups and the states both go through.
+//!
+//! A person is `invited` until a sign-up of theirs is confirmed, then a `member`, and `left` once they leave. Every
+//! sign-up is a record of its own: what a person confirms is the sign-up they were mailed about, so nobody else's
+//! submission can change a member's answers.
+
+use std::time::Duration;
+
+use super::api_key::{KeyId, PartnerName};
+use super::catalog::category::CategorySet;
+use super::email::EmailAddress;
+use super::referral::ReferralCode;
+use super::text::Comments;
+use super::time::Timestamp;
+use super::us_state::UsState;
+
+/// How long a person has to confirm.
+pub const PENDING_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How long the answers of a sign-up that came to nothing are kept.
+pub const ANSWERS_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// How long a mailbox gets no mail after its owner said "this wasn't me".
+pub const SUPPRESSED_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Which wording of the consent text a sign-up was made under; it goes up whenever that text changes.
+pub const CONSENT_VERSION: u32 = 1;
+
+/// Someone as an agent action names them: their address and the code that is theirs unless the store kept another.
+#[derive(Debug, Clone)]
+pub struct NamedPerson {
+    pub email: EmailAddress,
+    pub code: ReferralCode,
+}
+
+/// What a sign-up brings.
+#[derive(Debug, Clone)]
+pub struct NewSignUp {
+    pub person: NamedPerson,
+    pub us_state: Option<UsState>,
+    pub categories: CategorySet,
+    pub comments: Option<Comments>,
+    pub ref_code: Option<ReferralCode>,
+    /// None when the person filled in the form themselves.
+    pub partner: Option<Partner>,
+}
+
+/// The partner a sign-up came through, and the key it used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partner {
+    pub key: KeyId,
+    pub name: PartnerName,
+}
+
+/// What a caller may know of a finished sign-up: the same whatever the person's state was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignedUp {
+    pub code: ReferralCode,
+    pub joined_count: u64,
+    pub attributed: bool,
+}
+
+/// Names one sign-up inside the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SignUpId(pub i64);
+
+/// What came of a person's click on their confirmation link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confirmation {
+    /// They are a member from now on; counted once.
+    Joined,
+    /// This sign-up was confirmed before, or they were a member already.
+    AlreadyMember,
+    Expired,
+    Declined,
+    Unknown,
+    /// The answers were replaced after the person saw them; nothing was confirmed.
+    Changed,
+}
+
+/// What came of a person's "this wasn't me".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Declining {
+    /// The sign-up is withdrawn, and the mailbox gets no more mail for a while.
+    Declined,
+    /// They confirmed it before; membership is never ended this way, but the mailbox gets no more mail for a while.
+    Confirmed,
+    /// It had expired, and there is nothing to withdraw; the mailbox gets no more mail for a while all the same.
+    Expired,
+    Unknown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignUpState {
+    Pending,
+    Confirmed,
+    Expired,
+    Declined,
+}
+
+impl SignUpState {
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Confirmed, Self::Expired, Self::Declined];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Confirmed => "confirmed",
+            Self::Expired => "expired",
+            Self::Declined => "declined",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// A sign-up as its person is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignUpRecord {
+    /// A pending one past its time counts as expired.
+    pub state: SignUpState,
+    pub email: EmailAddress,
+    pub code: ReferralCode,
+    pub partner: Option<String>,
+    pub us_state: Option<UsState>,
+    pub categories: CategorySet,
+    pub has_comments: bool,
+    /// When its answers were last replaced.
+    pub updated_at: Timestamp,
+}

@@ -1,0 +1,46 @@
+//! The facts about the union: one set, made once from the settings and borrowed by documents, pages, mails and MCP.
+//!
+//! A new fact is a field here, a setting in `config/union.rs` and the line there that hands it over.
+
+use super::catalog::Catalog;
+
+#[derive(Debug, Clone)]
+pub struct Union {
+    pub name: String,
+    /// Where this API is reached, without a slash at the end.
+    pub base_url: String,
+    /// Where people join, without a slash at the end.
+    pub join_site: String,
+    /// Whom partners write to for a key, and people about everything else.
+    pub contact_email: Option<String>,
+    /// Where letters reach the union.
+    pub postal_address: Option<String>,
+    pub catalog: Catalog,
+    /// Requests a minute to public data, for an address or a key.
+    pub public_per_minute: u32,
+    /// Agent actions a minute for keys without a figure of their own.
+    pub key_per_minute: u32,
+}
+
+impl Union {
+    /// A union of no settings, for tests and benchmarks.
+    pub fn sample() -> Self {
+        Self {
+            name: "Consumer Union".to_owned(),
+            base_url: "https://union.example".to_owned(),
+            join_site: "https://union.example".to_owned(),
+            contact_email: Some("hello@union.example".to_owned()),
+            postal_address: Some("12 Mill Street, Springfield, IL 62701".to_owned()),
+            catalog: Catalog::sample(),
+            public_per_minute: 60,
+            key_per_minute: 30,
+        }
+    }
+
+    /// Where the union can be reached, on one line; none if it says nothing of that.
+    pub fn contact_line(&self) -> Option<String> {
+        let lines: Vec<_> =
+            [&self.contact_email, &self.postal_address].into_iter().filter_map(Option::as_deref).collect();
+        (!lines.is_empty()).then(|| lines.join(" · "))
+    }
+}

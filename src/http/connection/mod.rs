@@ -1,0 +1,5 @@
+//! A connection while it is open: TLS, idle time-outs, and what is polled beside it.
+
+pub mod idle_timeout;
+pub mod poll_when_woken;
+pub mod tls;

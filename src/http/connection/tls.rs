@@ -1,0 +1,75 @@
+//! HTTPS without a proxy: the certificate and key from two PEM files, read again when the operator says so.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ServerConfig};
+use tokio_rustls::server::TlsStream;
+
+/// How long a handshake may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("cannot read a certificate from {}: {source}", path.display())]
+    Certificate { path: PathBuf, source: rustls::pki_types::pem::Error },
+    #[error("there is no certificate in {}; it should hold PEM, the server's own certificate first", path.display())]
+    NoCertificate { path: PathBuf },
+    #[error("cannot read a private key from {}: {source}", path.display())]
+    Key { path: PathBuf, source: rustls::pki_types::pem::Error },
+    #[error("the certificate and the key do not go together: {0}")]
+    Mismatch(rustls::Error),
+}
+
+#[derive(Debug)]
+pub struct Tls {
+    certificate: PathBuf,
+    key: PathBuf,
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+impl Tls {
+    pub fn read(certificate: PathBuf, key: PathBuf) -> Result<Self, TlsError> {
+        let config = RwLock::new(configure(&certificate, &key)?);
+        Ok(Self { certificate, key, config })
+    }
+
+    /// Reads both files again; on a mistake what was read before stays in use.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        let config = configure(&self.certificate, &self.key)?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
+    }
+
+    /// Shakes hands on a new connection; none if the peer does not, or not in time.
+    pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> Option<TlsStream<S>> {
+        let config = Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner));
+        tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await.ok()?.ok()
+    }
+}
+
+fn configure(certificate: &PathBuf, key: &PathBuf) -> Result<Arc<ServerConfig>, TlsError> {
+    let unreadable = |source| TlsError::Certificate { path: certificate.clone(), source };
+    let chain: Vec<_> = CertificateDer::pem_file_iter(certificate)
+        .map_err(unreadable)?
+        .collect::<Result<_, _>>()
+        .map_err(unreadable)?;
+    if chain.is_empty() {
+        return Err(TlsError::NoCertificate { path: certificate.clone() });
+    }
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|source| TlsError::Key { path: key.clone(), source })?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Mismatch)?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(TlsError::Mismatch)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

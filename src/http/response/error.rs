@@ -1,0 +1,295 @@
+//! Errors as HTTP answers: the one place where a kind of error meets a status.
+
+use std::borrow::Cow;
+
+use hyper::StatusCode;
+use hyper::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+
+use super::answer::Answer;
+use crate::domain::api_key::BadKey;
+use crate::domain::constant::False;
+use crate::error::{Error, ErrorBody, KeyProblem};
+
+/// What can go wrong with a request: an operation's error, or one that only HTTP knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HttpError {
+    Operation(Error),
+    NotFound(String),
+    MethodNotAllowed {
+        allow: &'static str,
+    },
+    TooLarge,
+    Timeout,
+    /// The body broke off, or its framing is wrong.
+    Broken,
+    Busy,
+    /// A part that requests need cannot be used; the log says which and why.
+    NotReady,
+    /// A mistake of ours.
+    Internal,
+}
+
+impl From<Error> for HttpError {
+    fn from(error: Error) -> Self {
+        Self::Operation(error)
+    }
+}
+
+macro_rules! kinds {
+    ($($kind:ident)*) => {
+        /// One of each error. Every match below is exhaustive, so a new error is in the documents before it compiles.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum ErrorKind { $($kind),* }
+
+        impl ErrorKind {
+            /// In the order in which the documents list them.
+            pub const ALL: &'static [Self] = &[$(Self::$kind),*];
+        }
+    };
+}
+
+kinds! {
+    InvalidJson
+    InvalidSubmission
+    AgentUnauthorized
+    RateLimited
+    BackendNotConfigured
+    SaveFailed
+    Busy
+    Unavailable
+    Timeout
+    TooLarge
+    Broken
+    NotFound
+    MethodNotAllowed
+    NotReady
+    Internal
+}
+
+/// An error in words, for the OpenAPI document and the reference alike.
+#[derive(Debug, Clone, Copy)]
+pub struct ErrorText {
+    /// Its code, or a word for it where the contract has none.
+    pub name: &'static str,
+    pub meaning: &'static str,
+    /// What to do.
+    pub mend: &'static str,
+}
+
+/// Who may meet an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetBy {
+    /// Callers of every operation.
+    All,
+    /// Callers of operations that read the store for their answer.
+    LiveReads,
+    /// Callers of agent actions.
+    Actions,
+    /// Whoever asks for something that is no operation, or makes us fail.
+    Others,
+}
+
+impl ErrorKind {
+    pub const fn met_by(self) -> MetBy {
+        match self {
+            Self::RateLimited | Self::Busy => MetBy::All,
+            Self::Unavailable => MetBy::LiveReads,
+            Self::InvalidJson
+            | Self::InvalidSubmission
+            | Self::AgentUnauthorized
+            | Self::BackendNotConfigured
+            | Self::SaveFailed
+            | Self::Timeout => MetBy::Actions,
+            Self::TooLarge
+            | Self::Broken
+            | Self::NotFound
+            | Self::MethodNotAllowed
+            | Self::NotReady
+            | Self::Internal => MetBy::Others,
+        }
+    }
+
+    /// One of the kind, as a caller could meet it; `limit` is the figure of the limit that it would be about.
+    pub fn example(self, limit: u32) -> HttpError {
+        match self {
+            Self::InvalidJson => Error::InvalidJson("EOF while parsing a string at line 1 column 24".to_owned()).into(),
+            Self::InvalidSubmission => {
+                let what = "email: the address has no @; an address looks like ana@example.com.";
+                Error::InvalidSubmission(what.to_owned()).into()
+            }
+            Self::AgentUnauthorized => Error::AgentUnauthorized(KeyProblem::Malformed(BadKey::Checksum)).into(),
+            Self::RateLimited => Error::RateLimited { limit, retry_after: 17 }.into(),
+            Self::BackendNotConfigured => Error::BackendNotConfigured.into(),
+            Self::SaveFailed => Error::SaveFailed { cause: String::new() }.into(),
+            Self::Unavailable => Error::Unavailable { cause: String::new() }.into(),
+            Self::Busy => HttpError::Busy,
+            Self::Timeout => HttpError::Timeout,
+            Self::TooLarge => HttpError::TooLarge,
+            Self::Broken => HttpError::Broken,
+            Self::NotFound => HttpError::NotFound("There is nothing at this path.".to_owned()),
+            Self::MethodNotAllowed => HttpError::MethodNotAllowed { allow: "GET, HEAD, OPTIONS" },
+            Self::NotReady => HttpError::NotReady,
+            Self::Internal => HttpError::Internal,
+        }
+    }
+
+    /// What the documents say of it.
+    pub const fn text(self) -> ErrorText {
+        let (name, meaning, mend) = match self {
+            Self::InvalidJson => (
+                "invalid_json",
+                "the body is not one complete JSON text.",
+                "Mend the body; the message says where it breaks.",
+            ),
+            Self::InvalidSubmission => {
+                ("invalid_submission", "the body does not fit the schema.", "Mend the field that the message names.")
+            }
+            Self::AgentUnauthorized => (
+                "agent_unauthorized",
+                "the API key is missing or not valid.",
+                "Send a valid key; ask the operator for one.",
+            ),
+            Self::RateLimited => {
+                ("rate_limited", "too many requests.", "Wait as many seconds as Retry-After says, then go on.")
+            }
+            Self::BackendNotConfigured => (
+                "backend_not_configured",
+                "sign-ups are switched off.",
+                "Tell the user to try later; the public data stays up.",
+            ),
+            Self::SaveFailed => (
+                "save_failed",
+                "the record could not be saved; nothing was changed.",
+                "Send the same request again in a minute.",
+            ),
+            Self::Unavailable => {
+                ("away", "the figure cannot be read right now.", "Wait as many seconds as Retry-After says.")
+            }
+            Self::NotFound => ("not_found", "there is nothing at this path.", "The message names the likely one."),
+            Self::MethodNotAllowed => {
+                ("method", "the path does not take this method.", "The Allow header lists those it takes.")
+            }
+            Self::TooLarge => ("too_large", "the body is larger than 1 MiB.", "Send less."),
+            Self::Timeout => ("timeout", "the body did not arrive in time.", "Send the request again."),
+            Self::Broken => ("broken", "the body broke off before its end.", "Send the request again."),
+            Self::Busy => ("busy", "the service is busy.", "Wait as many seconds as Retry-After says."),
+            Self::NotReady => ("not_ready", "the store cannot be used.", "The operator's log says why."),
+            Self::Internal => ("internal", "something went wrong on our side.", "Try again later."),
+        };
+        ErrorText { name, meaning, mend }
+    }
+}
+
+/// How long a caller is asked to wait when nobody can know, in seconds.
+const SOON: u32 = 5;
+
+impl HttpError {
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Operation(error) => match error {
+                Error::InvalidJson(_) => ErrorKind::InvalidJson,
+                Error::InvalidSubmission(_) => ErrorKind::InvalidSubmission,
+                Error::AgentUnauthorized(_) => ErrorKind::AgentUnauthorized,
+                Error::RateLimited { .. } => ErrorKind::RateLimited,
+                Error::BackendNotConfigured => ErrorKind::BackendNotConfigured,
+                Error::SaveFailed { .. } => ErrorKind::SaveFailed,
+                Error::Unavailable { .. } => ErrorKind::Unavailable,
+            },
+            Self::NotFound(_) => ErrorKind::NotFound,
+            Self::MethodNotAllowed { .. } => ErrorKind::MethodNotAllowed,
+            Self::TooLarge => ErrorKind::TooLarge,
+            Self::Timeout => ErrorKind::Timeout,
+            Self::Broken => ErrorKind::Broken,
+            Self::Busy => ErrorKind::Busy,
+            Self::NotReady => ErrorKind::NotReady,
+            Self::Internal => ErrorKind::Internal,
+        }
+    }
+
+    pub const fn status(&self) -> StatusCode {
+        match self.kind() {
+            ErrorKind::InvalidJson | ErrorKind::InvalidSubmission | ErrorKind::Broken => StatusCode::BAD_REQUEST,
+            ErrorKind::AgentUnauthorized => StatusCode::UNAUTHORIZED,
+            ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            ErrorKind::Timeout => StatusCode::REQUEST_TIMEOUT,
+            ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            ErrorKind::BackendNotConfigured | ErrorKind::SaveFailed | ErrorKind::Internal => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+            ErrorKind::Unavailable | ErrorKind::Busy | ErrorKind::NotReady => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    pub fn answer(&self) -> Answer {
+        // Two texts and a constant always have a JSON form.
+        let mut answer = Answer::json(self.status(), serde_json::to_vec(&self.body()).unwrap_or_default());
+        match self {
+            Self::Operation(Error::RateLimited { retry_after, .. }) => {
+                answer.set(RETRY_AFTER, HeaderValue::from(*retry_after));
+            }
+            Self::Operation(Error::AgentUnauthorized(_)) => {
+                answer.set(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            Self::MethodNotAllowed { allow } => answer.set(ALLOW, HeaderValue::from_static(allow)),
+            Self::Operation(Error::Unavailable { .. }) | Self::Busy | Self::NotReady => {
+                answer.set(RETRY_AFTER, HeaderValue::from(SOON));
+            }
+            // What is left of the body is not worth reading.
+            Self::Timeout | Self::Broken | Self::TooLarge => answer.set(CONNECTION, HeaderValue::from_static("close")),
+            Self::Operation(
+                Error::InvalidJson(_)
+                | Error::InvalidSubmission(_)
+                | Error::BackendNotConfigured
+                | Error::SaveFailed { .. },
+            )
+            | Self::NotFound(_)
+            | Self::Internal => {}
+        }
+        answer
+    }
+
+    pub fn body(&self) -> ErrorBody {
+        let error: Cow<'static, str> = match self {
+            Self::Operation(error) => return error.into(),
+            Self::NotFound(message) => message.clone().into(),
+            Self::MethodNotAllowed { allow } => format!("This path does not take this method; use {allow}.").into(),
+            Self::TooLarge => "The body is larger than 1 MiB.".into(),
+            Self::Timeout => "The body did not arrive in time. Send the request again.".into(),
+            Self::Broken => "The body broke off before its end. Send the request again.".into(),
+            Self::Busy => "The service is busy. Try again in a few seconds.".into(),
+            Self::NotReady => "The store cannot be used right now; see the log.".into(),
+            Self::Internal => "Something went wrong on our side; it was logged. Try again later.".into(),
+        };
+        ErrorBody { ok: False, error, code: None }
+    }
+
+    /// What the operator's log should say of it, if anything.
+    pub fn cause(&self) -> Option<&str> {
+        match self {
+            Self::Operation(error) => error.cause(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_is_of_its_own_kind_and_has_a_name_of_its_own() {
+        let mut names = std::collections::HashSet::new();
+        for kind in ErrorKind::ALL {
+            let example = kind.example(60);
+            assert_eq!(example.kind(), *kind);
+            assert!(names.insert(kind.text().name), "{kind:?}");
+            // Where the contract has a code, the documents call the error by it.
+            if let Some(code) = example.body().code {
+                assert_eq!(serde_json::to_value(code).unwrap(), kind.text().name);
+            }
+        }
+        assert_eq!(HttpError::Internal.answer().into_response().headers()["content-type"], "application/json");
+    }
+}

@@ -1,0 +1,250 @@
+//! The API keys of partners: authentication, and what the operator does with keys.
+//!
+//! A key once read is trusted for a second (a cache), so that a busy partner costs the store one read a second and a
+//! revoked key stops working well within two. Then one request reads it again; those beside it need not wait for that. The
+//! store of keys is private to this room.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, PartnerName};
+use crate::domain::time::Timestamp;
+use crate::error::KeyProblem;
+use crate::store::{KeyStore, StoreError};
+
+/// How long what was read of a key is believed.
+const BELIEVED_FOR: Duration = Duration::from_secs(1);
+
+/// How long it may still be used while somebody else reads it again.
+const USED_FOR: Duration = Duration::from_millis(1800);
+
+/// How often the time of a key's last use is written, however often it is used.
+const TOUCHED_EVERY: Duration = Duration::from_secs(60);
+
+/// Keys remembered at the most. Only keys that exist are, so this is far above what any operator issues.
+const REMEMBERED: usize = 10_000;
+
+/// Why a caller is not a known partner.
+#[derive(Debug)]
+pub enum Refusal {
+    Key(KeyProblem),
+    /// The store could not say.
+    Store(StoreError),
+}
+
+#[derive(Debug)]
+pub struct Keys {
+    store: Arc<dyn KeyStore>,
+    known: RwLock<HashMap<KeyId, Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    record: Arc<KeyRecord>,
+    read_at: Timestamp,
+    /// Whether somebody reads it again at this moment.
+    renewing: AtomicBool,
+    /// When the last use was written, in milliseconds.
+    touched_at: AtomicI64,
+}
+
+/// A valid key, and whether its use is to be written down.
+#[derive(Debug)]
+pub struct Holder {
+    pub record: Arc<KeyRecord>,
+    pub touch: bool,
+}
+
+/// What a new key is issued with.
+#[derive(Debug)]
+pub struct NewKey {
+    pub partner: PartnerName,
+    pub per_minute: Option<u32>,
+    pub expires_at: Option<Timestamp>,
+}
+
+impl NewKey {
+    fn record(self, key: &ApiKey, now: Timestamp) -> KeyRecord {
+        KeyRecord {
+            id: key.id(),
+            partner: self.partner,
+            hash: key.hash(),
+            per_minute: self.per_minute,
+            created_at: now,
+            expires_at: self.expires_at,
+            last_used_at: None,
+            revoked_at: None,
+        }
+    }
+}
+
+/// What became of a key that got a successor.
+#[derive(Debug)]
+pub struct Rotated {
+    pub old_ends: Timestamp,
+    pub new_ends: Option<Timestamp>,
+}
+
+/// Why a key got none.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRotated {
+    #[error("there is no key {0}; `unionhall keys list` shows them")]
+    Unknown(KeyId),
+    #[error("key {0} no longer works, so there is nothing to rotate; issue a new key")]
+    Over(KeyId),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Keys {
+    pub fn new(store: Arc<dyn KeyStore>) -> Self {
+        Self { store, known: RwLock::default() }
+    }
+
+    /// The holder of the key in an `Authorization` header's value.
+    pub async fn authenticate(&self, authorization: Option<&[u8]>, now: Timestamp) -> Result<Holder, Refusal> {
+        let key = bearer(authorization).map_err(Refusal::Key)?;
+        let record = match self.remembered(key.id(), now) {
+            Some(record) => record,
+            None => self.read(key.id(), now).await?,
+        };
+        // The hash is compared before anything else is told: only the holder of the whole key learns its status.
+        if key.hash() != record.hash {
+            return Err(Refusal::Key(KeyProblem::Unknown));
+        }
+        match record.status(now) {
+            KeyStatus::Valid => Ok(Holder { touch: self.is_due(key.id(), now), record }),
+            KeyStatus::Expired => Err(Refusal::Key(KeyProblem::Expired)),
+            KeyStatus::Revoked => Err(Refusal::Key(KeyProblem::Revoked)),
+        }
+    }
+
+    /// Writes down that a key was used.
+    pub async fn touch(&self, id: KeyId, now: Timestamp) -> Result<(), StoreError> {
+        self.store.touch_key(id, now).await
+    }
+
+    /// All keys, oldest first, each with how many of its sign-ups were declined.
+    pub async fn list(&self) -> Result<Vec<(KeyRecord, u64)>, StoreError> {
+        self.store.list_keys().await
+    }
+
+    pub async fn issue(&self, key: &ApiKey, new: NewKey, now: Timestamp) -> Result<(), StoreError> {
+        self.store.issue_key(new.record(key, now)).await
+    }
+
+    /// Ends a key now; none if there is no such key.
+    pub async fn revoke(&self, id: KeyId, now: Timestamp) -> Result<Option<KeyRecord>, StoreError> {
+        self.store.revoke_key(id, now).await
+    }
+
+    /// Gives a key a successor with the same partner and limit, and lets it end after `grace`.
+    pub async fn rotate(
+        &self,
+        id: KeyId,
+        successor: &ApiKey,
+        grace: Duration,
+        expires_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Rotated, NotRotated> {
+        let old = self.store.find_key(id).await?.ok_or(NotRotated::Unknown(id))?;
+        if old.status(now) != KeyStatus::Valid {
+            return Err(NotRotated::Over(id));
+        }
+        let (end, new_ends) = (now.plus(grace), expires_at.or(old.expires_at));
+        let new = NewKey { partner: old.partner, per_minute: old.per_minute, expires_at: new_ends };
+        // Not if it was revoked meanwhile.
+        if !self.store.rotate_key(id, end, new.record(successor, now)).await? {
+            return Err(NotRotated::Over(id));
+        }
+        Ok(Rotated { old_ends: old.expires_at.map_or(end, |before| before.min(end)), new_ends })
+    }
+
+    fn remembered(&self, id: KeyId, now: Timestamp) -> Option<Arc<KeyRecord>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let key = known.get(&id)?;
+        let age = now.since(key.read_at);
+        // A clock that was set back must not make an entry last.
+        let usable = now >= key.read_at
+            && (age < BELIEVED_FOR || (age < USED_FOR && key.renewing.swap(true, Ordering::Relaxed)));
+        usable.then(|| Arc::clone(&key.record))
+    }
+
+    async fn read(&self, id: KeyId, now: Timestamp) -> Result<Arc<KeyRecord>, Refusal> {
+        let found = self.store.find_key(id).await.map_err(Refusal::Store)?;
+        let Some(record) = found else {
+            return Err(Refusal::Key(KeyProblem::Unknown));
+        };
+        let record = Arc::new(record);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED && !known.contains_key(&id) {
+            known.clear();
+        }
+        let written = record.last_used_at.map_or(i64::MIN, Timestamp::as_millis);
+        let entry = known.entry(id).or_insert_with(|| Known {
+            record: Arc::clone(&record),
+            read_at: now,
+            renewing: AtomicBool::new(false),
+            touched_at: AtomicI64::new(written),
+        });
+        entry.record = Arc::clone(&record);
+        entry.read_at = now;
+        entry.renewing = AtomicBool::new(false);
+        Ok(record)
+    }
+
+    /// True once in [`TOUCHED_EVERY`] for each key.
+    fn is_due(&self, id: KeyId, now: Timestamp) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(key) = known.get(&id) else { return false };
+        let before = key.touched_at.load(Ordering::Relaxed);
+        let due = before == i64::MIN || now.since(Timestamp::from_millis(before)) >= TOUCHED_EVERY;
+        due && key.touched_at.compare_exchange(before, now.as_millis(), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// The key in a header like `Bearer uh_…`; the scheme's name may be in any case.
+fn bearer(authorization: Option<&[u8]>) -> Result<ApiKey, KeyProblem> {
+    let value = authorization.ok_or(KeyProblem::Missing)?;
+    let text = std::str::from_utf8(value).map_err(|_| KeyProblem::NotBearer)?.trim();
+    let (scheme, key) = text.split_once(' ').unwrap_or((text, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(KeyProblem::NotBearer);
+    }
+    match key.trim() {
+        "" => Err(KeyProblem::Missing),
+        key => ApiKey::parse(key).map_err(KeyProblem::Malformed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::api_key::BadKey;
+
+    #[test]
+    fn only_a_whole_bearer_key_is_taken() {
+        let key = ApiKey::from_random(&[9; ApiKey::ENTROPY]);
+        let whole = format!("Bearer {}", key.reveal());
+        for good in [whole.clone(), format!("  bearer   {} ", key.reveal()), whole.replace("Bearer", "BEARER")] {
+            assert_eq!(bearer(Some(good.as_bytes())), Ok(key.clone()), "{good}");
+        }
+        let huge = format!("Bearer {}", "x".repeat(100_000));
+        let cut = &whole[..whole.len() - 1];
+        for (bad, why) in [
+            (None, KeyProblem::Missing),
+            (Some("Bearer"), KeyProblem::Missing),
+            (Some("Bearer "), KeyProblem::Missing),
+            (Some(""), KeyProblem::NotBearer),
+            (Some("Basic YTpi"), KeyProblem::NotBearer),
+            (Some(key.reveal()), KeyProblem::NotBearer),
+            (Some(huge.as_str()), KeyProblem::Malformed(BadKey::Form)),
+            (Some(cut), KeyProblem::Malformed(BadKey::Form)),
+        ] {
+            assert_eq!(bearer(bad.map(str::as_bytes)), Err(why), "{bad:?}");
+        }
+        assert_eq!(bearer(Some(b"Bearer \xff")), Err(KeyProblem::NotBearer));
+    }
+}

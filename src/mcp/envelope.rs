@@ -1,0 +1,295 @@
+//! The JSON-RPC envelope around a message: what is one, which era it belongs to, and how it is answered.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{LEGACY, MODERN, Raw, RpcHeaders, RpcResponse};
+use crate::operations::decode;
+
+/// With its padding or without.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// What a request may say in its parameters, as far as anything here asks; each as it was sent.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Parameters<'a> {
+    #[serde(default, borrow)]
+    pub name: Option<Raw<'a>>,
+    #[serde(default, borrow)]
+    pub arguments: Option<Raw<'a>>,
+    #[serde(default, borrow, rename = "protocolVersion")]
+    pub version: Option<Raw<'a>>,
+    #[serde(default, borrow, rename = "_meta")]
+    meta: Option<Raw<'a>>,
+}
+
+/// What the modern era says in every request.
+#[derive(Debug, Default, Deserialize)]
+struct Meta<'a> {
+    #[serde(default, borrow, rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Option<Raw<'a>>,
+    #[serde(default, borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
+    capabilities: Option<Raw<'a>>,
+}
+
+/// A JSON string's text; none where it is no string. Most need no copy.
+pub(super) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+    let inside = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if inside.contains('\\') {
+        serde_json::from_str(raw.get()).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inside))
+    }
+}
+
+/// A request: something that wants an answer.
+#[derive(Debug)]
+pub(super) struct Envelope<'a> {
+    pub id: Raw<'a>,
+    pub method: Cow<'a, str>,
+    pub params: Parameters<'a>,
+}
+
+#[derive(Debug)]
+pub(super) enum Message<'a> {
+    Request(Envelope<'a>),
+    /// Wants no answer.
+    Silent,
+}
+
+impl<'a> Envelope<'a> {
+    pub(super) fn read(text: &'a [u8]) -> Result<Message<'a>, Fault> {
+        #[derive(Deserialize)]
+        struct Sent<'a> {
+            #[serde(default, borrow)]
+            jsonrpc: Option<Cow<'a, str>>,
+            #[serde(default, borrow, deserialize_with = "decode::present")]
+            id: Option<&'a RawValue>,
+            #[serde(default, borrow)]
+            method: Option<Cow<'a, str>>,
+            #[serde(default, borrow)]
+            params: Option<&'a RawValue>,
+            #[serde(default)]
+            result: Option<serde::de::IgnoredAny>,
+            #[serde(default)]
+            error: Option<serde::de::IgnoredAny>,
+        }
+
+        // Whether it is JSON at all is told apart from whether it is a message.
+        let is_object = text.trim_ascii_start().first() == Some(&b'{');
+        let sent: Sent<'a> = match serde_json::from_slice(text) {
+            Ok(sent) if is_object => sent,
+            _ if decode::check_syntax(text).is_err() => return Err(Fault::parse()),
+            _ if text.trim_ascii_start().first() == Some(&b'[') => {
+                return Err(Fault::invalid("batches are not served; send one message at a time"));
+            }
+            _ => return Err(Fault::invalid("a message is an object with jsonrpc, method and, for a request, id")),
+        };
+        if sent.jsonrpc.as_deref() != Some("2.0") {
+            return Err(Fault::invalid("jsonrpc must be \"2.0\""));
+        }
+        match (sent.method, sent.id) {
+            (Some(_), None) => Ok(Message::Silent),
+            (Some(method), Some(id)) if is_id(id) => {
+                // What is no object has none of them.
+                let params = sent.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+                Ok(Message::Request(Envelope { id, method, params }))
+            }
+            (Some(_), Some(_)) => Err(Fault::invalid("id must be a string or a number")),
+            (None, _) if sent.result.is_some() || sent.error.is_some() => Ok(Message::Silent),
+            (None, _) => Err(Fault::invalid("method is missing")),
+        }
+    }
+
+    /// Which era the request belongs to; an error if it belongs to the modern one and breaks its rules.
+    pub(super) fn is_modern(&self, headers: Option<RpcHeaders<'_>>) -> Result<bool, Fault> {
+        let meta = self.params.meta.and_then(|meta| serde_json::from_str::<Meta<'_>>(meta.get()).ok());
+        let Meta { version, capabilities } = meta.unwrap_or_default();
+        let claimed =
+            self.method == "server/discover" || headers.is_some_and(|headers| headers.version == Some(MODERN));
+        if version.is_none() && !claimed {
+            return Ok(false);
+        }
+        let Some(version) = version.and_then(text) else {
+            return Err(Fault::parameters(format!("params._meta must name the version in \"{VERSION_KEY}\""), true));
+        };
+        if !capabilities.is_some_and(|capabilities| capabilities.get().starts_with('{')) {
+            return Err(Fault::parameters(format!("params._meta must hold an object \"{CAPABILITIES_KEY}\""), true));
+        }
+        if let Some(headers) = headers {
+            self.compare(headers, &version)?;
+        }
+        if version != MODERN {
+            return Err(Fault::version(&version));
+        }
+        Ok(true)
+    }
+
+    /// Proxies route by the headers, so they must say what the message says.
+    fn compare(&self, headers: RpcHeaders<'_>, version: &str) -> Result<(), Fault> {
+        let differ = |header: &'static str, said: Option<&str>, meant: &str| match said {
+            Some(said) if said == meant => Ok(()),
+            Some(_) => Err(Fault::headers(format!("the header {header} does not say what the message says"))),
+            None => Err(Fault::headers(format!("the header {header} is missing"))),
+        };
+        differ("MCP-Protocol-Version", headers.version, version)?;
+        differ("Mcp-Method", headers.method, &self.method)?;
+        if self.method == "tools/call" {
+            let name = self.params.name.and_then(text).unwrap_or_default();
+            let said = headers.name.map(decode_name);
+            differ("Mcp-Name", said.as_deref(), &name)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn succeed(&self, result: &impl Serialize) -> RpcResponse {
+        #[derive(Serialize)]
+        struct Success<'a, R> {
+            jsonrpc: &'static str,
+            id: Raw<'a>,
+            result: &'a R,
+        }
+
+        let mut body = Vec::with_capacity(512);
+        // Results are made of texts, numbers and what is JSON already, which always have a JSON form.
+        let _infallible = serde_json::to_writer(&mut body, &Success { jsonrpc: "2.0", id: self.id, result });
+        RpcResponse { body: Some(Bytes::from(body)), status: 200, retry_after: None }
+    }
+}
+
+fn is_id(id: &RawValue) -> bool {
+    matches!(id.get().as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'))
+}
+
+/// A name that a header cannot hold comes as `=?base64?…?=`.
+fn decode_name(header: &str) -> Cow<'_, str> {
+    let encoded = header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
+    let decoded = encoded.and_then(|text| BASE64.decode(text).ok()).and_then(|bytes| String::from_utf8(bytes).ok());
+    decoded.map_or(Cow::Borrowed(header), Cow::Owned)
+}
+
+/// An error of the protocol, not of an operation.
+#[derive(Debug)]
+pub(super) struct Fault {
+    code: i32,
+    message: String,
+    data: Option<Value>,
+    status: u16,
+    retry_after: Option<u32>,
+}
+
+impl Fault {
+    fn new(code: i32, status: u16, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None, status, retry_after: None }
+    }
+
+    fn parse() -> Self {
+        Self::new(-32700, 400, "Parse error: the message is not JSON")
+    }
+
+    pub(super) fn invalid(how: &str) -> Self {
+        Self::new(-32600, 400, format!("Invalid request: {how}"))
+    }
+
+    pub(super) fn too_large() -> Self {
+        Self::new(-32600, 413, "Invalid request: the message is larger than 1 MiB")
+    }
+
+    pub(super) fn broken() -> Self {
+        Self::new(-32700, 400, "Parse error: the message broke off before its end")
+    }
+
+    pub(super) fn origin() -> Self {
+        Self::new(-32600, 403, "Invalid request: pages of this origin may not speak to this server")
+    }
+
+    fn headers(how: String) -> Self {
+        Self::new(-32020, 400, how)
+    }
+
+    fn version(requested: &str) -> Self {
+        let supported: Vec<_> = std::iter::once(MODERN).chain(LEGACY.into_iter().rev()).collect();
+        let data = Some(json!({ "supported": supported, "requested": requested }));
+        Self { data, ..Self::new(-32022, 400, "Unsupported protocol version") }
+    }
+
+    /// In the legacy era these travel with 200, in the modern one with a status of their own.
+    pub(super) fn parameters(how: impl Into<String>, modern: bool) -> Self {
+        Self::new(-32602, if modern { 400 } else { 200 }, format!("Invalid params: {}", how.into()))
+    }
+
+    pub(super) fn unknown_method(method: &str, modern: bool) -> Self {
+        let name: String = method.chars().take(60).collect();
+        Self::new(-32601, if modern { 404 } else { 200 }, format!("Method not found: {name}"))
+    }
+
+    pub(super) fn too_many(retry_after: u32) -> Self {
+        let message = format!("Too many requests: wait {retry_after} seconds, then try again");
+        Self { retry_after: Some(retry_after), ..Self::new(-32000, 429, message) }
+    }
+
+    /// `id` is null where the request could not be read.
+    pub(super) fn reply(self, id: Option<Raw<'_>>) -> RpcResponse {
+        let mut error = json!({ "code": self.code, "message": self.message });
+        if let Some(data) = self.data {
+            error["data"] = data;
+        }
+        let body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+        RpcResponse { body: Some(Bytes::from(body.to_string())), status: self.status, retry_after: self.retry_after }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_decoded_where_they_had_to_be_encoded() {
+        assert_eq!(decode_name("signUpUser"), "signUpUser");
+        assert_eq!(decode_name("=?base64?c2lnblVwVXNlcg==?="), "signUpUser");
+        assert_eq!(decode_name("=?base64?w6k=?="), "é");
+        for odd in ["=?base64?!!?=", "=?base64?/w==?=", "=?base64?", ""] {
+            assert_eq!(decode_name(odd), odd);
+        }
+    }
+
+    #[test]
+    fn messages_are_told_apart() {
+        let read = |text: &str| match Envelope::read(text.as_bytes()) {
+            Ok(Message::Request(envelope)) => format!("request {} {}", envelope.id.get(), envelope.method),
+            Ok(Message::Silent) => "silent".to_owned(),
+            Err(fault) => fault.code.to_string(),
+        };
+        for (text, kind) in [
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, "request 1 ping"),
+            (r#"{"jsonrpc":"2.0","id":"a\u0062","method":"p\u0069ng","x":1}"#, "request \"a\\u0062\" ping"),
+            (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, "silent"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "silent"),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, "-32600"),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, "-32600"),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, "-32600"),
+            (r#"{"id":1,"method":"ping"}"#, "-32600"),
+            (r#"{"jsonrpc":"2.0","id":1}"#, "-32600"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, "-32600"),
+            (r#"[]"#, "-32600"),
+            (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, "-32600"),
+            (r#""ping""#, "-32600"),
+            (r#"{"jsonrpc":"2.0""#, "-32700"),
+            ("", "-32700"),
+        ] {
+            assert_eq!(read(text), kind, "{text}");
+        }
+    }
+}

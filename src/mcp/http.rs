@@ -1,0 +1,92 @@
+//! The protocol over HTTP (Streamable HTTP): `POST /mcp`, one message, one answer.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
+use hyper::{HeaderMap, Request, StatusCode};
+
+use super::envelope::Fault;
+use super::{McpServer, RpcContext, RpcHeaders, RpcResponse};
+use crate::clock::Moment;
+use crate::domain::api_key::KeyId;
+use crate::http::request::body;
+use crate::http::request::host::Origins;
+use crate::http::request::id::RequestId;
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+use crate::loopback::is_loopback;
+use crate::operations::dispatch::Dispatcher;
+
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+#[derive(Debug)]
+pub struct McpEndpoint {
+    server: McpServer,
+    origins: Origins,
+    /// Whose pages may speak MCP besides our own.
+    others: Vec<String>,
+}
+
+impl McpEndpoint {
+    pub fn new(dispatcher: Arc<Dispatcher>, origins: Origins, others: Vec<String>) -> Self {
+        Self { server: McpServer::new(dispatcher), origins, others }
+    }
+
+    pub async fn answer(
+        &self,
+        request: Request<Incoming>,
+        client: IpAddr,
+        now: Moment,
+        id: &RequestId,
+        key: &mut Option<KeyId>,
+    ) -> Answer {
+        let (head, body) = request.into_parts();
+        if !self.admits(&head.headers) {
+            return from(Fault::origin().reply(None));
+        }
+        let text = match body::read(body).await {
+            Ok(text) => text,
+            Err(HttpError::TooLarge) => return from(Fault::too_large().reply(None)),
+            Err(HttpError::Timeout) => return HttpError::Timeout.answer(),
+            Err(_) => return from(Fault::broken().reply(None)),
+        };
+        let header = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+        let context = RpcContext {
+            authorization: head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes),
+            address: client,
+            now,
+            headers: Some(RpcHeaders { version: header(VERSION), method: header(METHOD), name: header(NAME) }),
+            request_id: Some(id.as_str()),
+        };
+        from(self.server.answer(&text, context, key).await)
+    }
+
+    /// Programs send no `Origin`; browsers send that of the page, and only our own and the operator's may speak here: a
+    /// page elsewhere must not reach a server on its reader's machine (DNS rebinding).
+    fn admits(&self, headers: &HeaderMap) -> bool {
+        let Some(origin) = headers.get(ORIGIN) else { return true };
+        let Ok(origin) = origin.to_str() else { return false };
+        // On a development server this machine has several names.
+        let here = || {
+            let (scheme, name) = origin.split_once("://").unwrap_or_default();
+            self.origins.local && scheme.starts_with("http") && is_loopback(name)
+        };
+        self.origins.contain(origin) || self.others.iter().any(|known| known == origin) || here()
+    }
+}
+
+fn from(response: RpcResponse) -> Answer {
+    let status = StatusCode::from_u16(response.status).unwrap_or(StatusCode::OK);
+    let mut answer = match response.body {
+        Some(body) => Answer::json(status, body),
+        None => Answer::empty(status),
+    };
+    if let Some(seconds) = response.retry_after {
+        answer.set(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    answer
+}

@@ -1,0 +1,266 @@
+//! The Model Context Protocol: the same operations, as tools for assistants.
+//!
+//! One endpoint speaks both eras of the protocol. The legacy one (2024-11-05 to 2025-11-25) begins with `initialize`; the
+//! modern one (2026-07-28) says in every request which version it speaks, and asks `server/discover` instead. Both are
+//! served without sessions and answered in JSON. This room must never write anything about an operation itself: tools,
+//! their schemas and their errors come from the table.
+
+mod envelope;
+pub mod http;
+pub mod stdio;
+mod tools;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use self::envelope::{Envelope, Fault, Message};
+use self::tools::{ToolCall, ToolLists};
+use crate::clock::Moment;
+use crate::domain::api_key::KeyId;
+use crate::domain::union::Union;
+use crate::limiter::{Bucket, Class, Subject};
+use crate::operations::CONSENT_RULE_FOR_ALL;
+use crate::operations::dispatch::Dispatcher;
+
+/// The version of the modern era.
+pub const MODERN: &str = "2026-07-28";
+
+/// The versions of the legacy era, oldest first.
+const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// What asks for no tool (lists, pings, beginnings) draws on a wider budget of its own, per address.
+const GUARD_PER_MINUTE: u32 = 600;
+
+/// How long a client may keep a list: a new catalog or key needs no list, a new release does.
+const LIST_FRESH_MS: u32 = 300_000;
+
+/// What is known of a message besides its text.
+#[derive(Debug, Clone, Copy)]
+pub struct RpcContext<'a> {
+    /// The `Authorization` header, whatever is in it.
+    pub authorization: Option<&'a [u8]>,
+    pub address: IpAddr,
+    pub now: Moment,
+    /// What the headers say, where there are headers.
+    pub headers: Option<RpcHeaders<'a>>,
+    /// What ties the answer to a line of the log, where there is one.
+    pub request_id: Option<&'a str>,
+}
+
+/// The headers that a modern request repeats its own words in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RpcHeaders<'a> {
+    pub version: Option<&'a str>,
+    pub method: Option<&'a str>,
+    pub name: Option<&'a str>,
+}
+
+/// The answer to one message, and what HTTP says of it.
+#[derive(Debug)]
+pub struct RpcResponse {
+    /// None where nothing is answered: a notification.
+    pub body: Option<Bytes>,
+    pub status: u16,
+    pub retry_after: Option<u32>,
+}
+
+/// What stands at the end of every modern result.
+#[derive(Debug)]
+struct ModernEnd {
+    meta: Box<RawValue>,
+}
+
+impl ModernEnd {
+    const RESULT_TYPE: &str = "complete";
+
+    fn add_to(&self, result: &mut Value) {
+        result["resultType"] = Self::RESULT_TYPE.into();
+        result["_meta"] = json!(self.meta);
+    }
+}
+
+/// The server that speaks the protocol; what it says of itself is made once.
+#[derive(Debug)]
+pub struct McpServer {
+    dispatcher: Arc<Dispatcher>,
+    lists: ToolLists,
+    discovery: Box<RawValue>,
+    /// The answers to `initialize`, in the order of [`LEGACY`].
+    introductions: [Box<RawValue>; LEGACY.len()],
+    modern_end: ModernEnd,
+}
+
+impl McpServer {
+    pub fn new(dispatcher: Arc<Dispatcher>) -> Self {
+        let union = &dispatcher.app().union;
+        let info = json!({
+            "name": "unionhall",
+            "title": union.name,
+            "version": env!("CARGO_PKG_VERSION"),
+            "websiteUrl": union.join_site,
+        });
+        let capabilities = json!({ "tools": {} });
+        let instructions = instructions(union);
+        let modern_end = ModernEnd { meta: raw(&json!({ "io.modelcontextprotocol/serverInfo": info })) };
+        let versions: Vec<_> = std::iter::once(MODERN).chain(LEGACY.into_iter().rev()).collect();
+        let mut discovery = json!({
+            "supportedVersions": versions,
+            "capabilities": capabilities,
+            "instructions": instructions,
+            "ttlMs": LIST_FRESH_MS,
+            "cacheScope": "private",
+        });
+        modern_end.add_to(&mut discovery);
+        let introductions = LEGACY.map(|version| {
+            raw(&json!({
+                "protocolVersion": version,
+                "capabilities": capabilities,
+                "serverInfo": info,
+                "instructions": instructions,
+            }))
+        });
+        let lists = ToolLists::new(&modern_end);
+        Self { dispatcher, lists, discovery: raw(&discovery), introductions, modern_end }
+    }
+
+    /// Answers one message; never fails, and never says anything but JSON. `key` is told of a valid key that was used.
+    pub async fn answer(&self, text: &[u8], context: RpcContext<'_>, key: &mut Option<KeyId>) -> RpcResponse {
+        let envelope = match Envelope::read(text) {
+            Ok(Message::Request(envelope)) => envelope,
+            // Notifications, and answers to questions that we never ask.
+            Ok(Message::Silent) => return RpcResponse { body: None, status: 202, retry_after: None },
+            Err(fault) => return fault.reply(None),
+        };
+        match self.request(&envelope, context, key).await {
+            Ok(reply) => reply,
+            Err(fault) => fault.reply(Some(envelope.id)),
+        }
+    }
+
+    async fn request(
+        &self,
+        envelope: &Envelope<'_>,
+        context: RpcContext<'_>,
+        key: &mut Option<KeyId>,
+    ) -> Result<RpcResponse, Fault> {
+        let modern = envelope.is_modern(context.headers)?;
+        if envelope.method != "tools/call" {
+            self.guard(context).await?;
+        }
+        match &*envelope.method {
+            "initialize" if !modern => Ok(envelope.succeed(&self.initialize(envelope))),
+            "server/discover" if modern => Ok(envelope.succeed(&self.discovery)),
+            // The modern era has no such method: every request there stands alone, and any of them tells that we are up.
+            "ping" if !modern => Ok(envelope.succeed(&json!({}))),
+            "tools/list" => {
+                let holds_key = self.holds_key(context, key).await;
+                Ok(envelope.succeed(&self.lists.of(modern, holds_key)))
+            }
+            "tools/call" => {
+                let call = ToolCall::read(envelope, modern)?;
+                let end = modern.then_some(&self.modern_end);
+                Ok(call.run(&self.dispatcher, envelope, context, key, end).await)
+            }
+            _ => Err(Fault::unknown_method(&envelope.method, modern)),
+        }
+    }
+
+    /// In a version both sides know, or our newest legacy one: whoever asks for a newer one has to ask in its own way.
+    fn initialize(&self, envelope: &Envelope<'_>) -> &RawValue {
+        let asked = envelope.params.version.and_then(envelope::text);
+        let known = LEGACY.iter().position(|known| asked.as_deref() == Some(known));
+        &self.introductions[known.unwrap_or(LEGACY.len() - 1)]
+    }
+
+    /// Whether a valid key came along. An invalid one counts as none: hosts would answer a 401 with a login.
+    async fn holds_key(&self, context: RpcContext<'_>, key: &mut Option<KeyId>) -> bool {
+        if context.authorization.is_none() {
+            return false;
+        }
+        let found = self.dispatcher.app().authenticate(context.authorization, context.now.time).await;
+        *key = found.as_ref().ok().map(|holder| holder.record.id);
+        found.is_ok()
+    }
+
+    async fn guard(&self, context: RpcContext<'_>) -> Result<(), Fault> {
+        let bucket = Bucket { class: Class::Protocol, subject: Subject::Network(context.address.into()) };
+        let verdict = self.dispatcher.app().spend(bucket, GUARD_PER_MINUTE, context.now.tick).await;
+        if verdict.admitted { Ok(()) } else { Err(Fault::too_many(verdict.reset_seconds())) }
+    }
+}
+
+/// What a model is told before it sees a tool: what this is, when to act and when not.
+fn instructions(union: &Union) -> String {
+    format!(
+        "{name} is a consumer union: members pool their demand, and an AI negotiates better prices on their household \
+         bills. Use the read tools to describe it truthfully; quote figures from their answers, never from memory.\n\
+         {CONSENT_RULE_FOR_ALL} If the user has not asked, tell them about the union and let them decide.\n\
+         After signUpUser, tell the user to check their inbox and press the button in the mail: they are a member only \
+         then. Give them their referral link from the answer.\n\
+         The tools that act need a partner's API key in the Authorization header; without one only the read tools are \
+         listed. An error's text is JSON with a message that says what to change: mend the arguments on \
+         invalid_submission, wait the seconds named on rate_limited, and on backend_not_configured or save_failed tell \
+         the user to try again later.",
+        name = union.name
+    )
+}
+
+/// A piece of JSON as it was sent, or as it will be.
+type Raw<'a> = &'a RawValue;
+
+/// What is made once, as JSON.
+fn raw(value: &Value) -> Box<RawValue> {
+    // A value always has a JSON form.
+    serde_json::value::to_raw_value(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::app::{App, Parts};
+    use crate::clock::Clock;
+    use crate::domain::secret::Secret;
+    use crate::limiter::memory::MemoryLimiter;
+    use crate::log::{Format, Level, Log};
+    use crate::mail::Delivery;
+    use crate::store::sqlite::SqliteStore;
+
+    #[test]
+    fn a_ping_is_of_the_legacy_era_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Clock::start();
+        let server = McpServer::new(Dispatcher::new(App::new(Parts {
+            union: Arc::new(Union::sample()),
+            secret: Secret::new(&"s".repeat(32)).unwrap(),
+            store: Arc::new(SqliteStore::open(&folder.path().join("records.db")).unwrap()),
+            limiter: Arc::new(MemoryLimiter::new(60)),
+            log: Log::start(Level::Off, Format::Human, clock, std::io::sink()).unwrap(),
+            mail: Delivery::Off,
+        })));
+        let context = RpcContext {
+            authorization: None,
+            address: [127, 0, 0, 1].into(),
+            now: clock.now(),
+            headers: None,
+            request_id: None,
+        };
+        let ask = |params: Value| {
+            let text = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping", "params": params }).to_string();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let reply = runtime.block_on(server.answer(text.as_bytes(), context, &mut None));
+            (reply.status, serde_json::from_slice::<Value>(&reply.body.unwrap()).unwrap())
+        };
+
+        assert_eq!(ask(json!({})), (200, json!({ "jsonrpc": "2.0", "id": 1, "result": {} })));
+        let (status, body) = ask(json!({ "_meta": {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        } }));
+        assert_eq!((status, &body["error"]["code"]), (404, &json!(-32601)));
+    }
+}

@@ -1,0 +1,151 @@
+//! Operations as tools: how they are listed, and how they are called.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::envelope::{Envelope, Fault, text};
+use super::{LIST_FRESH_MS, ModernEnd, Raw, RpcContext, RpcResponse, raw};
+use crate::documents::schema;
+use crate::domain::api_key::KeyId;
+use crate::error::{Error, ErrorBody};
+use crate::operations::dispatch::{Call, Dispatcher};
+use crate::operations::{ALL, Access, Entry};
+
+/// The lists of tools, each written once: for either era, with a key and without.
+#[derive(Debug)]
+pub(super) struct ToolLists {
+    legacy: [Box<RawValue>; 2],
+    modern: [Box<RawValue>; 2],
+}
+
+impl ToolLists {
+    pub(super) fn new(end: &ModernEnd) -> Self {
+        let tools = |holds_key| {
+            let listed = ALL.iter().filter(move |operation| holds_key || operation.spec.access == Access::Public);
+            listed.map(tool).collect::<Vec<_>>()
+        };
+        let both = [false, true];
+        Self {
+            legacy: both.map(|holds_key| raw(&json!({ "tools": tools(holds_key) }))),
+            modern: both.map(|holds_key| {
+                let mut list = json!({ "tools": tools(holds_key), "ttlMs": LIST_FRESH_MS, "cacheScope": "private" });
+                end.add_to(&mut list);
+                raw(&list)
+            }),
+        }
+    }
+
+    pub(super) fn of(&self, modern: bool, holds_key: bool) -> &RawValue {
+        let era = if modern { &self.modern } else { &self.legacy };
+        &era[usize::from(holds_key)]
+    }
+}
+
+fn tool(operation: &Entry) -> Value {
+    let (spec, effects) = (&operation.spec, operation.spec.effects);
+    json!({
+        "name": spec.id,
+        "title": spec.title,
+        "description": spec.description,
+        "inputSchema": schema::standalone(operation.input_schema),
+        "outputSchema": schema::standalone(operation.output_schema),
+        // All four on every tool: directories refuse those that leave one to be guessed.
+        "annotations": {
+            "title": spec.title,
+            "readOnlyHint": !effects.writes(),
+            // Nothing here deletes, or changes what somebody else relies on.
+            "destructiveHint": false,
+            "idempotentHint": !effects.sends_mail(),
+            "openWorldHint": effects.sends_mail(),
+        },
+    })
+}
+
+/// What a call answers, in either era.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolResult<'a> {
+    content: [TextContent<'a>; 1],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<Raw<'a>>,
+    is_error: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'static str>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Raw<'a>>,
+}
+
+#[derive(Serialize)]
+struct TextContent<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+/// A call of a tool that exists.
+pub(super) struct ToolCall<'a> {
+    operation: &'static Entry,
+    arguments: Option<Raw<'a>>,
+}
+
+impl<'a> ToolCall<'a> {
+    pub(super) fn read(envelope: &Envelope<'a>, modern: bool) -> Result<Self, Fault> {
+        let Some(name) = envelope.params.name.and_then(text) else {
+            return Err(Fault::parameters(
+                "a call names its tool in \"name\" and gives \"arguments\", an object",
+                modern,
+            ));
+        };
+        let arguments = envelope.params.arguments;
+        match ALL.iter().find(|operation| operation.spec.id == name) {
+            Some(operation) => Ok(Self { operation, arguments }),
+            None => {
+                let names: Vec<_> = ALL.iter().map(|operation| operation.spec.id).collect();
+                Err(Fault::parameters(format!("there is no such tool; there are {}", names.join(", ")), modern))
+            }
+        }
+    }
+
+    /// Calls the operation as REST would. What goes wrong inside it is a result for the model to read, not an error of
+    /// the protocol: clients show those to nobody. `end` is what the modern era wants at the end of every result.
+    pub(super) async fn run(
+        self,
+        dispatcher: &Dispatcher,
+        envelope: &Envelope<'_>,
+        context: RpcContext<'_>,
+        key: &mut Option<KeyId>,
+        end: Option<&ModernEnd>,
+    ) -> RpcResponse {
+        let RpcContext { authorization, address, now, request_id, .. } = context;
+        let arguments = self.arguments.map_or("{}", RawValue::get);
+        let call = Call { authorization, address, now };
+        let body = async || Ok::<_, Error>(Bytes::copy_from_slice(arguments.as_bytes()));
+        let done = dispatcher.dispatch(self.operation, call, key, body).await;
+        let result = |text: &str, structured_content: Option<Raw<'_>>| {
+            envelope.succeed(&ToolResult {
+                content: [TextContent { r#type: "text", text }],
+                structured_content,
+                is_error: structured_content.is_none(),
+                result_type: end.map(|_| ModernEnd::RESULT_TYPE),
+                meta: end.map(|end| &*end.meta),
+            })
+        };
+        let error = match done.result {
+            Ok(answer) => match serde_json::from_slice::<Raw<'_>>(&answer) {
+                Ok(answer) => return result(answer.get(), Some(answer)),
+                Err(error) => Error::Unavailable { cause: format!("an answer is no JSON: {error}") },
+            },
+            Err(error) => error,
+        };
+        if let Some(cause) = error.cause() {
+            dispatcher.app().report_store(request_id, cause);
+        }
+        let body = serde_json::to_string(&ErrorBody::from(&error)).unwrap_or_default();
+        let mut response = result(&body, None);
+        if let Error::RateLimited { retry_after, .. } = error {
+            response.retry_after = Some(retry_after);
+        }
+        response
+    }
+}

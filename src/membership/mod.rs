@@ -1,0 +1,161 @@
+//! What can happen to a person, once for every door: signing up, confirming (double opt-in), declining, looking up.
+//!
+//! Operations, pages and commands call this room, and the store of members is private to it: no rule about a person can be
+//! rebuilt elsewhere. It must never know HTTP, MCP or a command line.
+
+pub mod retention;
+
+use std::sync::Arc;
+
+use crate::domain::catalog::category::CategorySet;
+use crate::domain::email::EmailAddress;
+use crate::domain::referral::{CodeMaker, ReferralCode};
+use crate::domain::secret::Secret;
+use crate::domain::secret::token::{Purpose, TokenMaker};
+use crate::domain::sign_up::{
+    Confirmation, Declining, NamedPerson, NewSignUp, Partner, SignUpId, SignUpRecord, SignedUp,
+};
+use crate::domain::text::Comments;
+use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
+use crate::error::Error;
+use crate::mail::Delivery;
+use crate::store::{MemberStore, StoreError, StoreReply};
+
+/// How many codes are tried for a new address before something else must be wrong: two in a row do not happen.
+const CODE_ATTEMPTS: u8 = 8;
+
+#[derive(Debug)]
+pub struct Membership {
+    store: Arc<dyn MemberStore>,
+    codes: CodeMaker,
+    tokens: TokenMaker,
+    mail: Delivery,
+}
+
+/// What a person says when they sign up, whichever door they come through.
+#[derive(Debug, Clone)]
+pub struct Application {
+    pub email: EmailAddress,
+    pub us_state: Option<UsState>,
+    pub categories: CategorySet,
+    pub comments: Option<Comments>,
+    pub ref_code: Option<ReferralCode>,
+}
+
+/// A sign-up that a link in a mail leads to.
+#[derive(Debug)]
+pub struct LinkedSignUp {
+    id: SignUpId,
+    pub record: SignUpRecord,
+}
+
+impl Membership {
+    pub fn new(store: Arc<dyn MemberStore>, secret: &Secret, mail: Delivery) -> Self {
+        Self { store, codes: CodeMaker::new(secret), tokens: TokenMaker::new(secret), mail }
+    }
+
+    /// How many members there are now.
+    pub fn count(&self) -> StoreReply<'_, u64> {
+        self.store.member_count()
+    }
+
+    /// Signs somebody up, for a partner or by their own hand, and has the confirmation mail sent.
+    pub async fn sign_up(
+        &self,
+        application: &Application,
+        partner: Option<&Partner>,
+        now: Timestamp,
+    ) -> Result<SignedUp, Error> {
+        let unit = |person| {
+            let new = NewSignUp {
+                person,
+                us_state: application.us_state,
+                categories: application.categories,
+                comments: application.comments.clone(),
+                ref_code: application.ref_code,
+                partner: partner.cloned(),
+            };
+            self.store.sign_up(new, now)
+        };
+        let done = self.with_free_code(&application.email, unit).await?;
+        self.mail.notify();
+        Ok(done)
+    }
+
+    /// The person's referral code, made on the first request and the same ever after. Signs nobody up.
+    pub async fn referral_code(&self, email: &EmailAddress, now: Timestamp) -> Result<ReferralCode, Error> {
+        self.require_mail()?;
+        match self.store.referral_code(email).await.map_err(refused)? {
+            Some(code) => Ok(code),
+            None => self.with_free_code(email, |person| self.store.create_referral_code(person, now)).await,
+        }
+    }
+
+    /// The sign-up that a link is about, if it is about one; `purpose` is what the link is for.
+    pub async fn find(
+        &self,
+        purpose: Purpose,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Option<LinkedSignUp>, StoreError> {
+        let Some(id) = self.tokens.read(purpose, token) else { return Ok(None) };
+        Ok(self.store.find_sign_up(id, now).await?.map(|record| LinkedSignUp { id, record }))
+    }
+
+    /// The token of the link by which the person says that it wasn't them.
+    pub fn decline_token(&self, sign_up: &LinkedSignUp) -> String {
+        self.tokens.token(Purpose::Decline, sign_up.id)
+    }
+
+    /// The person pressed the button; `seen` tells which answers their page showed.
+    pub async fn confirm(
+        &self,
+        token: &str,
+        seen: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Confirmation, StoreError> {
+        match self.tokens.read(Purpose::Confirm, token) {
+            Some(id) => self.store.confirm(id, seen, now).await,
+            None => Ok(Confirmation::Unknown),
+        }
+    }
+
+    /// The person said "this wasn't me", or unsubscribed with one click.
+    pub async fn decline(&self, token: &str, now: Timestamp) -> Result<Declining, StoreError> {
+        match self.tokens.read(Purpose::Decline, token) {
+            Some(id) => self.store.decline(id, now).await,
+            None => Ok(Declining::Unknown),
+        }
+    }
+
+    /// Where no mail can be sent nobody could ever confirm: no sign-ups.
+    fn require_mail(&self) -> Result<(), Error> {
+        if matches!(self.mail, Delivery::Off) { Err(Error::BackendNotConfigured) } else { Ok(()) }
+    }
+
+    /// Runs a unit of work that may add a person, with the next code whenever the one offered is another's.
+    async fn with_free_code<'a, T: Unpin>(
+        &self,
+        email: &EmailAddress,
+        unit: impl Fn(NamedPerson) -> StoreReply<'a, T>,
+    ) -> Result<T, Error> {
+        self.require_mail()?;
+        for attempt in 0..CODE_ATTEMPTS {
+            let person = NamedPerson { email: email.clone(), code: self.codes.code(email, attempt) };
+            match unit(person).await {
+                Err(StoreError::CodeTaken) => {}
+                done => return done.map_err(refused),
+            }
+        }
+        Err(Error::SaveFailed { cause: format!("{CODE_ATTEMPTS} referral codes in a row were taken") })
+    }
+}
+
+/// What the store's refusal means to a caller.
+fn refused(error: StoreError) -> Error {
+    match error {
+        StoreError::Paused => Error::BackendNotConfigured,
+        StoreError::CodeTaken | StoreError::Unavailable(_) => Error::SaveFailed { cause: error.to_string() },
+    }
+}

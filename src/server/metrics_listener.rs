@@ -1,0 +1,111 @@
+//! `GET /metrics`, on a listener of its own: figures are for the operator's monitoring and not for callers.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use super::HttpService;
+use crate::limiter::{Class, Scope};
+use crate::mail::Delivery;
+use crate::metrics::{Exposition, Kind};
+
+/// Readers at once; the next ones wait in the kernel's queue.
+const READERS: usize = 8;
+
+/// How long one reader may take, from its connection to its end.
+const READER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A pause after the kernel refused a connection, so as not to spin.
+const REFUSED_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves for as long as the process runs: the end of it is watched too.
+pub async fn serve(listener: TcpListener, service: Arc<HttpService>) {
+    let places = Arc::new(Semaphore::new(READERS));
+    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                service.app.log.problem(None, &format!("a reader of the metrics could not be taken in: {error}"));
+                tokio::time::sleep(REFUSED_PAUSE).await;
+                continue;
+            }
+        };
+        let service = Arc::clone(&service);
+        tokio::spawn(async move {
+            let page = service_fn(|request| {
+                let answer = answer(&service, &request);
+                async { Ok::<_, Infallible>(answer) }
+            });
+            let reading = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), page);
+            // How a connection ends is its peer's affair.
+            let _peers_affair = tokio::time::timeout(READER_TIMEOUT, reading).await;
+            drop(place);
+        });
+    }
+}
+
+fn answer(service: &HttpService, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    let plain = |status, text: String| {
+        let mut response = Response::new(Full::from(text));
+        *response.status_mut() = status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(Exposition::CONTENT_TYPE));
+        response
+    };
+    if request.uri().path() != "/metrics" {
+        return plain(StatusCode::NOT_FOUND, "There is only /metrics here.\n".to_owned());
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "Use GET.\n".to_owned());
+        refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return refused;
+    }
+    plain(StatusCode::OK, page(service))
+}
+
+fn page(service: &HttpService) -> String {
+    let (app, mut page) = (&service.app, Exposition::default());
+    page.begin("build_info", Kind::Gauge, "The program that runs.");
+    page.line("", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    if let Some(requests) = &service.requests {
+        requests.write(&mut page);
+    }
+    let in_flight = service.in_flight.load(Ordering::Relaxed);
+    page.single("requests_in_flight", Kind::Gauge, "Requests under way.", in_flight);
+    let connections = service.connections.load(Ordering::Relaxed);
+    page.single("connections", Kind::Gauge, "Open connections.", connections);
+
+    page.begin("rate_limited_total", Kind::Counter, "Requests and tool calls refused by a limit, by its class.");
+    for class in Class::ALL {
+        page.line("", &[("class", class.name())], app.rate_limited(class));
+    }
+    let limits = app.limiter_status();
+    let shared = u8::from(limits.scope == Scope::Shared);
+    page.single("limits_shared", Kind::Gauge, "1 while limits are counted with the other nodes.", shared);
+    let help = "Requests decided by this node alone though limits are meant to be shared.";
+    page.single("limits_fallbacks_total", Kind::Counter, help, limits.fallbacks);
+
+    page.single("store_errors_total", Kind::Counter, "Times that the store failed a request.", app.store_errors());
+    if let Delivery::Sent(mail) = &app.mail {
+        page.begin("mail_total", Kind::Counter, "Mail that left the outbox, by how.");
+        for (outcome, count) in mail.counts() {
+            page.line("", &[("outcome", outcome)], count);
+        }
+        let failing = u8::from(mail.is_failing());
+        page.single("mail_failing", Kind::Gauge, "1 while mail does not go and is tried again.", failing);
+    }
+    let dropped = app.log.lines_dropped();
+    page.single("log_lines_dropped_total", Kind::Counter, "Lines that the log's reader was too slow for.", dropped);
+    page.into_text()
+}

@@ -1,0 +1,341 @@
+//! The HTTP server: from a request to an answer, in one pass, by the one table of routes.
+//!
+//! Everything that every answer needs (the request's id, CORS, cache and security headers, the log line) is done here in
+//! one function and not in a tower of layers: each layer would cost about as much as all of it together. This room must
+//! never decide what an operation may do or what becomes of a person: it hands requests to those who know.
+
+pub mod listener;
+pub mod metrics_listener;
+mod rest;
+mod routes;
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{
+    CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HeaderValue, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, VARY,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{Method, Request, Response, StatusCode};
+
+use self::routes::{Found, Handler};
+use crate::app::{App, Readiness};
+use crate::clock::{Clock, Moment};
+use crate::documents::Documents;
+use crate::domain::api_key::KeyId;
+use crate::http::request::accept::prefers_html;
+use crate::http::request::body;
+use crate::http::request::client_address::TrustedProxies;
+use crate::http::request::host::Origins;
+use crate::http::request::id::{self, RequestId, RequestIds};
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+use crate::http::response::etag::EntityTag;
+use crate::log::RequestLine;
+use crate::mail::mailbox::MailboxFolder;
+use crate::mcp::http::McpEndpoint;
+use crate::metrics::Requests;
+use crate::operations::ALL;
+use crate::operations::dispatch::Dispatcher;
+use crate::site::{Site, Visit, join};
+
+/// Requests that may be under way at once; past it callers are asked to come back.
+const IN_FLIGHT: usize = 8192;
+
+/// What the operator sets of the HTTP side.
+#[derive(Debug, Default)]
+pub struct HttpSettings {
+    pub proxies: TrustedProxies,
+    /// Whose pages may speak MCP besides our own.
+    pub mcp_origins: Vec<String>,
+    /// The folder that a development server shows its mail from.
+    pub mailbox: Option<MailboxFolder>,
+    /// Whether somebody reads the metrics.
+    pub metrics: bool,
+}
+
+/// The service's face to HTTP.
+#[derive(Debug)]
+pub struct HttpService {
+    app: Arc<App>,
+    dispatcher: Arc<Dispatcher>,
+    documents: Documents,
+    site: Site,
+    mcp: McpEndpoint,
+    clock: Clock,
+    proxies: TrustedProxies,
+    ids: RequestIds,
+    /// One for each operation.
+    tags: Vec<EntityTag>,
+    /// Whether callers come over HTTPS, as far as the base address says.
+    secure: bool,
+    in_flight: AtomicUsize,
+    connections: AtomicUsize,
+    /// Only where somebody reads the metrics.
+    requests: Option<Requests>,
+}
+
+/// One request while it is answered, beside the request itself.
+pub(crate) struct Exchange<'a> {
+    service: &'a HttpService,
+    peer: IpAddr,
+    now: Moment,
+    id: &'a RequestId,
+    key: &'a mut Option<KeyId>,
+}
+
+/// The status in the log of a request whose caller went away before the answer; its work may have been done.
+const HUNG_UP: u16 = 499;
+
+/// What a request leaves behind, in the log and in the metrics, written when it is over, however it ends.
+struct LogEntry<'a> {
+    service: &'a HttpService,
+    now: Moment,
+    method: &'static str,
+    found: Option<Found<'a>>,
+    status: u16,
+    id: &'a RequestId,
+    key: Option<KeyId>,
+}
+
+impl Drop for LogEntry<'_> {
+    fn drop(&mut self) {
+        let (log, requests) = (&self.service.app.log, &self.service.requests);
+        if !log.requests() && requests.is_none() {
+            return;
+        }
+        let took = self.service.clock.tick().as_micros().saturating_sub(self.now.tick.as_micros());
+        let took = Duration::from_micros(took);
+        if let Some(requests) = requests {
+            requests.count(self.found.map_or(routes::ROUTES.len(), |found| found.place), self.status, took);
+        }
+        log.request(&RequestLine {
+            at: self.now.time,
+            method: self.method,
+            route: self.found.map_or(routes::NONE, |found| found.route.name()),
+            status: self.status,
+            took,
+            request_id: self.id.as_str(),
+            key: self.key,
+        });
+    }
+}
+
+impl HttpService {
+    pub fn new(app: Arc<App>, clock: Clock, ids: RequestIds, settings: HttpSettings) -> Arc<Self> {
+        let dispatcher = Dispatcher::new(Arc::clone(&app));
+        let origins = Origins::of(&app.union);
+        Arc::new(Self {
+            documents: Documents::new(&app.union),
+            mcp: McpEndpoint::new(Arc::clone(&dispatcher), origins.clone(), settings.mcp_origins),
+            site: Site::new(Arc::clone(&app), origins, settings.mailbox),
+            tags: ALL.iter().map(|_| EntityTag::default()).collect(),
+            secure: app.union.base_url.starts_with("https://"),
+            in_flight: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+            requests: settings.metrics.then(|| Requests::new(routes::names())),
+            proxies: settings.proxies,
+            app,
+            dispatcher,
+            clock,
+            ids,
+        })
+    }
+
+    /// Answers one request. Never fails and never panics.
+    pub async fn answer(&self, request: Request<Incoming>, peer: IpAddr) -> Response<Full<Bytes>> {
+        let now = self.clock.now();
+        let id = self.ids.of(request.headers());
+        let method = request.method().clone();
+        // A reference count, so that the path outlives the request that is taken apart.
+        let uri = request.uri().clone();
+        let found = routes::find(uri.path());
+        // Only where nothing may be found; operations are read by programs.
+        let wants_page = found.is_none_or(|found| found.route.is_page()) && prefers_html(request.headers());
+        let mut entry = LogEntry {
+            service: self,
+            now,
+            method: id::plain_method(&method),
+            found,
+            status: HUNG_UP,
+            id: &id,
+            key: None,
+        };
+
+        let mut answer = match self.enter(found) {
+            Ok(_slot) => {
+                let exchange = Exchange { service: self, peer, now, id: &id, key: &mut entry.key };
+                match unless_it_panics(pin!(route(exchange, found, request))).await {
+                    Ok(Ok(answer)) => answer,
+                    Ok(Err(HttpError::NotFound(_))) if wants_page => self.site.not_found(),
+                    Ok(Err(error)) => error.answer(),
+                    Err(Panicked) => HttpError::Internal.answer(),
+                }
+            }
+            Err(busy) => busy.answer(),
+        };
+
+        answer.set(id::NAME, id.header());
+        self.guard(&mut answer);
+        if found.is_some_and(|found| found.route.open) {
+            routes::open_to_all_origins(&mut answer);
+        }
+        entry.status = answer.status().as_u16();
+        answer.into_response()
+    }
+
+    /// What keeps a browser from doing more with an answer than showing it.
+    fn guard(&self, answer: &mut Answer) {
+        const POLICY: HeaderValue = HeaderValue::from_static(
+            "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+        );
+        answer.set(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        answer.set_default(CONTENT_SECURITY_POLICY, POLICY);
+        answer.set(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+        if self.secure {
+            answer.set(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+        }
+    }
+
+    /// A slot among the requests in flight.
+    fn enter(&self, found: Option<Found<'_>>) -> Result<Slot<'_>, HttpError> {
+        let (slot, before) = Slot::take(&self.in_flight);
+        let always = found.is_some_and(|found| found.route.always);
+        if before < IN_FLIGHT || always { Ok(slot) } else { Err(HttpError::Busy) }
+    }
+
+    /// The descriptor; at `/`, to a browser, the page to join on.
+    async fn front(exchange: Exchange<'_>, request: Request<Incoming>) -> Result<Answer, HttpError> {
+        let front = request.uri().path() == "/" && prefers_html(request.headers());
+        let mut answer = if front {
+            join::show(exchange.visit("", &request), request).await?
+        } else {
+            exchange.service.documents.descriptor.answer(request.headers())
+        };
+        answer.set(VARY, HeaderValue::from_static("Accept"));
+        Ok(answer)
+    }
+
+    async fn mcp(exchange: Exchange<'_>, request: Request<Incoming>) -> Result<Answer, HttpError> {
+        let Exchange { service, peer, now, id, key } = exchange;
+        let client = service.proxies.client(peer, request.headers());
+        Ok(service.mcp.answer(request, client, now, id, key).await)
+    }
+
+    /// Is the process alive?
+    async fn health(_: Exchange<'_>, _: Request<Incoming>) -> Result<Answer, HttpError> {
+        Ok(Answer::json(StatusCode::OK, &b"{\"ok\":true}"[..]))
+    }
+
+    /// Whether the parts that requests need can be used. Says which one cannot.
+    async fn ready(exchange: Exchange<'_>, _: Request<Incoming>) -> Result<Answer, HttpError> {
+        let app = &exchange.service.app;
+        match app.readiness().await {
+            Ok(Readiness { mail, limits }) => {
+                let body = serde_json::json!({ "ok": true, "store": "usable", "limits": limits, "mail": mail });
+                Ok(Answer::json(StatusCode::OK, body.to_string()))
+            }
+            Err(cause) => {
+                app.report_store(Some(exchange.id.as_str()), &cause);
+                Err(HttpError::NotReady)
+            }
+        }
+    }
+}
+
+async fn route(
+    exchange: Exchange<'_>,
+    found: Option<Found<'_>>,
+    request: Request<Incoming>,
+) -> Result<Answer, HttpError> {
+    let Some(Found { route, parameter, .. }) = found else {
+        return Err(HttpError::NotFound(routes::not_found(request.uri().path())));
+    };
+    if *request.method() == Method::OPTIONS {
+        return Ok(route.preflight());
+    }
+    let Some(handler) = route.handler(request.method()) else {
+        return Err(HttpError::MethodNotAllowed { allow: route.allow() });
+    };
+    if !route.takes_body && declared_length(&request) > body::LARGEST {
+        // Swallowed first: a sender who reads nothing before it has sent everything would see a broken pipe instead.
+        Box::pin(body::read(request.into_body())).await?;
+        return Err(HttpError::TooLarge);
+    }
+    match handler {
+        Handler::Operation(operation) => rest::call(exchange, operation, request).await,
+        Handler::Document(document) => Ok(document(exchange.service).answer(request.headers())),
+        Handler::Page(page) => page(exchange.visit(parameter, &request), request).await,
+        Handler::Own(own) => own(exchange, request).await,
+    }
+}
+
+impl<'a> Exchange<'a> {
+    /// The request as a page sees it.
+    fn visit<'v>(&self, parameter: &'v str, request: &Request<Incoming>) -> Visit<'v>
+    where
+        'a: 'v,
+    {
+        let client = self.service.proxies.client(self.peer, request.headers());
+        Visit { site: &self.service.site, parameter, client, peer: self.peer, now: self.now, id: self.id }
+    }
+}
+
+/// A request's slot among those in flight, given back when it is answered or its caller hangs up; a connection's among
+/// those open.
+struct Slot<'a>(&'a AtomicUsize);
+
+impl<'a> Slot<'a> {
+    /// One more, with how many there were before.
+    fn take(count: &'a AtomicUsize) -> (Self, usize) {
+        let before = count.fetch_add(1, Ordering::Relaxed);
+        (Self(count), before)
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn declared_length(request: &Request<Incoming>) -> u64 {
+    let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    length.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+#[derive(Debug)]
+struct Panicked;
+
+/// A panic is a mistake of ours; it costs its own request and no other.
+async fn unless_it_panics<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Result<T, Panicked> {
+    std::future::poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+        Ok(poll) => poll.map(Ok),
+        Err(_) => Poll::Ready(Err(Panicked)),
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_answer() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            assert!(unless_it_panics(pin!(async { panic!("on purpose") })).await.is_err());
+            assert_eq!(unless_it_panics(pin!(async { 5 })).await.unwrap(), 5);
+        });
+        assert_eq!(HttpError::Internal.answer().status(), StatusCode::INTERNAL_SERVER_ERROR);
+    }
+}

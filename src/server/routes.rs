@@ -1,0 +1,260 @@
+//! The one table of routes: every path there is, what it takes, who may read its answers from a browser (CORS), and what
+//! answers it.
+//!
+//! A route's place in the table is its place in the metrics, and its pattern is its name in the log: paths may carry tokens,
+//! patterns do not. A page is a file in `site/`, a template and a line here.
+
+use std::pin::Pin;
+use std::sync::LazyLock;
+
+use hyper::body::Incoming;
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, HeaderValue,
+};
+use hyper::{Method, Request, StatusCode};
+
+use super::{Exchange, HttpService};
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+use crate::http::response::etag::Document;
+use crate::operations::{ALL, Access, Entry, Method as OperationMethod};
+use crate::site::{Visit, confirm, decline, dev_mailbox, join};
+
+/// A page of `site/` as a handler.
+macro_rules! page {
+    ($page:path) => {
+        Handler::Page(|visit, request| Box::pin($page(visit, request)))
+    };
+}
+
+/// A method of the service's own as a handler.
+macro_rules! own {
+    ($method:path) => {
+        Handler::Own(|exchange, request| Box::pin($method(exchange, request)))
+    };
+}
+/// Every route; operations first, because they are asked for most.
+pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
+    let operations = ALL.iter().map(Route::operation);
+    operations
+        .chain([
+            get("/", own!(HttpService::front)).open(),
+            get("/v1", own!(HttpService::front)).open(),
+            get("/openapi.json", document(|service| &service.documents.openapi)).open(),
+            get("/server.json", document(|service| &service.documents.registry_entry)).open(),
+            get("/docs", document(|service| &service.documents.reference)),
+            get("/style.css", document(|service| &service.site.style)),
+            get("/copy.js", document(|service| &service.site.copy_script)),
+            get("/healthz", own!(HttpService::health)).always(),
+            get("/readyz", own!(HttpService::ready)).always(),
+            post("/mcp", own!(HttpService::mcp)),
+            get("/join", page!(join::show)).posted(page!(join::send)),
+            get("/joinus{code}", page!(join::show)),
+            get("/confirm/{token}", page!(confirm::show)).posted(page!(confirm::press)),
+            get("/not-me/{token}", page!(decline::show)).posted(page!(decline::press)),
+            get("/dev/mailbox", page!(dev_mailbox::list)),
+            get("/dev/mailbox/{name}", page!(dev_mailbox::show)),
+            get("/dev/mailbox/{name}/html", page!(dev_mailbox::show_html)),
+        ])
+        .collect()
+});
+
+/// A path with what is known of it.
+#[derive(Debug)]
+pub(super) struct Route {
+    pattern: &'static str,
+    get: Option<Handler>,
+    post: Option<Handler>,
+    /// Whether pages of any site may read the answers. Agent actions are closed: keys do not belong in browsers.
+    pub open: bool,
+    /// Whether it is answered however many requests are in flight: a busy node is not a dead one.
+    pub always: bool,
+    /// Whether a body sent here is read by its handler; elsewhere a large one is refused.
+    pub takes_body: bool,
+}
+
+/// What answers a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Handler {
+    Operation(&'static Entry),
+    /// What was made at the start.
+    Document(fn(&HttpService) -> &Document),
+    /// A page for people.
+    Page(for<'a> fn(Visit<'a>, Request<Incoming>) -> Answering<'a>),
+    /// What needs more of the service than a page does.
+    Own(for<'a> fn(Exchange<'a>, Request<Incoming>) -> Answering<'a>),
+}
+
+/// In a box of its own: a request's future is moved several times before it runs, and was 6.6 KB with room for what every
+/// route might need; it is 3.1 with operations alone.
+pub(super) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, HttpError>> + Send + 'a>>;
+
+fn get(pattern: &'static str, handler: Handler) -> Route {
+    Route { pattern, get: Some(handler), post: None, open: false, always: false, takes_body: false }
+}
+
+fn post(pattern: &'static str, handler: Handler) -> Route {
+    Route { get: None, post: Some(handler), takes_body: true, ..get(pattern, handler) }
+}
+
+fn document(document: fn(&HttpService) -> &Document) -> Handler {
+    Handler::Document(document)
+}
+
+impl Route {
+    fn operation(operation: &'static Entry) -> Self {
+        let route = match operation.spec.method {
+            OperationMethod::Get => get,
+            OperationMethod::Post => post,
+        };
+        let open = operation.spec.access == Access::Public;
+        Self { open, takes_body: operation.takes_input, ..route(operation.spec.path, Handler::Operation(operation)) }
+    }
+
+    fn posted(self, handler: Handler) -> Self {
+        Self { post: Some(handler), ..self }
+    }
+
+    fn open(self) -> Self {
+        Self { open: true, ..self }
+    }
+
+    fn always(self) -> Self {
+        Self { always: true, ..self }
+    }
+
+    /// How the log and the metrics call it.
+    pub(super) fn name(&self) -> &'static str {
+        self.pattern
+    }
+
+    pub(super) fn is_page(&self) -> bool {
+        matches!(self.get, Some(Handler::Page(_)))
+    }
+
+    pub(super) fn handler(&self, method: &Method) -> Option<Handler> {
+        match *method {
+            Method::GET | Method::HEAD => self.get,
+            Method::POST => self.post,
+            _ => None,
+        }
+    }
+
+    pub(super) fn allow(&self) -> &'static str {
+        match (self.get.is_some(), self.post.is_some()) {
+            (true, false) => "GET, HEAD, OPTIONS",
+            (true, true) => "GET, HEAD, POST, OPTIONS",
+            (false, _) => "POST, OPTIONS",
+        }
+    }
+
+    /// The answer to `OPTIONS`: what may be sent here, and from which pages (CORS preflight). Never counted against a limit.
+    pub(super) fn preflight(&self) -> Answer {
+        let mut answer = Answer::empty(StatusCode::NO_CONTENT);
+        answer.set(ALLOW, HeaderValue::from_static(self.allow()));
+        if self.open {
+            answer.set(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(self.allow()));
+            answer.set(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("Authorization, X-Request-Id"));
+            answer.set(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+        }
+        answer
+    }
+
+    /// What stands at the `{…}` of the pattern; an empty text where it has none. None if the path is another's.
+    fn matches<'p>(&self, path: &'p str) -> Option<&'p str> {
+        match self.pattern.split_once('{') {
+            None => (self.pattern == path).then_some(""),
+            Some((before, rest)) => {
+                let after = rest.split_once('}').map_or("", |(_name, after)| after);
+                let parameter = path.strip_prefix(before)?.strip_suffix(after)?;
+                (!parameter.contains('/')).then_some(parameter)
+            }
+        }
+    }
+}
+
+/// A route that was found, and what its pattern left open.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found<'p> {
+    pub route: &'static Route,
+    /// Its place in the table.
+    pub place: usize,
+    pub parameter: &'p str,
+}
+
+pub(super) fn find(path: &str) -> Option<Found<'_>> {
+    ROUTES.iter().enumerate().find_map(|(place, route)| {
+        let parameter = route.matches(path)?;
+        Some(Found { route, place, parameter })
+    })
+}
+
+/// How what is no route is called.
+pub(super) const NONE: &str = "(none)";
+
+/// Every name there is: a place for each route, and the last for what is none.
+pub(super) fn names() -> Vec<&'static str> {
+    ROUTES.iter().map(Route::name).chain([NONE]).collect()
+}
+
+pub(super) fn open_to_all_origins(answer: &mut Answer) {
+    answer.set(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    answer.set(
+        ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("Retry-After, RateLimit, RateLimit-Policy, ETag, X-Request-Id"),
+    );
+}
+
+/// What to say about a path that does not exist: the likely one if there is one, and where all of them are listed.
+pub(super) fn not_found(path: &str) -> String {
+    let bare = path.trim_end_matches('/').to_ascii_lowercase();
+    let meant = ALL.iter().map(|operation| operation.spec.path).find(|known| {
+        let name = known.trim_start_matches("/v1/");
+        bare == *known || bare.trim_start_matches('/') == name || bare.trim_start_matches("/v1/") == name
+    });
+    match meant {
+        Some(known) => format!("There is nothing at this path. Did you mean {known}?"),
+        None => "There is nothing at this path. GET / lists the operations; /docs describes them.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_misses_are_pointed_the_right_way() {
+        for near in ["/v1/stats/", "/stats", "/V1/Stats"] {
+            assert!(not_found(near).ends_with("Did you mean /v1/stats?"), "{near}");
+        }
+        assert!(not_found("/v2/pets").contains("/docs"));
+    }
+
+    #[test]
+    fn paths_lead_to_routes_and_their_names_keep_secrets() {
+        for (path, name, parameter) in [
+            ("/", "/", ""),
+            ("/v1", "/v1", ""),
+            ("/v1/stats", "/v1/stats", ""),
+            ("/join", "/join", ""),
+            ("/joinus0123456789ab", "/joinus{code}", "0123456789ab"),
+            ("/joinus", "/joinus{code}", ""),
+            ("/confirm/abc", "/confirm/{token}", "abc"),
+            ("/not-me/abc", "/not-me/{token}", "abc"),
+            ("/dev/mailbox", "/dev/mailbox", ""),
+            ("/dev/mailbox/1-a", "/dev/mailbox/{name}", "1-a"),
+            ("/dev/mailbox/1-a/html", "/dev/mailbox/{name}/html", "1-a"),
+        ] {
+            let found = find(path).unwrap();
+            assert_eq!((found.route.name(), found.parameter), (name, parameter), "{path}");
+            assert_eq!(names()[found.place], name);
+        }
+        for none in ["", "/joinus/x", "/confirm", "/confirm/a/b", "/not-me/a/b", "/dev", "/dev/mailbox/a/b/html"] {
+            assert!(find(none).is_none(), "{none}");
+        }
+        let names = names();
+        let distinct: std::collections::HashSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+    }
+}

@@ -1,0 +1,99 @@
+//! `/confirm/<token>`: what is being confirmed with one button (double opt-in), and the person's own link once they are in.
+
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
+use hyper::{Request, StatusCode};
+
+use super::Visit;
+use super::view::{self, Outcome};
+use crate::domain::secret::token::Purpose;
+use crate::domain::sign_up::{Confirmation, SignUpState};
+use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
+use crate::http::request::body;
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+use crate::membership::LinkedSignUp;
+
+pub async fn show(visit: Visit<'_>, _: Request<Incoming>) -> Result<Answer, HttpError> {
+    Ok(page(visit, Shown::AsAsked).await)
+}
+
+/// The person pressed the button.
+pub async fn press(visit: Visit<'_>, request: Request<Incoming>) -> Result<Answer, HttpError> {
+    let body = body::read(request.into_body()).await?;
+    let seen = form_urlencoded::parse(&body).find(|(name, _)| name == "seen");
+    let seen = seen.and_then(|(_, text)| text.parse().ok()).map(Timestamp::from_millis);
+    Ok(match visit.app().membership.confirm(visit.parameter, seen, visit.now.time).await {
+        Ok(Confirmation::Joined) => page(visit, Shown::Joined).await,
+        Ok(Confirmation::Changed) => page(visit, Shown::Changed).await,
+        // Told as they would be to somebody who only looks.
+        Ok(Confirmation::AlreadyMember | Confirmation::Expired | Confirmation::Declined | Confirmation::Unknown) => {
+            page(visit, Shown::AsAsked).await
+        }
+        Err(error) => visit.problem(error),
+    })
+}
+
+/// Why the page is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    AsAsked,
+    /// It is not what the person saw before they pressed.
+    Changed,
+    /// They are a member since this very moment.
+    Joined,
+}
+
+async fn page(visit: Visit<'_>, shown: Shown) -> Answer {
+    let found = match visit.app().membership.find(Purpose::Confirm, visit.parameter, visit.now.time).await {
+        Ok(Some(found)) => found,
+        Ok(None) => return visit.unknown(),
+        Err(error) => return visit.problem(error),
+    };
+    match found.record.state {
+        SignUpState::Confirmed => share(visit, &found, shown == Shown::Joined).await,
+        SignUpState::Expired => visit.outcome(StatusCode::GONE, Outcome::Expired),
+        SignUpState::Declined => visit.outcome(StatusCode::GONE, Outcome::WasDeclined),
+        SignUpState::Pending => ask(visit, &found, shown == Shown::Changed),
+    }
+}
+
+/// What is being confirmed, and one button.
+fn ask(visit: Visit<'_>, found: &LinkedSignUp, changed: bool) -> Answer {
+    let (union, record) = (&visit.app().union, &found.record);
+    let listed = union.catalog.listed().iter().filter(|(category, _)| record.categories.contains(*category));
+    let chosen: Vec<_> = listed.map(|(category, savings)| (category.label(), *savings)).collect();
+    visit.page(view::confirm(
+        union,
+        &view::ConfirmView {
+            masked_address: &record.email.masked(),
+            partner: record.partner.as_deref(),
+            us_state: record.us_state.map(UsState::name),
+            categories: &chosen,
+            total: union.catalog.savings_of(record.categories),
+            has_comments: record.has_comments,
+            seen: record.updated_at.as_millis(),
+            changed,
+            confirm_path: &format!("/confirm/{}", visit.parameter),
+            decline_path: &format!("/not-me/{}", visit.app().membership.decline_token(found)),
+        },
+    ))
+}
+
+/// The person's own link to share, once they are in.
+async fn share(visit: Visit<'_>, found: &LinkedSignUp, first_time: bool) -> Answer {
+    let union = &visit.app().union;
+    let link = found.record.code.link(&union.join_site);
+    let count = visit.member_count().await;
+    let mut answer = visit.page(view::share(union, first_time, &link, count));
+    // The button that copies the link is the only thing here that is done by a script.
+    answer.set(
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(
+            "default-src 'none'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \
+             frame-ancestors 'none'",
+        ),
+    );
+    answer
+}

@@ -1,0 +1,34 @@
+//! `/not-me/<token>`: "this wasn't me", and unsubscribing with one click (RFC 8058).
+
+use hyper::body::Incoming;
+use hyper::{Request, StatusCode};
+
+use super::Visit;
+use super::view::{self, Outcome};
+use crate::domain::secret::token::Purpose;
+use crate::domain::sign_up::Declining;
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+
+/// Asks whether the sign-up is to be withdrawn.
+pub async fn show(visit: Visit<'_>, _: Request<Incoming>) -> Result<Answer, HttpError> {
+    Ok(match visit.app().membership.find(Purpose::Decline, visit.parameter, visit.now.time).await {
+        Ok(Some(found)) => visit.page(view::decline(
+            &visit.app().union,
+            &found.record.email.masked(),
+            found.record.partner.as_deref(),
+            &format!("/not-me/{}", visit.parameter),
+        )),
+        Ok(None) => visit.unknown(),
+        Err(error) => visit.problem(error),
+    })
+}
+
+pub async fn press(visit: Visit<'_>, _: Request<Incoming>) -> Result<Answer, HttpError> {
+    Ok(match visit.app().membership.decline(visit.parameter, visit.now.time).await {
+        Ok(Declining::Declined | Declining::Expired) => visit.page(view::declined(&visit.app().union)),
+        Ok(Declining::Confirmed) => visit.outcome(StatusCode::OK, Outcome::AlreadyConfirmed),
+        Ok(Declining::Unknown) => visit.unknown(),
+        Err(error) => visit.problem(error),
+    })
+}

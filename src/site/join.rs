@@ -1,0 +1,80 @@
+//! `/`, `/join` and `/joinus<code>`: the page to join on, and the form that is sent from it.
+
+use hyper::body::Incoming;
+use hyper::header::{HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
+use hyper::{HeaderMap, Request, StatusCode};
+
+use super::Visit;
+use super::join_form::Sent;
+use super::view::{self, JoinForm, Outcome};
+use crate::domain::referral::ReferralCode;
+use crate::error::Error;
+use crate::http::request::{body, host};
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+use crate::limiter::{Bucket, Class, Subject};
+
+/// Forms sent a minute from one address: far more than a family, far fewer than a script.
+const FORMS_A_MINUTE: u32 = 10;
+
+/// A code that is nobody's does no harm: the sign-up is then simply not attributed.
+pub async fn show(visit: Visit<'_>, _: Request<Incoming>) -> Result<Answer, HttpError> {
+    Ok(page(visit, StatusCode::OK, visit.parameter, &JoinForm::default()).await)
+}
+
+pub async fn send(visit: Visit<'_>, request: Request<Incoming>) -> Result<Answer, HttpError> {
+    let (head, body) = request.into_parts();
+    if !is_own(visit, &head.headers, host::of(&head.uri, &head.headers)) {
+        return Ok(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
+    }
+    let bucket = Bucket { class: Class::Form, subject: Subject::Network(visit.client.into()) };
+    let verdict = visit.app().spend(bucket, FORMS_A_MINUTE, visit.now.tick).await;
+    if !verdict.admitted {
+        let retry_after = verdict.reset_seconds();
+        let mut answer = visit.outcome(StatusCode::TOO_MANY_REQUESTS, Outcome::TooMany { retry_after });
+        answer.set(RETRY_AFTER, HeaderValue::from(retry_after));
+        return Ok(answer);
+    }
+    let body = body::read(body).await?;
+    let sent = Sent::read(&body);
+    let application = match sent.check() {
+        Ok(application) => application,
+        Err(form) => return Ok(page(visit, StatusCode::BAD_REQUEST, &sent.ref_code, &form).await),
+    };
+    let union = &visit.app().union;
+    let masked = application.email.masked();
+    // Only a program fills in what people cannot see; it is told what it hopes to hear.
+    if !sent.website.is_empty() {
+        return Ok(visit.page(view::check_inbox(union, &masked)));
+    }
+    match visit.app().membership.sign_up(&application, None, visit.now.time).await {
+        Ok(_) => Ok(visit.page(view::check_inbox(union, &masked))),
+        Err(Error::BackendNotConfigured) => Ok(visit.outcome(StatusCode::INTERNAL_SERVER_ERROR, Outcome::SignUpsOff)),
+        Err(error) => {
+            let mut form = sent.form();
+            form.general_error = Some(error.message().into_owned());
+            visit.report(error.cause().unwrap_or("a sign-up by form failed"));
+            Ok(page(visit, StatusCode::INTERNAL_SERVER_ERROR, &sent.ref_code, &form).await)
+        }
+    }
+}
+
+/// The page with a form as it was filled in; `code` is whatever came as the code of whoever referred the reader.
+async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form: &JoinForm) -> Answer {
+    let code = ReferralCode::from_pasted(code);
+    let count = visit.member_count().await;
+    Answer::html(status, view::join(&visit.app().union, count, code.as_ref().map(ReferralCode::as_str), form))
+}
+
+/// Whether a form was sent from our own page (CSRF). Old browsers and programs say neither; they carry nobody's cookies,
+/// because there are none.
+fn is_own(visit: Visit<'_>, headers: &HeaderMap, host: &str) -> bool {
+    if let Some(site) = headers.get(HeaderName::from_static("sec-fetch-site")) {
+        return site == "same-origin" || site == "none";
+    }
+    let Some(origin) = headers.get(ORIGIN) else { return true };
+    let origin = origin.to_str().unwrap_or_default();
+    // Our own addresses, or the very host that the form was sent to, under whichever name.
+    let here = origin.split("://").nth(1).is_some_and(|from| !from.is_empty() && from.eq_ignore_ascii_case(host));
+    here || visit.site.origins.contain(origin)
+}

@@ -1,0 +1,91 @@
+//! The join form: from what a browser sent to what a person says when they sign up, or back to the person with each mistake
+//! beside its field.
+
+use super::view::JoinForm;
+use crate::domain::catalog::category::{Category, CategorySet};
+use crate::domain::email::EmailAddress;
+use crate::domain::referral::ReferralCode;
+use crate::domain::text::Comments;
+use crate::domain::us_state::UsState;
+use crate::membership::Application;
+
+/// The join form as it was sent.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    email: String,
+    us_state: String,
+    chosen: CategorySet,
+    comments: String,
+    pub ref_code: String,
+    /// What people cannot see and leave empty.
+    pub website: String,
+}
+
+impl Sent {
+    pub(super) fn read(body: &[u8]) -> Self {
+        let mut sent = Self::default();
+        for (name, value) in form_urlencoded::parse(body) {
+            match &*name {
+                "email" => sent.email = value.trim().to_owned(),
+                "usState" => sent.us_state = value.into_owned(),
+                // Browsers send line breaks as two characters; the limit is meant for what was typed.
+                "otherComments" => sent.comments = value.replace("\r\n", "\n"),
+                "refCode" => sent.ref_code = value.into_owned(),
+                "website" => sent.website = value.into_owned(),
+                slug => {
+                    if let Some(category) = Category::from_slug(slug).filter(|_| value == "true") {
+                        sent.chosen.insert(category);
+                    }
+                }
+            }
+        }
+        sent
+    }
+
+    /// What was typed, to be shown again.
+    pub(super) fn form(&self) -> JoinForm {
+        JoinForm {
+            email: self.email.clone(),
+            us_state: self.us_state.clone(),
+            chosen: self.chosen,
+            comments: self.comments.clone(),
+            ..JoinForm::default()
+        }
+    }
+
+    /// The same types as the API's, so that a form can bring nothing that a partner could not; or the form again, with
+    /// each mistake beside its field.
+    pub(super) fn check(&self) -> Result<Application, Box<JoinForm>> {
+        let email = EmailAddress::parse(&self.email);
+        let us_state = match self.us_state.as_str() {
+            "" => Ok(None),
+            code => UsState::from_code(code).map(Some).ok_or("choose a state from the list"),
+        };
+        let comments = match self.comments.trim() {
+            "" => Ok(None),
+            text => Comments::new(text.into()).map(Some),
+        };
+        match (email, us_state, comments) {
+            (Ok(email), Ok(us_state), Ok(comments)) => Ok(Application {
+                email,
+                us_state,
+                categories: self.chosen,
+                comments,
+                ref_code: ReferralCode::from_pasted(&self.ref_code),
+            }),
+            (email, us_state, comments) => Err(Box::new(JoinForm {
+                email_error: email.err().map(|why| sentence(&why.to_string())),
+                us_state_error: us_state.err().map(sentence),
+                comments_error: comments.err().map(|why| sentence(&why.to_string())),
+                ..self.form()
+            })),
+        }
+    }
+}
+
+/// A message as a sentence of its own.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
+}

@@ -1,0 +1,109 @@
+//! The pages that people see, by visitor: joining, confirming, "this wasn't me", and the mailbox of a development server.
+//!
+//! A GET never changes anything: mail scanners open links, and some run scripts. Only a POST acts. A page reads what was
+//! sent, asks `membership` and shows what came of it (`view/` only renders); it must never decide what becomes of a person.
+
+pub mod confirm;
+pub mod decline;
+pub mod dev_mailbox;
+pub mod join;
+mod join_form;
+pub mod view;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hyper::StatusCode;
+
+use self::dev_mailbox::DevMailbox;
+use self::view::Outcome;
+use crate::app::App;
+use crate::clock::Moment;
+use crate::http::request::host::Origins;
+use crate::http::request::id::RequestId;
+use crate::http::response::answer::Answer;
+use crate::http::response::etag::Document;
+use crate::mail::mailbox::MailboxFolder;
+
+/// What all pages share.
+#[derive(Debug)]
+pub struct Site {
+    app: Arc<App>,
+    origins: Origins,
+    /// Only on a development server.
+    mailbox: Option<DevMailbox>,
+    /// The stylesheet of every page.
+    pub style: Document,
+    /// The one script, which nothing depends on.
+    pub copy_script: Document,
+}
+
+impl Site {
+    pub fn new(app: Arc<App>, origins: Origins, mailbox: Option<MailboxFolder>) -> Self {
+        Self {
+            app,
+            // Beside anything but this machine's own address it would show strangers' mail to strangers.
+            mailbox: mailbox.filter(|_| origins.local).map(DevMailbox),
+            origins,
+            style: Document::new("text/css; charset=utf-8", include_str!("../../templates/style.css")),
+            copy_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/copy.js")),
+        }
+    }
+
+    pub fn not_found(&self) -> Answer {
+        self.outcome(StatusCode::NOT_FOUND, Outcome::NotFound)
+    }
+
+    fn outcome(&self, status: StatusCode, outcome: Outcome) -> Answer {
+        Answer::html(status, view::outcome(&self.app.union, outcome))
+    }
+}
+
+/// A page that was asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Visit<'a> {
+    pub site: &'a Site,
+    /// What stood at the `{…}` of the route's pattern.
+    pub parameter: &'a str,
+    /// Whose request it is, behind proxies or not.
+    pub client: IpAddr,
+    /// Who is at the other end of the connection.
+    pub peer: IpAddr,
+    pub now: Moment,
+    pub id: &'a RequestId,
+}
+
+impl<'a> Visit<'a> {
+    fn app(&self) -> &'a App {
+        &self.site.app
+    }
+
+    fn page(&self, html: String) -> Answer {
+        Answer::html(StatusCode::OK, html)
+    }
+
+    fn outcome(&self, status: StatusCode, outcome: Outcome) -> Answer {
+        self.site.outcome(status, outcome)
+    }
+
+    /// The link is about no sign-up of ours.
+    fn unknown(&self) -> Answer {
+        self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown)
+    }
+
+    /// The store could not do it.
+    fn problem(&self, cause: impl ToString) -> Answer {
+        self.report(&cause.to_string());
+        self.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::Problem)
+    }
+
+    fn report(&self, cause: &str) {
+        self.app().report_store(Some(self.id.as_str()), cause);
+    }
+
+    /// None when the figure cannot be read: a page leaves it out and stays up.
+    async fn member_count(&self) -> Option<u64> {
+        let counted = self.app().membership.count().await;
+        counted.map_err(|error| self.report(&error.to_string())).ok()
+    }
+}

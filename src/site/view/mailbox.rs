@@ -1,0 +1,103 @@
+//! The mailbox of a development installation: the mail it would have sent, to read in the browser.
+
+use askama::Template;
+
+use super::rendered;
+use crate::domain::share::encoded;
+use crate::domain::union::Union;
+use crate::mail::ReadableMail;
+
+/// A line of the mailbox.
+#[derive(Debug, Clone)]
+pub struct MailboxEntry {
+    /// Names the mail in its path.
+    pub name: String,
+    pub to: String,
+    pub subject: String,
+    pub date: String,
+}
+
+impl MailboxEntry {
+    fn path(&self) -> String {
+        format!("/dev/mailbox/{}", encoded(&self.name))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "mailbox.html")]
+struct MailboxPage<'a> {
+    union: &'a Union,
+    entries: &'a [MailboxEntry],
+}
+
+/// The mails in the order given: newest first.
+pub fn mailbox(union: &Union, entries: &[MailboxEntry]) -> String {
+    rendered(&MailboxPage { union, entries })
+}
+
+#[derive(Template)]
+#[template(path = "opened_mail.html")]
+struct OpenedMailPage<'a> {
+    union: &'a Union,
+    mail: &'a ReadableMail,
+    pieces: Vec<Piece<'a>>,
+    html_path: &'a str,
+}
+
+/// One mail; its HTML part is served apart, at `html_path`: it brings styles of its own.
+pub fn opened_mail(union: &Union, mail: &ReadableMail, html_path: &str) -> String {
+    rendered(&OpenedMailPage { union, mail, pieces: pieces(&mail.text), html_path })
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Piece<'a> {
+    Text(&'a str),
+    Link(&'a str),
+}
+
+/// Cuts a text at its web addresses. Punctuation at an address's end belongs to the sentence around it.
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(start) = ["https://", "http://"].iter().filter_map(|scheme| rest.find(scheme)).min() {
+        let (before, from) = rest.split_at(start);
+        let stop = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"');
+        let whole = &from[..from.find(stop).unwrap_or(from.len())];
+        let link = whole.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '\'']);
+        pieces.extend([Piece::Text(before), Piece::Link(link)]);
+        rest = &from[link.len()..];
+    }
+    pieces.push(Piece::Text(rest));
+    pieces.retain(|piece| *piece != Piece::Text(""));
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Piece::{Link, Text};
+    use super::*;
+
+    #[test]
+    fn addresses_in_a_letter_can_be_clicked_and_nothing_else_can() {
+        let text = "See (https://a.example/x?y=1#z). Or\nhttp://b.example\njavascript:alert(1)";
+        let expected = [
+            Text("See ("),
+            Link("https://a.example/x?y=1#z"),
+            Text("). Or\n"),
+            Link("http://b.example"),
+            Text("\njavascript:alert(1)"),
+        ];
+        assert_eq!(pieces(text), expected);
+        assert_eq!(pieces("none"), [Text("none")]);
+        assert_eq!(pieces(""), []);
+    }
+
+    #[test]
+    fn the_mailbox_says_loudly_what_it_is_and_links_by_name() {
+        let entry = MailboxEntry { name: "a b/../c.eml".into(), to: "x".into(), subject: "y".into(), date: "z".into() };
+        let html = mailbox(&Union::sample(), &[entry]);
+        assert!(html.contains("href=\"/dev/mailbox/a%20b%2F..%2Fc.eml\""));
+        assert!(html.contains("For development only"));
+        assert!(mailbox(&Union::sample(), &[]).contains("No mail yet"));
+    }
+}

@@ -1,0 +1,72 @@
+//! What the whole installation shares: whether sign-ups are taken, whose secret it is, whether writes are kept; as SQL.
+
+use super::StoreError;
+use super::sql::{Failure, Sql, Unit, expected, values};
+
+area! {
+    /// What the whole installation shares.
+    InstallationStore {
+        /// Switches the agent actions off or on for every node. Says whether that changed anything.
+        write pause_sign_ups(paused: bool) -> bool = Pause(paused);
+
+        /// Ties the records to the installation's secret, on the first call; says later whether it is the same.
+        write claim_secret(fingerprint: String) -> Claim = ClaimSecret(fingerprint);
+
+        /// Whether a write would be kept right now: it makes one that changes nothing.
+        own check() -> ();
+
+        /// Finishes what was begun and lets go of the files or connections. What is asked later fails.
+        own close() -> ();
+    }
+}
+
+/// Whose records these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// Nobody's until now.
+    First,
+    /// This secret's.
+    Same,
+    Another,
+}
+
+struct Pause(bool);
+
+impl Unit for Pause {
+    type Done = bool;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
+        let pause = "UPDATE installation SET signups_paused = $1 WHERE signups_paused <> $1";
+        Ok(sql.execute(pause, values![self.0]).await? == 1)
+    }
+}
+
+struct ClaimSecret(String);
+
+impl Unit for ClaimSecret {
+    type Done = Claim;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Claim, Failure> {
+        let claim = "UPDATE installation SET secret_fingerprint = $1 WHERE secret_fingerprint IS NULL";
+        if sql.execute(claim, values![&self.0]).await? == 1 {
+            return Ok(Claim::First);
+        }
+        let same = "SELECT secret_fingerprint = $1 FROM installation WHERE id = 1";
+        let same = expected(sql.row(same, values![&self.0], |row| row.flag(0)).await?)?;
+        Ok(if same { Claim::Same } else { Claim::Another })
+    }
+}
+
+/// Changes nothing, but goes the way of every write.
+pub(super) struct Check;
+
+impl Unit for Check {
+    type Done = ();
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<(), Failure> {
+        match sql.execute("UPDATE installation SET id = id WHERE id = 1", values![]).await? {
+            1 => Ok(()),
+            _ => Err(Failure::Refused(StoreError::Unavailable("the tables are empty".to_owned()))),
+        }
+    }
+}

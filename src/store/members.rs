@@ -1,0 +1,310 @@
+//! People and what becomes of their sign-ups: codes, confirming (double opt-in), declining, retention; as SQL.
+
+use super::outbox;
+use super::sign_up::{not_added, refuse_if};
+use super::sql::{Failure, Row, Sql, Unit, expected, values};
+use crate::domain::catalog::category::CategorySet;
+use crate::domain::email::EmailAddress;
+use crate::domain::referral::ReferralCode;
+use crate::domain::sign_up::{
+    ANSWERS_KEPT_FOR, Confirmation, Declining, NamedPerson, NewSignUp, SUPPRESSED_FOR, SignUpId, SignUpRecord,
+    SignUpState, SignedUp,
+};
+use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
+
+area! {
+    /// People, their sign-ups and how many are members.
+    MemberStore {
+        /// How many members there are now; constant time at any size, never cached.
+        own member_count() -> u64;
+
+        /// Writes the sign-up, its person if new, its attribution and its mail. The same partner again while the person has
+        /// not decided replaces the answers of that sign-up.
+        own sign_up(new: NewSignUp, now: Timestamp) -> SignedUp;
+
+        /// The code kept for an address, if there is one; refused while sign-ups are paused.
+        read referral_code(email: &EmailAddress) -> Option<ReferralCode> = FindCode { compared: email.compared() };
+
+        /// The code of the person, who is remembered as `invited` if new.
+        write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode = CreateCode { person, now };
+
+        /// A sign-up, as its person is shown it.
+        read find_sign_up(sign_up: SignUpId, now: Timestamp) -> Option<SignUpRecord> = Find { sign_up, now };
+
+        /// The person clicked: at most one member more, whatever is repeated and however much of it at once. `seen` is when
+        /// the answers they were shown had been given; if those were replaced since, nothing is confirmed.
+        write confirm(sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> Confirmation
+            = Confirm { sign_up, seen, now };
+
+        /// The person said "this wasn't me": the sign-up is withdrawn and their mailbox left in peace for a while.
+        write decline(sign_up: SignUpId, now: Timestamp) -> Declining = Decline { sign_up, now };
+
+        /// Lets sign-ups expire and deletes the answers of those that came to nothing, some at a time; says how many.
+        write retain(now: Timestamp) -> Retained = Retain { now };
+    }
+}
+
+struct FindCode {
+    compared: String,
+}
+
+impl Unit for FindCode {
+    type Done = Option<ReferralCode>;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+        let find =
+            "SELECT signups_paused, (SELECT code FROM people WHERE compared = $1) FROM installation WHERE id = 1";
+        let code = |row: &Row<'_>| {
+            refuse_if(row.flag(0)?)?;
+            perhaps_code(row, 1)
+        };
+        expected(sql.row(find, values![&self.compared], code).await?)
+    }
+}
+
+fn perhaps_code(row: &Row<'_>, column: usize) -> Result<Option<ReferralCode>, Failure> {
+    row.perhaps_text(column)?.map(|_| row.code(column)).transpose()
+}
+
+struct CreateCode {
+    person: NamedPerson,
+    now: Timestamp,
+}
+
+impl Unit for CreateCode {
+    type Done = ReferralCode;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<ReferralCode, Failure> {
+        let NamedPerson { email, code } = &self.person;
+        let (compared, mailbox) = (email.compared(), email.mailbox());
+        let add = "
+            INSERT INTO people (email, compared, mailbox, code, state, created_at)
+            SELECT $1, $2, $3, $4, 'invited', $5 FROM installation
+            WHERE id = 1 AND NOT signups_paused
+              AND NOT EXISTS (SELECT 1 FROM people WHERE compared = $2)
+              AND NOT EXISTS (SELECT 1 FROM people WHERE code = $4)
+            ON CONFLICT DO NOTHING RETURNING code";
+        let person = values![email.as_typed(), &compared, &mailbox, code, self.now];
+        if let Some(code) = sql.row(add, person, |row| row.code(0)).await? {
+            return Ok(code);
+        }
+        match (FindCode { compared: compared.clone() }).apply(sql).await? {
+            Some(code) => Ok(code),
+            None => Err(not_added(sql, code, &compared).await?),
+        }
+    }
+}
+
+struct Find {
+    sign_up: SignUpId,
+    now: Timestamp,
+}
+
+/// A sign-up's state; a pending one past its time counts as expired.
+macro_rules! state_at {
+    ($now:literal) => {
+        concat!("CASE WHEN s.state = 'pending' AND s.expires_at <= ", $now, " THEN 'expired' ELSE s.state END")
+    };
+}
+
+impl Unit for Find {
+    type Done = Option<SignUpRecord>;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+        let find = concat!(
+            "SELECT ",
+            state_at!("$2"),
+            ", email, code, nullif(partner, ''), us_state, categories, coalesce(comments, '') <> '', updated_at
+             FROM sign_ups s JOIN people p ON p.id = person_id WHERE s.id = $1"
+        );
+        let record = |row: &Row<'_>| {
+            Ok(SignUpRecord {
+                state: row.parsed(0, SignUpState::from_name)?,
+                email: row.parsed(1, |text| EmailAddress::parse(text).ok())?,
+                code: row.code(2)?,
+                partner: row.perhaps_text(3)?.map(str::to_owned),
+                us_state: row.perhaps_text(4)?.and_then(UsState::from_code),
+                categories: CategorySet::from_slugs(row.text(5)?),
+                has_comments: row.flag(6)?,
+                updated_at: row.time(7)?,
+            })
+        };
+        sql.row(find, values![self.sign_up.0, self.now], record).await
+    }
+}
+
+struct Confirm {
+    sign_up: SignUpId,
+    seen: Option<Timestamp>,
+    now: Timestamp,
+}
+
+/// What is known of a sign-up that is about to be decided.
+struct Undecided {
+    state: SignUpState,
+    updated_at: Timestamp,
+    person: i64,
+    referrer: Option<i64>,
+}
+
+impl Unit for Confirm {
+    type Done = Confirmation;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Confirmation, Failure> {
+        let Some(mailbox) = mailbox_of(sql, self.sign_up).await? else { return Ok(Confirmation::Unknown) };
+        // Whether somebody of the mailbox joined before cannot be told by locking rows: they may not be there yet.
+        sql.lock(&mailbox).await?;
+        let look = concat!(
+            "SELECT ",
+            state_at!("$2"),
+            ", updated_at, person_id, referrer_id FROM sign_ups s WHERE id = $1 FOR UPDATE"
+        );
+        let undecided = |row: &Row<'_>| {
+            Ok(Undecided {
+                state: row.parsed(0, SignUpState::from_name)?,
+                updated_at: row.time(1)?,
+                person: row.number(2)?,
+                referrer: row.perhaps_number(3)?,
+            })
+        };
+        let found = sql.row(look, values![self.sign_up.0, self.now], undecided).await?;
+        let Some(Undecided { state, updated_at, person, referrer }) = found else { return Ok(Confirmation::Unknown) };
+        match state {
+            SignUpState::Pending if self.seen.is_some_and(|seen| seen != updated_at) => {
+                return Ok(Confirmation::Changed);
+            }
+            SignUpState::Pending => {}
+            SignUpState::Confirmed => return Ok(Confirmation::AlreadyMember),
+            SignUpState::Declined => return Ok(Confirmation::Declined),
+            SignUpState::Expired => {
+                // For good, even on a node whose clock is behind.
+                decide(sql, self.sign_up, SignUpState::Expired, self.now).await?;
+                return Ok(Confirmation::Expired);
+            }
+        }
+        decide(sql, self.sign_up, SignUpState::Confirmed, self.now).await?;
+        outbox::forget(sql, self.sign_up).await?;
+        if !self.join(sql, person, referrer).await? {
+            return Ok(Confirmation::AlreadyMember);
+        }
+        // Last, because every confirmation of the union waits for this row.
+        sql.execute("UPDATE installation SET member_count = member_count + 1 WHERE id = 1", values![]).await?;
+        Ok(Confirmation::Joined)
+    }
+}
+
+impl Confirm {
+    /// Makes the person a member, unless they are one. The referrer is credited when they never were a member and no
+    /// other address of their mailbox ever joined.
+    async fn join(&self, sql: &mut impl Sql, person: i64, referrer: Option<i64>) -> Result<bool, Failure> {
+        let join = "
+            UPDATE people SET
+                state = 'member',
+                referrer_id = CASE
+                    WHEN joined_at IS NOT NULL THEN referrer_id
+                    WHEN EXISTS (SELECT 1 FROM people twin
+                                 WHERE twin.compared = people.mailbox AND twin.mailbox = people.mailbox
+                                 AND twin.id <> people.id AND twin.joined_at IS NOT NULL) THEN NULL
+                    WHEN EXISTS (SELECT 1 FROM people twin
+                                 WHERE twin.mailbox = people.mailbox AND twin.mailbox <> twin.compared
+                                 AND twin.id <> people.id AND twin.joined_at IS NOT NULL) THEN NULL
+                    ELSE $2 END,
+                joined_at = $3
+            WHERE id = $1 AND state <> 'member'";
+        Ok(sql.execute(join, values![person, referrer, self.now]).await? == 1)
+    }
+}
+
+/// Whose mailbox a sign-up is about; that never changes.
+async fn mailbox_of(sql: &mut impl Sql, sign_up: SignUpId) -> Result<Option<String>, Failure> {
+    let find = "SELECT mailbox FROM sign_ups s JOIN people p ON p.id = person_id WHERE s.id = $1";
+    sql.row(find, values![sign_up.0], |row| row.text(0).map(str::to_owned)).await
+}
+
+/// Decides a sign-up, once.
+async fn decide(sql: &mut impl Sql, sign_up: SignUpId, state: SignUpState, now: Timestamp) -> Result<(), Failure> {
+    let decide = "UPDATE sign_ups SET state = $2, decided_at = $3 WHERE id = $1 AND state = 'pending'";
+    sql.execute(decide, values![sign_up.0, state.name(), now]).await.map(|_| ())
+}
+
+struct Decline {
+    sign_up: SignUpId,
+    now: Timestamp,
+}
+
+impl Unit for Decline {
+    type Done = Declining;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Declining, Failure> {
+        let Some(mailbox) = mailbox_of(sql, self.sign_up).await? else { return Ok(Declining::Unknown) };
+        let look = concat!("SELECT ", state_at!("$2"), " FROM sign_ups s WHERE id = $1 FOR UPDATE");
+        let state = |row: &Row<'_>| row.parsed(0, SignUpState::from_name);
+        let declining = match sql.row(look, values![self.sign_up.0, self.now], state).await? {
+            None => return Ok(Declining::Unknown),
+            Some(SignUpState::Confirmed) => Declining::Confirmed,
+            Some(SignUpState::Expired) => Declining::Expired,
+            Some(SignUpState::Declined) => Declining::Declined,
+            Some(SignUpState::Pending) => {
+                decide(sql, self.sign_up, SignUpState::Declined, self.now).await?;
+                outbox::forget(sql, self.sign_up).await?;
+                Declining::Declined
+            }
+        };
+        outbox::suppress(sql, &mailbox, self.now.plus(SUPPRESSED_FOR)).await?;
+        Ok(declining)
+    }
+}
+
+/// What one round of retention did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retained {
+    pub expired: u64,
+    /// Sign-ups whose answers were deleted.
+    pub purged: u64,
+}
+
+/// Lets pending sign-ups expire and deletes the answers of those that came to nothing, a bounded number at a time. Every
+/// node does so, and each takes what no other holds.
+struct Retain {
+    now: Timestamp,
+}
+
+/// Few enough that sign-ups which share the commit, or wait for one of the rows, do not notice.
+const AT_ONCE: u32 = 200;
+
+impl Unit for Retain {
+    type Done = Retained;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Retained, Failure> {
+        // Mail of a sign-up past its time is pointless, whoever lets that sign-up expire.
+        let forget = "
+            DELETE FROM outbox WHERE sign_up_id IN
+                (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2)";
+        sql.execute(forget, values![self.now, AT_ONCE]).await?;
+        let expire = "
+            UPDATE sign_ups SET state = 'expired', decided_at = $1 WHERE id IN
+                (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
+                 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
+        let expired = sql.execute(expire, values![self.now, AT_ONCE]).await?;
+        let purge = "
+            UPDATE sign_ups SET us_state = NULL, categories = '', comments = NULL, purged_at = $1 WHERE id IN
+                (SELECT id FROM sign_ups
+                 WHERE state IN ('expired', 'declined') AND purged_at IS NULL AND updated_at <= $2
+                 ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)";
+        let purged = sql.execute(purge, values![self.now, self.now.minus(ANSWERS_KEPT_FOR), AT_ONCE]).await?;
+        Ok(Retained { expired, purged })
+    }
+}

@@ -1,0 +1,33 @@
+//! The schema's steps (migrations), for both engines in one list.
+
+/// One step. Never changed once released.
+#[derive(Debug, Clone, Copy)]
+pub struct Migration {
+    pub sqlite: &'static str,
+    pub postgres: &'static str,
+    /// The oldest schema whose programs still work on this one, where nodes are replaced one by one (PostgreSQL). A step that
+    /// only adds leaves it as it was; one that takes away raises it, in a release after the last that used what it takes.
+    pub serves: i32,
+    /// Whether it makes a table anew and puts it in the old one's place. SQLite does so with foreign keys off, which can only
+    /// be said outside a transaction, and every reference is checked before it is kept.
+    pub rebuilds: bool,
+}
+
+/// Each once, in order.
+pub const MIGRATIONS: &[Migration] = &[Migration {
+    sqlite: include_str!("../../migrations/sqlite/0001_house.sql"),
+    postgres: include_str!("../../migrations/postgres/0001_house.sql"),
+    serves: 1,
+    rebuilds: false,
+}];
+
+/// What may be done to a schema when a store is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prepare {
+    /// Nothing: it has to be there, and of our time. For commands, which may run beside a server of another version.
+    Expect,
+    /// It is made where there is none, and never changed: for a command that may come before the first start.
+    Make,
+    /// It is made or brought up to date: for the service.
+    Upgrade,
+}

@@ -1,0 +1,142 @@
+//! One connection to PostgreSQL, with its prepared statements, and the [`Sql`] seam on it.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::BytesMut;
+use tokio::task::JoinHandle;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Client, Statement};
+
+use crate::store::sql::{Columns, Failure, Row, Sql, Value};
+
+pub(super) struct PgConnection {
+    pub(super) client: Client,
+    task: JoinHandle<()>,
+    /// By the place of their text: every statement is a constant of the program.
+    statements: Mutex<HashMap<(usize, usize), Statement>>,
+    /// Somebody has begun what may not be over yet.
+    pub(super) in_use: bool,
+}
+
+impl Drop for PgConnection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A parameter, as the driver takes it.
+pub(super) type Parameter<'a> = &'a (dyn ToSql + Sync);
+
+impl PgConnection {
+    /// `task` is what drives the connection.
+    pub(super) fn new(client: Client, task: JoinHandle<()>) -> Self {
+        Self { client, task, statements: Mutex::default(), in_use: false }
+    }
+
+    async fn prepared(&self, sql: &'static str) -> Result<Statement, Failure> {
+        let key = (sql.as_ptr().addr(), sql.len());
+        let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let statement = self.client.prepare(sql).await?;
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner).insert(key, statement.clone());
+        Ok(statement)
+    }
+
+    /// The driver's own rows, for what is tuned by hand.
+    pub(super) async fn query(
+        &self,
+        sql: &'static str,
+        values: &[Parameter<'_>],
+    ) -> Result<Vec<tokio_postgres::Row>, Failure> {
+        let statement = self.prepared(sql).await?;
+        Ok(self.client.query(&statement, values).await?)
+    }
+}
+
+fn parameters<'a>(values: &'a [Value<'_>]) -> Vec<Parameter<'a>> {
+    values.iter().map(|value| value as Parameter<'a>).collect()
+}
+
+impl Sql for PgConnection {
+    async fn rows<T: Send>(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
+    ) -> Result<Vec<T>, Failure> {
+        let rows = self.query(sql, &parameters(values)).await?;
+        rows.iter().map(|row| read(&Row(row))).collect()
+    }
+
+    async fn row<T: Send>(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
+    ) -> Result<Option<T>, Failure> {
+        let rows = self.query(sql, &parameters(values)).await?;
+        rows.first().map(|row| read(&Row(row))).transpose()
+    }
+
+    async fn execute(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
+        let statement = self.prepared(sql).await?;
+        Ok(self.client.execute(&statement, &parameters(values)).await?)
+    }
+
+    async fn lock(&mut self, key: &str) -> Result<(), Failure> {
+        // Any number, so long as it is the same on every node.
+        self.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 1970102369))", &[&key]).await.map(|_| ())
+    }
+}
+
+impl Columns for tokio_postgres::Row {
+    fn value(&self, column: usize) -> Result<Value<'_>, Failure> {
+        Ok(self.try_get(column)?)
+    }
+
+    fn name(&self, column: usize) -> &str {
+        self.columns().get(column).map_or("?", |column| column.name())
+    }
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Flag(flag) => flag.to_sql(kind, out),
+            Self::Number(number) => number.to_sql(kind, out),
+            Self::Text(text) => text.to_sql(kind, out),
+            Self::Bytes(bytes) => bytes.to_sql(kind, out),
+        }
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        [Type::BOOL, Type::INT8, Type::TEXT, Type::BYTEA].contains(kind)
+    }
+
+    to_sql_checked!();
+}
+
+impl<'a> FromSql<'a> for Value<'a> {
+    fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(match *kind {
+            Type::BOOL => Self::Flag(bool::from_sql(kind, raw)?),
+            Type::INT4 => Self::Number(i32::from_sql(kind, raw)?.into()),
+            Type::INT8 => Self::Number(i64::from_sql(kind, raw)?),
+            Type::TEXT => Self::Text(<&str>::from_sql(kind, raw)?),
+            _ => Self::Bytes(raw),
+        })
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self::Null)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        *kind == Type::INT4 || <Self as ToSql>::accepts(kind)
+    }
+}

@@ -1,0 +1,229 @@
+//! Carrying all records away from PostgreSQL, or to it (`unionhall move`).
+
+use std::error::Error;
+use std::fmt;
+use std::pin::pin;
+
+use bytes::BytesMut;
+use deadpool::managed::Object;
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+
+use super::pool::{Connector, Pool};
+use super::schema::{self, Exactly};
+use super::{Address, OpenError};
+use crate::domain::time::Timestamp;
+use crate::reply::Reply;
+use crate::store::migration::{MIGRATIONS, Prepare};
+use crate::store::sql::Failure;
+use crate::store::transfer::{Cell, Cells, TABLES, Table, TransferRows, TransferSource, TransferTarget};
+use crate::store::{StoreError, StoreReply};
+
+/// A database whose records are carried away, or to: one transaction, in which nobody else can write.
+pub struct PostgresTransfer {
+    /// Its pool is gone, so it closes when this is dropped; what was not committed is rolled back.
+    connection: Object<Connector>,
+}
+
+impl fmt::Debug for PostgresTransfer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PostgresTransfer")
+    }
+}
+
+/// Reading goes on beside it. It must not end because a big table takes its time.
+const HOLD: &str = "
+    BEGIN;
+    SET LOCAL statement_timeout = 0;
+    SET LOCAL idle_in_transaction_session_timeout = 0;
+    SET LOCAL lock_timeout = '30s';
+    LOCK TABLE installation, api_keys, people, sign_ups, outbox, mailboxes IN SHARE ROW EXCLUSIVE MODE";
+
+impl PostgresTransfer {
+    /// Connects and waits until nobody writes.
+    pub async fn open(address: Address, prepare: Prepare) -> Result<Self, OpenError> {
+        let pool = Pool::new(address)?;
+        // A newer schema that still serves us may hold what we know nothing of, and would leave behind.
+        if let Exactly::Newer { found, serves, known } = schema::prepare(&pool, prepare, MIGRATIONS).await? {
+            return Err(OpenError::Newer { found, serves, known });
+        }
+        let connection = pool.get().await.map_err(StoreError::from)?;
+        connection.client.batch_execute(HOLD).await.map_err(|error| match error.code() {
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => OpenError::Held,
+            _ => OpenError::Store(Failure::from(error).into()),
+        })?;
+        Ok(Self { connection })
+    }
+
+    async fn read(&self, table: &Table, after: Option<&Cell>, most: usize) -> Result<Vec<Cells>, Failure> {
+        let (columns, name, key) = (table.columns.join(", "), table.name, table.key());
+        let client = &self.connection.client;
+        let rows = match after {
+            None => client.query(&format!("SELECT {columns} FROM {name} ORDER BY {key} LIMIT {most}"), &[]).await?,
+            Some(after) => {
+                let sql = format!("SELECT {columns} FROM {name} WHERE {key} > $1 ORDER BY {key} LIMIT {most}");
+                client.query(&sql, &[after]).await?
+            }
+        };
+        rows.iter().map(|row| (0..table.columns.len()).map(|column| Ok(row.try_get(column)?)).collect()).collect()
+    }
+
+    async fn write(&self, table: &Table, rows: &[Cells]) -> Result<(), Failure> {
+        let client = &self.connection.client;
+        if table.name == "installation" {
+            client.batch_execute("DELETE FROM installation").await?;
+        }
+        let columns = table.columns.join(", ");
+        let types = client.prepare(&format!("SELECT {columns} FROM {}", table.name)).await?;
+        let types: Vec<_> = types.columns().iter().map(|column| column.type_().clone()).collect();
+        let sink = client.copy_in(&format!("COPY {} ({columns}) FROM STDIN BINARY", table.name)).await?;
+        let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
+        for row in rows {
+            writer.as_mut().write_raw(row).await?;
+        }
+        writer.finish().await?;
+        Ok(())
+    }
+
+    async fn make_valid(&mut self) -> Result<(), Failure> {
+        let client = &self.connection.client;
+        client.batch_execute(NO_REFERRERS).await?;
+        client.batch_execute(REFERRERS).await?;
+        client.batch_execute("COMMIT").await?;
+        // The planner has to know how much there is now. Not part of the move: without it the server does so itself, later.
+        let _later = client.batch_execute("SET statement_timeout = 0; ANALYZE").await;
+        Ok(())
+    }
+
+    async fn refuse_writes(&mut self, place: &str, now: Timestamp) -> Result<(), Failure> {
+        let client = &self.connection.client;
+        client.batch_execute(MOVED).await?;
+        client.execute("INSERT INTO moved (place, at) VALUES ($1, $2)", &[&place, &now.as_millis()]).await?;
+        for table in TABLES {
+            let name = table.name;
+            client
+                .batch_execute(&format!(
+                    "CREATE TRIGGER moved BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {name}
+                     FOR EACH STATEMENT EXECUTE FUNCTION refuse_writes()"
+                ))
+                .await?;
+        }
+        client.batch_execute("COMMIT").await?;
+        Ok(())
+    }
+}
+
+/// A person may have been referred by one who came later, so this is checked once all are there.
+const NO_REFERRERS: &str = "ALTER TABLE people DROP CONSTRAINT IF EXISTS people_referrer_id_fkey";
+const REFERRERS: &str =
+    "ALTER TABLE people ADD CONSTRAINT people_referrer_id_fkey FOREIGN KEY (referrer_id) REFERENCES people";
+
+const MOVED: &str = "
+    CREATE TABLE moved (place TEXT NOT NULL, at BIGINT NOT NULL);
+    CREATE FUNCTION refuse_writes() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'these records were moved to another store'; END $$";
+
+impl TransferRows for PostgresTransfer {
+    fn rows<'a>(
+        &'a mut self,
+        table: &'static Table,
+        after: Option<&'a Cell>,
+        most: usize,
+    ) -> StoreReply<'a, Vec<Cells>> {
+        Reply::later(async move { self.read(table, after, most).await.map_err(StoreError::from) })
+    }
+
+    fn count(&mut self, table: &'static Table) -> StoreReply<'_, u64> {
+        Reply::later(async move {
+            let sql = format!("SELECT count(*) FROM {}", table.name);
+            let row = self.connection.client.query_one(&sql, &[]).await.map_err(Failure::from)?;
+            Ok(row.try_get::<_, i64>(0).map_err(Failure::from)?.unsigned_abs())
+        })
+    }
+
+    fn last_number(&mut self, table: &'static Table) -> StoreReply<'_, i64> {
+        Reply::later(async move {
+            let sql = format!(
+                "SELECT greatest(CASE WHEN is_called THEN last_value ELSE 0 END, (SELECT max({}) FROM {})) FROM {}",
+                table.key(),
+                table.name,
+                sequence(table)
+            );
+            let row = self.connection.client.query_one(&sql, &[]).await.map_err(Failure::from)?;
+            Ok(row.try_get(0).map_err(Failure::from)?)
+        })
+    }
+}
+
+/// The sequence that numbers a table's rows, as PostgreSQL calls it.
+fn sequence(table: &Table) -> String {
+    format!("{}_{}_seq", table.name, table.key())
+}
+
+impl TransferSource for PostgresTransfer {
+    fn retire<'a>(&'a mut self, place: &'a str, now: Timestamp) -> StoreReply<'a, ()> {
+        Reply::later(async move { self.refuse_writes(place, now).await.map_err(StoreError::from) })
+    }
+}
+
+impl TransferTarget for PostgresTransfer {
+    fn append<'a>(&'a mut self, table: &'static Table, rows: &'a [Cells]) -> StoreReply<'a, ()> {
+        Reply::later(async move {
+            if table.name == "people" {
+                self.connection.client.batch_execute(NO_REFERRERS).await.map_err(Failure::from)?;
+            }
+            self.write(table, rows).await.map_err(StoreError::from)
+        })
+    }
+
+    fn number_after(&mut self, table: &'static Table, last: i64) -> StoreReply<'_, ()> {
+        Reply::later(async move {
+            // A sequence that gave nothing yet stands before its first number.
+            let sql = "SELECT setval($1::text::regclass, greatest($2::bigint, 1), $2 > 0)";
+            let done = self.connection.client.execute(sql, &[&sequence(table), &last]).await;
+            done.map(|_| ()).map_err(|error| Failure::from(error).into())
+        })
+    }
+
+    fn finish(&mut self) -> StoreReply<'_, ()> {
+        Reply::later(async move { self.make_valid().await.map_err(StoreError::from) })
+    }
+}
+
+impl ToSql for Cell {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Number(number) if *kind == Type::BOOL => (*number != 0).to_sql(kind, out),
+            Self::Number(number) => number.to_sql(kind, out),
+            Self::Text(text) => text.to_sql(kind, out),
+            Self::Bytes(bytes) => bytes.to_sql(kind, out),
+        }
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        [Type::BOOL, Type::INT8, Type::TEXT, Type::BYTEA].contains(kind)
+    }
+
+    to_sql_checked!();
+}
+
+impl<'a> FromSql<'a> for Cell {
+    fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(match *kind {
+            Type::BOOL => Self::Number(bool::from_sql(kind, raw)?.into()),
+            Type::INT8 => Self::Number(i64::from_sql(kind, raw)?),
+            Type::TEXT => Self::Text(String::from_sql(kind, raw)?),
+            _ => Self::Bytes(raw.to_vec()),
+        })
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self::Null)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        <Self as ToSql>::accepts(kind)
+    }
+}

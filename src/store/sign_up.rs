@@ -1,0 +1,141 @@
+//! One sign-up with its person, its attribution and its mail, step by step, as SQL.
+//!
+//! The hot path of the service. SQLite runs this unit as it is, many to a commit; on PostgreSQL a statement for a whole
+//! batch does what nearly every sign-up needs (`postgres/batch.rs`), and this is for those it leaves undone.
+
+use super::sql::{Failure, Row, Sql, Unit, expected, values};
+use super::{StoreError, outbox};
+use crate::domain::mail::MailKind;
+use crate::domain::referral::ReferralCode;
+use crate::domain::sign_up::{CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, SignedUp};
+use crate::domain::time::Timestamp;
+
+/// What a sign-up brings, in the order in which both ways in write it.
+macro_rules! sign_up_columns {
+    () => {
+        "person_id, key_id, partner, state, us_state, categories, comments, referrer_id, consent_version, created_at,
+         updated_at, expires_at"
+    };
+}
+pub(super) use sign_up_columns;
+
+/// What a partner's pending sign-up becomes when it is sent again.
+macro_rules! replacing_answers {
+    () => {
+        "ON CONFLICT (person_id, partner) WHERE state = 'pending' DO UPDATE
+         SET key_id = excluded.key_id, us_state = excluded.us_state, categories = excluded.categories,
+             comments = excluded.comments, referrer_id = excluded.referrer_id,
+             consent_version = excluded.consent_version, updated_at = excluded.updated_at,
+             expires_at = excluded.expires_at"
+    };
+}
+pub(super) use replacing_answers;
+
+pub(super) struct SignUp {
+    pub new: NewSignUp,
+    pub now: Timestamp,
+}
+
+impl Unit for SignUp {
+    type Done = SignedUp;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<SignedUp, Failure> {
+        let house = "SELECT signups_paused, member_count FROM installation WHERE id = 1";
+        let house = sql.row(house, values![], |row| Ok((row.flag(0)?, row.count(1)?))).await?;
+        let (paused, joined_count) = expected(house)?;
+        refuse_if(paused)?;
+        let person = find_or_add(sql, &self.new.person, self.now).await?;
+        let referrer = match &self.new.ref_code {
+            Some(code) => {
+                let other = "SELECT id FROM people WHERE code = $1 AND mailbox <> $2";
+                sql.row(other, values![code, &person.mailbox], |row| row.number(0)).await?
+            }
+            None => None,
+        };
+        let sign_up = self.write(sql, &person, referrer).await?;
+        let kind = if person.is_member { MailKind::AlreadyMember } else { MailKind::Confirm };
+        if !person.is_new {
+            outbox::replace(sql, sign_up, self.now).await?;
+        }
+        outbox::put(sql, sign_up, kind, self.new.person.email.as_typed(), self.now).await?;
+        Ok(SignedUp { code: person.code, joined_count, attributed: referrer.is_some() })
+    }
+}
+
+impl SignUp {
+    /// Replaces the answers of this partner's pending sign-up, or adds one.
+    async fn write(&self, sql: &mut impl Sql, person: &Person, referrer: Option<i64>) -> Result<i64, Failure> {
+        let Self { new, now } = self;
+        let partner = new.partner.as_ref().map_or("", |partner| partner.name.as_str());
+        if !person.is_new {
+            let expire = "UPDATE sign_ups SET state = 'expired', decided_at = $3
+                          WHERE person_id = $1 AND partner = $2 AND state = 'pending' AND expires_at <= $3";
+            sql.execute(expire, values![person.id, partner, *now]).await?;
+        }
+        let write = concat!(
+            "INSERT INTO sign_ups (",
+            sign_up_columns!(),
+            ") VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $9, $10) ",
+            replacing_answers!(),
+            " RETURNING id"
+        );
+        let categories = new.categories.to_string();
+        let written = values![
+            person.id,
+            new.partner.as_ref().map(|partner| partner.key.as_str()),
+            partner,
+            new.us_state.map(|state| state.code()),
+            &categories,
+            new.comments.as_ref().map(|comments| comments.as_str()),
+            referrer,
+            CONSENT_VERSION,
+            *now,
+            now.plus(PENDING_FOR),
+        ];
+        expected(sql.row(write, written, |row| row.number(0)).await?)
+    }
+}
+
+pub(super) fn refuse_if(paused: bool) -> Result<(), Failure> {
+    if paused { Err(Failure::Refused(StoreError::Paused)) } else { Ok(()) }
+}
+
+struct Person {
+    id: i64,
+    code: ReferralCode,
+    mailbox: String,
+    is_member: bool,
+    /// Added just now: there can be nothing of theirs yet.
+    is_new: bool,
+}
+
+/// The person of that address. A new one takes the code offered, unless it is somebody else's.
+async fn find_or_add(sql: &mut impl Sql, named: &NamedPerson, now: Timestamp) -> Result<Person, Failure> {
+    let (compared, mailbox) = (named.email.compared(), named.email.mailbox());
+    let find = "SELECT id, code, mailbox, state = 'member' FROM people WHERE compared = $1";
+    let known = |row: &Row<'_>| {
+        let mailbox = row.text(2)?.to_owned();
+        Ok(Person { id: row.number(0)?, code: row.code(1)?, mailbox, is_member: row.flag(3)?, is_new: false })
+    };
+    if let Some(person) = sql.row(find, values![&compared], known).await? {
+        return Ok(person);
+    }
+    let add = "INSERT INTO people (email, compared, mailbox, code, state, created_at)
+               VALUES ($1, $2, $3, $4, 'invited', $5) ON CONFLICT DO NOTHING RETURNING id";
+    let person = values![named.email.as_typed(), &compared, &mailbox, &named.code, now];
+    match sql.row(add, person, |row| row.number(0)).await? {
+        Some(id) => Ok(Person { id, code: named.code, mailbox, is_member: false, is_new: true }),
+        None => Err(not_added(sql, &named.code, &compared).await?),
+    }
+}
+
+/// Why a person was not added: somebody else has the code, or another node added the same person at this moment.
+pub(super) async fn not_added(sql: &mut impl Sql, code: &ReferralCode, compared: &str) -> Result<Failure, Failure> {
+    let others = "SELECT 1 FROM people WHERE code = $1 AND compared <> $2";
+    let taken = sql.row(others, values![code, compared], |_| Ok(())).await?.is_some();
+    Ok(if taken { Failure::Refused(StoreError::CodeTaken) } else { Failure::Overtaken })
+}

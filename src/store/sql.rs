@@ -1,0 +1,278 @@
+//! The seam between units of work and the engines: SQL that both understand, written once.
+//!
+//! A [`Unit`] is written for PostgreSQL, many nodes at once: it takes rows with `FOR UPDATE` where another node may have
+//! read them too. SQLite has one writer, leaves those words out, and answers every question before it is polled again. The
+//! common ground is `$1`, `RETURNING`, `ON CONFLICT`, `CASE`, `IS DISTINCT FROM` and `CAST`; no statement may add rows in a
+//! `WITH`, which SQLite does not know.
+
+use std::future::Future;
+
+use crate::domain::api_key::KeyHash;
+use crate::domain::referral::ReferralCode;
+use crate::domain::time::Timestamp;
+
+use super::StoreError;
+
+/// A change to the records or a question to them, as data: applying it again after a rollback does the same.
+pub trait Unit: Send + Sync + 'static {
+    type Done: Send + 'static;
+
+    /// Whether it is made of several statements that must be done or undone together.
+    fn is_transaction(&self) -> bool {
+        false
+    }
+
+    fn apply<S: Sql>(&self, sql: &mut S) -> impl Future<Output = Result<Self::Done, Failure>> + Send;
+}
+
+/// A connection, as far as a unit of work needs one. Every statement is a constant of the program, so that each engine
+/// prepares it once.
+pub trait Sql: Send {
+    /// The rows of a question, or those that `RETURNING` gives.
+    fn rows<T: Send>(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
+    ) -> impl Future<Output = Result<Vec<T>, Failure>> + Send;
+
+    /// The first of them, if there is one.
+    fn row<T: Send>(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
+    ) -> impl Future<Output = Result<Option<T>, Failure>> + Send;
+
+    /// How many rows it changed.
+    fn execute(&mut self, sql: &'static str, values: &[Value<'_>])
+    -> impl Future<Output = Result<u64, Failure>> + Send;
+
+    /// Keeps every other unit that locks the same key waiting until this one is over (an advisory lock): for a decision
+    /// that rests on rows which may not be there yet.
+    fn lock(&mut self, key: &str) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+/// A parameter of a statement, or what stands in a column.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    Null,
+    Flag(bool),
+    Number(i64),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+impl std::fmt::Debug for Value<'_> {
+    /// Without the value: it may be an address.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Value")
+    }
+}
+
+impl From<bool> for Value<'_> {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+impl From<i64> for Value<'_> {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<u32> for Value<'_> {
+    fn from(number: u32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<Timestamp> for Value<'_> {
+    fn from(time: Timestamp) -> Self {
+        Self::Number(time.as_millis())
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<'a> From<&'a String> for Value<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl<'a> From<&'a ReferralCode> for Value<'a> {
+    fn from(code: &'a ReferralCode) -> Self {
+        Self::Text(code.as_str())
+    }
+}
+
+impl<'a> From<&'a KeyHash> for Value<'a> {
+    fn from(hash: &'a KeyHash) -> Self {
+        Self::Bytes(&hash.0)
+    }
+}
+
+impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+/// The values of a statement, in the order of their numbers.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { &[$($crate::store::sql::Value::from($value)),*] };
+}
+pub(super) use values;
+
+/// What an engine gives for a row.
+pub trait Columns {
+    fn value(&self, column: usize) -> Result<Value<'_>, Failure>;
+
+    fn name(&self, column: usize) -> &str;
+}
+
+/// One row of an answer; a column that does not hold what it should was written by other hands, and is named.
+pub struct Row<'r>(pub &'r dyn Columns);
+
+impl std::fmt::Debug for Row<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Row")
+    }
+}
+
+impl Row<'_> {
+    fn foreign(&self, column: usize) -> Failure {
+        let name = self.0.name(column);
+        Failure::Refused(StoreError::Unavailable(format!("the column {name} holds a value that is not ours")))
+    }
+
+    pub fn perhaps_number(&self, column: usize) -> Result<Option<i64>, Failure> {
+        match self.0.value(column)? {
+            Value::Null => Ok(None),
+            Value::Number(number) => Ok(Some(number)),
+            Value::Flag(_) | Value::Text(_) | Value::Bytes(_) => Err(self.foreign(column)),
+        }
+    }
+
+    pub fn number(&self, column: usize) -> Result<i64, Failure> {
+        self.perhaps_number(column)?.ok_or_else(|| self.foreign(column))
+    }
+
+    /// A number that is never negative.
+    pub fn count(&self, column: usize) -> Result<u64, Failure> {
+        Ok(self.number(column)?.unsigned_abs())
+    }
+
+    pub fn small(&self, column: usize) -> Result<u32, Failure> {
+        Ok(u32::try_from(self.count(column)?).unwrap_or(u32::MAX))
+    }
+
+    /// Truth is 0 or 1 where the engine has no other word for it; unknown is not true.
+    pub fn flag(&self, column: usize) -> Result<bool, Failure> {
+        match self.0.value(column)? {
+            Value::Flag(flag) => Ok(flag),
+            Value::Number(number) => Ok(number != 0),
+            Value::Null => Ok(false),
+            Value::Text(_) | Value::Bytes(_) => Err(self.foreign(column)),
+        }
+    }
+
+    pub fn perhaps_text(&self, column: usize) -> Result<Option<&str>, Failure> {
+        match self.0.value(column)? {
+            Value::Null => Ok(None),
+            Value::Text(text) => Ok(Some(text)),
+            Value::Flag(_) | Value::Number(_) | Value::Bytes(_) => Err(self.foreign(column)),
+        }
+    }
+
+    pub fn text(&self, column: usize) -> Result<&str, Failure> {
+        self.perhaps_text(column)?.ok_or_else(|| self.foreign(column))
+    }
+
+    pub fn time(&self, column: usize) -> Result<Timestamp, Failure> {
+        self.number(column).map(Timestamp::from_millis)
+    }
+
+    pub fn perhaps_time(&self, column: usize) -> Result<Option<Timestamp>, Failure> {
+        Ok(self.perhaps_number(column)?.map(Timestamp::from_millis))
+    }
+
+    pub fn hash(&self, column: usize) -> Result<KeyHash, Failure> {
+        match self.0.value(column)? {
+            Value::Bytes(bytes) => bytes.try_into().map(KeyHash).map_err(|_| self.foreign(column)),
+            _ => Err(self.foreign(column)),
+        }
+    }
+
+    pub fn code(&self, column: usize) -> Result<ReferralCode, Failure> {
+        self.parsed(column, ReferralCode::from_canonical)
+    }
+
+    /// A value of the domain.
+    pub fn parsed<T>(&self, column: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T, Failure> {
+        parse(self.text(column)?).ok_or_else(|| self.foreign(column))
+    }
+}
+
+/// Why a unit of work did not succeed, before it is told to the outside.
+#[derive(Debug)]
+pub enum Failure {
+    /// The rules of the house say no; the database is well.
+    Refused(StoreError),
+    /// Somebody else changed what this was about to change: look again.
+    Overtaken,
+    /// There is no connection, or no answer on it.
+    Away(String),
+    Sqlite(rusqlite::Error),
+    Postgres(tokio_postgres::Error),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Postgres(error)
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(error) => error,
+            Failure::Overtaken => Self::Unavailable("others kept changing the same rows".to_owned()),
+            Failure::Away(why) => Self::Unavailable(why),
+            // SQLite's messages name tables and columns, never values.
+            Failure::Sqlite(error) => Self::Unavailable(format!("SQLite: {error}")),
+            Failure::Postgres(error) => Self::Unavailable(format!("PostgreSQL: {}", describe(&error))),
+        }
+    }
+}
+
+/// PostgreSQL's error without values: the server's details repeat them, and they may be addresses.
+pub fn describe(error: &tokio_postgres::Error) -> String {
+    use std::error::Error;
+    match (error.as_db_error(), error.source()) {
+        // Class 22, data exceptions, quotes what was sent in the message itself.
+        (Some(told), _) if told.code().code().starts_with("22") => {
+            format!("the data was refused ({})", told.code().code())
+        }
+        (Some(told), _) => format!("{} ({})", told.message(), told.code().code()),
+        (None, Some(cause)) => format!("{error}: {cause}"),
+        (None, None) => error.to_string(),
+    }
+}
+
+/// The row that a question always has.
+pub fn expected<T>(row: Option<T>) -> Result<T, Failure> {
+    row.ok_or_else(|| Failure::Refused(StoreError::Unavailable("a row of the installation is missing".to_owned())))
+}

@@ -1,0 +1,184 @@
+//! The [`Sql`] seam on SQLite: cached statements on one connection, each answered before it is polled again.
+
+use std::borrow::Cow;
+use std::future::{Future, ready};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, Connection};
+
+use crate::store::StoreError;
+use crate::store::sql::{Columns, Failure, Row, Sql, Unit, Value};
+
+/// A connection while a unit of work is applied to it.
+pub(super) struct SqliteSql<'c>(&'c mut Connection);
+
+/// Applies a unit; it never waits, because nothing it asks does.
+pub(super) fn apply<U: Unit>(unit: &U, connection: &mut Connection) -> Result<U::Done, Failure> {
+    let mut sql = SqliteSql(connection);
+    match pin!(unit.apply(&mut sql)).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        Poll::Pending => Err(Failure::Refused(StoreError::Unavailable("SQLite: a unit of work waited".to_owned()))),
+    }
+}
+
+impl SqliteSql<'_> {
+    fn prepare(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<CachedStatement<'_>, Failure> {
+        let mut statement = self.0.prepare_cached(&without_row_locks(sql))?;
+        if statement.parameter_count() != values.len() {
+            return Err(rusqlite::Error::InvalidParameterCount(values.len(), statement.parameter_count()).into());
+        }
+        // SQLite numbers `$n` by appearance, so each is bound by its name.
+        for (name, value) in NAMES.iter().zip(values) {
+            let index = statement.parameter_index(name)?;
+            let index = index.ok_or_else(|| rusqlite::Error::InvalidParameterName((*name).to_owned()))?;
+            statement.raw_bind_parameter(index, value)?;
+        }
+        Ok(statement)
+    }
+
+    fn query<T>(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+        read: impl Fn(&Row<'_>) -> Result<T, Failure>,
+    ) -> Result<Vec<T>, Failure> {
+        let mut statement = self.prepare(sql, values)?;
+        let (mut rows, mut all) = (statement.raw_query(), Vec::new());
+        while let Some(row) = rows.next()? {
+            all.push(read(&Row(row))?);
+        }
+        Ok(all)
+    }
+
+    fn query_one<T>(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+        read: impl Fn(&Row<'_>) -> Result<T, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        let mut statement = self.prepare(sql, values)?;
+        let mut rows = statement.raw_query();
+        rows.next()?.map(|row| read(&Row(row))).transpose()
+    }
+
+    fn change(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
+        Ok(self.prepare(sql, values)?.raw_execute()? as u64)
+    }
+}
+
+/// The names of parameters, at the place of their number.
+const NAMES: [&str; 16] =
+    ["$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9", "$10", "$11", "$12", "$13", "$14", "$15", "$16"];
+
+impl Sql for SqliteSql<'_> {
+    fn rows<T: Send>(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
+    ) -> impl Future<Output = Result<Vec<T>, Failure>> + Send {
+        ready(self.query(sql, values, read))
+    }
+
+    fn row<T: Send>(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
+    ) -> impl Future<Output = Result<Option<T>, Failure>> + Send {
+        ready(self.query_one(sql, values, read))
+    }
+
+    fn execute(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<u64, Failure>> + Send {
+        ready(self.change(sql, values))
+    }
+
+    /// There is one writer, and it holds the whole database.
+    fn lock(&mut self, _: &str) -> impl Future<Output = Result<(), Failure>> + Send {
+        ready(Ok(()))
+    }
+}
+
+/// The statement without `FOR UPDATE [OF table] [SKIP LOCKED]`, which SQLite neither knows nor needs.
+fn without_row_locks(sql: &'static str) -> Cow<'static, str> {
+    let Some((before, after)) = sql.split_once(" FOR UPDATE") else {
+        return Cow::Borrowed(sql);
+    };
+    let after = after.strip_prefix(" OF ").map_or(after, |rest| rest.trim_start_matches(char::is_alphanumeric));
+    let after = after.strip_prefix(" SKIP LOCKED").unwrap_or(after);
+    Cow::Owned([before, after].concat())
+}
+
+impl Columns for rusqlite::Row<'_> {
+    fn value(&self, column: usize) -> Result<Value<'_>, Failure> {
+        Ok(match self.get_ref(column)? {
+            ValueRef::Null => Value::Null,
+            ValueRef::Integer(number) => Value::Number(number),
+            ValueRef::Text(text) => {
+                Value::Text(std::str::from_utf8(text).map_err(|error| rusqlite::Error::Utf8Error(column, error))?)
+            }
+            ValueRef::Blob(bytes) => Value::Bytes(bytes),
+            // No column of ours is a real number.
+            ValueRef::Real(_) => {
+                let name = Columns::name(self, column).to_owned();
+                return Err(rusqlite::Error::InvalidColumnType(column, name, rusqlite::types::Type::Real).into());
+            }
+        })
+    }
+
+    fn name(&self, column: usize) -> &str {
+        self.as_ref().column_name(column).unwrap_or("?")
+    }
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Flag(flag) => ValueRef::Integer((*flag).into()),
+            Self::Number(number) => ValueRef::Integer(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sql::values;
+
+    #[test]
+    fn row_locks_are_left_out_wherever_they_stand() {
+        for (sql, plain) in [
+            ("SELECT 1", "SELECT 1"),
+            ("SELECT 1 FOR UPDATE", "SELECT 1"),
+            ("SELECT o.id FROM o LIMIT $1 FOR UPDATE OF o SKIP LOCKED", "SELECT o.id FROM o LIMIT $1"),
+            (
+                "DELETE FROM a WHERE id IN (SELECT 1 FOR UPDATE SKIP LOCKED) RETURNING id",
+                "DELETE FROM a WHERE id IN (SELECT 1) RETURNING id",
+            ),
+        ] {
+            assert_eq!(without_row_locks(sql), plain);
+        }
+    }
+
+    #[test]
+    fn values_stand_at_their_numbers_whatever_appears_first() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let mut sql = SqliteSql(&mut connection);
+        let row = sql.query_one("SELECT $2, $1, $2", values!["one", 2_i64], |row| {
+            Ok((row.number(0)?, row.text(1)?.to_owned(), row.number(2)?))
+        });
+        assert_eq!(row.unwrap(), Some((2, "one".to_owned(), 2)));
+        assert!(sql.change("SELECT $1", values![]).is_err(), "a value that is missing is no NULL");
+        let foreign = sql.query_one("SELECT 'x' AS figure", values![], |row| row.number(0)).unwrap_err();
+        assert!(StoreError::from(foreign).to_string().contains("the column figure holds a value that is not ours"));
+    }
+}

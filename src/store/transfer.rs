@@ -1,0 +1,343 @@
+//! Carrying all records from one store to another (data transfer, `unionhall move`), for a union that outgrows its machine.
+//!
+//! The source is held so that nobody can change it, every row is copied, the copy is read back and compared, and only
+//! then is it made valid, at once. Last the source is retired: it refuses every write from then on, so that a forgotten
+//! process cannot take sign-ups that nobody would ever see. Interrupted at any moment, the source is as it was, or the
+//! copy is complete; running it again does the rest.
+
+use ring::digest::{Context, SHA256};
+
+use super::{StoreError, StoreReply};
+use crate::domain::time::Timestamp;
+
+/// A table, as every store has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Table {
+    pub name: &'static str,
+    /// The first is the key, and the order in which rows are carried over.
+    pub columns: &'static [&'static str],
+    /// Whether the key is a number that the store makes itself.
+    pub numbered: bool,
+}
+
+impl Table {
+    pub fn key(&self) -> &'static str {
+        self.columns[0]
+    }
+}
+
+/// All of them, in an order in which nothing refers to what comes later.
+pub const TABLES: &[Table] = &[
+    Table {
+        name: "installation",
+        columns: &["id", "member_count", "signups_paused", "secret_fingerprint"],
+        numbered: false,
+    },
+    Table {
+        name: "api_keys",
+        columns: &["id", "partner", "hash", "per_minute", "created_at", "expires_at", "last_used_at", "revoked_at"],
+        numbered: false,
+    },
+    Table {
+        name: "people",
+        columns: &[
+            "id",
+            "email",
+            "compared",
+            "mailbox",
+            "code",
+            "state",
+            "referrer_id",
+            "created_at",
+            "joined_at",
+            "undeliverable_until",
+        ],
+        numbered: true,
+    },
+    Table {
+        name: "sign_ups",
+        columns: &[
+            "id",
+            "person_id",
+            "key_id",
+            "partner",
+            "state",
+            "us_state",
+            "categories",
+            "comments",
+            "referrer_id",
+            "consent_version",
+            "created_at",
+            "updated_at",
+            "expires_at",
+            "decided_at",
+            "purged_at",
+        ],
+        numbered: true,
+    },
+    Table {
+        name: "outbox",
+        columns: &[
+            "id",
+            "sign_up_id",
+            "kind",
+            "recipient",
+            "created_at",
+            "send_after",
+            "attempts",
+            "first_attempt_at",
+            "leased_until",
+            "leased_by",
+            "last_error",
+            "given_up_at",
+        ],
+        numbered: true,
+    },
+    Table {
+        name: "mailboxes",
+        columns: &["mailbox", "sent_1", "sent_2", "sent_3", "sent_4", "holder", "suppressed_until"],
+        numbered: false,
+    },
+];
+
+/// A value, whatever a store makes of it.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Cell {
+    Null,
+    /// Truth is 0 or 1.
+    Number(i64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl std::fmt::Debug for Cell {
+    /// Without the value: it may be an address.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Cell")
+    }
+}
+
+pub type Cells = Vec<Cell>;
+
+/// Records that can be read from one end to the other.
+pub trait TransferRows: Send {
+    /// Some rows of the table, in the order of their keys, after the one with that key.
+    fn rows<'a>(
+        &'a mut self,
+        table: &'static Table,
+        after: Option<&'a Cell>,
+        most: usize,
+    ) -> StoreReply<'a, Vec<Cells>>;
+
+    fn count(&mut self, table: &'static Table) -> StoreReply<'_, u64>;
+
+    /// The last number that was given to a row of a numbered table, even if that row is gone.
+    fn last_number(&mut self, table: &'static Table) -> StoreReply<'_, i64>;
+}
+
+/// Records that nobody else can change while this is there.
+pub trait TransferSource: TransferRows {
+    /// Refuses every write from now on, for good; `place` is where the records are now.
+    fn retire<'a>(&'a mut self, place: &'a str, now: Timestamp) -> StoreReply<'a, ()>;
+}
+
+/// Where the records go. Nobody else sees any of it before it is finished.
+pub trait TransferTarget: TransferRows {
+    fn append<'a>(&'a mut self, table: &'static Table, rows: &'a [Cells]) -> StoreReply<'a, ()>;
+
+    /// Numbers go on after this one: links and message ids are made from them, and none may come back.
+    fn number_after(&mut self, table: &'static Table, last: i64) -> StoreReply<'_, ()>;
+
+    /// Makes the copy valid.
+    fn finish(&mut self) -> StoreReply<'_, ()>;
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum MoveError {
+    #[error("the source, at {table}: {error}")]
+    Source { table: &'static str, error: StoreError },
+    #[error("the target, at {table}: {error}")]
+    Target { table: &'static str, error: StoreError },
+    #[error("the target is not empty: {0}; give a new database, or one that nothing was written to")]
+    NotEmpty(String),
+    #[error(
+        "the copy of {table} is not what was copied ({copied} of {rows} rows, or other values); nothing was kept of it, \
+         and the source is as it was"
+    )]
+    Differs { table: &'static str, rows: u64, copied: u64 },
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    pub phase: Phase,
+    pub table: &'static str,
+    pub done: u64,
+    pub all: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Copying,
+    Comparing,
+}
+
+/// What was found in a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sum {
+    pub table: &'static str,
+    pub rows: u64,
+    pub checksum: [u8; 32],
+}
+
+/// Rows carried at a time.
+const AT_ONCE: usize = 2000;
+
+/// Copies everything and compares it. The target is finished; the source is not retired yet.
+pub async fn copy(
+    source: &mut dyn TransferSource,
+    target: &mut dyn TransferTarget,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Vec<Sum>, MoveError> {
+    refuse_unless_empty(target).await?;
+    let mut sums = Vec::new();
+    for table in TABLES {
+        let all = source.count(table).await.map_err(from(table))?;
+        let mut sum = Summing::new(table);
+        while let Some(rows) = sum.next(source).await.map_err(from(table))? {
+            target.append(table, &rows).await.map_err(to(table))?;
+            progress(Progress { phase: Phase::Copying, table: table.name, done: sum.rows, all });
+        }
+        if sum.rows != all {
+            return Err(MoveError::Differs { table: table.name, rows: all, copied: sum.rows });
+        }
+        if table.numbered {
+            let last = source.last_number(table).await.map_err(from(table))?;
+            target.number_after(table, last).await.map_err(to(table))?;
+        }
+        sums.push(sum.finish());
+    }
+    compare(target, &sums, progress).await?;
+    // A source whose connection broke is no longer held, and may have changed.
+    source.count(&TABLES[0]).await.map_err(from(&TABLES[0]))?;
+    target.finish().await.map_err(to(&TABLES[0]))?;
+    Ok(sums)
+}
+
+fn from(table: &Table) -> impl Fn(StoreError) -> MoveError + use<> {
+    let table = table.name;
+    move |error| MoveError::Source { table, error }
+}
+
+fn to(table: &Table) -> impl Fn(StoreError) -> MoveError + use<> {
+    let table = table.name;
+    move |error| MoveError::Target { table, error }
+}
+
+/// Whether the target holds these very records already: a move that was interrupted before its last step.
+pub async fn is_copied(
+    source: &mut dyn TransferSource,
+    target: &mut dyn TransferTarget,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Option<Vec<Sum>>, MoveError> {
+    let mut sums = Vec::new();
+    for table in TABLES {
+        let (here, there) = (source.count(table).await, target.count(table).await);
+        if here.map_err(from(table))? != there.map_err(to(table))? {
+            return Ok(None);
+        }
+    }
+    for table in TABLES {
+        let mut sum = Summing::new(table);
+        while sum.next(source).await.map_err(from(table))?.is_some() {}
+        sums.push(sum.finish());
+    }
+    match compare(target, &sums, progress).await {
+        Ok(()) => Ok(Some(sums)),
+        Err(MoveError::Differs { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn compare(
+    target: &mut dyn TransferTarget,
+    sums: &[Sum],
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<(), MoveError> {
+    for (table, expected) in TABLES.iter().zip(sums) {
+        let mut sum = Summing::new(table);
+        while sum.next(target).await.map_err(to(table))?.is_some() {
+            progress(Progress { phase: Phase::Comparing, table: table.name, done: sum.rows, all: expected.rows });
+        }
+        let found = sum.finish();
+        if found != *expected {
+            return Err(MoveError::Differs { table: table.name, rows: expected.rows, copied: found.rows });
+        }
+    }
+    Ok(())
+}
+
+/// A new store has one row, about the installation, and in it nothing of anybody's.
+async fn refuse_unless_empty(target: &mut dyn TransferTarget) -> Result<(), MoveError> {
+    for table in TABLES {
+        let rows = target.rows(table, None, 1).await.map_err(to(table))?;
+        let found = match rows.first() {
+            None => continue,
+            Some(row) if table.name == "installation" => {
+                if matches!(row.get(3), Some(Cell::Null)) {
+                    continue;
+                }
+                "a node has been started on it".to_owned()
+            }
+            Some(_) => format!("there are rows in {}", table.name),
+        };
+        return Err(MoveError::NotEmpty(found));
+    }
+    Ok(())
+}
+
+/// Reads a table from one end to the other, counting and summing up.
+struct Summing {
+    table: &'static Table,
+    digest: Context,
+    last: Option<Cell>,
+    rows: u64,
+}
+
+impl Summing {
+    fn new(table: &'static Table) -> Self {
+        Self { table, digest: Context::new(&SHA256), last: None, rows: 0 }
+    }
+
+    /// The next rows; none at the end.
+    async fn next<S: TransferRows + ?Sized>(&mut self, records: &mut S) -> Result<Option<Vec<Cells>>, StoreError> {
+        let rows = records.rows(self.table, self.last.as_ref(), AT_ONCE).await?;
+        let Some(last) = rows.last().and_then(|row| row.first()) else { return Ok(None) };
+        self.last = Some(last.clone());
+        self.rows += rows.len() as u64;
+        for cell in rows.iter().flatten() {
+            match cell {
+                Cell::Null => self.digest.update(b"-"),
+                Cell::Number(number) => {
+                    self.digest.update(b"n");
+                    self.digest.update(&number.to_le_bytes());
+                }
+                Cell::Text(text) => self.add(b"t", text.as_bytes()),
+                Cell::Bytes(bytes) => self.add(b"b", bytes),
+            }
+        }
+        Ok(Some(rows))
+    }
+
+    fn add(&mut self, kind: &[u8], bytes: &[u8]) {
+        self.digest.update(kind);
+        self.digest.update(&(bytes.len() as u64).to_le_bytes());
+        self.digest.update(bytes);
+    }
+
+    fn finish(self) -> Sum {
+        let mut checksum = [0; 32];
+        checksum.copy_from_slice(self.digest.finish().as_ref());
+        Sum { table: self.table.name, rows: self.rows, checksum }
+    }
+}

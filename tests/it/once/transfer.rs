@@ -1,0 +1,292 @@
+//! `unionhall move`: everything arrives, once, and nothing is taken in afterwards where nobody would look.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use rusqlite::Connection;
+
+use crate::database::Database;
+use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
+use unionhall::store::transfer::TABLES;
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    unionhall(folder).args(arguments).output().unwrap()
+}
+
+#[track_caller]
+fn moves(folder: &Path, from: &str, to: &str) -> String {
+    let output = run(folder, &["move", "--from", from, "--to", to]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn refusal(output: &Output) -> String {
+    assert!(!output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Every row of every table, as text.
+fn everything(file: &Path) -> Vec<String> {
+    let connection = Connection::open(file).unwrap();
+    let mut rows = Vec::new();
+    for table in TABLES {
+        let columns: Vec<_> = table.columns.iter().map(|column| format!("quote({column})")).collect();
+        let sql = format!("SELECT {} FROM {} ORDER BY 1", columns.join(" || ',' || "), table.name);
+        let mut statement = connection.prepare(&sql).unwrap();
+        rows.extend(statement.query_map([], |row| row.get(0)).unwrap().map(|row: Result<String, _>| row.unwrap()));
+    }
+    rows
+}
+
+/// A server that has seen some life: keys, a member, a referred one, one who declined, mail that waits.
+async fn lived_in() -> Server {
+    let server = Server::start_with(&["--store", "sqlite:", "--mail", "hold"]);
+    let key = server.key();
+    for n in 0..30 {
+        let comments = "it's \u{1f600}\n\"quoted\"";
+        let body =
+            serde_json::json!({ "email": format!("user{n}@exämple.com"), "otherComments": comments, "usState": "CA" });
+        server.post("/v1/invite", &key, body.to_string()).await.good();
+    }
+    server.run(&["keys", "revoke", &key[3..11]]);
+    let connection = Connection::open(server.data().join("unionhall.db")).unwrap();
+    connection
+        .execute_batch(
+            "UPDATE people SET state = 'member', joined_at = 5, referrer_id = 9 WHERE id <= 3;
+             UPDATE installation SET member_count = 3, signups_paused = 1;
+             INSERT INTO mailboxes (mailbox, sent_1, holder) VALUES ('ü@exämple.com', 5, 7), ('a@b.example', 6, 8);
+             DELETE FROM outbox WHERE id > 20",
+        )
+        .unwrap();
+    server
+}
+
+#[test]
+fn records_go_to_postgres_and_back_and_are_the_same() {
+    block_on(async {
+        let server = lived_in().await;
+        let before = everything(&server.data().join("unionhall.db"));
+        let (_, folder) = server.stop();
+        let database = Database::make().await;
+        let told = moves(folder.path(), "sqlite:", &database.url());
+        assert!(
+            told.contains("people                  30  ") && told.contains("UNIONHALL_SECRET_FILE=data/secret"),
+            "{told}"
+        );
+        let client = database.client().await;
+        let row = client.query_one("SELECT nextval('outbox_id_seq'), nextval('people_id_seq')", &[]).await.unwrap();
+        assert_eq!([row.get::<_, i64>(0), row.get(1)], [31, 31], "no number comes back, even of mail that has gone");
+
+        let told = moves(folder.path(), &database.url(), "sqlite:back.db");
+        assert!(told.contains("Nothing can be changed any more in the database test_"), "{told}");
+        assert_eq!(everything(&folder.path().join("back.db")), before);
+        let back = Connection::open(folder.path().join("back.db")).unwrap();
+        let next: i64 =
+            back.query_row("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'", [], |row| row.get(0)).unwrap();
+        assert_eq!(next, 31);
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(folder.path().join("back.db")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "addresses are in it");
+        let keys = run(folder.path(), &["keys", "list", "--store", "sqlite:back.db"]);
+        assert!(String::from_utf8_lossy(&keys.stdout).contains("revoked"));
+        database.drop().await;
+    });
+}
+
+#[test]
+fn the_old_place_takes_nothing_any_more_even_from_a_running_service() {
+    block_on(async {
+        let server = lived_in().await;
+        let database = Database::make().await;
+        let key = server.key();
+        server.run(&["signups", "resume"]);
+        let told = server.run(&["move", "--from", "sqlite:", "--to", &database.url()]);
+        assert!(told.contains("The records are now in the database"), "{told}");
+        server.post("/v1/invite", &key, sign_up("late@example.com")).await.refused(500, "save_failed");
+        server.get("/v1/negotiate-categories").await.good();
+        wait_until(std::time::Duration::from_secs(5), async || {
+            server.log().contains("these records were moved to another store")
+        })
+        .await;
+
+        let (_, folder) = server.stop();
+        let again = refusal(&run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]));
+        assert!(again.contains("data/unionhall.db were moved to the database test_"), "{again}");
+
+        // And the other way.
+        moves(folder.path(), &database.url(), "sqlite:back.db");
+        let error = database.client().await.batch_execute("UPDATE people SET email = email").await.unwrap_err();
+        assert!(error.as_db_error().unwrap().message().contains("moved to another store"));
+        let secret = ["--secret-file", "data/secret", "--store", &database.url()];
+        let again = refusal(&run(folder.path(), &[&["serve", "--listen", "127.0.0.1:0"], &secret[..]].concat()));
+        assert!(again.contains("were moved to back.db"), "{again}");
+        database.drop().await;
+    });
+}
+
+#[test]
+fn a_target_in_use_is_refused_and_nothing_changes() {
+    block_on(async {
+        let server = lived_in().await;
+        let (_, folder) = server.stop();
+        let database = Database::make().await;
+        let key = run(folder.path(), &["keys", "issue", "Other", "--store", &database.url()]);
+        assert!(key.status.success());
+        let before = everything(&folder.path().join("data/unionhall.db"));
+        let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", &database.url()]));
+        assert!(told.contains("the target is not empty: there are rows in api_keys"), "{told}");
+        assert_eq!(everything(&folder.path().join("data/unionhall.db")), before);
+        let same = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:data/unionhall.db"]));
+        assert!(same.contains("are the same"), "{same}");
+        let nothing = refusal(&run(folder.path(), &["move", "--from", "sqlite:none.db", "--to", &database.url()]));
+        assert!(nothing.contains("there are no records at none.db"), "{nothing}");
+        assert!(!folder.path().join("none.db").exists());
+        let wrong = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "mysql://u:hunter2@h/d"]));
+        assert!(wrong.contains("--to: the store is not understood") && !wrong.contains("hunter2"), "{wrong}");
+        run(folder.path(), &["serve", "--help"]);
+        database.drop().await;
+    });
+}
+
+/// Ended in the middle, by whatever it may be: the source still serves, and the next run does it all.
+#[test]
+fn a_move_that_was_interrupted_is_simply_run_again() {
+    block_on(async {
+        let server = lived_in().await;
+        Connection::open(server.data().join("unionhall.db"))
+            .unwrap()
+            .execute_batch(
+                "WITH RECURSIVE n (i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
+                 INSERT INTO people (id, email, compared, mailbox, code, state, created_at)
+                 SELECT i, i || '@x.example', i || '@x.example', i || '@x.example', printf('%012d', i), 'invited', 1 FROM n",
+            )
+            .unwrap();
+        let (_, folder) = server.stop();
+        let database = Database::make().await;
+        for target in [database.url(), "sqlite:copy.db".to_owned()] {
+            let mut process = interruptible(folder.path(), &target);
+            let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+            lines.find(|line| line.as_ref().unwrap().starts_with("copying people")).unwrap().unwrap();
+            process.kill().unwrap();
+            process.wait().unwrap();
+            assert!(!folder.path().join("copy.db").exists(), "half a copy is no copy");
+        }
+        let left = database.client().await.query_one("SELECT count(*) FROM people", &[]).await.unwrap();
+        assert_eq!(left.get::<_, i64>(0), 0);
+        moves(folder.path(), "sqlite:", "sqlite:copy.db");
+        // Ended between the last two steps: the copy is whole, and the source does not know yet.
+        Connection::open(folder.path().join("data/unionhall.db")).unwrap().execute_batch(&still_in_use()).unwrap();
+        let told = moves(folder.path(), "sqlite:", "sqlite:copy.db");
+        assert!(told.contains("The records are now in copy.db"), "{told}");
+        moves(folder.path(), "sqlite:copy.db", &database.url());
+        let there = database.client().await.query_one("SELECT count(*) FROM people", &[]).await.unwrap();
+        assert_eq!(there.get::<_, i64>(0), 59_031);
+        database.drop().await;
+    });
+}
+
+fn interruptible(folder: &Path, target: &str) -> std::process::Child {
+    let mut command: Command = unionhall(folder);
+    command.args(["move", "--from", "sqlite:", "--to", target]).stderr(Stdio::piped()).stdout(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// Takes back what retiring did.
+fn still_in_use() -> String {
+    let triggers = TABLES.iter().flat_map(|table| {
+        ["INSERT", "UPDATE", "DELETE"].map(|change| format!("DROP TRIGGER moved_{}_{change};", table.name))
+    });
+    triggers.chain(["DROP TABLE moved;".to_owned()]).collect()
+}
+
+/// A column that a migration adds must be carried over too.
+#[test]
+fn no_table_and_no_column_is_forgotten() {
+    block_on(async {
+        let database = Database::make().await;
+        let folder = tempfile::tempdir().unwrap();
+        assert!(run(folder.path(), &["keys", "issue", "Acme"]).status.success());
+        assert!(run(folder.path(), &["keys", "issue", "Acme", "--store", &database.url()]).status.success());
+        let mut ours: Vec<_> = TABLES
+            .iter()
+            .flat_map(|table| table.columns.iter().map(|column| format!("{}.{column}", table.name)))
+            .collect();
+        ours.sort();
+        let sqlite = Connection::open(folder.path().join("data/unionhall.db")).unwrap();
+        let mut statement = sqlite
+            .prepare(
+                "SELECT t.name || '.' || c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c
+                 WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' ORDER BY 1",
+            )
+            .unwrap();
+        let columns: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        assert_eq!(columns, ours);
+        let rows = database
+            .client()
+            .await
+            .query(
+                "SELECT (table_name || '.' || column_name) COLLATE \"C\" FROM information_schema.columns
+                 WHERE table_schema = 'public' AND table_name <> 'unionhall_schema' ORDER BY 1",
+                &[],
+            )
+            .await
+            .unwrap();
+        let columns: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        assert_eq!(columns, ours);
+        database.drop().await;
+    });
+}
+
+#[test]
+fn what_cannot_be_carried_whole_is_not_carried_at_all() {
+    block_on(async {
+        let (_, folder) = lived_in().await.stop();
+        let file = folder.path().join("data/unionhall.db");
+        // The key of the last row of a page, in bytes that are no text.
+        Connection::open(&file)
+            .unwrap()
+            .execute_batch(
+                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1997)
+                 INSERT INTO mailboxes (mailbox) SELECT printf('%05d@x.example', i) FROM n;
+                 INSERT INTO mailboxes (mailbox) VALUES (CAST(x'e0ff' AS TEXT)), (CAST(x'f0ff' AS TEXT))",
+            )
+            .unwrap();
+        let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:copy.db"]));
+        assert!(told.contains("the source, at mailboxes") && told.contains("utf-8"), "{told}");
+        assert!(!folder.path().join("copy.db").exists());
+        Connection::open(&file).unwrap().execute_batch("DELETE FROM mailboxes").expect("still in use");
+
+        // What an earlier database of that name left behind would be read into the copy.
+        std::fs::write(folder.path().join("copy.db-wal"), "left behind").unwrap();
+        let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:copy.db"]));
+        assert!(told.contains("copy.db-wal is left of another database"), "{told}");
+    });
+}
+
+#[test]
+fn a_database_without_our_tables_is_no_source_and_gets_none_by_looking() {
+    block_on(async {
+        let database = Database::make().await;
+        let folder = tempfile::tempdir().unwrap();
+        for arguments in [
+            &["keys", "list", "--store", &database.url()][..],
+            &["signups", "pause", "--store", &database.url()],
+            &["move", "--from", &database.url(), "--to", "sqlite:copy.db"],
+        ] {
+            let told = refusal(&run(folder.path(), arguments));
+            assert!(told.contains("there are no records in it; is this the right database?"), "{told}");
+        }
+        let client = database.client().await;
+        let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
+        assert_eq!(client.query_one(tables, &[]).await.unwrap().get::<_, i64>(0), 0);
+
+        // A schema that is newer, though it serves us, may hold what we would leave behind.
+        assert!(run(folder.path(), &["keys", "issue", "Acme", "--store", &database.url()]).status.success());
+        client.batch_execute("INSERT INTO unionhall_schema VALUES (2, 1)").await.unwrap();
+        let told = refusal(&run(folder.path(), &["move", "--from", &database.url(), "--to", "sqlite:copy.db"]));
+        assert!(told.contains("by a newer unionhall (schema 2"), "{told}");
+        database.drop().await;
+    });
+}
