@@ -5,6 +5,7 @@
 mod bare;
 mod compare;
 mod goals;
+mod lab;
 mod limiter;
 mod load;
 mod machine;
@@ -16,6 +17,7 @@ mod sections;
 mod server;
 mod services;
 mod statistics;
+mod targets;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -25,8 +27,8 @@ use anyhow::{Context, bail};
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::compare::Plan;
+use crate::lab::Lab;
 use crate::progress::Progress;
-use crate::sections::Lab;
 
 /// The product's own allocator, so that bare hyper is measured with the same.
 #[global_allocator]
@@ -119,16 +121,16 @@ impl Section {
 
     fn run(self, lab: &mut Lab) -> anyhow::Result<()> {
         match self {
-            Self::Static => sections::fixed(lab),
-            Self::Stats => sections::stats(lab),
-            Self::Mcp => sections::mcp(lab),
-            Self::Invite => sections::invite(lab),
-            Self::Sizes => sections::sizes(lab),
-            Self::Postgres => sections::postgres(lab),
-            Self::Redis => sections::redis(lab),
-            Self::Limiter => sections::limiter(lab),
-            Self::Footprint => sections::footprint(lab),
-            Self::Instructions => sections::instructions(lab),
+            Self::Static => sections::fixed::run(lab),
+            Self::Stats => sections::stats::run(lab),
+            Self::Mcp => sections::mcp::run(lab),
+            Self::Invite => sections::invite::run(lab),
+            Self::Sizes => sections::sizes::run(lab),
+            Self::Postgres => sections::postgres::run(lab),
+            Self::Redis => sections::redis::run(lab),
+            Self::Limiter => sections::limiter::run(lab),
+            Self::Footprint => sections::footprint::run(lab),
+            Self::Instructions => sections::instructions::run(lab),
         }
     }
 }
