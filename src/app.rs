@@ -15,7 +15,7 @@ use crate::membership::Membership;
 use crate::store::{InstallationStore, Store};
 
 /// How long the store may take to show that it takes writes.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What an [`App`] is made of.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl App {
 
     /// How things are while the store can be used; or why it cannot, for the operator.
     pub async fn readiness(&self) -> Result<Readiness, String> {
-        let checked = tokio::time::timeout(CHECK_TIMEOUT, self.installation.check()).await;
+        let checked = tokio::time::timeout(READINESS_TIMEOUT, self.installation.check()).await;
         checked.map_err(|_| "the store does not take writes".to_owned())?.map_err(|error| error.to_string())?;
         // Sign-ups are taken and their mail waits: a node whose mail does not go is still of use, and so is one that counts
         // alone.

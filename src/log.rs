@@ -57,9 +57,9 @@ pub struct RequestLine<'a> {
 
 /// A handle on the log; clones share it.
 #[derive(Clone)]
-pub struct Log(Arc<Shared>);
+pub struct Log(Arc<LogWriter>);
 
-struct Shared {
+struct LogWriter {
     level: Level,
     format: Format,
     state: Mutex<State>,
@@ -85,7 +85,7 @@ impl Log {
         clock: Clock,
         mut out: impl Write + Send + 'static,
     ) -> std::io::Result<Self> {
-        let log = Self(Arc::new(Shared {
+        let log = Self(Arc::new(LogWriter {
             level,
             format,
             state: Mutex::default(),

@@ -23,13 +23,13 @@ const ENDS: [u64; 9] = [500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_0
 #[derive(Debug)]
 pub struct Requests {
     routes: Vec<&'static str>,
-    parts: [Vec<Row>; PARTS],
+    parts: [Vec<RouteCounts>; PARTS],
 }
 
 /// One route in one part. Aligned, so that two parts never share a line of a processor's cache.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Row {
+struct RouteCounts {
     statuses: [AtomicU64; STATUSES.len() + 1],
     /// Not added up: each request is in one of them.
     spans: [AtomicU64; ENDS.len() + 1],
@@ -39,7 +39,7 @@ struct Row {
 impl Requests {
     /// A table with a row for each of these names.
     pub fn new(routes: Vec<&'static str>) -> Self {
-        let parts = std::array::from_fn(|_| routes.iter().map(|_| Row::default()).collect());
+        let parts = std::array::from_fn(|_| routes.iter().map(|_| RouteCounts::default()).collect());
         Self { routes, parts }
     }
 
@@ -54,7 +54,7 @@ impl Requests {
         row.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    fn sum(&self, route: usize, figure: impl Fn(&Row) -> &AtomicU64) -> u64 {
+    fn sum(&self, route: usize, figure: impl Fn(&RouteCounts) -> &AtomicU64) -> u64 {
         self.parts.iter().map(|part| figure(&part[route]).load(Ordering::Relaxed)).sum()
     }
 

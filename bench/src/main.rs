@@ -5,6 +5,7 @@
 mod bare;
 mod compare;
 mod goals;
+mod lab;
 mod limiter;
 mod load;
 mod machine;
@@ -16,6 +17,7 @@ mod sections;
 mod server;
 mod services;
 mod statistics;
+mod targets;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -25,8 +27,8 @@ use anyhow::{Context, bail};
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::compare::Plan;
+use crate::lab::Lab;
 use crate::progress::Progress;
-use crate::sections::Lab;
 
 /// The product's own allocator, so that bare hyper is measured with the same.
 #[global_allocator]
@@ -57,6 +59,10 @@ struct Settings {
     /// Only this section; may be repeated.
     #[arg(long, value_name = "NAME")]
     only: Vec<Section>,
+
+    /// Only this build beside another one of the product, request by request: what a change made slower. Writes nothing.
+    #[arg(long, value_name = "BINARY", conflicts_with_all = ["only", "write"])]
+    against: Option<PathBuf>,
 
     /// Write BENCHMARKS.md and the plot even from a quick or partial run.
     #[arg(long)]
@@ -119,16 +125,16 @@ impl Section {
 
     fn run(self, lab: &mut Lab) -> anyhow::Result<()> {
         match self {
-            Self::Static => sections::fixed(lab),
-            Self::Stats => sections::stats(lab),
-            Self::Mcp => sections::mcp(lab),
-            Self::Invite => sections::invite(lab),
-            Self::Sizes => sections::sizes(lab),
-            Self::Postgres => sections::postgres(lab),
-            Self::Redis => sections::redis(lab),
-            Self::Limiter => sections::limiter(lab),
-            Self::Footprint => sections::footprint(lab),
-            Self::Instructions => sections::instructions(lab),
+            Self::Static => sections::fixed::run(lab),
+            Self::Stats => sections::stats::run(lab),
+            Self::Mcp => sections::mcp::run(lab),
+            Self::Invite => sections::invite::run(lab),
+            Self::Sizes => sections::sizes::run(lab),
+            Self::Postgres => sections::postgres::run(lab),
+            Self::Redis => sections::redis::run(lab),
+            Self::Limiter => sections::limiter::run(lab),
+            Self::Footprint => sections::footprint::run(lab),
+            Self::Instructions => sections::instructions::run(lab),
         }
     }
 }
@@ -163,6 +169,14 @@ fn measure(settings: &Settings) -> anyhow::Result<bool> {
     let kept = binary.parent().and_then(Path::parent).context("the binary is in the target folder")?.join("bench");
     let full = Plan { slice: Duration::from_secs(settings.slice.clamp(1, 60)), ..Plan::FULL };
     let plan = if settings.quick { Plan::QUICK } else { full };
+    if let Some(other) = &settings.against {
+        let other = other.canonicalize().with_context(|| format!("there is no {}", other.display()))?;
+        // Nine loads on two builds.
+        let mut lab = Lab::new(plan, Progress::new(plan.rounds * 18), binary, kept)?;
+        sections::against::run(&mut lab, other)?;
+        println!("{}", lab.report.tables());
+        return Ok(!lab.report.is_void());
+    }
     let whole = settings.only.is_empty();
     let sections: Vec<_> =
         Section::value_variants().iter().copied().filter(|one| whole || settings.only.contains(one)).collect();

@@ -96,14 +96,11 @@ fn code(number: u64) -> String {
     (0..12).map(|i| char::from(ALPHABET[(spread >> (5 * i)) as usize & 31])).collect()
 }
 
-/// The same in PostgreSQL, as one script for `psql`; `times_are_numbers` says how the schema keeps times.
-pub(crate) fn script(people: u64, times_are_numbers: bool) -> String {
-    let time = |millis: i64| {
-        if times_are_numbers { millis.to_string() } else { format!("to_timestamp({}::float8)", millis / 1000) }
-    };
-    let (joined, expires) = (time(JOINED_AT), time(EXPIRES_AT));
+/// The same in PostgreSQL, as one script for `psql`.
+pub(crate) fn script(people: u64) -> String {
+    let (joined, expires) = (JOINED_AT, EXPIRES_AT);
     let member = format!("n % {INVITED_EVERY} <> 0");
-    // The code's characters from a hash: as spread as real ones, and 60 bits do not meet by chance among two million.
+    // The code's characters from a hash: as spread as real ones. Its 48 bits do not meet among these two million.
     format!(
         "BEGIN;
          SET LOCAL synchronous_commit = off;

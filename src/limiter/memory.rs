@@ -33,9 +33,9 @@ const LOOKED_AT: usize = 64;
 #[derive(Debug)]
 pub struct MemoryLimiter {
     /// Anyone on the internet can make entries here, so old ones make room.
-    networks: Table,
+    networks: BucketTable,
     /// Only issued keys make entries here: a flood of addresses must not touch a partner.
-    keys: Table,
+    keys: BucketTable,
 }
 
 impl MemoryLimiter {
@@ -53,7 +53,7 @@ impl MemoryLimiter {
 
     /// A limiter of that many entries, or a few more so that its shards are even.
     pub fn with_entries(networks: usize, keys: usize) -> Self {
-        Self { networks: Table::new(networks), keys: Table::new(keys) }
+        Self { networks: BucketTable::new(networks), keys: BucketTable::new(keys) }
     }
 
     /// The verdict on one request, known at once.
@@ -87,13 +87,13 @@ impl Limiter for MemoryLimiter {
 }
 
 #[derive(Debug)]
-struct Table {
+struct BucketTable {
     shards: [Mutex<Shard>; SHARDS],
     hasher: RandomState,
     shard_entries: usize,
 }
 
-impl Table {
+impl BucketTable {
     fn new(entries: usize) -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),

@@ -1,4 +1,4 @@
-//! Exact limits: in no span of 60 seconds are more than N requests of one bucket admitted.
+//! Exact rate limits (a sliding window): in no span of 60 seconds are more than N requests of one bucket admitted.
 //!
 //! A refused request does not count. This room knows buckets and figures; it must never know what a request is, which
 //! operation it was for, or where the figures come from.

@@ -10,7 +10,7 @@ use crate::loopback::is_loopback;
 use crate::reply::Reply;
 
 /// For making a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+const SMTP_CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// For a whole mail: less than a lease.
 const SEND_TIMEOUT: Duration = Duration::from_secs(25);
@@ -50,7 +50,7 @@ impl Smtp {
         };
         let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url).map_err(|_| BadServer)?;
         let pool = PoolConfig::new().max_size(CONNECTIONS).idle_timeout(Duration::from_secs(30));
-        Ok(Self(builder.timeout(Some(CONNECT_TIMEOUT)).pool_config(pool).build()))
+        Ok(Self(builder.timeout(Some(SMTP_CONNECT_TIMEOUT)).pool_config(pool).build()))
     }
 }
 

@@ -27,7 +27,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 
-use self::routes::{Found, Handler};
+use self::routes::{FoundRoute, Handler};
 use crate::app::{App, Readiness};
 use crate::clock::{Clock, Moment};
 use crate::documents::Documents;
@@ -101,7 +101,7 @@ struct LogEntry<'a> {
     service: &'a HttpService,
     now: Moment,
     method: &'static str,
-    found: Option<Found<'a>>,
+    found: Option<FoundRoute<'a>>,
     status: u16,
     id: &'a RequestId,
     key: Option<KeyId>,
@@ -207,7 +207,7 @@ impl HttpService {
     }
 
     /// A slot among the requests in flight.
-    fn enter(&self, found: Option<Found<'_>>) -> Result<Slot<'_>, HttpError> {
+    fn enter(&self, found: Option<FoundRoute<'_>>) -> Result<Slot<'_>, HttpError> {
         let (slot, before) = Slot::take(&self.in_flight);
         let always = found.is_some_and(|found| found.route.always);
         if before < IN_FLIGHT || always { Ok(slot) } else { Err(HttpError::Busy) }
@@ -254,10 +254,10 @@ impl HttpService {
 
 async fn route(
     exchange: Exchange<'_>,
-    found: Option<Found<'_>>,
+    found: Option<FoundRoute<'_>>,
     request: Request<Incoming>,
 ) -> Result<Answer, HttpError> {
-    let Some(Found { route, parameter, .. }) = found else {
+    let Some(FoundRoute { route, parameter, .. }) = found else {
         return Err(HttpError::NotFound(routes::not_found(request.uri().path())));
     };
     if *request.method() == Method::OPTIONS {

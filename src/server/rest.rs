@@ -78,7 +78,7 @@ const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy")
 fn tell_budget(answer: &mut Answer, budget: Budget) {
     let Budget { class, limit, verdict } = budget;
     answer.set(RATELIMIT_POLICY, policy(class, limit));
-    let mut left = Text::new();
+    let mut left = ShortText::new();
     // Too long for the text only if a name grows; then the header is left out rather than cut.
     if write!(left, "\"{}\";r={};t={}", class.name(), verdict.remaining, verdict.reset_seconds()).is_ok()
         && let Ok(value) = HeaderValue::from_bytes(left.as_bytes())
@@ -105,12 +105,12 @@ fn policy(class: Class, limit: u32) -> HeaderValue {
 }
 
 /// A short text in place.
-struct Text {
+struct ShortText {
     bytes: [u8; 40],
     length: usize,
 }
 
-impl Text {
+impl ShortText {
     fn new() -> Self {
         Self { bytes: [0; 40], length: 0 }
     }
@@ -120,7 +120,7 @@ impl Text {
     }
 }
 
-impl fmt::Write for Text {
+impl fmt::Write for ShortText {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let end = self.length + text.len();
         self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());

@@ -176,17 +176,17 @@ impl Route {
 
 /// A route that was found, and what its pattern left open.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found<'p> {
+pub(super) struct FoundRoute<'p> {
     pub route: &'static Route,
     /// Its place in the table.
     pub place: usize,
     pub parameter: &'p str,
 }
 
-pub(super) fn find(path: &str) -> Option<Found<'_>> {
+pub(super) fn find(path: &str) -> Option<FoundRoute<'_>> {
     ROUTES.iter().enumerate().find_map(|(place, route)| {
         let parameter = route.matches(path)?;
-        Some(Found { route, place, parameter })
+        Some(FoundRoute { route, place, parameter })
     })
 }
 

@@ -5,7 +5,7 @@ use hyper::header::{HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
 use hyper::{HeaderMap, Request, StatusCode};
 
 use super::Visit;
-use super::join_form::Sent;
+use super::join_form::SentForm;
 use super::view::{self, JoinForm, Outcome};
 use crate::domain::referral::ReferralCode;
 use crate::error::Error;
@@ -36,7 +36,7 @@ pub async fn send(visit: Visit<'_>, request: Request<Incoming>) -> Result<Answer
         return Ok(answer);
     }
     let body = body::read(body).await?;
-    let sent = Sent::read(&body);
+    let sent = SentForm::read(&body);
     let application = match sent.check() {
         Ok(application) => application,
         Err(form) => return Ok(page(visit, StatusCode::BAD_REQUEST, &sent.ref_code, &form).await),

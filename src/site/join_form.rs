@@ -11,7 +11,7 @@ use crate::membership::Application;
 
 /// The join form as it was sent.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct SentForm {
     email: String,
     us_state: String,
     chosen: CategorySet,
@@ -21,7 +21,7 @@ pub(super) struct Sent {
     pub website: String,
 }
 
-impl Sent {
+impl SentForm {
     pub(super) fn read(body: &[u8]) -> Self {
         let mut sent = Self::default();
         for (name, value) in form_urlencoded::parse(body) {

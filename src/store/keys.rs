@@ -7,10 +7,10 @@ use crate::domain::time::Timestamp;
 area! {
     /// The API keys of partners.
     KeyStore {
-        read find_key(id: KeyId) -> Option<KeyRecord> = Find { id };
+        read find_key(id: KeyId) -> Option<KeyRecord> = FindKey { id };
 
         /// All keys, oldest first, each with how many of its sign-ups were declined.
-        read list_keys() -> Vec<(KeyRecord, u64)> = List;
+        read list_keys() -> Vec<(KeyRecord, u64)> = AllKeys;
 
         write issue_key(key: KeyRecord) -> () = Issue(key);
 
@@ -64,11 +64,11 @@ async fn insert(sql: &mut impl Sql, key: &KeyRecord) -> Result<(), Failure> {
     Ok(())
 }
 
-struct Find {
+struct FindKey {
     id: KeyId,
 }
 
-impl Unit for Find {
+impl Unit for FindKey {
     type Done = Option<KeyRecord>;
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
@@ -76,9 +76,9 @@ impl Unit for Find {
     }
 }
 
-struct List;
+struct AllKeys;
 
-impl Unit for List {
+impl Unit for AllKeys {
     type Done = Vec<(KeyRecord, u64)>;
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {

@@ -30,7 +30,7 @@ area! {
         write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode = CreateCode { person, now };
 
         /// A sign-up, as its person is shown it.
-        read find_sign_up(sign_up: SignUpId, now: Timestamp) -> Option<SignUpRecord> = Find { sign_up, now };
+        read find_sign_up(sign_up: SignUpId, now: Timestamp) -> Option<SignUpRecord> = FindSignUp { sign_up, now };
 
         /// The person clicked: at most one member more, whatever is repeated and however much of it at once. `seen` is when
         /// the answers they were shown had been given; if those were replaced since, nothing is confirmed.
@@ -96,7 +96,7 @@ impl Unit for CreateCode {
     }
 }
 
-struct Find {
+struct FindSignUp {
     sign_up: SignUpId,
     now: Timestamp,
 }
@@ -108,7 +108,7 @@ macro_rules! state_at {
     };
 }
 
-impl Unit for Find {
+impl Unit for FindSignUp {
     type Done = Option<SignUpRecord>;
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {

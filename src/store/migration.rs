@@ -14,12 +14,20 @@ pub struct Migration {
 }
 
 /// Each once, in order.
-pub const MIGRATIONS: &[Migration] = &[Migration {
-    sqlite: include_str!("../../migrations/sqlite/0001_house.sql"),
-    postgres: include_str!("../../migrations/postgres/0001_house.sql"),
-    serves: 1,
-    rebuilds: false,
-}];
+pub const MIGRATIONS: &[Migration] = &[
+    Migration {
+        sqlite: include_str!("../../migrations/sqlite/0001_house.sql"),
+        postgres: include_str!("../../migrations/postgres/0001_house.sql"),
+        serves: 1,
+        rebuilds: false,
+    },
+    Migration {
+        sqlite: include_str!("../../migrations/sqlite/0002_ids_of_people.sql"),
+        postgres: include_str!("../../migrations/postgres/0002_ids_of_people.sql"),
+        serves: 1,
+        rebuilds: true,
+    },
+];
 
 /// What may be done to a schema when a store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

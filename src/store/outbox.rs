@@ -23,7 +23,7 @@ area! {
         write release_mail(worker: &str) -> u64 = Release { worker: worker.to_owned() };
 
         /// The outbox, oldest first, without addresses.
-        read list_mail() -> Vec<WaitingMail> = List;
+        read list_mail() -> Vec<WaitingMail> = AllMail;
 
         /// Lets a mail be tried at once; false if there is none.
         write retry_mail(mail: MailId, now: Timestamp) -> bool = Retry { mail, now };
@@ -62,9 +62,9 @@ pub(super) async fn suppress(sql: &mut impl Sql, mailbox: &str, until: Timestamp
     sql.execute(suppress, values![mailbox, until]).await.map(|_| ())
 }
 
-struct List;
+struct AllMail;
 
-impl Unit for List {
+impl Unit for AllMail {
     type Done = Vec<WaitingMail>;
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {

@@ -2,7 +2,7 @@
 //!
 //! Each check is one script on one key, in one round trip, and the time is that of Redis, so that nodes whose clocks
 //! differ agree. Redis must never take the service down: whatever is late, full or away is decided by a limiter in this
-//! process's memory, at once or after [`PATIENCE`]. That one counts only what it decides, so each change between the two
+//! process's memory, at once or after [`REDIS_CHECK_TIMEOUT`]. That one counts only what it decides, so each change between the two
 //! lets a bucket have at most its limit once more on each node. This room must never know who is told of such a change,
 //! and never put the address of Redis into an error: it may hold a password.
 
@@ -25,7 +25,7 @@ use crate::domain::time::Tick;
 use crate::reply::Reply;
 
 /// What a slow Redis may cost one request.
-pub const PATIENCE: Duration = Duration::from_millis(50);
+pub const REDIS_CHECK_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// So many answers in a row that come too late, and Redis is no longer asked until a probe finds it well.
 const LATE_IN_A_ROW: u32 = 3;
@@ -34,7 +34,7 @@ const LATE_IN_A_ROW: u32 = 3;
 const AT_ONCE: usize = 1024;
 
 /// How long a new connection may take, with its TLS and its password.
-const CONNECT: Duration = Duration::from_secs(1);
+const REDIS_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How often a connection is tried out while it works, so that its loss is noticed though nobody calls.
 const BEAT: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ const STEADY: u32 = 10;
 /// Groups that a limit is counted in, at the most: below that each request has its own time.
 const MOST_GROUPS: u32 = 1000;
 
-/// The limit of the bucket that a line is tried out with: far above what all nodes' beats can use, so that each of them
+/// The limit of the bucket that a connection is tried out with: far above what all nodes' beats can use, so that each of them
 /// writes.
 const PROBE_LIMIT: u32 = 1_000_000;
 
@@ -66,12 +66,12 @@ pub enum TimeOf {
 pub struct Manner {
     pub time: TimeOf,
     /// How long one check may take.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for Manner {
     fn default() -> Self {
-        Self { time: TimeOf::Redis, patience: PATIENCE }
+        Self { time: TimeOf::Redis, timeout: REDIS_CHECK_TIMEOUT }
     }
 }
 
@@ -107,7 +107,7 @@ impl RedisLimiter {
             target,
             manner,
             script: Script::new(include_str!("window.lua")),
-            line: RwLock::default(),
+            connection: RwLock::default(),
             lost: Notify::new(),
             places: Semaphore::new(AT_ONCE),
             local,
@@ -115,7 +115,7 @@ impl RedisLimiter {
             tell: Box::new(tell),
         });
         match shared.open().await {
-            Ok(line) => *shared.line.write().unwrap_or_else(PoisonError::into_inner) = Some(line),
+            Ok(connection) => *shared.connection.write().unwrap_or_else(PoisonError::into_inner) = Some(connection),
             Err(Trouble::Failed(error)) if is_refusal(&error) => return Err(Refused(error.to_string())),
             Err(trouble) => (shared.tell)(Change::Alone(trouble.to_string())),
         }
@@ -133,9 +133,9 @@ impl Drop for RedisLimiter {
 impl Limiter for RedisLimiter {
     fn check(&self, bucket: Bucket, limit: u32, now: Tick) -> Reply<'_, Verdict> {
         let shared = &*self.shared;
-        let Some(line) = shared.line() else { return Reply::now(shared.alone(bucket, limit, now)) };
+        let Some(connection) = shared.connection() else { return Reply::now(shared.alone(bucket, limit, now)) };
         Reply::later(async move {
-            match shared.ask(&line, &shared.key(bucket), limit, now).await {
+            match shared.ask(&connection, &shared.key(bucket), limit, now).await {
                 Some(verdict) => verdict,
                 None => shared.alone(bucket, limit, now),
             }
@@ -143,7 +143,7 @@ impl Limiter for RedisLimiter {
     }
 
     fn status(&self) -> LimiterStatus {
-        let scope = if self.shared.line().is_some() { Scope::Shared } else { Scope::Local };
+        let scope = if self.shared.connection().is_some() { Scope::Shared } else { Scope::Local };
         LimiterStatus { scope, fallbacks: self.shared.fallbacks.load(Ordering::Relaxed) }
     }
 }
@@ -153,8 +153,8 @@ struct Shared {
     manner: Manner,
     script: Script,
     /// None while this node counts alone.
-    line: RwLock<Option<Arc<Line>>>,
-    /// Rung when the line is lost.
+    connection: RwLock<Option<Arc<RedisConnection>>>,
+    /// Rung when the connection is lost.
     lost: Notify,
     places: Semaphore,
     local: MemoryLimiter,
@@ -164,8 +164,8 @@ struct Shared {
 }
 
 /// A connection that worked when it was last used.
-struct Line {
-    connection: MultiplexedConnection,
+struct RedisConnection {
+    multiplexed: MultiplexedConnection,
     late_in_a_row: AtomicU32,
 }
 
@@ -178,15 +178,15 @@ enum Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Late(patience) => write!(f, "it does not answer within {} ms", patience.as_millis()),
+            Self::Late(timeout) => write!(f, "it does not answer within {} ms", timeout.as_millis()),
             Self::Failed(error) => error.fmt(f),
         }
     }
 }
 
 impl Shared {
-    fn line(&self) -> Option<Arc<Line>> {
-        self.line.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn connection(&self) -> Option<Arc<RedisConnection>> {
+        self.connection.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn alone(&self, bucket: Bucket, limit: u32, now: Tick) -> Verdict {
@@ -204,20 +204,20 @@ impl Shared {
     }
 
     /// What Redis says, unless it says nothing, or nothing in time.
-    async fn ask(&self, line: &Arc<Line>, key: &str, limit: u32, now: Tick) -> Option<Verdict> {
+    async fn ask(&self, connection: &Arc<RedisConnection>, key: &str, limit: u32, now: Tick) -> Option<Verdict> {
         let _place = self.places.try_acquire().ok()?;
-        match self.run(&line.connection, key, limit, now).await {
+        match self.run(&connection.multiplexed, key, limit, now).await {
             Ok(verdict) => {
                 // Written only when there is something to forget: many threads read it.
-                if line.late_in_a_row.load(Ordering::Relaxed) != 0 {
-                    line.late_in_a_row.store(0, Ordering::Relaxed);
+                if connection.late_in_a_row.load(Ordering::Relaxed) != 0 {
+                    connection.late_in_a_row.store(0, Ordering::Relaxed);
                 }
                 Some(verdict)
             }
             Err(trouble) => {
                 let late = matches!(trouble, Trouble::Late(_));
-                if !late || line.late_in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= LATE_IN_A_ROW {
-                    self.lose(line, &trouble);
+                if !late || connection.late_in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= LATE_IN_A_ROW {
+                    self.lose(connection, &trouble);
                 }
                 None
             }
@@ -240,19 +240,19 @@ impl Shared {
         // One round trip; three where Redis has forgotten the script, as after a restart.
         let mut connection = connection.clone();
         let asked = call.invoke_async::<(bool, u32, u64)>(&mut connection);
-        match tokio::time::timeout(self.manner.patience, asked).await {
+        match tokio::time::timeout(self.manner.timeout, asked).await {
             Ok(Ok((admitted, remaining, reset))) => {
                 Ok(Verdict { admitted, remaining, reset: Duration::from_micros(reset) })
             }
             Ok(Err(error)) => Err(Trouble::Failed(error)),
-            Err(_) => Err(Trouble::Late(self.manner.patience)),
+            Err(_) => Err(Trouble::Late(self.manner.timeout)),
         }
     }
 
-    /// Counts alone from now on. Without effect where another request on the same line came first.
-    fn lose(&self, line: &Arc<Line>, trouble: &Trouble) {
-        let mut current = self.line.write().unwrap_or_else(PoisonError::into_inner);
-        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, line)) {
+    /// Counts alone from now on. Without effect where another request on the same connection came first.
+    fn lose(&self, connection: &Arc<RedisConnection>, trouble: &Trouble) {
+        let mut current = self.connection.write().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
             *current = None;
             drop(current);
             (self.tell)(Change::Alone(trouble.to_string()));
@@ -261,40 +261,40 @@ impl Shared {
     }
 
     /// A new connection, tried out with what it is for: a Redis that answers and cannot write is of no use.
-    async fn open(&self) -> Result<Arc<Line>, Trouble> {
+    async fn open(&self) -> Result<Arc<RedisConnection>, Trouble> {
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT))
-            // Each question has its own patience.
+            .set_connection_timeout(Some(REDIS_CONNECT_TIMEOUT))
+            // Each question has its own time-out.
             .set_response_timeout(None);
         // The driver's limit is on each step of connecting; ours is on all of them.
         let connecting = self.target.client.get_multiplexed_async_connection_with_config(&config);
-        let connection = match tokio::time::timeout(CONNECT, connecting).await {
+        let connection = match tokio::time::timeout(REDIS_CONNECT_TIMEOUT, connecting).await {
             Ok(connected) => connected.map_err(Trouble::Failed)?,
-            Err(_) => return Err(Trouble::Late(CONNECT)),
+            Err(_) => return Err(Trouble::Late(REDIS_CONNECT_TIMEOUT)),
         };
         let mut loading = connection.clone();
-        match tokio::time::timeout(CONNECT, self.script.load_async(&mut loading)).await {
+        match tokio::time::timeout(REDIS_CONNECT_TIMEOUT, self.script.load_async(&mut loading)).await {
             Ok(loaded) => loaded.map_err(Trouble::Failed)?,
-            Err(_) => return Err(Trouble::Late(CONNECT)),
+            Err(_) => return Err(Trouble::Late(REDIS_CONNECT_TIMEOUT)),
         };
         self.run(&connection, &self.probe_key(), PROBE_LIMIT, Tick::from_micros(0)).await?;
-        Ok(Arc::new(Line { connection, late_in_a_row: AtomicU32::new(0) }))
+        Ok(Arc::new(RedisConnection { multiplexed: connection, late_in_a_row: AtomicU32::new(0) }))
     }
 
     fn probe_key(&self) -> String {
         format!("{}probe", self.target.prefix)
     }
 
-    /// Tries the line out while there is one, and looks for a new one while there is none.
+    /// Tries the connection out while there is one, and looks for a new one while there is none.
     async fn keep(self: Arc<Self>) {
         let (mut pause, mut beats) = (PAUSES.0, 0);
         loop {
-            if let Some(line) = self.line() {
+            if let Some(connection) = self.connection() {
                 tokio::select! {
                     () = self.lost.notified() => continue,
                     () = tokio::time::sleep(BEAT) => {}
                 }
-                if self.ask(&line, &self.probe_key(), PROBE_LIMIT, Tick::from_micros(0)).await.is_some() {
+                if self.ask(&connection, &self.probe_key(), PROBE_LIMIT, Tick::from_micros(0)).await.is_some() {
                     beats += 1;
                 }
                 if beats >= STEADY {
@@ -304,9 +304,9 @@ impl Shared {
                 beats = 0;
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(PAUSES.1);
-                // What is wrong was told when the line was lost.
-                if let Ok(line) = self.open().await {
-                    *self.line.write().unwrap_or_else(PoisonError::into_inner) = Some(line);
+                // What is wrong was told when the connection was lost.
+                if let Ok(connection) = self.open().await {
+                    *self.connection.write().unwrap_or_else(PoisonError::into_inner) = Some(connection);
                     (self.tell)(Change::Shared);
                 }
             }

@@ -30,7 +30,7 @@ struct JoinPage<'a> {
     form: &'a JoinForm,
     code: Option<&'a str>,
     members: Option<String>,
-    rows: Vec<Row>,
+    rows: Vec<BillRow>,
     states: &'static [UsState],
     total: String,
     offer: Offer,
@@ -39,7 +39,7 @@ struct JoinPage<'a> {
 }
 
 /// A line of the list of bills.
-struct Row {
+struct BillRow {
     slug: &'static str,
     label: &'static str,
     savings: String,
@@ -74,7 +74,7 @@ impl JoinPage<'_> {
 /// The page for `/`, `/join` and `/joinus<code>`. Without a `member_count` the figure is left out.
 pub fn join(union: &Union, member_count: Option<u64>, code: Option<&str>, form: &JoinForm) -> String {
     let catalog = &union.catalog;
-    let rows = catalog.listed().iter().map(|(category, savings)| Row {
+    let rows = catalog.listed().iter().map(|(category, savings)| BillRow {
         slug: category.slug(),
         label: category.label(),
         savings: dollars(*savings),

@@ -13,7 +13,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::tls::{self, BadOption, Files, Trust};
 
 /// How long one host may take until a connection to it can be used.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const POSTGRES_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long sent bytes may stay unconfirmed before a connection counts as lost.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -86,7 +86,8 @@ impl Address {
         let (mode, trust) = ours.ssl_mode()?;
         let direct = config.get_ssl_negotiation() == SslNegotiation::Direct;
         let tls = tls::connector(trust, &ours.files, direct)?;
-        let connect_timeout = seconds("connect_timeout", ours.connect_timeout.as_deref())?.unwrap_or(CONNECT_TIMEOUT);
+        let connect_timeout =
+            seconds("connect_timeout", ours.connect_timeout.as_deref())?.unwrap_or(POSTGRES_CONNECT_TIMEOUT);
         let user_timeout = match ours.tcp_user_timeout.as_deref().map(str::parse) {
             None => TCP_USER_TIMEOUT,
             Some(Ok(millis)) => Duration::from_millis(millis),
@@ -247,7 +248,7 @@ mod tests {
         }
         let one = Address::parse("postgresql://h/d?tcp_user_timeout=1500&sslmode=disable").unwrap();
         assert_eq!(one.hosts[0].get_tcp_user_timeout(), Some(&Duration::from_millis(1500)), "milliseconds, as libpq");
-        assert_eq!((one.hosts[0].get_ssl_mode(), one.connect_timeout), (SslMode::Disable, CONNECT_TIMEOUT));
+        assert_eq!((one.hosts[0].get_ssl_mode(), one.connect_timeout), (SslMode::Disable, POSTGRES_CONNECT_TIMEOUT));
     }
 
     #[test]

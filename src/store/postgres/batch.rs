@@ -22,11 +22,11 @@ use crate::store::sign_up::{SignUp, replacing_answers, sign_up_columns};
 use crate::store::sql::{Failure, Row};
 use crate::store::{StoreError, StoreReply};
 
-/// Sign-ups that may wait; more come from callers who are held back, and give up after [`QUEUE_TIMEOUT`]
+/// Sign-ups that may wait; more come from callers who are held back, and give up after [`SIGN_UP_QUEUE_TIMEOUT`]
 /// (backpressure).
 const QUEUE: usize = 4096;
 
-const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
+const SIGN_UP_QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a sign-up is waited for in all, once it is queued.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
@@ -37,7 +37,7 @@ const ALONE_AT_ONCE: usize = 6;
 #[derive(Debug)]
 pub(super) struct Batcher {
     /// None where each sign-up is to have a transaction of its own.
-    queue: Option<mpsc::Sender<Message>>,
+    queue: Option<mpsc::Sender<BatchMessage>>,
     task: Mutex<Option<JoinHandle<()>>>,
     pool: Pool,
 }
@@ -46,12 +46,12 @@ pub(super) struct Batcher {
     clippy::large_enum_variant,
     reason = "all but the last are sign-ups: a box would cost each of them an allocation"
 )]
-enum Message {
-    SignUp(Job),
+enum BatchMessage {
+    SignUp(QueuedSignUp),
     Close,
 }
 
-struct Job {
+struct QueuedSignUp {
     unit: SignUp,
     /// The form in which addresses are the same or not, and whose mailbox it is: both cost a moment to make.
     compared: String,
@@ -77,7 +77,7 @@ impl Batcher {
         let (reply, answer) = oneshot::channel();
         let email = &unit.new.person.email;
         let (compared, mailbox) = (email.compared(), email.mailbox());
-        let job = Message::SignUp(Job { unit, compared, mailbox, reply });
+        let job = BatchMessage::SignUp(QueuedSignUp { unit, compared, mailbox, reply });
         // Queued before the first poll: a caller who drops the future has still asked.
         let waiting = match queue.try_send(job) {
             Ok(()) => None,
@@ -86,7 +86,7 @@ impl Batcher {
         };
         Reply::later(async move {
             if let Some(job) = waiting {
-                match tokio::time::timeout(QUEUE_TIMEOUT, queue.send(job)).await {
+                match tokio::time::timeout(SIGN_UP_QUEUE_TIMEOUT, queue.send(job)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(_)) => return Err(closed()),
                     Err(_) => return Err(StoreError::Unavailable("PostgreSQL: too many sign-ups wait".to_owned())),
@@ -103,7 +103,7 @@ impl Batcher {
     pub(super) async fn close(&self) -> Result<(), StoreError> {
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (Some(task), Some(queue)) = (task, &self.queue) else { return Ok(()) };
-        let asked = queue.send(Message::Close).await;
+        let asked = queue.send(BatchMessage::Close).await;
         match (asked, task.await) {
             (Ok(()), Ok(())) => Ok(()),
             _ => Err(StoreError::Unavailable("PostgreSQL: the sign-ups ended early".to_owned())),
@@ -115,15 +115,15 @@ fn closed() -> StoreError {
     StoreError::Unavailable("PostgreSQL: the store is closed".to_owned())
 }
 
-async fn run(pool: Pool, mut inbox: mpsc::Receiver<Message>, most: usize) {
+async fn run(pool: Pool, mut inbox: mpsc::Receiver<BatchMessage>, most: usize) {
     let mut messages = Vec::with_capacity(most);
     let mut open = true;
     while open && inbox.recv_many(&mut messages, most).await > 0 {
         let mut jobs = Vec::with_capacity(messages.len());
         for message in messages.drain(..) {
             match message {
-                Message::SignUp(job) => jobs.push(job),
-                Message::Close => open = false,
+                BatchMessage::SignUp(job) => jobs.push(job),
+                BatchMessage::Close => open = false,
             }
         }
         while !jobs.is_empty() {
@@ -134,8 +134,8 @@ async fn run(pool: Pool, mut inbox: mpsc::Receiver<Message>, most: usize) {
                 jobs.drain(..).for_each(|job| job.answer(Err(error.clone())));
                 while let Ok(message) = inbox.try_recv() {
                     match message {
-                        Message::SignUp(job) => job.answer(Err(error.clone())),
-                        Message::Close => open = false,
+                        BatchMessage::SignUp(job) => job.answer(Err(error.clone())),
+                        BatchMessage::Close => open = false,
                     }
                 }
             }
@@ -145,7 +145,7 @@ async fn run(pool: Pool, mut inbox: mpsc::Receiver<Message>, most: usize) {
 
 /// Splits off those that a statement must not hold together: it sees the tables as they were before it, so it would add
 /// the same person twice. In an order that every node keeps, so that two of them never wait for each other.
-fn apart(jobs: Vec<Job>) -> (Vec<Job>, Vec<Job>) {
+fn apart(jobs: Vec<QueuedSignUp>) -> (Vec<QueuedSignUp>, Vec<QueuedSignUp>) {
     let mut seen = HashSet::with_capacity(jobs.len());
     let (mut batch, later): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| seen.insert(job.compared.clone()));
     batch.sort_unstable_by(|a, b| a.compared.cmp(&b.compared));
@@ -153,7 +153,7 @@ fn apart(jobs: Vec<Job>) -> (Vec<Job>, Vec<Job>) {
 }
 
 /// Does and answers them all. An error says that the database is unwell, and was told to those who met it.
-async fn commit(pool: &Pool, jobs: Vec<Job>) -> Result<(), StoreError> {
+async fn commit(pool: &Pool, jobs: Vec<QueuedSignUp>) -> Result<(), StoreError> {
     let batch = Batch(jobs);
     let done = pool.attempt(&batch).await;
     let Batch(jobs) = batch;
@@ -180,7 +180,7 @@ async fn commit(pool: &Pool, jobs: Vec<Job>) -> Result<(), StoreError> {
     one_by_one(pool, undone).await
 }
 
-async fn one_by_one(pool: &Pool, jobs: Vec<Job>) -> Result<(), StoreError> {
+async fn one_by_one(pool: &Pool, jobs: Vec<QueuedSignUp>) -> Result<(), StoreError> {
     let mut under_way = JoinSet::new();
     let mut unwell: Result<(), StoreError> = Ok(());
     for job in jobs {
@@ -205,7 +205,7 @@ async fn one_by_one(pool: &Pool, jobs: Vec<Job>) -> Result<(), StoreError> {
     rest.into_iter().fold(unwell, Result::and)
 }
 
-impl Job {
+impl QueuedSignUp {
     fn answer(self, done: Result<SignedUp, StoreError>) {
         // The caller may have gone; the work stands.
         let _gone = self.reply.send(done);
@@ -276,7 +276,7 @@ const SIGN_UP: &str = concat!(
     ORDER BY j.n"
 );
 
-struct Batch(Vec<Job>);
+struct Batch(Vec<QueuedSignUp>);
 
 /// What came of each, in their order; none for one that was left undone.
 type Done = Vec<Option<Result<SignedUp, StoreError>>>;
@@ -286,8 +286,8 @@ impl Work for Batch {
 
     async fn apply(&self, connection: &mut PgConnection) -> Result<Done, Failure> {
         let jobs = &self.0;
-        let texts = |text: for<'a> fn(&'a Job) -> &'a str| jobs.iter().map(text).collect::<Vec<_>>();
-        let perhaps = |text: for<'a> fn(&'a Job) -> Option<&'a str>| jobs.iter().map(text).collect::<Vec<_>>();
+        let texts = |text: for<'a> fn(&'a QueuedSignUp) -> &'a str| jobs.iter().map(text).collect::<Vec<_>>();
+        let perhaps = |text: for<'a> fn(&'a QueuedSignUp) -> Option<&'a str>| jobs.iter().map(text).collect::<Vec<_>>();
         let categories: Vec<_> = jobs.iter().map(|job| job.unit.new.categories.to_string()).collect();
         let now: Vec<_> = jobs.iter().map(|job| job.unit.now.as_millis()).collect();
         let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);

@@ -16,7 +16,7 @@ const WAITING: usize = 16_384;
 type Waiter = oneshot::Sender<Result<u64, StoreError>>;
 
 #[derive(Debug)]
-pub(super) struct Counter {
+pub(super) struct PostgresCounter {
     waiting: mpsc::Sender<Waiter>,
 }
 
@@ -31,7 +31,7 @@ impl Unit for Count {
     }
 }
 
-impl Counter {
+impl PostgresCounter {
     pub(super) fn start(pool: Pool) -> Self {
         let (waiting, inbox) = mpsc::channel(WAITING);
         tokio::spawn(run(pool, inbox));

@@ -15,7 +15,7 @@ mod tls;
 mod transfer;
 
 use self::batch::Batcher;
-use self::count::Counter;
+use self::count::PostgresCounter;
 use self::pool::Pool;
 use super::installation::Check;
 use super::migration::{MIGRATIONS, Migration, Prepare};
@@ -26,20 +26,20 @@ use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
 pub use self::address::{Address, BadAddress};
-pub use self::schema::OpenError;
+pub use self::schema::PostgresOpenError;
 pub use self::transfer::PostgresTransfer;
 
 #[derive(Debug)]
 pub struct PostgresStore {
     pool: Pool,
     batcher: Batcher,
-    counter: Counter,
+    counter: PostgresCounter,
 }
 
 impl PostgresStore {
     /// Connects, and does to the schema what is meant; several nodes may do so at once. `batch` is how many sign-ups may
     /// share a statement.
-    pub async fn open(address: Address, prepare: Prepare, batch: usize) -> Result<Self, OpenError> {
+    pub async fn open(address: Address, prepare: Prepare, batch: usize) -> Result<Self, PostgresOpenError> {
         Self::open_with(address, prepare, batch, MIGRATIONS).await
     }
 
@@ -49,10 +49,10 @@ impl PostgresStore {
         prepare: Prepare,
         batch: usize,
         migrations: &'static [Migration],
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, PostgresOpenError> {
         let pool = Pool::new(address)?;
         schema::prepare(&pool, prepare, migrations).await?;
-        Ok(Self { batcher: Batcher::start(pool.clone(), batch), counter: Counter::start(pool.clone()), pool })
+        Ok(Self { batcher: Batcher::start(pool.clone(), batch), counter: PostgresCounter::start(pool.clone()), pool })
     }
 }
 

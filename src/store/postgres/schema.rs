@@ -20,7 +20,7 @@ const LOCK: &str = "
     SET LOCAL lock_timeout = '5s'";
 
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum PostgresOpenError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(
@@ -50,13 +50,13 @@ pub enum OpenError {
 }
 
 /// What the tables are.
-struct Found {
+struct FoundSchema {
     version: i64,
     serves: i64,
 }
 
 /// What is found instead of tables that can be used.
-enum Fault {
+enum SchemaFault {
     Encoding(String),
     Foreign,
     Missing,
@@ -69,31 +69,35 @@ pub(super) async fn prepare(
     pool: &Pool,
     prepare: Prepare,
     migrations: &'static [Migration],
-) -> Result<Exactly, OpenError> {
+) -> Result<Exactly, PostgresOpenError> {
     let known = migrations.len() as i64;
     let mut looked = pool.run(&Look).await?;
     let migrate = match &looked {
         Ok(found) => found.version < known && prepare == Prepare::Upgrade,
-        Err(Fault::Missing) => prepare != Prepare::Expect,
+        Err(SchemaFault::Missing) => prepare != Prepare::Expect,
         Err(_) => false,
     };
     if migrate {
         looked = pool.attempt(&Migrate(migrations)).await.map_err(|failure| match &failure {
-            Failure::Postgres(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => OpenError::Forbidden,
-            Failure::Postgres(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => OpenError::Held,
-            _ => OpenError::Store(failure.into()),
+            Failure::Postgres(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+                PostgresOpenError::Forbidden
+            }
+            Failure::Postgres(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => PostgresOpenError::Held,
+            _ => PostgresOpenError::Store(failure.into()),
         })?;
     }
     match looked {
-        Ok(Found { version, serves }) if serves > known => Err(OpenError::Newer { found: version, serves, known }),
-        Ok(Found { version, .. }) if version < known => Err(OpenError::Older { found: version, known }),
-        Ok(Found { version, serves }) => {
+        Ok(FoundSchema { version, serves }) if serves > known => {
+            Err(PostgresOpenError::Newer { found: version, serves, known })
+        }
+        Ok(FoundSchema { version, .. }) if version < known => Err(PostgresOpenError::Older { found: version, known }),
+        Ok(FoundSchema { version, serves }) => {
             Ok(if version == known { Exactly::This } else { Exactly::Newer { found: version, serves, known } })
         }
-        Err(Fault::Encoding(encoding)) => Err(OpenError::Encoding(encoding)),
-        Err(Fault::Foreign) => Err(OpenError::Foreign),
-        Err(Fault::Missing) => Err(OpenError::Missing),
-        Err(Fault::Moved { place, at }) => Err(OpenError::Moved { place, at }),
+        Err(SchemaFault::Encoding(encoding)) => Err(PostgresOpenError::Encoding(encoding)),
+        Err(SchemaFault::Foreign) => Err(PostgresOpenError::Foreign),
+        Err(SchemaFault::Missing) => Err(PostgresOpenError::Missing),
+        Err(SchemaFault::Moved { place, at }) => Err(PostgresOpenError::Moved { place, at }),
     }
 }
 
@@ -107,14 +111,14 @@ pub(super) enum Exactly {
 struct Look;
 
 impl Work for Look {
-    type Done = Result<Found, Fault>;
+    type Done = Result<FoundSchema, SchemaFault>;
 
     async fn apply(&self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
         look(connection).await
     }
 }
 
-async fn look(sql: &mut PgConnection) -> Result<Result<Found, Fault>, Failure> {
+async fn look(sql: &mut PgConnection) -> Result<Result<FoundSchema, SchemaFault>, Failure> {
     // Not by to_regclass: that may remember from before the lock that there was nothing.
     let tables = "
         WITH tables AS (
@@ -126,28 +130,28 @@ async fn look(sql: &mut PgConnection) -> Result<Result<Found, Fault>, Failure> {
         sql.row(tables, values![], |row| Ok((row.text(0)?.to_owned(), row.flag(1)?, row.flag(2)?, row.flag(3)?)));
     let (encoding, ours, others, moved) = expected(tables.await?)?;
     if encoding != "UTF8" {
-        return Ok(Err(Fault::Encoding(encoding)));
+        return Ok(Err(SchemaFault::Encoding(encoding)));
     }
     match (ours, others) {
-        (false, false) => return Ok(Err(Fault::Missing)),
-        (false, true) => return Ok(Err(Fault::Foreign)),
+        (false, false) => return Ok(Err(SchemaFault::Missing)),
+        (false, true) => return Ok(Err(SchemaFault::Foreign)),
         (true, _) => {}
     }
     if moved {
         let place = sql.row("SELECT place, at FROM moved LIMIT 1", values![], |row| {
-            Ok(Fault::Moved { place: row.text(0)?.to_owned(), at: row.time(1)? })
+            Ok(SchemaFault::Moved { place: row.text(0)?.to_owned(), at: row.time(1)? })
         });
         return Ok(Err(expected(place.await?)?));
     }
     let newest = "SELECT coalesce(max(version), 0), coalesce(max(serves), 0) FROM unionhall_schema";
-    let found = sql.row(newest, values![], |row| Ok(Found { version: row.number(0)?, serves: row.number(1)? }));
+    let found = sql.row(newest, values![], |row| Ok(FoundSchema { version: row.number(0)?, serves: row.number(1)? }));
     Ok(Ok(expected(found.await?)?))
 }
 
 struct Migrate(&'static [Migration]);
 
 impl Work for Migrate {
-    type Done = Result<Found, Fault>;
+    type Done = Result<FoundSchema, SchemaFault>;
 
     // A big table takes its time.
     const TIMEOUT: Duration = Duration::from_secs(1800);
@@ -160,7 +164,7 @@ impl Work for Migrate {
         connection.client.batch_execute(LOCK).await?;
         let found = match look(connection).await? {
             Ok(found) => found.version,
-            Err(Fault::Missing) => {
+            Err(SchemaFault::Missing) => {
                 connection.client.batch_execute(VERSIONS).await?;
                 0
             }

@@ -12,7 +12,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use super::pool::{Connector, Pool};
 use super::schema::{self, Exactly};
-use super::{Address, OpenError};
+use super::{Address, PostgresOpenError};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 use crate::store::migration::{MIGRATIONS, Prepare};
@@ -42,16 +42,16 @@ const HOLD: &str = "
 
 impl PostgresTransfer {
     /// Connects and waits until nobody writes.
-    pub async fn open(address: Address, prepare: Prepare) -> Result<Self, OpenError> {
+    pub async fn open(address: Address, prepare: Prepare) -> Result<Self, PostgresOpenError> {
         let pool = Pool::new(address)?;
         // A newer schema that still serves us may hold what we know nothing of, and would leave behind.
         if let Exactly::Newer { found, serves, known } = schema::prepare(&pool, prepare, MIGRATIONS).await? {
-            return Err(OpenError::Newer { found, serves, known });
+            return Err(PostgresOpenError::Newer { found, serves, known });
         }
         let connection = pool.get().await.map_err(StoreError::from)?;
         connection.client.batch_execute(HOLD).await.map_err(|error| match error.code() {
-            Some(&SqlState::LOCK_NOT_AVAILABLE) => OpenError::Held,
-            _ => OpenError::Store(Failure::from(error).into()),
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => PostgresOpenError::Held,
+            _ => PostgresOpenError::Store(Failure::from(error).into()),
         })?;
         Ok(Self { connection })
     }

@@ -15,7 +15,7 @@ use crate::store::StoreReply;
 use crate::store::sql::Failure;
 
 #[derive(Debug, Default)]
-pub(super) struct Counter {
+pub(super) struct SqliteCounter {
     /// How many have asked.
     asked: AtomicU64,
     last: Mutex<Read>,
@@ -29,7 +29,7 @@ struct Read {
     count: u64,
 }
 
-impl Counter {
+impl SqliteCounter {
     pub(super) fn read<'a>(&'a self, readers: &'a Readers) -> StoreReply<'a, u64> {
         let ticket = self.asked.fetch_add(1, Ordering::SeqCst);
         Reply::later(async move {

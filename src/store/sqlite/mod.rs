@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use self::count::Counter;
+use self::count::SqliteCounter;
 use self::reader::Readers;
 use self::writer::Writer;
 use super::installation::Check;
@@ -26,14 +26,14 @@ use crate::domain::sign_up::{NewSignUp, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
-pub use self::schema::OpenError;
+pub use self::schema::SqliteOpenError;
 pub use self::transfer::{SqliteSource, SqliteTarget};
 
 #[derive(Debug)]
 pub struct SqliteStore {
     readers: Readers,
     writer: Writer,
-    counter: Counter,
+    counter: SqliteCounter,
     path: PathBuf,
     /// The file that was opened, whatever stands at its path later.
     file: FileId,
@@ -41,18 +41,23 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Opens the file, makes it if it is not there, and brings its schema up to date.
-    pub fn open(path: &Path) -> Result<Self, OpenError> {
+    pub fn open(path: &Path) -> Result<Self, SqliteOpenError> {
         Self::open_with(path, Prepare::Upgrade, WRITE_BATCH, MIGRATIONS)
     }
 
     /// The same with less done to the schema, another number of units to a commit (1 is the yardstick that batches are
     /// measured against), or with the steps of a release to come.
-    pub fn open_with(path: &Path, prepare: Prepare, batch: usize, migrations: &[Migration]) -> Result<Self, OpenError> {
+    pub fn open_with(
+        path: &Path,
+        prepare: Prepare,
+        batch: usize,
+        migrations: &[Migration],
+    ) -> Result<Self, SqliteOpenError> {
         let connection = schema::open(path, prepare, migrations)?;
         let readers = Readers::open(path)?;
-        let writer = Writer::start(connection, batch).map_err(OpenError::System)?;
-        let file = FileId::of(path).map_err(OpenError::System)?;
-        Ok(Self { readers, writer, counter: Counter::default(), path: path.to_owned(), file })
+        let writer = Writer::start(connection, batch).map_err(SqliteOpenError::System)?;
+        let file = FileId::of(path).map_err(SqliteOpenError::System)?;
+        Ok(Self { readers, writer, counter: SqliteCounter::default(), path: path.to_owned(), file })
     }
 }
 

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::schema::OpenError;
+use super::schema::SqliteOpenError;
 use super::{is_busy, statement};
 use crate::reply::Reply;
 use crate::store::sql::{Failure, Unit};
 use crate::store::{StoreError, StoreReply};
 
 /// How long a read that found the database busy waits for it, off the runtime's threads.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+const READ_BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct Readers(Arc<Connections>);
 
@@ -31,10 +31,10 @@ impl Readers {
         self.read(move |connection| statement::apply(&unit, connection))
     }
 
-    pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
+    pub(super) fn open(path: &Path) -> Result<Self, SqliteOpenError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let quick = (0..=threads).map(|_| open(path, Duration::ZERO).map(Mutex::new)).collect::<Result<_, _>>()?;
-        let patient = Mutex::new(open(path, BUSY_TIMEOUT)?);
+        let patient = Mutex::new(open(path, READ_BUSY_TIMEOUT)?);
         Ok(Self(Arc::new(Connections { quick, patient })))
     }
 
@@ -85,7 +85,7 @@ fn home() -> usize {
     HOME.with(|home| *home)
 }
 
-fn open(path: &Path, busy_timeout: Duration) -> Result<Connection, OpenError> {
+fn open(path: &Path, busy_timeout: Duration) -> Result<Connection, SqliteOpenError> {
     let open = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
@@ -97,7 +97,7 @@ fn open(path: &Path, busy_timeout: Duration) -> Result<Connection, OpenError> {
         connection.busy_timeout(busy_timeout)?;
         Ok(connection)
     };
-    open().map_err(|source| OpenError::Open { path: path.to_owned(), source })
+    open().map_err(|source| SqliteOpenError::Open { path: path.to_owned(), source })
 }
 
 impl fmt::Debug for Readers {

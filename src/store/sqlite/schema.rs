@@ -12,10 +12,10 @@ use crate::store::migration::{Migration, Prepare};
 const APPLICATION_ID: i64 = 0x756e_6861;
 
 /// How long another process, such as a command of the operator's, may keep a write waiting.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const WRITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum SqliteOpenError {
     #[error("cannot open the database {}: {source}", path.display())]
     Open { path: PathBuf, source: rusqlite::Error },
     #[error("{} is not a unionhall database; give another data folder or file", path.display())]
@@ -41,15 +41,15 @@ pub enum OpenError {
 }
 
 /// The connection that writes, its schema as this program knows it.
-pub(super) fn open(path: &Path, prepare: Prepare, migrations: &[Migration]) -> Result<Connection, OpenError> {
-    let failed = |source| OpenError::Open { path: path.to_owned(), source };
+pub(super) fn open(path: &Path, prepare: Prepare, migrations: &[Migration]) -> Result<Connection, SqliteOpenError> {
+    let failed = |source| SqliteOpenError::Open { path: path.to_owned(), source };
     let mut connection = Connection::open(path).map_err(failed)?;
-    connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+    connection.busy_timeout(WRITE_BUSY_TIMEOUT).map_err(failed)?;
     check_ours(&connection, path)?;
     super::set_up(&connection).map_err(failed)?;
     migrate(&mut connection, path, prepare, migrations)?;
     match moved(&connection).map_err(failed)? {
-        Some((place, at)) => Err(OpenError::Moved { path: path.to_owned(), place, at }),
+        Some((place, at)) => Err(SqliteOpenError::Moved { path: path.to_owned(), place, at }),
         None => Ok(connection),
     }
 }
@@ -69,11 +69,11 @@ fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
 }
 
 /// Refuses a database that is somebody else's before a byte of it is changed.
-fn check_ours(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let foreign = || OpenError::Foreign { path: path.to_owned() };
+fn check_ours(connection: &Connection, path: &Path) -> Result<(), SqliteOpenError> {
+    let foreign = || SqliteOpenError::Foreign { path: path.to_owned() };
     let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase) => foreign(),
-        _ => OpenError::Open { path: path.to_owned(), source },
+        _ => SqliteOpenError::Open { path: path.to_owned(), source },
     };
     // In one statement: another process may be making the tables at this moment.
     let both = "SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)";
@@ -88,18 +88,18 @@ fn migrate(
     path: &Path,
     prepare: Prepare,
     migrations: &[Migration],
-) -> Result<(), OpenError> {
-    let failed = |source| OpenError::Open { path: path.to_owned(), source };
+) -> Result<(), SqliteOpenError> {
+    let failed = |source| SqliteOpenError::Open { path: path.to_owned(), source };
     let known = migrations.len();
     let version = |connection: &Connection| {
         number(connection, "user_version").map(|found| usize::try_from(found).unwrap_or(usize::MAX)).map_err(failed)
     };
     let check = |found: usize| match found {
-        _ if found > known => Err(OpenError::Newer { path: path.to_owned(), found, known }),
+        _ if found > known => Err(SqliteOpenError::Newer { path: path.to_owned(), found, known }),
         _ if found == known || prepare == Prepare::Upgrade => Ok(()),
         // An empty file is new.
         0 if prepare == Prepare::Make => Ok(()),
-        _ => Err(OpenError::Older { path: path.to_owned(), found, known }),
+        _ => Err(SqliteOpenError::Older { path: path.to_owned(), found, known }),
     };
     let found = version(connection)?;
     check(found)?;
@@ -116,7 +116,7 @@ fn migrate(
         transaction.execute_batch(migration.sqlite).map_err(failed)?;
         let mut broken = transaction.prepare("SELECT 1 FROM pragma_foreign_key_check LIMIT 1").map_err(failed)?;
         if migration.rebuilds && broken.exists([]).map_err(failed)? {
-            return Err(OpenError::Broken { path: path.to_owned(), step });
+            return Err(SqliteOpenError::Broken { path: path.to_owned(), step });
         }
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::store::migration::MIGRATIONS;
 
-    fn open(path: &Path) -> Result<Connection, OpenError> {
+    fn open(path: &Path) -> Result<Connection, SqliteOpenError> {
         super::open(path, Prepare::Upgrade, MIGRATIONS)
     }
 
@@ -152,9 +152,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("theirs.db");
         Connection::open(&path).unwrap().execute_batch("CREATE TABLE notes (text TEXT)").unwrap();
-        assert!(matches!(open(&path), Err(OpenError::Foreign { .. })));
+        assert!(matches!(open(&path), Err(SqliteOpenError::Foreign { .. })));
         std::fs::write(folder.path().join("text.db"), "not a database at all, but a text".repeat(100)).unwrap();
-        assert!(matches!(open(&folder.path().join("text.db")), Err(OpenError::Foreign { .. })));
+        assert!(matches!(open(&folder.path().join("text.db")), Err(SqliteOpenError::Foreign { .. })));
 
         let path = folder.path().join("newer.db");
         open(&path).unwrap().pragma_update(None, "user_version", 999).unwrap();

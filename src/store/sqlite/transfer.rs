@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
-use super::{OpenError, schema};
+use super::{SqliteOpenError, schema};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 use crate::store::migration::{MIGRATIONS, Prepare};
@@ -18,10 +18,10 @@ use crate::store::{StoreError, StoreReply};
 pub struct SqliteSource(Connection);
 
 impl SqliteSource {
-    pub fn open(path: &Path) -> Result<Self, OpenError> {
+    pub fn open(path: &Path) -> Result<Self, SqliteOpenError> {
         let connection = schema::open(path, Prepare::Expect, MIGRATIONS)?;
         let held = connection.execute_batch("BEGIN IMMEDIATE");
-        held.map_err(|source| OpenError::Open { path: path.to_owned(), source })?;
+        held.map_err(|source| SqliteOpenError::Open { path: path.to_owned(), source })?;
         Ok(Self(connection))
     }
 }
@@ -76,12 +76,12 @@ pub struct SqliteTarget {
 
 impl SqliteTarget {
     /// `unfinished` is a file beside `path` that is there and empty.
-    pub fn open(unfinished: &Path, path: &Path) -> Result<Self, OpenError> {
+    pub fn open(unfinished: &Path, path: &Path) -> Result<Self, SqliteOpenError> {
         if unfinished != path {
             refuse_leftovers(path)?;
         }
         let connection = schema::open(unfinished, Prepare::Make, MIGRATIONS)?;
-        let failed = |source| OpenError::Open { path: unfinished.to_owned(), source };
+        let failed = |source| SqliteOpenError::Open { path: unfinished.to_owned(), source };
         // A person may have been referred by one who came later; all of it is checked at the end.
         connection.execute_batch("PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE").map_err(failed)?;
         Ok(Self { connection: Some(connection), unfinished: unfinished.to_owned(), path: path.to_owned() })
@@ -118,12 +118,12 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// SQLite would take what another database of that name left behind for this one's.
-fn refuse_leftovers(path: &Path) -> Result<(), OpenError> {
+fn refuse_leftovers(path: &Path) -> Result<(), SqliteOpenError> {
     for end in ["-wal", "-shm", "-journal"] {
         let mut leftover = path.as_os_str().to_owned();
         leftover.push(end);
         if Path::new(&leftover).exists() {
-            return Err(OpenError::Leftover { path: leftover.into() });
+            return Err(SqliteOpenError::Leftover { path: leftover.into() });
         }
     }
     Ok(())
@@ -197,7 +197,7 @@ fn count(connection: &Connection, table: &Table) -> Result<u64, Failure> {
     Ok(count.unsigned_abs())
 }
 
-/// People are never deleted, so theirs is the highest; the others' is written down by SQLite.
+/// SQLite writes it down (AUTOINCREMENT), even of a row that is gone.
 fn last_number(connection: &Connection, table: &Table) -> Result<i64, Failure> {
     let sql = format!(
         "SELECT max(coalesce((SELECT max({}) FROM {}), 0), coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?1), 0))",

@@ -18,19 +18,19 @@ use crate::reply::Reply;
 use crate::store::sql::{Failure, Unit};
 use crate::store::{StoreError, StoreReply};
 
-/// Units that may wait; more come from callers who are held back, and give up after [`QUEUE_TIMEOUT`]
+/// Units that may wait; more come from callers who are held back, and give up after [`WRITE_QUEUE_TIMEOUT`]
 /// (backpressure).
 const QUEUE: usize = 4096;
 
-const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
+const WRITE_QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct Writer {
-    queue: mpsc::Sender<Message>,
+    queue: mpsc::Sender<WriterMessage>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-enum Message {
-    Work(Box<dyn Job>),
+enum WriterMessage {
+    Work(Box<dyn QueuedUnit>),
     Close,
 }
 
@@ -45,7 +45,7 @@ impl Writer {
 
     pub(super) fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
         let (reply, answer) = oneshot::channel();
-        let job = Message::Work(Box::new(Queued { unit, outcome: None, reply }));
+        let job = WriterMessage::Work(Box::new(Queued { unit, outcome: None, reply }));
         // Queued before the first poll: a caller who drops the future has still asked.
         let waiting = match self.queue.try_send(job) {
             Ok(()) => None,
@@ -54,7 +54,7 @@ impl Writer {
         };
         Reply::later(async move {
             if let Some(job) = waiting {
-                match tokio::time::timeout(QUEUE_TIMEOUT, self.queue.send(job)).await {
+                match tokio::time::timeout(WRITE_QUEUE_TIMEOUT, self.queue.send(job)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(_)) => return Err(closed()),
                     Err(_) => return Err(StoreError::Unavailable("SQLite: too many writes are waiting".to_owned())),
@@ -69,7 +69,7 @@ impl Writer {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         Reply::later(async move {
             let Some(thread) = thread else { return Ok(()) };
-            let asked = self.queue.send(Message::Close).await;
+            let asked = self.queue.send(WriterMessage::Close).await;
             let ended = tokio::task::spawn_blocking(move || thread.join()).await;
             match (asked, ended) {
                 (Ok(()), Ok(Ok(()))) => Ok(()),
@@ -89,15 +89,15 @@ impl fmt::Debug for Writer {
     }
 }
 
-fn run(mut connection: Connection, mut inbox: mpsc::Receiver<Message>, most: usize) {
-    let mut batch: Vec<Box<dyn Job>> = Vec::with_capacity(most);
+fn run(mut connection: Connection, mut inbox: mpsc::Receiver<WriterMessage>, most: usize) {
+    let mut batch: Vec<Box<dyn QueuedUnit>> = Vec::with_capacity(most);
     let mut open = true;
     while open {
         let mut next = inbox.blocking_recv();
         loop {
             match next {
-                Some(Message::Work(job)) => batch.push(job),
-                Some(Message::Close) | None => open = false,
+                Some(WriterMessage::Work(job)) => batch.push(job),
+                Some(WriterMessage::Close) | None => open = false,
             }
             if !open || batch.len() >= most {
                 break;
@@ -115,7 +115,7 @@ fn run(mut connection: Connection, mut inbox: mpsc::Receiver<Message>, most: usi
 }
 
 /// Commits the batch in one transaction or, when that fails as a whole, each job in one of its own; answers them all.
-fn commit(connection: &mut Connection, batch: &mut Vec<Box<dyn Job>>) {
+fn commit(connection: &mut Connection, batch: &mut Vec<Box<dyn QueuedUnit>>) {
     if batch.is_empty() {
         return;
     }
@@ -158,7 +158,7 @@ enum Tried {
 
 fn try_commit(
     connection: &mut Connection,
-    batch: &mut [Box<dyn Job>],
+    batch: &mut [Box<dyn QueuedUnit>],
     isolation: Isolation,
 ) -> rusqlite::Result<Tried> {
     let tried = attempt(connection, batch, isolation);
@@ -172,7 +172,11 @@ fn run_sql(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map(|_| ())
 }
 
-fn attempt(connection: &mut Connection, batch: &mut [Box<dyn Job>], isolation: Isolation) -> rusqlite::Result<Tried> {
+fn attempt(
+    connection: &mut Connection,
+    batch: &mut [Box<dyn QueuedUnit>],
+    isolation: Isolation,
+) -> rusqlite::Result<Tried> {
     run_sql(connection, "BEGIN IMMEDIATE")?;
     for job in batch {
         if isolation == Isolation::None {
@@ -205,7 +209,7 @@ enum Applied {
 }
 
 /// A unit of work, its outcome so far and the caller who waits for it, behind one type for the queue.
-trait Job: Send {
+trait QueuedUnit: Send {
     fn apply(&mut self, connection: &mut Connection) -> Applied;
 
     /// Tells the caller, once the transaction is committed or lost.
@@ -218,7 +222,7 @@ struct Queued<U: Unit> {
     reply: oneshot::Sender<Result<U::Done, StoreError>>,
 }
 
-impl<U: Unit> Job for Queued<U> {
+impl<U: Unit> QueuedUnit for Queued<U> {
     fn apply(&mut self, connection: &mut Connection) -> Applied {
         match self.outcome.insert(statement::apply(&self.unit, connection)) {
             Ok(_) => Applied::Done,
@@ -272,10 +276,10 @@ mod tests {
 
     type Waiting = oneshot::Receiver<Result<u64, StoreError>>;
 
-    fn queue(sizes: &[(usize, bool)]) -> (Vec<Box<dyn Job>>, Vec<Waiting>) {
+    fn queue(sizes: &[(usize, bool)]) -> (Vec<Box<dyn QueuedUnit>>, Vec<Waiting>) {
         let queued = sizes.iter().map(|&(size, refused)| {
             let (reply, answer) = oneshot::channel();
-            (Box::new(Queued { unit: Note { size, refused }, outcome: None, reply }) as Box<dyn Job>, answer)
+            (Box::new(Queued { unit: Note { size, refused }, outcome: None, reply }) as Box<dyn QueuedUnit>, answer)
         });
         queued.unzip()
     }

@@ -49,7 +49,7 @@ type Make<'a> = &'a dyn Fn() -> Arc<dyn Limiter>;
 
 /// A limiter with keys of its own in the Redis of the tests.
 fn in_redis() -> Arc<dyn Limiter> {
-    let manner = Manner { time: TimeOf::Caller, patience: Duration::from_secs(20) };
+    let manner = Manner { time: TimeOf::Caller, timeout: Duration::from_secs(20) };
     let connecting = RedisLimiter::connect(
         Target::parse(&redis_url()).unwrap(),
         manner,

@@ -9,6 +9,7 @@ mod deploy;
 mod first_start;
 mod limiter_suite;
 mod many_nodes;
+mod migrations;
 mod outbox;
 mod postgres;
 mod postgres_tls;

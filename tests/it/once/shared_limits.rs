@@ -209,7 +209,7 @@ fn clocks_of_nodes_do_not_matter() {
     block_on(async {
         let url = redis_url();
         let hours = |n: u64| Tick::from_micros(n * 3_600_000_000);
-        let manner = Manner { patience: SOON, ..Manner::default() };
+        let manner = Manner { timeout: SOON, ..Manner::default() };
         let mut nodes = Vec::new();
         for _ in 0..3 {
             let target = Target::parse(&url).unwrap();
@@ -231,7 +231,7 @@ fn keys_are_small_and_expire() {
     block_on(async {
         let url = redis_url();
         let (base, prefix) = url.split_once("?prefix=").unwrap();
-        let manner = Manner { patience: SOON, ..Manner::default() };
+        let manner = Manner { timeout: SOON, ..Manner::default() };
         let limiter = RedisLimiter::connect(Target::parse(&url).unwrap(), manner, MemoryLimiter::new(60), |_| {});
         let limiter = limiter.await.unwrap();
         for _ in 0..5000 {
@@ -326,8 +326,8 @@ fn a_redis_that_stands_still_costs_fifty_milliseconds_and_then_nothing() {
 }
 
 /// A limiter on a Redis of the test's own, once it counts there.
-async fn limiter(redis: &Redis, patience: Duration) -> RedisLimiter {
-    let (target, manner) = (Target::parse(&redis.url()).unwrap(), Manner { patience, ..Manner::default() });
+async fn limiter(redis: &Redis, timeout: Duration) -> RedisLimiter {
+    let (target, manner) = (Target::parse(&redis.url()).unwrap(), Manner { timeout, ..Manner::default() });
     let limiter = RedisLimiter::connect(target, manner, MemoryLimiter::new(60), |_| {}).await.unwrap();
     wait_until(SOON, async || limiter.status().scope == Scope::Shared).await;
     limiter

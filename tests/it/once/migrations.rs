@@ -1,0 +1,235 @@
+//! Schemas change under records that are there: a filled database of each released schema becomes one of the newest, row by
+//! row; what would break it leaves it as it was; and a command never changes the schema under a running server.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use unionhall::domain::email::EmailAddress;
+use unionhall::domain::referral::CodeMaker;
+use unionhall::domain::secret::Secret;
+use unionhall::domain::sign_up::{Confirmation, NamedPerson, SignUpId};
+use unionhall::domain::time::Timestamp;
+use unionhall::store::migration::{MIGRATIONS, Migration, Prepare};
+use unionhall::store::postgres::PostgresStore;
+use unionhall::store::sqlite::SqliteStore;
+use unionhall::store::transfer::TABLES;
+use unionhall::store::{Claim, InstallationStore, MemberStore, Store};
+
+use crate::database::Database;
+use crate::server::block_on;
+
+/// What the fixtures' records were made with.
+const SECRET: &str = "the secret of the first schema's fixture";
+
+/// A while after they were made.
+const NOW: Timestamp = Timestamp::from_millis(1_794_743_200_000);
+
+/// Records of the first schema, in a folder of their own.
+fn first_schema() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("unionhall.db");
+    std::fs::write(&path, include_bytes!("../fixtures/schema-1.db")).unwrap();
+    (folder, path)
+}
+
+/// Every row of every table, as text, in the order of their keys.
+fn rows(path: &Path) -> Vec<(&'static str, Vec<Vec<String>>)> {
+    let connection = Connection::open(path).unwrap();
+    let table = |table: &unionhall::store::transfer::Table| {
+        let sql = format!("SELECT {} FROM {} ORDER BY {}", table.columns.join(", "), table.name, table.key());
+        let mut statement = connection.prepare(&sql).unwrap();
+        let cell = |row: &rusqlite::Row<'_>, column: usize| match row.get::<_, Value>(column).unwrap() {
+            Value::Null => "-".to_owned(),
+            Value::Integer(number) => number.to_string(),
+            Value::Real(number) => number.to_string(),
+            Value::Text(text) => text,
+            Value::Blob(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        };
+        let all = statement.query_map([], |row| Ok((0..table.columns.len()).map(|column| cell(row, column)).collect()));
+        (table.name, all.unwrap().map(Result::unwrap).collect())
+    };
+    TABLES.iter().map(table).collect()
+}
+
+fn schema_version(path: &Path) -> i64 {
+    Connection::open(path).unwrap().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+/// What a union can do with records that were made by an older program.
+async fn is_of_use(store: &dyn Store) {
+    let secret = Secret::new(SECRET).unwrap();
+    assert_eq!(store.claim_secret(secret.fingerprint()).await, Ok(Claim::Same));
+    assert_eq!(store.member_count().await, Ok(3));
+    let keys = store.list_keys().await.unwrap();
+    let partners: Vec<_> = keys.iter().map(|(key, declined)| (key.partner.as_str(), *declined)).collect();
+    assert_eq!(partners, [("Acme Assistant", 0), ("Zoë's Helper", 1), ("Gone", 0)]);
+    let email = |text: &str| EmailAddress::parse(text).unwrap();
+    let codes = CodeMaker::new(&secret);
+    for known in ["ana@example.com", "gus@exämple.com", "f.a.y@googlemail.com"] {
+        let kept = store.referral_code(&email(known)).await.unwrap().unwrap();
+        assert_eq!(kept, codes.code(&email(known), 0), "{known} keeps their code");
+    }
+    let person = NamedPerson { code: codes.code(&email("new@example.com"), 0), email: email("new@example.com") };
+    store.create_referral_code(person, NOW).await.unwrap();
+    assert_eq!(store.confirm(SignUpId(1), None, NOW).await, Ok(Confirmation::AlreadyMember));
+    assert_eq!(store.confirm(SignUpId(4), None, NOW).await, Ok(Confirmation::Declined));
+    assert_eq!(store.confirm(SignUpId(5), None, NOW).await, Ok(Confirmation::Joined));
+    assert_eq!(store.member_count().await, Ok(4));
+    let due = store.lease_mail("w", 100, NOW).await.unwrap();
+    assert_eq!(due.iter().map(|mail| mail.recipient.as_str()).collect::<Vec<_>>(), ["ivy@example.com"]);
+    store.close().await.unwrap();
+}
+
+#[test]
+fn records_of_the_first_schema_are_brought_up_to_date_on_sqlite() {
+    let (_folder, path) = first_schema();
+    let before = rows(&path);
+    assert!(before.iter().all(|(table, rows)| !rows.is_empty() || panic!("{table} is empty")), "the fixture is filled");
+    assert_eq!(schema_version(&path), 1);
+    block_on(async {
+        let store = SqliteStore::open(&path).unwrap();
+        assert_eq!(rows(&path), before, "every row as it was");
+        is_of_use(&store).await;
+    });
+    assert_eq!(schema_version(&path), MIGRATIONS.len() as i64);
+    let connection = Connection::open(&path).unwrap();
+    let broken: i64 =
+        connection.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(broken, 0);
+}
+
+#[test]
+fn the_id_of_a_person_is_never_given_to_another() {
+    let (_folder, path) = first_schema();
+    block_on(async { SqliteStore::open(&path).unwrap().close().await.unwrap() });
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM people WHERE id = 10").unwrap();
+    let add = "INSERT INTO people (email, compared, mailbox, code, state, created_at)
+               VALUES ('x@example.com', 'x@example.com', 'x@example.com', '0123456789ab', 'invited', 0) RETURNING id";
+    assert_eq!(connection.query_row(add, [], |row| row.get::<_, i64>(0)).unwrap(), 11);
+}
+
+#[test]
+fn records_of_the_first_schema_are_brought_up_to_date_on_postgres() {
+    block_on(async {
+        let database = Database::make().await;
+        let client = database.client().await;
+        client.batch_execute(include_str!("../fixtures/schema-1.sql")).await.unwrap();
+        client.batch_execute("SET search_path = public").await.unwrap();
+        let all = async || {
+            let mut tables = Vec::new();
+            for table in TABLES {
+                let sql = format!("SELECT t::text FROM {} t ORDER BY {}", table.name, table.key());
+                let rows = client.query(&sql, &[]).await.unwrap();
+                tables.push(rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>());
+            }
+            tables
+        };
+        let before = all().await;
+        let refused = PostgresStore::open(database.address(), Prepare::Expect, 256).await.unwrap_err().to_string();
+        assert!(refused.contains("schema 1") && refused.contains("use the unionhall that serves them"), "{refused}");
+        let store = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
+        assert_eq!(all().await, before, "every row as it was");
+        let version = client.query_one("SELECT max(version) FROM unionhall_schema", &[]).await.unwrap();
+        assert_eq!(version.get::<_, i32>(0), i32::try_from(MIGRATIONS.len()).unwrap());
+        is_of_use(&store).await;
+        drop(client);
+        database.drop().await;
+    });
+}
+
+/// The steps there are, and one more.
+fn and(step: Migration) -> &'static [Migration] {
+    let all: Vec<_> = MIGRATIONS.iter().copied().chain([step]).collect();
+    all.leak()
+}
+
+const REBUILD: Migration = Migration {
+    sqlite: "CREATE TABLE api_keys_again (id TEXT PRIMARY KEY, partner TEXT NOT NULL, hash BLOB NOT NULL, per_minute INTEGER,
+                 created_at INTEGER NOT NULL, expires_at INTEGER, last_used_at INTEGER, revoked_at INTEGER) STRICT;
+             INSERT INTO api_keys_again SELECT * FROM api_keys;
+             DROP TABLE api_keys;
+             ALTER TABLE api_keys_again RENAME TO api_keys",
+    postgres: "ALTER TABLE api_keys ADD COLUMN note TEXT",
+    serves: 1,
+    rebuilds: true,
+};
+
+#[test]
+fn a_step_may_make_a_table_anew_and_one_that_breaks_references_is_refused() {
+    let (_folder, path) = first_schema();
+    let before = rows(&path);
+    let breaking = Migration { sqlite: "DELETE FROM people WHERE id = 1", ..REBUILD };
+    let refused = SqliteStore::open_with(&path, Prepare::Upgrade, 256, and(breaking)).unwrap_err().to_string();
+    assert!(refused.contains("was left as it was"), "{refused}");
+    assert_eq!((schema_version(&path), rows(&path)), (1, before.clone()), "not even the steps before it were kept");
+
+    block_on(async {
+        let store = SqliteStore::open_with(&path, Prepare::Upgrade, 256, and(REBUILD)).unwrap();
+        assert_eq!(rows(&path), before);
+        is_of_use(&store).await;
+    });
+    assert_eq!(schema_version(&path), MIGRATIONS.len() as i64 + 1);
+    let newer = SqliteStore::open(&path).unwrap_err().to_string();
+    assert!(newer.contains("newer unionhall"), "{newer}");
+}
+
+/// Two processes that start at once: one does the steps, both find them done.
+#[test]
+fn steps_are_done_once_however_many_start() {
+    let (_folder, path) = first_schema();
+    let starts: Vec<_> = (0..4)
+        .map(|_| {
+            let path = path.clone();
+            std::thread::spawn(move || SqliteStore::open(&path).map(|_| ()).map_err(|error| error.to_string()))
+        })
+        .collect();
+    for start in starts {
+        start.join().unwrap().unwrap();
+    }
+    assert_eq!(schema_version(&path), MIGRATIONS.len() as i64);
+}
+
+#[test]
+fn nodes_of_the_version_before_go_on_beside_a_newer_schema_on_postgres() {
+    block_on(async {
+        let database = Database::make().await;
+        let older = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
+        let newer = PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, and(REBUILD)).await.unwrap();
+        assert_eq!(older.member_count().await, Ok(0));
+        let again = PostgresStore::open(database.address(), Prepare::Expect, 256).await.unwrap();
+        for store in [older, newer, again] {
+            store.check().await.unwrap();
+            store.close().await.unwrap();
+        }
+        database.drop().await;
+    });
+}
+
+#[test]
+fn a_command_says_which_version_to_use_and_changes_nothing() {
+    let (folder, path) = first_schema();
+    let run = |arguments: &[&str]| {
+        let program = Command::new(env!("CARGO_BIN_EXE_unionhall"))
+            .args(arguments)
+            .args(["--data", folder.path().to_str().unwrap()])
+            .env_clear()
+            .output()
+            .unwrap();
+        (program.status.success(), String::from_utf8(program.stderr).unwrap())
+    };
+    for command in [
+        &["keys", "list"][..],
+        &["keys", "issue", "Acme"],
+        &["keys", "revoke", "armm0xyd"],
+        &["mail", "list"],
+        &["signups", "pause"],
+    ] {
+        let (done, said) = run(command);
+        assert!(!done && said.contains("use the unionhall that serves it"), "{command:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    assert_eq!(schema_version(&path), 1);
+}
