@@ -63,6 +63,11 @@ enum Command {
     Openapi(Box<UnionSettings>),
 }
 
+/// Every command and every setting, as clap knows them: tests and documents read their lists here.
+pub fn command_line() -> clap::Command {
+    CommandLine::command()
+}
+
 /// Runs the command line and says how it went.
 pub fn main() -> ExitCode {
     let line = match parse() {
@@ -90,7 +95,7 @@ pub fn main() -> ExitCode {
 /// Reads the command line. A variable that is set to nothing counts as not set: compose files write those. What is wrong
 /// is told in one line.
 fn parse() -> Result<CommandLine, ExitCode> {
-    let matches = without_empty_variables(CommandLine::command()).try_get_matches();
+    let matches = without_empty_variables(command_line()).try_get_matches();
     matches.and_then(|matches| CommandLine::from_arg_matches(&matches)).map_err(|error| {
         if !error.use_stderr() {
             // Help and version; a reader who has gone, such as `head`, is no error.

@@ -34,8 +34,7 @@ area! {
 
         /// The person clicked: at most one member more, whatever is repeated and however much of it at once. `seen` is when
         /// the answers they were shown had been given; if those were replaced since, nothing is confirmed.
-        write confirm(sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> Confirmation
-            = Confirm { sign_up, seen, now };
+        own confirm(sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> Confirmation;
 
         /// The person said "this wasn't me": the sign-up is withdrawn and their mailbox left in peace for a while.
         write decline(sign_up: SignUpId, now: Timestamp) -> Declining = Decline { sign_up, now };
@@ -134,10 +133,11 @@ impl Unit for FindSignUp {
     }
 }
 
-struct Confirm {
-    sign_up: SignUpId,
-    seen: Option<Timestamp>,
-    now: Timestamp,
+/// The person pressed the button, statement by statement; `postgres/confirm.rs` does the same in one round trip.
+pub(super) struct Confirm {
+    pub sign_up: SignUpId,
+    pub seen: Option<Timestamp>,
+    pub now: Timestamp,
 }
 
 /// What is known of a sign-up that is about to be decided.

@@ -2,7 +2,7 @@
 //!
 //! A method is a whole unit of work: it commits everything it did or nothing, and no transaction crosses a trait. The
 //! time is passed in. Units off the hot path are written once, as SQL that both engines understand (`sql.rs`), in the file
-//! of their area; an engine is [`Engine`]: where units run, and the two paths that are tuned for it by hand. A store must
+//! of their area; an engine is [`Engine`]: where units run, and the paths that are tuned for it by hand. A store must
 //! never know about requests, limits or mail transports, and must never put an address, a key or a token into an error.
 
 /// An area of the store: its trait, and for every engine its units. `read` may run beside a write, `write` changes
@@ -39,7 +39,7 @@ pub mod transfer;
 
 use std::fmt;
 
-use crate::domain::sign_up::{NewSignUp, SignedUp};
+use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
@@ -58,7 +58,8 @@ pub trait Store: KeyStore + MemberStore + OutboxStore + InstallationStore {}
 
 impl<S: KeyStore + MemberStore + OutboxStore + InstallationStore> Store for S {}
 
-/// Where units of work run, and what is tuned for the engine by hand: the count that every page shows, and sign-ups.
+/// Where units of work run, and what is tuned for the engine by hand: the count that every page shows, sign-ups and
+/// confirmations.
 pub trait Engine: Send + Sync + fmt::Debug {
     /// Runs a unit that changes nothing.
     fn read<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done>;
@@ -68,6 +69,8 @@ pub trait Engine: Send + Sync + fmt::Debug {
     fn member_count(&self) -> StoreReply<'_, u64>;
 
     fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp>;
+
+    fn confirm(&self, sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> StoreReply<'_, Confirmation>;
 
     fn check(&self) -> StoreReply<'_, ()>;
 

@@ -31,6 +31,16 @@ macro_rules! replacing_answers {
 }
 pub(super) use replacing_answers;
 
+macro_rules! add {
+    () => {
+        concat!(
+            "INSERT INTO sign_ups (",
+            sign_up_columns!(),
+            ") VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $9, $10)"
+        )
+    };
+}
+
 pub(super) struct SignUp {
     pub new: NewSignUp,
     pub now: Timestamp,
@@ -76,13 +86,9 @@ impl SignUp {
                           WHERE person_id = $1 AND partner = $2 AND state = 'pending' AND expires_at <= $3";
             sql.execute(expire, values![person.id, partner, *now]).await?;
         }
-        let write = concat!(
-            "INSERT INTO sign_ups (",
-            sign_up_columns!(),
-            ") VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $9, $10) ",
-            replacing_answers!(),
-            " RETURNING id"
-        );
+        // Nothing can be there yet of somebody who was added just now.
+        let add = concat!(add!(), " RETURNING id");
+        let replace = concat!(add!(), " ", replacing_answers!(), " RETURNING id");
         let categories = new.categories.to_string();
         let written = values![
             person.id,
@@ -96,7 +102,11 @@ impl SignUp {
             *now,
             now.plus(PENDING_FOR),
         ];
-        expected(sql.row(write, written, |row| row.number(0)).await?)
+        let id = match person.is_new {
+            true => sql.insert(add, written).await?,
+            false => sql.row(replace, written, |row| row.number(0)).await?,
+        };
+        expected(id)
     }
 }
 
@@ -127,7 +137,7 @@ async fn find_or_add(sql: &mut impl Sql, named: &NamedPerson, now: Timestamp) ->
     let add = "INSERT INTO people (email, compared, mailbox, code, state, created_at)
                VALUES ($1, $2, $3, $4, 'invited', $5) ON CONFLICT DO NOTHING RETURNING id";
     let person = values![named.email.as_typed(), &compared, &mailbox, &named.code, now];
-    match sql.row(add, person, |row| row.number(0)).await? {
+    match sql.insert(add, person).await? {
         Some(id) => Ok(Person { id, code: named.code, mailbox, is_member: false, is_new: true }),
         None => Err(not_added(sql, &named.code, &compared).await?),
     }

@@ -44,6 +44,14 @@ pub trait Sql: Send {
         read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
     ) -> impl Future<Output = Result<Option<T>, Failure>> + Send;
 
+    /// Adds a row with a statement that ends in `RETURNING id`; its id, or none where `ON CONFLICT DO NOTHING` left it out.
+    /// SQLite knows the id without that clause, which makes it keep a table for the answer.
+    fn insert(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<Option<i64>, Failure>> + Send;
+
     /// How many rows it changed.
     fn execute(&mut self, sql: &'static str, values: &[Value<'_>])
     -> impl Future<Output = Result<u64, Failure>> + Send;

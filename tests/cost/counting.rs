@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use unionhall::domain::sign_up::{NewSignUp, SignedUp};
+use unionhall::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use unionhall::domain::time::Timestamp;
 use unionhall::store::sql::Unit;
 use unionhall::store::sqlite::SqliteStore;
@@ -41,6 +41,10 @@ impl Engine for Counting {
 
     fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
         Engine::sign_up(self.counted(), new, now)
+    }
+
+    fn confirm(&self, sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> StoreReply<'_, Confirmation> {
+        Engine::confirm(self.counted(), sign_up, seen, now)
     }
 
     fn check(&self) -> StoreReply<'_, ()> {

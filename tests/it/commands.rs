@@ -137,7 +137,7 @@ fn without_mail_there_are_no_sign_ups() {
 mod once {
     use super::*;
     use crate::records::Home;
-    use crate::server::{SETTINGS, unionhall};
+    use crate::server::{settings, unionhall};
 
     #[test]
     fn a_key_used_often_is_not_written_often() {
@@ -175,7 +175,7 @@ mod once {
     fn variables_set_to_nothing_count_as_not_set() {
         let folder = tempfile::tempdir().unwrap();
         let run = |arguments: &[&str]| {
-            let empty = SETTINGS.split(' ').map(|name| (format!("UNIONHALL_{name}"), ""));
+            let empty = settings().into_iter().map(|name| (name, ""));
             unionhall(folder.path()).envs(empty).args(arguments).output().unwrap()
         };
         let document: Value = serde_json::from_slice(&run(&["openapi"]).stdout).unwrap();

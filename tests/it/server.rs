@@ -284,7 +284,14 @@ pub(crate) async fn wait_until(patience: std::time::Duration, mut condition: imp
     tokio::time::timeout(patience, waited).await.expect("in time");
 }
 
-/// Every setting of `serve`, as its variable is called after `UNIONHALL_`.
-pub(crate) const SETTINGS: &str = "NAME DATA LISTEN BASE_URL JOIN_SITE STORE MAIL MAIL_FILE MAIL_FROM CONTACT_EMAIL \
-                                   POSTAL_ADDRESS SECRET SECRET_FILE TLS_CERT TLS_KEY PUBLIC_PER_MINUTE KEY_PER_MINUTE \
-                                   TRUSTED_PROXIES MCP_ORIGINS CATALOG LOG LIMITS LIMITS_FILE METRICS_LISTEN";
+/// Every setting of every command, as its variable is called.
+pub(crate) fn settings() -> std::collections::BTreeSet<String> {
+    fn collect(command: &clap::Command, names: &mut std::collections::BTreeSet<String>) {
+        names.extend(command.get_arguments().filter_map(|argument| argument.get_env()?.to_str().map(str::to_owned)));
+        command.get_subcommands().for_each(|command| collect(command, names));
+    }
+    let mut names = std::collections::BTreeSet::new();
+    collect(&unionhall::cli::command_line(), &mut names);
+    assert!(names.len() > 20, "{names:?}");
+    names
+}

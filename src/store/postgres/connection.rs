@@ -55,6 +55,32 @@ impl PgConnection {
         let statement = self.prepared(sql).await?;
         Ok(self.client.query(&statement, values).await?)
     }
+
+    /// Runs one statement after another under a lock, all sent at once: a transaction in one round trip. The second sees
+    /// everything that was committed before the lock was given.
+    pub(super) async fn locked(
+        &self,
+        lock: &'static str,
+        key: Parameter<'_>,
+        sql: &'static str,
+        values: &[Parameter<'_>],
+    ) -> Result<Option<tokio_postgres::Row>, Failure> {
+        let (lock, statement) = (self.prepared(lock).await?, self.prepared(sql).await?);
+        let keys = [key];
+        // In this order on the wire, whoever is polled first later.
+        let (begun, locked, done, committed) = tokio::join!(
+            biased;
+            self.client.batch_execute("BEGIN"),
+            self.client.query(&lock, &keys),
+            self.client.query(&statement, values),
+            self.client.batch_execute("COMMIT"),
+        );
+        begun?;
+        locked?;
+        let rows = done?;
+        committed?;
+        Ok(rows.into_iter().next())
+    }
 }
 
 fn parameters<'a>(values: &'a [Value<'_>]) -> Vec<Parameter<'a>> {
@@ -80,6 +106,10 @@ impl Sql for PgConnection {
     ) -> Result<Option<T>, Failure> {
         let rows = self.query(sql, &parameters(values)).await?;
         rows.first().map(|row| read(&Row(row))).transpose()
+    }
+
+    async fn insert(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<Option<i64>, Failure> {
+        self.row(sql, values, |row| row.number(0)).await
     }
 
     async fn execute(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {

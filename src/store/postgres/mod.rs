@@ -7,6 +7,7 @@
 
 mod address;
 mod batch;
+mod confirm;
 mod connection;
 mod count;
 mod pool;
@@ -15,13 +16,14 @@ mod tls;
 mod transfer;
 
 use self::batch::Batcher;
+use self::confirm::PgConfirm;
 use self::count::PostgresCounter;
 use self::pool::Pool;
 use super::installation::Check;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sql::Unit;
 use super::{Engine, StoreReply};
-use crate::domain::sign_up::{NewSignUp, SignedUp};
+use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
@@ -71,6 +73,10 @@ impl Engine for PostgresStore {
 
     fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
         self.batcher.sign_up(new, now)
+    }
+
+    fn confirm(&self, sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> StoreReply<'_, Confirmation> {
+        Reply::later(async move { self.pool.run(&PgConfirm { sign_up, seen, now }).await })
     }
 
     fn check(&self) -> StoreReply<'_, ()> {

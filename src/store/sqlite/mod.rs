@@ -18,11 +18,12 @@ use self::count::SqliteCounter;
 use self::reader::Readers;
 use self::writer::Writer;
 use super::installation::Check;
+use super::members::Confirm;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sign_up::SignUp;
 use super::sql::Unit;
 use super::{Engine, StoreError, StoreReply, WRITE_BATCH};
-use crate::domain::sign_up::{NewSignUp, SignedUp};
+use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
@@ -114,6 +115,10 @@ impl Engine for SqliteStore {
 
     fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
         self.writer.write(SignUp { new, now })
+    }
+
+    fn confirm(&self, sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> StoreReply<'_, Confirmation> {
+        self.writer.write(Confirm { sign_up, seen, now })
     }
 
     fn check(&self) -> StoreReply<'_, ()> {

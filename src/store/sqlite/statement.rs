@@ -1,8 +1,9 @@
 //! The [`Sql`] seam on SQLite: cached statements on one connection, each answered before it is polled again.
 
-use std::borrow::Cow;
+use std::collections::HashMap;
 use std::future::{Future, ready};
 use std::pin::pin;
+use std::sync::{LazyLock, PoisonError, RwLock};
 use std::task::{Context, Poll, Waker};
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
@@ -24,18 +25,21 @@ pub(super) fn apply<U: Unit>(unit: &U, connection: &mut Connection) -> Result<U:
 }
 
 impl SqliteSql<'_> {
-    fn prepare(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<CachedStatement<'_>, Failure> {
-        let mut statement = self.0.prepare_cached(&without_row_locks(sql))?;
+    fn prepare(&mut self, sql: &str, values: &[Value<'_>]) -> Result<CachedStatement<'_>, Failure> {
+        let mut statement = self.0.prepare_cached(sql)?;
         if statement.parameter_count() != values.len() {
             return Err(rusqlite::Error::InvalidParameterCount(values.len(), statement.parameter_count()).into());
         }
-        // SQLite numbers `$n` by appearance, so each is bound by its name.
-        for (name, value) in NAMES.iter().zip(values) {
-            let index = statement.parameter_index(name)?;
-            let index = index.ok_or_else(|| rusqlite::Error::InvalidParameterName((*name).to_owned()))?;
+        for (index, value) in (1..).zip(values) {
             statement.raw_bind_parameter(index, value)?;
         }
         Ok(statement)
+    }
+
+    fn add(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<Option<i64>, Failure> {
+        let sql = dialect(sql);
+        let added = self.prepare(sql.strip_suffix(" RETURNING id").unwrap_or(sql), values)?.raw_execute()?;
+        Ok((added == 1).then(|| self.0.last_insert_rowid()))
     }
 
     fn query<T>(
@@ -44,7 +48,7 @@ impl SqliteSql<'_> {
         values: &[Value<'_>],
         read: impl Fn(&Row<'_>) -> Result<T, Failure>,
     ) -> Result<Vec<T>, Failure> {
-        let mut statement = self.prepare(sql, values)?;
+        let mut statement = self.prepare(dialect(sql), values)?;
         let (mut rows, mut all) = (statement.raw_query(), Vec::new());
         while let Some(row) = rows.next()? {
             all.push(read(&Row(row))?);
@@ -58,19 +62,15 @@ impl SqliteSql<'_> {
         values: &[Value<'_>],
         read: impl Fn(&Row<'_>) -> Result<T, Failure>,
     ) -> Result<Option<T>, Failure> {
-        let mut statement = self.prepare(sql, values)?;
+        let mut statement = self.prepare(dialect(sql), values)?;
         let mut rows = statement.raw_query();
         rows.next()?.map(|row| read(&Row(row))).transpose()
     }
 
     fn change(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
-        Ok(self.prepare(sql, values)?.raw_execute()? as u64)
+        Ok(self.prepare(dialect(sql), values)?.raw_execute()? as u64)
     }
 }
-
-/// The names of parameters, at the place of their number.
-const NAMES: [&str; 16] =
-    ["$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9", "$10", "$11", "$12", "$13", "$14", "$15", "$16"];
 
 impl Sql for SqliteSql<'_> {
     fn rows<T: Send>(
@@ -91,6 +91,14 @@ impl Sql for SqliteSql<'_> {
         ready(self.query_one(sql, values, read))
     }
 
+    fn insert(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<Option<i64>, Failure>> + Send {
+        ready(self.add(sql, values))
+    }
+
     fn execute(
         &mut self,
         sql: &'static str,
@@ -105,14 +113,25 @@ impl Sql for SqliteSql<'_> {
     }
 }
 
-/// The statement without `FOR UPDATE [OF table] [SKIP LOCKED]`, which SQLite neither knows nor needs.
-fn without_row_locks(sql: &'static str) -> Cow<'static, str> {
-    let Some((before, after)) = sql.split_once(" FOR UPDATE") else {
-        return Cow::Borrowed(sql);
-    };
+/// The statement as SQLite takes it. Made once for each: every statement is a constant of the program, known by its place.
+fn dialect(sql: &'static str) -> &'static str {
+    static KNOWN: LazyLock<RwLock<HashMap<(usize, usize), &'static str>>> = LazyLock::new(RwLock::default);
+    let key = (sql.as_ptr().addr(), sql.len());
+    if let Some(known) = KNOWN.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        return known;
+    }
+    let translated: &'static str = translate(sql).leak();
+    KNOWN.write().unwrap_or_else(PoisonError::into_inner).insert(key, translated);
+    translated
+}
+
+/// SQLite numbers `$2` by its appearance and `?2` as it says. `FOR UPDATE [OF table] [SKIP LOCKED]` it neither knows nor
+/// needs.
+fn translate(sql: &str) -> String {
+    let numbered = sql.replace('$', "?");
+    let Some((before, after)) = numbered.split_once(" FOR UPDATE") else { return numbered };
     let after = after.strip_prefix(" OF ").map_or(after, |rest| rest.trim_start_matches(char::is_alphanumeric));
-    let after = after.strip_prefix(" SKIP LOCKED").unwrap_or(after);
-    Cow::Owned([before, after].concat())
+    [before, after.strip_prefix(" SKIP LOCKED").unwrap_or(after)].concat()
 }
 
 impl Columns for rusqlite::Row<'_> {
@@ -155,17 +174,18 @@ mod tests {
     use crate::store::sql::values;
 
     #[test]
-    fn row_locks_are_left_out_wherever_they_stand() {
+    fn statements_are_written_as_sqlite_takes_them() {
         for (sql, plain) in [
-            ("SELECT 1", "SELECT 1"),
+            ("SELECT $2, $1", "SELECT ?2, ?1"),
             ("SELECT 1 FOR UPDATE", "SELECT 1"),
-            ("SELECT o.id FROM o LIMIT $1 FOR UPDATE OF o SKIP LOCKED", "SELECT o.id FROM o LIMIT $1"),
+            ("SELECT o.id FROM o LIMIT $1 FOR UPDATE OF o SKIP LOCKED", "SELECT o.id FROM o LIMIT ?1"),
             (
                 "DELETE FROM a WHERE id IN (SELECT 1 FOR UPDATE SKIP LOCKED) RETURNING id",
                 "DELETE FROM a WHERE id IN (SELECT 1) RETURNING id",
             ),
         ] {
-            assert_eq!(without_row_locks(sql), plain);
+            assert_eq!(dialect(sql), plain);
+            assert_eq!(dialect(sql).as_ptr(), dialect(sql).as_ptr(), "made once");
         }
     }
 

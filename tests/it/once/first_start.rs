@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::server::{SETTINGS, unionhall};
+use crate::server::unionhall;
 
 /// Runs `serve` until it stops printing its greeting, then ends it.
 fn greeting(folder: &Path) -> String {
@@ -173,29 +173,23 @@ fn help_is_a_manual() {
         String::from_utf8(output.stdout).unwrap()
     };
     let serve = help(&["serve"]);
-    for setting in SETTINGS.split(' ') {
-        let shown = |end| serve.contains(&format!("[env: UNIONHALL_{setting}{end}"));
+    let line = unionhall::cli::command_line();
+    let settings = line.find_subcommand("serve").unwrap().get_arguments();
+    for setting in settings.filter_map(|argument| argument.get_env()?.to_str()) {
+        assert!(setting.starts_with("UNIONHALL_"), "{setting}");
+        let shown = |end| serve.contains(&format!("[env: {setting}{end}"));
         assert!(shown("=") || shown("]"), "{setting}");
     }
     for default in ["Consumer Union", "127.0.0.1:8080", "[default: 60]", "[default: 30]", "http://LISTEN"] {
         assert!(serve.contains(default), "{default}");
     }
-    for command in [
-        &[][..],
-        &["keys"],
-        &["keys", "issue"],
-        &["keys", "list"],
-        &["keys", "revoke"],
-        &["keys", "rotate"],
-        &["signups"],
-        &["signups", "pause"],
-        &["signups", "resume"],
-        &["openapi"],
-        &["mcp"],
-        &["mail"],
-        &["mail", "list"],
-        &["mail", "retry"],
-    ] {
+    let mut commands = vec![vec![]];
+    for command in line.get_subcommands() {
+        commands.push(vec![command.get_name()]);
+        commands.extend(command.get_subcommands().map(|task| vec![command.get_name(), task.get_name()]));
+    }
+    assert!(commands.len() > 15, "{commands:?}");
+    for command in &commands {
         let text = help(command);
         assert!(text.contains("Usage: unionhall"), "{text}");
         // Every flag and every command has its description below it or beside it.
