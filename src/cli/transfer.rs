@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::config::Records;
 use crate::store::migration::Prepare;
 use crate::store::postgres::PostgresTransfer;
-use crate::store::sqlite::{SqliteSource, SqliteTarget};
+use crate::store::sqlite::SqliteTransfer;
 use crate::store::transfer::{self, MoveError, Phase, Progress, Sum, TransferSource, TransferTarget};
 
 #[derive(Debug, Args)]
@@ -88,7 +88,7 @@ async fn open_source(records: &Records) -> anyhow::Result<Box<dyn TransferSource
         Records::Sqlite(file) if !file.exists() => {
             bail!("there are no records at {records}; give their data folder with --data, or the file in --from")
         }
-        Records::Sqlite(file) => Box::new(SqliteSource::open(file)?),
+        Records::Sqlite(file) => Box::new(SqliteTransfer::open_source(file)?),
         Records::Postgres(address) => Box::new(
             PostgresTransfer::open((**address).clone(), Prepare::Expect).await.with_context(|| records.to_string())?,
         ),
@@ -98,7 +98,7 @@ async fn open_source(records: &Records) -> anyhow::Result<Box<dyn TransferSource
 async fn open_target(records: &Records) -> anyhow::Result<Box<dyn TransferTarget>> {
     Ok(match records {
         // One that is there is looked at as it is: if it is not this very copy, it is refused.
-        Records::Sqlite(file) if file.exists() => Box::new(SqliteTarget::open(file, file)?),
+        Records::Sqlite(file) if file.exists() => Box::new(SqliteTransfer::open_target(file, file)?),
         Records::Sqlite(file) => {
             let unfinished = file.with_extension("moving");
             for leftover in [unfinished.clone(), file.with_extension("moving-wal"), file.with_extension("moving-shm")] {
@@ -110,7 +110,7 @@ async fn open_target(records: &Records) -> anyhow::Result<Box<dyn TransferTarget
                 }
             }
             files::make_database_file(&unfinished)?;
-            Box::new(SqliteTarget::open(&unfinished, file)?)
+            Box::new(SqliteTransfer::open_target(&unfinished, file)?)
         }
         Records::Postgres(address) => Box::new(
             PostgresTransfer::open((**address).clone(), Prepare::Make).await.with_context(|| records.to_string())?,

@@ -7,10 +7,25 @@ area! {
     /// What the whole installation shares.
     InstallationStore {
         /// Switches the agent actions off or on for every node. Says whether that changed anything.
-        write pause_sign_ups(paused: bool) -> bool = Pause(paused);
+        write pause_sign_ups(paused: bool) -> bool {
+            |sql| {
+                let pause = "UPDATE installation SET signups_paused = $1 WHERE signups_paused <> $1";
+                Ok(sql.execute(pause, values![*paused]).await? == 1)
+            }
+        };
 
         /// Ties the records to the installation's secret, on the first call; says later whether it is the same.
-        write claim_secret(fingerprint: String) -> Claim = ClaimSecret(fingerprint);
+        write claim_secret(fingerprint: String) -> Claim {
+            |sql| {
+                let claim = "UPDATE installation SET secret_fingerprint = $1 WHERE secret_fingerprint IS NULL";
+                if sql.execute(claim, values![fingerprint]).await? == 1 {
+                    return Ok(Claim::First);
+                }
+                let same = "SELECT secret_fingerprint = $1 FROM installation WHERE id = 1";
+                let same = expected(sql.row(same, values![fingerprint], |row| row.get(0)).await?)?;
+                Ok(if same { Claim::Same } else { Claim::Another })
+            }
+        };
 
         /// Whether a write would be kept right now: it makes one that changes nothing.
         own check() -> ();
@@ -28,33 +43,6 @@ pub enum Claim {
     /// This secret's.
     Same,
     Another,
-}
-
-struct Pause(bool);
-
-impl Unit for Pause {
-    type Done = bool;
-
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
-        let pause = "UPDATE installation SET signups_paused = $1 WHERE signups_paused <> $1";
-        Ok(sql.execute(pause, values![self.0]).await? == 1)
-    }
-}
-
-struct ClaimSecret(String);
-
-impl Unit for ClaimSecret {
-    type Done = Claim;
-
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Claim, Failure> {
-        let claim = "UPDATE installation SET secret_fingerprint = $1 WHERE secret_fingerprint IS NULL";
-        if sql.execute(claim, values![&self.0]).await? == 1 {
-            return Ok(Claim::First);
-        }
-        let same = "SELECT secret_fingerprint = $1 FROM installation WHERE id = 1";
-        let same = expected(sql.row(same, values![&self.0], |row| row.flag(0)).await?)?;
-        Ok(if same { Claim::Same } else { Claim::Another })
-    }
 }
 
 /// Changes nothing, but goes the way of every write.

@@ -13,6 +13,13 @@ use crate::domain::sign_up::{
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 
+/// A sign-up's state; a pending one past its time counts as expired.
+macro_rules! state_at {
+    ($now:literal) => {
+        concat!("CASE WHEN s.state = 'pending' AND s.expires_at <= ", $now, " THEN 'expired' ELSE s.state END")
+    };
+}
+
 area! {
     /// People, their sign-ups and how many are members.
     MemberStore {
@@ -27,20 +34,91 @@ area! {
         read referral_code(email: &EmailAddress) -> Option<ReferralCode> = FindCode { compared: email.compared() };
 
         /// The code of the person, who is remembered as `invited` if new.
-        write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode = CreateCode { person, now };
+        write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode {
+            |sql| {
+                let NamedPerson { email, code } = person;
+                let (compared, mailbox) = (email.compared(), email.mailbox());
+                let add = "
+                    INSERT INTO people (email, compared, mailbox, code, state, created_at)
+                    SELECT $1, $2, $3, $4, 'invited', $5 FROM installation
+                    WHERE id = 1 AND NOT signups_paused
+                      AND NOT EXISTS (SELECT 1 FROM people WHERE compared = $2)
+                      AND NOT EXISTS (SELECT 1 FROM people WHERE code = $4)
+                    ON CONFLICT DO NOTHING RETURNING id";
+                let values = values![email.as_typed(), &compared, &mailbox, code, *now];
+                if sql.insert(add, values).await?.is_some() {
+                    return Ok(*code);
+                }
+                match (FindCode { compared: compared.clone() }).apply(sql).await? {
+                    Some(code) => Ok(code),
+                    None => Err(not_added(sql, code, &compared).await?),
+                }
+            }
+        };
 
         /// A sign-up, as its person is shown it.
-        read find_sign_up(sign_up: SignUpId, now: Timestamp) -> Option<SignUpRecord> = FindSignUp { sign_up, now };
+        read find_sign_up(sign_up: SignUpId, now: Timestamp) -> Option<SignUpRecord> {
+            |sql| {
+                let find = concat!(
+                    "SELECT ",
+                    state_at!("$2"),
+                    ", email, code, nullif(partner, ''), us_state, categories, coalesce(comments, '') <> '', updated_at
+                     FROM sign_ups s JOIN people p ON p.id = person_id WHERE s.id = $1"
+                );
+                sql.row(find, values![sign_up.0, *now], record).await
+            }
+        };
 
         /// The person clicked: at most one member more, whatever is repeated and however much of it at once. `seen` is when
         /// the answers they were shown had been given; if those were replaced since, nothing is confirmed.
         own confirm(sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> Confirmation;
 
         /// The person said "this wasn't me": the sign-up is withdrawn and their mailbox left in peace for a while.
-        write decline(sign_up: SignUpId, now: Timestamp) -> Declining = Decline { sign_up, now };
+        transact decline(sign_up: SignUpId, now: Timestamp) -> Declining {
+            |sql| {
+                let Some(mailbox) = mailbox_of(sql, *sign_up).await? else { return Ok(Declining::Unknown) };
+                let look = concat!("SELECT ", state_at!("$2"), " FROM sign_ups s WHERE id = $1 FOR UPDATE");
+                let state = |row: &Row<'_>| row.parsed(0, SignUpState::from_name);
+                let declining = match sql.row(look, values![sign_up.0, *now], state).await? {
+                    None => return Ok(Declining::Unknown),
+                    Some(SignUpState::Confirmed) => Declining::Confirmed,
+                    Some(SignUpState::Expired) => Declining::Expired,
+                    Some(SignUpState::Declined) => Declining::Declined,
+                    Some(SignUpState::Pending) => {
+                        decide(sql, *sign_up, SignUpState::Declined, *now).await?;
+                        outbox::forget(sql, *sign_up).await?;
+                        Declining::Declined
+                    }
+                };
+                outbox::suppress(sql, &mailbox, now.plus(SUPPRESSED_FOR)).await?;
+                Ok(declining)
+            }
+        };
 
         /// Lets sign-ups expire and deletes the answers of those that came to nothing, some at a time; says how many.
-        write retain(now: Timestamp) -> Retained = Retain { now };
+        /// Every node does so, and each takes what no other holds.
+        transact retain(now: Timestamp) -> Retained {
+            |sql| {
+                // Mail of a sign-up past its time is pointless, whoever lets that sign-up expire.
+                let forget = "
+                    DELETE FROM outbox WHERE sign_up_id IN
+                        (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
+                         ORDER BY expires_at LIMIT $2)";
+                sql.execute(forget, values![*now, AT_ONCE]).await?;
+                let expire = "
+                    UPDATE sign_ups SET state = 'expired', decided_at = $1 WHERE id IN
+                        (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
+                         ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
+                let expired = sql.execute(expire, values![*now, AT_ONCE]).await?;
+                let purge = "
+                    UPDATE sign_ups SET us_state = NULL, categories = '', comments = NULL, purged_at = $1 WHERE id IN
+                        (SELECT id FROM sign_ups
+                         WHERE state IN ('expired', 'declined') AND purged_at IS NULL AND updated_at <= $2
+                         ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)";
+                let purged = sql.execute(purge, values![*now, now.minus(ANSWERS_KEPT_FOR), AT_ONCE]).await?;
+                Ok(Retained { expired, purged })
+            }
+        };
     }
 }
 
@@ -55,82 +133,24 @@ impl Unit for FindCode {
         let find =
             "SELECT signups_paused, (SELECT code FROM people WHERE compared = $1) FROM installation WHERE id = 1";
         let code = |row: &Row<'_>| {
-            refuse_if(row.flag(0)?)?;
-            perhaps_code(row, 1)
+            refuse_if(row.get(0)?)?;
+            row.get(1)
         };
         expected(sql.row(find, values![&self.compared], code).await?)
     }
 }
 
-fn perhaps_code(row: &Row<'_>, column: usize) -> Result<Option<ReferralCode>, Failure> {
-    row.perhaps_text(column)?.map(|_| row.code(column)).transpose()
-}
-
-struct CreateCode {
-    person: NamedPerson,
-    now: Timestamp,
-}
-
-impl Unit for CreateCode {
-    type Done = ReferralCode;
-
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<ReferralCode, Failure> {
-        let NamedPerson { email, code } = &self.person;
-        let (compared, mailbox) = (email.compared(), email.mailbox());
-        let add = "
-            INSERT INTO people (email, compared, mailbox, code, state, created_at)
-            SELECT $1, $2, $3, $4, 'invited', $5 FROM installation
-            WHERE id = 1 AND NOT signups_paused
-              AND NOT EXISTS (SELECT 1 FROM people WHERE compared = $2)
-              AND NOT EXISTS (SELECT 1 FROM people WHERE code = $4)
-            ON CONFLICT DO NOTHING RETURNING code";
-        let person = values![email.as_typed(), &compared, &mailbox, code, self.now];
-        if let Some(code) = sql.row(add, person, |row| row.code(0)).await? {
-            return Ok(code);
-        }
-        match (FindCode { compared: compared.clone() }).apply(sql).await? {
-            Some(code) => Ok(code),
-            None => Err(not_added(sql, code, &compared).await?),
-        }
-    }
-}
-
-struct FindSignUp {
-    sign_up: SignUpId,
-    now: Timestamp,
-}
-
-/// A sign-up's state; a pending one past its time counts as expired.
-macro_rules! state_at {
-    ($now:literal) => {
-        concat!("CASE WHEN s.state = 'pending' AND s.expires_at <= ", $now, " THEN 'expired' ELSE s.state END")
-    };
-}
-
-impl Unit for FindSignUp {
-    type Done = Option<SignUpRecord>;
-
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
-        let find = concat!(
-            "SELECT ",
-            state_at!("$2"),
-            ", email, code, nullif(partner, ''), us_state, categories, coalesce(comments, '') <> '', updated_at
-             FROM sign_ups s JOIN people p ON p.id = person_id WHERE s.id = $1"
-        );
-        let record = |row: &Row<'_>| {
-            Ok(SignUpRecord {
-                state: row.parsed(0, SignUpState::from_name)?,
-                email: row.parsed(1, |text| EmailAddress::parse(text).ok())?,
-                code: row.code(2)?,
-                partner: row.perhaps_text(3)?.map(str::to_owned),
-                us_state: row.perhaps_text(4)?.and_then(UsState::from_code),
-                categories: CategorySet::from_slugs(row.text(5)?),
-                has_comments: row.flag(6)?,
-                updated_at: row.time(7)?,
-            })
-        };
-        sql.row(find, values![self.sign_up.0, self.now], record).await
-    }
+fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
+    Ok(SignUpRecord {
+        state: row.parsed(0, SignUpState::from_name)?,
+        email: row.parsed(1, |text| EmailAddress::parse(text).ok())?,
+        code: row.get(2)?,
+        partner: row.get(3)?,
+        us_state: row.get::<Option<&str>>(4)?.and_then(UsState::from_code),
+        categories: CategorySet::from_slugs(row.get(5)?),
+        has_comments: row.get(6)?,
+        updated_at: row.get(7)?,
+    })
 }
 
 /// The person pressed the button, statement by statement; `postgres/confirm.rs` does the same in one round trip.
@@ -138,14 +158,6 @@ pub(super) struct Confirm {
     pub sign_up: SignUpId,
     pub seen: Option<Timestamp>,
     pub now: Timestamp,
-}
-
-/// What is known of a sign-up that is about to be decided.
-struct Undecided {
-    state: SignUpState,
-    updated_at: Timestamp,
-    person: i64,
-    referrer: Option<i64>,
 }
 
 impl Unit for Confirm {
@@ -165,15 +177,11 @@ impl Unit for Confirm {
             ", updated_at, person_id, referrer_id FROM sign_ups s WHERE id = $1 FOR UPDATE"
         );
         let undecided = |row: &Row<'_>| {
-            Ok(Undecided {
-                state: row.parsed(0, SignUpState::from_name)?,
-                updated_at: row.time(1)?,
-                person: row.number(2)?,
-                referrer: row.perhaps_number(3)?,
-            })
+            let state = row.parsed(0, SignUpState::from_name)?;
+            Ok((state, row.get::<Timestamp>(1)?, row.get::<i64>(2)?, row.get::<Option<i64>>(3)?))
         };
         let found = sql.row(look, values![self.sign_up.0, self.now], undecided).await?;
-        let Some(Undecided { state, updated_at, person, referrer }) = found else { return Ok(Confirmation::Unknown) };
+        let Some((state, updated_at, person, referrer)) = found else { return Ok(Confirmation::Unknown) };
         match state {
             SignUpState::Pending if self.seen.is_some_and(|seen| seen != updated_at) => {
                 return Ok(Confirmation::Changed);
@@ -223,45 +231,13 @@ impl Confirm {
 /// Whose mailbox a sign-up is about; that never changes.
 async fn mailbox_of(sql: &mut impl Sql, sign_up: SignUpId) -> Result<Option<String>, Failure> {
     let find = "SELECT mailbox FROM sign_ups s JOIN people p ON p.id = person_id WHERE s.id = $1";
-    sql.row(find, values![sign_up.0], |row| row.text(0).map(str::to_owned)).await
+    sql.row(find, values![sign_up.0], |row| row.get(0)).await
 }
 
 /// Decides a sign-up, once.
 async fn decide(sql: &mut impl Sql, sign_up: SignUpId, state: SignUpState, now: Timestamp) -> Result<(), Failure> {
     let decide = "UPDATE sign_ups SET state = $2, decided_at = $3 WHERE id = $1 AND state = 'pending'";
     sql.execute(decide, values![sign_up.0, state.name(), now]).await.map(|_| ())
-}
-
-struct Decline {
-    sign_up: SignUpId,
-    now: Timestamp,
-}
-
-impl Unit for Decline {
-    type Done = Declining;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
-
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Declining, Failure> {
-        let Some(mailbox) = mailbox_of(sql, self.sign_up).await? else { return Ok(Declining::Unknown) };
-        let look = concat!("SELECT ", state_at!("$2"), " FROM sign_ups s WHERE id = $1 FOR UPDATE");
-        let state = |row: &Row<'_>| row.parsed(0, SignUpState::from_name);
-        let declining = match sql.row(look, values![self.sign_up.0, self.now], state).await? {
-            None => return Ok(Declining::Unknown),
-            Some(SignUpState::Confirmed) => Declining::Confirmed,
-            Some(SignUpState::Expired) => Declining::Expired,
-            Some(SignUpState::Declined) => Declining::Declined,
-            Some(SignUpState::Pending) => {
-                decide(sql, self.sign_up, SignUpState::Declined, self.now).await?;
-                outbox::forget(sql, self.sign_up).await?;
-                Declining::Declined
-            }
-        };
-        outbox::suppress(sql, &mailbox, self.now.plus(SUPPRESSED_FOR)).await?;
-        Ok(declining)
-    }
 }
 
 /// What one round of retention did.
@@ -272,39 +248,5 @@ pub struct Retained {
     pub purged: u64,
 }
 
-/// Lets pending sign-ups expire and deletes the answers of those that came to nothing, a bounded number at a time. Every
-/// node does so, and each takes what no other holds.
-struct Retain {
-    now: Timestamp,
-}
-
 /// Few enough that sign-ups which share the commit, or wait for one of the rows, do not notice.
 const AT_ONCE: u32 = 200;
-
-impl Unit for Retain {
-    type Done = Retained;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
-
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Retained, Failure> {
-        // Mail of a sign-up past its time is pointless, whoever lets that sign-up expire.
-        let forget = "
-            DELETE FROM outbox WHERE sign_up_id IN
-                (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2)";
-        sql.execute(forget, values![self.now, AT_ONCE]).await?;
-        let expire = "
-            UPDATE sign_ups SET state = 'expired', decided_at = $1 WHERE id IN
-                (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
-                 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
-        let expired = sql.execute(expire, values![self.now, AT_ONCE]).await?;
-        let purge = "
-            UPDATE sign_ups SET us_state = NULL, categories = '', comments = NULL, purged_at = $1 WHERE id IN
-                (SELECT id FROM sign_ups
-                 WHERE state IN ('expired', 'declined') AND purged_at IS NULL AND updated_at <= $2
-                 ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)";
-        let purged = sql.execute(purge, values![self.now, self.now.minus(ANSWERS_KEPT_FOR), AT_ONCE]).await?;
-        Ok(Retained { expired, purged })
-    }
-}

@@ -5,11 +5,13 @@
 //! of their area; an engine is [`Engine`]: where units run, and the paths that are tuned for it by hand. A store must
 //! never know about requests, limits or mail transports, and must never put an address, a key or a token into an error.
 
-/// An area of the store: its trait, and for every engine its units. `read` may run beside a write, `write` changes
-/// something, `own` is the engine's own path.
+/// An area of the store: its trait, and for every engine its units. `read` may run beside a write, `write` changes something
+/// in one statement, `transact` in several that are done or undone together, `own` is the engine's own path. A unit is written
+/// in place, or is a type of its own where it has parts.
 macro_rules! area {
     ($(#[$doc:meta])* $area:ident {
-        $($(#[$say:meta])* $run:ident $name:ident($($value:ident: $kind:ty),*) -> $done:ty $(= $unit:expr)?;)*
+        $($(#[$say:meta])* $run:ident $name:ident($($value:ident: $kind:ty),*) -> $done:ty
+            $({ |$sql:ident| $body:expr })? $(= $unit:expr)?;)*
     }) => {
         $(#[$doc])*
         pub trait $area: Send + Sync + std::fmt::Debug {
@@ -18,12 +20,43 @@ macro_rules! area {
 
         impl<E: $crate::store::Engine> $area for E {
             $(fn $name(&self, $($value: $kind),*) -> $crate::store::StoreReply<'_, $done> {
-                area!(@run self, $run, $name, ($($value),*) $(, $unit)?)
+                area!(@run self, $run, $name, ($($value: $kind),*) -> $done $(, = $unit)? $(, |$sql| $body)?)
             })*
         }
     };
-    (@run $self:ident, own, $name:ident, ($($value:ident),*)) => { $crate::store::Engine::$name($self, $($value),*) };
-    (@run $self:ident, $run:ident, $name:ident, ($($value:ident),*), $unit:expr) => { $self.$run($unit) };
+    (@run $self:ident, own, $name:ident, ($($value:ident: $kind:ty),*) -> $done:ty) => {
+        $crate::store::Engine::$name($self, $($value),*)
+    };
+    (@run $self:ident, $run:ident, $name:ident, ($($value:ident: $kind:ty),*) -> $done:ty, = $unit:expr) => {
+        $self.$run($unit)
+    };
+    (@run $self:ident, transact, $name:ident, ($($value:ident: $kind:ty),*) -> $done:ty, |$sql:ident| $body:expr) => {
+        area!(@unit $self, write, true, ($($value: $kind),*) -> $done, |$sql| $body)
+    };
+    (@run $self:ident, $run:ident, $name:ident, ($($value:ident: $kind:ty),*) -> $done:ty, |$sql:ident| $body:expr) => {
+        area!(@unit $self, $run, false, ($($value: $kind),*) -> $done, |$sql| $body)
+    };
+    (@unit $self:ident, $run:ident, $transaction:literal, ($($value:ident: $kind:ty),*) -> $done:ty, |$sql:ident| $body:expr) => {{
+        struct InPlace { $($value: $kind),* }
+
+        impl $crate::store::sql::Unit for InPlace {
+            type Done = $done;
+
+            fn is_transaction(&self) -> bool {
+                $transaction
+            }
+
+            async fn apply<S: $crate::store::sql::Sql>(
+                &self,
+                $sql: &mut S,
+            ) -> Result<$done, $crate::store::sql::Failure> {
+                let Self { $($value),* } = self;
+                $body
+            }
+        }
+
+        $self.$run(InPlace { $($value),* })
+    }};
 }
 
 pub mod installation;
@@ -32,6 +65,7 @@ pub mod members;
 pub mod migration;
 pub mod outbox;
 pub mod postgres;
+mod queue;
 mod sign_up;
 pub mod sql;
 pub mod sqlite;

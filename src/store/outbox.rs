@@ -23,11 +23,36 @@ area! {
         write release_mail(worker: &str) -> u64 = Release { worker: worker.to_owned() };
 
         /// The outbox, oldest first, without addresses.
-        read list_mail() -> Vec<WaitingMail> = AllMail;
+        read list_mail() -> Vec<WaitingMail> {
+            |sql| {
+                let list = "SELECT id, kind, created_at, send_after, attempts, last_error, given_up_at
+                            FROM outbox ORDER BY id LIMIT 10000";
+                sql.rows(list, values![], waiting).await
+            }
+        };
 
-        /// Lets a mail be tried at once; false if there is none.
-        write retry_mail(mail: MailId, now: Timestamp) -> bool = Retry { mail, now };
+        /// Lets a mail be tried at once, even one that was given up; false if there is none.
+        write retry_mail(mail: MailId, now: Timestamp) -> bool {
+            |sql| {
+                let retry = "UPDATE outbox SET send_after = $2, given_up_at = NULL,
+                                 first_attempt_at = CASE WHEN given_up_at IS NULL THEN first_attempt_at END
+                             WHERE id = $1";
+                Ok(sql.execute(retry, values![mail.0, *now]).await? == 1)
+            }
+        };
     }
+}
+
+fn waiting(row: &Row<'_>) -> Result<WaitingMail, Failure> {
+    Ok(WaitingMail {
+        id: MailId(row.get(0)?),
+        kind: row.parsed(1, MailKind::from_name)?,
+        created_at: row.get(2)?,
+        send_after: row.get(3)?,
+        attempts: row.get(4)?,
+        last_error: row.get(5)?,
+        given_up_at: row.get(6)?,
+    })
 }
 
 /// Takes away the mail that waits for a sign-up, for a newer one to take its place; one that is being sent at this moment
@@ -60,29 +85,6 @@ pub(super) async fn suppress(sql: &mut impl Sql, mailbox: &str, until: Timestamp
     let suppress = "INSERT INTO mailboxes (mailbox, suppressed_until) VALUES ($1, $2)
                     ON CONFLICT (mailbox) DO UPDATE SET suppressed_until = excluded.suppressed_until";
     sql.execute(suppress, values![mailbox, until]).await.map(|_| ())
-}
-
-struct AllMail;
-
-impl Unit for AllMail {
-    type Done = Vec<WaitingMail>;
-
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
-        let list = "SELECT id, kind, created_at, send_after, attempts, last_error, given_up_at
-                    FROM outbox ORDER BY id LIMIT 10000";
-        let waiting = |row: &Row<'_>| {
-            Ok(WaitingMail {
-                id: MailId(row.number(0)?),
-                kind: row.parsed(1, MailKind::from_name)?,
-                created_at: row.time(2)?,
-                send_after: row.time(3)?,
-                attempts: row.small(4)?,
-                last_error: row.perhaps_text(5)?.map(str::to_owned),
-                given_up_at: row.perhaps_time(6)?,
-            })
-        };
-        sql.rows(list, values![], waiting).await
-    }
 }
 
 /// Takes mails that are due, for one worker alone. Two nodes never look at the same mail, nor decide about the same
@@ -187,17 +189,17 @@ impl Lease {
 
 fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
     let mail = DueMail {
-        id: MailId(row.number(0)?),
-        sign_up: SignUpId(row.number(1)?),
+        id: MailId(row.get(0)?),
+        sign_up: SignUpId(row.get(1)?),
         kind: row.parsed(2, MailKind::from_name)?,
-        recipient: row.text(3)?.to_owned(),
-        partner: row.perhaps_text(4)?.map(str::to_owned),
-        asked_at: row.time(5)?,
-        code: row.code(6)?,
-        attempts: row.small(7)?,
-        first_attempt_at: row.time(8)?,
+        recipient: row.get(3)?,
+        partner: row.get(4)?,
+        asked_at: row.get(5)?,
+        code: row.get(6)?,
+        attempts: row.get(7)?,
+        first_attempt_at: row.get(8)?,
     };
-    Ok(Candidate { mail, mailbox: row.text(9)?.to_owned(), pointless: row.flag(10)? })
+    Ok(Candidate { mail, mailbox: row.get(9)?, pointless: row.get(10)? })
 }
 
 /// What is remembered of a mailbox, held until the unit is over.
@@ -205,10 +207,10 @@ async fn hold_mailbox(sql: &mut impl Sql, mailbox: &str) -> Result<MailboxRecord
     sql.execute("INSERT INTO mailboxes (mailbox) VALUES ($1) ON CONFLICT DO NOTHING", values![mailbox]).await?;
     let hold = "SELECT sent_1, sent_2, sent_3, sent_4, holder FROM mailboxes WHERE mailbox = $1 FOR UPDATE";
     let record = |row: &Row<'_>| {
-        let times = (0..A_DAY).map(|column| row.perhaps_time(column)).collect::<Result<Vec<_>, _>>()?;
+        let times = (0..A_DAY).map(|column| row.get(column)).collect::<Result<Vec<Option<_>>, _>>()?;
         Ok(MailboxRecord {
             sent: times.into_iter().flatten().collect(),
-            holder: row.perhaps_number(A_DAY)?.map(MailId),
+            holder: row.get::<Option<i64>>(A_DAY)?.map(MailId),
         })
     };
     Ok(sql.row(hold, values![mailbox], record).await?.unwrap_or_default())
@@ -297,22 +299,5 @@ impl Unit for Release {
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<u64, Failure> {
         let release = "UPDATE outbox SET leased_until = 0, leased_by = NULL WHERE leased_by = $1";
         sql.execute(release, values![&self.worker]).await
-    }
-}
-
-/// Lets a mail be tried again at once, even one that was given up.
-struct Retry {
-    mail: MailId,
-    now: Timestamp,
-}
-
-impl Unit for Retry {
-    type Done = bool;
-
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
-        let retry = "UPDATE outbox SET send_after = $2, given_up_at = NULL,
-                         first_attempt_at = CASE WHEN given_up_at IS NULL THEN first_attempt_at END
-                     WHERE id = $1";
-        Ok(sql.execute(retry, values![self.mail.0, self.now]).await? == 1)
     }
 }

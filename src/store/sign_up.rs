@@ -55,14 +55,14 @@ impl Unit for SignUp {
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<SignedUp, Failure> {
         let house = "SELECT signups_paused, member_count FROM installation WHERE id = 1";
-        let house = sql.row(house, values![], |row| Ok((row.flag(0)?, row.count(1)?))).await?;
+        let house = sql.row(house, values![], |row| Ok((row.get(0)?, row.get(1)?))).await?;
         let (paused, joined_count) = expected(house)?;
         refuse_if(paused)?;
         let person = find_or_add(sql, &self.new.person, self.now).await?;
         let referrer = match &self.new.ref_code {
             Some(code) => {
                 let other = "SELECT id FROM people WHERE code = $1 AND mailbox <> $2";
-                sql.row(other, values![code, &person.mailbox], |row| row.number(0)).await?
+                sql.row(other, values![code, &person.mailbox], |row| row.get(0)).await?
             }
             None => None,
         };
@@ -104,7 +104,7 @@ impl SignUp {
         ];
         let id = match person.is_new {
             true => sql.insert(add, written).await?,
-            false => sql.row(replace, written, |row| row.number(0)).await?,
+            false => sql.row(replace, written, |row| row.get(0)).await?,
         };
         expected(id)
     }
@@ -128,8 +128,8 @@ async fn find_or_add(sql: &mut impl Sql, named: &NamedPerson, now: Timestamp) ->
     let (compared, mailbox) = (named.email.compared(), named.email.mailbox());
     let find = "SELECT id, code, mailbox, state = 'member' FROM people WHERE compared = $1";
     let known = |row: &Row<'_>| {
-        let mailbox = row.text(2)?.to_owned();
-        Ok(Person { id: row.number(0)?, code: row.code(1)?, mailbox, is_member: row.flag(3)?, is_new: false })
+        let mailbox = row.get(2)?;
+        Ok(Person { id: row.get(0)?, code: row.get(1)?, mailbox, is_member: row.get(3)?, is_new: false })
     };
     if let Some(person) = sql.row(find, values![&compared], known).await? {
         return Ok(person);

@@ -78,52 +78,25 @@ impl std::fmt::Debug for Value<'_> {
     }
 }
 
-impl From<bool> for Value<'_> {
-    fn from(flag: bool) -> Self {
-        Self::Flag(flag)
-    }
+macro_rules! value_from {
+    ($($kind:ty: $value:ident => $made:expr;)*) => {
+        $(impl<'a> From<$kind> for Value<'a> {
+            fn from($value: $kind) -> Self {
+                $made
+            }
+        })*
+    };
 }
 
-impl From<i64> for Value<'_> {
-    fn from(number: i64) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl From<u32> for Value<'_> {
-    fn from(number: u32) -> Self {
-        Self::Number(number.into())
-    }
-}
-
-impl From<Timestamp> for Value<'_> {
-    fn from(time: Timestamp) -> Self {
-        Self::Number(time.as_millis())
-    }
-}
-
-impl<'a> From<&'a str> for Value<'a> {
-    fn from(text: &'a str) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl<'a> From<&'a String> for Value<'a> {
-    fn from(text: &'a String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl<'a> From<&'a ReferralCode> for Value<'a> {
-    fn from(code: &'a ReferralCode) -> Self {
-        Self::Text(code.as_str())
-    }
-}
-
-impl<'a> From<&'a KeyHash> for Value<'a> {
-    fn from(hash: &'a KeyHash) -> Self {
-        Self::Bytes(&hash.0)
-    }
+value_from! {
+    bool: flag => Self::Flag(flag);
+    i64: number => Self::Number(number);
+    u32: number => Self::Number(number.into());
+    Timestamp: time => Self::Number(time.as_millis());
+    &'a str: text => Self::Text(text);
+    &'a String: text => Self::Text(text);
+    &'a ReferralCode: code => Self::Text(code.as_str());
+    &'a KeyHash: hash => Self::Bytes(&hash.0);
 }
 
 impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
@@ -137,6 +110,45 @@ macro_rules! values {
     ($($value:expr),* $(,)?) => { &[$($crate::store::sql::Value::from($value)),*] };
 }
 pub(super) use values;
+
+/// A type that a column can be read as.
+pub trait FromValue<'v>: Sized {
+    /// None where the value is none of this type.
+    fn from_value(value: Value<'v>) -> Option<Self>;
+}
+
+macro_rules! from_value {
+    ($($kind:ty: $($value:pat => $made:expr),*;)*) => {
+        $(impl<'v> FromValue<'v> for $kind {
+            fn from_value(value: Value<'v>) -> Option<Self> {
+                match value {
+                    $($value => $made,)*
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+from_value! {
+    i64: Value::Number(number) => Some(number);
+    // Numbers that are never negative.
+    u64: Value::Number(number) => Some(number.unsigned_abs());
+    u32: Value::Number(number) => Some(u32::try_from(number).unwrap_or(u32::MAX));
+    // Truth is 0 or 1 where the engine has no other word for it; unknown is not true.
+    bool: Value::Flag(flag) => Some(flag), Value::Number(number) => Some(number != 0), Value::Null => Some(false);
+    Timestamp: Value::Number(millis) => Some(Self::from_millis(millis));
+    &'v str: Value::Text(text) => Some(text);
+    String: Value::Text(text) => Some(text.to_owned());
+    ReferralCode: Value::Text(text) => Self::from_canonical(text);
+    KeyHash: Value::Bytes(bytes) => bytes.try_into().map(Self).ok();
+}
+
+impl<'v, T: FromValue<'v>> FromValue<'v> for Option<T> {
+    fn from_value(value: Value<'v>) -> Option<Self> {
+        if value == Value::Null { Some(None) } else { T::from_value(value).map(Some) }
+    }
+}
 
 /// What an engine gives for a row.
 pub trait Columns {
@@ -160,71 +172,14 @@ impl Row<'_> {
         Failure::Refused(StoreError::Unavailable(format!("the column {name} holds a value that is not ours")))
     }
 
-    pub fn perhaps_number(&self, column: usize) -> Result<Option<i64>, Failure> {
-        match self.0.value(column)? {
-            Value::Null => Ok(None),
-            Value::Number(number) => Ok(Some(number)),
-            Value::Flag(_) | Value::Text(_) | Value::Bytes(_) => Err(self.foreign(column)),
-        }
-    }
-
-    pub fn number(&self, column: usize) -> Result<i64, Failure> {
-        self.perhaps_number(column)?.ok_or_else(|| self.foreign(column))
-    }
-
-    /// A number that is never negative.
-    pub fn count(&self, column: usize) -> Result<u64, Failure> {
-        Ok(self.number(column)?.unsigned_abs())
-    }
-
-    pub fn small(&self, column: usize) -> Result<u32, Failure> {
-        Ok(u32::try_from(self.count(column)?).unwrap_or(u32::MAX))
-    }
-
-    /// Truth is 0 or 1 where the engine has no other word for it; unknown is not true.
-    pub fn flag(&self, column: usize) -> Result<bool, Failure> {
-        match self.0.value(column)? {
-            Value::Flag(flag) => Ok(flag),
-            Value::Number(number) => Ok(number != 0),
-            Value::Null => Ok(false),
-            Value::Text(_) | Value::Bytes(_) => Err(self.foreign(column)),
-        }
-    }
-
-    pub fn perhaps_text(&self, column: usize) -> Result<Option<&str>, Failure> {
-        match self.0.value(column)? {
-            Value::Null => Ok(None),
-            Value::Text(text) => Ok(Some(text)),
-            Value::Flag(_) | Value::Number(_) | Value::Bytes(_) => Err(self.foreign(column)),
-        }
-    }
-
-    pub fn text(&self, column: usize) -> Result<&str, Failure> {
-        self.perhaps_text(column)?.ok_or_else(|| self.foreign(column))
-    }
-
-    pub fn time(&self, column: usize) -> Result<Timestamp, Failure> {
-        self.number(column).map(Timestamp::from_millis)
-    }
-
-    pub fn perhaps_time(&self, column: usize) -> Result<Option<Timestamp>, Failure> {
-        Ok(self.perhaps_number(column)?.map(Timestamp::from_millis))
-    }
-
-    pub fn hash(&self, column: usize) -> Result<KeyHash, Failure> {
-        match self.0.value(column)? {
-            Value::Bytes(bytes) => bytes.try_into().map(KeyHash).map_err(|_| self.foreign(column)),
-            _ => Err(self.foreign(column)),
-        }
-    }
-
-    pub fn code(&self, column: usize) -> Result<ReferralCode, Failure> {
-        self.parsed(column, ReferralCode::from_canonical)
+    /// What stands in the column, as the type that is wanted.
+    pub fn get<'v, T: FromValue<'v>>(&'v self, column: usize) -> Result<T, Failure> {
+        T::from_value(self.0.value(column)?).ok_or_else(|| self.foreign(column))
     }
 
     /// A value of the domain.
     pub fn parsed<T>(&self, column: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T, Failure> {
-        parse(self.text(column)?).ok_or_else(|| self.foreign(column))
+        parse(self.get(column)?).ok_or_else(|| self.foreign(column))
     }
 }
 

@@ -7,6 +7,7 @@
 
 use ring::digest::{Context, SHA256};
 
+use super::sql::{Columns, Failure, Value};
 use super::{StoreError, StoreReply};
 use crate::domain::time::Timestamp;
 
@@ -15,87 +16,45 @@ use crate::domain::time::Timestamp;
 pub struct Table {
     pub name: &'static str,
     /// The first is the key, and the order in which rows are carried over.
-    pub columns: &'static [&'static str],
+    pub columns: &'static str,
     /// Whether the key is a number that the store makes itself.
     pub numbered: bool,
 }
 
 impl Table {
     pub fn key(&self) -> &'static str {
-        self.columns[0]
+        self.columns.split(',').next().unwrap_or_default()
     }
 }
 
 /// All of them, in an order in which nothing refers to what comes later.
 pub const TABLES: &[Table] = &[
-    Table {
-        name: "installation",
-        columns: &["id", "member_count", "signups_paused", "secret_fingerprint"],
-        numbered: false,
-    },
+    Table { name: "installation", columns: "id, member_count, signups_paused, secret_fingerprint", numbered: false },
     Table {
         name: "api_keys",
-        columns: &["id", "partner", "hash", "per_minute", "created_at", "expires_at", "last_used_at", "revoked_at"],
+        columns: "id, partner, hash, per_minute, created_at, expires_at, last_used_at, revoked_at",
         numbered: false,
     },
     Table {
         name: "people",
-        columns: &[
-            "id",
-            "email",
-            "compared",
-            "mailbox",
-            "code",
-            "state",
-            "referrer_id",
-            "created_at",
-            "joined_at",
-            "undeliverable_until",
-        ],
+        columns: "id, email, compared, mailbox, code, state, referrer_id, created_at, joined_at, undeliverable_until",
         numbered: true,
     },
     Table {
         name: "sign_ups",
-        columns: &[
-            "id",
-            "person_id",
-            "key_id",
-            "partner",
-            "state",
-            "us_state",
-            "categories",
-            "comments",
-            "referrer_id",
-            "consent_version",
-            "created_at",
-            "updated_at",
-            "expires_at",
-            "decided_at",
-            "purged_at",
-        ],
+        columns: "id, person_id, key_id, partner, state, us_state, categories, comments, referrer_id, consent_version, \
+                  created_at, updated_at, expires_at, decided_at, purged_at",
         numbered: true,
     },
     Table {
         name: "outbox",
-        columns: &[
-            "id",
-            "sign_up_id",
-            "kind",
-            "recipient",
-            "created_at",
-            "send_after",
-            "attempts",
-            "first_attempt_at",
-            "leased_until",
-            "leased_by",
-            "last_error",
-            "given_up_at",
-        ],
+        columns: "id, sign_up_id, kind, recipient, created_at, send_after, attempts, first_attempt_at, leased_until, \
+                  leased_by, last_error, given_up_at",
         numbered: true,
     },
     Table {
         name: "mailboxes",
-        columns: &["mailbox", "sent_1", "sent_2", "sent_3", "sent_4", "holder", "suppressed_until"],
+        columns: "mailbox, sent_1, sent_2, sent_3, sent_4, holder, suppressed_until",
         numbered: false,
     },
 ];
@@ -117,22 +76,63 @@ impl std::fmt::Debug for Cell {
     }
 }
 
+impl From<Value<'_>> for Cell {
+    fn from(value: Value<'_>) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Flag(flag) => Self::Number(flag.into()),
+            Value::Number(number) => Self::Number(number),
+            Value::Text(text) => Self::Text(text.to_owned()),
+            Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
+        }
+    }
+}
+
+impl<'a> From<&'a Cell> for Value<'a> {
+    fn from(cell: &'a Cell) -> Self {
+        match cell {
+            Cell::Null => Self::Null,
+            Cell::Number(number) => Self::Number(*number),
+            Cell::Text(text) => Self::Text(text),
+            Cell::Bytes(bytes) => Self::Bytes(bytes),
+        }
+    }
+}
+
 pub type Cells = Vec<Cell>;
+
+/// Every cell of a row.
+pub(super) fn cells(row: &dyn Columns, columns: usize) -> Result<Cells, Failure> {
+    (0..columns).map(|column| row.value(column).map(Cell::from)).collect()
+}
 
 /// Records that can be read from one end to the other.
 pub trait TransferRows: Send {
-    /// Some rows of the table, in the order of their keys, after the one with that key.
-    fn rows<'a>(
-        &'a mut self,
-        table: &'static Table,
-        after: Option<&'a Cell>,
-        most: usize,
-    ) -> StoreReply<'a, Vec<Cells>>;
-
-    fn count(&mut self, table: &'static Table) -> StoreReply<'_, u64>;
+    /// The rows of a question, with `$1` for the key after which they begin.
+    fn select<'a>(&'a mut self, sql: String, after: Option<&'a Cell>) -> StoreReply<'a, Vec<Cells>>;
 
     /// The last number that was given to a row of a numbered table, even if that row is gone.
     fn last_number(&mut self, table: &'static Table) -> StoreReply<'_, i64>;
+}
+
+/// Some rows of the table, in the order of their keys, after the one with that key.
+async fn rows<R: TransferRows + ?Sized>(
+    records: &mut R,
+    table: &Table,
+    after: Option<&Cell>,
+    most: usize,
+) -> Result<Vec<Cells>, StoreError> {
+    let (Table { name, columns, .. }, key) = (table, table.key());
+    let rest = if after.is_some() { format!("WHERE {key} > $1") } else { String::new() };
+    records.select(format!("SELECT {columns} FROM {name} {rest} ORDER BY {key} LIMIT {most}"), after).await
+}
+
+async fn count<R: TransferRows + ?Sized>(records: &mut R, table: &Table) -> Result<u64, StoreError> {
+    let counted = records.select(format!("SELECT count(*) FROM {}", table.name), None).await?;
+    match counted.first().and_then(|row| row.first()) {
+        Some(Cell::Number(count)) => Ok(count.unsigned_abs()),
+        _ => Err(StoreError::Unavailable("a table cannot be counted".to_owned())),
+    }
 }
 
 /// Records that nobody else can change while this is there.
@@ -202,7 +202,7 @@ pub async fn copy(
     refuse_unless_empty(target).await?;
     let mut sums = Vec::new();
     for table in TABLES {
-        let all = source.count(table).await.map_err(from(table))?;
+        let all = count(source, table).await.map_err(from(table))?;
         let mut sum = Summing::new(table);
         while let Some(rows) = sum.next(source).await.map_err(from(table))? {
             target.append(table, &rows).await.map_err(to(table))?;
@@ -219,7 +219,7 @@ pub async fn copy(
     }
     compare(target, &sums, progress).await?;
     // A source whose connection broke is no longer held, and may have changed.
-    source.count(&TABLES[0]).await.map_err(from(&TABLES[0]))?;
+    count(source, &TABLES[0]).await.map_err(from(&TABLES[0]))?;
     target.finish().await.map_err(to(&TABLES[0]))?;
     Ok(sums)
 }
@@ -242,7 +242,7 @@ pub async fn is_copied(
 ) -> Result<Option<Vec<Sum>>, MoveError> {
     let mut sums = Vec::new();
     for table in TABLES {
-        let (here, there) = (source.count(table).await, target.count(table).await);
+        let (here, there) = (count(source, table).await, count(target, table).await);
         if here.map_err(from(table))? != there.map_err(to(table))? {
             return Ok(None);
         }
@@ -280,7 +280,7 @@ async fn compare(
 /// A new store has one row, about the installation, and in it nothing of anybody's.
 async fn refuse_unless_empty(target: &mut dyn TransferTarget) -> Result<(), MoveError> {
     for table in TABLES {
-        let rows = target.rows(table, None, 1).await.map_err(to(table))?;
+        let rows = rows(target, table, None, 1).await.map_err(to(table))?;
         let found = match rows.first() {
             None => continue,
             Some(row) if table.name == "installation" => {
@@ -311,7 +311,7 @@ impl Summing {
 
     /// The next rows; none at the end.
     async fn next<S: TransferRows + ?Sized>(&mut self, records: &mut S) -> Result<Option<Vec<Cells>>, StoreError> {
-        let rows = records.rows(self.table, self.last.as_ref(), AT_ONCE).await?;
+        let rows = rows(records, self.table, self.last.as_ref(), AT_ONCE).await?;
         let Some(last) = rows.last().and_then(|row| row.first()) else { return Ok(None) };
         self.last = Some(last.clone());
         self.rows += rows.len() as u64;

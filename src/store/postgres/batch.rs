@@ -9,8 +9,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::connection::PgConnection;
@@ -18,18 +17,13 @@ use super::pool::{Pool, Work, is_of_the_unit};
 use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
+use crate::store::queue::{Queue, Queued, Waiter};
 use crate::store::sign_up::{SignUp, replacing_answers, sign_up_columns};
 use crate::store::sql::{Failure, Row};
 use crate::store::{StoreError, StoreReply};
 
-/// Sign-ups that may wait; more come from callers who are held back, and give up after [`SIGN_UP_QUEUE_TIMEOUT`]
-/// (backpressure).
-const QUEUE: usize = 4096;
-
-const SIGN_UP_QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long a sign-up is waited for in all, once it is queued.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(8);
+/// How long a sign-up is waited for in all.
+const SIGN_UP_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Sign-ups done one by one at a time: some connections stay free for others.
 const ALONE_AT_ONCE: usize = 6;
@@ -37,18 +31,9 @@ const ALONE_AT_ONCE: usize = 6;
 #[derive(Debug)]
 pub(super) struct Batcher {
     /// None where each sign-up is to have a transaction of its own.
-    queue: Option<mpsc::Sender<BatchMessage>>,
+    queue: Option<Queue<QueuedSignUp>>,
     task: Mutex<Option<JoinHandle<()>>>,
     pool: Pool,
-}
-
-#[expect(
-    clippy::large_enum_variant,
-    reason = "all but the last are sign-ups: a box would cost each of them an allocation"
-)]
-enum BatchMessage {
-    SignUp(QueuedSignUp),
-    Close,
 }
 
 struct QueuedSignUp {
@@ -56,7 +41,7 @@ struct QueuedSignUp {
     /// The form in which addresses are the same or not, and whose mailbox it is: both cost a moment to make.
     compared: String,
     mailbox: String,
-    reply: oneshot::Sender<Result<SignedUp, StoreError>>,
+    waiter: Waiter<SignedUp>,
 }
 
 impl Batcher {
@@ -64,7 +49,7 @@ impl Batcher {
         if batch <= 1 {
             return Self { queue: None, task: Mutex::default(), pool };
         }
-        let (queue, inbox) = mpsc::channel(QUEUE);
+        let (queue, inbox) = Queue::new();
         let task = tokio::spawn(run(pool.clone(), inbox, batch));
         Self { queue: Some(queue), task: Mutex::new(Some(task)), pool }
     }
@@ -74,28 +59,12 @@ impl Batcher {
         let Some(queue) = &self.queue else {
             return Reply::later(async move { self.pool.run(&unit).await });
         };
-        let (reply, answer) = oneshot::channel();
         let email = &unit.new.person.email;
         let (compared, mailbox) = (email.compared(), email.mailbox());
-        let job = BatchMessage::SignUp(QueuedSignUp { unit, compared, mailbox, reply });
-        // Queued before the first poll: a caller who drops the future has still asked.
-        let waiting = match queue.try_send(job) {
-            Ok(()) => None,
-            Err(TrySendError::Full(job)) => Some(job),
-            Err(TrySendError::Closed(_)) => return Reply::now(Err(closed())),
-        };
+        let asked = queue.ask(|waiter| QueuedSignUp { unit, compared, mailbox, waiter });
         Reply::later(async move {
-            if let Some(job) = waiting {
-                match tokio::time::timeout(SIGN_UP_QUEUE_TIMEOUT, queue.send(job)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(_)) => return Err(closed()),
-                    Err(_) => return Err(StoreError::Unavailable("PostgreSQL: too many sign-ups wait".to_owned())),
-                }
-            }
-            match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
-                Ok(answer) => answer.unwrap_or_else(|_| Err(closed())),
-                Err(_) => Err(StoreError::Unavailable("PostgreSQL: no answer in time".to_owned())),
-            }
+            let late = |_| Err(StoreError::Unavailable("PostgreSQL: no answer in time".to_owned()));
+            tokio::time::timeout(SIGN_UP_TIMEOUT, asked).await.unwrap_or_else(late)
         })
     }
 
@@ -103,27 +72,20 @@ impl Batcher {
     pub(super) async fn close(&self) -> Result<(), StoreError> {
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (Some(task), Some(queue)) = (task, &self.queue) else { return Ok(()) };
-        let asked = queue.send(BatchMessage::Close).await;
-        match (asked, task.await) {
-            (Ok(()), Ok(())) => Ok(()),
-            _ => Err(StoreError::Unavailable("PostgreSQL: the sign-ups ended early".to_owned())),
-        }
+        queue.close().await?;
+        task.await.map_err(|_| StoreError::Unavailable("PostgreSQL: the sign-ups ended early".to_owned()))
     }
 }
 
-fn closed() -> StoreError {
-    StoreError::Unavailable("PostgreSQL: the store is closed".to_owned())
-}
-
-async fn run(pool: Pool, mut inbox: mpsc::Receiver<BatchMessage>, most: usize) {
+async fn run(pool: Pool, mut inbox: mpsc::Receiver<Queued<QueuedSignUp>>, most: usize) {
     let mut messages = Vec::with_capacity(most);
     let mut open = true;
     while open && inbox.recv_many(&mut messages, most).await > 0 {
         let mut jobs = Vec::with_capacity(messages.len());
         for message in messages.drain(..) {
             match message {
-                BatchMessage::SignUp(job) => jobs.push(job),
-                BatchMessage::Close => open = false,
+                Queued::Job(job) => jobs.push(job),
+                Queued::Close => open = false,
             }
         }
         while !jobs.is_empty() {
@@ -134,8 +96,8 @@ async fn run(pool: Pool, mut inbox: mpsc::Receiver<BatchMessage>, most: usize) {
                 jobs.drain(..).for_each(|job| job.answer(Err(error.clone())));
                 while let Ok(message) = inbox.try_recv() {
                     match message {
-                        BatchMessage::SignUp(job) => job.answer(Err(error.clone())),
-                        BatchMessage::Close => open = false,
+                        Queued::Job(job) => job.answer(Err(error.clone())),
+                        Queued::Close => open = false,
                     }
                 }
             }
@@ -208,7 +170,7 @@ async fn one_by_one(pool: &Pool, jobs: Vec<QueuedSignUp>) -> Result<(), StoreErr
 impl QueuedSignUp {
     fn answer(self, done: Result<SignedUp, StoreError>) {
         // The caller may have gone; the work stands.
-        let _gone = self.reply.send(done);
+        let _gone = self.waiter.send(done);
     }
 }
 
@@ -316,11 +278,11 @@ impl Work for Batch {
 }
 
 fn done(row: &Row<'_>) -> Result<Option<Result<SignedUp, StoreError>>, Failure> {
-    if row.flag(0)? {
+    if row.get(0)? {
         return Ok(Some(Err(StoreError::Paused)));
     }
-    if !row.flag(4)? {
+    if !row.get(4)? {
         return Ok(None);
     }
-    Ok(Some(Ok(SignedUp { joined_count: row.count(1)?, code: row.code(2)?, attributed: row.flag(3)? })))
+    Ok(Some(Ok(SignedUp { joined_count: row.get(1)?, code: row.get(2)?, attributed: row.get(3)? })))
 }

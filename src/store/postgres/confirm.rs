@@ -64,9 +64,9 @@ impl Work for PgConfirm {
         let row = connection.locked(LOCK_MAILBOX, &self.sign_up.0, CONFIRM, &values).await?;
         let Some(row) = row else { return Ok(Confirmation::Unknown) };
         let row = Row(&row);
-        let state = |column| row.perhaps_text(column).map(|name| name.and_then(SignUpState::from_name));
+        let state = |column| row.get::<Option<&str>>(column).map(|name| name.and_then(SignUpState::from_name));
         Ok(match state(1)? {
-            Some(SignUpState::Confirmed) if row.flag(2)? => Confirmation::Joined,
+            Some(SignUpState::Confirmed) if row.get::<bool>(2)? => Confirmation::Joined,
             Some(SignUpState::Confirmed) => Confirmation::AlreadyMember,
             // For good, even on a node whose clock is behind.
             Some(_) => Confirmation::Expired,
@@ -74,7 +74,7 @@ impl Work for PgConfirm {
                 SignUpState::Confirmed => Confirmation::AlreadyMember,
                 SignUpState::Declined => Confirmation::Declined,
                 SignUpState::Expired => Confirmation::Expired,
-                SignUpState::Pending if row.flag(3)? => Confirmation::Changed,
+                SignUpState::Pending if row.get::<bool>(3)? => Confirmation::Changed,
                 SignUpState::Pending => return Err(Failure::Overtaken),
             },
         })

@@ -109,7 +109,7 @@ impl Sql for PgConnection {
     }
 
     async fn insert(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<Option<i64>, Failure> {
-        self.row(sql, values, |row| row.number(0)).await
+        self.row(sql, values, |row| row.get(0)).await
     }
 
     async fn execute(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
@@ -138,6 +138,7 @@ impl ToSql for Value<'_> {
         match self {
             Self::Null => Ok(IsNull::Yes),
             Self::Flag(flag) => flag.to_sql(kind, out),
+            Self::Number(number) if *kind == Type::BOOL => (*number != 0).to_sql(kind, out),
             Self::Number(number) => number.to_sql(kind, out),
             Self::Text(text) => text.to_sql(kind, out),
             Self::Bytes(bytes) => bytes.to_sql(kind, out),

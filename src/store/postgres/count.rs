@@ -27,7 +27,7 @@ impl Unit for Count {
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<u64, Failure> {
         let count = "SELECT member_count FROM installation WHERE id = 1";
-        expected(sql.row(count, values![], |row| row.count(0)).await?)
+        expected(sql.row(count, values![], |row| row.get(0)).await?)
     }
 }
 

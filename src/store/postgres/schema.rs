@@ -55,14 +55,6 @@ struct FoundSchema {
     serves: i64,
 }
 
-/// What is found instead of tables that can be used.
-enum SchemaFault {
-    Encoding(String),
-    Foreign,
-    Missing,
-    Moved { place: String, at: Timestamp },
-}
-
 /// Makes sure that the tables are there and of our time; makes or changes them if that is meant. Says whether the schema is
 /// exactly the one this program knows.
 pub(super) async fn prepare(
@@ -74,7 +66,7 @@ pub(super) async fn prepare(
     let mut looked = pool.run(&Look).await?;
     let migrate = match &looked {
         Ok(found) => found.version < known && prepare == Prepare::Upgrade,
-        Err(SchemaFault::Missing) => prepare != Prepare::Expect,
+        Err(PostgresOpenError::Missing) => prepare != Prepare::Expect,
         Err(_) => false,
     };
     if migrate {
@@ -94,10 +86,7 @@ pub(super) async fn prepare(
         Ok(FoundSchema { version, serves }) => {
             Ok(if version == known { Exactly::This } else { Exactly::Newer { found: version, serves, known } })
         }
-        Err(SchemaFault::Encoding(encoding)) => Err(PostgresOpenError::Encoding(encoding)),
-        Err(SchemaFault::Foreign) => Err(PostgresOpenError::Foreign),
-        Err(SchemaFault::Missing) => Err(PostgresOpenError::Missing),
-        Err(SchemaFault::Moved { place, at }) => Err(PostgresOpenError::Moved { place, at }),
+        Err(fault) => Err(fault),
     }
 }
 
@@ -111,14 +100,14 @@ pub(super) enum Exactly {
 struct Look;
 
 impl Work for Look {
-    type Done = Result<FoundSchema, SchemaFault>;
+    type Done = Result<FoundSchema, PostgresOpenError>;
 
     async fn apply(&self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
         look(connection).await
     }
 }
 
-async fn look(sql: &mut PgConnection) -> Result<Result<FoundSchema, SchemaFault>, Failure> {
+async fn look(sql: &mut PgConnection) -> Result<Result<FoundSchema, PostgresOpenError>, Failure> {
     // Not by to_regclass: that may remember from before the lock that there was nothing.
     let tables = "
         WITH tables AS (
@@ -126,32 +115,31 @@ async fn look(sql: &mut PgConnection) -> Result<Result<FoundSchema, SchemaFault>
         )
         SELECT current_setting('server_encoding'), 'unionhall_schema' IN (TABLE tables),
                'people' IN (TABLE tables) OR 'installation' IN (TABLE tables), 'moved' IN (TABLE tables)";
-    let tables =
-        sql.row(tables, values![], |row| Ok((row.text(0)?.to_owned(), row.flag(1)?, row.flag(2)?, row.flag(3)?)));
+    let tables = sql.row(tables, values![], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
     let (encoding, ours, others, moved) = expected(tables.await?)?;
     if encoding != "UTF8" {
-        return Ok(Err(SchemaFault::Encoding(encoding)));
+        return Ok(Err(PostgresOpenError::Encoding(encoding)));
     }
     match (ours, others) {
-        (false, false) => return Ok(Err(SchemaFault::Missing)),
-        (false, true) => return Ok(Err(SchemaFault::Foreign)),
+        (false, false) => return Ok(Err(PostgresOpenError::Missing)),
+        (false, true) => return Ok(Err(PostgresOpenError::Foreign)),
         (true, _) => {}
     }
     if moved {
         let place = sql.row("SELECT place, at FROM moved LIMIT 1", values![], |row| {
-            Ok(SchemaFault::Moved { place: row.text(0)?.to_owned(), at: row.time(1)? })
+            Ok(PostgresOpenError::Moved { place: row.get(0)?, at: row.get(1)? })
         });
         return Ok(Err(expected(place.await?)?));
     }
     let newest = "SELECT coalesce(max(version), 0), coalesce(max(serves), 0) FROM unionhall_schema";
-    let found = sql.row(newest, values![], |row| Ok(FoundSchema { version: row.number(0)?, serves: row.number(1)? }));
+    let found = sql.row(newest, values![], |row| Ok(FoundSchema { version: row.get(0)?, serves: row.get(1)? }));
     Ok(Ok(expected(found.await?)?))
 }
 
 struct Migrate(&'static [Migration]);
 
 impl Work for Migrate {
-    type Done = Result<FoundSchema, SchemaFault>;
+    type Done = Result<FoundSchema, PostgresOpenError>;
 
     // A big table takes its time.
     const TIMEOUT: Duration = Duration::from_secs(1800);
@@ -164,7 +152,7 @@ impl Work for Migrate {
         connection.client.batch_execute(LOCK).await?;
         let found = match look(connection).await? {
             Ok(found) => found.version,
-            Err(SchemaFault::Missing) => {
+            Err(PostgresOpenError::Missing) => {
                 connection.client.batch_execute(VERSIONS).await?;
                 0
             }

@@ -1,23 +1,21 @@
 //! Carrying all records away from PostgreSQL, or to it (`unionhall move`).
 
-use std::error::Error;
 use std::fmt;
 use std::pin::pin;
 
-use bytes::BytesMut;
 use deadpool::managed::Object;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
+use super::connection::Parameter;
 use super::pool::{Connector, Pool};
 use super::schema::{self, Exactly};
 use super::{Address, PostgresOpenError};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 use crate::store::migration::{MIGRATIONS, Prepare};
-use crate::store::sql::Failure;
-use crate::store::transfer::{Cell, Cells, TABLES, Table, TransferRows, TransferSource, TransferTarget};
+use crate::store::sql::{Failure, Value};
+use crate::store::transfer::{Cell, Cells, TABLES, Table, TransferRows, TransferSource, TransferTarget, cells};
 use crate::store::{StoreError, StoreReply};
 
 /// A database whose records are carried away, or to: one transaction, in which nobody else can write.
@@ -56,31 +54,19 @@ impl PostgresTransfer {
         Ok(Self { connection })
     }
 
-    async fn read(&self, table: &Table, after: Option<&Cell>, most: usize) -> Result<Vec<Cells>, Failure> {
-        let (columns, name, key) = (table.columns.join(", "), table.name, table.key());
-        let client = &self.connection.client;
-        let rows = match after {
-            None => client.query(&format!("SELECT {columns} FROM {name} ORDER BY {key} LIMIT {most}"), &[]).await?,
-            Some(after) => {
-                let sql = format!("SELECT {columns} FROM {name} WHERE {key} > $1 ORDER BY {key} LIMIT {most}");
-                client.query(&sql, &[after]).await?
-            }
-        };
-        rows.iter().map(|row| (0..table.columns.len()).map(|column| Ok(row.try_get(column)?)).collect()).collect()
-    }
-
     async fn write(&self, table: &Table, rows: &[Cells]) -> Result<(), Failure> {
         let client = &self.connection.client;
         if table.name == "installation" {
             client.batch_execute("DELETE FROM installation").await?;
         }
-        let columns = table.columns.join(", ");
+        let columns = table.columns;
         let types = client.prepare(&format!("SELECT {columns} FROM {}", table.name)).await?;
         let types: Vec<_> = types.columns().iter().map(|column| column.type_().clone()).collect();
         let sink = client.copy_in(&format!("COPY {} ({columns}) FROM STDIN BINARY", table.name)).await?;
         let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
         for row in rows {
-            writer.as_mut().write_raw(row).await?;
+            let values: Vec<_> = row.iter().map(Value::from).collect();
+            writer.as_mut().write_raw(&values).await?;
         }
         writer.finish().await?;
         Ok(())
@@ -125,20 +111,12 @@ const MOVED: &str = "
         $$ BEGIN RAISE EXCEPTION 'these records were moved to another store'; END $$";
 
 impl TransferRows for PostgresTransfer {
-    fn rows<'a>(
-        &'a mut self,
-        table: &'static Table,
-        after: Option<&'a Cell>,
-        most: usize,
-    ) -> StoreReply<'a, Vec<Cells>> {
-        Reply::later(async move { self.read(table, after, most).await.map_err(StoreError::from) })
-    }
-
-    fn count(&mut self, table: &'static Table) -> StoreReply<'_, u64> {
+    fn select<'a>(&'a mut self, sql: String, after: Option<&'a Cell>) -> StoreReply<'a, Vec<Cells>> {
         Reply::later(async move {
-            let sql = format!("SELECT count(*) FROM {}", table.name);
-            let row = self.connection.client.query_one(&sql, &[]).await.map_err(Failure::from)?;
-            Ok(row.try_get::<_, i64>(0).map_err(Failure::from)?.unsigned_abs())
+            let after = after.map(Value::from);
+            let values: Vec<Parameter<'_>> = after.iter().map(|value| value as Parameter<'_>).collect();
+            let rows = self.connection.client.query(&sql, &values).await.map_err(Failure::from)?;
+            Ok(rows.iter().map(|row| cells(row, row.len())).collect::<Result<_, _>>()?)
         })
     }
 
@@ -188,42 +166,5 @@ impl TransferTarget for PostgresTransfer {
 
     fn finish(&mut self) -> StoreReply<'_, ()> {
         Reply::later(async move { self.make_valid().await.map_err(StoreError::from) })
-    }
-}
-
-impl ToSql for Cell {
-    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
-        match self {
-            Self::Null => Ok(IsNull::Yes),
-            Self::Number(number) if *kind == Type::BOOL => (*number != 0).to_sql(kind, out),
-            Self::Number(number) => number.to_sql(kind, out),
-            Self::Text(text) => text.to_sql(kind, out),
-            Self::Bytes(bytes) => bytes.to_sql(kind, out),
-        }
-    }
-
-    fn accepts(kind: &Type) -> bool {
-        [Type::BOOL, Type::INT8, Type::TEXT, Type::BYTEA].contains(kind)
-    }
-
-    to_sql_checked!();
-}
-
-impl<'a> FromSql<'a> for Cell {
-    fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
-        Ok(match *kind {
-            Type::BOOL => Self::Number(bool::from_sql(kind, raw)?.into()),
-            Type::INT8 => Self::Number(i64::from_sql(kind, raw)?),
-            Type::TEXT => Self::Text(String::from_sql(kind, raw)?),
-            _ => Self::Bytes(raw.to_vec()),
-        })
-    }
-
-    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn Error + Sync + Send>> {
-        Ok(Self::Null)
-    }
-
-    fn accepts(kind: &Type) -> bool {
-        <Self as ToSql>::accepts(kind)
     }
 }

@@ -28,7 +28,7 @@ use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
 pub use self::schema::SqliteOpenError;
-pub use self::transfer::{SqliteSource, SqliteTarget};
+pub use self::transfer::SqliteTransfer;
 
 #[derive(Debug)]
 pub struct SqliteStore {

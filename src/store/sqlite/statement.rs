@@ -1,7 +1,7 @@
 //! The [`Sql`] seam on SQLite: cached statements on one connection, each answered before it is polled again.
 
 use std::collections::HashMap;
-use std::future::{Future, ready};
+use std::future::Future;
 use std::pin::pin;
 use std::sync::{LazyLock, PoisonError, RwLock};
 use std::task::{Context, Poll, Waker};
@@ -35,18 +35,15 @@ impl SqliteSql<'_> {
         }
         Ok(statement)
     }
+}
 
-    fn add(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<Option<i64>, Failure> {
-        let sql = dialect(sql);
-        let added = self.prepare(sql.strip_suffix(" RETURNING id").unwrap_or(sql), values)?.raw_execute()?;
-        Ok((added == 1).then(|| self.0.last_insert_rowid()))
-    }
-
-    fn query<T>(
+/// Nothing here waits: each future is ready when it is first polled.
+impl Sql for SqliteSql<'_> {
+    async fn rows<T: Send>(
         &mut self,
         sql: &'static str,
         values: &[Value<'_>],
-        read: impl Fn(&Row<'_>) -> Result<T, Failure>,
+        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
     ) -> Result<Vec<T>, Failure> {
         let mut statement = self.prepare(dialect(sql), values)?;
         let (mut rows, mut all) = (statement.raw_query(), Vec::new());
@@ -56,60 +53,30 @@ impl SqliteSql<'_> {
         Ok(all)
     }
 
-    fn query_one<T>(
+    async fn row<T: Send>(
         &mut self,
         sql: &'static str,
         values: &[Value<'_>],
-        read: impl Fn(&Row<'_>) -> Result<T, Failure>,
+        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
     ) -> Result<Option<T>, Failure> {
         let mut statement = self.prepare(dialect(sql), values)?;
         let mut rows = statement.raw_query();
         rows.next()?.map(|row| read(&Row(row))).transpose()
     }
 
-    fn change(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
+    async fn insert(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<Option<i64>, Failure> {
+        let sql = dialect(sql);
+        let added = self.prepare(sql.strip_suffix(" RETURNING id").unwrap_or(sql), values)?.raw_execute()?;
+        Ok((added == 1).then(|| self.0.last_insert_rowid()))
+    }
+
+    async fn execute(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
         Ok(self.prepare(dialect(sql), values)?.raw_execute()? as u64)
-    }
-}
-
-impl Sql for SqliteSql<'_> {
-    fn rows<T: Send>(
-        &mut self,
-        sql: &'static str,
-        values: &[Value<'_>],
-        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
-    ) -> impl Future<Output = Result<Vec<T>, Failure>> + Send {
-        ready(self.query(sql, values, read))
-    }
-
-    fn row<T: Send>(
-        &mut self,
-        sql: &'static str,
-        values: &[Value<'_>],
-        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
-    ) -> impl Future<Output = Result<Option<T>, Failure>> + Send {
-        ready(self.query_one(sql, values, read))
-    }
-
-    fn insert(
-        &mut self,
-        sql: &'static str,
-        values: &[Value<'_>],
-    ) -> impl Future<Output = Result<Option<i64>, Failure>> + Send {
-        ready(self.add(sql, values))
-    }
-
-    fn execute(
-        &mut self,
-        sql: &'static str,
-        values: &[Value<'_>],
-    ) -> impl Future<Output = Result<u64, Failure>> + Send {
-        ready(self.change(sql, values))
     }
 
     /// There is one writer, and it holds the whole database.
-    fn lock(&mut self, _: &str) -> impl Future<Output = Result<(), Failure>> + Send {
-        ready(Ok(()))
+    async fn lock(&mut self, _: &str) -> Result<(), Failure> {
+        Ok(())
     }
 }
 
@@ -191,14 +158,23 @@ mod tests {
 
     #[test]
     fn values_stand_at_their_numbers_whatever_appears_first() {
-        let mut connection = Connection::open_in_memory().unwrap();
-        let mut sql = SqliteSql(&mut connection);
-        let row = sql.query_one("SELECT $2, $1, $2", values!["one", 2_i64], |row| {
-            Ok((row.number(0)?, row.text(1)?.to_owned(), row.number(2)?))
-        });
-        assert_eq!(row.unwrap(), Some((2, "one".to_owned(), 2)));
-        assert!(sql.change("SELECT $1", values![]).is_err(), "a value that is missing is no NULL");
-        let foreign = sql.query_one("SELECT 'x' AS figure", values![], |row| row.number(0)).unwrap_err();
-        assert!(StoreError::from(foreign).to_string().contains("the column figure holds a value that is not ours"));
+        struct Ask;
+
+        impl Unit for Ask {
+            type Done = (Option<(i64, String, i64)>, String, String);
+
+            async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+                let numbered = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+                let row = sql.row("SELECT $2, $1, $2", values!["one", 2_i64], numbered).await?;
+                let missing = sql.execute("SELECT $1", values![]).await.unwrap_err();
+                let foreign = sql.row("SELECT 'x' AS figure", values![], |row| row.get::<i64>(0)).await.unwrap_err();
+                Ok((row, StoreError::from(missing).to_string(), StoreError::from(foreign).to_string()))
+            }
+        }
+
+        let (row, missing, foreign) = apply(&Ask, &mut Connection::open_in_memory().unwrap()).unwrap();
+        assert_eq!(row, Some((2, "one".to_owned(), 2)));
+        assert!(missing.contains("Wrong number of parameters"), "a value that is missing is no NULL: {missing}");
+        assert_eq!(foreign, "the column figure holds a value that is not ours");
     }
 }

@@ -2,89 +2,50 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
 use super::{SqliteOpenError, schema};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 use crate::store::migration::{MIGRATIONS, Prepare};
-use crate::store::sql::Failure;
-use crate::store::transfer::{Cell, Cells, TABLES, Table, TransferRows, TransferSource, TransferTarget};
+use crate::store::sql::{Failure, Value};
+use crate::store::transfer::{Cell, Cells, TABLES, Table, TransferRows, TransferSource, TransferTarget, cells};
 use crate::store::{StoreError, StoreReply};
 
-/// A file whose records are carried away: held by a transaction that lets nobody else write.
+/// A file whose records are carried away, or to: held by a transaction that lets nobody else write.
 #[derive(Debug)]
-pub struct SqliteSource(Connection);
-
-impl SqliteSource {
-    pub fn open(path: &Path) -> Result<Self, SqliteOpenError> {
-        let connection = schema::open(path, Prepare::Expect, MIGRATIONS)?;
-        let held = connection.execute_batch("BEGIN IMMEDIATE");
-        held.map_err(|source| SqliteOpenError::Open { path: path.to_owned(), source })?;
-        Ok(Self(connection))
-    }
-}
-
-impl TransferRows for SqliteSource {
-    fn rows<'a>(
-        &'a mut self,
-        table: &'static Table,
-        after: Option<&'a Cell>,
-        most: usize,
-    ) -> StoreReply<'a, Vec<Cells>> {
-        answer(rows(&self.0, table, after, most))
-    }
-
-    fn count(&mut self, table: &'static Table) -> StoreReply<'_, u64> {
-        answer(count(&self.0, table))
-    }
-
-    fn last_number(&mut self, table: &'static Table) -> StoreReply<'_, i64> {
-        answer(last_number(&self.0, table))
-    }
-}
-
-impl TransferSource for SqliteSource {
-    fn retire<'a>(&'a mut self, place: &'a str, now: Timestamp) -> StoreReply<'a, ()> {
-        let retire = || {
-            self.0.execute_batch("CREATE TABLE moved (place TEXT NOT NULL, at INTEGER NOT NULL) STRICT")?;
-            self.0.execute("INSERT INTO moved (place, at) VALUES (?1, ?2)", (place, now.as_millis()))?;
-            for table in TABLES {
-                for change in ["INSERT", "UPDATE", "DELETE"] {
-                    let name = table.name;
-                    self.0.execute_batch(&format!(
-                        "CREATE TRIGGER moved_{name}_{change} BEFORE {change} ON {name}
-                         BEGIN SELECT RAISE(ABORT, 'these records were moved to another store'); END"
-                    ))?;
-                }
-            }
-            self.0.execute_batch("COMMIT")
-        };
-        answer(retire().map_err(Failure::from))
-    }
-}
-
-/// A new file, written under another name until it is whole.
-#[derive(Debug)]
-pub struct SqliteTarget {
+pub struct SqliteTransfer {
     /// None once it is finished.
     connection: Option<Connection>,
-    unfinished: PathBuf,
-    path: PathBuf,
+    /// A new file is written under another name until it is whole: that name, and where it will stand.
+    placing: Option<(PathBuf, PathBuf)>,
 }
 
-impl SqliteTarget {
+impl SqliteTransfer {
+    pub fn open_source(path: &Path) -> Result<Self, SqliteOpenError> {
+        Self::hold(schema::open(path, Prepare::Expect, MIGRATIONS)?, path, "BEGIN IMMEDIATE", None)
+    }
+
     /// `unfinished` is a file beside `path` that is there and empty.
-    pub fn open(unfinished: &Path, path: &Path) -> Result<Self, SqliteOpenError> {
+    pub fn open_target(unfinished: &Path, path: &Path) -> Result<Self, SqliteOpenError> {
         if unfinished != path {
             refuse_leftovers(path)?;
         }
         let connection = schema::open(unfinished, Prepare::Make, MIGRATIONS)?;
-        let failed = |source| SqliteOpenError::Open { path: unfinished.to_owned(), source };
         // A person may have been referred by one who came later; all of it is checked at the end.
-        connection.execute_batch("PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE").map_err(failed)?;
-        Ok(Self { connection: Some(connection), unfinished: unfinished.to_owned(), path: path.to_owned() })
+        let placing = Some((unfinished.to_owned(), path.to_owned()));
+        Self::hold(connection, unfinished, "PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE", placing)
+    }
+
+    fn hold(
+        connection: Connection,
+        path: &Path,
+        sql: &str,
+        placing: Option<(PathBuf, PathBuf)>,
+    ) -> Result<Self, SqliteOpenError> {
+        let held = connection.execute_batch(sql);
+        held.map_err(|source| SqliteOpenError::Open { path: path.to_owned(), source })?;
+        Ok(Self { connection: Some(connection), placing })
     }
 
     fn connection(&self) -> Result<&Connection, Failure> {
@@ -101,15 +62,15 @@ impl SqliteTarget {
         connection.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)")?;
         // The last connection takes the log with it.
         connection.close().map_err(|(_, error)| error)?;
-        if self.unfinished == self.path {
+        let Some((unfinished, path)) = self.placing.take().filter(|(unfinished, path)| unfinished != path) else {
             return Ok(());
-        }
-        refuse_leftovers(&self.path).map_err(|error| refused(&error.to_string()))?;
+        };
+        refuse_leftovers(&path).map_err(|error| refused(&error.to_string()))?;
         // A link is made only where nothing is: what somebody put there meanwhile stays.
-        let placed = std::fs::hard_link(&self.unfinished, &self.path)
-            .and_then(|()| std::fs::remove_file(&self.unfinished))
-            .and_then(|()| std::fs::File::open(folder_of(&self.path))?.sync_all());
-        placed.map_err(|error| refused(&format!("{}: {error}", self.path.display())))
+        let placed = std::fs::hard_link(&unfinished, &path)
+            .and_then(|()| std::fs::remove_file(&unfinished))
+            .and_then(|()| std::fs::File::open(folder_of(&path))?.sync_all());
+        placed.map_err(|error| refused(&format!("{}: {error}", path.display())))
     }
 }
 
@@ -133,40 +94,58 @@ fn refused(why: &str) -> Failure {
     Failure::Refused(StoreError::Unavailable(format!("SQLite: {why}")))
 }
 
-impl TransferRows for SqliteTarget {
-    fn rows<'a>(
-        &'a mut self,
-        table: &'static Table,
-        after: Option<&'a Cell>,
-        most: usize,
-    ) -> StoreReply<'a, Vec<Cells>> {
-        answer(self.connection().and_then(|connection| rows(connection, table, after, most)))
+impl TransferRows for SqliteTransfer {
+    fn select<'a>(&'a mut self, sql: String, after: Option<&'a Cell>) -> StoreReply<'a, Vec<Cells>> {
+        let select = || {
+            let mut statement = self.connection()?.prepare_cached(&sql)?;
+            let columns = statement.column_count();
+            let mut rows = statement.query(params_from_iter(after.map(Value::from)))?;
+            let mut all = Vec::new();
+            while let Some(row) = rows.next()? {
+                all.push(cells(row, columns)?);
+            }
+            Ok(all)
+        };
+        answer(select())
     }
 
-    fn count(&mut self, table: &'static Table) -> StoreReply<'_, u64> {
-        answer(self.connection().and_then(|connection| count(connection, table)))
-    }
-
+    /// SQLite writes it down (AUTOINCREMENT), even of a row that is gone.
     fn last_number(&mut self, table: &'static Table) -> StoreReply<'_, i64> {
-        answer(self.connection().and_then(|connection| last_number(connection, table)))
+        let sql = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?1), 0)";
+        answer(self.connection().and_then(|connection| Ok(connection.query_row(sql, [table.name], |row| row.get(0))?)))
     }
 }
 
-impl TransferTarget for SqliteTarget {
+impl TransferSource for SqliteTransfer {
+    fn retire<'a>(&'a mut self, place: &'a str, now: Timestamp) -> StoreReply<'a, ()> {
+        let retire = || {
+            let connection = self.connection()?;
+            connection.execute_batch("CREATE TABLE moved (place TEXT NOT NULL, at INTEGER NOT NULL) STRICT")?;
+            connection.execute("INSERT INTO moved (place, at) VALUES (?1, ?2)", (place, now.as_millis()))?;
+            for Table { name, .. } in TABLES {
+                for change in ["INSERT", "UPDATE", "DELETE"] {
+                    connection.execute_batch(&format!(
+                        "CREATE TRIGGER moved_{name}_{change} BEFORE {change} ON {name}
+                         BEGIN SELECT RAISE(ABORT, 'these records were moved to another store'); END"
+                    ))?;
+                }
+            }
+            Ok(connection.execute_batch("COMMIT")?)
+        };
+        answer(retire())
+    }
+}
+
+impl TransferTarget for SqliteTransfer {
     fn append<'a>(&'a mut self, table: &'static Table, rows: &'a [Cells]) -> StoreReply<'a, ()> {
         let append = || {
-            let connection = self.connection()?;
-            let places: Vec<_> = (1..=table.columns.len()).map(|n| format!("?{n}")).collect();
+            let Table { name, columns, .. } = table;
+            let places: Vec<_> = columns.split(',').map(|_| "?").collect();
             // Of the installation there is a row already.
-            let sql = format!(
-                "INSERT OR REPLACE INTO {} ({}) VALUES ({})",
-                table.name,
-                table.columns.join(", "),
-                places.join(", ")
-            );
-            let mut statement = connection.prepare_cached(&sql)?;
+            let sql = format!("INSERT OR REPLACE INTO {name} ({columns}) VALUES ({})", places.join(", "));
+            let mut statement = self.connection()?.prepare_cached(&sql)?;
             for row in rows {
-                statement.execute(params_from_iter(row))?;
+                statement.execute(params_from_iter(row.iter().map(Value::from)))?;
             }
             Ok(())
         };
@@ -190,64 +169,4 @@ impl TransferTarget for SqliteTarget {
 
 fn answer<'a, T>(done: Result<T, Failure>) -> StoreReply<'a, T> {
     Reply::now(done.map_err(StoreError::from))
-}
-
-fn count(connection: &Connection, table: &Table) -> Result<u64, Failure> {
-    let count: i64 = connection.query_row(&format!("SELECT count(*) FROM {}", table.name), [], |row| row.get(0))?;
-    Ok(count.unsigned_abs())
-}
-
-/// SQLite writes it down (AUTOINCREMENT), even of a row that is gone.
-fn last_number(connection: &Connection, table: &Table) -> Result<i64, Failure> {
-    let sql = format!(
-        "SELECT max(coalesce((SELECT max({}) FROM {}), 0), coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?1), 0))",
-        table.key(),
-        table.name
-    );
-    Ok(connection.query_row(&sql, [table.name], |row| row.get(0))?)
-}
-
-fn rows(connection: &Connection, table: &Table, after: Option<&Cell>, most: usize) -> Result<Vec<Cells>, Failure> {
-    let (columns, name, key) = (table.columns.join(", "), table.name, table.key());
-    let sql = match after {
-        None => format!("SELECT {columns} FROM {name} ORDER BY {key} LIMIT {most}"),
-        Some(_) => format!("SELECT {columns} FROM {name} WHERE {key} > ?1 ORDER BY {key} LIMIT {most}"),
-    };
-    let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map(params_from_iter(after), |row| {
-        (0..table.columns.len())
-            .map(|column| {
-                Ok(match row.get_ref(column)? {
-                    ValueRef::Null => Cell::Null,
-                    ValueRef::Integer(number) => Cell::Number(number),
-                    // A text that is none would come out as another, and be another row's key.
-                    ValueRef::Text(text) => match std::str::from_utf8(text) {
-                        Ok(text) => Cell::Text(text.to_owned()),
-                        Err(error) => return Err(rusqlite::Error::Utf8Error(column, error)),
-                    },
-                    ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
-                    // No column of ours is a real number.
-                    ValueRef::Real(_) => {
-                        return Err(rusqlite::Error::InvalidColumnType(
-                            column,
-                            table.columns[column].to_owned(),
-                            rusqlite::types::Type::Real,
-                        ));
-                    }
-                })
-            })
-            .collect()
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-impl ToSql for Cell {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Self::Null => ValueRef::Null,
-            Self::Number(number) => ValueRef::Integer(*number),
-            Self::Text(text) => ValueRef::Text(text.as_bytes()),
-            Self::Bytes(bytes) => ValueRef::Blob(bytes),
-        }))
-    }
 }

@@ -10,58 +10,30 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::statement;
 use crate::reply::Reply;
+use crate::store::queue::{Queue, Queued, Waiter};
 use crate::store::sql::{Failure, Unit};
 use crate::store::{StoreError, StoreReply};
 
-/// Units that may wait; more come from callers who are held back, and give up after [`WRITE_QUEUE_TIMEOUT`]
-/// (backpressure).
-const QUEUE: usize = 4096;
-
-const WRITE_QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
-
 pub(super) struct Writer {
-    queue: mpsc::Sender<WriterMessage>,
+    queue: Queue<Box<dyn WaitingUnit>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-enum WriterMessage {
-    Work(Box<dyn QueuedUnit>),
-    Close,
 }
 
 impl Writer {
     /// `most` is how many units a commit may have.
     pub(super) fn start(connection: Connection, most: usize) -> std::io::Result<Self> {
-        let (queue, inbox) = mpsc::channel(QUEUE);
+        let (queue, inbox) = Queue::new();
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
         let thread = thread.spawn(move || run(connection, inbox, most))?;
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
 
     pub(super) fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        let (reply, answer) = oneshot::channel();
-        let job = WriterMessage::Work(Box::new(Queued { unit, outcome: None, reply }));
-        // Queued before the first poll: a caller who drops the future has still asked.
-        let waiting = match self.queue.try_send(job) {
-            Ok(()) => None,
-            Err(TrySendError::Full(job)) => Some(job),
-            Err(TrySendError::Closed(_)) => return Reply::now(Err(closed())),
-        };
-        Reply::later(async move {
-            if let Some(job) = waiting {
-                match tokio::time::timeout(WRITE_QUEUE_TIMEOUT, self.queue.send(job)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(_)) => return Err(closed()),
-                    Err(_) => return Err(StoreError::Unavailable("SQLite: too many writes are waiting".to_owned())),
-                }
-            }
-            answer.await.unwrap_or_else(|_| Err(closed()))
-        })
+        self.queue.ask(|waiter| Box::new(Waiting { unit, outcome: None, waiter }) as Box<dyn WaitingUnit>)
     }
 
     /// Commits what waits, writes the log back into the database and ends the thread.
@@ -69,18 +41,12 @@ impl Writer {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         Reply::later(async move {
             let Some(thread) = thread else { return Ok(()) };
-            let asked = self.queue.send(WriterMessage::Close).await;
+            self.queue.close().await?;
             let ended = tokio::task::spawn_blocking(move || thread.join()).await;
-            match (asked, ended) {
-                (Ok(()), Ok(Ok(()))) => Ok(()),
-                _ => Err(StoreError::Unavailable("SQLite: the writer ended early".to_owned())),
-            }
+            let early = || StoreError::Unavailable("SQLite: the writer ended early".to_owned());
+            ended.ok().and_then(Result::ok).ok_or_else(early)
         })
     }
-}
-
-fn closed() -> StoreError {
-    StoreError::Unavailable("SQLite: the store is closed".to_owned())
 }
 
 impl fmt::Debug for Writer {
@@ -89,15 +55,15 @@ impl fmt::Debug for Writer {
     }
 }
 
-fn run(mut connection: Connection, mut inbox: mpsc::Receiver<WriterMessage>, most: usize) {
-    let mut batch: Vec<Box<dyn QueuedUnit>> = Vec::with_capacity(most);
+fn run(mut connection: Connection, mut inbox: mpsc::Receiver<Queued<Box<dyn WaitingUnit>>>, most: usize) {
+    let mut batch: Vec<Box<dyn WaitingUnit>> = Vec::with_capacity(most);
     let mut open = true;
     while open {
         let mut next = inbox.blocking_recv();
         loop {
             match next {
-                Some(WriterMessage::Work(job)) => batch.push(job),
-                Some(WriterMessage::Close) | None => open = false,
+                Some(Queued::Job(job)) => batch.push(job),
+                Some(Queued::Close) | None => open = false,
             }
             if !open || batch.len() >= most {
                 break;
@@ -115,7 +81,7 @@ fn run(mut connection: Connection, mut inbox: mpsc::Receiver<WriterMessage>, mos
 }
 
 /// Commits the batch in one transaction or, when that fails as a whole, each job in one of its own; answers them all.
-fn commit(connection: &mut Connection, batch: &mut Vec<Box<dyn QueuedUnit>>) {
+fn commit(connection: &mut Connection, batch: &mut Vec<Box<dyn WaitingUnit>>) {
     if batch.is_empty() {
         return;
     }
@@ -158,7 +124,7 @@ enum Tried {
 
 fn try_commit(
     connection: &mut Connection,
-    batch: &mut [Box<dyn QueuedUnit>],
+    batch: &mut [Box<dyn WaitingUnit>],
     isolation: Isolation,
 ) -> rusqlite::Result<Tried> {
     let tried = attempt(connection, batch, isolation);
@@ -174,7 +140,7 @@ fn run_sql(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 
 fn attempt(
     connection: &mut Connection,
-    batch: &mut [Box<dyn QueuedUnit>],
+    batch: &mut [Box<dyn WaitingUnit>],
     isolation: Isolation,
 ) -> rusqlite::Result<Tried> {
     run_sql(connection, "BEGIN IMMEDIATE")?;
@@ -209,20 +175,20 @@ enum Applied {
 }
 
 /// A unit of work, its outcome so far and the caller who waits for it, behind one type for the queue.
-trait QueuedUnit: Send {
+trait WaitingUnit: Send {
     fn apply(&mut self, connection: &mut Connection) -> Applied;
 
     /// Tells the caller, once the transaction is committed or lost.
     fn answer(self: Box<Self>, committed: Result<(), &rusqlite::Error>);
 }
 
-struct Queued<U: Unit> {
+struct Waiting<U: Unit> {
     unit: U,
     outcome: Option<Result<U::Done, Failure>>,
-    reply: oneshot::Sender<Result<U::Done, StoreError>>,
+    waiter: Waiter<U::Done>,
 }
 
-impl<U: Unit> QueuedUnit for Queued<U> {
+impl<U: Unit> WaitingUnit for Waiting<U> {
     fn apply(&mut self, connection: &mut Connection) -> Applied {
         match self.outcome.insert(statement::apply(&self.unit, connection)) {
             Ok(_) => Applied::Done,
@@ -240,7 +206,7 @@ impl<U: Unit> QueuedUnit for Queued<U> {
             (Ok(()), None) => Err(StoreError::Unavailable("SQLite: the unit was not run".to_owned())),
         };
         // The caller may have gone; the work stands.
-        let _gone = self.reply.send(answer);
+        let _gone = self.waiter.send(answer);
     }
 }
 
@@ -248,6 +214,7 @@ impl<U: Unit> QueuedUnit for Queued<U> {
 mod tests {
     use super::*;
     use crate::store::sql::{Sql, values};
+    use tokio::sync::oneshot;
 
     /// Writes one row of the given size; `Err` where a rule refuses it after it was written.
     struct Note {
@@ -274,12 +241,12 @@ mod tests {
         (folder, connection)
     }
 
-    type Waiting = oneshot::Receiver<Result<u64, StoreError>>;
+    type Answer = oneshot::Receiver<Result<u64, StoreError>>;
 
-    fn queue(sizes: &[(usize, bool)]) -> (Vec<Box<dyn QueuedUnit>>, Vec<Waiting>) {
+    fn queue(sizes: &[(usize, bool)]) -> (Vec<Box<dyn WaitingUnit>>, Vec<Answer>) {
         let queued = sizes.iter().map(|&(size, refused)| {
-            let (reply, answer) = oneshot::channel();
-            (Box::new(Queued { unit: Note { size, refused }, outcome: None, reply }) as Box<dyn QueuedUnit>, answer)
+            let (waiter, answer) = oneshot::channel();
+            (Box::new(Waiting { unit: Note { size, refused }, outcome: None, waiter }) as Box<dyn WaitingUnit>, answer)
         });
         queued.unzip()
     }

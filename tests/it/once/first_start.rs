@@ -108,8 +108,11 @@ fn each_way_to_fail_is_one_sentence_with_its_mend() {
     database().pragma_update(None, "user_version", 999).unwrap();
     assert_eq!(
         refusal(at, &[]),
-        "unionhall: the database data/unionhall.db was written by a newer unionhall (schema 999, this one knows 1); run that \
-         version or restore a backup"
+        format!(
+            "unionhall: the database data/unionhall.db was written by a newer unionhall (schema 999, this one knows {}); run \
+             that version or restore a backup",
+            unionhall::store::migration::MIGRATIONS.len()
+        )
     );
     database().pragma_update(None, "user_version", 1).unwrap();
 

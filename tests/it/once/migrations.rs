@@ -38,7 +38,7 @@ fn first_schema() -> (tempfile::TempDir, PathBuf) {
 fn rows(path: &Path) -> Vec<(&'static str, Vec<Vec<String>>)> {
     let connection = Connection::open(path).unwrap();
     let table = |table: &unionhall::store::transfer::Table| {
-        let sql = format!("SELECT {} FROM {} ORDER BY {}", table.columns.join(", "), table.name, table.key());
+        let sql = format!("SELECT {} FROM {} ORDER BY {}", table.columns, table.name, table.key());
         let mut statement = connection.prepare(&sql).unwrap();
         let cell = |row: &rusqlite::Row<'_>, column: usize| match row.get::<_, Value>(column).unwrap() {
             Value::Null => "-".to_owned(),
@@ -47,7 +47,8 @@ fn rows(path: &Path) -> Vec<(&'static str, Vec<Vec<String>>)> {
             Value::Text(text) => text,
             Value::Blob(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
         };
-        let all = statement.query_map([], |row| Ok((0..table.columns.len()).map(|column| cell(row, column)).collect()));
+        let all = statement
+            .query_map([], |row| Ok((0..table.columns.split(',').count()).map(|column| cell(row, column)).collect()));
         (table.name, all.unwrap().map(Result::unwrap).collect())
     };
     TABLES.iter().map(table).collect()

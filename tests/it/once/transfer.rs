@@ -32,7 +32,7 @@ fn everything(file: &Path) -> Vec<String> {
     let connection = Connection::open(file).unwrap();
     let mut rows = Vec::new();
     for table in TABLES {
-        let columns: Vec<_> = table.columns.iter().map(|column| format!("quote({column})")).collect();
+        let columns: Vec<_> = table.columns.split(", ").map(|column| format!("quote({column})")).collect();
         let sql = format!("SELECT {} FROM {} ORDER BY 1", columns.join(" || ',' || "), table.name);
         let mut statement = connection.prepare(&sql).unwrap();
         rows.extend(statement.query_map([], |row| row.get(0)).unwrap().map(|row: Result<String, _>| row.unwrap()));
@@ -211,7 +211,7 @@ fn no_table_and_no_column_is_forgotten() {
         assert!(run(folder.path(), &["keys", "issue", "Acme", "--store", &database.url()]).status.success());
         let mut ours: Vec<_> = TABLES
             .iter()
-            .flat_map(|table| table.columns.iter().map(|column| format!("{}.{column}", table.name)))
+            .flat_map(|table| table.columns.split(", ").map(|column| format!("{}.{column}", table.name)))
             .collect();
         ours.sort();
         let sqlite = Connection::open(folder.path().join("data/unionhall.db")).unwrap();
