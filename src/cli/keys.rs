@@ -66,7 +66,7 @@ pub(super) struct RotateKey {
     /// The id of the key to replace.
     id: KeyId,
     /// How long the old key still works: 24h, 30m, 7d, 0s.
-    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = grace)]
     grace: Duration,
     /// The day or the moment from which the new key no longer works [default: as the old one].
     #[arg(long, value_name = "DATE")]
@@ -83,6 +83,14 @@ pub(super) fn run(command: KeysCommand) -> anyhow::Result<()> {
         KeysCommand::Revoke(task) => revoke(&task, now),
         KeysCommand::Rotate(task) => rotate(&task, now),
     }
+}
+
+/// A span as people write it, days of 24 hours included.
+fn grace(text: &str) -> Result<Duration, String> {
+    let span: Result<jiff::Span, _> = text.parse();
+    let length = span.and_then(|span| span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()));
+    let wrong = || "write a time such as 24h, 30m, 7d or 0s".to_owned();
+    length.ok().and_then(|length| Duration::try_from(length).ok()).ok_or_else(wrong)
 }
 
 /// Runs one piece of work on the keys.

@@ -1,6 +1,5 @@
 //! `unionhall mcp`
 
-use std::fmt;
 use std::sync::Arc;
 
 use clap::Args;
@@ -9,7 +8,9 @@ use super::limits::make_limiter;
 use super::{open_store, secret};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
-use crate::config::{LimitSettings, MailSettings, MailTransport, SecretSettings, StoreSettings, UnionSettings};
+use crate::config::{
+    Concealed, LimitSettings, MailSettings, MailTransport, SecretSettings, StoreSettings, UnionSettings,
+};
 use crate::log::{Format, Level, Log};
 use crate::mail::Delivery;
 use crate::mcp::{McpServer, stdio};
@@ -17,7 +18,7 @@ use crate::operations::dispatch::Dispatcher;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 
-#[derive(Args)]
+#[derive(Debug, Args)]
 pub(super) struct McpSettings {
     #[command(flatten)]
     store: StoreSettings,
@@ -36,14 +37,7 @@ pub(super) struct McpSettings {
 
     /// The partner's key to act with; without one only the tools that read are there.
     #[arg(long, env = "UNIONHALL_KEY", value_name = "KEY", hide_env_values = true)]
-    key: Option<String>,
-}
-
-impl fmt::Debug for McpSettings {
-    /// Without the key.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpSettings").field("store", &self.store).finish_non_exhaustive()
-    }
+    key: Option<Concealed>,
 }
 
 /// The same server, over standard input and output. Mail waits in the outbox for the running service to send it.
@@ -74,7 +68,7 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             mail,
         });
         let server = McpServer::new(Dispatcher::new(app));
-        let authorization = settings.key.as_ref().map(|key| format!("Bearer {key}"));
+        let authorization = settings.key.as_ref().map(|key| format!("Bearer {}", key.reveal()));
         let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
         let served = stdio::serve(&server, clock, authorization.as_deref(), input, output).await;
         store.close().await?;

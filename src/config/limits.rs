@@ -1,16 +1,15 @@
 //! Where requests are counted against their limits: `--limits`.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::given_or_in_file;
+use super::{Concealed, given_or_in_file};
 use crate::limiter::redis::Target;
 
 /// Where requests are counted against their limits.
-#[derive(Clone, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct LimitSettings {
     /// Where requests are counted against their limits.
     ///
@@ -20,7 +19,7 @@ pub struct LimitSettings {
     /// answers later than 50 ms, each node counts alone; the log, /readyz and the metrics say so.
     // Read by us and not by the parser of the command line, which would repeat a wrong one with its password.
     #[arg(long, env = "UNIONHALL_LIMITS", value_name = "LIMITS", default_value = "memory:", hide_env_values = true)]
-    pub limits: String,
+    pub limits: Concealed,
 
     /// A file that holds the above, for a password that should stand nowhere else.
     #[arg(long, env = "UNIONHALL_LIMITS_FILE", value_name = "FILE", conflicts_with = "limits")]
@@ -32,13 +31,6 @@ pub struct LimitSettings {
 pub enum LimitsAddress {
     Memory,
     Redis(Box<Target>),
-}
-
-impl fmt::Debug for LimitSettings {
-    /// Without the address: it may hold a password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LimitSettings").field("limits_file", &self.limits_file).finish_non_exhaustive()
-    }
 }
 
 impl LimitSettings {
@@ -62,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_password_is_not_shown() {
-        let settings = LimitSettings { limits: "redis://:hunter2@cache".to_owned(), limits_file: None };
+        let settings = LimitSettings { limits: "redis://:hunter2@cache".to_owned().into(), limits_file: None };
         assert!(!format!("{settings:?}").contains("hunter2"));
     }
 }

@@ -1,6 +1,5 @@
 //! What happens to mail: `--mail`, `--mail-from`.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -8,11 +7,11 @@ use clap::Args;
 use lettre::Address;
 use lettre::message::Mailbox;
 
-use super::given_or_in_file;
+use super::{Concealed, given_or_in_file};
 use crate::mail::smtp::Smtp;
 
 /// What happens to mail.
-#[derive(Clone, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct MailSettings {
     /// How mail leaves.
     ///
@@ -21,7 +20,7 @@ pub struct MailSettings {
     /// `smtp://HOST:25?tls=none` in the clear. `hold` keeps mail in the outbox for another node to send. `none` switches
     /// sign-ups off: agent actions then answer `backend_not_configured`.
     #[arg(long, env = "UNIONHALL_MAIL", value_name = "MAIL", default_value = "mailbox:", hide_env_values = true)]
-    pub mail: String,
+    pub mail: Concealed,
 
     /// A file that holds the above, for a password that should stand nowhere else.
     #[arg(long, env = "UNIONHALL_MAIL_FILE", value_name = "FILE", conflicts_with = "mail")]
@@ -39,16 +38,6 @@ pub enum MailTransport {
     Smtp(Smtp),
     Hold,
     None,
-}
-
-impl fmt::Debug for MailSettings {
-    /// Without the address: it may hold a password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MailSettings")
-            .field("mail_file", &self.mail_file)
-            .field("mail_from", &self.mail_from)
-            .finish_non_exhaustive()
-    }
 }
 
 impl MailSettings {
@@ -88,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_password_is_not_shown() {
-        let mail = "smtps://user:hunter2@mail.example.com".to_owned();
+        let mail = "smtps://user:hunter2@mail.example.com".to_owned().into();
         let settings = MailSettings { mail, mail_file: None, mail_from: None };
         assert!(!format!("{settings:?}").contains("hunter2"));
     }

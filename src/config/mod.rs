@@ -21,11 +21,33 @@ pub use self::serve::ServeSettings;
 pub use self::store::{Records, StoreSettings};
 pub use self::union::UnionSettings;
 
+/// A setting that may hold a password or a secret: printed for debugging it shows nothing of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Concealed(String);
+
+impl Concealed {
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Concealed {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl std::fmt::Debug for Concealed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
+}
+
 /// The text of a setting that may also stand in a file of its own, without the white space around it (files end in a line
 /// break). `what` is what could not be read, for whoever reads the error.
-fn given_or_in_file(text: &str, file: Option<&Path>, what: &str) -> anyhow::Result<String> {
+fn given_or_in_file(given: &Concealed, file: Option<&Path>, what: &str) -> anyhow::Result<String> {
     match file {
-        None => Ok(text.trim().to_owned()),
+        None => Ok(given.reveal().trim().to_owned()),
         Some(path) => {
             let text = std::fs::read_to_string(path);
             Ok(text.with_context(|| format!("cannot read {what} from {}", path.display()))?.trim().to_owned())

@@ -1,40 +1,33 @@
 //! The installation's secret, where it is given: `--secret`.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
 
+use super::Concealed;
 use crate::domain::secret::Secret;
 
 /// What referral codes and mail tokens are made with.
-#[derive(Clone, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct SecretSettings {
     /// The installation's secret, 32 characters or more; referral codes come from it, so it must never change.
     ///
     /// Without one, a secret is made at the first start and kept in the data folder, in a file `secret` that only its
     /// owner can read. Another secret than the one the records were made with is refused.
     #[arg(long, env = "UNIONHALL_SECRET", value_name = "SECRET", hide_env_values = true)]
-    pub secret: Option<String>,
+    pub secret: Option<Concealed>,
 
     /// A file that holds the secret.
     #[arg(long, env = "UNIONHALL_SECRET_FILE", value_name = "FILE", conflicts_with = "secret")]
     pub secret_file: Option<PathBuf>,
 }
 
-impl fmt::Debug for SecretSettings {
-    /// Without the secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SecretSettings").field("secret_file", &self.secret_file).finish_non_exhaustive()
-    }
-}
-
 impl SecretSettings {
     /// The secret that was given, if one was.
     pub fn given(&self) -> anyhow::Result<Option<Secret>> {
         if let Some(text) = &self.secret {
-            return Ok(Some(Secret::new(text).context("UNIONHALL_SECRET")?));
+            return Ok(Some(Secret::new(text.reveal()).context("UNIONHALL_SECRET")?));
         }
         let Some(path) = &self.secret_file else { return Ok(None) };
         read_secret(path).map(Some)
@@ -53,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_not_shown() {
-        let settings = SecretSettings { secret: Some("hunter2".repeat(8)), secret_file: None };
+        let settings = SecretSettings { secret: Some("hunter2".repeat(8).into()), secret_file: None };
         assert!(!format!("{settings:?}").contains("hunter2"));
     }
 }

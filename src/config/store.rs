@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::given_or_in_file;
+use super::{Concealed, given_or_in_file};
 use crate::store::postgres;
 
 /// Where the records are.
-#[derive(Clone, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct StoreSettings {
     /// The folder for everything the service keeps on this machine: the database, the secret, mail written to files.
     ///
@@ -24,7 +24,7 @@ pub struct StoreSettings {
     /// `postgres://…@a,b/hall?sslmode=verify-full&sslrootcert=ca.pem`. Whichever host takes writes is used.
     // Read by us and not by the parser of the command line, which would repeat a wrong one with its password.
     #[arg(long, env = "UNIONHALL_STORE", value_name = "STORE", default_value = "sqlite:", hide_env_values = true)]
-    pub store: String,
+    pub store: Concealed,
 
     /// A file that holds the above, for a password that should stand nowhere else.
     #[arg(long, env = "UNIONHALL_STORE_FILE", value_name = "FILE", conflicts_with = "store")]
@@ -65,16 +65,6 @@ impl fmt::Display for Records {
     }
 }
 
-impl fmt::Debug for StoreSettings {
-    /// Without the address: it may hold a password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreSettings")
-            .field("data", &self.data)
-            .field("store_file", &self.store_file)
-            .finish_non_exhaustive()
-    }
-}
-
 impl StoreSettings {
     /// Where the records are kept, as it was set.
     pub fn records(&self) -> anyhow::Result<Records> {
@@ -93,8 +83,10 @@ impl StoreSettings {
         }
         match &self.store_file {
             Some(path) => flags.push_str(&format!(" --store-file {}", quoted(&path.to_string_lossy()))),
-            None if self.store.starts_with("postgres") => flags.push_str(" --store \"$UNIONHALL_STORE\""),
-            None if self.store != "sqlite:" => flags.push_str(&format!(" --store {}", quoted(&self.store))),
+            None if self.store.reveal().starts_with("postgres") => flags.push_str(" --store \"$UNIONHALL_STORE\""),
+            None if self.store.reveal() != "sqlite:" => {
+                flags.push_str(&format!(" --store {}", quoted(self.store.reveal())));
+            }
             None => {}
         }
         flags
@@ -117,8 +109,11 @@ mod tests {
 
     #[test]
     fn stores_are_named_without_passwords_and_flags_can_be_pasted() {
-        let settings =
-            |data: &str, store: &str| StoreSettings { data: data.into(), store: store.to_owned(), store_file: None };
+        let settings = |data: &str, store: &str| StoreSettings {
+            data: data.into(),
+            store: store.to_owned().into(),
+            store_file: None,
+        };
         let place = |data, store| settings(data, store).records().unwrap().to_string();
         assert_eq!(place("data", "sqlite:"), "data/unionhall.db");
         assert_eq!(place("data", "sqlite:/a/b.db"), "/a/b.db");

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+use jiff::civil::{Date, DateTime, Time};
+
 /// A point in time. Always passed in; nothing in this crate's rooms but `clock.rs` asks what time it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
@@ -50,39 +53,24 @@ impl Timestamp {
 impl Timestamp {
     /// The day as people write it: 14 November 2026.
     pub fn day(self) -> String {
-        const MONTHS: [&str; 12] = [
-            "January",
-            "February",
-            "March",
-            "April",
-            "May",
-            "June",
-            "July",
-            "August",
-            "September",
-            "October",
-            "November",
-            "December",
-        ];
-        let text = self.to_string();
-        let mut parts = text.split(['-', 'T']);
-        let (year, month, day) = (parts.next(), parts.next(), parts.next());
-        let number = |part: Option<&str>| part.and_then(|part| part.parse::<usize>().ok()).unwrap_or(1);
-        let month = MONTHS.get(number(month) - 1).copied().unwrap_or_default();
-        format!("{} {month} {}", number(day), year.unwrap_or_default())
+        self.printable().strftime("%-d %B %Y").to_string()
+    }
+
+    /// The nearest time that has a date with a year of four digits. Times before 1970 do not occur in the records.
+    fn printable(self) -> DateTime {
+        EPOCH.checked_add(SignedDuration::from_millis(self.0.max(0))).unwrap_or(DateTime::MAX)
     }
 }
+
+/// Dates are of UTC throughout, so they need no zone.
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 impl std::fmt::Display for Timestamp {
-    /// RFC 3339 in UTC, to the second. Times before 1970 do not occur in the records and show as 1970.
+    /// RFC 3339 in UTC, to the second.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let seconds = u64::try_from(self.0 / 1000).unwrap_or(0).min(LAST_PRINTABLE_SECOND);
-        humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + Duration::from_secs(seconds)).fmt(f)
+        self.printable().strftime("%Y-%m-%dT%H:%M:%SZ").fmt(f)
     }
 }
-
-/// 9999-12-31T23:59:59Z: RFC 3339 has four digits for the year.
-const LAST_PRINTABLE_SECOND: u64 = 253_402_300_799;
 
 #[derive(Debug, thiserror::Error)]
 #[error("\"{0}\" is not a date: write 2027-01-31, or 2027-01-31T18:00:00Z for an exact time in UTC")]
@@ -94,10 +82,14 @@ impl std::str::FromStr for Timestamp {
     /// A date (its first second, UTC) or a full RFC 3339 time in UTC.
     fn from_str(text: &str) -> Result<Self, NotADate> {
         let refuse = || NotADate(text.to_owned());
-        let full = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.to_owned() };
-        let time = humantime::parse_rfc3339(&full).map_err(|_| refuse())?;
-        let span = time.duration_since(std::time::UNIX_EPOCH).map_err(|_| refuse())?;
-        i64::try_from(span.as_millis()).map(Self).map_err(|_| refuse())
+        // UTC and nothing else: whoever pastes another zone is told, and not guessed at.
+        let time: DateTime = match text.strip_suffix('Z') {
+            Some(time) => time.parse().map_err(|_| refuse())?,
+            None if text.len() == 10 => text.parse::<Date>().map_err(|_| refuse())?.to_datetime(Time::midnight()),
+            None => return Err(refuse()),
+        };
+        let millis = i64::try_from(time.duration_since(EPOCH).as_millis()).map_err(|_| refuse())?;
+        if millis < 0 { Err(refuse()) } else { Ok(Self(millis)) }
     }
 }
 
@@ -113,7 +105,16 @@ mod tests {
         let time: Timestamp = "2027-01-31T18:30:05Z".parse().unwrap();
         assert_eq!(time.since(date), Duration::from_secs(18 * 3600 + 30 * 60 + 5));
         assert_eq!(date.since(time), Duration::ZERO);
-        for bad in ["", "tomorrow", "2027-13-01", "2027-1-1", "1969-12-31", "2027-01-31T18:30:05+02:00"] {
+        for bad in [
+            "",
+            "Z",
+            "2027-01-31T18:30:05",
+            "tomorrow",
+            "2027-13-01",
+            "2027-1-1",
+            "1969-12-31",
+            "2027-01-31T18:30:05+02:00",
+        ] {
             assert!(bad.parse::<Timestamp>().is_err(), "{bad}");
         }
     }

@@ -20,6 +20,40 @@ macro_rules! state_at {
     };
 }
 
+/// Who is credited for a person who joins, `$person` of `people`: nobody new for one who was a member before, or where
+/// another address of the mailbox ever joined; else whoever the confirmed sign-up names.
+macro_rules! credited {
+    ($person:literal, $referrer:literal) => {
+        concat!(
+            "CASE WHEN ",
+            $person,
+            ".joined_at IS NOT NULL THEN ",
+            $person,
+            ".referrer_id
+                  WHEN EXISTS (SELECT 1 FROM people twin
+                               WHERE twin.compared = ",
+            $person,
+            ".mailbox AND twin.mailbox = ",
+            $person,
+            ".mailbox
+                               AND twin.id <> ",
+            $person,
+            ".id AND twin.joined_at IS NOT NULL) THEN NULL
+                  WHEN EXISTS (SELECT 1 FROM people twin
+                               WHERE twin.mailbox = ",
+            $person,
+            ".mailbox AND twin.mailbox <> twin.compared
+                               AND twin.id <> ",
+            $person,
+            ".id AND twin.joined_at IS NOT NULL) THEN NULL
+                  ELSE ",
+            $referrer,
+            " END"
+        )
+    };
+}
+pub(super) use credited;
+
 area! {
     /// People, their sign-ups and how many are members.
     MemberStore {
@@ -197,34 +231,17 @@ impl Unit for Confirm {
         }
         decide(sql, self.sign_up, SignUpState::Confirmed, self.now).await?;
         outbox::forget(sql, self.sign_up).await?;
-        if !self.join(sql, person, referrer).await? {
+        let join = concat!(
+            "UPDATE people SET state = 'member', referrer_id = ",
+            credited!("people", "$2"),
+            ", joined_at = $3 WHERE id = $1 AND state <> 'member'"
+        );
+        if sql.execute(join, values![person, referrer, self.now]).await? == 0 {
             return Ok(Confirmation::AlreadyMember);
         }
         // Last, because every confirmation of the union waits for this row.
         sql.execute("UPDATE installation SET member_count = member_count + 1 WHERE id = 1", values![]).await?;
         Ok(Confirmation::Joined)
-    }
-}
-
-impl Confirm {
-    /// Makes the person a member, unless they are one. The referrer is credited when they never were a member and no
-    /// other address of their mailbox ever joined.
-    async fn join(&self, sql: &mut impl Sql, person: i64, referrer: Option<i64>) -> Result<bool, Failure> {
-        let join = "
-            UPDATE people SET
-                state = 'member',
-                referrer_id = CASE
-                    WHEN joined_at IS NOT NULL THEN referrer_id
-                    WHEN EXISTS (SELECT 1 FROM people twin
-                                 WHERE twin.compared = people.mailbox AND twin.mailbox = people.mailbox
-                                 AND twin.id <> people.id AND twin.joined_at IS NOT NULL) THEN NULL
-                    WHEN EXISTS (SELECT 1 FROM people twin
-                                 WHERE twin.mailbox = people.mailbox AND twin.mailbox <> twin.compared
-                                 AND twin.id <> people.id AND twin.joined_at IS NOT NULL) THEN NULL
-                    ELSE $2 END,
-                joined_at = $3
-            WHERE id = $1 AND state <> 'member'";
-        Ok(sql.execute(join, values![person, referrer, self.now]).await? == 1)
     }
 }
 

@@ -7,6 +7,7 @@ use super::connection::{Parameter, PgConnection};
 use super::pool::Work;
 use crate::domain::sign_up::{Confirmation, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
+use crate::store::members::credited;
 use crate::store::sql::{Failure, Row};
 
 /// Serializes what is decided about one mailbox: whether somebody of it joined before cannot be told by locking rows.
@@ -16,7 +17,8 @@ const LOCK_MAILBOX: &str = "
 
 /// The counter comes last, because every confirmation of the union waits for its row: it asks for what the others did, or
 /// PostgreSQL would leave what nobody asks for to the end, and hold that row while it waits for a mail's.
-const CONFIRM: &str = "
+const CONFIRM: &str = concat!(
+    "
     WITH found AS (
         SELECT state, updated_at, expires_at FROM sign_ups WHERE id = $1
     ), decided AS (
@@ -30,13 +32,9 @@ const CONFIRM: &str = "
     ), joined AS (
         UPDATE people p SET
             state = 'member',
-            referrer_id = CASE
-                WHEN p.joined_at IS NOT NULL THEN p.referrer_id
-                WHEN EXISTS (SELECT FROM people twin WHERE twin.compared = p.mailbox AND twin.mailbox = p.mailbox
-                             AND twin.id <> p.id AND twin.joined_at IS NOT NULL) THEN NULL
-                WHEN EXISTS (SELECT FROM people twin WHERE twin.mailbox = p.mailbox AND twin.mailbox <> twin.compared
-                             AND twin.id <> p.id AND twin.joined_at IS NOT NULL) THEN NULL
-                ELSE c.referrer_id END,
+            referrer_id = ",
+    credited!("p", "c.referrer_id"),
+    ",
             joined_at = $3
         FROM confirmed c WHERE p.id = c.person_id AND p.state <> 'member'
         RETURNING p.id
@@ -47,7 +45,8 @@ const CONFIRM: &str = "
     )
     SELECT state, (SELECT state FROM decided), EXISTS (SELECT FROM counted),
            expires_at > $3 AND updated_at <> coalesce($2, updated_at)
-    FROM found";
+    FROM found"
+);
 
 pub(super) struct PgConfirm {
     pub sign_up: SignUpId,

@@ -7,17 +7,16 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::pool::Pool;
 use crate::reply::Reply;
+use crate::store::queue::Waiter;
 use crate::store::sql::{Failure, Sql, Unit, expected, values};
 use crate::store::{StoreError, StoreReply};
 
 /// Requests that may wait for the next read. More are refused at once: a database that is this far behind is away.
 const WAITING: usize = 16_384;
 
-type Waiter = oneshot::Sender<Result<u64, StoreError>>;
-
 #[derive(Debug)]
 pub(super) struct PostgresCounter {
-    waiting: mpsc::Sender<Waiter>,
+    waiting: mpsc::Sender<Waiter<u64>>,
 }
 
 struct Count;
@@ -51,8 +50,8 @@ impl PostgresCounter {
 }
 
 /// Ends when the store is dropped.
-async fn run(pool: Pool, mut inbox: mpsc::Receiver<Waiter>) {
-    let mut together: Vec<Waiter> = Vec::new();
+async fn run(pool: Pool, mut inbox: mpsc::Receiver<Waiter<u64>>) {
+    let mut together: Vec<Waiter<u64>> = Vec::new();
     while inbox.recv_many(&mut together, WAITING).await > 0 {
         let read = pool.run(&Count).await;
         for waiter in together.drain(..) {

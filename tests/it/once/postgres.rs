@@ -11,7 +11,7 @@ use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{Confirmation, NamedPerson, NewSignUp, SignUpId};
 use unionhall::domain::time::Timestamp;
-use unionhall::store::migration::Prepare;
+use unionhall::store::migration::{MIGRATIONS, Prepare};
 use unionhall::store::postgres::PostgresStore;
 use unionhall::store::{InstallationStore, MemberStore, StoreError};
 
@@ -48,7 +48,7 @@ fn nodes_that_start_at_once_make_the_tables_once() {
             node.close().await.unwrap();
         }
         let row = database.client().await.query_one("SELECT count(*) FROM unionhall_schema", &[]).await.unwrap();
-        assert_eq!(row.get::<_, i64>(0), 1);
+        assert_eq!(row.get::<_, i64>(0), MIGRATIONS.len() as i64);
         database.drop().await;
     });
 }
@@ -59,16 +59,24 @@ fn a_newer_schema_is_used_for_as_long_as_it_serves_this_version() {
         let database = Database::make().await;
         open(&database).await.close().await.unwrap();
         let client = database.client().await;
-        client
-            .batch_execute("INSERT INTO unionhall_schema VALUES (2, 1); ALTER TABLE people ADD COLUMN new TEXT")
-            .await
-            .unwrap();
+        let known = MIGRATIONS.len();
+        let next = format!(
+            "INSERT INTO unionhall_schema VALUES ({}, {known}); ALTER TABLE people ADD COLUMN new TEXT",
+            known + 1
+        );
+        client.batch_execute(&next).await.unwrap();
         let node = open(&database).await;
         node.sign_up(new("ana@example.com", None), NOW).await.unwrap();
         node.close().await.unwrap();
-        client.batch_execute("INSERT INTO unionhall_schema VALUES (3, 2)").await.unwrap();
+        let last = format!("INSERT INTO unionhall_schema VALUES ({}, {})", known + 2, known + 1);
+        client.batch_execute(&last).await.unwrap();
         let error = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap_err().to_string();
-        assert!(error.contains("newer unionhall (schema 3, which serves 2 and later; this one knows 1)"), "{error}");
+        let told = format!(
+            "newer unionhall (schema {}, which serves {} and later; this one knows {known})",
+            known + 2,
+            known + 1
+        );
+        assert!(error.contains(&told), "{error}");
         database.drop().await;
     });
 }
