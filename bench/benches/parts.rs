@@ -8,12 +8,12 @@ use divan::{Bencher, black_box};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use unionhall::app::{App, Parts};
 use unionhall::clock::{Clock, Moment};
+use unionhall::config::UnionSettings;
 use unionhall::domain::api_key::{ApiKey, KeyRecord};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::time::Tick;
-use unionhall::domain::union::Union;
 use unionhall::keys::Keys;
 use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::limiter::{Bucket, Class, Limiter, Subject};
@@ -166,7 +166,7 @@ impl House {
         };
         runtime().block_on(store.issue_key(record)).expect("a key");
         let app = App::new(Parts {
-            union: Arc::new(Union::sample()),
+            union: Arc::new(UnionSettings::sample()),
             secret: secret(),
             store: Arc::clone(&store),
             limiter: Arc::new(MemoryLimiter::new(60)),

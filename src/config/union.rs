@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, FromArgMatches};
 
 use super::web_address;
 use crate::domain::catalog::Catalog;
@@ -54,6 +54,15 @@ pub struct UnionSettings {
 }
 
 impl UnionSettings {
+    /// A union with every setting at its default but for where it can be reached: for tests and benchmarks.
+    pub fn sample() -> Union {
+        let flags =
+            ["", "--contact-email=hello@union.example", "--postal-address=12 Mill Street, Springfield, IL 62701"];
+        let matches = Self::augment_args(clap::Command::new("sample")).get_matches_from(flags);
+        let settings = Self::from_arg_matches(&matches).expect("the defaults are good settings");
+        settings.facts("https://union.example".to_owned()).expect("the sample catalog reads")
+    }
+
     pub fn base_url(&self, listening: SocketAddr, scheme: &str) -> String {
         self.base_url.clone().unwrap_or_else(|| format!("{scheme}://{listening}"))
     }

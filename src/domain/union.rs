@@ -1,6 +1,6 @@
 //! The facts about the union: one set, made once from the settings and borrowed by documents, pages, mails and MCP.
 //!
-//! A new fact is a field here, a setting in `config/union.rs` and the line there that hands it over.
+//! A new fact is a field here, a setting in `config/union.rs` and the line there that hands it over: nobody else makes one.
 
 use super::catalog::Catalog;
 
@@ -23,20 +23,6 @@ pub struct Union {
 }
 
 impl Union {
-    /// A union of no settings, for tests and benchmarks.
-    pub fn sample() -> Self {
-        Self {
-            name: "Consumer Union".to_owned(),
-            base_url: "https://union.example".to_owned(),
-            join_site: "https://union.example".to_owned(),
-            contact_email: Some("hello@union.example".to_owned()),
-            postal_address: Some("12 Mill Street, Springfield, IL 62701".to_owned()),
-            catalog: Catalog::sample(),
-            public_per_minute: 60,
-            key_per_minute: 30,
-        }
-    }
-
     /// Where the union can be reached, on one line; none if it says nothing of that.
     pub fn contact_line(&self) -> Option<String> {
         let lines: Vec<_> =

@@ -221,6 +221,7 @@ fn raw(value: &Value) -> Box<RawValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::UnionSettings;
 
     use crate::app::{App, Parts};
     use crate::clock::Clock;
@@ -235,7 +236,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let clock = Clock::start();
         let server = McpServer::new(Dispatcher::new(App::new(Parts {
-            union: Arc::new(Union::sample()),
+            union: Arc::new(UnionSettings::sample()),
             secret: Secret::new(&"s".repeat(32)).unwrap(),
             store: Arc::new(SqliteStore::open(&folder.path().join("records.db")).unwrap()),
             limiter: Arc::new(MemoryLimiter::new(60)),

@@ -19,7 +19,7 @@ use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::http::response::etag::Document;
 use crate::operations::{ALL, Access, Entry, Method as OperationMethod};
-use crate::site::{Visit, confirm, decline, dev_mailbox, join};
+use crate::site::{self, Visit};
 
 /// A page of `site/` as a handler.
 macro_rules! page {
@@ -49,13 +49,13 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/healthz", own!(HttpService::health)).always(),
             get("/readyz", own!(HttpService::ready)).always(),
             post("/mcp", own!(HttpService::mcp)),
-            get("/join", page!(join::show)).posted(page!(join::send)),
-            get("/joinus{code}", page!(join::show)),
-            get("/confirm/{token}", page!(confirm::show)).posted(page!(confirm::press)),
-            get("/not-me/{token}", page!(decline::show)).posted(page!(decline::press)),
-            get("/dev/mailbox", page!(dev_mailbox::list)),
-            get("/dev/mailbox/{name}", page!(dev_mailbox::show)),
-            get("/dev/mailbox/{name}/html", page!(dev_mailbox::show_html)),
+            get("/join", page!(site::join::show)).posted(page!(site::join::send)),
+            get("/joinus{code}", page!(site::join::show)),
+            get("/confirm/{token}", page!(site::confirm::show)).posted(page!(site::confirm::press)),
+            get("/not-me/{token}", page!(site::decline::show)).posted(page!(site::decline::press)),
+            get("/dev/mailbox", page!(site::dev_mailbox::list)),
+            get("/dev/mailbox/{name}", page!(site::dev_mailbox::show)),
+            get("/dev/mailbox/{name}/html", page!(site::dev_mailbox::show_html)),
         ])
         .collect()
 });

@@ -20,6 +20,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tokio::net::TcpListener;
 use unionhall::app::{App, Parts};
 use unionhall::clock::Clock;
+use unionhall::config::UnionSettings;
 use unionhall::domain::api_key::{ApiKey, KeyRecord};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::union::Union;
@@ -114,7 +115,7 @@ impl House {
                     join_site: format!("http://{address}"),
                     public_per_minute: 1_000_000,
                     key_per_minute: 1_000_000,
-                    ..Union::sample()
+                    ..UnionSettings::sample()
                 }),
                 secret: Secret::new(&"s".repeat(32)).unwrap(),
                 store: Arc::clone(&store) as Arc<dyn Store>,

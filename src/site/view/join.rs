@@ -97,10 +97,11 @@ pub fn join(union: &Union, member_count: Option<u64>, code: Option<&str>, form: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::UnionSettings;
     use crate::domain::catalog::category::Category;
 
     fn page(form: &JoinForm) -> String {
-        join(&Union::sample(), Some(1234), Some("0123456789ab"), form)
+        join(&UnionSettings::sample(), Some(1234), Some("0123456789ab"), form)
     }
 
     #[test]
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn a_category_that_is_not_offered_is_not_asked_about() {
         let text = "[savings]\ninternet = 1300\n[referral]\nreward_per_group = 1500\ngroup_size = 1\nmax_groups = 2\n";
-        let union = Union { catalog: Catalog::parse(text).unwrap(), ..Union::sample() };
+        let union = Union { catalog: Catalog::parse(text).unwrap(), ..UnionSettings::sample() };
         let html = join(&union, None, None, &JoinForm::default());
         assert_eq!(html.matches(r#"type="checkbox""#).count(), 1);
         for figure in ["$1,300", "$1,500", "$3,000"] {
@@ -157,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_count_that_cannot_be_read_is_left_out() {
-        let with = |count| join(&Union::sample(), count, None, &JoinForm::default());
+        let with = |count| join(&UnionSettings::sample(), count, None, &JoinForm::default());
         assert!(with(Some(1234)).contains("1,234 members"));
         assert!(with(Some(1)).contains("1 member"));
         for count in [None, Some(0)] {

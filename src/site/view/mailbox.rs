@@ -76,6 +76,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
 mod tests {
     use super::Piece::{Link, Text};
     use super::*;
+    use crate::config::UnionSettings;
 
     #[test]
     fn addresses_in_a_letter_can_be_clicked_and_nothing_else_can() {
@@ -95,9 +96,9 @@ mod tests {
     #[test]
     fn the_mailbox_says_loudly_what_it_is_and_links_by_name() {
         let entry = MailboxEntry { name: "a b/../c.eml".into(), to: "x".into(), subject: "y".into(), date: "z".into() };
-        let html = mailbox(&Union::sample(), &[entry]);
+        let html = mailbox(&UnionSettings::sample(), &[entry]);
         assert!(html.contains("href=\"/dev/mailbox/a%20b%2F..%2Fc.eml\""));
         assert!(html.contains("For development only"));
-        assert!(mailbox(&Union::sample(), &[]).contains("No mail yet"));
+        assert!(mailbox(&UnionSettings::sample(), &[]).contains("No mail yet"));
     }
 }

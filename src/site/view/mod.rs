@@ -40,6 +40,7 @@ fn members(count: Option<u64>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::UnionSettings;
     use crate::domain::catalog::category::{Category, CategorySet};
     use crate::domain::union::Union;
     use crate::mail::ReadableMail;
@@ -48,7 +49,7 @@ mod tests {
 
     /// Every page in every shape, with the caller's texts given: kind ones to look at, hostile ones to test with.
     fn every_page(text: &str) -> Vec<(&'static str, String)> {
-        let union = Union { name: format!("Consumer Union{text}"), ..Union::sample() };
+        let union = Union { name: format!("Consumer Union{text}"), ..UnionSettings::sample() };
         let partner = format!("Acme Assistant{text}");
         let mut chosen = CategorySet::default();
         for category in [Category::MobileBills, Category::Internet, Category::Groceries] {
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_union_without_an_address_says_nothing_of_one() {
-        let bare = Union { contact_email: None, postal_address: None, ..Union::sample() };
+        let bare = Union { contact_email: None, postal_address: None, ..UnionSettings::sample() };
         let html = declined(&bare);
         assert!(!html.contains("mailto:") && !html.contains("Mill Street"));
     }

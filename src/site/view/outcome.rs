@@ -115,9 +115,10 @@ fn wait(seconds: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::UnionSettings;
 
     fn union() -> Union {
-        Union::sample()
+        UnionSettings::sample()
     }
 
     #[test]

@@ -108,9 +108,10 @@ pub fn declined(union: &Union) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::UnionSettings;
 
     fn union() -> Union {
-        Union::sample()
+        UnionSettings::sample()
     }
 
     const VIEW: ConfirmView<'_> = ConfirmView {

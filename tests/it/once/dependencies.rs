@@ -33,7 +33,7 @@ fn deny() -> Deny {
 /// Every package of the lock file, as cargo describes it.
 fn packages() -> Vec<Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = ["metadata", "--locked", "--offline", "--format-version", "1"];
+    let arguments = ["metadata", "--locked", "--format-version", "1"];
     let output = Command::new(cargo).args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();

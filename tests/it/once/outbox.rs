@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::server::block_on;
 use unionhall::clock::Clock;
+use unionhall::config::UnionSettings;
 use unionhall::domain::catalog::category::CategorySet;
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::referral::CodeMaker;
@@ -13,7 +14,6 @@ use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::token::TokenMaker;
 use unionhall::domain::sign_up::{NamedPerson, NewSignUp};
 use unionhall::domain::time::Timestamp;
-use unionhall::domain::union::Union;
 use unionhall::log::{Format, Level, Log};
 use unionhall::mail::compose::Composer;
 use unionhall::mail::outbox::{Outbox, OutboxStep};
@@ -86,7 +86,7 @@ impl Room {
             store: Arc::clone(&self.store) as _,
             transport: Arc::clone(&self.transport) as Arc<dyn Transport>,
             composer: Composer {
-                union: Arc::new(Union::sample()),
+                union: Arc::new(UnionSettings::sample()),
                 from: "Consumer Union <hello@union.example>".parse().unwrap(),
                 tokens: TokenMaker::new(&secret()),
             },
