@@ -19,7 +19,7 @@ use crate::domain::figure::grouped;
 use crate::domain::sign_up::PENDING_FOR;
 
 /// Writing to a string fails only where a value's own formatting does, and these are texts and numbers.
-fn rendered(page: &impl Template) -> String {
+pub(super) fn rendered(page: &impl Template) -> String {
     page.render().unwrap_or_default()
 }
 
