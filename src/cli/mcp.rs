@@ -53,7 +53,7 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             MailTransport::Mailbox | MailTransport::Smtp(_) | MailTransport::Hold => Delivery::Held,
         };
         let limits = settings.limits.address()?;
-        let store = open_store(&settings.store, Prepare::Upgrade, WRITE_BATCH).await?;
+        let store = open_store(&settings.store, Prepare::Make, WRITE_BATCH).await?;
         let secret = secret::claim(&settings.store, given, &*store).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.

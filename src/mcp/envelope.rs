@@ -242,12 +242,20 @@ impl Fault {
 
     /// `id` is null where the request could not be read.
     pub(super) fn reply(self, id: Option<Raw<'_>>) -> RpcResponse {
+        #[derive(Serialize)]
+        struct Failed<'a> {
+            jsonrpc: &'static str,
+            id: Option<Raw<'a>>,
+            error: Value,
+        }
+
         let mut error = json!({ "code": self.code, "message": self.message });
         if let Some(data) = self.data {
             error["data"] = data;
         }
-        let body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
-        RpcResponse { body: Some(Bytes::from(body.to_string())), status: self.status, retry_after: self.retry_after }
+        // The id as it was sent: some that JSON can write no value can hold.
+        let body = serde_json::to_vec(&Failed { jsonrpc: "2.0", id, error }).unwrap_or_default();
+        RpcResponse { body: Some(Bytes::from(body)), status: self.status, retry_after: self.retry_after }
     }
 }
 
@@ -263,6 +271,22 @@ mod tests {
         for odd in ["=?base64?!!?=", "=?base64?/w==?=", "=?base64?", ""] {
             assert_eq!(decode_name(odd), odd);
         }
+    }
+
+    #[test]
+    fn an_id_comes_back_as_it_was_sent_whatever_becomes_of_the_request() {
+        for id in ["1e999", r#""\ud800""#, "123456789012345678901234567890", r#""a\u0062""#, "-0"] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#);
+            let Ok(Message::Request(envelope)) = Envelope::read(text.as_bytes()) else { panic!("{id}") };
+            let refused = Fault::unknown_method("x", true).reply(Some(envelope.id)).body.unwrap();
+            let done = envelope.succeed(&json!({})).body.unwrap();
+            for body in [refused, done] {
+                let body = String::from_utf8(body.to_vec()).unwrap();
+                assert!(body.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"#)), "{body}");
+            }
+        }
+        let unread = Fault::invalid("x").reply(None).body.unwrap();
+        assert!(unread.starts_with(br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"#));
     }
 
     #[test]

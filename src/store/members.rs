@@ -137,7 +137,7 @@ area! {
                 let forget = "
                     DELETE FROM outbox WHERE sign_up_id IN
                         (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
-                         ORDER BY expires_at LIMIT $2)";
+                         ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
                 sql.execute(forget, values![*now, AT_ONCE]).await?;
                 let expire = "
                     UPDATE sign_ups SET state = 'expired', decided_at = $1 WHERE id IN

@@ -6,7 +6,7 @@
 //! never know about requests, limits or mail transports, and must never put an address, a key or a token into an error.
 
 /// An area of the store: its trait, and for every engine its units. `read` may run beside a write, `write` changes something
-/// in one statement, `transact` in several that are done or undone together, `own` is the engine's own path. A unit is written
+/// with one statement at the most, `transact` with several that are done or undone together, `own` is the engine's own path. A unit is written
 /// in place, or is a type of its own where it has parts.
 macro_rules! area {
     ($(#[$doc:meta])* $area:ident {

@@ -103,8 +103,9 @@ struct Candidate {
     pointless: bool,
 }
 
-/// How often a lease looks for more; each look settles what it finds.
-const ROUNDS: usize = 32;
+/// How often a lease looks for more; each look settles what it finds, and the worker soon asks again. Few enough that even a
+/// distant PostgreSQL has time for all of it.
+const ROUNDS: usize = 8;
 
 impl Unit for Lease {
     type Done = Vec<DueMail>;
@@ -234,15 +235,20 @@ impl Unit for Settle {
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<(), Failure> {
         match &self.outcome {
-            MailOutcome::Sent => self.delete(sql).await,
+            MailOutcome::Sent => {
+                let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
+                sql.execute(delete, values![self.mail.0, self.attempt]).await.map(|_| ())
+            }
             MailOutcome::Rejected => {
-                let reject = "
-                    UPDATE people SET undeliverable_until = $3 WHERE id =
-                        (SELECT s.person_id FROM sign_ups s JOIN outbox o ON o.sign_up_id = s.id
-                         WHERE o.id = $1 AND o.attempts = $2)";
+                let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2 RETURNING sign_up_id";
+                let about: Option<i64> = sql.row(delete, values![self.mail.0, self.attempt], |row| row.get(0)).await?;
+                let reject = "UPDATE people SET undeliverable_until = $2
+                              WHERE id = (SELECT person_id FROM sign_ups WHERE id = $1)";
                 let until = self.now.plus(UNDELIVERABLE_FOR);
-                sql.execute(reject, values![self.mail.0, self.attempt, until]).await?;
-                self.delete(sql).await
+                if about.is_some() {
+                    sql.execute(reject, values![about, until]).await?;
+                }
+                Ok(())
             }
             MailOutcome::Retry { at, cause, perhaps_sent } => {
                 self.keep(sql, Some(*at), None, cause).await?;
@@ -257,11 +263,6 @@ impl Unit for Settle {
 }
 
 impl Settle {
-    async fn delete(&self, sql: &mut impl Sql) -> Result<(), Failure> {
-        let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
-        sql.execute(delete, values![self.mail.0, self.attempt]).await.map(|_| ())
-    }
-
     async fn keep(
         &self,
         sql: &mut impl Sql,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use lettre::message::Mailbox;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -52,13 +53,14 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let checked = Checked::read(settings)?;
     let doors = Doors::open(settings, checked.tls.is_some()).await?;
     let union = Arc::new(settings.union.facts(settings.union.base_url(doors.listening, doors.scheme))?);
+    let from = settings.mail.sender(&union.name, &union.join_site)?;
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
     let Claimed { secret, origin } = secret::claim(&settings.store, checked.secret, &*store).await?;
     let (clock, log) = start_log(settings)?;
     process::report_panics(&log);
     process::raise_file_limit(&log);
     let limiter = make_limiter(checked.limits, union.public_per_minute, &log).await?;
-    let post = Post::open(settings, &checked.mail, &union)?;
+    let post = Post::open(settings, &checked.mail, from)?;
     warn_of_lost_mail(&checked.mail, &union, &log);
     let (stop_work, work_stops) = watch::channel(false);
     let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());
@@ -172,15 +174,14 @@ struct Post {
 struct Sending {
     transport: Arc<dyn Transport>,
     notifier: Arc<MailNotifier>,
-    from: lettre::message::Mailbox,
+    from: Mailbox,
     node: String,
     /// Two workers of one name would take each other's mail.
     _sole_sender: std::fs::File,
 }
 
 impl Post {
-    fn open(settings: &ServeSettings, mail: &MailTransport, union: &Union) -> anyhow::Result<Self> {
-        let from = settings.mail.sender(&union.name, &union.join_site)?;
+    fn open(settings: &ServeSettings, mail: &MailTransport, from: Mailbox) -> anyhow::Result<Self> {
         let folder = MailboxFolder::new(settings.store.data.join("mailbox"));
         let transport: Arc<dyn Transport> = match mail {
             MailTransport::Mailbox => Arc::new(folder.clone()),

@@ -47,11 +47,12 @@ pub(super) fn open(path: &Path, prepare: Prepare, migrations: &[Migration]) -> R
     connection.busy_timeout(WRITE_BUSY_TIMEOUT).map_err(failed)?;
     check_ours(&connection, path)?;
     super::set_up(&connection).map_err(failed)?;
-    migrate(&mut connection, path, prepare, migrations)?;
-    match moved(&connection).map_err(failed)? {
-        Some((place, at)) => Err(SqliteOpenError::Moved { path: path.to_owned(), place, at }),
-        None => Ok(connection),
+    // Before anything is changed: a table that is made anew would no longer refuse writes.
+    if let Some((place, at)) = moved(&connection).map_err(failed)? {
+        return Err(SqliteOpenError::Moved { path: path.to_owned(), place, at });
     }
+    migrate(&mut connection, path, prepare, migrations)?;
+    Ok(connection)
 }
 
 /// Where the records went, if they went.

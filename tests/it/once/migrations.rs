@@ -177,6 +177,20 @@ fn a_step_may_make_a_table_anew_and_one_that_breaks_references_is_refused() {
     assert!(newer.contains("newer unionhall"), "{newer}");
 }
 
+/// Its triggers would go with a table that is made anew.
+#[test]
+fn records_that_were_moved_away_stay_as_they_were_left() {
+    let (_folder, path) = first_schema();
+    let moved = "CREATE TABLE moved (place TEXT NOT NULL, at INTEGER NOT NULL) STRICT;
+                 INSERT INTO moved VALUES ('the database hall at a:5432', 1794743200000)";
+    Connection::open(&path).unwrap().execute_batch(moved).unwrap();
+    for prepare in [Prepare::Expect, Prepare::Upgrade] {
+        let refused = SqliteStore::open_with(&path, prepare, 256, MIGRATIONS).unwrap_err().to_string();
+        assert!(refused.contains("were moved to the database hall at a:5432"), "{refused}");
+    }
+    assert_eq!(schema_version(&path), 1);
+}
+
 /// Two processes that start at once: one does the steps, both find them done.
 #[test]
 fn steps_are_done_once_however_many_start() {
@@ -227,6 +241,7 @@ fn a_command_says_which_version_to_use_and_changes_nothing() {
         &["keys", "revoke", "armm0xyd"],
         &["mail", "list"],
         &["signups", "pause"],
+        &["mcp"],
     ] {
         let (done, said) = run(command);
         assert!(!done && said.contains("use the unionhall that serves it"), "{command:?}: {said}");
