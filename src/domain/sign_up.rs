@@ -33,12 +33,12 @@ pub struct NamedPerson {
     pub code: ReferralCode,
 }
 
-/// What a sign-up brings.
+/// What a sign-up brings. What it leaves out (none) stays as it was where it repeats a pending one.
 #[derive(Debug, Clone)]
 pub struct NewSignUp {
     pub person: NamedPerson,
     pub us_state: Option<UsState>,
-    pub categories: CategorySet,
+    pub categories: Option<CategorySet>,
     pub comments: Option<Comments>,
     pub ref_code: Option<ReferralCode>,
     /// None when the person filled in the form themselves.
@@ -125,7 +125,10 @@ pub struct SignUpRecord {
     pub partner: Option<String>,
     pub us_state: Option<UsState>,
     pub categories: CategorySet,
-    pub has_comments: bool,
-    /// When its answers were last replaced.
+    /// Empty where none were sent.
+    pub comments: String,
+    /// The code of whoever is credited if this is confirmed.
+    pub referrer: Option<ReferralCode>,
+    /// When its answers were last sent.
     pub updated_at: Timestamp,
 }

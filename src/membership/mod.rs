@@ -38,7 +38,7 @@ pub struct Membership {
 pub struct Application {
     pub email: EmailAddress,
     pub us_state: Option<UsState>,
-    pub categories: CategorySet,
+    pub categories: Option<CategorySet>,
     pub comments: Option<Comments>,
     pub ref_code: Option<ReferralCode>,
 }

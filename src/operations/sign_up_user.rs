@@ -28,8 +28,9 @@ pub struct InviteRequest {
     #[schemars(with = "UsState")]
     pub us_state: Option<UsState>,
     /// True for each category the user cares about; leave the others out.
-    #[serde(default)]
-    pub categories: CategorySet,
+    #[serde(default, deserialize_with = "decode::present")]
+    #[schemars(with = "CategorySet")]
+    pub categories: Option<CategorySet>,
     /// Anything else the user wants the union to know, in their words.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "Comments")]
@@ -103,7 +104,7 @@ impl Operation for SignUpUser {
             ok: True,
             invite_link: done.code.link(&app.union.join_site),
             joined_count: done.joined_count,
-            selected_savings_total: app.union.catalog.savings_of(input.categories),
+            selected_savings_total: app.union.catalog.savings_of(input.categories.unwrap_or_default()),
             ref_attributed: done.attributed,
         })
     }

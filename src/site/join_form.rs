@@ -61,16 +61,14 @@ impl SentForm {
             "" => Ok(None),
             code => UsState::from_code(code).map(Some).ok_or("choose a state from the list"),
         };
-        let comments = match self.comments.trim() {
-            "" => Ok(None),
-            text => Comments::new(text.into()).map(Some),
-        };
+        let comments = Comments::new(self.comments.trim().into());
         match (email, us_state, comments) {
             (Ok(email), Ok(us_state), Ok(comments)) => Ok(Application {
                 email,
                 us_state,
-                categories: self.chosen,
-                comments,
+                // An empty field of the form is an answer too: whoever sends it again has seen it.
+                categories: Some(self.chosen),
+                comments: Some(comments),
                 ref_code: ReferralCode::from_pasted(&self.ref_code),
             }),
             (email, us_state, comments) => Err(Box::new(JoinForm {

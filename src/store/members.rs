@@ -61,7 +61,7 @@ area! {
         own member_count() -> u64;
 
         /// Writes the sign-up, its person if new, its attribution and its mail. The same partner again while the person has
-        /// not decided replaces the answers of that sign-up.
+        /// not decided merges: what is sent replaces, what is left out stays.
         own sign_up(new: NewSignUp, now: Timestamp) -> SignedUp;
 
         /// The code kept for an address, if there is one; refused while sign-ups are paused.
@@ -96,7 +96,8 @@ area! {
                 let find = concat!(
                     "SELECT ",
                     state_at!("$2"),
-                    ", email, code, nullif(partner, ''), us_state, categories, coalesce(comments, '') <> '', updated_at
+                    ", email, code, nullif(partner, ''), us_state, categories, coalesce(comments, ''),
+                      (SELECT r.code FROM people r WHERE r.id = s.referrer_id), updated_at
                      FROM sign_ups s JOIN people p ON p.id = person_id WHERE s.id = $1"
                 );
                 sql.row(find, values![sign_up.0, *now], record).await
@@ -182,8 +183,9 @@ fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
         partner: row.get(3)?,
         us_state: row.get::<Option<&str>>(4)?.and_then(UsState::from_code),
         categories: CategorySet::from_slugs(row.get(5)?),
-        has_comments: row.get(6)?,
-        updated_at: row.get(7)?,
+        comments: row.get(6)?,
+        referrer: row.get(7)?,
+        updated_at: row.get(8)?,
     })
 }
 

@@ -5,6 +5,7 @@
 
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use super::{StoreError, outbox};
+use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::MailKind;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, SignedUp};
@@ -19,17 +20,28 @@ macro_rules! sign_up_columns {
 }
 pub(super) use sign_up_columns;
 
-/// What a partner's pending sign-up becomes when it is sent again.
-macro_rules! replacing_answers {
+/// What a partner's pending sign-up becomes when it is sent again: what is sent replaces, what is left out stays, and an
+/// attribution gives way only to another. Our form shows everything, so a state that is left out of it is taken back.
+macro_rules! merging_answers {
     () => {
         "ON CONFLICT (person_id, partner) WHERE state = 'pending' DO UPDATE
-         SET key_id = excluded.key_id, us_state = excluded.us_state, categories = excluded.categories,
-             comments = excluded.comments, referrer_id = excluded.referrer_id,
+         SET key_id = excluded.key_id,
+             us_state = CASE excluded.partner WHEN '' THEN excluded.us_state
+                        ELSE coalesce(excluded.us_state, sign_ups.us_state) END,
+             categories = CASE excluded.categories WHEN '-' THEN sign_ups.categories ELSE excluded.categories END,
+             comments = coalesce(excluded.comments, sign_ups.comments),
+             referrer_id = coalesce(excluded.referrer_id, sign_ups.referrer_id),
              consent_version = excluded.consent_version, updated_at = excluded.updated_at,
              expires_at = excluded.expires_at"
     };
 }
-pub(super) use replacing_answers;
+pub(super) use merging_answers;
+
+/// Categories as they are kept. Left out is not the same as none chosen, which would replace an earlier choice; it reads as
+/// an empty set all the same.
+pub(super) fn kept_categories(categories: Option<CategorySet>) -> String {
+    categories.map_or_else(|| "-".to_owned(), |chosen| chosen.to_string())
+}
 
 macro_rules! add {
     () => {
@@ -77,7 +89,7 @@ impl Unit for SignUp {
 }
 
 impl SignUp {
-    /// Replaces the answers of this partner's pending sign-up, or adds one.
+    /// Merges into this partner's pending sign-up, or adds one.
     async fn write(&self, sql: &mut impl Sql, person: &Person, referrer: Option<i64>) -> Result<i64, Failure> {
         let Self { new, now } = self;
         let partner = new.partner.as_ref().map_or("", |partner| partner.name.as_str());
@@ -88,8 +100,8 @@ impl SignUp {
         }
         // Nothing can be there yet of somebody who was added just now.
         let add = concat!(add!(), " RETURNING id");
-        let replace = concat!(add!(), " ", replacing_answers!(), " RETURNING id");
-        let categories = new.categories.to_string();
+        let merge = concat!(add!(), " ", merging_answers!(), " RETURNING id");
+        let categories = kept_categories(new.categories);
         let written = values![
             person.id,
             new.partner.as_ref().map(|partner| partner.key.as_str()),
@@ -104,7 +116,7 @@ impl SignUp {
         ];
         let id = match person.is_new {
             true => sql.insert(add, written).await?,
-            false => sql.row(replace, written, |row| row.get(0)).await?,
+            false => sql.row(merge, written, |row| row.get(0)).await?,
         };
         expected(id)
     }

@@ -74,13 +74,21 @@ mod tests {
             categories: &[("Mobile Plan", 420), ("Home Internet", 300), ("Mortgage", 1800)],
             total: 2520,
             has_comments: true,
+            referred: true,
             seen: 1_800_000_000_000,
             changed: true,
             confirm_path: "/confirm/abc",
             decline_path: "/decline/abc",
         };
-        let bare =
-            ConfirmView { partner: None, us_state: None, categories: &[], total: 0, has_comments: false, ..view };
+        let bare = ConfirmView {
+            partner: None,
+            us_state: None,
+            categories: &[],
+            total: 0,
+            has_comments: false,
+            referred: false,
+            ..view
+        };
         let entries: Vec<_> =
             ["Confirm your sign-up with Consumer Union", "You are already a member of Consumer Union"]
                 .map(|subject| MailboxEntry {

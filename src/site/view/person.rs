@@ -33,6 +33,8 @@ pub struct ConfirmView<'a> {
     pub categories: &'a [(&'a str, u32)],
     pub total: u32,
     pub has_comments: bool,
+    /// Whether a member is credited with it.
+    pub referred: bool,
     /// Which answers these are; sent back with the button.
     pub seen: i64,
     /// They are not the ones that were shown before.
@@ -121,6 +123,7 @@ mod tests {
         categories: &[("Mobile Plan", 420), ("Mortgage", 1800)],
         total: 2220,
         has_comments: true,
+        referred: true,
         seen: 1_800_000_000_000,
         changed: true,
         confirm_path: "/confirm/token",
@@ -140,7 +143,14 @@ mod tests {
 
     #[test]
     fn the_confirm_page_says_only_what_the_sign_up_holds() {
-        let bare = ConfirmView { partner: None, us_state: None, categories: &[], has_comments: false, ..VIEW };
+        let bare = ConfirmView {
+            partner: None,
+            us_state: None,
+            categories: &[],
+            has_comments: false,
+            referred: false,
+            ..VIEW
+        };
         let html = confirm(&union(), &bare);
         assert!(html.contains("our form") && html.contains("None chosen"));
         assert!(!html.contains("State") && !html.contains("Comments") && !html.contains('$'));

@@ -18,7 +18,7 @@ use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 use crate::store::queue::{Queue, Queued, Waiter};
-use crate::store::sign_up::{SignUp, replacing_answers, sign_up_columns};
+use crate::store::sign_up::{SignUp, kept_categories, merging_answers, sign_up_columns};
 use crate::store::sql::{Failure, Row};
 use crate::store::{StoreError, StoreReply};
 
@@ -214,17 +214,20 @@ const SIGN_UP: &str = concat!(
         SELECT n, id, code, mailbox, is_member FROM known
         UNION ALL
         SELECT j.n, a.id, a.code, a.mailbox, FALSE FROM added a JOIN job j USING (compared)
+    ), referral AS (
+        SELECT p.n, r.id AS referrer_id
+        FROM person p JOIN job j USING (n) JOIN people r ON r.code = j.ref_code AND r.mailbox <> p.mailbox
     ), signed AS (
         INSERT INTO sign_ups (",
     sign_up_columns!(),
     ")
-        SELECT p.id, j.key_id, j.partner, 'pending', j.us_state, j.categories, j.comments, r.id, $12, j.now, j.now,
+        SELECT p.id, j.key_id, j.partner, 'pending', j.us_state, j.categories, j.comments, referrer_id, $12, j.now, j.now,
                j.now + $13
-        FROM person p JOIN job j USING (n) LEFT JOIN people r ON r.code = j.ref_code AND r.mailbox <> p.mailbox
+        FROM person p JOIN job j USING (n) LEFT JOIN referral USING (n)
         ",
-    replacing_answers!(),
+    merging_answers!(),
     "
-        RETURNING id, person_id, referrer_id
+        RETURNING id, person_id
     ), mailed AS (
         INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after)
         SELECT s.id, CASE WHEN p.is_member THEN 'already_member' ELSE 'confirm' END, j.email, j.now, j.now
@@ -233,8 +236,9 @@ const SIGN_UP: &str = concat!(
     replacing_waiting_mail!(),
     "
     )
-    SELECT h.paused, h.member_count, p.code, s.referrer_id IS NOT NULL, s.id IS NOT NULL
-    FROM job j CROSS JOIN house h LEFT JOIN person p USING (n) LEFT JOIN signed s ON s.person_id = p.id
+    SELECT h.paused, h.member_count, p.code, referrer_id IS NOT NULL, s.id IS NOT NULL
+    FROM job j CROSS JOIN house h LEFT JOIN person p USING (n) LEFT JOIN referral USING (n)
+    LEFT JOIN signed s ON s.person_id = p.id
     ORDER BY j.n"
 );
 
@@ -250,7 +254,7 @@ impl Work for Batch {
         let jobs = &self.0;
         let texts = |text: for<'a> fn(&'a QueuedSignUp) -> &'a str| jobs.iter().map(text).collect::<Vec<_>>();
         let perhaps = |text: for<'a> fn(&'a QueuedSignUp) -> Option<&'a str>| jobs.iter().map(text).collect::<Vec<_>>();
-        let categories: Vec<_> = jobs.iter().map(|job| job.unit.new.categories.to_string()).collect();
+        let categories: Vec<_> = jobs.iter().map(|job| kept_categories(job.unit.new.categories)).collect();
         let now: Vec<_> = jobs.iter().map(|job| job.unit.now.as_millis()).collect();
         let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);
         let rows = connection

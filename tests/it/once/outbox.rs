@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::server::block_on;
 use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
-use unionhall::domain::catalog::category::CategorySet;
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
@@ -100,7 +99,7 @@ impl Room {
         let email = EmailAddress::parse(email).unwrap();
         let person = NamedPerson { code: CodeMaker::new(&secret()).code(&email, 0), email };
         let (us_state, comments, ref_code, partner) = (None, None, None, None);
-        let new = NewSignUp { person, us_state, categories: CategorySet::default(), comments, ref_code, partner };
+        let new = NewSignUp { person, us_state, categories: None, comments, ref_code, partner };
         self.store.sign_up(new, NOW).await.unwrap();
     }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::database::Database;
 use crate::server::{block_on, wait_until};
-use unionhall::domain::catalog::category::CategorySet;
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
@@ -27,7 +26,7 @@ fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
     NewSignUp {
         person: NamedPerson { email, code },
         us_state: None,
-        categories: CategorySet::default(),
+        categories: None,
         comments: None,
         ref_code,
         partner: None,

@@ -1,8 +1,11 @@
 //! What every store must do, whatever it is made of. Times are passed in; nothing here waits.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::strategy::{Union, ValueTree};
 
 use crate::database::Database;
 use crate::server::block_on;
@@ -14,7 +17,7 @@ use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{
     ANSWERS_KEPT_FOR, Confirmation, Declining, NamedPerson, NewSignUp, PENDING_FOR, Partner, SUPPRESSED_FOR, SignUpId,
-    SignUpState, SignedUp,
+    SignUpRecord, SignUpState, SignedUp,
 };
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
@@ -66,6 +69,7 @@ suite! {
     only_what_was_seen_is_confirmed
     a_sign_up_expires
     a_partner_replaces_its_own_pending_sign_up
+    repeats_merge_in_their_order_whatever_shares_a_commit
     two_partners_sign_ups_of_one_person_count_once
     paused_sign_ups_change_nothing
     first_requests_at_once_get_one_code
@@ -118,7 +122,7 @@ impl House {
         NewSignUp {
             person: self.person(email),
             us_state: None,
-            categories: CategorySet::default(),
+            categories: None,
             comments: None,
             ref_code: None,
             partner: Some(self.partner.clone()),
@@ -276,6 +280,122 @@ async fn a_partner_replaces_its_own_pending_sign_up(house: &House) {
     assert_eq!(house.store.confirm(SignUpId(1), None, after(PENDING_FOR + HOUR)).await, Ok(Confirmation::Joined));
 }
 
+/// A request of the test below, by its choices.
+#[derive(Debug, Clone, Copy)]
+struct Repeat {
+    person: usize,
+    /// 0 is the form.
+    partner: usize,
+    us_state: Option<UsState>,
+    categories: Option<CategorySet>,
+    comments: Option<&'static str>,
+    /// None, either of two other people's, the person's own, or nobody's.
+    referral: usize,
+}
+
+/// What is kept of a sign-up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Kept {
+    us_state: Option<UsState>,
+    categories: CategorySet,
+    comments: String,
+    referrer: Option<ReferralCode>,
+}
+
+fn repeats() -> impl Strategy<Value = Vec<Repeat>> {
+    let sets = ["", "travel", "internet,groceries"].map(|slugs| Just(CategorySet::from_slugs(slugs)));
+    let state = prop::option::of(prop_oneof![Just(UsState::CA), Just(UsState::NY)]);
+    let comments = prop::option::of(prop_oneof![Just(""), Just("one"), Just("two")]);
+    let request = (0..3_usize, 0..3_usize, state, prop::option::of(Union::new(sets)), comments, 0..5_usize);
+    let request = request.prop_map(|(person, partner, us_state, categories, comments, referral)| Repeat {
+        person,
+        partner,
+        us_state,
+        categories,
+        comments,
+        referral,
+    });
+    prop::collection::vec(request, 1..40)
+}
+
+/// What is sent replaces, what is left out stays, an attribution gives way only to another; each answer is told from its
+/// request alone. Sent one after the other or all at once, which is then one batch or several: a naive model agrees.
+async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
+    let other = key(2, "Other");
+    let partners = [None, Some(house.partner.clone()), Some(Partner { key: other.id, name: other.partner.clone() })];
+    house.store.issue_key(other).await.unwrap();
+    let referrers = [house.sign_up("ana@example.com").await.code, house.sign_up("ben@example.com").await.code];
+    let nobodys = ReferralCode::from_canonical("000000000000").unwrap();
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut expected = HashMap::new();
+    let mut asked = 2;
+    for case in 0..24 {
+        let requests = repeats().new_tree(&mut runner).unwrap().current();
+        asked += requests.len();
+        let mut waiting = Vec::new();
+        for (n, request) in requests.iter().enumerate() {
+            let person = house.person(&format!("p{}+{case}@example.com", request.person));
+            let referrer = [None, Some(referrers[0]), Some(referrers[1]), Some(person.code), Some(nobodys)];
+            let attributed = matches!(request.referral, 1 | 2);
+            let partner = partners[request.partner].clone();
+            let kept: &mut Kept = expected
+                .entry((
+                    person.email.as_typed().to_owned(),
+                    partner.as_ref().map(|partner| partner.name.as_str().to_owned()),
+                ))
+                .or_default();
+            if request.partner == 0 || request.us_state.is_some() {
+                kept.us_state = request.us_state;
+            }
+            kept.categories = request.categories.unwrap_or(kept.categories);
+            kept.comments = request.comments.map_or(kept.comments.clone(), str::to_owned);
+            kept.referrer = referrer[request.referral].filter(|_| attributed).or(kept.referrer);
+            let new = NewSignUp {
+                us_state: request.us_state,
+                categories: request.categories,
+                comments: request.comments.map(|text| Comments::new(text.into()).unwrap()),
+                ref_code: referrer[request.referral],
+                partner,
+                person,
+            };
+            let sent = house.store.sign_up(new, Timestamp::from_millis(NOW.as_millis() + n as i64));
+            if case % 2 == 0 {
+                assert_eq!(sent.await.unwrap().attributed, attributed);
+            } else {
+                waiting.push((sent, attributed));
+            }
+        }
+        for (sent, attributed) in waiting {
+            assert_eq!(sent.await.unwrap().attributed, attributed);
+        }
+    }
+    // Ids may have gaps, and there are at most as many as were asked for.
+    let mut found = HashMap::new();
+    for id in 3..=asked as i64 {
+        let Some(record) = house.store.find_sign_up(SignUpId(id), NOW).await.unwrap() else { continue };
+        let SignUpRecord { us_state, categories, comments, referrer, .. } = record;
+        let whose = (record.email.as_typed().to_owned(), record.partner);
+        assert!(
+            found.insert(whose, Kept { us_state, categories, comments, referrer }).is_none(),
+            "one for each partner"
+        );
+    }
+    assert_eq!(found, expected);
+}
+
+/// The same where each sign-up has a transaction of its own.
+#[test]
+fn repeats_merge_on_postgres_without_batches() {
+    block_on(async {
+        let database = Database::make().await;
+        let store = PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap();
+        let house = House::new(Arc::new(store)).await;
+        repeats_merge_in_their_order_whatever_shares_a_commit(&house).await;
+        house.store.close().await.unwrap();
+        database.drop().await;
+    });
+}
+
 async fn two_partners_sign_ups_of_one_person_count_once(house: &House) {
     let other = key(2, "Other");
     let partner = Partner { key: other.id, name: other.partner.clone() };
@@ -377,7 +497,7 @@ async fn texts_of_every_kind_are_kept(house: &House) {
         Category::ALL.iter().for_each(|category| categories.insert(*category));
         let new = NewSignUp {
             us_state: Some(UsState::DC),
-            categories,
+            categories: Some(categories),
             comments: Some(Comments::new(text.into()).unwrap()),
             ..house.new_sign_up(&format!("o'neil{n}+%_@exämple.com"))
         };
@@ -595,7 +715,7 @@ async fn a_members_sign_up_is_shown_and_cannot_be_declined(house: &House) {
     categories.insert(Category::Travel);
     let new = NewSignUp {
         us_state: Some(UsState::CA),
-        categories,
+        categories: Some(categories),
         comments: Some(Comments::new("hello".into()).unwrap()),
         ..house.new_sign_up("Ana@example.com")
     };
@@ -603,7 +723,7 @@ async fn a_members_sign_up_is_shown_and_cannot_be_declined(house: &House) {
     let shown = house.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap();
     assert_eq!((shown.state, shown.email.as_typed()), (SignUpState::Pending, "Ana@example.com"));
     assert_eq!((shown.partner.as_deref(), shown.us_state), (Some("Acme"), Some(UsState::CA)));
-    assert_eq!((shown.categories, shown.has_comments), (categories, true));
+    assert_eq!((shown.categories, shown.comments.is_empty()), (categories, false));
     let later = house.store.find_sign_up(SignUpId(1), after(PENDING_FOR)).await.unwrap().unwrap();
     assert_eq!(later.state, SignUpState::Expired);
     assert_eq!(house.store.find_sign_up(SignUpId(2), NOW).await, Ok(None));
@@ -626,10 +746,10 @@ async fn old_sign_ups_expire_and_their_answers_are_deleted(house: &House) {
     assert_eq!(retain(PENDING_FOR).await, Retained { expired: 2, purged: 0 });
     assert_eq!(house.store.list_mail().await.unwrap(), [], "their mail is gone too");
     assert_eq!(retain(ANSWERS_KEPT_FOR - MINUTE).await, Retained { expired: 0, purged: 0 });
-    assert!(house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().has_comments);
+    assert!(!house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().comments.is_empty());
     assert_eq!(retain(ANSWERS_KEPT_FOR).await, Retained { expired: 0, purged: 2 });
     assert_eq!(retain(ANSWERS_KEPT_FOR * 2).await, Retained { expired: 0, purged: 0 }, "once");
-    assert!(!house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().has_comments);
+    assert!(house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().comments.is_empty());
     assert_eq!(house.kept_code("ana@example.com").await, Some(code), "codes stay");
     assert_eq!(house.members().await, 1);
 }
