@@ -73,7 +73,7 @@ impl Error {
     /// For the caller, a developer or a model: what is wrong and what would be right.
     pub fn message(&self) -> Cow<'static, str> {
         match self {
-            Self::InvalidJson(how) => format!("The request body is not valid JSON: {how}").into(),
+            Self::InvalidJson(how) => format!("What was sent is not valid JSON: {how}").into(),
             Self::InvalidSubmission(what) => what.clone().into(),
             Self::AgentUnauthorized(problem) => problem.message(),
             Self::RateLimited { limit, retry_after } => {

@@ -22,7 +22,7 @@ pub struct EmailAddress {
 pub enum BadEmail {
     #[error("the address is empty; send the user's own e-mail address, such as ana@example.com")]
     Empty,
-    #[error("the address is longer than {} characters", EmailAddress::LONGEST)]
+    #[error("the address is longer than {} characters; send one bare address", EmailAddress::LONGEST)]
     TooLong,
     #[error("the address has no @; an address looks like ana@example.com")]
     NoAt,
@@ -32,9 +32,14 @@ pub enum BadEmail {
     Invisible,
     #[error("the address has nothing before the @; an address looks like ana@example.com")]
     NoLocalPart,
-    #[error("the address begins or ends with a dot, or has two dots in a row, before the @")]
-    LocalDots,
-    #[error("the address has a character before the @ that none may hold, such as a quote, a bracket or a comma")]
+    #[error("the address has two dots in a row (..); check how it is spelled")]
+    TwoDots,
+    #[error("the address begins with a dot, or has one right before the @; check how it is spelled")]
+    OuterDot,
+    #[error(
+        "the address has a character before the @ that none may hold, such as a quote, a bracket or a comma; send the bare \
+         address, like ana@example.com"
+    )]
     LocalCharacter,
     #[error("the address has a domain that is not a name of two or more parts, like example.com, after the @")]
     Domain,
@@ -62,8 +67,11 @@ impl EmailAddress {
         if local.is_empty() {
             return Err(BadEmail::NoLocalPart);
         }
-        if local.split('.').any(str::is_empty) {
-            return Err(BadEmail::LocalDots);
+        if text.contains("..") {
+            return Err(BadEmail::TwoDots);
+        }
+        if local.starts_with('.') || local.ends_with('.') {
+            return Err(BadEmail::OuterDot);
         }
         if !local.chars().all(|c| c == '.' || is_atext(c)) {
             return Err(BadEmail::LocalCharacter);
@@ -215,9 +223,9 @@ mod tests {
             ("a\u{7f}na@example.com", Invisible),
             ("a\u{200b}na@example.com", Invisible),
             ("ana\u{a0}@example.com", Invisible),
-            (".ana@example.com", LocalDots),
-            ("ana.@example.com", LocalDots),
-            ("a..na@example.com", LocalDots),
+            (".ana@example.com", OuterDot),
+            ("ana.@example.com", OuterDot),
+            ("a..na@example.com", TwoDots),
             ("\"ana\"@example.com", LocalCharacter),
             ("a,b@example.com", LocalCharacter),
             ("<ana@example.com>", LocalCharacter),
@@ -226,7 +234,7 @@ mod tests {
             ("ana@", Domain),
             ("ana@.com", Domain),
             ("ana@example.", Domain),
-            ("ana@example..com", Domain),
+            ("ana@example..com", TwoDots),
             ("ana@-example.com", Domain),
             ("ana@example-.com", Domain),
             ("ana@exa_mple.com", Domain),

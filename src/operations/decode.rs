@@ -1,19 +1,18 @@
 //! From bytes to an input, with errors that say what to change.
 //!
 //! A good body is read once. Only a bad one is read again: first to tell whether the whole of it is JSON at all, then to
-//! find the place that does not fit.
+//! find every place that does not fit. The words serve both doors, so they say nothing of a body or of arguments.
 
+use schemars::JsonSchema;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
 
+use super::mistakes;
 use crate::error::Error;
 
 /// Deeper than any input of ours by far, and as deep as the JSON parser goes.
 const DEEPEST: usize = 127;
 
-/// Longest message sent back; what a caller sent is not repeated at length.
-const LONGEST_MESSAGE: usize = 600;
-
-pub fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+pub fn json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Error> {
     // serde would also read an array as a struct, its fields in order; the schema says object.
     let is_object = body.trim_ascii_start().first() == Some(&b'{');
     match serde_json::from_slice(body) {
@@ -27,24 +26,16 @@ pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) 
     T::deserialize(deserializer).map(Some)
 }
 
-fn explain<T: DeserializeOwned>(body: &[u8], is_object: bool) -> Error {
-    if let Err(how) = check_syntax(body) {
-        return Error::InvalidJson(how);
-    }
-    if !is_object {
-        return Error::InvalidSubmission(
-            "The body must be a JSON object, such as {\"email\": \"ana@example.com\"}.".to_owned(),
-        );
-    }
-    let mut parser = serde_json::Deserializer::from_slice(body);
-    match serde_path_to_error::deserialize::<_, T>(&mut parser) {
-        Err(error) => Error::InvalidSubmission(locate(&error.path().to_string(), &error.into_inner().to_string())),
-        Ok(_) => Error::InvalidSubmission("The body could not be read.".to_owned()),
+fn explain<T: DeserializeOwned + JsonSchema>(body: &[u8], is_object: bool) -> Error {
+    match check_syntax(body) {
+        Err(how) => Error::InvalidJson(how),
+        Ok(text) if is_object => Error::InvalidSubmission(mistakes::of::<T>(text)),
+        Ok(_) => Error::InvalidSubmission("Send a JSON object, such as {\"email\": \"ana@example.com\"}.".to_owned()),
     }
 }
 
-/// Whether the whole body is one JSON text, whatever it says.
-pub fn check_syntax(body: &[u8]) -> Result<(), String> {
+/// The body, if the whole of it is one JSON text, whatever it says.
+pub fn check_syntax(body: &[u8]) -> Result<&str, String> {
     let text = std::str::from_utf8(body)
         .map_err(|e| format!("it is not UTF-8 (first bad byte at offset {})", e.valid_up_to()))?;
     if text.trim_ascii().is_empty() {
@@ -53,7 +44,7 @@ pub fn check_syntax(body: &[u8]) -> Result<(), String> {
     if depth(body) > DEEPEST {
         return Err(format!("it is nested more than {DEEPEST} levels deep"));
     }
-    serde_json::from_str::<IgnoredAny>(text).map(|_| ()).map_err(|e| e.to_string())
+    serde_json::from_str::<IgnoredAny>(text).map(|_| text).map_err(|e| e.to_string())
 }
 
 /// How deep arrays and objects are nested at the most.
@@ -74,20 +65,6 @@ fn depth(body: &[u8]) -> usize {
         }
     }
     deepest
-}
-
-/// The message with the path of the field in front, and without the parser's line and column at the end.
-fn locate(path: &str, message: &str) -> String {
-    let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
-    let message = match path {
-        "." | "?" => format!("The body does not fit: {message}."),
-        _ => format!("{path}: {message}."),
-    };
-    if message.chars().count() <= LONGEST_MESSAGE {
-        return message;
-    }
-    let cut: String = message.chars().take(LONGEST_MESSAGE).collect();
-    format!("{cut}…")
 }
 
 #[cfg(test)]
@@ -124,20 +101,20 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named_with_its_place() {
         for (bad, begins) in [
-            (r#"[]"#, "The body must be a JSON object"),
-            (r#"["a@example.com", "CA", {}, "", ""]"#, "The body must be a JSON object"),
-            (r#" null"#, "The body must be a JSON object"),
-            (r#"{}"#, "The body does not fit: missing field `email`"),
+            (r#"[]"#, "Send a JSON object"),
+            (r#"["a@example.com", "CA", {}, "", ""]"#, "Send a JSON object"),
+            (r#" null"#, "Send a JSON object"),
+            (r#"{}"#, "email: it is missing"),
             (r#"{"email": 1e999}"#, "email: "),
             (r#"{"email": "\ud800@example.com"}"#, "email: "),
-            (r#"{"email": null}"#, "email: invalid type: null, expected an e-mail address"),
+            (r#"{"email": null}"#, "email: null is no value; send an e-mail address in a string."),
             (r#"{"email": "nobody"}"#, "email: the address has no @"),
-            (
-                r#"{"email": "a@example.com", "email": "a@example.com"}"#,
-                "The body does not fit: duplicate field `email`",
-            ),
+            (r#"{"email": "a@example.com", "email": "a@example.com"}"#, "email: it is named twice"),
             (r#"{"email": "a@example.com", "usState": "ca"}"#, "usState: not a state code; use one of AL, AK"),
-            (r#"{"email": "a@example.com", "usState": null}"#, "usState: invalid type: null"),
+            (
+                r#"{"email": "a@example.com", "usState": null}"#,
+                "usState: null is no value; send a two-letter state code in a string, or leave it out.",
+            ),
             (r#"{"email": "a@example.com", "categories": {"pets": true}}"#, "categories.pets: not a category; use one"),
             (
                 r#"{"email": "a@example.com", "categories": {"travel": "yes"}}"#,
@@ -145,7 +122,7 @@ mod tests {
             ),
             (
                 r#"{"email": "a@example.com", "categories": {"travel": true, "travel": true}}"#,
-                "categories: \"travel\" is named twice",
+                "categories.travel: it is named twice",
             ),
             (r#"{"email": "a@example.com", "phone": "1"}"#, "phone: unknown field `phone`, expected one of"),
             (r#"{"email": "a@example.com", "refCode": 5}"#, "refCode: invalid type: integer `5`"),
@@ -156,6 +133,6 @@ mod tests {
             assert!(!message.contains("line 1"), "{message}");
         }
         let long = format!(r#"{{"email": "a@example.com", "{}": 1}}"#, "é".repeat(100_000));
-        assert!(refuse(long).message().chars().count() < 700);
+        assert!(refuse(long).message().chars().count() < 500);
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod decode;
 pub mod dispatch;
+mod mistakes;
 
 use std::future::Future;
 

@@ -213,6 +213,29 @@ mod once {
         assert!(taken.get() > 300);
     }
 
+    /// The places of a sign-up that are wrong by the schema, each judged beside a good address alone.
+    fn wrong_places(schema: &jsonschema::Validator, fields: &serde_json::Map<String, Value>) -> Vec<String> {
+        let is_wrong = |field: &str, value: Value| {
+            let mut alone = json!({ "email": "ana@example.com" });
+            alone[field] = value;
+            !schema.is_valid(&alone)
+        };
+        let mut wrong: Vec<_> = (!fields.contains_key("email")).then(|| "email".to_owned()).into_iter().collect();
+        for (field, value) in fields {
+            match value.as_object().filter(|_| field == "categories") {
+                Some(choices) => wrong.extend(
+                    choices
+                        .iter()
+                        .filter(|(slug, chosen)| is_wrong(field, json!({ slug.as_str(): chosen })))
+                        .map(|(slug, _)| format!("categories.{slug}")),
+                ),
+                None if is_wrong(field, value.clone()) => wrong.push(field.clone()),
+                None => {}
+            }
+        }
+        wrong
+    }
+
     #[test]
     fn the_schema_and_the_decoder_agree_both_ways() {
         let (invite, link) = (schema("InviteRequest"), schema("ReferralLinkRequest"));
@@ -226,6 +249,13 @@ mod once {
                 let body = value.to_string();
                 let accepted = InviteRequest::decode(body.as_bytes());
                 prop_assert_eq!(accepted.is_ok(), invite.is_valid(&value), "{} {:?}", value, accepted);
+                if let (Err(error), Some(fields)) = (&accepted, value.as_object()) {
+                    let wrong = wrong_places(&invite, fields);
+                    let told = error.message();
+                    let all = if wrong.len() == 1 { "" } else { &*format!("{} mistakes: ", wrong.len()) };
+                    prop_assert!(told.starts_with(all), "{}\n{}\n{:?}", value, told, wrong);
+                    prop_assert!(wrong.iter().all(|path| told.contains(&format!("{path}: "))), "{}\n{}", value, told);
+                }
                 let mut seen = counts.get();
                 seen[usize::from(accepted.is_ok())] += 1;
                 counts.set(seen);

@@ -1,0 +1,250 @@
+//! Every mistake of a submission in one answer, each with its path and what would be right.
+//!
+//! serde stops at the first mistake. So what was sent is taken apart; what is found wrong is told and left out, and the rest
+//! is read again until nothing is wrong. Only a bad submission costs this, and only so many mistakes of it.
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::de::value::MapDeserializer;
+use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::forward_to_deserialize_any;
+use serde_json::value::RawValue;
+use serde_path_to_error::Segment;
+
+/// Mistakes told at the most; whoever makes more has to mend these first.
+const MOST: usize = 20;
+
+/// Longest text about one of them, in characters: what a caller sent is not repeated at length.
+const LONGEST: usize = 400;
+
+/// Names kept of one object: far more than any input of ours has, so that more are mistakes enough.
+const MOST_NAMES: usize = 100;
+
+/// Objects within objects that an input of ours can have.
+const LEVELS: usize = 2;
+
+/// Says what is wrong with a JSON object that `T` cannot be read from.
+pub(super) fn of<T: DeserializeOwned + JsonSchema>(text: &str) -> String {
+    let fields = Fields::of::<T>();
+    let mut mistakes = Vec::new();
+    let mut sent = Part::Object(match Part::names(text, LEVELS, "", &mut mistakes) {
+        Ok(pairs) => pairs,
+        Err(error) => return format!("A field's name cannot be read: {}.", without_position(&error.to_string())),
+    });
+    for name in fields.required.iter().filter(|name| !sent.names_it(name)) {
+        mistakes.push(format!("{name}: it is missing; every request needs it"));
+    }
+    while mistakes.len() <= MOST {
+        let Err(error) = serde_path_to_error::deserialize::<_, T>(&sent) else { break };
+        let keys: Vec<_> = error.path().iter().filter_map(key).collect();
+        // Without a path it is about a field that is missing, which was told above.
+        let Some(wrong) = sent.take(&keys) else { break };
+        mistakes.push(fields.explain(&keys, &wrong, &error.inner().to_string()));
+    }
+    list(&mistakes)
+}
+
+fn list(mistakes: &[String]) -> String {
+    let sentence = |mistake: &String| match mistake.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &mistake[..end]),
+        None if mistake.ends_with('?') => mistake.clone(),
+        None => format!("{mistake}."),
+    };
+    let numbered = || {
+        let sentences = mistakes.iter().take(MOST).enumerate();
+        sentences.map(|(n, mistake)| format!(" ({}) {}", n + 1, sentence(mistake))).collect::<String>()
+    };
+    match mistakes {
+        [] => "It does not fit the schema.".to_owned(),
+        [one] => sentence(one),
+        several if several.len() > MOST => format!("More than {MOST} mistakes, of which these first:{}", numbered()),
+        several => format!("{} mistakes:{}", several.len(), numbered()),
+    }
+}
+
+fn key(segment: &Segment) -> Option<String> {
+    match segment {
+        Segment::Map { key } => Some(key.clone()),
+        Segment::Seq { .. } | Segment::Enum { .. } | Segment::Unknown => None,
+    }
+}
+
+/// The parser's message without its line and column, which count in a piece of what was sent.
+fn without_position(message: &str) -> &str {
+    message.rsplit_once(" at line ").map_or(message, |(message, _)| message)
+}
+
+/// What an input's schema says of its fields.
+struct Fields {
+    names: Vec<String>,
+    required: Vec<String>,
+}
+
+impl Fields {
+    fn of<T: JsonSchema>() -> Self {
+        let schema = SchemaGenerator::default().into_root_schema_for::<T>();
+        let names = schema.get("properties").and_then(|properties| properties.as_object());
+        let required = schema.get("required").and_then(|names| names.as_array());
+        Self {
+            names: names.into_iter().flatten().map(|(name, _)| name.clone()).collect(),
+            required: required.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect(),
+        }
+    }
+
+    fn explain(&self, keys: &[String], wrong: &Part<'_>, message: &str) -> String {
+        let (path, message) = (keys.join("."), without_position(message));
+        if let (Part::Value("null"), Some(expected)) = (wrong, message.strip_prefix("invalid type: null, expected ")) {
+            let or = if self.required.contains(&path) { "" } else { ", or leave it out" };
+            return format!("{path}: null is no value; send {expected}{or}");
+        }
+        let alike = |name: &&String| letters(name).eq(letters(&path));
+        match self.names.iter().find(alike).filter(|_| message.starts_with("unknown field")) {
+            Some(meant) => format!("{path}: unknown field; did you mean {meant}?"),
+            None => format!("{path}: {message}"),
+        }
+    }
+}
+
+/// A name without what people spell differently: case, and what stands between words.
+fn letters(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
+}
+
+/// A piece of what was sent.
+enum Part<'a> {
+    Object(Vec<(String, Part<'a>)>),
+    Value(&'a str),
+}
+
+impl<'a> Part<'a> {
+    /// The names and values of an object. A name that stands there twice is told, and left out the second time.
+    fn names(
+        text: &'a str,
+        levels: usize,
+        path: &str,
+        mistakes: &mut Vec<String>,
+    ) -> serde_json::Result<Vec<(String, Self)>> {
+        struct Pairs;
+
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Vec<(String, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut pairs = Vec::new();
+                while pairs.len() < MOST_NAMES
+                    && let Some(pair) = map.next_entry()?
+                {
+                    pairs.push(pair);
+                }
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(pairs)
+            }
+        }
+
+        let mut object: Vec<(String, Self)> = Vec::new();
+        for (name, value) in serde_json::Deserializer::from_str(text).deserialize_map(Pairs)? {
+            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            if object.iter().any(|(before, _)| *before == name) {
+                mistakes.push(format!("{path}: it is named twice; send it once"));
+                continue;
+            }
+            let part = match value.get().starts_with('{') && levels > 1 {
+                true => Self::Object(Self::names(value.get(), levels - 1, &path, mistakes)?),
+                false => Self::Value(value.get()),
+            };
+            object.push((name, part));
+        }
+        Ok(object)
+    }
+
+    fn names_it(&self, name: &str) -> bool {
+        matches!(self, Self::Object(pairs) if pairs.iter().any(|(known, _)| known == name))
+    }
+
+    /// Takes out what stands at the path.
+    fn take(&mut self, keys: &[String]) -> Option<Self> {
+        let (Self::Object(pairs), [name, rest @ ..]) = (self, keys) else { return None };
+        let at = pairs.iter().position(|(known, _)| known == name)?;
+        match (&mut pairs[at].1, rest) {
+            (inner @ Self::Object(_), [_, ..]) => inner.take(rest),
+            _ => Some(pairs.remove(at).1),
+        }
+    }
+}
+
+impl<'de> Deserializer<'de> for &'de Part<'_> {
+    type Error = serde_json::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match self {
+            Part::Object(pairs) => {
+                visitor.visit_map(MapDeserializer::new(pairs.iter().map(|(name, part)| (name.as_str(), part))))
+            }
+            Part::Value(text) => serde_json::Deserializer::from_str(text).deserialize_any(visitor),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+impl<'de> serde::de::IntoDeserializer<'de, serde_json::Error> for &'de Part<'_> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::create_referral_link::ReferralLinkRequest;
+    use crate::operations::sign_up_user::InviteRequest;
+
+    #[test]
+    fn every_mistake_is_told_with_its_path_and_mend() {
+        let told = of::<InviteRequest>(
+            r#"{"us_state": "CA", "usState": "ca", "categories": {"pets": true, "travel": "yes", "internet": true,
+                "mortgage": null, "internet": false}, "otherComments": null, "phone": 1, "refCode": 5, "refCode": 6}"#,
+        );
+        let places = [
+            "11 mistakes: (1) categories.internet: it is named twice",
+            "(2) refCode: it is named twice",
+            "(3) email: it is missing",
+            "(4) us_state: unknown field; did you mean usState?",
+            "(5) usState: not a state code; use one of AL, ",
+            "(6) categories.pets: not a category; use one of mobile_bills, ",
+            "(7) categories.travel: invalid type: string \"yes\", expected a boolean",
+            "(8) categories.mortgage: null is no value; send a boolean, or leave it out",
+        ];
+        for place in places {
+            assert!(told.contains(place), "{place}\n{told}");
+        }
+        assert_eq!(
+            of::<ReferralLinkRequest>(r#"{"Email": null, "e_mail": 1, "email": null}"#),
+            "3 mistakes: (1) Email: unknown field; did you mean email? (2) e_mail: unknown field; did you mean email? \
+             (3) email: null is no value; send an e-mail address in a string."
+        );
+    }
+
+    #[test]
+    fn what_is_told_is_bounded() {
+        let many: String = (0..100_000).map(|n| format!("\"{n}{}\": 1,", "é".repeat(n % 900))).take(1000).collect();
+        let told = of::<InviteRequest>(&format!("{{{many}\"email\": \"a@example.com\"}}"));
+        assert!(told.starts_with("More than 20 mistakes, of which these first: (1) "), "{told}");
+        assert!(told.chars().count() < (MOST + 1) * LONGEST + 100, "{}", told.len());
+        // Objects deeper than any input has are one mistake, however deep.
+        let deep = format!("{{\"email\": {}{}}}", "{\"a\":".repeat(100), "1".to_owned() + &"}".repeat(100));
+        assert!(
+            of::<ReferralLinkRequest>(&deep).starts_with("email: invalid type: map"),
+            "{}",
+            of::<ReferralLinkRequest>(&deep)
+        );
+    }
+}
