@@ -1,11 +1,9 @@
-//! What happens to mail: `--mail`, `--mail-from`.
+//! How mail leaves: `--mail`.
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
-use lettre::Address;
-use lettre::message::Mailbox;
 
 use super::{Concealed, given_or_in_file};
 use crate::mail::smtp::Smtp;
@@ -25,10 +23,6 @@ pub struct MailSettings {
     /// A file that holds the above, for a password that should stand nowhere else.
     #[arg(long, env = "UNIONHALL_MAIL_FILE", value_name = "FILE", conflicts_with = "mail")]
     pub mail_file: Option<PathBuf>,
-
-    /// Whom mail comes from: `Consumer Union <hello@union.example>` [default: no-reply at the host of the join site].
-    #[arg(long, env = "UNIONHALL_MAIL_FROM", value_name = "SENDER")]
-    pub mail_from: Option<Mailbox>,
 }
 
 /// How mail leaves.
@@ -54,21 +48,6 @@ impl MailSettings {
             }
         }
     }
-
-    /// Whom mail comes from, for a union that is found at `join_site`.
-    pub fn sender(&self, union: &str, join_site: &str) -> anyhow::Result<Mailbox> {
-        if let Some(sender) = &self.mail_from {
-            return Ok(sender.clone());
-        }
-        let uri: hyper::Uri = join_site.parse().context("the join site is no web address")?;
-        let host = uri.host().unwrap_or("localhost");
-        // An address of this machine is no domain; mail from there stays here.
-        let domain = if host.parse::<std::net::IpAddr>().is_ok() || host.starts_with('[') { "localhost" } else { host };
-        let address = Address::new("no-reply", domain).with_context(|| {
-            format!("no sender can be made for {join_site}; give one with --mail-from or UNIONHALL_MAIL_FROM")
-        })?;
-        Ok(Mailbox::new(Some(union.to_owned()), address))
-    }
 }
 
 #[cfg(test)]
@@ -78,7 +57,7 @@ mod tests {
     #[test]
     fn a_password_is_not_shown() {
         let mail = "smtps://user:hunter2@mail.example.com".to_owned().into();
-        let settings = MailSettings { mail, mail_file: None, mail_from: None };
+        let settings = MailSettings { mail, mail_file: None };
         assert!(!format!("{settings:?}").contains("hunter2"));
     }
 }

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, FromArgMatches};
+use lettre::Address;
+use lettre::message::Mailbox;
 
 use super::web_address;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
-use crate::domain::union::Union;
+use crate::domain::union::{Sender, Union};
 
 /// What the union says of itself; enough to print its documents.
 #[derive(Debug, Clone, Args)]
@@ -33,6 +35,12 @@ pub struct UnionSettings {
     /// Whom partners write to for a key; shown in the documents.
     #[arg(long, env = "UNIONHALL_CONTACT_EMAIL", value_name = "EMAIL", value_parser = contact)]
     pub contact_email: Option<String>,
+
+    /// Whom mail comes from: `Consumer Union <hello@union.example>` [default: no-reply at the host of the join site].
+    ///
+    /// The documents say it too, so that people know which mail to look for.
+    #[arg(long, env = "UNIONHALL_MAIL_FROM", value_name = "SENDER")]
+    pub mail_from: Option<Mailbox>,
 
     /// Where letters reach the union; stands at the foot of its mails and pages.
     #[arg(long, env = "UNIONHALL_POSTAL_ADDRESS", value_name = "ADDRESS", value_parser = one_line)]
@@ -69,9 +77,11 @@ impl UnionSettings {
 
     /// The facts about the union, for a service that is reached at `base_url`.
     pub fn facts(&self, base_url: String) -> anyhow::Result<Union> {
+        let join_site = self.join_site.clone().unwrap_or_else(|| base_url.clone());
         Ok(Union {
             name: self.name.clone(),
-            join_site: self.join_site.clone().unwrap_or_else(|| base_url.clone()),
+            sender: self.sender(&join_site)?,
+            join_site,
             base_url,
             contact_email: self.contact_email.clone(),
             postal_address: self.postal_address.clone(),
@@ -79,6 +89,21 @@ impl UnionSettings {
             public_per_minute: self.public_per_minute,
             key_per_minute: self.key_per_minute,
         })
+    }
+
+    /// Whom mail comes from, for a union that is found at `join_site`.
+    fn sender(&self, join_site: &str) -> anyhow::Result<Sender> {
+        if let Some(Mailbox { name, email }) = &self.mail_from {
+            return Ok(Sender { name: name.clone(), address: email.to_string() });
+        }
+        let uri: hyper::Uri = join_site.parse().context("the join site is no web address")?;
+        let host = uri.host().unwrap_or("localhost");
+        // An address of this machine is no domain; mail from there stays here.
+        let domain = if host.parse::<std::net::IpAddr>().is_ok() || host.starts_with('[') { "localhost" } else { host };
+        let address = Address::new("no-reply", domain).with_context(|| {
+            format!("no sender can be made for {join_site}; give one with --mail-from or UNIONHALL_MAIL_FROM")
+        })?;
+        Ok(Sender { name: Some(self.name.clone()), address: address.to_string() })
     }
 
     pub fn catalog(&self) -> anyhow::Result<Catalog> {

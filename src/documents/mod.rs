@@ -4,6 +4,7 @@
 //! This room must never know what an operation does, only what it says of itself.
 
 pub mod descriptor;
+pub mod icon;
 pub mod openapi;
 mod reference;
 mod registry_entry;
@@ -21,6 +22,8 @@ pub struct Documents {
     pub openapi: Document,
     pub registry_entry: Document,
     pub reference: Document,
+    pub icon_svg: Document,
+    pub icon_png: Document,
 }
 
 impl Documents {
@@ -31,6 +34,8 @@ impl Documents {
             registry_entry: Document::new("application/json", registry_entry::of(union)),
             reference: Document::new("text/html; charset=utf-8", reference::page(union, &openapi)),
             openapi: Document::new("application/json", openapi.to_string()),
+            icon_svg: Document::new("image/svg+xml", icon::SVG),
+            icon_png: Document::new("image/png", icon::PNG),
         }
     }
 }

@@ -8,7 +8,8 @@ use super::{API_VERSION, schema};
 use crate::domain::union::Union;
 use crate::error::ErrorBody;
 use crate::http::response::error::{ErrorKind, ErrorText, HttpError, MetBy};
-use crate::operations::{ALL, Access, CONSENT_RULE_FOR_ALL, Entry, Lifetime};
+use crate::operations::wording::{self, CAMPAIGNS, CONSENT_RULE_FOR_ALL};
+use crate::operations::{ALL, Access, Entry, Lifetime};
 
 pub fn document(union: &Union) -> Value {
     let mut schemas = schema::generator();
@@ -51,14 +52,16 @@ fn info(union: &Union) -> Value {
         "version": API_VERSION,
         "summary": "Describe the union truthfully, and help people join it with their consent.",
         "description": format!(
-            "{} is a consumer union: members pool their demand, and an AI negotiates better prices and terms on their \
-             household bills.\n\nPublic data needs no key and is limited to {} requests a minute per address, or per key \
+            "{} {} {CAMPAIGNS}\n\nPublic data needs no key and is limited to {} requests a minute per address, or per key \
              if one is sent. Agent actions need a partner's key and are limited to {} a minute per key unless the key \
              was issued with another figure. A limit counts any 60 seconds; past it the answer is 429, and \
              `Retry-After` says how many seconds to wait.\n\n{CONSENT_RULE_FOR_ALL} A sign-up counts only once the user has \
              clicked the link in the e-mail they are sent: tell them to check their inbox.\n\nEvery body has `ok`: true \
              on success, false with `error`, and mostly `code`, otherwise. Changes within /v1 only add.",
-            union.name, union.public_per_minute, union.key_per_minute
+            wording::what_it_is(union),
+            wording::who_runs_it(union),
+            union.public_per_minute,
+            union.key_per_minute
         ),
         "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
     });
@@ -74,7 +77,7 @@ fn path_item(operation: &Entry, union: &Union, schemas: &mut SchemaGenerator) ->
     let mut item = json!({
         "operationId": spec.id,
         "summary": spec.title,
-        "description": spec.description,
+        "description": (operation.description)(union),
         "tags": [match spec.access { Access::Public => PUBLIC, Access::Agent => AGENT }],
         "security": match spec.access {
             Access::Public => json!([{}, { "partnerKey": [] }]),

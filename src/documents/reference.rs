@@ -6,12 +6,15 @@ use serde_json::Value;
 use super::API_VERSION;
 use crate::domain::union::Union;
 use crate::http::response::error::{ErrorKind, ErrorText};
-use crate::operations::{ALL, Access, CONSENT_RULE_FOR_ALL};
+use crate::operations::wording::{self, CONSENT_RULE_FOR_ALL};
+use crate::operations::{ALL, Access};
 
 #[derive(Template)]
 #[template(path = "docs.html")]
 struct ReferencePage<'a> {
     union: &'a Union,
+    what_it_is: String,
+    who_runs_it: String,
     consent: &'static str,
     version: &'static str,
     operations: Vec<OperationSection>,
@@ -24,7 +27,8 @@ struct OperationSection {
     method: &'static str,
     path: &'static str,
     needs_key: bool,
-    description: &'static str,
+    /// Paragraphs, as HTML.
+    description: Vec<String>,
     takes: Vec<Field>,
     gives: Vec<Field>,
     curl: String,
@@ -35,14 +39,15 @@ struct Field {
     name: String,
     kind: String,
     required: bool,
+    /// As HTML.
     description: String,
 }
 
 struct ErrorRow {
     status: u16,
     code: &'static str,
-    meaning: &'static str,
-    mend: &'static str,
+    meaning: String,
+    mend: String,
 }
 
 /// The page, from the facts and the document that was made of them.
@@ -60,7 +65,7 @@ pub(super) fn page(union: &Union, document: &Value) -> String {
                 method: spec.method.name(),
                 path: spec.path,
                 needs_key: spec.access == Access::Agent,
-                description: spec.description,
+                description: (operation.description)(union).split("\n\n").map(html).collect(),
                 takes: fields(document, &taken["schema"]),
                 gives: fields(document, &given["schema"]),
                 curl: curl(&union.base_url, spec.path, taken.get("example")),
@@ -68,10 +73,28 @@ pub(super) fn page(union: &Union, document: &Value) -> String {
             }
         })
         .collect();
-    let page =
-        ReferencePage { union, consent: CONSENT_RULE_FOR_ALL, version: API_VERSION, operations, errors: errors(union) };
+    let page = ReferencePage {
+        union,
+        what_it_is: wording::what_it_is(union),
+        who_runs_it: wording::who_runs_it(union),
+        consent: CONSENT_RULE_FOR_ALL,
+        version: API_VERSION,
+        operations,
+        errors: errors(union),
+    };
     // Writing to a string fails only where a value's own formatting does, and these are texts and numbers.
     page.render().unwrap_or_default()
+}
+
+/// A text that names things between backticks, as HTML.
+fn html(text: &str) -> String {
+    let mut html = String::with_capacity(text.len() + 32);
+    for (n, piece) in text.split('`').enumerate() {
+        let (before, after) = if n % 2 == 1 { ("<code>", "</code>") } else { ("", "") };
+        let piece = piece.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        html.extend([before, &piece, after]);
+    }
+    html
 }
 
 fn curl(base_url: &str, path: &str, body: Option<&Value>) -> String {
@@ -94,7 +117,7 @@ fn fields(document: &Value, schema: &Value) -> Vec<Field> {
             name: name.clone(),
             kind: kind(document, property),
             required: required(name),
-            description: property["description"].as_str().unwrap_or_default().to_owned(),
+            description: html(property["description"].as_str().unwrap_or_default()),
         })
         .collect()
 }
@@ -140,7 +163,7 @@ fn errors(union: &Union) -> Vec<ErrorRow> {
     let row = |kind: &ErrorKind| {
         let (ErrorText { name, meaning, mend }, example) = (kind.text(), kind.example(union.public_per_minute));
         let code = if example.body().code.is_some() { name } else { "" };
-        ErrorRow { status: example.status().as_u16(), code, meaning, mend }
+        ErrorRow { status: example.status().as_u16(), code, meaning: html(meaning), mend: html(mend) }
     };
     ErrorKind::ALL.iter().map(row).collect()
 }

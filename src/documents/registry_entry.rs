@@ -1,7 +1,10 @@
 //! The entry for the registry of MCP servers (`server.json`), which assistants search.
 
-use super::API_VERSION;
+use super::{API_VERSION, icon};
 use crate::domain::union::Union;
+
+/// The registry's bound, in characters.
+const LONGEST_TITLE: usize = 100;
 
 pub(super) fn of(union: &Union) -> String {
     let host = union.base_url.split("://").nth(1).unwrap_or_default().split(['/', ':']).next().unwrap_or_default();
@@ -11,16 +14,18 @@ pub(super) fn of(union: &Union) -> String {
     let entry = serde_json::json!({
         "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
         "name": format!("{}/unionhall", domain.join(".")),
-        "title": union.name,
+        "title": union.name.chars().take(LONGEST_TITLE).collect::<String>(),
         "description": "Describe a consumer union truthfully, and help people join it with their consent.",
         "version": API_VERSION,
         "websiteUrl": union.join_site,
+        "icons": icon::listed(&union.base_url),
         "remotes": [{
             "type": "streamable-http",
             "url": format!("{}/mcp", union.base_url),
             "headers": [{
                 "name": "Authorization",
                 "description": "Bearer and a partner's API key; without it the tools that act for a user are not there.",
+                "placeholder": "Bearer uh_…",
                 "isRequired": false,
                 "isSecret": true,
             }],

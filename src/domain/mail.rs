@@ -7,7 +7,7 @@ use super::sign_up::SignUpId;
 use super::time::Timestamp;
 
 /// Between two mails to one mailbox, whoever asked for them.
-const APART: Duration = Duration::from_secs(10 * 60);
+pub const APART: Duration = Duration::from_secs(10 * 60);
 
 /// Mails to one mailbox within 24 hours.
 pub const A_DAY: usize = 4;
@@ -40,6 +40,14 @@ impl MailKind {
         match self {
             Self::Confirm => "confirm",
             Self::AlreadyMember => "already_member",
+        }
+    }
+
+    /// What the mail is called in an inbox.
+    pub fn subject(self, union: &str) -> String {
+        match self {
+            Self::Confirm => format!("Confirm your sign-up with {union}"),
+            Self::AlreadyMember => format!("You are already a member of {union}"),
         }
     }
 

@@ -13,6 +13,8 @@ pub struct Union {
     pub join_site: String,
     /// Whom partners write to for a key, and people about everything else.
     pub contact_email: Option<String>,
+    /// Whom the union's mail comes from.
+    pub sender: Sender,
     /// Where letters reach the union.
     pub postal_address: Option<String>,
     pub catalog: Catalog,
@@ -22,7 +24,28 @@ pub struct Union {
     pub key_per_minute: u32,
 }
 
+/// Whom mail comes from, as an inbox shows it: `Consumer Union <hello@union.example>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sender {
+    pub name: Option<String>,
+    pub address: String,
+}
+
+impl std::fmt::Display for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{name} <{}>", self.address),
+            None => f.write_str(&self.address),
+        }
+    }
+}
+
 impl Union {
+    /// Where people join by themselves.
+    pub fn join_page(&self) -> String {
+        format!("{}/join", self.join_site)
+    }
+
     /// Where the union can be reached, on one line; none if it says nothing of that.
     pub fn contact_line(&self) -> Option<String> {
         let lines: Vec<_> =

@@ -5,6 +5,7 @@
 
 use askama::Template;
 
+use crate::domain::mail::MailKind;
 use crate::domain::share;
 use crate::domain::sign_up::PENDING_FOR;
 
@@ -48,7 +49,7 @@ struct ConfirmHtml<'a> {
 
 impl ConfirmMail<'_> {
     pub fn body(&self) -> Body {
-        let subject = format!("Confirm your sign-up with {}", self.union);
+        let subject = MailKind::Confirm.subject(self.union);
         let days = PENDING_FOR.as_secs() / (24 * 3600);
         Body {
             text: rendered(&ConfirmText { letter: self, days }),
@@ -87,7 +88,7 @@ struct AlreadyMemberHtml<'a> {
 
 impl AlreadyMemberMail<'_> {
     pub fn body(&self) -> Body {
-        let subject = format!("You are already a member of {}", self.union);
+        let subject = MailKind::AlreadyMember.subject(self.union);
         let share_by_mail = share::by_mail(self.union, self.referral_link);
         Body {
             text: rendered(&AlreadyMemberText { letter: self }),

@@ -20,11 +20,12 @@ use serde_json::{Value, json};
 use self::envelope::{Envelope, Fault, Message};
 use self::tools::{ToolCall, ToolLists};
 use crate::clock::Moment;
+use crate::documents::icon;
 use crate::domain::api_key::KeyId;
 use crate::domain::union::Union;
 use crate::limiter::{Bucket, Class, Subject};
-use crate::operations::CONSENT_RULE_FOR_ALL;
 use crate::operations::dispatch::Dispatcher;
+use crate::operations::wording::{self, CAMPAIGNS, CONSENT_RULE_FOR_ALL};
 
 /// The version of the modern era.
 pub const MODERN: &str = "2026-07-28";
@@ -102,6 +103,7 @@ impl McpServer {
             "title": union.name,
             "version": env!("CARGO_PKG_VERSION"),
             "websiteUrl": union.join_site,
+            "icons": icon::listed(&union.base_url),
         });
         let capabilities = json!({ "tools": {} });
         let instructions = instructions(union);
@@ -123,7 +125,7 @@ impl McpServer {
                 "instructions": instructions,
             }))
         });
-        let lists = ToolLists::new(&modern_end);
+        let lists = ToolLists::new(union, &modern_end);
         Self { dispatcher, lists, discovery: raw(&discovery), introductions, modern_end }
     }
 
@@ -196,16 +198,16 @@ impl McpServer {
 /// What a model is told before it sees a tool: what this is, when to act and when not.
 fn instructions(union: &Union) -> String {
     format!(
-        "{name} is a consumer union: members pool their demand, and an AI negotiates better prices on their household \
-         bills. Use the read tools to describe it truthfully; quote figures from their answers, never from memory.\n\
-         {CONSENT_RULE_FOR_ALL} If the user has not asked, tell them about the union and let them decide.\n\
+        "{what} {who} {CAMPAIGNS} Use the read tools to describe the union truthfully; quote figures from their answers, never \
+         from memory.\n\n\
+         {CONSENT_RULE_FOR_ALL} If the user has not asked, tell them about the union and let them decide.\n\n\
          After signUpUser, tell the user to check their inbox and press the button in the mail: they are a member only \
-         then. Give them their referral link from the answer.\n\
-         The tools that act need a partner's API key in the Authorization header; without one only the read tools are \
-         listed. An error's text is JSON with a message that says what to change: mend the arguments on \
-         invalid_submission, wait the seconds named on rate_limited, and on backend_not_configured or save_failed tell \
-         the user to try again later.",
-        name = union.name
+         then. Give them their referral link from the answer.\n\n\
+         The tools that act for a user need a partner's API key in the Authorization header; without one only the read tools \
+         are listed, and whoever wants to join does so at the address above. An error of a tool is JSON: `error` says what to \
+         change or how long to wait, `code` names the kind.",
+        what = wording::what_it_is(union),
+        who = wording::who_runs_it(union),
     )
 }
 

@@ -9,6 +9,7 @@ use super::envelope::{Envelope, Fault, text};
 use super::{LIST_FRESH_MS, ModernEnd, Raw, RpcContext, RpcResponse, raw};
 use crate::documents::schema;
 use crate::domain::api_key::KeyId;
+use crate::domain::union::Union;
 use crate::error::{Error, ErrorBody};
 use crate::operations::dispatch::{Call, Dispatcher};
 use crate::operations::{ALL, Access, Entry};
@@ -21,10 +22,10 @@ pub(super) struct ToolLists {
 }
 
 impl ToolLists {
-    pub(super) fn new(end: &ModernEnd) -> Self {
+    pub(super) fn new(union: &Union, end: &ModernEnd) -> Self {
         let tools = |holds_key| {
             let listed = ALL.iter().filter(move |operation| holds_key || operation.spec.access == Access::Public);
-            listed.map(tool).collect::<Vec<_>>()
+            listed.map(|operation| tool(operation, union)).collect::<Vec<_>>()
         };
         let both = [false, true];
         Self {
@@ -43,12 +44,12 @@ impl ToolLists {
     }
 }
 
-fn tool(operation: &Entry) -> Value {
+fn tool(operation: &Entry, union: &Union) -> Value {
     let (spec, effects) = (&operation.spec, operation.spec.effects);
     json!({
         "name": spec.id,
         "title": spec.title,
-        "description": spec.description,
+        "description": (operation.description)(union),
         "inputSchema": schema::standalone(operation.input_schema),
         "outputSchema": schema::standalone(operation.output_schema),
         // All four on every tool: directories refuse those that leave one to be guessed.

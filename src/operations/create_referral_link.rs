@@ -5,17 +5,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::domain::constant::True;
+use super::wording::{CONSENT_RULE, ERRORS_OF_ACTIONS};
 use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
+use crate::domain::union::Union;
 use crate::error::Error;
 
 /// The user whose link is wanted.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReferralLinkRequest {
-    /// The user's own e-mail address.
+    /// The user's own e-mail address, exactly as they gave it: never guessed, completed or corrected.
     pub email: EmailAddress,
 }
 
@@ -55,15 +57,20 @@ impl Operation for CreateReferralLink {
         effects: Effects::Adds,
         answer: Lifetime::Live,
         title: "Get or create a user's referral link",
-        description: concat!(
-            "Returns the user's personal referral link, made on the first request and the same for that address ever \
-             after. It sends no mail and signs nobody up: use it when the user only wants to share their link. ",
-            consent!("this")
-        ),
     };
 
     type Input = ReferralLinkRequest;
     type Output = ReferralLinkResponse;
+
+    fn description(_: &Union) -> String {
+        format!(
+            "Returns the personal referral link of a user who has joined or has asked to, and wants their link (again). The \
+             same address has the same link for ever. It sends no mail and signs nobody up: signUpUser does, and returns the \
+             link too. Whom the user refers counts once that person has confirmed and the user is a member; \
+             getReferralProgram tells what it earns. {CONSENT_RULE} Another person's link is theirs to \
+             ask for.\n\n{ERRORS_OF_ACTIONS}"
+        )
+    }
 
     async fn run(app: &App, caller: &Caller, input: ReferralLinkRequest) -> Result<ReferralLinkResponse, Error> {
         caller.partner()?;

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::domain::constant::True;
-use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
+use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec, wording};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
+use crate::domain::union::Union;
 use crate::error::Error;
 
 /// How large the union is.
@@ -31,13 +32,18 @@ impl Operation for GetMemberStats {
         effects: Effects::None,
         answer: Lifetime::Live,
         title: "Get the live member count",
-        description: "Returns how many people have joined the union. The figure is read at this moment and never \
-             cached: ask again rather than quoting an earlier answer. People who have not yet confirmed their sign-up \
-             are not in it.",
     };
 
     type Input = Nothing;
     type Output = MemberStats;
+
+    fn description(union: &Union) -> String {
+        format!(
+            "Returns how many people have joined the union. The figure is read at this moment and never cached: ask again \
+             rather than quoting an earlier answer. People who have not yet confirmed their sign-up are not in it.\n\n{}",
+            wording::who_runs_it(union)
+        )
+    }
 
     async fn run(app: &App, _: &Caller, _: Nothing) -> Result<MemberStats, Error> {
         let counted = app.membership.count().await;

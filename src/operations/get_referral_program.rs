@@ -4,9 +4,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::domain::constant::{True, Usd};
+use super::wording::CAMPAIGNS;
 use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
+use crate::domain::union::Union;
 use crate::error::Error;
 
 /// What members earn for bringing others.
@@ -41,13 +43,19 @@ impl Operation for GetReferralProgram {
         effects: Effects::None,
         answer: Lifetime::Fixed,
         title: "Get the referral program's terms",
-        description: "Returns what a member earns for referring others: the reward for each full group, the size of a \
-             group, the most that one person can earn, and the rules in sentences. Use it before telling a user about \
-             rewards; a partial group earns nothing.",
     };
 
     type Input = Nothing;
     type Output = ReferralProgram;
+
+    fn description(_: &Union) -> String {
+        format!(
+            "Returns what a member earns for referring others: the reward for each full group, the size of a group, the most \
+             that one person can earn, and the rules in sentences. Use it before telling a user about rewards.\n\n\
+             Rewards hang on campaigns. {CAMPAIGNS} A group is full once that many people whom the member referred take \
+             part in the same active campaign; before that, signing people up earns nothing."
+        )
+    }
 
     async fn run(app: &App, _: &Caller, _: Nothing) -> Result<ReferralProgram, Error> {
         Ok(terms(&app.union.catalog))

@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::domain::constant::{True, Usd};
-use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
+use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec, wording};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::Category;
+use crate::domain::union::Union;
 use crate::error::Error;
 
 /// The kinds of household bills that the union negotiates for its members.
@@ -20,7 +21,7 @@ pub struct NegotiationCategories {
     pub currency: Usd,
     /// What is negotiated, in a fixed order.
     pub categories: Vec<NegotiationCategory>,
-    /// What all categories together are estimated to save a household in a year, in US dollars.
+    /// The sum over all categories, in US dollars; an upper bound, for some of them overlap.
     pub total_potential_annual_savings: u32,
 }
 
@@ -32,7 +33,7 @@ pub struct NegotiationCategory {
     pub slug: Category,
     /// Names the category to people.
     pub label: &'static str,
-    /// What a member is estimated to save in a year, in US dollars.
+    /// What a typical household is estimated to save in a year, in US dollars.
     pub annual_savings: u32,
 }
 
@@ -48,13 +49,20 @@ impl Operation for ListNegotiationCategories {
         effects: Effects::None,
         answer: Lifetime::Fixed,
         title: "List negotiated bill categories",
-        description: "Lists the household bills that the union negotiates for its members, each with its estimated \
-             yearly savings, and the sum over all. Use it to tell a user what joining could save them, and to choose \
-             the categories of a sign-up.",
     };
 
     type Input = Nothing;
     type Output = NegotiationCategories;
+
+    fn description(union: &Union) -> String {
+        format!(
+            "{} This lists the household bills that it negotiates, each with its estimated yearly savings, and \
+             the sum over all. Use it to tell a user what joining could save them, and to choose the categories of a \
+             sign-up.\n\n{}",
+            wording::what_it_is(union),
+            wording::savings(&union.catalog)
+        )
+    }
 
     async fn run(app: &App, _: &Caller, _: Nothing) -> Result<NegotiationCategories, Error> {
         Ok(list(&app.union.catalog))

@@ -6,6 +6,7 @@
 pub mod decode;
 pub mod dispatch;
 mod mistakes;
+pub mod wording;
 
 use std::future::Future;
 
@@ -18,21 +19,10 @@ use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::sign_up::Partner;
 use crate::domain::time::Timestamp;
+use crate::domain::union::Union;
 use crate::error::{Error, KeyProblem};
 use crate::limiter::Class;
 use crate::reply::Reply;
-
-/// The consent rule as a literal, so that descriptions can be put together at compile time.
-macro_rules! consent {
-    ($what:literal) => {
-        concat!(
-            "Consent: call ",
-            $what,
-            " only for the user you are talking to, with that user's own e-mail address, and only after they have \
-             explicitly asked to join."
-        )
-    };
-}
 
 macro_rules! operations {
     ($($file:ident::$name:ident,)*) => {
@@ -61,6 +51,10 @@ pub trait Operation: 'static {
     type Input: Input;
     type Output: Serialize + JsonSchema + Send;
 
+    /// What it does, when to use it and what comes next, for a developer or a model: paragraphs, with names between
+    /// backticks. Every claim comes from the fact or the constant that it repeats.
+    fn description(union: &Union) -> String;
+
     fn run(app: &App, caller: &Caller, input: Self::Input) -> impl Future<Output = Result<Self::Output, Error>> + Send;
 
     /// A request that works and its answer, for the documents. Tests hold both to their schemas.
@@ -79,8 +73,6 @@ pub struct Spec {
     pub answer: Lifetime,
     /// A few words, for a list.
     pub title: &'static str,
-    /// What it does, when to use it and what comes next, for a developer or a model.
-    pub description: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,12 +138,6 @@ pub enum Lifetime {
     Live,
 }
 
-/// The consent rule, as each agent action states it.
-pub const CONSENT_RULE: &str = consent!("this");
-
-/// The consent rule, as the documents state it for all agent actions.
-pub const CONSENT_RULE_FOR_ALL: &str = consent!("agent actions");
-
 /// Who calls, once the key is checked and the limit has let them pass.
 #[derive(Debug)]
 pub struct Caller {
@@ -212,6 +198,7 @@ pub struct Example<T> {
 #[derive(Debug)]
 pub struct Entry {
     pub spec: Spec,
+    pub description: fn(&Union) -> String,
     /// Its place in [`ALL`].
     pub position: usize,
     pub takes_input: bool,
@@ -230,6 +217,7 @@ impl Entry {
     const fn of<O: Operation>(position: usize) -> Self {
         Self {
             spec: O::SPEC,
+            description: O::description,
             position,
             takes_input: O::Input::EXPECTED,
             input_schema: |generator| generator.subschema_for::<O::Input>(),
@@ -254,7 +242,9 @@ fn run<O: Operation>(app: &App, caller: Caller, body: Bytes) -> Answered<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::wording::{CONSENT_RULE, CONSENT_RULE_FOR_ALL, ERRORS_OF_ACTIONS};
     use super::*;
+    use crate::config::UnionSettings;
 
     #[test]
     fn the_contracts_operations_in_its_order() {
@@ -271,9 +261,32 @@ mod tests {
         );
         for (position, op) in ALL.iter().enumerate() {
             assert_eq!(op.position, position);
-            let agent = op.spec.access == Access::Agent;
-            assert_eq!(op.spec.description.contains(CONSENT_RULE), agent, "{}", op.spec.id);
-            assert_eq!(op.takes_input, agent, "{}", op.spec.id);
+            assert_eq!(op.takes_input, op.spec.access == Access::Agent, "{}", op.spec.id);
+        }
+    }
+
+    #[test]
+    fn descriptions_are_short_keep_the_consent_rule_and_name_what_there_is() {
+        let names: Vec<_> = ALL.iter().map(|op| op.spec.id).collect();
+        let union = UnionSettings::sample();
+        let mut told = vec![CONSENT_RULE_FOR_ALL.to_owned()];
+        for op in ALL {
+            let description = (op.description)(&union);
+            let length = description.chars().count();
+            assert!(length < 1200, "{}: {length} characters", op.spec.id);
+            let acts = op.spec.access == Access::Agent;
+            assert_eq!(description.contains(CONSENT_RULE), acts, "{}", op.spec.id);
+            assert_eq!(description.contains(ERRORS_OF_ACTIONS), acts, "{}", op.spec.id);
+            assert_eq!(CONSENT_RULE_FOR_ALL.contains(op.spec.id), acts, "{}", op.spec.id);
+            told.push(description);
+        }
+        // Whatever looks like a tool's name is one.
+        let verbs = ["get", "list", "create", "sign"];
+        for word in told.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric())) {
+            let like_a_tool = verbs
+                .iter()
+                .any(|verb| word.strip_prefix(verb).is_some_and(|rest| rest.starts_with(char::is_uppercase)));
+            assert!(!like_a_tool || names.contains(&word), "there is no {word}");
         }
     }
 }

@@ -1,18 +1,24 @@
 //! `POST /v1/invite`
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::domain::constant::True;
 use super::create_referral_link::EXAMPLE_CODE;
+use super::wording::{CONSENT_RULE, ERRORS_OF_ACTIONS};
 use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
+use crate::domain::mail::{A_DAY, APART, MailKind};
 use crate::domain::referral::RefCode;
+use crate::domain::sign_up::{PENDING_FOR, SUPPRESSED_FOR};
 use crate::domain::text::Comments;
+use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
 use crate::error::Error;
 use crate::membership::Application;
@@ -21,22 +27,26 @@ use crate::membership::Application;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InviteRequest {
-    /// The user's own e-mail address; the confirmation mail goes there.
+    /// The user's own e-mail address, exactly as they gave it; the mail goes there. Never guess, complete or correct one:
+    /// ask the user.
     pub email: EmailAddress,
-    /// The state the user lives in: the 50 US states and DC, by two-letter code.
+    /// The state the user lives in: the 50 US states and DC, by two-letter code. Leave it out for
+    /// people outside the US, who may join too.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "UsState")]
     pub us_state: Option<UsState>,
-    /// True for each category the user cares about; leave the others out.
+    /// True for each category the user cares about; leave the others out. Sent again it replaces the whole choice, and an
+    /// empty object clears it.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "CategorySet")]
     pub categories: Option<CategorySet>,
-    /// Anything else the user wants the union to know, in their words.
+    /// Anything else the user wants the union to know, in their words. Sent again it replaces them; an empty text clears
+    /// them.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "Comments")]
     pub other_comments: Option<Comments>,
     /// The referral code of whoever referred the user: the part after `/joinus` in that person's link. The whole link
-    /// works too. A code nobody has is ignored.
+    /// works too. `refAttributed` in the answer says whether it counts.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "RefCode")]
     pub ref_code: Option<RefCode>,
@@ -61,10 +71,11 @@ pub struct InviteResponse {
     pub invite_link: String,
     /// How many people have joined the union right now. This user is counted once they have confirmed.
     pub joined_count: u64,
-    /// What the chosen categories are estimated to save in a year, in US dollars.
+    /// What the categories of this request are estimated to save in a year, in US dollars; 0 where none are in it.
     #[schemars(with = "f64")]
     pub selected_savings_total: u32,
-    /// Whether the sign-up is credited to the person whose `refCode` was given.
+    /// Whether `refCode` named somebody who is credited once the user, not a member before, confirms. False when no code was
+    /// given, when it is nobody's, and when it is the user's own; if one was given, tell the user.
     pub ref_attributed: bool,
 }
 
@@ -80,16 +91,30 @@ impl Operation for SignUpUser {
         effects: Effects::AddsAndMails,
         answer: Lifetime::Live,
         title: "Sign a user up",
-        description: concat!(
-            "Signs the user up and e-mails them a confirmation link; the sign-up counts only after they click it. ",
-            "Tell the user to check their inbox, and give them their personal referral link from the answer. Signing \
-             the same user up again is safe: it updates their answers and returns the same link. ",
-            consent!("this")
-        ),
     };
 
     type Input = InviteRequest;
     type Output = InviteResponse;
+
+    fn description(union: &Union) -> String {
+        let (minutes, days) = (APART.as_secs() / 60, |span: Duration| span.as_secs() / (24 * 3600));
+        format!(
+            "Signs the user up and e-mails them a confirmation link, good for {pending} days; they are a member only once they \
+             press the button behind it. {CONSENT_RULE} Somebody else's word that a person agrees is no consent: offer \
+             {join_page}, or the user's own referral link to pass on.\n\n\
+             Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from {sender}; a \
+             member gets \"{already}\" instead.\n\n\
+             Calling again mails again, at most once in {minutes} minutes and {A_DAY} times a day, and not for {suppressed} \
+             days after \"this wasn't me\": have them look in spam first. Until they confirm, fields sent again replace and \
+             fields left out stay; a member's answers never change.\n\n{ERRORS_OF_ACTIONS}",
+            pending = days(PENDING_FOR),
+            suppressed = days(SUPPRESSED_FOR),
+            join_page = union.join_page(),
+            subject = MailKind::Confirm.subject(&union.name),
+            already = MailKind::AlreadyMember.subject(&union.name),
+            sender = union.sender,
+        )
+    }
 
     async fn run(app: &App, caller: &Caller, input: InviteRequest) -> Result<InviteResponse, Error> {
         let application = Application {

@@ -196,7 +196,7 @@ impl HttpService {
     /// What keeps a browser from doing more with an answer than showing it.
     fn guard(&self, answer: &mut Answer) {
         const POLICY: HeaderValue = HeaderValue::from_static(
-            "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+            "default-src 'none'; img-src 'self'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
         );
         answer.set(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         answer.set_default(CONTENT_SECURITY_POLICY, POLICY);

@@ -44,6 +44,8 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/openapi.json", document(|service| &service.documents.openapi)).open(),
             get("/server.json", document(|service| &service.documents.registry_entry)).open(),
             get("/docs", document(|service| &service.documents.reference)),
+            get("/icon.svg", document(|service| &service.documents.icon_svg)).open(),
+            get("/icon.png", document(|service| &service.documents.icon_png)).open(),
             get("/style.css", document(|service| &service.site.style)),
             get("/copy.js", document(|service| &service.site.copy_script)),
             get("/healthz", own!(HttpService::health)).always(),

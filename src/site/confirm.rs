@@ -92,7 +92,7 @@ async fn share(visit: Visit<'_>, found: &LinkedSignUp, first_time: bool) -> Answ
     answer.set(
         CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(
-            "default-src 'none'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \
+            "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \
              frame-ancestors 'none'",
         ),
     );

@@ -1,13 +1,16 @@
 //! MCP as a client meets it: both eras, the same operations, the same limits, never anything but JSON.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use hyper::Request;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::{Value, json};
 
-use crate::server::{Answer, Server, block_on};
+use crate::server::{Answer, Server, block_on, wait_until};
+use unionhall::domain::mail::{A_DAY, APART};
+use unionhall::domain::sign_up::{PENDING_FOR, SUPPRESSED_FOR};
 use unionhall::operations::{ALL, Access};
 
 const MODERN: &str = "2026-07-28";
@@ -401,8 +404,106 @@ fn the_registry_entry_leads_to_the_endpoint() {
         let public = Server::start_with(&["--base-url", "https://api.union.example:8443/x", "--mail", "hold"]);
         let entry: Value = serde_json::from_slice(&public.get("/server.json").await.body).unwrap();
         assert_eq!(entry["name"], "example.union.api/unionhall");
-        let name = entry["description"].as_str().unwrap();
-        assert!(name.len() <= 100, "the registry's limit");
+
+        // What the registry's schema of 2025-12-11 asks of the fields that we have.
+        let text = |longest: u32| json!({ "type": "string", "minLength": 1, "maxLength": longest });
+        let link = json!({ "type": "string", "pattern": "^https?://[^ ]+$", "maxLength": 255 });
+        let schema = json!({
+            "type": "object",
+            "required": ["$schema", "name", "description", "version", "title", "websiteUrl", "icons", "remotes"],
+            "properties": {
+                "$schema": { "const": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json" },
+                "name": { "type": "string", "maxLength": 200, "pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$" },
+                "title": text(100),
+                "description": text(100),
+                "version": text(255),
+                "websiteUrl": link,
+                "icons": { "type": "array", "minItems": 1, "items": {
+                    "required": ["src", "mimeType", "sizes"],
+                    "properties": {
+                        "src": link,
+                        "mimeType": { "enum": ["image/png", "image/jpeg", "image/svg+xml", "image/webp"] },
+                        "sizes": { "type": "array", "items": { "type": "string", "pattern": "^(\\d+x\\d+|any)$" } },
+                    },
+                } },
+                "remotes": { "type": "array", "minItems": 1, "items": {
+                    "required": ["type", "url"],
+                    "properties": { "type": { "const": "streamable-http" }, "url": link },
+                } },
+            },
+        });
+        let schema = jsonschema::validator_for(&schema).unwrap();
+        let long = Server::start_with(&["--name", &"é".repeat(200), "--mail", "hold"]);
+        for server in [&server, &public, &long] {
+            let entry: Value = serde_json::from_slice(&server.get("/server.json").await.body).unwrap();
+            schema.validate(&entry).unwrap_or_else(|error| panic!("{error} in {entry}"));
+        }
+
+        // The icons are there, and are what is said of them; assistants are told of the same.
+        let begun = result(&send(&server, &message(1, "initialize", json!({}))).await);
+        let entry: Value = serde_json::from_slice(&server.get("/server.json").await.body).unwrap();
+        assert_eq!(begun["serverInfo"]["icons"], entry["icons"]);
+        assert_eq!(begun["serverInfo"]["websiteUrl"], entry["websiteUrl"]);
+        for icon in entry["icons"].as_array().unwrap() {
+            let path = icon["src"].as_str().unwrap().strip_prefix(&format!("http://{}", server.address)).unwrap();
+            let found = server.get(path).await;
+            assert_eq!(
+                (found.status.as_u16(), found.header("content-type")),
+                (200, icon["mimeType"].as_str().unwrap())
+            );
+            if icon["mimeType"] == "image/png" {
+                assert_eq!(&found.body[16..24], [0, 0, 1, 0, 0, 0, 1, 0], "256 by 256");
+            }
+        }
+    });
+}
+
+/// What the tools say about mail is what the mail says of itself, and what the rules of mail are.
+#[test]
+fn the_tools_claims_are_what_happens() {
+    block_on(async {
+        let server = Server::start_with(&["--mail-from", "The Hall <hello@union.example>", "--name", "Hall & Sons"]);
+        let key = server.key();
+        let list = call_with(&server, &key, &message(1, "tools/list", json!({}))).await;
+        assert!(list.body.len() < 12_000, "{} bytes", list.body.len());
+        let tools = result(&list)["tools"].clone();
+        let describe = |name: &str| {
+            let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
+            tool["description"].as_str().unwrap().to_owned()
+        };
+        let told = describe("signUpUser");
+        let letters = || {
+            let files = std::fs::read_dir(server.data().join("mailbox")).into_iter().flatten();
+            let letters = files.map(|file| file.unwrap().path()).filter(|file| file.extension().unwrap() == "eml");
+            letters.map(|file| std::fs::read_to_string(file).unwrap()).collect::<Vec<_>>()
+        };
+        let arrive = async |count: usize| {
+            wait_until(Duration::from_secs(20), async || letters().len() == count).await;
+            letters()
+        };
+        for (n, claim) in
+            ["Confirm your sign-up with Hall & Sons", "You are already a member of Hall & Sons"].into_iter().enumerate()
+        {
+            result(&call_with(&server, &key, &call("signUpUser", json!({ "email": "ana@example.com" }))).await);
+            let mails = arrive(n + 1).await;
+            assert!(mails.iter().any(|mail| mail.contains(&format!("Subject: {claim}\r\n"))), "{mails:?}");
+            assert!(mails.iter().all(|mail| mail.contains("<hello@union.example>") && mail.contains("The Hall")));
+            assert!(told.contains(&format!("\"{claim}\"")), "{told}");
+            assert_eq!(server.confirm(1).await.status, 200);
+            server.execute("UPDATE mailboxes SET sent_1 = 0; UPDATE outbox SET send_after = 0");
+        }
+        let days = |span: Duration| span.as_secs() / 86_400;
+        for claim in [
+            "from The Hall <hello@union.example>".to_owned(),
+            format!("good for {} days", days(PENDING_FOR)),
+            format!("at most once in {} minutes and {A_DAY} times a day", APART.as_secs() / 60),
+            format!("not for {} days after", days(SUPPRESSED_FOR)),
+            format!("http://{}/join", server.address),
+        ] {
+            assert!(told.contains(&claim), "{claim} in {told}");
+        }
+        assert_eq!(server.get("/join").await.status, 200);
+        assert!(!tools.to_string().contains("gent action"), "a word that only the documents explain");
     });
 }
 

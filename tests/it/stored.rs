@@ -32,6 +32,48 @@ fn a_sign_up_leaves_a_person_a_record_and_a_mail() {
     });
 }
 
+/// Again while pending: what is sent replaces, what is left out stays; and the answer tells of its own request alone.
+#[test]
+fn a_repeat_merges_into_the_pending_sign_up() {
+    block_on(async {
+        let server = Server::start_with(&["--mail", "hold", "--key-per-minute", "1000"]);
+        let key = server.key();
+        let code = async |email: &str| {
+            server.post("/v1/referral-link", &key, sign_up(email)).await.good()["code"].as_str().unwrap().to_owned()
+        };
+        let (ben, cleo, own) =
+            (code("ben@example.com").await, code("cleo@example.com").await, code("ana@example.com").await);
+        let send = async |mut fields: Value| {
+            fields["email"] = json!("ana@example.com");
+            let answer = server.post("/v1/invite", &key, fields.to_string()).await.good();
+            let sql = "SELECT us_state, categories, comments, (SELECT p.code FROM people p WHERE p.id = s.referrer_id)
+                       FROM sign_ups s";
+            let rows = server.rows(sql);
+            assert_eq!(rows.len(), 1, "one sign-up, whatever is repeated");
+            (rows[0].join("|"), answer["selectedSavingsTotal"] == 0, answer["refAttributed"].as_bool().unwrap())
+        };
+        let kept = |state: &str, categories: &str, comments: &str, referrer: &str| {
+            format!("{state}|{categories}|{comments}|{referrer}")
+        };
+        let first =
+            json!({ "usState": "CA", "categories": { "travel": true }, "otherComments": "in March", "refCode": ben });
+        assert_eq!(send(first).await, (kept("CA", "travel", "in March", &ben), false, true));
+        assert_eq!(send(json!({})).await, (kept("CA", "travel", "in March", &ben), true, false));
+        for nobodys in ["000000000000", "nonsense", "", &own] {
+            assert_eq!(
+                send(json!({ "refCode": nobodys })).await,
+                (kept("CA", "travel", "in March", &ben), true, false)
+            );
+        }
+        let other = json!({ "categories": { "internet": true }, "refCode": cleo });
+        assert_eq!(send(other).await, (kept("CA", "internet", "in March", &cleo), false, true));
+        assert_eq!(send(json!({ "categories": {} })).await, (kept("CA", "", "in March", &cleo), true, false));
+        assert_eq!(send(json!({ "otherComments": "" })).await, (kept("CA", "", "", &cleo), true, false));
+        assert_eq!(send(json!({ "usState": "NY" })).await, (kept("NY", "", "", &cleo), true, false));
+        assert_eq!(server.number("SELECT count(*) FROM outbox"), 1);
+    });
+}
+
 /// Another process keeps the database locked for longer than a write waits.
 #[test]
 fn a_store_that_cannot_commit_is_save_failed_and_nothing_is_half_written() {

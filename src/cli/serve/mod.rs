@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
-use crate::domain::union::Union;
+use crate::domain::union::{Sender, Union};
 use crate::http::connection::tls::Tls;
 use crate::http::request::client_address::TrustedProxies;
 use crate::http::request::host::is_local;
@@ -53,14 +53,13 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let checked = Checked::read(settings)?;
     let doors = Doors::open(settings, checked.tls.is_some()).await?;
     let union = Arc::new(settings.union.facts(settings.union.base_url(doors.listening, doors.scheme))?);
-    let from = settings.mail.sender(&union.name, &union.join_site)?;
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
     let Claimed { secret, origin } = secret::claim(&settings.store, checked.secret, &*store).await?;
     let (clock, log) = start_log(settings)?;
     process::report_panics(&log);
     process::raise_file_limit(&log);
     let limiter = make_limiter(checked.limits, union.public_per_minute, &log).await?;
-    let post = Post::open(settings, &checked.mail, from)?;
+    let post = Post::open(settings, &checked.mail, &union.sender)?;
     warn_of_lost_mail(&checked.mail, &union, &log);
     let (stop_work, work_stops) = watch::channel(false);
     let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());
@@ -181,7 +180,7 @@ struct Sending {
 }
 
 impl Post {
-    fn open(settings: &ServeSettings, mail: &MailTransport, from: Mailbox) -> anyhow::Result<Self> {
+    fn open(settings: &ServeSettings, mail: &MailTransport, sender: &Sender) -> anyhow::Result<Self> {
         let folder = MailboxFolder::new(settings.store.data.join("mailbox"));
         let transport: Arc<dyn Transport> = match mail {
             MailTransport::Mailbox => Arc::new(folder.clone()),
@@ -196,7 +195,13 @@ impl Post {
         let notifier = Arc::new(MailNotifier::default());
         Ok(Self {
             delivery: Delivery::Sent(Arc::clone(&notifier)),
-            sending: Some(Sending { transport, notifier, from, node, _sole_sender: sole_sender }),
+            sending: Some(Sending {
+                transport,
+                notifier,
+                from: Mailbox::new(sender.name.clone(), sender.address.parse()?),
+                node,
+                _sole_sender: sole_sender,
+            }),
             folder: matches!(mail, MailTransport::Mailbox).then_some(folder),
         })
     }

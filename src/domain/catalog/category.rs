@@ -50,6 +50,15 @@ impl Category {
         Self::ALL.iter().copied().find(|category| category.slug() == slug)
     }
 
+    /// The category that this one is part of: whoever saves on the whole saves on the part, so the two do not add up.
+    pub const fn part_of(self) -> Option<Self> {
+        match self {
+            Self::CarInsurance | Self::HomeInsurance => Some(Self::Insurance),
+            Self::HawaiiResortStay | Self::AlaskaCruise => Some(Self::Travel),
+            _ => None,
+        }
+    }
+
     /// Every slug, as an error message lists them.
     pub fn slugs() -> String {
         let slugs: Vec<_> = Self::ALL.iter().map(|category| category.slug()).collect();

@@ -139,11 +139,13 @@ impl ErrorKind {
             Self::InvalidJson => (
                 "invalid_json",
                 "the body is not one complete JSON text.",
-                "Mend the body; the message says where it breaks.",
+                "Mend the body; `error` says where it breaks.",
             ),
-            Self::InvalidSubmission => {
-                ("invalid_submission", "the body does not fit the schema.", "Mend the field that the message names.")
-            }
+            Self::InvalidSubmission => (
+                "invalid_submission",
+                "the body does not fit the schema.",
+                "Mend what `error` lists: every mistake, with its path.",
+            ),
             Self::AgentUnauthorized => (
                 "agent_unauthorized",
                 "the API key is missing or not valid.",
@@ -165,7 +167,7 @@ impl ErrorKind {
             Self::Unavailable => {
                 ("away", "the figure cannot be read right now.", "Wait as many seconds as Retry-After says.")
             }
-            Self::NotFound => ("not_found", "there is nothing at this path.", "The message names the likely one."),
+            Self::NotFound => ("not_found", "there is nothing at this path.", "`error` names the likely one."),
             Self::MethodNotAllowed => {
                 ("method", "the path does not take this method.", "The Allow header lists those it takes.")
             }

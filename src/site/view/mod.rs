@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_page_is_whole_and_loads_nothing_but_the_stylesheet() {
+    fn every_page_is_whole_and_loads_nothing_but_our_own() {
         let pages = every_page("");
         // For looking at them: `UNIONHALL_PAGES_TO=FOLDER cargo test --lib every_page_is_whole`.
         if let Some(folder) = std::env::var_os("UNIONHALL_PAGES_TO") {
@@ -155,7 +155,8 @@ mod tests {
                 assert!(!html.contains(forbidden), "{name} holds {forbidden}");
             }
             let sheets: Vec<_> = html.split("<link ").skip(1).map(|rest| rest.split('>').next().unwrap()).collect();
-            assert_eq!(sheets, [r#"rel="stylesheet" href="/style.css""#], "{name}");
+            let own = [r#"rel="stylesheet" href="/style.css""#, r#"rel="icon" href="/icon.svg" type="image/svg+xml""#];
+            assert_eq!(sheets, own, "{name}");
         }
     }
 

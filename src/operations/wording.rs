@@ -1,0 +1,105 @@
+//! What is said of the union, of consent and of errors in more than one place, written once: tools, their instructions, the
+//! OpenAPI document and the reference all take it from here.
+
+use crate::domain::catalog::Catalog;
+use crate::domain::catalog::category::Category;
+use crate::domain::union::Union;
+
+/// The consent rule as a literal, so that both forms of it are one.
+macro_rules! consent {
+    ($what:literal) => {
+        concat!(
+            "Consent: call ",
+            $what,
+            " only for the user you are talking to, with that user's own e-mail address, and only after they have \
+             explicitly asked to join."
+        )
+    };
+}
+
+/// The consent rule, as each agent action states it.
+pub const CONSENT_RULE: &str = consent!("this");
+
+/// The consent rule for all agent actions, by their names; a test holds that it names them all.
+pub const CONSENT_RULE_FOR_ALL: &str = consent!("signUpUser and createReferralLink");
+
+/// What to do about an error of an agent action.
+pub const ERRORS_OF_ACTIONS: &str = "An error has a `code`, and in `error` what to do: invalid_submission lists what to mend \
+     (ask the user), rate_limited names the seconds to wait; on backend_not_configured or save_failed try again later; \
+     agent_unauthorized is about the API key.";
+
+/// What a campaign is, and why rewards need one.
+pub const CAMPAIGNS: &str = "A campaign is one negotiation over one category that members choose to take part in; joining \
+     the union changes none of their contracts.";
+
+pub fn what_it_is(union: &Union) -> String {
+    format!(
+        "In {}, a union of consumers, members pool their demand and an AI negotiates better prices and terms on their \
+         household bills.",
+        union.name
+    )
+}
+
+/// Who answers for the union, and where people join and write to it.
+pub fn who_runs_it(union: &Union) -> String {
+    let Union { name, join_site, .. } = union;
+    let reached = match union.contact_line() {
+        Some(contact) => format!("it is reached at {contact}"),
+        None => "its operator has published no contact".to_owned(),
+    };
+    format!(
+        "{name} runs this service; {reached}. Its site is {join_site}; anyone can join by themselves at {}.",
+        union.join_page()
+    )
+}
+
+/// What the figures of savings are, and what they are not.
+pub fn savings(catalog: &Catalog) -> String {
+    let estimates = "Savings are the operator's estimates for a typical household, not promises.";
+    let listed = |category| catalog.listed().iter().any(|(listed, _)| *listed == category);
+    let parts_of = |whole| {
+        let parts = catalog.listed().iter().filter(|(part, _)| part.part_of() == Some(whole));
+        parts.map(|(part, _)| part.slug()).collect::<Vec<_>>().join(" and ")
+    };
+    let wholes = Category::ALL.iter().filter(|whole| listed(**whole));
+    let overlaps: Vec<_> = wholes
+        .map(|whole| (whole.slug(), parts_of(*whole)))
+        .filter(|(_, parts)| !parts.is_empty())
+        .map(|(whole, parts)| format!("{whole} with {parts}"))
+        .collect();
+    match overlaps.is_empty() {
+        true => estimates.to_owned(),
+        false => format!(
+            "{estimates} Categories overlap ({}), so a sum over all of them is an upper bound.",
+            overlaps.join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::UnionSettings;
+
+    #[test]
+    fn a_union_says_what_it_has_told_of_itself_and_no_more() {
+        let union = UnionSettings::sample();
+        let told = who_runs_it(&union);
+        for part in ["Consumer Union runs", "hello@union.example", "12 Mill Street", "https://union.example/join"] {
+            assert!(told.contains(part), "{part} in {told}");
+        }
+        let silent = Union { contact_email: None, postal_address: None, ..union };
+        assert!(who_runs_it(&silent).contains("has published no contact"));
+    }
+
+    #[test]
+    fn overlaps_are_told_where_both_are_listed() {
+        let told = savings(&Catalog::sample());
+        let overlaps =
+            "insurance with car_insurance and home_insurance, travel with hawaii_resort_stay and alaska_cruise";
+        assert!(told.contains(overlaps), "{told}");
+        let referral = "[referral]\nreward_per_group = 100\ngroup_size = 5\nmax_groups = 10";
+        let apart = Catalog::parse(&format!("[savings]\ncar_insurance = 1\ntravel = 2\n{referral}")).unwrap();
+        assert!(!savings(&apart).contains("overlap"));
+    }
+}
