@@ -65,10 +65,11 @@ impl Operation for CreateReferralLink {
     fn description(_: &Union) -> String {
         format!(
             "Returns the personal referral link of a user who has joined or has asked to, and wants their link (again). The \
-             same address has the same link for ever. It sends no mail and signs nobody up: signUpUser does, and returns the \
-             link too. Whom the user refers counts once that person has confirmed and the user is a member; \
-             getReferralProgram tells what it earns. {CONSENT_RULE} Another person's link is theirs to \
-             ask for.\n\n{ERRORS_OF_ACTIONS}"
+             same address has the same link for ever, signed up or not. It sends no mail and signs nobody up: signUpUser \
+             does, and returns the link too. {CONSENT_RULE} Having joined is having asked. Another person's link is theirs \
+             to ask for, never somebody else's.\n\n\
+             Whom the user refers counts once that person has confirmed and the user is a member; getReferralProgram tells \
+             what it earns.\n\n{ERRORS_OF_ACTIONS}"
         )
     }
 

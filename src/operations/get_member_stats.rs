@@ -40,7 +40,8 @@ impl Operation for GetMemberStats {
     fn description(union: &Union) -> String {
         format!(
             "Returns how many people have joined the union. The figure is read at this moment and never cached: ask again \
-             rather than quoting an earlier answer. People who have not yet confirmed their sign-up are not in it.\n\n{}",
+             rather than quoting an earlier answer. People who have not yet confirmed their sign-up are not in it.\n\n\
+             Who is behind the union: {}",
             wording::who_runs_it(union)
         )
     }

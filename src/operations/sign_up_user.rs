@@ -16,19 +16,19 @@ use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::{A_DAY, APART, MailKind};
 use crate::domain::referral::RefCode;
-use crate::domain::sign_up::{PENDING_FOR, SUPPRESSED_FOR};
+use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::text::Comments;
 use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
 use crate::error::Error;
 use crate::membership::Application;
 
-/// A user who wants to join, and what they care about.
+/// A user who wants to join, and what they care about. Ask for all of it before the first call: every call mails.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InviteRequest {
     /// The user's own e-mail address, exactly as they gave it; the mail goes there. Never guess, complete or correct one:
-    /// ask the user.
+    /// if it looks mistyped, ask before calling.
     pub email: EmailAddress,
     /// The state the user lives in: the 50 US states and DC, by two-letter code. Leave it out for
     /// people outside the US, who may join too.
@@ -46,7 +46,7 @@ pub struct InviteRequest {
     #[schemars(with = "Comments")]
     pub other_comments: Option<Comments>,
     /// The referral code of whoever referred the user: the part after `/joinus` in that person's link. The whole link
-    /// works too. `refAttributed` in the answer says whether it counts.
+    /// works too. Left out of a repeat, an earlier one stays; `refAttributed` in the answer says whether this one counts.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "RefCode")]
     pub ref_code: Option<RefCode>,
@@ -60,7 +60,8 @@ impl Input for InviteRequest {
     }
 }
 
-/// The sign-up is saved, and its confirmation mail is on the way.
+/// The sign-up is saved. Its mail goes as soon as the limits on mail allow, and not at all within 30 days after somebody
+/// there said "this wasn't me"; the answer is the same, for members too.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InviteResponse {
@@ -74,8 +75,8 @@ pub struct InviteResponse {
     /// What the categories of this request are estimated to save in a year, in US dollars; 0 where none are in it.
     #[schemars(with = "f64")]
     pub selected_savings_total: u32,
-    /// Whether `refCode` named somebody who is credited once the user, not a member before, confirms. False when no code was
-    /// given, when it is nobody's, and when it is the user's own; if one was given, tell the user.
+    /// Whether the `refCode` of this request names somebody who is credited once the user, not a member before, confirms.
+    /// False when no code was given, when it is nobody's, and when it is the user's own; if one was given, tell the user.
     pub ref_attributed: bool,
 }
 
@@ -99,16 +100,15 @@ impl Operation for SignUpUser {
     fn description(union: &Union) -> String {
         let (minutes, days) = (APART.as_secs() / 60, |span: Duration| span.as_secs() / (24 * 3600));
         format!(
-            "Signs the user up and e-mails them a confirmation link, good for {pending} days; they are a member only once they \
-             press the button behind it. {CONSENT_RULE} Somebody else's word that a person agrees is no consent: offer \
+            "Signs the user up by e-mailing them a confirmation link, good for {pending} days; they are a member once they press \
+             its button. {CONSENT_RULE} Somebody else's word that a person agrees, even in writing, is no consent: offer \
              {join_page}, or the user's own referral link to pass on.\n\n\
-             Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from {sender}; a \
-             member gets \"{already}\" instead.\n\n\
-             Calling again mails again, at most once in {minutes} minutes and {A_DAY} times a day, and not for {suppressed} \
-             days after \"this wasn't me\": have them look in spam first. Until they confirm, fields sent again replace and \
-             fields left out stay; a member's answers never change.\n\n{ERRORS_OF_ACTIONS}",
+             Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from \
+             {sender}; a member gets \"{already}\" instead. No tool tells whether they confirmed: ask them.\n\n\
+             Calling again mails the same link again, at most once in {minutes} minutes and {A_DAY} times a day: have them \
+             look in spam first. Until they confirm, fields sent again replace and fields left out stay; a member's answers \
+             never change.\n\n{ERRORS_OF_ACTIONS}",
             pending = days(PENDING_FOR),
-            suppressed = days(SUPPRESSED_FOR),
             join_page = union.join_page(),
             subject = MailKind::Confirm.subject(&union.name),
             already = MailKind::AlreadyMember.subject(&union.name),

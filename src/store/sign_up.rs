@@ -3,6 +3,8 @@
 //! The hot path of the service. SQLite runs this unit as it is, many to a commit; on PostgreSQL a statement for a whole
 //! batch does what nearly every sign-up needs (`postgres/batch.rs`), and this is for those it leaves undone.
 
+use std::borrow::Cow;
+
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use super::{StoreError, outbox};
 use crate::domain::catalog::category::CategorySet;
@@ -39,8 +41,8 @@ pub(super) use merging_answers;
 
 /// Categories as they are kept. Left out is not the same as none chosen, which would replace an earlier choice; it reads as
 /// an empty set all the same.
-pub(super) fn kept_categories(categories: Option<CategorySet>) -> String {
-    categories.map_or_else(|| "-".to_owned(), |chosen| chosen.to_string())
+pub(super) fn kept_categories(categories: Option<CategorySet>) -> Cow<'static, str> {
+    categories.map_or(Cow::Borrowed("-"), |chosen| Cow::Owned(chosen.to_string()))
 }
 
 macro_rules! add {
@@ -107,7 +109,7 @@ impl SignUp {
             new.partner.as_ref().map(|partner| partner.key.as_str()),
             partner,
             new.us_state.map(|state| state.code()),
-            &categories,
+            &*categories,
             new.comments.as_ref().map(|comments| comments.as_str()),
             referrer,
             CONSENT_VERSION,

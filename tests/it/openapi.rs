@@ -25,13 +25,13 @@ fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
 }
 
 #[test]
-fn the_served_document_is_the_printed_one_but_for_its_address() {
+fn the_served_document_is_the_printed_one() {
     block_on(async {
         let server = Server::start();
         let served: Value = serde_json::from_slice(&server.get("/openapi.json").await.body).unwrap();
-        assert_eq!(served["servers"], json!([{ "url": format!("http://{}", server.address) }]));
-        let mut printed = document();
-        printed["servers"] = served["servers"].clone();
+        let address = format!("http://{}", server.address);
+        assert_eq!(served["servers"], json!([{ "url": address }]));
+        let printed: Value = serde_json::from_str(&server.run(&["openapi", "--base-url", &address])).unwrap();
         assert_eq!(served, printed);
         assert_eq!((&served["openapi"], &served["info"]["version"]), (&json!("3.1.0"), &json!("1.0.0")));
     });
