@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Drawn by hand; `icon.png` is this, rendered at 256 × 256 for readers who do not draw.
+/// The mark at the head of every page; `icon.png` is this, rendered at 256 × 256 for readers who do not draw.
 pub const SVG: &str = include_str!("../../templates/icon.svg");
 pub const PNG: &[u8] = include_bytes!("../../templates/icon.png");
 
