@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Mutex;
+
 use crate::domain::secret::Secret;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::union::Union;
 use crate::keys::{Holder, Keys, Refusal};
+use crate::limiter::wide::WideBudgets;
 use crate::limiter::{Bucket, Class, Limiter, LimiterStatus, Verdict};
 use crate::log::Log;
 use crate::mail::Delivery;
@@ -16,6 +19,9 @@ use crate::store::{InstallationStore, Store};
 
 /// How long the store may take to show that it takes writes.
 const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long what it showed is believed: asking costs a write, and anyone may ask.
+const READINESS_BELIEVED_FOR: Duration = Duration::from_secs(1);
 
 /// What an [`App`] is made of.
 #[derive(Debug)]
@@ -43,7 +49,10 @@ pub struct App {
     pub mail: Delivery,
     keys: Keys,
     installation: Arc<dyn InstallationStore>,
+    /// When the store was last asked whether it takes writes, and what came of it.
+    checked: Mutex<Option<(Tick, Result<(), String>)>>,
     limiter: Arc<dyn Limiter>,
+    wide: WideBudgets,
     /// Refusals by class, and failures of the store.
     rate_limited: [AtomicU64; Class::ALL.len()],
     store_errors: AtomicU64,
@@ -57,8 +66,10 @@ impl App {
             membership: Membership::new(Arc::clone(&store) as _, &secret, mail.clone()),
             keys: Keys::new(Arc::clone(&store) as _),
             installation: store,
+            checked: Mutex::default(),
             union,
             limiter,
+            wide: WideBudgets::default(),
             log,
             mail,
             rate_limited: Default::default(),
@@ -87,8 +98,13 @@ impl App {
 
     /// Draws on a budget; every limited request comes through here.
     pub async fn spend(&self, bucket: Bucket, limit: u32, now: Tick) -> Verdict {
-        let verdict = self.limiter.check(bucket, limit, now).await;
-        if !verdict.admitted {
+        let verdict = match self.wide.refusal(bucket, limit, now) {
+            Some(refused) => refused,
+            None => self.limiter.check(bucket, limit, now).await,
+        };
+        if verdict.admitted {
+            self.wide.count(bucket, limit, now);
+        } else {
             self.rate_limited[bucket.class as usize].fetch_add(1, Ordering::Relaxed);
         }
         verdict
@@ -112,12 +128,24 @@ impl App {
         self.store_errors.load(Ordering::Relaxed)
     }
 
-    /// How things are while the store can be used; or why it cannot, for the operator.
-    pub async fn readiness(&self) -> Result<Readiness, String> {
-        let checked = tokio::time::timeout(READINESS_TIMEOUT, self.installation.check()).await;
-        checked.map_err(|_| "the store does not take writes".to_owned())?.map_err(|error| error.to_string())?;
+    /// How things are while the store can be used. Whoever asks within a second of another is told the same, and while the
+    /// store is asked everybody waits for the one answer. Why it cannot be used is for the operator, who reads it once.
+    pub async fn readiness(&self, request_id: &str, now: Tick) -> Option<Readiness> {
+        let mut checked = self.checked.lock().await;
+        let usable = match &*checked {
+            Some((at, known)) if now.since(*at) < READINESS_BELIEVED_FOR => known.is_ok(),
+            _ => {
+                let asked = tokio::time::timeout(READINESS_TIMEOUT, self.installation.check()).await;
+                let asked = asked.map_err(|_| "the store does not take writes".to_owned());
+                let known = asked.and_then(|done| done.map_err(|error| error.to_string()));
+                if let Err(cause) = &known {
+                    self.report_store(Some(request_id), cause);
+                }
+                checked.insert((now, known)).1.is_ok()
+            }
+        };
         // Sign-ups are taken and their mail waits: a node whose mail does not go is still of use, and so is one that counts
         // alone.
-        Ok(Readiness { mail: self.mail.state(), limits: self.limiter.status().scope.name() })
+        usable.then(|| Readiness { mail: self.mail.state(), limits: self.limiter.status().scope.name() })
     }
 }

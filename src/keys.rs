@@ -6,8 +6,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, PartnerName};
 use crate::domain::time::Timestamp;
@@ -26,6 +28,16 @@ const TOUCHED_EVERY: Duration = Duration::from_secs(60);
 /// Keys remembered at the most. Only keys that exist are, so this is far above what any operator issues.
 const REMEMBERED: usize = 10_000;
 
+/// Ids that were refused a moment ago and are remembered at the most; past it they are asked about again.
+const REFUSED: usize = 10_000;
+
+/// Looks at the store at once for ids that are not known to be a partner's: whoever makes ids up takes this share of its
+/// connections and no more.
+const STRANGERS_AT_ONCE: usize = 2;
+
+/// How long such a look may wait for its turn.
+const STRANGER_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// Why a caller is not a known partner.
 #[derive(Debug)]
 pub enum Refusal {
@@ -38,6 +50,9 @@ pub enum Refusal {
 pub struct Keys {
     store: Arc<dyn KeyStore>,
     known: RwLock<HashMap<KeyId, Known>>,
+    /// When an id was last refused, be there such a key or not.
+    refused: Mutex<HashMap<KeyId, Timestamp>>,
+    strangers: Semaphore,
 }
 
 #[derive(Debug)]
@@ -100,20 +115,23 @@ pub enum NotRotated {
 
 impl Keys {
     pub fn new(store: Arc<dyn KeyStore>) -> Self {
-        Self { store, known: RwLock::default() }
+        Self {
+            store,
+            known: RwLock::default(),
+            refused: Mutex::default(),
+            strangers: Semaphore::new(STRANGERS_AT_ONCE),
+        }
     }
 
     /// The holder of the key in an `Authorization` header's value.
     pub async fn authenticate(&self, authorization: Option<&[u8]>, now: Timestamp) -> Result<Holder, Refusal> {
         let key = bearer(authorization).map_err(Refusal::Key)?;
-        let record = match self.remembered(key.id(), now) {
-            Some(record) => record,
-            None => self.read(key.id(), now).await?,
-        };
         // The hash is compared before anything else is told: only the holder of the whole key learns its status.
-        if key.hash() != record.hash {
-            return Err(Refusal::Key(KeyProblem::Unknown));
-        }
+        let holds = |record: &Arc<KeyRecord>| key.hash() == record.hash;
+        let record = match self.remembered(key.id(), now).filter(holds) {
+            Some(record) => record,
+            None => self.read(key.id(), now).await?.filter(holds).ok_or_else(|| self.refuse(key.id(), now))?,
+        };
         match record.status(now) {
             KeyStatus::Valid => Ok(Holder { touch: self.is_due(key.id(), now), record }),
             KeyStatus::Expired => Err(Refusal::Key(KeyProblem::Expired)),
@@ -172,12 +190,19 @@ impl Keys {
         usable.then(|| Arc::clone(&key.record))
     }
 
-    async fn read(&self, id: KeyId, now: Timestamp) -> Result<Arc<KeyRecord>, Refusal> {
-        let found = self.store.find_key(id).await.map_err(Refusal::Store)?;
-        let Some(record) = found else {
-            return Err(Refusal::Key(KeyProblem::Unknown));
+    /// What the store has of an id. One that was refused within the last second is not asked about again: neither one that
+    /// is nobody's nor one whose secret was wrong, so that the two take the same time.
+    async fn read(&self, id: KeyId, now: Timestamp) -> Result<Option<Arc<KeyRecord>>, Refusal> {
+        if self.was_refused(id, now) && !self.is_stale(id, now) {
+            return Ok(None);
+        }
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).contains_key(&id);
+        let _turn = match known {
+            true => None,
+            false => Some(self.strangers_turn().await?),
         };
-        let record = Arc::new(record);
+        let found = self.store.find_key(id).await.map_err(Refusal::Store)?;
+        let Some(record) = found.map(Arc::new) else { return Ok(None) };
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED && !known.contains_key(&id) {
             known.clear();
@@ -192,7 +217,33 @@ impl Keys {
         entry.record = Arc::clone(&record);
         entry.read_at = now;
         entry.renewing = AtomicBool::new(false);
-        Ok(record)
+        Ok(Some(record))
+    }
+
+    async fn strangers_turn(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        let busy = || Refusal::Store(StoreError::Unavailable("too many unknown keys are being looked up".to_owned()));
+        let turn = tokio::time::timeout(STRANGER_TIMEOUT, self.strangers.acquire()).await;
+        turn.ok().and_then(Result::ok).ok_or_else(busy)
+    }
+
+    fn refuse(&self, id: KeyId, now: Timestamp) -> Refusal {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() >= REFUSED {
+            refused.clear();
+        }
+        refused.insert(id, now);
+        Refusal::Key(KeyProblem::Unknown)
+    }
+
+    fn was_refused(&self, id: KeyId, now: Timestamp) -> bool {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.get(&id).is_some_and(|at| now >= *at && now.since(*at) < BELIEVED_FOR)
+    }
+
+    /// Whether a key is known whose record is too old to be believed: its holder may be the one who asks.
+    fn is_stale(&self, id: KeyId, now: Timestamp) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&id).is_some_and(|key| now < key.read_at || now.since(key.read_at) >= BELIEVED_FOR)
     }
 
     /// True once in [`TOUCHED_EVERY`] for each key.

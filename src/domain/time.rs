@@ -21,6 +21,11 @@ impl Tick {
     pub const fn as_micros(self) -> u64 {
         self.0
     }
+
+    /// How long after `earlier` this is; nothing when it is not after it.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
 }
 
 impl Timestamp {

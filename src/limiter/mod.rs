@@ -5,6 +5,9 @@
 
 pub mod memory;
 pub mod redis;
+mod table;
+pub mod wide;
+mod window;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -53,10 +56,12 @@ pub enum Class {
     Form,
     /// Speaking MCP without calling a tool.
     Protocol,
+    /// Opening and pressing what a mailed link leads to.
+    Link,
 }
 
 impl Class {
-    pub const ALL: [Self; 4] = [Self::Public, Self::Action, Self::Form, Self::Protocol];
+    pub const ALL: [Self; 5] = [Self::Public, Self::Action, Self::Form, Self::Protocol, Self::Link];
 
     /// How the budget is called in the `RateLimit` headers.
     pub const fn name(self) -> &'static str {
@@ -65,6 +70,7 @@ impl Class {
             Self::Action => "action",
             Self::Form => "form",
             Self::Protocol => "protocol",
+            Self::Link => "link",
         }
     }
 }
@@ -86,6 +92,24 @@ impl From<IpAddr> for Network {
             IpAddr::V4(v4) => Self(v4.to_ipv6_mapped().octets()),
             IpAddr::V6(v6) => Self((u128::from(v6) & !u128::from(u64::MAX)).to_be_bytes()),
         }
+    }
+}
+
+impl Network {
+    /// The IPv6 network of `bits` that this one lies in; none for IPv4.
+    pub fn within(self, bits: u32) -> Option<Self> {
+        let address = Ipv6Addr::from(self.0);
+        let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+        address.to_ipv4_mapped().is_none().then(|| Self((u128::from(address) & mask).to_be_bytes()))
+    }
+
+    /// A network so wide that there are few of them: a /16 of IPv4, a /32 of IPv6.
+    fn region(self) -> Self {
+        self.within(32).unwrap_or_else(|| {
+            let mut octets = self.0;
+            octets[14..].fill(0);
+            Self(octets)
+        })
     }
 }
 
@@ -113,6 +137,9 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Not now, for want of room.
+    const LATER: Self = Self { admitted: false, remaining: 0, reset: Duration::from_secs(1) };
+
     /// The reset in whole seconds, rounded up: 1 to 60, as `Retry-After` says it.
     pub fn reset_seconds(&self) -> u32 {
         let up = self.reset.as_secs() + u64::from(self.reset.subsec_nanos() > 0);
@@ -169,6 +196,13 @@ mod tests {
         assert_ne!(network("2001:db8:1:2::1"), network("2001:db8:1:3::1"));
         assert_eq!(network("::ffff:192.0.2.7"), network("192.0.2.7"));
         assert_ne!(network("192.0.2.7"), network("192.0.2.8"));
+        assert_eq!(network("2001:db8:1:2ff::1").within(56), network("2001:db8:1:200::").within(56));
+        assert_ne!(network("2001:db8:1:2ff::1").within(56), network("2001:db8:1:300::").within(56));
+        assert_eq!(network("2001:db8:1:2::1").within(48), network("2001:db8:1:ffff::").within(48));
+        assert_eq!(network("192.0.2.7").within(48), None);
+        assert_eq!(network("192.0.2.7").region(), network("192.0.9.9").region());
+        assert_ne!(network("192.0.2.7").region(), network("192.1.2.7").region());
+        assert_eq!(network("2001:db8:1::").region(), network("2001:db8:2::").region());
     }
 
     #[test]

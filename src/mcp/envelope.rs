@@ -204,7 +204,7 @@ impl Fault {
     }
 
     pub(super) fn too_large() -> Self {
-        Self::new(-32600, 413, "Invalid request: the message is larger than 1 MiB")
+        Self::new(-32600, 413, "Invalid request: the message is larger than 64 KiB")
     }
 
     pub(super) fn broken() -> Self {

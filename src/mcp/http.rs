@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
 use hyper::{HeaderMap, Request, StatusCode};
 
@@ -11,7 +10,7 @@ use super::envelope::Fault;
 use super::{McpServer, RpcContext, RpcHeaders, RpcResponse};
 use crate::clock::Moment;
 use crate::domain::api_key::KeyId;
-use crate::http::request::body;
+use crate::http::request::body::SentBody;
 use crate::http::request::host::Origins;
 use crate::http::request::id::RequestId;
 use crate::http::response::answer::Answer;
@@ -22,6 +21,9 @@ use crate::operations::dispatch::Dispatcher;
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// The largest message: far more than any call of ours needs.
+const LARGEST_MESSAGE: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub struct McpEndpoint {
@@ -38,7 +40,7 @@ impl McpEndpoint {
 
     pub async fn answer(
         &self,
-        request: Request<Incoming>,
+        request: Request<SentBody<'_>>,
         client: IpAddr,
         now: Moment,
         id: &RequestId,
@@ -48,12 +50,7 @@ impl McpEndpoint {
         if !self.admits(&head.headers) {
             return from(Fault::origin().reply(None));
         }
-        let text = match body::read(body).await {
-            Ok(text) => text,
-            Err(HttpError::TooLarge) => return from(Fault::too_large().reply(None)),
-            Err(HttpError::Timeout) => return HttpError::Timeout.answer(),
-            Err(_) => return from(Fault::broken().reply(None)),
-        };
+        let text = body.read(LARGEST_MESSAGE).await;
         let header = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
         let context = RpcContext {
             authorization: head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes),
@@ -62,7 +59,13 @@ impl McpEndpoint {
             headers: Some(RpcHeaders { version: header(VERSION), method: header(METHOD), name: header(NAME) }),
             request_id: Some(id.as_str()),
         };
-        from(self.server.answer(&text, context, key).await)
+        let fault = match text {
+            Ok(text) => return from(self.server.answer(&text, context, key).await),
+            Err(HttpError::TooLarge) => Fault::too_large(),
+            Err(error @ (HttpError::Timeout | HttpError::Busy)) => return error.answer(),
+            Err(_) => Fault::broken(),
+        };
+        from(self.server.refuse(fault, context).await)
     }
 
     /// Programs send no `Origin`; browsers send that of the page, and only our own and the operator's may speak here: a

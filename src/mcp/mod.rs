@@ -69,6 +69,11 @@ pub struct RpcResponse {
     pub retry_after: Option<u32>,
 }
 
+impl RpcResponse {
+    /// Nothing is answered.
+    const SILENT: Self = Self { body: None, status: 202, retry_after: None };
+}
+
 /// What stands at the end of every modern result.
 #[derive(Debug)]
 struct ModernEnd {
@@ -134,13 +139,21 @@ impl McpServer {
         let envelope = match Envelope::read(text) {
             Ok(Message::Request(envelope)) => envelope,
             // Notifications, and answers to questions that we never ask.
-            Ok(Message::Silent) => return RpcResponse { body: None, status: 202, retry_after: None },
-            Err(fault) => return fault.reply(None),
+            Ok(Message::Silent) => {
+                let spent = self.guard(context).await;
+                return spent.map_or_else(|fault| fault.reply(None), |()| RpcResponse::SILENT);
+            }
+            Err(fault) => return self.refuse(fault, context).await,
         };
         match self.request(&envelope, context, key).await {
             Ok(reply) => reply,
             Err(fault) => fault.reply(Some(envelope.id)),
         }
+    }
+
+    /// What is no message counts as one.
+    async fn refuse(&self, fault: Fault, context: RpcContext<'_>) -> RpcResponse {
+        self.guard(context).await.err().unwrap_or(fault).reply(None)
     }
 
     async fn request(
@@ -149,10 +162,16 @@ impl McpServer {
         context: RpcContext<'_>,
         key: &mut Option<KeyId>,
     ) -> Result<RpcResponse, Fault> {
-        let modern = envelope.is_modern(context.headers)?;
-        if envelope.method != "tools/call" {
+        let modern = envelope.is_modern(context.headers);
+        // A call of a tool draws on the budget of its operation; whatever else is said, on the one for talk.
+        let call = match &modern {
+            Ok(modern) if envelope.method == "tools/call" => Some(ToolCall::read(envelope, *modern)),
+            _ => None,
+        };
+        if !matches!(call, Some(Ok(_))) {
             self.guard(context).await?;
         }
+        let modern = modern?;
         match &*envelope.method {
             "initialize" if !modern => Ok(envelope.succeed(&self.initialize(envelope))),
             "server/discover" if modern => Ok(envelope.succeed(&self.discovery)),
@@ -162,12 +181,13 @@ impl McpServer {
                 let holds_key = self.holds_key(context, key).await;
                 Ok(envelope.succeed(&self.lists.of(modern, holds_key)))
             }
-            "tools/call" => {
-                let call = ToolCall::read(envelope, modern)?;
-                let end = modern.then_some(&self.modern_end);
-                Ok(call.run(&self.dispatcher, envelope, context, key, end).await)
-            }
-            _ => Err(Fault::unknown_method(&envelope.method, modern)),
+            _ => match call {
+                Some(call) => {
+                    let end = modern.then_some(&self.modern_end);
+                    Ok(call?.run(&self.dispatcher, envelope, context, key, end).await)
+                }
+                None => Err(Fault::unknown_method(&envelope.method, modern)),
+            },
         }
     }
 

@@ -92,6 +92,11 @@ impl Membership {
         }
     }
 
+    /// Whether a token is one of ours; asks nobody.
+    pub fn is_link(&self, purpose: Purpose, token: &str) -> bool {
+        self.tokens.read(purpose, token).is_some()
+    }
+
     /// The sign-up that a link is about, if it is about one; `purpose` is what the link is for.
     pub async fn find(
         &self,

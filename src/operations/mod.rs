@@ -234,6 +234,8 @@ impl Entry {
 fn run<O: Operation>(app: &App, caller: Caller, body: Bytes) -> Answered<'_> {
     Reply::later(async move {
         let input = O::Input::decode(&body)?;
+        // What is slow from here on does not hold it.
+        drop(body);
         let output = O::run(app, &caller, input).await?;
         // Every output is made of names, numbers and texts, which always have a JSON form.
         serde_json::to_vec(&output).map(Bytes::from).map_err(|e| Error::Unavailable { cause: e.to_string() })

@@ -17,13 +17,19 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
-use super::{HttpService, Slot};
+use super::{Connection, HttpService, Slot};
 use crate::http::connection::idle_timeout::{Activity, IdleWatch, LOOK_EVERY, WatchedStream};
 use crate::http::connection::poll_when_woken::PollWhenWoken;
 use crate::http::connection::tls::Tls;
 
-/// Open connections at the most; the next ones wait in the kernel's queue.
+/// Open connections at the most; the next ones wait in the kernel's queue. No caller gets more than a share.
 pub const CONNECTIONS: usize = 16 * 1024;
+
+/// The last of them are for those who ask whether the service is well: whoever else gets one is asked to come back.
+const RESERVE: usize = 64;
+
+/// Connections that may wait in the kernel's queue.
+pub const BACKLOG: u32 = 4096;
 
 /// Bytes that a request's head may have, and that are read of a body at once: hyper would hold half a megabyte for each
 /// connection that never ends its head.
@@ -31,6 +37,11 @@ const HEAD_BYTES: usize = 32 * 1024;
 
 /// Requests at once on one HTTP/2 connection.
 const STREAMS: u32 = 128;
+
+/// Bytes that a peer may send on one of them, and on the whole connection, before anybody reads them: what is not read is
+/// held for as long as the peer likes.
+const STREAM_WINDOW: u32 = 64 * 1024;
+const CONNECTION_WINDOW: u32 = 128 * 1024;
 
 /// After the signal to stop: how long connections that were just taken in may still bring their first request.
 const LAST_CALL: Duration = Duration::from_millis(200);
@@ -63,7 +74,10 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                tokio::spawn(attend(stream, peer, Arc::clone(&service), tls.clone(), closed.clone(), place));
+                let is_reserve = places.available_permits() < RESERVE;
+                if let Some(connection) = Connection::of(peer, &service, is_reserve) {
+                    tokio::spawn(attend(stream, connection, Arc::clone(&service), tls.clone(), closed.clone(), place));
+                }
             }
             Err(error) => {
                 service.app.log.problem(None, &format!("a connection could not be taken in: {error}"));
@@ -74,7 +88,9 @@ pub async fn serve(
     // Whoever is in the kernel's queue was told that they are connected; they are served too.
     while let Some((stream, peer)) = waiting(&listener).await {
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { break };
-        tokio::spawn(attend(stream, peer, Arc::clone(&service), tls.clone(), closed.clone(), place));
+        if let Some(connection) = Connection::of(peer, &service, false) {
+            tokio::spawn(attend(stream, connection, Arc::clone(&service), tls.clone(), closed.clone(), place));
+        }
     }
     drop(listener);
     tokio::time::sleep(LAST_CALL).await;
@@ -83,6 +99,18 @@ pub async fn serve(
     let everyone = u32::try_from(CONNECTIONS).unwrap_or(u32::MAX);
     if tokio::time::timeout(FINISH_TIMEOUT, places.acquire_many(everyone)).await.is_err() {
         service.app.log.problem(None, "some requests did not finish in time and were cut off");
+    }
+}
+
+impl Connection {
+    /// None for a caller who has its share of connections; trusted proxies have no such share.
+    fn of(peer: SocketAddr, service: &HttpService, is_reserve: bool) -> Option<Self> {
+        let peer = peer.ip();
+        let share = match service.proxies.trusts(peer) {
+            true => None,
+            false => Some(service.client_shares.connect(peer)?),
+        };
+        Some(Self { peer, share, is_reserve })
     }
 }
 
@@ -106,7 +134,7 @@ async fn waiting(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
 /// Looks after one connection; `_place` is given back when it ends.
 async fn attend<P>(
     stream: TcpStream,
-    peer: SocketAddr,
+    connection: Connection,
     service: Arc<HttpService>,
     tls: Option<Arc<Tls>>,
     mut closed: watch::Receiver<bool>,
@@ -116,14 +144,14 @@ async fn attend<P>(
     // Answers are written whole; waiting to fill a packet would only delay them. If it cannot be set, they are delayed.
     let _delayed = stream.set_nodelay(true);
     match tls {
-        None => converse(stream, peer, Arc::clone(&service), closed).await,
+        None => converse(stream, connection, Arc::clone(&service), closed).await,
         Some(tls) => {
             let shaken = tokio::select! {
                 shaken = tls.accept(stream) => shaken,
                 _ = closed.wait_for(|closed| *closed) => None,
             };
             if let Some(stream) = shaken {
-                converse(stream, peer, Arc::clone(&service), closed).await;
+                converse(stream, connection, Arc::clone(&service), closed).await;
             }
         }
     }
@@ -131,7 +159,7 @@ async fn attend<P>(
 
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    peer: SocketAddr,
+    connection: Connection,
     service: Arc<HttpService>,
     mut closed: watch::Receiver<bool>,
 ) {
@@ -145,11 +173,14 @@ async fn converse(
     // than a list of two pieces.
     builder.http1().writev(false);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS).max_header_list_size(HEAD_BYTES as u32);
+    builder.http2().initial_stream_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
+    let whose = Arc::new((service, connection));
     let answer = service_fn(move |request: Request<Incoming>| {
-        let service = Arc::clone(&service);
+        let whose = Arc::clone(&whose);
         let busy = activity.begin_request(request.version() == Version::HTTP_2);
         async move {
-            let answer = service.answer(request, peer.ip()).await;
+            let (service, connection) = &*whose;
+            let answer = service.answer(request, connection).await;
             drop(busy);
             Ok::<_, Infallible>(answer)
         }

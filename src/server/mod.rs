@@ -4,6 +4,7 @@
 //! one function and not in a tower of layers: each layer would cost about as much as all of it together. This room must
 //! never decide what an operation may do or what becomes of a person: it hands requests to those who know.
 
+mod client_shares;
 pub mod listener;
 pub mod metrics_listener;
 mod rest;
@@ -20,20 +21,21 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{
-    CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HeaderValue, REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, VARY,
-    X_CONTENT_TYPE_OPTIONS,
+    CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, EXPECT, HeaderMap, HeaderValue, REFERRER_POLICY,
+    STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version};
 
+use self::client_shares::{ClientShare, ClientShares, RequestPlace};
 use self::routes::{FoundRoute, Handler};
 use crate::app::{App, Readiness};
 use crate::clock::{Clock, Moment};
 use crate::documents::Documents;
 use crate::domain::api_key::KeyId;
 use crate::http::request::accept::prefers_html;
-use crate::http::request::body;
+use crate::http::request::body::{self, BodyBudget, SentBody};
 use crate::http::request::client_address::TrustedProxies;
 use crate::http::request::host::Origins;
 use crate::http::request::id::{self, RequestId, RequestIds};
@@ -48,8 +50,11 @@ use crate::operations::ALL;
 use crate::operations::dispatch::Dispatcher;
 use crate::site::{Site, Visit, join};
 
-/// Requests that may be under way at once; past it callers are asked to come back.
+/// Requests that may be under way at once; past it callers are asked to come back. No caller gets more than a share.
 const IN_FLIGHT: usize = 8192;
+
+/// Bytes of bodies that may be held at once while they arrive, whoever sends them.
+const BODY_BYTES: usize = 64 << 20;
 
 /// What the operator sets of the HTTP side.
 #[derive(Debug, Default)]
@@ -78,6 +83,8 @@ pub struct HttpService {
     tags: Vec<EntityTag>,
     /// Whether callers come over HTTPS, as far as the base address says.
     secure: bool,
+    client_shares: Arc<ClientShares>,
+    bodies: BodyBudget,
     in_flight: AtomicUsize,
     connections: AtomicUsize,
     /// Only where somebody reads the metrics.
@@ -87,7 +94,10 @@ pub struct HttpService {
 /// One request while it is answered, beside the request itself.
 pub(crate) struct Exchange<'a> {
     service: &'a HttpService,
+    /// Who is at the other end of the connection.
     peer: IpAddr,
+    /// Whose request it is, behind proxies or not.
+    client: IpAddr,
     now: Moment,
     id: &'a RequestId,
     key: &'a mut Option<KeyId>,
@@ -140,6 +150,8 @@ impl HttpService {
             site: Site::new(Arc::clone(&app), origins, settings.mailbox),
             tags: ALL.iter().map(|_| EntityTag::default()).collect(),
             secure: app.union.base_url.starts_with("https://"),
+            client_shares: Arc::default(),
+            bodies: BodyBudget::new(BODY_BYTES),
             in_flight: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
             requests: settings.metrics.then(|| Requests::new(routes::names())),
@@ -152,15 +164,26 @@ impl HttpService {
     }
 
     /// Answers one request. Never fails and never panics.
-    pub async fn answer(&self, request: Request<Incoming>, peer: IpAddr) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Response<Full<Bytes>> {
         let now = self.clock.now();
-        let id = self.ids.of(request.headers());
-        let method = request.method().clone();
+        let (mut head, body) = request.into_parts();
+        let mut unread = Some(body);
+        let id = self.ids.of(&head.headers);
         // A reference count, so that the path outlives the request that is taken apart.
-        let uri = request.uri().clone();
+        let (method, uri, version) = (head.method.clone(), head.uri.clone(), head.version);
         let found = routes::find(uri.path());
         // Only where nothing may be found; operations are read by programs.
-        let wants_page = found.is_none_or(|found| found.route.is_page()) && prefers_html(request.headers());
+        let wants_page = found.is_none_or(|found| found.route.is_page()) && prefers_html(&head.headers);
+        let awaits_go_ahead = head.headers.remove(EXPECT).is_some();
+        let client = self.proxies.client(connection.peer, &head.headers);
+        let forwarded;
+        let share = match &connection.share {
+            Some(share) => share,
+            None => {
+                forwarded = self.client_shares.find(client);
+                &forwarded
+            }
+        };
         let mut entry = LogEntry {
             service: self,
             now,
@@ -171,10 +194,13 @@ impl HttpService {
             key: None,
         };
 
-        let mut answer = match self.enter(found) {
-            Ok(_slot) => {
-                let exchange = Exchange { service: self, peer, now, id: &id, key: &mut entry.key };
-                match unless_it_panics(pin!(route(exchange, found, request))).await {
+        let mut answer = match self.enter(found, share, connection) {
+            Ok(_places) => {
+                let [network, site] = share.bodies();
+                let body = SentBody::new(&mut unread, [Some(&self.bodies), network, site]);
+                let exchange =
+                    Exchange { service: self, peer: connection.peer, client, now, id: &id, key: &mut entry.key };
+                match unless_it_panics(pin!(route(exchange, found, Request::from_parts(head, body)))).await {
                     Ok(Ok(answer)) => answer,
                     Ok(Err(HttpError::NotFound(_))) if wants_page => self.site.not_found(),
                     Ok(Err(error)) => error.answer(),
@@ -184,6 +210,16 @@ impl HttpService {
             Err(busy) => busy.answer(),
         };
 
+        // A sender who reads nothing before it has sent everything would see a broken pipe, or have its next request lost.
+        // It holds its own caller's place meanwhile, and nobody else's. HTTP/2 has a way to say that the rest is not wanted.
+        if version < Version::HTTP_2
+            && let Some(body) = unread.filter(|body| !body.is_end_stream())
+        {
+            let _its_own_place = share.begin_request();
+            if awaits_go_ahead || connection.is_reserve || !body::swallow(body).await {
+                answer.set(CONNECTION, HeaderValue::from_static("close"));
+            }
+        }
         answer.set(id::NAME, id.header());
         self.guard(&mut answer);
         if found.is_some_and(|found| found.route.open) {
@@ -206,18 +242,28 @@ impl HttpService {
         }
     }
 
-    /// A slot among the requests in flight.
-    fn enter(&self, found: Option<FoundRoute<'_>>) -> Result<Slot<'_>, HttpError> {
+    /// A place among its caller's requests and a slot among all. Health is told whoever fills the house.
+    fn enter<'a>(
+        &'a self,
+        found: Option<FoundRoute<'_>>,
+        share: &'a ClientShare,
+        connection: &Connection,
+    ) -> Result<(Option<RequestPlace<'a>>, Slot<'a>), HttpError> {
         let (slot, before) = Slot::take(&self.in_flight);
-        let always = found.is_some_and(|found| found.route.always);
-        if before < IN_FLIGHT || always { Ok(slot) } else { Err(HttpError::Busy) }
+        if found.is_some_and(|found| found.route.always) {
+            return Ok((None, slot));
+        }
+        if connection.is_reserve || before >= IN_FLIGHT {
+            return Err(HttpError::Busy);
+        }
+        share.begin_request().map(|place| (Some(place), slot)).ok_or(HttpError::Busy)
     }
 
     /// The descriptor; at `/`, to a browser, the page to join on.
-    async fn front(exchange: Exchange<'_>, request: Request<Incoming>) -> Result<Answer, HttpError> {
+    async fn front(exchange: Exchange<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
         let front = request.uri().path() == "/" && prefers_html(request.headers());
         let mut answer = if front {
-            join::show(exchange.visit("", &request), request).await?
+            join::show(exchange.visit(""), request).await?
         } else {
             exchange.service.documents.descriptor.answer(request.headers())
         };
@@ -225,37 +271,30 @@ impl HttpService {
         Ok(answer)
     }
 
-    async fn mcp(exchange: Exchange<'_>, request: Request<Incoming>) -> Result<Answer, HttpError> {
-        let Exchange { service, peer, now, id, key } = exchange;
-        let client = service.proxies.client(peer, request.headers());
+    async fn mcp(exchange: Exchange<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+        let Exchange { service, client, now, id, key, .. } = exchange;
         Ok(service.mcp.answer(request, client, now, id, key).await)
     }
 
     /// Is the process alive?
-    async fn health(_: Exchange<'_>, _: Request<Incoming>) -> Result<Answer, HttpError> {
+    async fn health(_: Exchange<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
         Ok(Answer::json(StatusCode::OK, &b"{\"ok\":true}"[..]))
     }
 
     /// Whether the parts that requests need can be used. Says which one cannot.
-    async fn ready(exchange: Exchange<'_>, _: Request<Incoming>) -> Result<Answer, HttpError> {
-        let app = &exchange.service.app;
-        match app.readiness().await {
-            Ok(Readiness { mail, limits }) => {
-                let body = serde_json::json!({ "ok": true, "store": "usable", "limits": limits, "mail": mail });
-                Ok(Answer::json(StatusCode::OK, body.to_string()))
-            }
-            Err(cause) => {
-                app.report_store(Some(exchange.id.as_str()), &cause);
-                Err(HttpError::NotReady)
-            }
-        }
+    async fn ready(exchange: Exchange<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+        let Exchange { service, id, now, .. } = exchange;
+        let Readiness { mail, limits } =
+            service.app.readiness(id.as_str(), now.tick).await.ok_or(HttpError::NotReady)?;
+        let body = serde_json::json!({ "ok": true, "store": "usable", "limits": limits, "mail": mail });
+        Ok(Answer::json(StatusCode::OK, body.to_string()))
     }
 }
 
 async fn route(
     exchange: Exchange<'_>,
     found: Option<FoundRoute<'_>>,
-    request: Request<Incoming>,
+    request: Request<SentBody<'_>>,
 ) -> Result<Answer, HttpError> {
     let Some(FoundRoute { route, parameter, .. }) = found else {
         return Err(HttpError::NotFound(routes::not_found(request.uri().path())));
@@ -266,28 +305,36 @@ async fn route(
     let Some(handler) = route.handler(request.method()) else {
         return Err(HttpError::MethodNotAllowed { allow: route.allow() });
     };
-    if !route.takes_body && declared_length(&request) > body::LARGEST {
-        // Swallowed first: a sender who reads nothing before it has sent everything would see a broken pipe instead.
-        Box::pin(body::read(request.into_body())).await?;
+    if !route.takes_body && declared_length(request.headers()) > body::LARGEST {
         return Err(HttpError::TooLarge);
     }
     match handler {
         Handler::Operation(operation) => rest::call(exchange, operation, request).await,
         Handler::Document(document) => Ok(document(exchange.service).answer(request.headers())),
-        Handler::Page(page) => page(exchange.visit(parameter, &request), request).await,
+        Handler::Page(page) => page(exchange.visit(parameter), request).await,
         Handler::Own(own) => own(exchange, request).await,
     }
 }
 
 impl<'a> Exchange<'a> {
     /// The request as a page sees it.
-    fn visit<'v>(&self, parameter: &'v str, request: &Request<Incoming>) -> Visit<'v>
+    fn visit<'v>(&self, parameter: &'v str) -> Visit<'v>
     where
         'a: 'v,
     {
-        let client = self.service.proxies.client(self.peer, request.headers());
-        Visit { site: &self.service.site, parameter, client, peer: self.peer, now: self.now, id: self.id }
+        let Self { service, peer, client, now, id, .. } = *self;
+        Visit { site: &service.site, parameter, client, peer, now, id }
     }
+}
+
+/// A connection, as its requests need to know it.
+#[derive(Debug)]
+struct Connection {
+    peer: IpAddr,
+    /// Whose it is; none for a trusted proxy, whose requests are their clients'.
+    share: Option<ClientShare>,
+    /// Whether it is one of the last: only health is told there.
+    is_reserve: bool,
 }
 
 /// A request's slot among those in flight, given back when it is answered or its caller hangs up; a connection's among
@@ -308,8 +355,8 @@ impl Drop for Slot<'_> {
     }
 }
 
-fn declared_length(request: &Request<Incoming>) -> u64 {
-    let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+fn declared_length(headers: &HeaderMap) -> u64 {
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     length.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 

@@ -3,13 +3,12 @@
 use std::cell::RefCell;
 use std::fmt::{self, Write};
 
-use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, StatusCode};
 
 use super::Exchange;
 use crate::error::Error;
-use crate::http::request::body;
+use crate::http::request::body::{self, SentBody};
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::limiter::{Class, WINDOW};
@@ -19,20 +18,16 @@ use crate::operations::{Entry, Lifetime};
 pub(super) async fn call(
     exchange: Exchange<'_>,
     operation: &'static Entry,
-    request: Request<Incoming>,
+    request: Request<SentBody<'_>>,
 ) -> Result<Answer, HttpError> {
-    let Exchange { service, peer, now, id, key } = exchange;
+    let Exchange { service, client, now, id, key, .. } = exchange;
     let (head, body) = request.into_parts();
-    let call = Call {
-        authorization: head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes),
-        address: service.proxies.client(peer, &head.headers),
-        now,
-    };
+    let call = Call { authorization: head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes), address: client, now };
     let outcome = service
         .dispatcher
         .dispatch(operation, call, key, async || {
             check_content_type(&head.headers)?;
-            body::read(body).await.map_err(|error| match error {
+            body.read(body::LARGEST).await.map_err(|error| match error {
                 // The contract has no 413 for the agent actions, and no 400 without a code.
                 HttpError::TooLarge => Error::InvalidSubmission("The body is larger than 1 MiB.".to_owned()).into(),
                 HttpError::Broken => Error::InvalidJson("it broke off before its end; send it again".to_owned()).into(),

@@ -7,7 +7,6 @@
 use std::pin::Pin;
 use std::sync::LazyLock;
 
-use hyper::body::Incoming;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, HeaderValue,
@@ -15,6 +14,7 @@ use hyper::header::{
 use hyper::{Method, Request, StatusCode};
 
 use super::{Exchange, HttpService};
+use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::http::response::etag::Document;
@@ -83,9 +83,9 @@ pub(super) enum Handler {
     /// What was made at the start.
     Document(fn(&HttpService) -> &Document),
     /// A page for people.
-    Page(for<'a> fn(Visit<'a>, Request<Incoming>) -> Answering<'a>),
+    Page(for<'a> fn(Visit<'a>, Request<SentBody<'a>>) -> Answering<'a>),
     /// What needs more of the service than a page does.
-    Own(for<'a> fn(Exchange<'a>, Request<Incoming>) -> Answering<'a>),
+    Own(for<'a> fn(Exchange<'a>, Request<SentBody<'a>>) -> Answering<'a>),
 }
 
 /// In a box of its own: a request's future is moved several times before it runs, and was 6.6 KB with room for what every

@@ -1,6 +1,5 @@
 //! `/confirm/<token>`: what is being confirmed with one button (double opt-in), and the person's own link once they are in.
 
-use hyper::body::Incoming;
 use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use hyper::{Request, StatusCode};
 
@@ -10,18 +9,27 @@ use crate::domain::secret::token::Purpose;
 use crate::domain::sign_up::{Confirmation, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
-use crate::http::request::body;
+use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::membership::LinkedSignUp;
 
-pub async fn show(visit: Visit<'_>, _: Request<Incoming>) -> Result<Answer, HttpError> {
-    Ok(page(visit, Shown::AsAsked).await)
+pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    match visit.refuse_link(Purpose::Confirm).await {
+        Some(refused) => Ok(refused),
+        None => Ok(page(visit, Shown::AsAsked).await),
+    }
 }
 
+/// What a button sends: one small field.
+const PRESS_BYTES: u64 = 4 << 10;
+
 /// The person pressed the button.
-pub async fn press(visit: Visit<'_>, request: Request<Incoming>) -> Result<Answer, HttpError> {
-    let body = body::read(request.into_body()).await?;
+pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    if let Some(refused) = visit.refuse_link(Purpose::Confirm).await {
+        return Ok(refused);
+    }
+    let body = request.into_body().read(PRESS_BYTES).await?;
     let seen = form_urlencoded::parse(&body).find(|(name, _)| name == "seen");
     let seen = seen.and_then(|(_, text)| text.parse().ok()).map(Timestamp::from_millis);
     Ok(match visit.app().membership.confirm(visit.parameter, seen, visit.now.time).await {

@@ -1,17 +1,20 @@
 //! `/not-me/<token>`: "this wasn't me", and unsubscribing with one click (RFC 8058).
 
-use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 
 use super::Visit;
 use super::view::{self, Outcome};
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_up::Declining;
+use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 
 /// Asks whether the sign-up is to be withdrawn.
-pub async fn show(visit: Visit<'_>, _: Request<Incoming>) -> Result<Answer, HttpError> {
+pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    if let Some(refused) = visit.refuse_link(Purpose::Decline).await {
+        return Ok(refused);
+    }
     Ok(match visit.app().membership.find(Purpose::Decline, visit.parameter, visit.now.time).await {
         Ok(Some(found)) => visit.page(view::decline(
             &visit.app().union,
@@ -24,7 +27,10 @@ pub async fn show(visit: Visit<'_>, _: Request<Incoming>) -> Result<Answer, Http
     })
 }
 
-pub async fn press(visit: Visit<'_>, _: Request<Incoming>) -> Result<Answer, HttpError> {
+pub async fn press(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    if let Some(refused) = visit.refuse_link(Purpose::Decline).await {
+        return Ok(refused);
+    }
     Ok(match visit.app().membership.decline(visit.parameter, visit.now.time).await {
         Ok(Declining::Declined | Declining::Expired) => visit.page(view::declined(&visit.app().union)),
         Ok(Declining::Confirmed) => visit.outcome(StatusCode::OK, Outcome::AlreadyConfirmed),

@@ -1,11 +1,11 @@
 //! `/dev/mailbox`: mail as a development server keeps it, read back for its pages; nothing at all anywhere else.
 
-use hyper::body::Incoming;
 use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use hyper::{HeaderMap, Request};
 
 use super::Visit;
 use super::view::{self, MailboxEntry};
+use crate::http::request::body::SentBody;
 use crate::http::request::host;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -13,7 +13,7 @@ use crate::loopback::is_loopback;
 use crate::mail::ReadableMail;
 use crate::mail::mailbox::MailboxFolder;
 
-pub async fn list(visit: Visit<'_>, request: Request<Incoming>) -> Result<Answer, HttpError> {
+pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let entries = mailbox(visit, &request)?.list().map_err(|error| {
         let cause = format!("the mailbox folder cannot be read: {error}");
         visit.app().log.problem(Some(visit.id.as_str()), &cause);
@@ -22,13 +22,13 @@ pub async fn list(visit: Visit<'_>, request: Request<Incoming>) -> Result<Answer
     Ok(visit.page(view::mailbox(&visit.app().union, &entries)))
 }
 
-pub async fn show(visit: Visit<'_>, request: Request<Incoming>) -> Result<Answer, HttpError> {
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let mail = mailbox(visit, &request)?.open(visit.parameter).ok_or_else(nothing)?;
     let html_path = format!("/dev/mailbox/{}/html", visit.parameter);
     Ok(visit.page(view::opened_mail(&visit.app().union, &mail, &html_path)))
 }
 
-pub async fn show_html(visit: Visit<'_>, request: Request<Incoming>) -> Result<Answer, HttpError> {
+pub async fn show_html(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let mail = mailbox(visit, &request)?.open(visit.parameter).ok_or_else(nothing)?;
     let mut answer = visit.page(mail.html);
     // Mail programs know only styles in the text itself.
@@ -43,7 +43,7 @@ fn nothing() -> HttpError {
     HttpError::NotFound("There is nothing at this path.".to_owned())
 }
 
-fn mailbox<'a>(visit: Visit<'a>, request: &Request<Incoming>) -> Result<&'a DevMailbox, HttpError> {
+fn mailbox<'a>(visit: Visit<'a>, request: &Request<SentBody<'_>>) -> Result<&'a DevMailbox, HttpError> {
     let here = is_local(visit, host::of(request.uri(), request.headers()), request.headers());
     visit.site.mailbox.as_ref().filter(|_| here).ok_or_else(nothing)
 }

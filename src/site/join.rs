@@ -1,7 +1,6 @@
 //! `/`, `/join` and `/joinus<code>`: the page to join on, and the form that is sent from it.
 
-use hyper::body::Incoming;
-use hyper::header::{HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
+use hyper::header::{HeaderName, ORIGIN};
 use hyper::{HeaderMap, Request, StatusCode};
 
 use super::Visit;
@@ -9,33 +8,32 @@ use super::join_form::SentForm;
 use super::view::{self, JoinForm, Outcome};
 use crate::domain::referral::ReferralCode;
 use crate::error::Error;
-use crate::http::request::{body, host};
+use crate::http::request::body::SentBody;
+use crate::http::request::host;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
-use crate::limiter::{Bucket, Class, Subject};
+use crate::limiter::Class;
+
+/// The largest form: every field as long as it may be, each character written as three times three.
+const FORM_BYTES: u64 = 64 << 10;
 
 /// Forms sent a minute from one address: far more than a family, far fewer than a script.
 const FORMS_A_MINUTE: u32 = 10;
 
 /// A code that is nobody's does no harm: the sign-up is then simply not attributed.
-pub async fn show(visit: Visit<'_>, _: Request<Incoming>) -> Result<Answer, HttpError> {
+pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     Ok(page(visit, StatusCode::OK, visit.parameter, &JoinForm::default()).await)
 }
 
-pub async fn send(visit: Visit<'_>, request: Request<Incoming>) -> Result<Answer, HttpError> {
+pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let (head, body) = request.into_parts();
     if !is_own(visit, &head.headers, host::of(&head.uri, &head.headers)) {
         return Ok(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
     }
-    let bucket = Bucket { class: Class::Form, subject: Subject::Network(visit.client.into()) };
-    let verdict = visit.app().spend(bucket, FORMS_A_MINUTE, visit.now.tick).await;
-    if !verdict.admitted {
-        let retry_after = verdict.reset_seconds();
-        let mut answer = visit.outcome(StatusCode::TOO_MANY_REQUESTS, Outcome::TooMany { retry_after });
-        answer.set(RETRY_AFTER, HeaderValue::from(retry_after));
-        return Ok(answer);
+    if let Some(too_many) = visit.spend(Class::Form, FORMS_A_MINUTE).await {
+        return Ok(too_many);
     }
-    let body = body::read(body).await?;
+    let body = body.read(FORM_BYTES).await?;
     let sent = SentForm::read(&body);
     let application = match sent.check() {
         Ok(application) => application,

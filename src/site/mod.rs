@@ -14,16 +14,22 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hyper::StatusCode;
+use hyper::header::{HeaderValue, RETRY_AFTER};
 
 use self::dev_mailbox::DevMailbox;
 use self::view::Outcome;
 use crate::app::App;
 use crate::clock::Moment;
+use crate::domain::secret::token::Purpose;
 use crate::http::request::host::Origins;
 use crate::http::request::id::RequestId;
 use crate::http::response::answer::Answer;
 use crate::http::response::etag::Document;
+use crate::limiter::{Bucket, Class, Subject};
 use crate::mail::mailbox::MailboxFolder;
+
+/// Mailed links opened or pressed a minute from one address: mail services press many, for the people they serve.
+const LINKS_A_MINUTE: u32 = 300;
 
 /// What all pages share.
 #[derive(Debug)]
@@ -84,6 +90,28 @@ impl<'a> Visit<'a> {
 
     fn outcome(&self, status: StatusCode, outcome: Outcome) -> Answer {
         self.site.outcome(status, outcome)
+    }
+
+    /// Draws on the visitor's budget; a page that says when to come back once it is spent.
+    async fn spend(&self, class: Class, a_minute: u32) -> Option<Answer> {
+        let bucket = Bucket { class, subject: Subject::Network(self.client.into()) };
+        let verdict = self.app().spend(bucket, a_minute, self.now.tick).await;
+        if verdict.admitted {
+            return None;
+        }
+        let retry_after = verdict.reset_seconds();
+        let mut answer = self.outcome(StatusCode::TOO_MANY_REQUESTS, Outcome::TooMany { retry_after });
+        answer.set(RETRY_AFTER, HeaderValue::from(retry_after));
+        Some(answer)
+    }
+
+    /// What keeps a mailed link's page from being shown at all: a token that is none of ours, which the store is not asked
+    /// about, or a visitor who opens and presses far more of them than people do.
+    async fn refuse_link(&self, purpose: Purpose) -> Option<Answer> {
+        if !self.app().membership.is_link(purpose, self.parameter) {
+            return Some(self.unknown());
+        }
+        self.spend(Class::Link, LINKS_A_MINUTE).await
     }
 
     /// The link is about no sign-up of ours.

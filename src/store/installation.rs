@@ -27,7 +27,7 @@ area! {
             }
         };
 
-        /// Whether a write would be kept right now: it makes one that changes nothing.
+        /// Whether a write would be kept right now: it makes one, to a row of its own that nobody waits for.
         own check() -> ();
 
         /// Finishes what was begun and lets go of the files or connections. What is asked later fails.
@@ -45,14 +45,14 @@ pub enum Claim {
     Another,
 }
 
-/// Changes nothing, but goes the way of every write.
+/// Says nothing new, but goes the way of every write.
 pub(super) struct Check;
 
 impl Unit for Check {
     type Done = ();
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<(), Failure> {
-        match sql.execute("UPDATE installation SET id = id WHERE id = 1", values![]).await? {
+        match sql.execute("UPDATE readiness SET checked_at = checked_at WHERE id = 1", values![]).await? {
             1 => Ok(()),
             _ => Err(Failure::Refused(StoreError::Unavailable("the tables are empty".to_owned()))),
         }

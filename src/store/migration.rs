@@ -27,6 +27,12 @@ pub const MIGRATIONS: &[Migration] = &[
         serves: 1,
         rebuilds: true,
     },
+    Migration {
+        sqlite: include_str!("../../migrations/sqlite/0003_readiness.sql"),
+        postgres: include_str!("../../migrations/postgres/0003_readiness.sql"),
+        serves: 1,
+        rebuilds: false,
+    },
 ];
 
 /// What may be done to a schema when a store is opened.

@@ -137,8 +137,9 @@ mod once {
             let key = server.key();
             let held = server.hold();
             let mut answers = tokio::task::JoinSet::new();
-            for _ in 0..70 {
-                let stream = TcpStream::connect(server.address).await.unwrap();
+            for n in 0..70 {
+                // From more addresses than one: none may have more than its share.
+                let stream = open(&server, Ipv4Addr::new(127, 0, 3, n % 24 + 1)).await;
                 let (mut sender, connection) =
                     hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
                 tokio::spawn(connection);

@@ -1,11 +1,13 @@
 //! HTTP manners: ids, caches, headers, protocols.
 
+use std::time::Duration;
+
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 
-use crate::server::{Server, block_on, sign_up};
+use crate::server::{Server, block_on, sign_up, wait_until};
 
 #[test]
 fn request_ids_are_kept_if_sane_and_always_returned() {
@@ -101,8 +103,10 @@ fn health_is_told_outside_the_limits() {
             let ready = json!({ "ok": true, "store": "usable", "limits": server.records().limits(), "mail": "sent" });
             assert_eq!(server.get("/readyz").await.good(), ready);
         }
-        server.execute("ALTER TABLE installation RENAME TO away");
+        server.execute("ALTER TABLE readiness RENAME TO away");
         server.get("/healthz").await.good();
+        // What was found is believed for a second.
+        wait_until(Duration::from_secs(5), async || server.get("/readyz").await.status == 503).await;
         let away = server.get("/readyz").await;
         assert!(away.refused(503, Value::Null).contains("store"));
         assert!(!away.header("retry-after").is_empty());

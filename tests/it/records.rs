@@ -162,8 +162,8 @@ impl Records {
                 Box::new(move || {
                     alone(async {
                         let client = connect(&url).await.unwrap();
-                        let lock = "BEGIN; LOCK TABLE installation, api_keys, people, sign_ups, outbox, mailboxes \
-                                    IN EXCLUSIVE MODE";
+                        let lock = "BEGIN; LOCK TABLE installation, api_keys, people, sign_ups, outbox, mailboxes, \
+                                    readiness IN EXCLUSIVE MODE";
                         client.batch_execute(lock).await.unwrap();
                         told.send(()).unwrap();
                         released.recv().unwrap_err();

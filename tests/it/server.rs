@@ -103,10 +103,15 @@ impl Server {
         self.records().hold()
     }
 
-    /// Presses the button that a sign-up's mail leads to.
-    pub(crate) async fn confirm(&self, sign_up: i64) -> Answer {
+    /// Where a sign-up's mail leads to.
+    pub(crate) fn confirm_path(&self, sign_up: i64) -> String {
         let token = TokenMaker::new(&self.records().secret()).token(Purpose::Confirm, SignUpId(sign_up));
-        self.send(Request::post(format!("/confirm/{token}")), "").await
+        format!("/confirm/{token}")
+    }
+
+    /// Presses the button there.
+    pub(crate) async fn confirm(&self, sign_up: i64) -> Answer {
+        self.send(Request::post(self.confirm_path(sign_up)), "").await
     }
 
     /// The binary with the settings of this server's records, for a command of the operator's.
@@ -233,6 +238,11 @@ impl Answer {
         let json: Value = serde_json::from_slice(&self.body).unwrap();
         assert_eq!(json["ok"], self.status == StatusCode::OK, "{json}");
         json
+    }
+
+    /// An answer of MCP, which has no `ok`.
+    pub(crate) fn json_rpc(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
     }
 
     pub(crate) fn header(&self, name: &str) -> &str {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use lettre::message::Mailbox;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -51,7 +51,7 @@ pub(super) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
 
 async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let checked = Checked::read(settings)?;
-    let doors = Doors::open(settings, checked.tls.is_some()).await?;
+    let doors = Doors::open(settings, checked.tls.is_some())?;
     let union = Arc::new(settings.union.facts(settings.union.base_url(doors.listening, doors.scheme))?);
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
     let Claimed { secret, origin } = secret::claim(&settings.store, checked.secret, &*store).await?;
@@ -133,10 +133,10 @@ struct Doors {
 }
 
 impl Doors {
-    async fn open(settings: &ServeSettings, tls: bool) -> anyhow::Result<Self> {
-        let listener = listen(settings.union.listen, "--listen").await?;
+    fn open(settings: &ServeSettings, tls: bool) -> anyhow::Result<Self> {
+        let listener = listen(settings.union.listen, "--listen")?;
         let metrics = match settings.metrics_listen {
-            Some(address) => Some(listen(address, "--metrics-listen").await?),
+            Some(address) => Some(listen(address, "--metrics-listen")?),
             None => None,
         };
         let scheme = if tls { "https" } else { "http" };
@@ -145,9 +145,15 @@ impl Doors {
 }
 
 /// Listens on an address that was given with `flag`.
-async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
     use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
-    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+    let bound = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.and_then(|socket| {
+        // As the runtime's own way to listen does it: a port that was ours a moment ago is ours again.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(listener::BACKLOG)
+    });
+    bound.map_err(|error| match error.kind() {
         AddrInUse => anyhow!("{address} is taken by another program; choose another address with {flag}"),
         AddrNotAvailable => anyhow!("{} is no address of this machine; choose another with {flag}", address.ip()),
         PermissionDenied => anyhow!("port {} needs more rights; choose one above 1023 with {flag}", address.port()),

@@ -1,5 +1,6 @@
-//! Reading a request's body: bounded in size and time (slowloris).
+//! Reading a request's body: bounded in size, in time (slowloris), and in what all bodies hold together.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -11,22 +12,89 @@ use crate::http::response::error::HttpError;
 /// The largest body that is read as one.
 pub const LARGEST: u64 = 1 << 20;
 
-/// A body past [`LARGEST`] is still taken in and thrown away up to here, so that its sender, who reads nothing before it
+/// A body that nobody reads is still taken in and thrown away up to here, so that its sender, who reads nothing before it
 /// has sent everything, gets to see the answer.
 const SWALLOWED: u64 = 8 << 20;
 
 /// How long a whole body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub async fn read(body: Incoming) -> Result<Bytes, HttpError> {
-    let declared = body.size_hint().lower();
-    if declared > SWALLOWED {
-        return Err(HttpError::TooLarge);
-    }
-    tokio::time::timeout(BODY_TIMEOUT, collect(body)).await.unwrap_or(Err(HttpError::Timeout))
+/// Bytes of bodies that may be held at once while they arrive.
+#[derive(Debug)]
+pub struct BodyBudget {
+    most: usize,
+    held: AtomicUsize,
 }
 
-async fn collect(mut body: Incoming) -> Result<Bytes, HttpError> {
+impl BodyBudget {
+    pub fn new(most: usize) -> Self {
+        Self { most, held: AtomicUsize::new(0) }
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let fits = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.most;
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What a body draws on: everybody's budget, and its caller's.
+pub type Budgets<'a> = [Option<&'a BodyBudget>; 3];
+
+/// A request's body until somebody reads it.
+#[derive(Debug)]
+pub struct SentBody<'a> {
+    unread: &'a mut Option<Incoming>,
+    budgets: Budgets<'a>,
+}
+
+impl<'a> SentBody<'a> {
+    pub fn new(unread: &'a mut Option<Incoming>, budgets: Budgets<'a>) -> Self {
+        Self { unread, budgets }
+    }
+
+    /// Reads all of it, unless it is larger than `largest`.
+    pub async fn read(self, largest: u64) -> Result<Bytes, HttpError> {
+        let Some(body) = self.unread.take() else { return Ok(Bytes::new()) };
+        if body.size_hint().lower() > SWALLOWED {
+            return Err(HttpError::TooLarge);
+        }
+        let held = Held { budgets: self.budgets, bytes: 0 };
+        tokio::time::timeout(BODY_TIMEOUT, collect(body, largest, held)).await.unwrap_or(Err(HttpError::Timeout))
+    }
+}
+
+/// What one body holds of its budgets while it arrives.
+struct Held<'a> {
+    budgets: Budgets<'a>,
+    bytes: usize,
+}
+
+impl Held<'_> {
+    fn take(&mut self, bytes: usize) -> Result<(), HttpError> {
+        let budgets = || self.budgets.iter().flatten();
+        if let Some(full) = budgets().position(|budget| !budget.take(bytes)) {
+            budgets().take(full).for_each(|budget| budget.give_back(bytes));
+            return Err(HttpError::Busy);
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.budgets.iter().flatten().for_each(|budget| budget.give_back(self.bytes));
+    }
+}
+
+async fn collect(mut body: Incoming, largest: u64, mut held: Held<'_>) -> Result<Bytes, HttpError> {
     let mut size = 0;
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
@@ -36,10 +104,15 @@ async fn collect(mut body: Incoming) -> Result<Bytes, HttpError> {
         if size > SWALLOWED {
             return Err(HttpError::TooLarge);
         }
-        if size > LARGEST {
+        if size > largest {
+            (first, rest) = (Bytes::new(), BytesMut::new());
             continue;
         }
-        // Most bodies come in one piece, which needs no copy.
+        // Most bodies come in one piece, which needs no copy and holds nothing while others arrive.
+        if first.is_empty() && rest.is_empty() && body.is_end_stream() {
+            return Ok(data);
+        }
+        held.take(data.len())?;
         if first.is_empty() && rest.is_empty() {
             first = data;
         } else {
@@ -50,8 +123,27 @@ async fn collect(mut body: Incoming) -> Result<Bytes, HttpError> {
         }
     }
     match size {
-        _ if size > LARGEST => Err(HttpError::TooLarge),
+        _ if size > largest => Err(HttpError::TooLarge),
         _ if rest.is_empty() => Ok(first),
         _ => Ok(rest.freeze()),
     }
+}
+
+/// Takes in a body that nobody will read and throws it away; false if that is too much, or takes too long.
+pub async fn swallow(mut body: Incoming) -> bool {
+    if body.size_hint().lower() > SWALLOWED {
+        return false;
+    }
+    let mut size = 0;
+    let all = async {
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return false };
+            size += frame.data_ref().map_or(0, |data| data.len() as u64);
+            if size > SWALLOWED {
+                return false;
+            }
+        }
+        true
+    };
+    tokio::time::timeout(BODY_TIMEOUT, all).await.unwrap_or(false)
 }

@@ -36,7 +36,7 @@ const HOLD: &str = "
     SET LOCAL statement_timeout = 0;
     SET LOCAL idle_in_transaction_session_timeout = 0;
     SET LOCAL lock_timeout = '30s';
-    LOCK TABLE installation, api_keys, people, sign_ups, outbox, mailboxes IN SHARE ROW EXCLUSIVE MODE";
+    LOCK TABLE installation, api_keys, people, sign_ups, outbox, mailboxes, readiness IN SHARE ROW EXCLUSIVE MODE";
 
 impl PostgresTransfer {
     /// Connects and waits until nobody writes.
@@ -56,8 +56,8 @@ impl PostgresTransfer {
 
     async fn write(&self, table: &Table, rows: &[Cells]) -> Result<(), Failure> {
         let client = &self.connection.client;
-        if table.name == "installation" {
-            client.batch_execute("DELETE FROM installation").await?;
+        if table.has_row {
+            client.batch_execute(&format!("DELETE FROM {}", table.name)).await?;
         }
         let columns = table.columns;
         let types = client.prepare(&format!("SELECT {columns} FROM {}", table.name)).await?;

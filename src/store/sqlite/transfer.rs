@@ -141,7 +141,7 @@ impl TransferTarget for SqliteTransfer {
         let append = || {
             let Table { name, columns, .. } = table;
             let places: Vec<_> = columns.split(',').map(|_| "?").collect();
-            // Of the installation there is a row already.
+            // In some tables there is a row already.
             let sql = format!("INSERT OR REPLACE INTO {name} ({columns}) VALUES ({})", places.join(", "));
             let mut statement = self.connection()?.prepare_cached(&sql)?;
             for row in rows {

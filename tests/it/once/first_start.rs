@@ -114,7 +114,7 @@ fn each_way_to_fail_is_one_sentence_with_its_mend() {
             unionhall::store::migration::MIGRATIONS.len()
         )
     );
-    database().pragma_update(None, "user_version", 1).unwrap();
+    database().pragma_update(None, "user_version", unionhall::store::migration::MIGRATIONS.len() as i64).unwrap();
 
     let other = "another-installations-secret-of-some-length";
     assert_eq!(

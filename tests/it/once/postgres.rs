@@ -215,7 +215,7 @@ fn nobody_waits_behind_a_question_that_was_given_up() {
         let database = Database::make().await;
         let node = open(&database).await;
         let holder = database.client().await;
-        holder.batch_execute("BEGIN; SELECT FROM installation FOR UPDATE").await.unwrap();
+        holder.batch_execute("BEGIN; SELECT FROM readiness FOR UPDATE").await.unwrap();
         for _ in 0..5 {
             let given_up = tokio::time::timeout(Duration::from_millis(300), node.check()).await;
             assert!(given_up.is_err(), "{given_up:?}");

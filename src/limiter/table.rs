@@ -1,0 +1,226 @@
+//! Buckets by what is counted together: bounded, in shards.
+
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use indexmap::IndexMap;
+
+use super::window::Window;
+use super::{Bucket, Verdict};
+use crate::domain::time::Tick;
+
+const SHARDS: usize = 16;
+
+/// How many entries a full table looks at to find one to drop. Each look is a few nanoseconds; a table of which a
+/// newcomer finds this many in a row at their limit is under an attack that no budget of memory could count.
+const LOOKED_AT: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct BucketTable {
+    shards: [Mutex<Shard>; SHARDS],
+    hasher: RandomState,
+    shard_entries: usize,
+}
+
+impl BucketTable {
+    pub(super) fn new(entries: usize) -> Self {
+        Self {
+            shards: std::array::from_fn(|_| Mutex::default()),
+            hasher: RandomState::new(),
+            shard_entries: entries.div_ceil(SHARDS).max(1),
+        }
+    }
+
+    /// How many buckets fit: a few more than were asked for, so that the shards are even.
+    pub(super) fn entries(&self) -> usize {
+        self.shard_entries * SHARDS
+    }
+
+    /// Counts the request; none if there is no room for its bucket.
+    pub(super) fn check(&self, bucket: Bucket, limit: u32, now: Tick) -> Option<Verdict> {
+        self.with_shard(bucket, |bucket, shard| shard.check(bucket, limit, now, self.shard_entries))
+    }
+
+    /// How long until the bucket would admit a request again; none if it would now. Counts nothing.
+    pub(super) fn exhausted(&self, bucket: Bucket, limit: u32, now: Tick) -> Option<Duration> {
+        self.with_shard(bucket, |bucket, shard| {
+            let window = shard.windows.get_mut(&bucket)?;
+            window.forget_before(now);
+            (window.count() >= limit).then(|| window.until_next(now))
+        })
+    }
+
+    fn with_shard<T>(&self, bucket: Bucket, look: impl FnOnce(Hashed, &mut Shard) -> T) -> T {
+        let bucket = Hashed { bucket, hash: self.hasher.hash_one(bucket) as u32 };
+        // A panic while the lock was held could at worst have left one bucket half counted.
+        let mut shard = self.shards[shard_of(bucket.hash)].lock().unwrap_or_else(PoisonError::into_inner);
+        look(bucket, &mut shard)
+    }
+}
+
+/// By the upper bits: the place within the shard is found by the lower ones.
+fn shard_of(hash: u32) -> usize {
+    ((u64::from(hash) * SHARDS as u64) >> 32) as usize
+}
+
+/// A bucket and its hash, which is worked out once for the shard and the place in it. 32 bits fill a gap that would be
+/// empty otherwise.
+#[derive(Debug, Clone, Copy)]
+struct Hashed {
+    bucket: Bucket,
+    hash: u32,
+}
+
+impl PartialEq for Hashed {
+    fn eq(&self, other: &Self) -> bool {
+        self.bucket == other.bucket
+    }
+}
+
+impl Eq for Hashed {}
+
+impl Hash for Hashed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u32(self.hash);
+    }
+}
+
+/// Passes a hash on as it is, spread over 64 bits: a table looks at both ends of them.
+#[derive(Debug, Default)]
+struct Passed(u64);
+
+impl Hasher for Passed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, hash: u32) {
+        self.0 = (self.0 ^ u64::from(hash)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    windows: IndexMap<Hashed, Window, BuildHasherDefault<Passed>>,
+    /// Where the next look for an entry to drop begins, so that looks spread over the whole shard.
+    hand: usize,
+}
+
+impl Shard {
+    fn check(&mut self, bucket: Hashed, limit: u32, now: Tick, entries: usize) -> Option<Verdict> {
+        if let Some(window) = self.windows.get_mut(&bucket) {
+            return Some(window.check(limit, now));
+        }
+        self.drop_those_over(now);
+        if self.windows.len() >= entries && !self.drop_least_used(now) {
+            return None;
+        }
+        let mut window = Window::new(limit);
+        let verdict = window.check(limit, now);
+        self.windows.insert(bucket, window);
+        Some(verdict)
+    }
+
+    /// Each newcomer looks at two entries and drops those whose minute is over, so a quiet table shrinks again.
+    fn drop_those_over(&mut self, now: Tick) {
+        for _ in 0..2 {
+            let Some(at) = self.next_place() else { return };
+            if self.windows[at].is_over(now) {
+                self.windows.swap_remove_index(at);
+                // The last entry took its place; the next look begins with that one.
+                self.hand = at;
+            }
+        }
+        let (held, room) = (self.windows.len(), self.windows.capacity());
+        if room > 1024 && held < room / 8 {
+            self.windows.shrink_to(room / 2);
+        }
+    }
+
+    /// Makes room in a full shard: the least used of those looked at goes, never one at its limit.
+    fn drop_least_used(&mut self, now: Tick) -> bool {
+        let mut least: Option<(u32, usize)> = None;
+        for _ in 0..LOOKED_AT.min(self.windows.len()) {
+            let Some(at) = self.next_place() else { return true };
+            let window = &mut self.windows[at];
+            window.forget_before(now);
+            let used = window.count();
+            if used < window.limit && least.is_none_or(|(fewest, _)| used < fewest) {
+                least = Some((used, at));
+            }
+            if used == 0 {
+                break;
+            }
+        }
+        least.is_some_and(|(_, at)| self.windows.swap_remove_index(at).is_some())
+    }
+
+    fn next_place(&mut self) -> Option<usize> {
+        let at = if self.hand < self.windows.len() { self.hand } else { 0 };
+        self.hand = at + 1;
+        (!self.windows.is_empty()).then_some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limiter::{Class, Subject};
+    use std::net::IpAddr;
+
+    fn bucket(n: u32) -> Bucket {
+        let address = IpAddr::from(n.to_be_bytes());
+        Bucket { class: Class::Public, subject: Subject::Network(address.into()) }
+    }
+
+    fn shard(table: &BucketTable, n: u32) -> usize {
+        shard_of(table.hasher.hash_one(bucket(n)) as u32)
+    }
+
+    #[test]
+    fn a_full_table_drops_the_least_used_and_never_one_at_its_limit() {
+        let table = BucketTable::new(SHARDS * 4);
+        let at = |seconds: u64| Tick::from_micros(seconds * 1_000_000);
+        let home = shard(&table, 0);
+        let mut mates = (0..).filter(|n| shard(&table, *n) == home);
+        let mut next = || mates.next().unwrap();
+        let check = |n, seconds| table.check(bucket(n), 3, at(seconds)).is_some_and(|verdict| verdict.admitted);
+
+        let exhausted = [next(), next()];
+        let busy = next();
+        let quiet = next();
+        for n in exhausted {
+            assert!(check(n, 1) && check(n, 1) && check(n, 1) && !check(n, 1));
+        }
+        assert!(check(busy, 1) && check(busy, 1) && check(quiet, 1));
+        for _ in 0..1000 {
+            assert!(check(next(), 2), "newcomers find room");
+        }
+        assert!(exhausted.iter().all(|n| !check(*n, 3)), "those at their limit were kept");
+        // Now fill the shard with exhausted ones: there is no room for a newcomer, rather than another's place.
+        let full: Vec<_> = (0..4).map(|_| next()).collect();
+        for n in &full {
+            while check(*n, 4) {}
+        }
+        assert!(!check(next(), 5));
+        assert!(check(next(), 65), "and once their minute is over there is room again");
+    }
+
+    #[test]
+    fn entries_whose_minute_is_over_go_by_themselves() {
+        let table = BucketTable::new(1 << 16);
+        for n in 0..20_000 {
+            table.check(bucket(n), 60, Tick::from_micros(u64::from(n)));
+        }
+        for n in 20_000..60_000 {
+            table.check(bucket(n), 60, Tick::from_micros(3 * 60_000_000));
+        }
+        let held: usize = table.shards.iter().map(|shard| shard.lock().unwrap().windows.len()).sum();
+        assert!((40_000..40_100).contains(&held), "{held}");
+    }
+}
