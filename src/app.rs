@@ -16,6 +16,7 @@ use crate::log::Log;
 use crate::mail::Delivery;
 use crate::membership::Membership;
 use crate::store::{InstallationStore, Store};
+use crate::supervise;
 
 /// How long the store may take to show that it takes writes.
 const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -131,6 +132,9 @@ impl App {
     /// How things are while the store can be used. Whoever asks within a second of another is told the same, and while the
     /// store is asked everybody waits for the one answer. Why it cannot be used is for the operator, who reads it once.
     pub async fn readiness(&self, request_id: &str, now: Tick) -> Option<Readiness> {
+        if supervise::ended().is_some() {
+            return None;
+        }
         let mut checked = self.checked.lock().await;
         let usable = match &*checked {
             Some((at, known)) if now.since(*at) < READINESS_BELIEVED_FOR => known.is_ok(),

@@ -40,6 +40,10 @@ pub enum Error {
     SaveFailed {
         cause: String,
     },
+    /// The store's answer was lost: it was saved, or it was not. The cause is for the operator.
+    OutcomeUnknown {
+        cause: String,
+    },
     /// The store could not be read; the cause is for the operator. Never answered with a made-up figure.
     Unavailable {
         cause: String,
@@ -65,7 +69,7 @@ impl Error {
             Self::AgentUnauthorized(_) => Some(Code::AgentUnauthorized),
             Self::RateLimited { .. } => Some(Code::RateLimited),
             Self::BackendNotConfigured => Some(Code::BackendNotConfigured),
-            Self::SaveFailed { .. } => Some(Code::SaveFailed),
+            Self::SaveFailed { .. } | Self::OutcomeUnknown { .. } => Some(Code::SaveFailed),
             Self::Unavailable { .. } => None,
         }
     }
@@ -89,6 +93,11 @@ impl Error {
             Self::SaveFailed { .. } => {
                 "The record could not be saved. Nothing was changed; try again in a minute.".into()
             }
+            Self::OutcomeUnknown { .. } => {
+                "The store's answer was lost: the record may have been saved, or not. Sending the \
+                                            same again is safe; try it in a minute."
+                    .into()
+            }
             Self::Unavailable { .. } => "The figure cannot be read right now. Try again in a few seconds.".into(),
         }
     }
@@ -96,7 +105,7 @@ impl Error {
     /// For the operator's log alone.
     pub fn cause(&self) -> Option<&str> {
         match self {
-            Self::SaveFailed { cause } | Self::Unavailable { cause } => Some(cause),
+            Self::SaveFailed { cause } | Self::OutcomeUnknown { cause } | Self::Unavailable { cause } => Some(cause),
             Self::InvalidJson(_)
             | Self::InvalidSubmission(_)
             | Self::AgentUnauthorized(_)

@@ -51,3 +51,4 @@ pub mod reply;
 pub mod server;
 pub mod site;
 pub mod store;
+pub mod supervise;

@@ -20,6 +20,12 @@ pub const LEASE: Duration = Duration::from_secs(30);
 /// How long after the first attempt a mail is given up.
 const GIVE_UP_AFTER: Duration = DAY;
 
+/// The longest that a mail waits for its turn or for its next attempt: a day, and an hour with its spread.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(26 * 3600);
+
+/// How far the clocks of two nodes may differ.
+const SKEW: Duration = Duration::from_secs(120);
+
 /// How long an address that a mail server rejected is not written to.
 pub const UNDELIVERABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -130,7 +136,9 @@ pub enum Turn {
 
 impl MailboxRecord {
     pub fn turn(&self, mail: MailId, now: Timestamp) -> Turn {
-        match next_allowed(&self.sent) {
+        // What was written by a clock that was ahead says nothing about when mail went.
+        let sent: Vec<_> = self.sent.iter().copied().filter(|time| *time <= now.plus(SKEW)).collect();
+        match next_allowed(&sent) {
             _ if self.holder == Some(mail) => Turn::Again,
             allowed if allowed > now => Turn::NotBefore(allowed),
             _ => Turn::Next,
@@ -170,6 +178,15 @@ mod tests {
         assert_eq!(next_allowed(&[at(100)]), at(700));
         assert_eq!(next_allowed(&[at(3000), at(2000), at(1000)]), at(3600));
         assert_eq!(next_allowed(&[at(3000), at(2000), at(1000), at(100)]), at(100 + 86_400));
+    }
+
+    #[test]
+    fn times_that_a_wrong_clock_wrote_hold_nothing_up() {
+        let record = MailboxRecord { sent: vec![at(8 * 86_400), at(100)], holder: None };
+        assert_eq!(record.turn(MailId(1), at(200)), Turn::NotBefore(at(700)));
+        assert_eq!(record.turn(MailId(1), at(700)), Turn::Next);
+        let beside = MailboxRecord { sent: vec![at(210)], holder: None };
+        assert_eq!(beside.turn(MailId(1), at(200)), Turn::NotBefore(at(810)), "another node's clock");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::domain::mail::{DueMail, MailOutcome, after_failure};
 use crate::domain::time::Timestamp;
 use crate::log::Log;
 use crate::store::{OutboxStore, StoreError};
+use crate::supervise;
 
 /// Mails on their way at once.
 const AT_ONCE: usize = 8;
@@ -109,6 +110,7 @@ impl Outbox {
 
     /// Works until told to stop; a step once begun is finished.
     pub async fn run(self, clock: Clock, mut stop: watch::Receiver<bool>) {
+        let _vital = supervise::vital("the outbox");
         if let Err(error) = self.store.release_mail(&self.name).await {
             self.log.problem(None, &format!("mail taken before the last stop waits for its lease to end: {error}"));
         }

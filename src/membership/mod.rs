@@ -20,7 +20,8 @@ use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::error::Error;
 use crate::mail::Delivery;
-use crate::store::{MemberStore, StoreError, StoreReply};
+pub use crate::store::StoreError;
+use crate::store::{MemberStore, StoreReply};
 
 /// How many codes are tried for a new address before something else must be wrong: two in a row do not happen.
 const CODE_ATTEMPTS: u8 = 8;
@@ -162,5 +163,6 @@ fn refused(error: StoreError) -> Error {
     match error {
         StoreError::Paused => Error::BackendNotConfigured,
         StoreError::CodeTaken | StoreError::Unavailable(_) => Error::SaveFailed { cause: error.to_string() },
+        StoreError::Unknown(_) => Error::OutcomeUnknown { cause: error.to_string() },
     }
 }

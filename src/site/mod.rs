@@ -27,6 +27,7 @@ use crate::http::response::answer::Answer;
 use crate::http::response::etag::Document;
 use crate::limiter::{Bucket, Class, Subject};
 use crate::mail::mailbox::MailboxFolder;
+use crate::membership::StoreError;
 
 /// Mailed links opened or pressed a minute from one address: mail services press many, for the people they serve.
 const LINKS_A_MINUTE: u32 = 300;
@@ -120,9 +121,10 @@ impl<'a> Visit<'a> {
     }
 
     /// The store could not do it.
-    fn problem(&self, cause: impl ToString) -> Answer {
-        self.report(&cause.to_string());
-        self.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::Problem)
+    fn problem(&self, error: StoreError) -> Answer {
+        self.report(&error.to_string());
+        let outcome = if matches!(error, StoreError::Unknown(_)) { Outcome::Unsure } else { Outcome::Problem };
+        self.outcome(StatusCode::SERVICE_UNAVAILABLE, outcome)
     }
 
     fn report(&self, cause: &str) {

@@ -225,11 +225,8 @@ impl Unit for Confirm {
             SignUpState::Pending => {}
             SignUpState::Confirmed => return Ok(Confirmation::AlreadyMember),
             SignUpState::Declined => return Ok(Confirmation::Declined),
-            SignUpState::Expired => {
-                // For good, even on a node whose clock is behind.
-                decide(sql, self.sign_up, SignUpState::Expired, self.now).await?;
-                return Ok(Confirmation::Expired);
-            }
+            // Retention decides so for good, once it believes the clock.
+            SignUpState::Expired => return Ok(Confirmation::Expired),
         }
         decide(sql, self.sign_up, SignUpState::Confirmed, self.now).await?;
         outbox::forget(sql, self.sign_up).await?;

@@ -124,4 +124,17 @@ pub enum StoreError {
     /// The store could not be read, or could not commit; nothing was written. The cause is for the operator.
     #[error("{0}")]
     Unavailable(String),
+    /// It was asked to commit and its answer was lost: the unit is done whole or not at all, and nobody knows which.
+    #[error("{0}; whether it was done is not known")]
+    Unknown(String),
+}
+
+impl StoreError {
+    /// The same, of a question that changes nothing.
+    fn of_a_read(self) -> Self {
+        match self {
+            Self::Unknown(cause) => Self::Unavailable(cause),
+            known => known,
+        }
+    }
 }

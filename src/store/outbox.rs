@@ -2,7 +2,8 @@
 
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::mail::{
-    A_DAY, DueMail, LEASE, MailId, MailKind, MailOutcome, MailboxRecord, Turn, UNDELIVERABLE_FOR, WaitingMail,
+    A_DAY, DueMail, LEASE, LONGEST_WAIT, MailId, MailKind, MailOutcome, MailboxRecord, Turn, UNDELIVERABLE_FOR,
+    WaitingMail,
 };
 use crate::domain::sign_up::SignUpId;
 use crate::domain::time::Timestamp;
@@ -21,6 +22,14 @@ area! {
 
         /// Gives back what `worker` had leased when it was ended; says how many.
         write release_mail(worker: &str) -> u64 = Release { worker: worker.to_owned() };
+
+        /// Lets mail go that waits for a time which only a wrong clock can have written; says how much.
+        write heal_clock(now: Timestamp) -> u64 {
+            |sql| {
+                let heal = "UPDATE outbox SET send_after = $1 WHERE given_up_at IS NULL AND send_after > $2";
+                sql.execute(heal, values![*now, now.plus(LONGEST_WAIT)]).await
+            }
+        };
 
         /// The outbox, oldest first, without addresses.
         read list_mail() -> Vec<WaitingMail> {
@@ -137,13 +146,17 @@ impl Lease {
         let due = "
             SELECT o.id, o.sign_up_id, o.kind, o.recipient, nullif(s.partner, ''), s.updated_at, p.code, o.attempts,
                    coalesce(o.first_attempt_at, $1), p.mailbox,
-                   (o.kind = 'confirm' AND (s.state <> 'pending' OR s.expires_at <= $1 OR p.state = 'member'))
+                   (o.kind = 'confirm' AND (s.state <> 'pending' OR p.state = 'member'))
                    OR coalesce(p.undeliverable_until > $1, FALSE)
                    OR EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.suppressed_until > $1)
             FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id JOIN people p ON p.id = s.person_id
-            WHERE o.given_up_at IS NULL AND o.send_after <= $1 AND o.leased_until <= $1
+            WHERE o.given_up_at IS NULL AND o.send_after <= $1 AND (o.leased_until <= $1 OR o.leased_until > $3)
+              AND (o.kind <> 'confirm' OR s.expires_at > $1)
             ORDER BY o.send_after LIMIT $2 FOR UPDATE OF o SKIP LOCKED";
-        sql.rows(due, values![self.now, i64::try_from(most).unwrap_or(i64::MAX)], candidate).await
+        // No lease lasts for long; one that seems to was written by a wrong clock. What has expired is left to retention,
+        // which decides so for good.
+        let never = self.now.plus(LEASE * 20);
+        sql.rows(due, values![self.now, i64::try_from(most).unwrap_or(i64::MAX), never], candidate).await
     }
 
     /// Leases a mail, defers it or drops it.

@@ -54,7 +54,8 @@ impl<T: Send> Queue<T> {
                     Err(_) => return Err(unavailable("too many writes are waiting")),
                 }
             }
-            answer.await.unwrap_or_else(|_| Err(unavailable("the store is closed")))
+            // It was taken, and whoever took it is gone.
+            answer.await.unwrap_or_else(|_| Err(StoreError::Unknown("the store ended early".to_owned())))
         })
     }
 

@@ -190,8 +190,10 @@ pub enum Failure {
     Refused(StoreError),
     /// Somebody else changed what this was about to change: look again.
     Overtaken,
-    /// There is no connection, or no answer on it.
+    /// There is no connection: nothing was asked.
     Away(String),
+    /// It was asked, and no answer came.
+    Lost(String),
     Sqlite(rusqlite::Error),
     Postgres(tokio_postgres::Error),
 }
@@ -214,6 +216,7 @@ impl From<Failure> for StoreError {
             Failure::Refused(error) => error,
             Failure::Overtaken => Self::Unavailable("others kept changing the same rows".to_owned()),
             Failure::Away(why) => Self::Unavailable(why),
+            Failure::Lost(why) => Self::Unknown(why),
             // SQLite's messages name tables and columns, never values.
             Failure::Sqlite(error) => Self::Unavailable(format!("SQLite: {error}")),
             Failure::Postgres(error) => Self::Unavailable(format!("PostgreSQL: {}", describe(&error))),

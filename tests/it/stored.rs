@@ -190,6 +190,35 @@ fn two_addresses_of_one_mailbox_never_both_earn_credit() {
 mod once {
     use super::*;
 
+    /// All of 50 sign-ups were acknowledged, and none was there afterwards.
+    #[test]
+    fn nothing_is_acknowledged_that_a_removed_or_replaced_file_takes() {
+        block_on(async {
+            let server = Server::start_with(&["--mail", "hold", "--key-per-minute", "1000"]);
+            let key = server.key();
+            server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+            let (file, kept) = (server.data().join("unionhall.db"), server.data().join("kept.db"));
+            std::fs::rename(&file, &kept).unwrap();
+            for replaced in [false, true] {
+                if replaced {
+                    std::fs::copy(&kept, &file).unwrap();
+                }
+                for n in 0..10 {
+                    let answer = server.post("/v1/invite", &key, sign_up(&format!("p{n}@example.com"))).await;
+                    let told = answer.refused(500, "save_failed");
+                    assert!(told.contains("Nothing was changed"), "{told}");
+                }
+                let ready = async || server.get("/readyz").await.status == 503;
+                crate::server::wait_until(std::time::Duration::from_secs(5), ready).await;
+            }
+            assert!(server.log().contains("the database file was moved or deleted"), "{}", server.log());
+            // Back in its place it is the same file.
+            std::fs::rename(&kept, &file).unwrap();
+            server.post("/v1/invite", &key, sign_up("ben@example.com")).await.good();
+            assert_eq!(server.number("SELECT count(*) FROM people"), 2);
+        });
+    }
+
     #[test]
     fn keys_and_secrets_are_nowhere_on_disk() {
         block_on(async {

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use lettre::message::Mailbox;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
@@ -36,6 +36,7 @@ use crate::membership::retention;
 use crate::server::{HttpService, HttpSettings, listener, metrics_listener};
 use crate::store::Store;
 use crate::store::migration::Prepare;
+use crate::supervise;
 
 /// How long the end waits for mail on its way, beside the last requests. What takes longer is sent again after the next
 /// start.
@@ -63,7 +64,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     warn_of_lost_mail(&checked.mail, &union, &log);
     let (stop_work, work_stops) = watch::channel(false);
     let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());
-    tokio::spawn(retention::run(Arc::clone(&store) as _, log.clone(), clock, work_stops.clone()));
+    tokio::spawn(retention::run(Arc::clone(&store), log.clone(), clock, work_stops.clone()));
     let app = App::new(Parts {
         union,
         secret,
@@ -91,13 +92,19 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     process::reload_on_hangup(checked.tls.clone(), log.clone())?;
     greeting::greet(settings, &checked.mail, &format!("{}://{}", doors.scheme, doors.listening), origin)?;
     // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
-    let stop = async move {
-        signal.await;
+    let stop = async {
+        tokio::select! {
+            () = signal => {}
+            what = supervise::wait() => log.problem(None, &format!("{what} ended by a mistake in the program; the process ends, to be started anew")),
+        }
         let _nobody_left = stop_work.send(true);
     };
     tokio::join!(listener::serve(doors.listener, service, checked.tls, stop), last_mail(worker, work_stops, &log));
     let closed = tokio::time::timeout(LAST_WRITES_TIMEOUT, store.close()).await;
     log.close();
+    if let Some(what) = supervise::ended() {
+        bail!("{what} ended by a mistake in the program; the log says where");
+    }
     closed.context("the store was not done with its last writes in time")?.context("the store did not close cleanly")
 }
 

@@ -161,8 +161,8 @@ impl ErrorKind {
             ),
             Self::SaveFailed => (
                 "save_failed",
-                "the record could not be saved; nothing was changed.",
-                "Send the same request again in a minute.",
+                "the record could not be saved, or the store's answer was lost; `error` says which.",
+                "Send the same request again in a minute: that is safe in either case.",
             ),
             Self::Unavailable => {
                 ("away", "the figure cannot be read right now.", "Wait as many seconds as Retry-After says.")
@@ -194,7 +194,7 @@ impl HttpError {
                 Error::AgentUnauthorized(_) => ErrorKind::AgentUnauthorized,
                 Error::RateLimited { .. } => ErrorKind::RateLimited,
                 Error::BackendNotConfigured => ErrorKind::BackendNotConfigured,
-                Error::SaveFailed { .. } => ErrorKind::SaveFailed,
+                Error::SaveFailed { .. } | Error::OutcomeUnknown { .. } => ErrorKind::SaveFailed,
                 Error::Unavailable { .. } => ErrorKind::Unavailable,
             },
             Self::NotFound(_) => ErrorKind::NotFound,
@@ -244,7 +244,8 @@ impl HttpError {
                 Error::InvalidJson(_)
                 | Error::InvalidSubmission(_)
                 | Error::BackendNotConfigured
-                | Error::SaveFailed { .. },
+                | Error::SaveFailed { .. }
+                | Error::OutcomeUnknown { .. },
             )
             | Self::NotFound(_)
             | Self::Internal => {}

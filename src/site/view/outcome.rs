@@ -21,6 +21,8 @@ pub enum Outcome {
     },
     SignUpsOff,
     Problem,
+    /// It was done, or it was not.
+    Unsure,
     NotFound,
     /// The form was sent from another site's page.
     WrongOrigin,
@@ -85,6 +87,12 @@ pub fn outcome(union: &Union, outcome: Outcome) -> String {
             "Please try again in a minute.",
             Some("Back to the form"),
         ),
+        Outcome::Unsure => (
+            "That may have worked, or not",
+            "Something failed on our side before we could see whether it was saved. It is not your doing.".into(),
+            "Open the link in your e-mail again in a minute: it shows what is true, and doing the same again is safe.",
+            None,
+        ),
         Outcome::NotFound => (
             "There is nothing here",
             "The address may have been mistyped, or part of a link was lost.".into(),
@@ -135,7 +143,7 @@ mod tests {
             assert!(outcome(&union(), one).contains(r#"<a class="button" href="/join">"#), "{one:?}");
         }
         assert!(outcome(&union(), Outcome::Expired).contains("7 days"));
-        for closed in [Outcome::SignUpsOff, Outcome::WasDeclined, Outcome::AlreadyConfirmed] {
+        for closed in [Outcome::SignUpsOff, Outcome::WasDeclined, Outcome::AlreadyConfirmed, Outcome::Unsure] {
             assert!(!outcome(&union(), closed).contains("class=\"button\""), "a form that would lead nowhere");
         }
         for silent in [Outcome::WasDeclined, Outcome::AlreadyConfirmed] {

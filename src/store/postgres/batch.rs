@@ -5,15 +5,16 @@
 //! nearly every sign-up needs. Those it leaves undone, because a code was taken, a pending sign-up had expired or another
 //! node was faster, are done one by one; all of them are if the statement fails as a whole.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
+use tokio::time::Instant;
 
 use super::connection::PgConnection;
-use super::pool::{Pool, Work, is_of_the_unit};
+use super::pool::{Pool, SHARES, Work, is_locked, is_of_the_unit};
 use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
@@ -21,12 +22,23 @@ use crate::store::queue::{Queue, Queued, Waiter};
 use crate::store::sign_up::{SignUp, kept_categories, merging_answers, sign_up_columns};
 use crate::store::sql::{Failure, Row};
 use crate::store::{StoreError, StoreReply};
+use crate::supervise;
 
 /// How long a sign-up is waited for in all.
 const SIGN_UP_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Sign-ups done one by one at a time: some connections stay free for others.
-const ALONE_AT_ONCE: usize = 6;
+/// Sign-ups done one by one at a time, those beside the batches included: a connection stays free for batches.
+const ALONE_AT_ONCE: usize = SHARES.sign_ups - 1 - BESIDE_AT_ONCE;
+const BESIDE_AT_ONCE: usize = 1;
+
+/// How long a person whose rows somebody held is kept out of batches: those they would hold up are everybody's.
+const APART_FOR: Duration = Duration::from_secs(10);
+
+/// So many people of one batch whose rows are held are not people's trouble any more, but a table's.
+const HELD_IN_A_ROW: usize = 5;
+
+/// People kept out of batches at the most.
+const APART: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Batcher {
@@ -50,7 +62,13 @@ impl Batcher {
             return Self { queue: None, task: Mutex::default(), pool };
         }
         let (queue, inbox) = Queue::new();
-        let task = tokio::spawn(run(pool.clone(), inbox, batch));
+        let task = tokio::spawn({
+            let pool = pool.clone();
+            async move {
+                let _vital = supervise::vital("the sign-ups");
+                run(pool, inbox, batch).await;
+            }
+        });
         Self { queue: Some(queue), task: Mutex::new(Some(task)), pool }
     }
 
@@ -63,7 +81,7 @@ impl Batcher {
         let (compared, mailbox) = (email.compared(), email.mailbox());
         let asked = queue.ask(|waiter| QueuedSignUp { unit, compared, mailbox, waiter });
         Reply::later(async move {
-            let late = |_| Err(StoreError::Unavailable("PostgreSQL: no answer in time".to_owned()));
+            let late = |_| Err(StoreError::Unknown("PostgreSQL: no answer in time".to_owned()));
             tokio::time::timeout(SIGN_UP_TIMEOUT, asked).await.unwrap_or_else(late)
         })
     }
@@ -79,11 +97,13 @@ impl Batcher {
 
 async fn run(pool: Pool, mut inbox: mpsc::Receiver<Queued<QueuedSignUp>>, most: usize) {
     let mut messages = Vec::with_capacity(most);
+    let mut alone = Alone::new(pool.clone());
     let mut open = true;
     while open && inbox.recv_many(&mut messages, most).await > 0 {
         let mut jobs = Vec::with_capacity(messages.len());
         for message in messages.drain(..) {
             match message {
+                Queued::Job(job) if alone.is_apart(&job) => alone.beside(job),
                 Queued::Job(job) => jobs.push(job),
                 Queued::Close => open = false,
             }
@@ -91,7 +111,7 @@ async fn run(pool: Pool, mut inbox: mpsc::Receiver<Queued<QueuedSignUp>>, most: 
         while !jobs.is_empty() {
             let (batch, later) = apart(jobs);
             jobs = later;
-            if let Err(error) = commit(&pool, batch).await {
+            if let Err(error) = commit(&pool, &mut alone, batch).await {
                 // A database that is unwell is not asked again for each batch that has gathered meanwhile.
                 jobs.drain(..).for_each(|job| job.answer(Err(error.clone())));
                 while let Ok(message) = inbox.try_recv() {
@@ -103,6 +123,7 @@ async fn run(pool: Pool, mut inbox: mpsc::Receiver<Queued<QueuedSignUp>>, most: 
             }
         }
     }
+    alone.finish().await;
 }
 
 /// Splits off those that a statement must not hold together: it sees the tables as they were before it, so it would add
@@ -114,8 +135,9 @@ fn apart(jobs: Vec<QueuedSignUp>) -> (Vec<QueuedSignUp>, Vec<QueuedSignUp>) {
     (batch, later)
 }
 
-/// Does and answers them all. An error says that the database is unwell, and was told to those who met it.
-async fn commit(pool: &Pool, jobs: Vec<QueuedSignUp>) -> Result<(), StoreError> {
+/// Does and answers them all. An error says that the database is unwell: nobody else need ask it now. Those who met it were
+/// told what it was for them.
+async fn commit(pool: &Pool, alone: &mut Alone, jobs: Vec<QueuedSignUp>) -> Result<(), StoreError> {
     let batch = Batch(jobs);
     let done = pool.attempt(&batch).await;
     let Batch(jobs) = batch;
@@ -136,35 +158,106 @@ async fn commit(pool: &Pool, jobs: Vec<QueuedSignUp>) -> Result<(), StoreError> 
         Err(failure) => {
             let error = StoreError::from(failure);
             jobs.into_iter().for_each(|job| job.answer(Err(error.clone())));
-            return Err(error);
+            return Err(error.of_a_read());
         }
     };
-    one_by_one(pool, undone).await
+    alone.all(undone).await
 }
 
-async fn one_by_one(pool: &Pool, jobs: Vec<QueuedSignUp>) -> Result<(), StoreError> {
-    let mut under_way = JoinSet::new();
-    let mut unwell: Result<(), StoreError> = Ok(());
-    for job in jobs {
-        if under_way.len() == ALONE_AT_ONCE {
-            unwell = under_way.join_next().await.and_then(Result::ok).unwrap_or(Ok(()));
+/// Sign-ups done one by one: those that a batch left undone, and beside the batches those of people who are kept apart.
+struct Alone {
+    pool: Pool,
+    /// Until when somebody is kept out of batches.
+    apart: HashMap<String, Instant>,
+    beside: JoinSet<AloneDone>,
+    /// How many of those are done at a time.
+    places: Arc<Semaphore>,
+}
+
+/// What one of them met: that its rows were held by somebody, or that the database is unwell.
+enum AloneDone {
+    Well,
+    Locked(String),
+    Unwell,
+}
+
+impl Alone {
+    fn new(pool: Pool) -> Self {
+        let places = Arc::new(Semaphore::new(BESIDE_AT_ONCE));
+        Self { pool, apart: HashMap::new(), beside: JoinSet::new(), places }
+    }
+
+    fn is_apart(&mut self, job: &QueuedSignUp) -> bool {
+        match self.apart.get(&job.compared) {
+            Some(until) if *until > Instant::now() => true,
+            Some(_) => {
+                self.apart.remove(&job.compared);
+                false
+            }
+            None => false,
         }
-        if let Err(error) = &unwell {
-            job.answer(Err(error.clone()));
-            continue;
+    }
+
+    /// Does one beside the batches, which do not wait for it; it waits for its turn.
+    fn beside(&mut self, job: QueuedSignUp) {
+        while let Some(done) = self.beside.try_join_next() {
+            self.note(done);
         }
-        let pool = pool.clone();
-        under_way.spawn(async move {
-            let done = pool.attempt(&job.unit).await;
-            let of_the_unit = done.as_ref().err().is_none_or(is_of_the_unit);
-            let done = done.map_err(StoreError::from);
-            let unwell = if of_the_unit { Ok(()) } else { done.clone().map(|_| ()) };
-            job.answer(done);
-            unwell
+        let (pool, places) = (self.pool.clone(), Arc::clone(&self.places));
+        self.beside.spawn(async move {
+            let _place = places.acquire().await;
+            do_alone(pool, job).await
         });
     }
-    let rest = under_way.join_all().await;
-    rest.into_iter().fold(unwell, Result::and)
+
+    /// Does them all, unless the database is unwell: it is, too, when one after the other finds its rows held.
+    async fn all(&mut self, jobs: Vec<QueuedSignUp>) -> Result<(), StoreError> {
+        let (mut under_way, mut held, mut well) = (JoinSet::new(), 0, Ok(()));
+        let mut jobs = jobs.into_iter();
+        loop {
+            while well.is_ok()
+                && under_way.len() < ALONE_AT_ONCE
+                && let Some(job) = jobs.next()
+            {
+                under_way.spawn(do_alone(self.pool.clone(), job));
+            }
+            let Some(done) = under_way.join_next().await else { break };
+            held += usize::from(matches!(done, Ok(AloneDone::Locked(_))));
+            if matches!(done, Ok(AloneDone::Unwell)) || held >= HELD_IN_A_ROW {
+                well =
+                    Err(StoreError::Unavailable("PostgreSQL: it is unwell, or somebody holds its tables".to_owned()));
+            }
+            self.note(done);
+        }
+        if let Err(error) = &well {
+            jobs.for_each(|job| job.answer(Err(error.clone())));
+        }
+        well
+    }
+
+    fn note(&mut self, done: Result<AloneDone, JoinError>) {
+        if let Ok(AloneDone::Locked(compared)) = done {
+            if self.apart.len() >= APART {
+                self.apart.clear();
+            }
+            self.apart.insert(compared, Instant::now() + APART_FOR);
+        }
+    }
+
+    async fn finish(mut self) {
+        while self.beside.join_next().await.is_some() {}
+    }
+}
+
+async fn do_alone(pool: Pool, job: QueuedSignUp) -> AloneDone {
+    let done = pool.attempt(&job.unit).await;
+    let met = match &done {
+        Err(failure) if is_locked(failure) => AloneDone::Locked(job.compared.clone()),
+        Err(failure) if !is_of_the_unit(failure) => AloneDone::Unwell,
+        _ => AloneDone::Well,
+    };
+    job.answer(done.map_err(StoreError::from));
+    met
 }
 
 impl QueuedSignUp {

@@ -21,12 +21,10 @@ const CONFIRM: &str = concat!(
     "
     WITH found AS (
         SELECT state, updated_at, expires_at FROM sign_ups WHERE id = $1
-    ), decided AS (
-        UPDATE sign_ups SET state = CASE WHEN expires_at <= $3 THEN 'expired' ELSE 'confirmed' END, decided_at = $3
-        WHERE id = $1 AND state = 'pending' AND (expires_at <= $3 OR updated_at = coalesce($2, updated_at))
-        RETURNING id, person_id, referrer_id, state
     ), confirmed AS (
-        SELECT * FROM decided WHERE state = 'confirmed'
+        UPDATE sign_ups SET state = 'confirmed', decided_at = $3
+        WHERE id = $1 AND state = 'pending' AND expires_at > $3 AND updated_at = coalesce($2, updated_at)
+        RETURNING id, person_id, referrer_id
     ), forgotten AS (
         DELETE FROM outbox o USING confirmed c WHERE o.sign_up_id = c.id RETURNING o.id
     ), joined AS (
@@ -43,8 +41,8 @@ const CONFIRM: &str = concat!(
         WHERE id = 1 AND EXISTS (SELECT FROM joined) AND (SELECT count(*) FROM forgotten) >= 0
         RETURNING id
     )
-    SELECT state, (SELECT state FROM decided), EXISTS (SELECT FROM counted),
-           expires_at > $3 AND updated_at <> coalesce($2, updated_at)
+    SELECT state, EXISTS (SELECT FROM confirmed), EXISTS (SELECT FROM counted), expires_at <= $3,
+           updated_at <> coalesce($2, updated_at)
     FROM found"
 );
 
@@ -63,19 +61,16 @@ impl Work for PgConfirm {
         let row = connection.locked(LOCK_MAILBOX, &self.sign_up.0, CONFIRM, &values).await?;
         let Some(row) = row else { return Ok(Confirmation::Unknown) };
         let row = Row(&row);
-        let state = |column| row.get::<Option<&str>>(column).map(|name| name.and_then(SignUpState::from_name));
-        Ok(match state(1)? {
-            Some(SignUpState::Confirmed) if row.get::<bool>(2)? => Confirmation::Joined,
-            Some(SignUpState::Confirmed) => Confirmation::AlreadyMember,
-            // For good, even on a node whose clock is behind.
-            Some(_) => Confirmation::Expired,
-            None => match row.parsed(0, SignUpState::from_name)? {
-                SignUpState::Confirmed => Confirmation::AlreadyMember,
-                SignUpState::Declined => Confirmation::Declined,
-                SignUpState::Expired => Confirmation::Expired,
-                SignUpState::Pending if row.get::<bool>(3)? => Confirmation::Changed,
-                SignUpState::Pending => return Err(Failure::Overtaken),
-            },
+        Ok(match row.parsed(0, SignUpState::from_name)? {
+            _ if row.get::<bool>(2)? => Confirmation::Joined,
+            _ if row.get::<bool>(1)? => Confirmation::AlreadyMember,
+            SignUpState::Confirmed => Confirmation::AlreadyMember,
+            SignUpState::Declined => Confirmation::Declined,
+            SignUpState::Expired => Confirmation::Expired,
+            // Retention decides so for good, once it believes the clock.
+            SignUpState::Pending if row.get::<bool>(3)? => Confirmation::Expired,
+            SignUpState::Pending if row.get::<bool>(4)? => Confirmation::Changed,
+            SignUpState::Pending => return Err(Failure::Overtaken),
         })
     }
 }

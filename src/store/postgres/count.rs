@@ -10,6 +10,7 @@ use crate::reply::Reply;
 use crate::store::queue::Waiter;
 use crate::store::sql::{Failure, Sql, Unit, expected, values};
 use crate::store::{StoreError, StoreReply};
+use crate::supervise;
 
 /// Requests that may wait for the next read. More are refused at once: a database that is this far behind is away.
 const WAITING: usize = 16_384;
@@ -51,9 +52,10 @@ impl PostgresCounter {
 
 /// Ends when the store is dropped.
 async fn run(pool: Pool, mut inbox: mpsc::Receiver<Waiter<u64>>) {
+    let _vital = supervise::vital("the member count");
     let mut together: Vec<Waiter<u64>> = Vec::new();
     while inbox.recv_many(&mut together, WAITING).await > 0 {
-        let read = pool.run(&Count).await;
+        let read = pool.run(&Count).await.map_err(StoreError::of_a_read);
         for waiter in together.drain(..) {
             // Who has gone needs no answer.
             let _gone = waiter.send(read.clone());

@@ -18,11 +18,11 @@ mod transfer;
 use self::batch::Batcher;
 use self::confirm::PgConfirm;
 use self::count::PostgresCounter;
-use self::pool::Pool;
+use self::pool::{Pool, SHARES};
 use super::installation::Check;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sql::Unit;
-use super::{Engine, StoreReply};
+use super::{Engine, StoreError, StoreReply};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
@@ -52,15 +52,19 @@ impl PostgresStore {
         batch: usize,
         migrations: &'static [Migration],
     ) -> Result<Self, PostgresOpenError> {
-        let pool = Pool::new(address)?;
+        let pool = Pool::new(address.clone(), SHARES.rest)?;
         schema::prepare(&pool, prepare, migrations).await?;
-        Ok(Self { batcher: Batcher::start(pool.clone(), batch), counter: PostgresCounter::start(pool.clone()), pool })
+        Ok(Self {
+            batcher: Batcher::start(Pool::new(address.clone(), SHARES.sign_ups)?, batch),
+            counter: PostgresCounter::start(Pool::new(address, SHARES.count)?),
+            pool,
+        })
     }
 }
 
 impl Engine for PostgresStore {
     fn read<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        self.write(unit)
+        Reply::later(async move { self.pool.run(&unit).await.map_err(StoreError::of_a_read) })
     }
 
     fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {

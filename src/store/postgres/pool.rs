@@ -15,8 +15,16 @@ use super::connection::PgConnection;
 use crate::store::StoreError;
 use crate::store::sql::{Failure, Unit, describe};
 
-/// Connections a node holds at the most. Sign-ups share one and counting another, so a node is rarely seen to use four.
-const CONNECTIONS: usize = 10;
+/// Connections a node holds at the most, for each purpose apart: whatever holds up one leaves the others alone.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shares {
+    /// Batches share one; the others are for those that a batch left undone.
+    pub sign_ups: usize,
+    pub count: usize,
+    pub rest: usize,
+}
+
+pub(super) const SHARES: Shares = Shares { sign_ups: 4, count: 1, rest: 5 };
 
 /// How long a unit of work may take once it has a connection.
 const UNIT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -26,6 +34,9 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The server's own time-out for a statement, which comes first: then the connection is still of use.
 const STATEMENT_TIMEOUT: &str = "4000";
+
+/// And for a lock, much shorter: one that is not given is somebody's mistake, and whoever waits for it holds up others.
+const LOCK_TIMEOUT: &str = "300";
 
 /// How long cancelling a statement that nobody waits for any more may take.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -64,10 +75,10 @@ impl<U: Unit> Work for U {
 pub(super) struct Pool(managed::Pool<Connector>);
 
 impl Pool {
-    pub(super) fn new(address: Address) -> Result<Self, StoreError> {
+    pub(super) fn new(address: Address, connections: usize) -> Result<Self, StoreError> {
         let connector = Connector { address, good: AtomicUsize::new(0) };
         let pool = managed::Pool::builder(connector)
-            .max_size(CONNECTIONS)
+            .max_size(connections)
             .wait_timeout(Some(WAIT_TIMEOUT))
             .queue_mode(QueueMode::Lifo) // the one used last is the one most likely to be well
             .runtime(Runtime::Tokio1)
@@ -99,7 +110,7 @@ impl Pool {
                 Err(_) => {
                     // Whatever it still does there, nobody is to wait behind it, neither here nor for its locks.
                     self.cancel(&Object::take(connection));
-                    return Err(Failure::Away("PostgreSQL: no answer in time".to_owned()));
+                    return Err(Failure::Lost("PostgreSQL: no answer in time".to_owned()));
                 }
             }
         }
@@ -136,7 +147,8 @@ async fn perform<W: Work>(work: &W, connection: &mut PgConnection) -> Result<W::
     if !work.is_transaction() {
         let done = work.apply(connection).await;
         connection.in_use = false;
-        return done;
+        // What is one statement, or brings its own transaction, may have been committed all the same.
+        return done.map_err(lost);
     }
     connection.client.batch_execute("BEGIN").await?;
     let done = work.apply(connection).await;
@@ -144,8 +156,20 @@ async fn perform<W: Work>(work: &W, connection: &mut PgConnection) -> Result<W::
     connection.in_use = ended.is_err();
     // What the work met says more than what became of the transaction after it.
     let done = done?;
-    ended?;
+    ended.map_err(|error| lost(error.into()))?;
     Ok(done)
+}
+
+/// A failure that leaves open whether a commit was done: the connection broke, or the server went down under it.
+fn lost(failure: Failure) -> Failure {
+    match failure {
+        Failure::Postgres(error)
+            if error.code().is_none_or(|state| ["57P", "08"].iter().any(|class| state.code().starts_with(class))) =>
+        {
+            Failure::Lost(format!("PostgreSQL: {}", describe(&error)))
+        }
+        known => known,
+    }
 }
 
 /// Whether trying again at once may succeed: nothing was done.
@@ -155,7 +179,7 @@ fn is_passing(failure: &Failure) -> bool {
         Failure::Postgres(error) => {
             matches!(error.code(), Some(&SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE))
         }
-        Failure::Refused(_) | Failure::Away(_) | Failure::Sqlite(_) => false,
+        Failure::Refused(_) | Failure::Away(_) | Failure::Lost(_) | Failure::Sqlite(_) => false,
     }
 }
 
@@ -164,10 +188,17 @@ pub(super) fn is_of_the_unit(failure: &Failure) -> bool {
     match failure {
         Failure::Refused(_) | Failure::Overtaken => true,
         Failure::Postgres(error) => {
-            error.code().is_some_and(|state| ["22", "23", "54"].iter().any(|class| state.code().starts_with(class)))
+            is_locked(failure) || {
+                error.code().is_some_and(|state| ["22", "23", "54"].iter().any(|class| state.code().starts_with(class)))
+            }
         }
-        Failure::Away(_) | Failure::Sqlite(_) => false,
+        Failure::Away(_) | Failure::Lost(_) | Failure::Sqlite(_) => false,
     }
+}
+
+/// Whether somebody else holds what it needed, and did not give it up in time.
+pub(super) fn is_locked(failure: &Failure) -> bool {
+    matches!(failure, Failure::Postgres(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE))
 }
 
 /// Whether the connection is to be thrown away: it is broken, or leads to a host that no longer takes writes.
@@ -183,7 +214,7 @@ fn is_of_connection(failure: &Failure) -> bool {
                     || ["57P", "08", "25P"].iter().any(|class| state.code().starts_with(class))
             }
         },
-        Failure::Away(_) => true,
+        Failure::Away(_) | Failure::Lost(_) => true,
         Failure::Refused(_) | Failure::Overtaken | Failure::Sqlite(_) => false,
     }
 }
@@ -235,7 +266,7 @@ impl managed::Manager for Connector {
 /// one, such as waiting for a standby to apply it, stays. Every statement finds its rows by an index; the planner, whose
 /// figures lag behind a union that grows fast, is not to think that reading a whole small table will do.
 const SET_UP: &str = "
-    SELECT set_config('statement_timeout', $1, false),
+    SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),
            set_config('idle_in_transaction_session_timeout', '10000', false),
            set_config('default_transaction_isolation', 'read committed', false),
            set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false),
@@ -251,7 +282,11 @@ impl Connector {
             let _told_elsewhere = connection.await;
         });
         let connection = PgConnection::new(client, task);
-        let row = connection.client.query_one(SET_UP, &[&STATEMENT_TIMEOUT]).await.map_err(|error| describe(&error))?;
+        let row = connection
+            .client
+            .query_one(SET_UP, &[&STATEMENT_TIMEOUT, &LOCK_TIMEOUT])
+            .await
+            .map_err(|error| describe(&error))?;
         let read_only: bool = row.try_get("read_only").map_err(|error| describe(&error))?;
         if read_only { Err("it is read-only, a standby perhaps".to_owned()) } else { Ok(connection) }
     }

@@ -41,7 +41,7 @@ const HOLD: &str = "
 impl PostgresTransfer {
     /// Connects and waits until nobody writes.
     pub async fn open(address: Address, prepare: Prepare) -> Result<Self, PostgresOpenError> {
-        let pool = Pool::new(address)?;
+        let pool = Pool::new(address, 1)?;
         // A newer schema that still serves us may hold what we know nothing of, and would leave behind.
         if let Exactly::Newer { found, serves, known } = schema::prepare(&pool, prepare, MIGRATIONS).await? {
             return Err(PostgresOpenError::Newer { found, serves, known });

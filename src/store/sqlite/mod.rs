@@ -35,9 +35,7 @@ pub struct SqliteStore {
     readers: Readers,
     writer: Writer,
     counter: SqliteCounter,
-    path: PathBuf,
-    /// The file that was opened, whatever stands at its path later.
-    file: FileId,
+    file: OpenedFile,
 }
 
 impl SqliteStore {
@@ -56,25 +54,40 @@ impl SqliteStore {
     ) -> Result<Self, SqliteOpenError> {
         let connection = schema::open(path, prepare, migrations)?;
         let readers = Readers::open(path)?;
-        let writer = Writer::start(connection, batch).map_err(SqliteOpenError::System)?;
-        let file = FileId::of(path).map_err(SqliteOpenError::System)?;
-        Ok(Self { readers, writer, counter: SqliteCounter::default(), path: path.to_owned(), file })
+        let file = OpenedFile::at(path).map_err(SqliteOpenError::System)?;
+        let writer = Writer::start(connection, file.clone(), batch).map_err(SqliteOpenError::System)?;
+        Ok(Self { readers, writer, counter: SqliteCounter::default(), file })
     }
 }
 
-/// What tells a file from another one of the same name.
-#[derive(Debug, PartialEq, Eq)]
-struct FileId {
+/// The file that was opened, whatever stands at its path later.
+#[derive(Debug, Clone)]
+struct OpenedFile {
+    path: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl FileId {
-    fn of(path: &Path) -> std::io::Result<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let file = std::fs::metadata(path)?;
-        Ok(Self { device: file.dev(), inode: file.ino() })
+impl OpenedFile {
+    fn at(path: &Path) -> std::io::Result<Self> {
+        let (device, inode) = identity(path)?;
+        Ok(Self { path: path.to_owned(), device, inode })
     }
+
+    /// A look at the folder, which is a microsecond.
+    fn is_in_place(&self) -> Result<(), StoreError> {
+        match identity(&self.path) {
+            Ok(found) if found == (self.device, self.inode) => Ok(()),
+            _ => Err(StoreError::Unavailable("SQLite: the database file was moved or deleted".to_owned())),
+        }
+    }
+}
+
+/// What tells a file from another one of the same name.
+fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let file = std::fs::metadata(path)?;
+    Ok((file.dev(), file.ino()))
 }
 
 /// The settings every connection runs with.
@@ -122,10 +135,9 @@ impl Engine for SqliteStore {
     }
 
     fn check(&self) -> StoreReply<'_, ()> {
-        // Files that were deleted under a running process still take writes, and lose them.
-        match FileId::of(&self.path) {
-            Ok(now) if now == self.file => self.writer.write(Check),
-            _ => Reply::now(Err(StoreError::Unavailable("SQLite: the database file was moved or deleted".to_owned()))),
+        match self.file.is_in_place() {
+            Ok(()) => self.writer.write(Check),
+            Err(moved) => Reply::now(Err(moved)),
         }
     }
 

@@ -12,11 +12,12 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
-use super::statement;
+use super::{OpenedFile, statement};
 use crate::reply::Reply;
 use crate::store::queue::{Queue, Queued, Waiter};
 use crate::store::sql::{Failure, Unit};
 use crate::store::{StoreError, StoreReply};
+use crate::supervise;
 
 pub(super) struct Writer {
     queue: Queue<Box<dyn WaitingUnit>>,
@@ -25,10 +26,13 @@ pub(super) struct Writer {
 
 impl Writer {
     /// `most` is how many units a commit may have.
-    pub(super) fn start(connection: Connection, most: usize) -> std::io::Result<Self> {
+    pub(super) fn start(connection: Connection, file: OpenedFile, most: usize) -> std::io::Result<Self> {
         let (queue, inbox) = Queue::new();
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
-        let thread = thread.spawn(move || run(connection, inbox, most))?;
+        let thread = thread.spawn(move || {
+            let _vital = supervise::vital("the writer of the database");
+            run(connection, inbox, &file, most);
+        })?;
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
 
@@ -55,7 +59,12 @@ impl fmt::Debug for Writer {
     }
 }
 
-fn run(mut connection: Connection, mut inbox: mpsc::Receiver<Queued<Box<dyn WaitingUnit>>>, most: usize) {
+fn run(
+    mut connection: Connection,
+    mut inbox: mpsc::Receiver<Queued<Box<dyn WaitingUnit>>>,
+    file: &OpenedFile,
+    most: usize,
+) {
     let mut batch: Vec<Box<dyn WaitingUnit>> = Vec::with_capacity(most);
     let mut open = true;
     while open {
@@ -73,37 +82,56 @@ fn run(mut connection: Connection, mut inbox: mpsc::Receiver<Queued<Box<dyn Wait
                 Err(_) => break,
             }
         }
-        commit(&mut connection, &mut batch);
+        commit(&mut connection, file, &mut batch);
     }
     // Only tidiness: what is in the log is safe there, and the next start reads it. So it waits for nobody.
     let _tidy = connection.busy_timeout(Duration::ZERO);
     let _tidy = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
-/// Commits the batch in one transaction or, when that fails as a whole, each job in one of its own; answers them all.
-fn commit(connection: &mut Connection, batch: &mut Vec<Box<dyn WaitingUnit>>) {
+/// Commits the batch in one transaction or, when that fails as a whole, each job in one of its own; answers them all. Files
+/// that were deleted or replaced under a running process still take writes, and lose them: nobody is told that such a one
+/// was kept.
+fn commit(connection: &mut Connection, file: &OpenedFile, batch: &mut Vec<Box<dyn WaitingUnit>>) {
     if batch.is_empty() {
         return;
     }
+    if let Err(moved) = file.is_in_place() {
+        batch.drain(..).for_each(|job| job.answer(Err(moved.clone())));
+        return;
+    }
+    let kept = || file.is_in_place().map_err(|moved| StoreError::Unknown(moved.to_string()));
     let tried = match try_commit(connection, batch, Isolation::None) {
         // Something was written that must not stand: all again, this time so that it can be undone alone.
         Ok(Tried::NeedsSavepoints) => try_commit(connection, batch, Isolation::Savepoints),
         tried => tried,
     };
     match tried {
-        Ok(_) => batch.drain(..).for_each(|job| job.answer(Ok(()))),
-        Err(error) if batch.len() == 1 => batch.drain(..).for_each(|job| job.answer(Err(&error))),
+        Ok(_) => {
+            let kept = kept();
+            batch.drain(..).for_each(|job| job.answer(kept.clone()));
+        }
+        Err(error) if batch.len() == 1 => batch.drain(..).for_each(|job| job.answer(Err(failed(&error)))),
         // A database that another process keeps locked will not open for the single ones either: each would wait out
         // the whole time-out again.
-        Err(error) if super::is_busy(&error) => batch.drain(..).for_each(|job| job.answer(Err(&error))),
+        Err(error) if super::is_busy(&error) => batch.drain(..).for_each(|job| job.answer(Err(failed(&error)))),
         Err(_) => {
             for mut job in batch.drain(..) {
                 match try_commit(connection, std::slice::from_mut(&mut job), Isolation::Savepoints) {
-                    Ok(_) => job.answer(Ok(())),
-                    Err(error) => job.answer(Err(&error)),
+                    Ok(_) => job.answer(kept()),
+                    Err(error) => job.answer(Err(failed(&error))),
                 }
             }
         }
+    }
+}
+
+/// A disk that fails while it is asked to keep something may have kept it.
+fn failed(error: &rusqlite::Error) -> StoreError {
+    let told = format!("SQLite: {error}");
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::SystemIoFailure) => StoreError::Unknown(told),
+        _ => StoreError::Unavailable(told),
     }
 }
 
@@ -179,7 +207,7 @@ trait WaitingUnit: Send {
     fn apply(&mut self, connection: &mut Connection) -> Applied;
 
     /// Tells the caller, once the transaction is committed or lost.
-    fn answer(self: Box<Self>, committed: Result<(), &rusqlite::Error>);
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
 struct Waiting<U: Unit> {
@@ -193,16 +221,16 @@ impl<U: Unit> WaitingUnit for Waiting<U> {
         match self.outcome.insert(statement::apply(&self.unit, connection)) {
             Ok(_) => Applied::Done,
             Err(Failure::Refused(_) | Failure::Overtaken) => Applied::Refused,
-            Err(Failure::Sqlite(_) | Failure::Postgres(_) | Failure::Away(_)) => Applied::Failed,
+            Err(Failure::Sqlite(_) | Failure::Postgres(_) | Failure::Away(_) | Failure::Lost(_)) => Applied::Failed,
         }
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), &rusqlite::Error>) {
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
         let answer = match (committed, self.outcome) {
             // What the unit itself met says more than what became of the transaction after it.
             (Ok(()), Some(outcome)) => outcome.map_err(StoreError::from),
             (Err(_), Some(Err(failure))) => Err(failure.into()),
-            (Err(error), _) => Err(StoreError::Unavailable(format!("SQLite: {error}"))),
+            (Err(error), _) => Err(error),
             (Ok(()), None) => Err(StoreError::Unavailable("SQLite: the unit was not run".to_owned())),
         };
         // The caller may have gone; the work stands.
@@ -241,6 +269,29 @@ mod tests {
         (folder, connection)
     }
 
+    fn opened(folder: &tempfile::TempDir) -> OpenedFile {
+        OpenedFile::at(&folder.path().join("notes.db")).unwrap()
+    }
+
+    #[test]
+    fn what_a_replaced_file_takes_is_not_acknowledged() {
+        let (folder, mut connection) = notes(1000);
+        let (path, file) = (folder.path().join("notes.db"), opened(&folder));
+        std::fs::rename(&path, folder.path().join("elsewhere.db")).unwrap();
+        for replaced in [false, true] {
+            if replaced {
+                std::fs::write(&path, "").unwrap();
+            }
+            let (mut batch, answers) = queue(&[(10, false)]);
+            commit(&mut connection, &file, &mut batch);
+            for mut answer in answers {
+                let told = answer.try_recv().unwrap().unwrap_err();
+                assert!(matches!(told, StoreError::Unavailable(_)) && told.to_string().contains("moved"), "{told}");
+            }
+        }
+        assert_eq!(kept(&connection), 0, "nothing was written where it would be lost");
+    }
+
     type Answer = oneshot::Receiver<Result<u64, StoreError>>;
 
     fn queue(sizes: &[(usize, bool)]) -> (Vec<Box<dyn WaitingUnit>>, Vec<Answer>) {
@@ -257,9 +308,9 @@ mod tests {
 
     #[test]
     fn a_refused_unit_leaves_no_trace_and_its_neighbours_stand() {
-        let (_folder, mut connection) = notes(1000);
+        let (folder, mut connection) = notes(1000);
         let (mut batch, answers) = queue(&[(10, false), (10, true), (10, false)]);
-        commit(&mut connection, &mut batch);
+        commit(&mut connection, &opened(&folder), &mut batch);
         let answers: Vec<_> = answers.into_iter().map(|mut answer| answer.try_recv().unwrap().is_ok()).collect();
         assert_eq!(answers, [true, false, true]);
         assert_eq!(kept(&connection), 2);
@@ -267,9 +318,9 @@ mod tests {
 
     #[test]
     fn a_unit_that_fills_the_disk_fails_alone() {
-        let (_folder, mut connection) = notes(20);
+        let (folder, mut connection) = notes(20);
         let (mut batch, answers) = queue(&[(100, false), (1_000_000, false), (100, false), (100, false)]);
-        commit(&mut connection, &mut batch);
+        commit(&mut connection, &opened(&folder), &mut batch);
         let answers: Vec<_> = answers.into_iter().map(|mut answer| answer.try_recv().unwrap()).collect();
         assert!(answers[1].as_ref().is_err_and(|error| error.to_string().contains("full")), "{answers:?}");
         assert!([0, 2, 3].iter().all(|i| answers[*i].is_ok()), "{answers:?}");
@@ -281,7 +332,7 @@ mod tests {
     fn waiting_units_share_commits_and_close_finishes_them() {
         let (folder, connection) = notes(100_000);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let writer = Writer::start(connection, 256).unwrap();
+        let writer = Writer::start(connection, opened(&folder), 256).unwrap();
         let other = Connection::open(folder.path().join("notes.db")).unwrap();
         // While this lock is held nothing can be committed, so all of these wait together.
         other.execute_batch("BEGIN IMMEDIATE").unwrap();

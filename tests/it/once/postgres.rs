@@ -217,13 +217,155 @@ fn nobody_waits_behind_a_question_that_was_given_up() {
         let holder = database.client().await;
         holder.batch_execute("BEGIN; SELECT FROM readiness FOR UPDATE").await.unwrap();
         for _ in 0..5 {
-            let given_up = tokio::time::timeout(Duration::from_millis(300), node.check()).await;
+            let given_up = tokio::time::timeout(Duration::from_millis(100), node.check()).await;
             assert!(given_up.is_err(), "{given_up:?}");
             let count = tokio::time::timeout(Duration::from_secs(1), node.member_count()).await;
             assert_eq!(count, Ok(Ok(0)));
         }
         database.drop().await;
     });
+}
+
+/// 49 of 50 got an error, and with that person asked for once a second sign-ups fell from 136 a second to two.
+#[test]
+fn a_row_that_somebody_holds_fails_its_own_sign_up_alone() {
+    block_on(async {
+        let database = Database::make().await;
+        let node = Arc::new(open(&database).await);
+        node.sign_up(new("held@example.com", None), NOW).await.unwrap();
+        let holder = database.client().await;
+        holder.batch_execute("BEGIN; SELECT FROM sign_ups FOR UPDATE").await.unwrap();
+        for round in 0..3 {
+            let held = tokio::spawn({
+                let node = Arc::clone(&node);
+                async move { node.sign_up(new("held@example.com", None), NOW).await }
+            });
+            let others: Vec<_> =
+                (0..49).map(|n| node.sign_up(new(&format!("p{n}.{round}@example.com"), None), NOW)).collect();
+            for other in others {
+                other.await.unwrap();
+            }
+            if round > 0 {
+                assert!(!held.is_finished(), "nobody waits with the one who is known to be held up");
+            }
+            let refused = held.await.unwrap().unwrap_err();
+            assert!(matches!(&refused, StoreError::Unavailable(why) if why.contains("lock")), "{refused:?}");
+        }
+        holder.batch_execute("ROLLBACK").await.unwrap();
+        node.sign_up(new("held@example.com", None), NOW).await.unwrap();
+        database.drop().await;
+    });
+}
+
+/// The counter's row held while 24 confirm: sign-ups fell from 73 a second to one, and the count could not be read.
+#[test]
+fn confirmations_that_wait_leave_sign_ups_and_the_count_alone() {
+    block_on(async {
+        let database = Database::make().await;
+        let node = Arc::new(open(&database).await);
+        for n in 0..24 {
+            node.sign_up(new(&format!("p{n}@example.com"), None), NOW).await.unwrap();
+        }
+        let holder = database.client().await;
+        holder.batch_execute("BEGIN; SELECT FROM installation FOR UPDATE").await.unwrap();
+        let waiting: Vec<_> = (1..=24)
+            .map(|id| {
+                let node = Arc::clone(&node);
+                tokio::spawn(async move { node.confirm(SignUpId(id), None, NOW).await })
+            })
+            .collect();
+        let waits =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let client = database.client().await;
+        wait_until(Duration::from_secs(3), async || client.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) > 0)
+            .await;
+        for n in 0..10 {
+            node.sign_up(new(&format!("q{n}@example.com"), None), NOW).await.unwrap();
+            assert_eq!(node.member_count().await, Ok(0));
+        }
+        assert!(waiting.iter().any(|confirming| !confirming.is_finished()), "they were waiting all the time");
+        for confirming in waiting {
+            assert!(matches!(confirming.await.unwrap(), Err(StoreError::Unavailable(_))));
+        }
+        holder.batch_execute("ROLLBACK").await.unwrap();
+        assert_eq!(node.confirm(SignUpId(1), None, NOW).await, Ok(Confirmation::Joined));
+        database.drop().await;
+    });
+}
+
+/// Of 123 refused sign-ups 37 had been kept, and all were told that nothing was changed.
+#[test]
+fn a_lost_answer_is_told_as_one() {
+    block_on(async {
+        let database = Database::make().await;
+        open(&database).await.close().await.unwrap();
+        let url = database.url();
+        let (before, rest) = url.split_once('@').map_or(("", url.as_str()), |(before, rest)| (before, rest));
+        let (host, path) = rest.split_once('/').unwrap();
+        let cut = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let port = cutting_proxy(host.to_owned(), Arc::clone(&cut)).await;
+        let through = format!("{before}@127.0.0.1:{port}/{path}");
+        let address = unionhall::store::postgres::Address::parse(&through).unwrap();
+        let node = PostgresStore::open(address, Prepare::Upgrade, 256).await.unwrap();
+        node.sign_up(new("ana@example.com", None), NOW).await.unwrap();
+        node.member_count().await.unwrap();
+
+        cut.store(true, std::sync::atomic::Ordering::SeqCst);
+        let lost = node.sign_up(new("ben@example.com", None), NOW).await.unwrap_err();
+        assert!(matches!(lost, StoreError::Unknown(_)), "{lost:?}");
+        let read = node.member_count().await.unwrap_err();
+        assert!(matches!(read, StoreError::Unavailable(_)), "a question changes nothing: {read:?}");
+        cut.store(false, std::sync::atomic::Ordering::SeqCst);
+        let kept = "SELECT count(*) FROM people WHERE compared = 'ben@example.com'";
+        let client = database.client().await;
+        let kept = async || client.query_one(kept, &[]).await.unwrap().get::<_, i64>(0) == 1;
+        wait_until(Duration::from_secs(5), kept).await;
+        // Asking again is safe.
+        node.sign_up(new("ben@example.com", None), NOW).await.unwrap();
+
+        // Once before, so that nothing but the transaction itself is asked.
+        assert_eq!(node.confirm(SignUpId(999), None, NOW).await, Ok(Confirmation::Unknown));
+        cut.store(true, std::sync::atomic::Ordering::SeqCst);
+        let lost = node.confirm(SignUpId(1), None, NOW).await.unwrap_err();
+        assert!(matches!(lost, StoreError::Unknown(_)), "{lost:?}");
+        cut.store(false, std::sync::atomic::Ordering::SeqCst);
+        wait_until(Duration::from_secs(5), async || node.member_count().await == Ok(1)).await;
+        assert_eq!(node.confirm(SignUpId(1), None, NOW).await, Ok(Confirmation::AlreadyMember));
+        drop(client);
+        database.drop().await;
+    });
+}
+
+/// Passes on what it is sent and, while `cut` is set, none of the answers: the connection breaks instead.
+async fn cutting_proxy(server: String, cut: Arc<std::sync::atomic::AtomicBool>) -> u16 {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let (server, cut) = (server.clone(), Arc::clone(&cut));
+            tokio::spawn(async move {
+                let server = tokio::net::TcpStream::connect(server).await.unwrap();
+                let (mut from_client, mut to_client) = client.into_split();
+                let (mut from_server, mut to_server) = server.into_split();
+                let asking = tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+                let mut bytes = [0; 8192];
+                while let Ok(length @ 1..) = from_server.read(&mut bytes).await {
+                    if cut.load(std::sync::atomic::Ordering::SeqCst) {
+                        // The server has time to do what it was asked; it is only not heard.
+                        let unheard = async { while let Ok(1..) = from_server.read(&mut bytes).await {} };
+                        let _over = tokio::time::timeout(Duration::from_millis(300), unheard).await;
+                        break;
+                    }
+                    if to_client.write_all(&bytes[..length]).await.is_err() {
+                        break;
+                    }
+                }
+                asking.abort();
+            });
+        }
+    });
+    port
 }
 
 /// A migration may take its time, and who waits for it too.

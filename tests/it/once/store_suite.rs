@@ -68,6 +68,7 @@ suite! {
     confirming_in_any_number_at_once_counts_once
     only_what_was_seen_is_confirmed
     a_sign_up_expires
+    a_clock_that_was_ahead_for_a_while_decides_nothing
     a_partner_replaces_its_own_pending_sign_up
     repeats_merge_in_their_order_whatever_shares_a_commit
     two_partners_sign_ups_of_one_person_count_once
@@ -264,11 +265,32 @@ async fn a_sign_up_expires(house: &House) {
     let last = after(PENDING_FOR - Duration::from_millis(1));
     assert_eq!(house.store.confirm(SignUpId(1), None, last).await, Ok(Confirmation::Joined));
     assert_eq!(house.store.confirm(SignUpId(2), None, after(PENDING_FOR)).await, Ok(Confirmation::Expired));
+    house.store.retain(after(PENDING_FOR)).await.unwrap();
     assert_eq!(house.confirm(2).await, Confirmation::Expired, "for good");
     let again = house.store.sign_up(house.new_sign_up("ben@example.com"), after(PENDING_FOR)).await.unwrap();
     assert_eq!(again.code, house.kept_code("ben@example.com").await.unwrap());
     assert_eq!(house.store.confirm(SignUpId(3), None, after(PENDING_FOR)).await, Ok(Confirmation::Joined));
     assert_eq!(house.members().await, 2);
+}
+
+/// Eight days ahead for a minute: what was pressed, mailed and leased then waits for nothing afterwards.
+async fn a_clock_that_was_ahead_for_a_while_decides_nothing(house: &House) {
+    house.sign_up("ana@example.com").await;
+    let ahead = after(PENDING_FOR + HOUR * 24);
+    assert_eq!(house.store.confirm(SignUpId(1), None, ahead).await, Ok(Confirmation::Expired));
+    house.sign_up_at("ben@example.com", ahead).await;
+    house.sign_up_at("cleo@example.com", ahead).await;
+    house.store.lease_mail("w", 1, ahead).await.unwrap();
+    assert_eq!(house.store.heal_clock(NOW).await, Ok(2), "what the wrong clock wrote");
+    assert_eq!(house.store.heal_clock(NOW).await, Ok(0));
+    let mut due: Vec<_> = house.lease("w", NOW).await.into_iter().map(|mail| mail.recipient).collect();
+    due.sort_unstable();
+    assert_eq!(due, ["ana@example.com", "ben@example.com", "cleo@example.com"]);
+    assert_eq!(
+        house.confirm(1).await,
+        Confirmation::Joined,
+        "and whoever was told that it had expired may press again"
+    );
 }
 
 async fn a_partner_replaces_its_own_pending_sign_up(house: &House) {
@@ -645,6 +667,7 @@ async fn mail_that_has_become_pointless_is_dropped(house: &House) {
 
     house.sign_up("ben@example.com").await;
     assert_eq!(house.send_due(after(PENDING_FOR)).await, Vec::<String>::new(), "the link would not work");
+    house.store.retain(after(PENDING_FOR)).await.unwrap();
 
     house.sign_up("ana@example.com").await;
     let due = house.lease("w", after(HOUR)).await;

@@ -4,6 +4,8 @@
 //! the reader of the log is slow the buffer fills, and lines are dropped and counted: a request never waits for its log
 //! line. Nothing here is given an address, a key or a token to print.
 
+mod line;
+
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};
 use std::io::Write;
@@ -20,6 +22,9 @@ const WAITING: usize = 1 << 20;
 /// How long the first waiting line waits for others: a wake-up and a write for each line would cost a request more than
 /// the rest of its line, and nobody reads a log by the hundredth of a second.
 const GATHERING: Duration = Duration::from_millis(10);
+
+/// How long a log that could not be written is left alone.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long the end of the process waits for the last lines to be read.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -112,8 +117,8 @@ impl Log {
             return;
         }
         self.append(|out| match self.0.format {
-            Format::Human => human_request(out, line),
-            Format::Json => json_request(out, line),
+            Format::Human => line::human(out, line),
+            Format::Json => line::json(out, line),
         });
     }
 
@@ -212,85 +217,32 @@ impl Log {
             drop(state);
             if dropped > 0 {
                 let note = match self.0.format {
-                    Format::Human => format!("problem: the log's reader is slow; {dropped} lines were dropped\n"),
+                    Format::Human => {
+                        format!("problem: {dropped} lines of the log could not be written and were dropped\n")
+                    }
                     Format::Json => {
                         format!("{{\"level\":\"error\",\"message\":\"log lines dropped\",\"dropped\":{dropped}}}\n")
                     }
                 };
                 taken.extend_from_slice(note.as_bytes());
             }
-            // A log that cannot be written has nowhere to say so.
-            let _nowhere_to_say = out.write_all(&taken).and_then(|()| out.flush());
+            // A log that cannot be written, on a full disk perhaps, says so once it can: the lines are counted as dropped.
+            if out.write_all(&taken).and_then(|()| out.flush()).is_err() {
+                let lost = taken.iter().filter(|byte| **byte == b'\n').count() as u64 - u64::from(dropped > 0);
+                let mut state = self.state();
+                state.dropped += dropped + lost;
+                state.dropped_in_all += lost;
+                if !closed {
+                    // Not again before there is something new to write, or a while has passed.
+                    drop(self.0.wake.wait_timeout(state, WRITE_AGAIN).unwrap_or_else(PoisonError::into_inner));
+                }
+            }
             taken.clear();
             if closed && self.state().waiting.is_empty() {
                 return;
             }
         }
     }
-}
-
-fn human_request(out: &mut String, line: &RequestLine<'_>) -> fmt::Result {
-    let RequestLine { at, method, route, status, took, request_id, key } = line;
-    write!(out, "{at} {status} {method} {route} {:.1} ms {request_id}", took.as_secs_f64() * 1e3)?;
-    match key {
-        Some(key) => writeln!(out, " key {key}"),
-        None => writeln!(out),
-    }
-}
-
-/// By hand: the formatting machinery takes much longer, and this is the largest part of a logged request.
-fn json_request(out: &mut String, line: &RequestLine<'_>) -> fmt::Result {
-    // Every text here is made of characters that need no escape: routes and methods are ours, ids are checked.
-    let RequestLine { at, method, route, status, took, request_id, key } = line;
-    out.push_str("{\"time\":\"");
-    push_second(out, *at)?;
-    for (name, text) in [("\",\"method\":\"", *method), ("\",\"route\":\"", *route)] {
-        out.push_str(name);
-        out.push_str(text);
-    }
-    out.push_str("\",\"status\":");
-    push_number(out, u64::from(*status));
-    out.push_str(",\"us\":");
-    push_number(out, u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
-    out.push_str(",\"request_id\":\"");
-    out.push_str(request_id);
-    if let Some(key) = key {
-        out.push_str("\",\"key\":\"");
-        out.push_str(key.as_str());
-    }
-    out.push_str("\"}\n");
-    Ok(())
-}
-
-/// A time as text, worked out once a second for each thread.
-fn push_second(out: &mut String, at: Timestamp) -> fmt::Result {
-    thread_local! {
-        static LAST: RefCell<(i64, String)> = const { RefCell::new((i64::MIN, String::new())) };
-    }
-    LAST.with_borrow_mut(|(second, text)| {
-        let now = at.as_millis() / 1000;
-        if now != *second {
-            text.clear();
-            write!(text, "{at}")?;
-            *second = now;
-        }
-        out.push_str(text);
-        Ok(())
-    })
-}
-
-fn push_number(out: &mut String, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    digits[at..].iter().for_each(|digit| out.push(char::from(*digit)));
 }
 
 impl fmt::Debug for Log {
@@ -385,5 +337,16 @@ mod tests {
         assert!(human.ends_with("Z problem (abc): the \"disk\" is full\n"), "{human}");
         assert_eq!(logged(Level::Errors, Format::Json).lines().count(), 1);
         assert_eq!(logged(Level::Off, Format::Json), "");
+    }
+
+    #[test]
+    fn lines_that_a_full_disk_did_not_take_are_counted() {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let log = Log::start(Level::Requests, Format::Json, Clock::start(), full).unwrap();
+        for n in 0..100 {
+            log.request(&line(&n.to_string()));
+        }
+        log.close();
+        assert_eq!(log.lines_dropped(), 100);
     }
 }

@@ -1,0 +1,79 @@
+//! Tasks that the service cannot do without: one that ends by a mistake of ours ends the process, for its supervisor to start
+//! it anew, instead of leaving half of it running.
+//!
+//! A task says that it is vital for as long as it holds a guard. Only a panic counts: a task that is done, or is dropped with
+//! its runtime, ends in peace.
+
+use std::sync::OnceLock;
+
+use tokio::sync::Notify;
+
+/// What ended first, and who is told.
+static ENDED: OnceLock<&str> = OnceLock::new();
+static TOLD: Notify = Notify::const_new();
+
+/// Held by a vital task while it runs.
+#[derive(Debug)]
+#[must_use]
+pub struct Vital(&'static str);
+
+/// Says that the process cannot do without the task that holds this; `what` is for the operator.
+pub const fn vital(what: &'static str) -> Vital {
+    Vital(what)
+}
+
+impl Drop for Vital {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _not_the_first = ENDED.set(self.0);
+            TOLD.notify_waiters();
+        }
+    }
+}
+
+/// What ended by a mistake of ours, if anything has.
+pub fn ended() -> Option<&'static str> {
+    ENDED.get().copied()
+}
+
+/// Waits until something has.
+pub async fn wait() -> &'static str {
+    loop {
+        let told = TOLD.notified();
+        if let Some(what) = ended() {
+            return what;
+        }
+        told.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vital_task_that_panics_is_told_of_and_others_are_not() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+        runtime.block_on(async {
+            let task = |name, fails: bool| {
+                tokio::spawn(async move {
+                    let _vital = vital(name);
+                    tokio::task::yield_now().await;
+                    assert!(!fails, "on purpose");
+                })
+            };
+            task("one that is done", false).await.unwrap();
+            let dropped = tokio::spawn(async {
+                let _vital = vital("one that is dropped");
+                std::future::pending::<()>().await;
+            });
+            dropped.abort();
+            assert!(dropped.await.unwrap_err().is_cancelled());
+            assert_eq!(ended(), None);
+            let waiting = tokio::spawn(wait());
+            assert!(task("the outbox", true).await.is_err());
+            assert_eq!(waiting.await.unwrap(), "the outbox");
+            assert_eq!((ended(), wait().await), (Some("the outbox"), "the outbox"));
+        });
+    }
+}
