@@ -1,7 +1,15 @@
 #!/usr/bin/env bash
 # Everything that must hold, with one command. Installs what is missing; takes parts of tests' names to run only those.
+#
+#   ./test.sh [--long] [NAME...]      --long: what takes too long for every run, too
 set -euo pipefail
 cd "$(dirname "$0")"
+
+skipped=(--skip long::)
+if [[ ${1:-} == --long ]]; then
+    skipped=()
+    shift
+fi
 
 heading() { printf '\n== %s\n' "$*"; }
 source tests/servers.sh
@@ -42,13 +50,13 @@ run_tests() {
     install_mail_server
     start_servers
     if [[ $backend != postgres ]]; then
-        UNIONHALL_TEST_BACKEND=sqlite cargo_test --workspace -- "$@"
+        UNIONHALL_TEST_BACKEND=sqlite cargo_test --workspace -- "${skipped[@]}" "$@"
     fi
     if [[ $backend != sqlite ]]; then
-        again=$(cargo test --quiet --locked --test it -- --list --skip once:: "$@" | grep -c ': test$' || true)
+        again=$(cargo test --quiet --locked --test it -- --list --skip once:: "${skipped[@]}" "$@" | grep -c ': test$' || true)
         [[ $again != 0 ]] || return 0
         heading "$again of these tests again, on PostgreSQL and Redis"
-        UNIONHALL_TEST_BACKEND=postgres cargo_test --test it -- --skip once:: "$@"
+        UNIONHALL_TEST_BACKEND=postgres cargo_test --test it -- --skip once:: "${skipped[@]}" "$@"
     fi
 }
 

@@ -82,7 +82,7 @@ choose_server() {
     fi
 }
 
-# start_server: with nothing in its records. Exports UNION_URL, UNION_KEY and UNION_DATA; UNION_KEY is a partner's called
+# start_server: with nothing in its records. Exports UNION_URL, UNION_KEY, UNION_DATA and UNION_MAILBOX; UNION_KEY is a partner's called
 # `$partner`. No limit but the form's is met. If it fails, nothing is left running.
 start_server() {
     UNION_DATA=$(mktemp -d "$run/data.XXXXXX")
@@ -105,7 +105,13 @@ start_server() {
     fi
     UNION_KEY=$("$server" keys issue "$partner" --data "$UNION_DATA" --per-minute 1000000 2>"$run/issue.err") ||
         { cat "$run/issue.err" >&2; stop_server; return 1; }
-    export UNION_URL UNION_KEY UNION_DATA
+    # The last thing that the greeting says.
+    UNION_MAILBOX=
+    for ((i = 0; i < 200; i++)); do
+        UNION_MAILBOX=$(grep -o 'http[^ ]*/dev/mailbox?key=[0-9a-z]*' "$run/server.out") && break
+        sleep 0.05
+    done
+    export UNION_URL UNION_KEY UNION_DATA UNION_MAILBOX
 }
 
 # stop_server: fails if it was no longer up, or does not end well when it is told to.

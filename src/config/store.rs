@@ -21,7 +21,8 @@ pub struct StoreSettings {
     /// The database: `sqlite:` for a file in the data folder, `sqlite:FILE`, or PostgreSQL for many nodes.
     ///
     /// `postgres://USER:PASSWORD@HOST:5432/DATABASE`, as psql takes it, with several hosts if there are standbys:
-    /// `postgres://…@a,b/hall?sslmode=verify-full&sslrootcert=ca.pem`. Whichever host takes writes is used.
+    /// `postgres://…@a,b/hall?sslmode=verify-full&sslrootcert=ca.pem`. Whichever host takes writes is used. A password that
+    /// leaves this machine needs an `sslmode`.
     // Read by us and not by the parser of the command line, which would repeat a wrong one with its password.
     #[arg(long, env = "UNIONHALL_STORE", value_name = "STORE", default_value = "sqlite:", hide_env_values = true)]
     pub store: Concealed,
@@ -117,7 +118,10 @@ mod tests {
         let place = |data, store| settings(data, store).records().unwrap().to_string();
         assert_eq!(place("data", "sqlite:"), "data/unionhall.db");
         assert_eq!(place("data", "sqlite:/a/b.db"), "/a/b.db");
-        assert_eq!(place("data", "postgres://user:hunter2@host/hall"), "the database hall at host:5432");
+        assert_eq!(
+            place("data", "postgres://user:hunter2@host/hall?sslmode=require"),
+            "the database hall at host:5432"
+        );
         for bad in ["mysql://user:hunter2@host/db", "postgres://user:hunter2@host/db?sslmode=maybe"] {
             assert!(!format!("{:?}", settings("data", bad).records().unwrap_err()).contains("hunter2"));
         }

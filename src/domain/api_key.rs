@@ -153,7 +153,10 @@ impl fmt::Debug for KeyHash {
 pub struct PartnerName(String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a partner's name has 1 to {} characters on one line, such as \"Acme Assistant\"", PartnerName::LONGEST)]
+#[error(
+    "a partner's name has 1 to {} characters on one line, no web address and nothing invisible, such as \"Acme Assistant\"",
+    PartnerName::LONGEST
+)]
 pub struct BadPartnerName;
 
 impl PartnerName {
@@ -162,6 +165,25 @@ impl PartnerName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// A name as the store keeps it, which may be from a time with fewer rules.
+    pub fn kept(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Self(text.to_owned()))
+    }
+}
+
+/// People read the name in their mail: it must not lead anywhere, and must read as it is written (no bidi controls).
+fn misleads(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    let invisible = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    name.chars().any(invisible)
+        || lower.contains("//")
+        || lower.contains('@')
+        || lower.split(|c: char| c.is_whitespace() || "()<>\"'".contains(c)).any(|word| word.starts_with("www."))
+        || lower.contains('/') && lower.split('/').next().is_some_and(|host| host.contains('.'))
 }
 
 impl std::str::FromStr for PartnerName {
@@ -169,7 +191,7 @@ impl std::str::FromStr for PartnerName {
 
     fn from_str(text: &str) -> Result<Self, BadPartnerName> {
         let name = text.trim();
-        if name.is_empty() || name.chars().count() > Self::LONGEST || name.chars().any(char::is_control) {
+        if name.is_empty() || name.chars().count() > Self::LONGEST || misleads(name) {
             return Err(BadPartnerName);
         }
         Ok(Self(name.to_owned()))
@@ -271,6 +293,30 @@ mod tests {
         assert_eq!(" Acme Assistant ".parse::<PartnerName>().unwrap().as_str(), "Acme Assistant");
         for bad in ["", "  ", "a\nb", "a\u{7}b", &"x".repeat(101)] {
             assert_eq!(bad.parse::<PartnerName>(), Err(BadPartnerName));
+        }
+    }
+
+    #[test]
+    fn a_partners_name_leads_nowhere_and_reads_as_it_is_written() {
+        for good in ["Acme Assistant", "Zoë's Helper", "Acme.ai", "AT&T / Home", "株式会社", " Acme "] {
+            assert!(good.parse::<PartnerName>().is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            " ",
+            "http://acme.example",
+            "Acme (https://acme.example)",
+            "see www.acme.example",
+            "acme.example/win",
+            "//acme.example",
+            "help@acme.example",
+            "Acme\u{202e}tnatsissA",
+            "Ac\u{200b}me",
+            "two\nlines",
+            &"x".repeat(101),
+        ] {
+            assert_eq!(bad.parse::<PartnerName>(), Err(BadPartnerName), "{bad:?}");
+            assert!(PartnerName::kept(bad).is_some() || bad.is_empty(), "what was issued before stays");
         }
     }
 }

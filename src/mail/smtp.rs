@@ -28,7 +28,8 @@ pub struct Smtp(AsyncSmtpTransport<Tokio1Executor>);
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the mail server's address is not understood; write smtp://USER:PASSWORD@HOST:587 (STARTTLS), \
-     smtps://USER:PASSWORD@HOST:465, or smtp://HOST:25?tls=none, with special characters in the password percent-encoded"
+     smtps://USER:PASSWORD@HOST:465, or smtp://HOST:25?tls=none, with special characters in the password percent-encoded; \
+     a login is not sent with tls=opportunistic, which may be in the clear: write tls=required, or tls=none if you mean that"
 )]
 pub struct BadServer;
 
@@ -45,7 +46,9 @@ impl Smtp {
             (Some("smtp"), Some("none")) => address.to_owned(),
             (Some("smtp"), None) if here => address.to_owned(),
             (Some("smtp"), None) => format!("{address}?tls=required"),
-            (Some("smtp"), Some("required" | "opportunistic")) => url.to_owned(),
+            (Some("smtp"), Some("required")) => url.to_owned(),
+            // Whoever stands between could have the password by answering that there is no TLS.
+            (Some("smtp"), Some("opportunistic")) if here || !address.contains('@') => url.to_owned(),
             _ => return Err(BadServer),
         };
         let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url).map_err(|_| BadServer)?;
@@ -159,9 +162,15 @@ mod tests {
         ] {
             assert!(Smtp::new(good).is_ok(), "{good}");
         }
-        for bad in
-            ["", "mail.example.com", "http://mail.example.com", "smtp://", "smtp://h?tls=maybe", "smtps://h?tls=none"]
-        {
+        for bad in [
+            "",
+            "mail.example.com",
+            "http://mail.example.com",
+            "smtp://",
+            "smtp://h?tls=maybe",
+            "smtps://h?tls=none",
+            "smtp://u:p@mail.example.com?tls=opportunistic",
+        ] {
             assert!(Smtp::new(bad).is_err(), "{bad}");
         }
         let secret = Smtp::new("smtps://user:hunter2@mail.example.com").unwrap();

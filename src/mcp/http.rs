@@ -3,13 +3,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
+use hyper::header::{HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
 use hyper::{HeaderMap, Request, StatusCode};
 
 use super::envelope::Fault;
 use super::{McpServer, RpcContext, RpcHeaders, RpcResponse};
 use crate::clock::Moment;
 use crate::domain::api_key::KeyId;
+use crate::http::request::authorization;
 use crate::http::request::body::SentBody;
 use crate::http::request::host::Origins;
 use crate::http::request::id::RequestId;
@@ -53,7 +54,7 @@ impl McpEndpoint {
         let text = body.read(LARGEST_MESSAGE).await;
         let header = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
         let context = RpcContext {
-            authorization: head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes),
+            authorization: authorization::of(&head.headers),
             address: client,
             now,
             headers: Some(RpcHeaders { version: header(VERSION), method: header(METHOD), name: header(NAME) }),

@@ -6,6 +6,9 @@
 pub mod retention;
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
@@ -25,6 +28,9 @@ use crate::store::{MemberStore, StoreReply};
 
 /// How many codes are tried for a new address before something else must be wrong: two in a row do not happen.
 const CODE_ATTEMPTS: u8 = 8;
+
+/// Answers that would tell who is known by their time leave at multiples of this: longer than either kind takes.
+const STEP: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 pub struct Membership {
@@ -84,8 +90,17 @@ impl Membership {
         Ok(done)
     }
 
-    /// The person's referral code, made on the first request and the same ever after. Signs nobody up.
+    /// The person's referral code, made on the first request and the same ever after. Signs nobody up. Reading a code is
+    /// faster than making one, so the answer waits for the next even moment: its time does not tell who is known.
     pub async fn referral_code(&self, email: &EmailAddress, now: Timestamp) -> Result<ReferralCode, Error> {
+        let begun = Instant::now();
+        let code = self.find_or_make_code(email, now).await;
+        let steps = begun.elapsed().as_micros() / STEP.as_micros() + 1;
+        tokio::time::sleep_until(begun + STEP * u32::try_from(steps).unwrap_or(u32::MAX)).await;
+        code
+    }
+
+    async fn find_or_make_code(&self, email: &EmailAddress, now: Timestamp) -> Result<ReferralCode, Error> {
         self.require_mail()?;
         match self.store.referral_code(email).await.map_err(refused)? {
             Some(code) => Ok(code),

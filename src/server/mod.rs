@@ -37,7 +37,7 @@ use crate::domain::api_key::KeyId;
 use crate::http::request::accept::prefers_html;
 use crate::http::request::body::{self, BodyBudget, SentBody};
 use crate::http::request::client_address::TrustedProxies;
-use crate::http::request::host::Origins;
+use crate::http::request::host::{self, Origins};
 use crate::http::request::id::{self, RequestId, RequestIds};
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -62,8 +62,8 @@ pub struct HttpSettings {
     pub proxies: TrustedProxies,
     /// Whose pages may speak MCP besides our own.
     pub mcp_origins: Vec<String>,
-    /// The folder that a development server shows its mail from.
-    pub mailbox: Option<MailboxFolder>,
+    /// The folder that a development server shows its mail from, and the key that opens its page.
+    pub mailbox: Option<(MailboxFolder, String)>,
     /// Whether somebody reads the metrics.
     pub metrics: bool,
 }
@@ -194,7 +194,11 @@ impl HttpService {
             key: None,
         };
 
-        let mut answer = match self.enter(found, share, connection) {
+        let entered = match host::is_clear(version, &head.headers) {
+            true => self.enter(found, share, connection),
+            false => Err(HttpError::Host),
+        };
+        let mut answer = match entered {
             Ok(_places) => {
                 let [network, site] = share.bodies();
                 let body = SentBody::new(&mut unread, [Some(&self.bodies), network, site]);
@@ -207,7 +211,7 @@ impl HttpService {
                     Err(Panicked) => HttpError::Internal.answer(),
                 }
             }
-            Err(busy) => busy.answer(),
+            Err(error) => error.answer(),
         };
 
         // A sender who reads nothing before it has sent everything would see a broken pipe, or have its next request lost.

@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::fmt::{self, Write};
 
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, StatusCode};
 
 use super::Exchange;
 use crate::error::Error;
+use crate::http::request::authorization;
 use crate::http::request::body::{self, SentBody};
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -22,7 +23,7 @@ pub(super) async fn call(
 ) -> Result<Answer, HttpError> {
     let Exchange { service, client, now, id, key, .. } = exchange;
     let (head, body) = request.into_parts();
-    let call = Call { authorization: head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes), address: client, now };
+    let call = Call { authorization: authorization::of(&head.headers), address: client, now };
     let outcome = service
         .dispatcher
         .dispatch(operation, call, key, async || {

@@ -1,7 +1,11 @@
 //! `/dev/mailbox`: mail as a development server keeps it, read back for its pages; nothing at all anywhere else.
+//!
+//! A proxy on this machine that adds no header looks like this machine's own browser, so that alone opens nothing: the start
+//! prints a link with a key, which leaves a cookie.
 
-use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
-use hyper::{HeaderMap, Request};
+use hyper::header::{CONTENT_SECURITY_POLICY, COOKIE, HeaderValue, LOCATION, SET_COOKIE};
+use hyper::{HeaderMap, Request, StatusCode};
+use subtle::ConstantTimeEq;
 
 use super::Visit;
 use super::view::{self, MailboxEntry};
@@ -14,6 +18,9 @@ use crate::mail::ReadableMail;
 use crate::mail::mailbox::MailboxFolder;
 
 pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    if let Some(opened) = unlock(visit, &request) {
+        return Ok(opened);
+    }
     let entries = mailbox(visit, &request)?.list().map_err(|error| {
         let cause = format!("the mailbox folder cannot be read: {error}");
         visit.app().log.problem(Some(visit.id.as_str()), &cause);
@@ -44,8 +51,30 @@ fn nothing() -> HttpError {
 }
 
 fn mailbox<'a>(visit: Visit<'a>, request: &Request<SentBody<'_>>) -> Result<&'a DevMailbox, HttpError> {
+    let mailbox = here(visit, request).ok_or_else(nothing)?;
+    let cookies = request.headers().get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut keys = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().strip_prefix("mailbox="));
+    match keys.any(|key| mailbox.opens(key)) {
+        true => Ok(mailbox),
+        false => Err(HttpError::NotFound("Open the mailbox by the link that `unionhall serve` printed.".to_owned())),
+    }
+}
+
+/// The link that the start printed: it leaves a cookie, and the key out of the address.
+fn unlock(visit: Visit<'_>, request: &Request<SentBody<'_>>) -> Option<Answer> {
+    let mailbox = here(visit, request)?;
+    let query = form_urlencoded::parse(request.uri().query()?.as_bytes());
+    let (_, key) = query.into_iter().find(|(name, key)| name == "key" && mailbox.opens(key))?;
+    let mut answer = Answer::empty(StatusCode::SEE_OTHER);
+    answer.set(LOCATION, HeaderValue::from_static("/dev/mailbox"));
+    let cookie = format!("mailbox={key}; Path=/dev/mailbox; HttpOnly; SameSite=Strict");
+    answer.set(SET_COOKIE, HeaderValue::from_str(&cookie).ok()?);
+    Some(answer)
+}
+
+fn here<'a>(visit: Visit<'a>, request: &Request<SentBody<'_>>) -> Option<&'a DevMailbox> {
     let here = is_local(visit, host::of(request.uri(), request.headers()), request.headers());
-    visit.site.mailbox.as_ref().filter(|_| here).ok_or_else(nothing)
+    visit.site.mailbox.as_ref().filter(|_| here)
 }
 
 /// Whether a request comes straight from this machine's own browser: the connection and the name it asked for are
@@ -57,16 +86,28 @@ fn is_local(visit: Visit<'_>, host: &str, headers: &HeaderMap) -> bool {
 }
 
 /// The folder that mail is written to, read back.
-#[derive(Debug)]
-pub struct DevMailbox(pub MailboxFolder);
+pub struct DevMailbox {
+    pub folder: MailboxFolder,
+    pub key: String,
+}
+
+impl std::fmt::Debug for DevMailbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("DevMailbox")
+    }
+}
 
 impl DevMailbox {
+    fn opens(&self, key: &str) -> bool {
+        bool::from(self.key.as_bytes().ct_eq(key.as_bytes()))
+    }
+
     fn open(&self, name: &str) -> Option<ReadableMail> {
-        self.0.read(name)
+        self.folder.read(name)
     }
 
     fn list(&self) -> std::io::Result<Vec<MailboxEntry>> {
-        let entries = self.0.names()?.into_iter().filter_map(|name| {
+        let entries = self.folder.names()?.into_iter().filter_map(|name| {
             let ReadableMail { to, subject, date, .. } = self.open(&name)?;
             Some(MailboxEntry { name, to, subject, date })
         });

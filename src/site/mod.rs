@@ -46,11 +46,11 @@ pub struct Site {
 }
 
 impl Site {
-    pub fn new(app: Arc<App>, origins: Origins, mailbox: Option<MailboxFolder>) -> Self {
+    pub fn new(app: Arc<App>, origins: Origins, mailbox: Option<(MailboxFolder, String)>) -> Self {
         Self {
             app,
             // Beside anything but this machine's own address it would show strangers' mail to strangers.
-            mailbox: mailbox.filter(|_| origins.local).map(DevMailbox),
+            mailbox: mailbox.filter(|_| origins.local).map(|(folder, key)| DevMailbox { folder, key }),
             origins,
             style: Document::new("text/css; charset=utf-8", include_str!("../../templates/style.css")),
             copy_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/copy.js")),

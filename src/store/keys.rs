@@ -1,7 +1,7 @@
 //! The API keys of partners, as SQL.
 
 use super::sql::{Failure, Row, Sql, values};
-use crate::domain::api_key::{KeyId, KeyRecord};
+use crate::domain::api_key::{KeyId, KeyRecord, PartnerName};
 use crate::domain::time::Timestamp;
 
 /// The columns of `api_keys`, in the order in which [`record`] reads and [`insert`] writes them.
@@ -77,7 +77,7 @@ area! {
 fn record(row: &Row<'_>) -> Result<KeyRecord, Failure> {
     Ok(KeyRecord {
         id: row.parsed(0, |text| text.parse().ok())?,
-        partner: row.parsed(1, |text| text.parse().ok())?,
+        partner: row.parsed(1, PartnerName::kept)?,
         hash: row.get(2)?,
         per_minute: row.get(3)?,
         created_at: row.get(4)?,

@@ -13,6 +13,7 @@ mod holding_ground;
 mod https;
 mod limits;
 mod logs;
+mod long;
 mod machines;
 mod mail;
 mod manners;

@@ -190,3 +190,33 @@ fn the_reference_describes_every_operation_and_loads_nothing_from_elsewhere() {
         assert_eq!((style.status.as_u16(), style.header("content-type")), (200, "text/css; charset=utf-8"));
     });
 }
+
+/// A proxy and we might each believe another of two.
+#[test]
+fn two_keys_are_none_and_a_host_is_named_once() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    block_on(async {
+        let server = Server::start();
+        let key = server.key();
+        let ask = async |head: &str| {
+            let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+            stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        for hosts in ["", "Host: a\r\nHost: a\r\n", "Host: a\r\nHost: b\r\n"] {
+            let answer = ask(&format!("GET /v1/stats HTTP/1.1\r\n{hosts}")).await;
+            assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("\"ok\":false"), "{answer}");
+        }
+        assert!(ask("GET /v1/stats HTTP/1.1\r\nHost: a\r\n").await.starts_with("HTTP/1.1 200"));
+        assert!(ask("GET /v1/stats HTTP/1.0\r\n").await.starts_with("HTTP/1.0 200"));
+        let two = |one: &str, other: &str| {
+            Request::post("/v1/referral-link").header("authorization", one).header("authorization", other)
+        };
+        let good = format!("Bearer {key}");
+        for (one, other) in [(good.as_str(), good.as_str()), (&good, "Bearer x"), ("Bearer x", &good)] {
+            server.send(two(one, other), sign_up("ana@example.com")).await.refused(401, "agent_unauthorized");
+        }
+    });
+}

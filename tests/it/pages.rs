@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::mail::link;
 use crate::server::{Answer, Server, block_on, sign_up, wait_until};
+use unionhall::domain::secret::token::TokenMaker;
 
 /// Waits for the newest message in the development mailbox to be the `count`-th.
 async fn letter(server: &Server, count: usize) -> String {
@@ -285,6 +286,17 @@ fn the_development_mailbox_is_shown_on_this_machine_alone() {
             let (head, body) = answer.into_parts();
             Answer { status: head.status, headers: head.headers, body: body.collect().await.unwrap().to_bytes() }
         };
+        // A proxy on this machine that adds nothing looks the same; only who has the link comes in.
+        page(&ask(&server, local("/dev/mailbox").header("accept", "text/html")).await, 404, "");
+        assert_eq!(ask(&server, local("/dev/mailbox?key=0000000000000000")).await.status, 404);
+        let key = TokenMaker::new(&server.records().secret()).mailbox_key();
+        let opened = ask(&server, local(&format!("/dev/mailbox?key={key}"))).await;
+        assert_eq!((opened.status.as_u16(), opened.header("location")), (303, "/dev/mailbox"));
+        let cookie = opened.header("set-cookie").split(';').next().unwrap().to_owned();
+        assert!(
+            opened.header("set-cookie").contains("HttpOnly") && opened.header("set-cookie").contains("SameSite=Strict")
+        );
+        let local = |path: &str| local(path).header("cookie", &cookie);
         let list = page(&ask(&server, local("/dev/mailbox")).await, 200, "ana@example.com");
         let name = list.split("/dev/mailbox/").nth(1).unwrap().split('"').next().unwrap();
         page(&ask(&server, local(&format!("/dev/mailbox/{name}"))).await, 200, "/confirm/");
@@ -295,7 +307,7 @@ fn the_development_mailbox_is_shown_on_this_machine_alone() {
             assert_eq!(ask(&server, local(&format!("/dev/mailbox/{odd}"))).await.status, 404);
         }
         for request in [
-            Request::get("/dev/mailbox").header("host", "union.example"),
+            Request::get("/dev/mailbox").header("host", "union.example").header("cookie", &cookie),
             local("/dev/mailbox").header("x-forwarded-for", "127.0.0.1"),
             local("/dev/mailbox").header("via", "1.1 proxy"),
         ] {

@@ -124,7 +124,7 @@ async function openLetter(page, address) {
   const newest = page.getByRole("main").getByRole("listitem").first();
   const deadline = Date.now() + 10_000;
   for (;;) {
-    await go(page, "/dev/mailbox");
+    await go(page, process.env.UNION_MAILBOX);
     if ((await newest.count()) && (await newest.innerText()).includes(address)) return newest.getByRole("link");
     assert(Date.now() < deadline, `no mail to ${address} within ten seconds`);
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -301,7 +301,7 @@ async function openHtml(page, address) {
 // Somebody was signed up by an assistant and never asked for it.
 async function notMeWalk(page) {
   const address = `bo-${size}-${scheme}@example.org`;
-  await go(page, "/dev/mailbox");
+  await go(page, process.env.UNION_MAILBOX);
   await look(page, "mailbox-empty");
   await call("/v1/invite", { email: address, usState: "HI", categories: { travel: true } });
 

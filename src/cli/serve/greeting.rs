@@ -9,9 +9,14 @@ pub(super) fn greet(
     settings: &ServeSettings,
     mail: &MailTransport,
     address: &str,
+    mailbox_key: &str,
     origin: SecretOrigin,
 ) -> anyhow::Result<()> {
     say(&format!("unionhall listens on {address}"))?;
+    let mailbox = format!("{address}/dev/mailbox?key={mailbox_key}");
+    if matches!((origin, mail), (SecretOrigin::Known, MailTransport::Mailbox)) {
+        say(&format!("Mail: {mailbox}"))?;
+    }
     let keep = match origin {
         SecretOrigin::Known => return Ok(()),
         SecretOrigin::Made => "; the file `secret` there makes the referral links: back it up",
@@ -25,7 +30,7 @@ pub(super) fn greet(
     };
     let mail = match mail {
         MailTransport::Mailbox => format!(
-            "Mail: nobody is written to. Each message lands in {data}/mailbox/; open {address}/dev/mailbox and click."
+            "Mail: nobody is written to. Each message lands in {data}/mailbox/; open this and click:\n     {mailbox}"
         ),
         MailTransport::Smtp(_) => "Mail: confirmation mails leave through the mail server you gave.".to_owned(),
         MailTransport::Hold => {

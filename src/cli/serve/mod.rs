@@ -2,6 +2,7 @@
 
 mod greeting;
 mod process;
+mod warnings;
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -59,12 +60,15 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let (clock, log) = start_log(settings)?;
     process::report_panics(&log);
     process::raise_file_limit(&log);
+    warnings::of_open_files(settings, &log);
+    warnings::of_flags(std::env::args().skip(1), &log);
     let limiter = make_limiter(checked.limits, union.public_per_minute, &log).await?;
     let post = Post::open(settings, &checked.mail, &union.sender)?;
     warn_of_lost_mail(&checked.mail, &union, &log);
     let (stop_work, work_stops) = watch::channel(false);
     let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());
     tokio::spawn(retention::run(Arc::clone(&store), log.clone(), clock, work_stops.clone()));
+    let mailbox_key = TokenMaker::new(&secret).mailbox_key();
     let app = App::new(Parts {
         union,
         secret,
@@ -80,7 +84,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         HttpSettings {
             proxies: TrustedProxies::new(settings.trusted_proxies.clone()),
             mcp_origins: settings.mcp_origins.clone(),
-            mailbox: post.folder.clone(),
+            mailbox: post.folder.clone().map(|folder| (folder, mailbox_key.clone())),
             metrics: doors.metrics.is_some(),
         },
     );
@@ -90,7 +94,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     }
     let signal = process::stop_signal()?;
     process::reload_on_hangup(checked.tls.clone(), log.clone())?;
-    greeting::greet(settings, &checked.mail, &format!("{}://{}", doors.scheme, doors.listening), origin)?;
+    greeting::greet(settings, &checked.mail, &format!("{}://{}", doors.scheme, doors.listening), &mailbox_key, origin)?;
     // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
     let stop = async {
         tokio::select! {

@@ -61,6 +61,11 @@ impl TokenMaker {
         base32::encode::<16>(tag.as_ref()).into_iter().map(char::from).collect()
     }
 
+    /// What opens the mailbox of a development server.
+    pub fn mailbox_key(&self) -> String {
+        base32::encode::<16>(self.sign(b"mailbox", 0).as_ref()).into_iter().map(char::from).collect()
+    }
+
     fn proof(&self, purpose: Purpose, sign_up: SignUpId) -> [u8; PROOF] {
         base32::encode(self.sign(purpose.label(), sign_up.0).as_ref())
     }

@@ -2,7 +2,7 @@
 
 use hyper::header::HOST;
 use hyper::http::uri::Authority;
-use hyper::{HeaderMap, Uri};
+use hyper::{HeaderMap, Uri, Version};
 
 use crate::domain::union::Union;
 use crate::loopback::is_loopback;
@@ -11,6 +11,16 @@ use crate::loopback::is_loopback;
 pub fn of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> &'a str {
     let header = || headers.get(HOST).and_then(|value| value.to_str().ok());
     uri.authority().map(Authority::as_str).or_else(header).unwrap_or_default()
+}
+
+/// Whether a request says clearly which host it is for: HTTP/1.1 asks for one header, and two would be read differently by
+/// whoever stands in between.
+pub fn is_clear(version: Version, headers: &HeaderMap) -> bool {
+    let sent = headers.get_all(HOST).iter().count();
+    match version {
+        Version::HTTP_11 => sent == 1,
+        _ => sent <= 1,
+    }
 }
 
 /// `HOST[:PORT]` of a web address.

@@ -22,6 +22,8 @@ pub enum HttpError {
     Timeout,
     /// The body broke off, or its framing is wrong.
     Broken,
+    /// There is no `Host`, or there are several.
+    Host,
     Busy,
     /// A part that requests need cannot be used; the log says which and why.
     NotReady,
@@ -60,6 +62,7 @@ kinds! {
     Timeout
     TooLarge
     Broken
+    Host
     NotFound
     MethodNotAllowed
     NotReady
@@ -102,6 +105,7 @@ impl ErrorKind {
             | Self::Timeout => MetBy::Actions,
             Self::TooLarge
             | Self::Broken
+            | Self::Host
             | Self::NotFound
             | Self::MethodNotAllowed
             | Self::NotReady
@@ -126,6 +130,7 @@ impl ErrorKind {
             Self::Timeout => HttpError::Timeout,
             Self::TooLarge => HttpError::TooLarge,
             Self::Broken => HttpError::Broken,
+            Self::Host => HttpError::Host,
             Self::NotFound => HttpError::NotFound("There is nothing at this path.".to_owned()),
             Self::MethodNotAllowed => HttpError::MethodNotAllowed { allow: "GET, HEAD, OPTIONS" },
             Self::NotReady => HttpError::NotReady,
@@ -174,6 +179,7 @@ impl ErrorKind {
             Self::TooLarge => ("too_large", "the body is larger than 1 MiB.", "Send less."),
             Self::Timeout => ("timeout", "the body did not arrive in time.", "Send the request again."),
             Self::Broken => ("broken", "the body broke off before its end.", "Send the request again."),
+            Self::Host => ("host", "the request names no host, or several.", "Send one Host header."),
             Self::Busy => ("busy", "the service is busy.", "Wait as many seconds as Retry-After says."),
             Self::NotReady => ("not_ready", "the store cannot be used.", "The operator's log says why."),
             Self::Internal => ("internal", "something went wrong on our side.", "Try again later."),
@@ -202,6 +208,7 @@ impl HttpError {
             Self::TooLarge => ErrorKind::TooLarge,
             Self::Timeout => ErrorKind::Timeout,
             Self::Broken => ErrorKind::Broken,
+            Self::Host => ErrorKind::Host,
             Self::Busy => ErrorKind::Busy,
             Self::NotReady => ErrorKind::NotReady,
             Self::Internal => ErrorKind::Internal,
@@ -210,7 +217,9 @@ impl HttpError {
 
     pub const fn status(&self) -> StatusCode {
         match self.kind() {
-            ErrorKind::InvalidJson | ErrorKind::InvalidSubmission | ErrorKind::Broken => StatusCode::BAD_REQUEST,
+            ErrorKind::InvalidJson | ErrorKind::InvalidSubmission | ErrorKind::Broken | ErrorKind::Host => {
+                StatusCode::BAD_REQUEST
+            }
             ErrorKind::AgentUnauthorized => StatusCode::UNAUTHORIZED,
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
             ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -239,7 +248,9 @@ impl HttpError {
                 answer.set(RETRY_AFTER, HeaderValue::from(SOON));
             }
             // What is left of the body is not worth reading.
-            Self::Timeout | Self::Broken | Self::TooLarge => answer.set(CONNECTION, HeaderValue::from_static("close")),
+            Self::Timeout | Self::Broken | Self::Host | Self::TooLarge => {
+                answer.set(CONNECTION, HeaderValue::from_static("close"))
+            }
             Self::Operation(
                 Error::InvalidJson(_)
                 | Error::InvalidSubmission(_)
@@ -261,6 +272,7 @@ impl HttpError {
             Self::TooLarge => "The body is larger than 1 MiB.".into(),
             Self::Timeout => "The body did not arrive in time. Send the request again.".into(),
             Self::Broken => "The body broke off before its end. Send the request again.".into(),
+            Self::Host => "A request names one host in one Host header; this one has none, or several.".into(),
             Self::Busy => "The service is busy. Try again in a few seconds.".into(),
             Self::NotReady => "The store cannot be used right now; see the log.".into(),
             Self::Internal => "Something went wrong on our side; it was logged. Try again later.".into(),

@@ -11,6 +11,7 @@ use tokio_postgres::config::{Host, SslMode, SslNegotiation};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::tls::{self, BadOption, Files, Trust};
+use crate::loopback::is_loopback;
 
 /// How long one host may take until a connection to it can be used.
 const POSTGRES_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -67,6 +68,17 @@ pub(super) fn place(host: &Config) -> String {
     }
 }
 
+/// Whether a host of it is another machine.
+fn leaves(config: &Config) -> bool {
+    let names = config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(name) if !is_loopback(&bracketed(name))));
+    names || config.get_hostaddrs().iter().any(|address| !address.is_loopback())
+}
+
+/// A host as a URL has it.
+fn bracketed(name: &str) -> String {
+    if name.contains(':') { format!("[{name}]") } else { name.to_owned() }
+}
+
 impl Address {
     pub fn parse(url: &str) -> Result<Self, BadAddress> {
         let (front, query) = url.trim().split_once('?').unwrap_or((url.trim(), ""));
@@ -84,6 +96,13 @@ impl Address {
             ));
         }
         let (mode, trust) = ours.ssl_mode()?;
+        if ours.ssl_mode.is_none() && mode == SslMode::Prefer && config.get_password().is_some() && leaves(&config) {
+            return Err(wrong(
+                "sslmode",
+                "a password would leave this machine, perhaps without TLS",
+                "write sslmode=require, or better verify-full; if you mean it, sslmode=prefer or disable",
+            ));
+        }
         let direct = config.get_ssl_negotiation() == SslNegotiation::Direct;
         let tls = tls::connector(trust, &ours.files, direct)?;
         let connect_timeout =
@@ -234,7 +253,7 @@ mod tests {
     #[test]
     fn hosts_are_taken_one_by_one_and_no_password_is_shown() {
         let address = Address::parse(
-            "postgres://union:hunter2@a:6001,b/hall?target_session_attrs=read-write&connect_timeout=7&application_name=x",
+            "postgres://union:hunter2@a:6001,b/hall?sslmode=prefer&target_session_attrs=read-write&connect_timeout=7&application_name=x",
         );
         let address = address.unwrap();
         assert_eq!(address.to_string(), "the database hall at a:6001 or b:5432");
@@ -265,9 +284,11 @@ mod tests {
             ("postgres://u:hunter2@h/d?sslmode=verify-full&sslrootcert=/nowhere.pem", "/nowhere.pem"),
             ("postgres://u:hunter2@h/d?sslmode=require&sslcert=/nowhere.pem", "sslkey"),
             ("postgres://u:hunter2@h/d?sslmode=require&sslrootcert=system", "verify-full"),
-            ("postgres://u:hunter2@h/d?target_session_attrs=standby", "has to write"),
-            ("postgres://u:hunter2@h/d?connect_timeout=soon", "in seconds"),
-            ("postgres://u:hunter2@h/d?tcp_user_timeout=soon", "in milliseconds"),
+            ("postgres://u:hunter2@h/d", "would leave this machine"),
+            ("postgres://u:hunter2@127.0.0.1,h/d", "would leave this machine"),
+            ("postgres://u:hunter2@127.0.0.1/d?target_session_attrs=standby", "has to write"),
+            ("postgres://u:hunter2@[::1]/d?connect_timeout=soon", "in seconds"),
+            ("postgres://u:hunter2@localhost/d?tcp_user_timeout=soon", "in milliseconds"),
             ("postgres://u:hunter2@h:port/d", "port"),
             ("postgres://u:hunter2@/d?colour=red", "colour"),
             ("postgres:///d", "no host"),

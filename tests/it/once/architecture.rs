@@ -98,7 +98,7 @@ const ROOMS: &[Room] = &[
     room("keys", &["domain", "error", "store"], NO_HTTP_NO_DATABASE),
     room("mail", &["clock", "domain", "log", "loopback", "reply", "store", "supervise"], NO_HTTP_NO_DATABASE),
     room("http", &["domain", "error", "loopback"], NO_DATABASE),
-    room("store", &["domain", "reply", "supervise"], &["hyper::", "redis::", "clap::", "println!"]),
+    room("store", &["domain", "loopback", "reply", "supervise"], &["hyper::", "redis::", "clap::", "println!"]),
     room("limiter", &["domain", "reply"], &["hyper::", "rusqlite::", "tokio_postgres::", "clap::", "println!"]),
     room("log", &["clock", "domain"], NO_HTTP_NO_DATABASE_BUT_CLAP),
     room("clock", &["domain"], NO_HTTP_NO_DATABASE),

@@ -1,0 +1,3 @@
+//! What takes too long for every run: `./test.sh --long` has it too.
+
+mod timing;

@@ -1,0 +1,132 @@
+//! Nobody learns who is known from how long an answer takes: by statistics over many requests that take turns.
+//!
+//! The figure is the chance that of two answers, one of each kind, the slower is of the first kind (the area under the ROC
+//! curve): 0.5 is a coin, 1 tells them apart by one request.
+
+use std::net::Ipv4Addr;
+use std::time::Instant;
+
+use hyper::Request;
+use serde_json::json;
+
+use crate::server::{Connection, Server, block_on, sign_up};
+use unionhall::domain::api_key::ApiKey;
+
+/// Requests of each kind.
+const SAMPLES: usize = 1500;
+
+/// What may be told from one answer.
+const MOST: f64 = 0.55;
+
+/// How much better than a coin the times tell the two kinds apart, whichever is the slower.
+fn told_apart(one: &[f64], other: &[f64]) -> f64 {
+    let mut all: Vec<_> = one.iter().map(|time| (*time, true)).chain(other.iter().map(|time| (*time, false))).collect();
+    all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let ranks: f64 = (1_u32..).zip(&all).filter(|(_, (_, first))| *first).map(|(rank, _)| f64::from(rank)).sum();
+    let (n, m) = (one.len() as f64, other.len() as f64);
+    let area = (ranks - n * (n + 1.0) / 2.0) / (n * m);
+    area.max(1.0 - area)
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long it takes is what is measured")]
+async fn time(connection: &mut Connection, path: &str, key: &str, body: String, status: u16) -> f64 {
+    let request = Request::post(path).header("authorization", format!("Bearer {key}"));
+    let begun = Instant::now();
+    let answer = connection.send(request.header("content-type", "application/json"), body).await;
+    let took = begun.elapsed().as_secs_f64();
+    assert_eq!(answer.status, status, "{answer:?}");
+    took
+}
+
+/// Kinds of requests by turns; how well each later kind is told from the first.
+async fn compare<const N: usize>(
+    server: &Server,
+    status: u16,
+    request: impl Fn(usize, usize) -> (&'static str, String, String),
+) -> [f64; N] {
+    let mut connection = server.connect(Ipv4Addr::LOCALHOST).await;
+    let mut times: [Vec<f64>; N] = std::array::from_fn(|_| Vec::new());
+    for n in 0..SAMPLES + 200 {
+        // The order within a turn changes too, for what comes after what has its own cost.
+        for kind in (0..N).map(|kind| (kind + n) % N) {
+            let (path, key, body) = request(kind, n);
+            let took = time(&mut connection, path, &key, body, status).await;
+            // The first ones warm everything up.
+            if n >= 200 {
+                times[kind].push(took);
+            }
+        }
+    }
+    std::array::from_fn(|kind| told_apart(&times[0], &times[kind]))
+}
+
+fn server() -> (Server, String) {
+    let server = Server::start_with(&["--key-per-minute", "1000000", "--log", "off", "--mail", "hold"]);
+    let key = server.key();
+    (server, key)
+}
+
+#[test]
+fn a_referral_link_does_not_tell_who_is_known() {
+    block_on(async {
+        let (server, key) = server();
+        for n in 0..SAMPLES + 200 {
+            server.post("/v1/referral-link", &key, sign_up(&format!("known{n}@example.com"))).await.good();
+        }
+        let [_, told] = compare::<2>(&server, 200, |kind, n| {
+            let who = ["known", "new"][kind];
+            ("/v1/referral-link", key.clone(), sign_up(&format!("{who}{n}@example.com")))
+        })
+        .await;
+        eprintln!("known against unknown at /v1/referral-link: {told:.3}");
+        assert!(told < MOST, "{told}");
+    });
+}
+
+#[test]
+fn a_sign_up_does_not_tell_who_is_known() {
+    block_on(async {
+        let (server, key) = server();
+        for n in 0..SAMPLES + 200 {
+            for who in ["pending", "member"] {
+                server.post("/v1/invite", &key, sign_up(&format!("{who}{n}@example.com"))).await.good();
+            }
+        }
+        server.execute("UPDATE sign_ups SET state = 'confirmed' WHERE person_id IN (SELECT id FROM people WHERE email LIKE 'member%')");
+        server.execute("UPDATE people SET state = 'member', joined_at = 1 WHERE email LIKE 'member%'");
+        server.execute("DELETE FROM outbox");
+        let told = compare::<3>(&server, 200, |kind, n| {
+            let who = ["new", "pending", "member"][kind];
+            ("/v1/invite", key.clone(), sign_up(&format!("{who}{n}@example.com")))
+        })
+        .await;
+        eprintln!("new against pending and member at /v1/invite: {:.3}, {:.3}", told[1], told[2]);
+        assert!(told.iter().all(|told| *told < MOST), "{told:?}");
+    });
+}
+
+#[test]
+fn a_refused_key_does_not_tell_whether_its_id_is_known() {
+    block_on(async {
+        let (server, _) = server();
+        // A good checksum, and the secret of nobody.
+        let forge = |id: &str| {
+            let digits =
+                id.bytes().map(|c| "0123456789abcdefghjkmnpqrstvwxyz".bytes().position(|d| d == c).unwrap() as u64);
+            let number = digits.fold(0, |number, digit| number << 5 | digit).to_be_bytes();
+            let mut random = [7; ApiKey::ENTROPY];
+            random[..5].copy_from_slice(&number[3..]);
+            ApiKey::from_random(&random).reveal().to_owned()
+        };
+        let issue = |n| server.run(&["keys", "issue", &format!("Partner {n}")])[3..11].to_owned();
+        let known: Vec<_> = (0..50).map(issue).map(|id| forge(&id)).collect();
+        let unknown: Vec<_> = (0..50).map(|n| forge(&format!("{n:08}"))).collect();
+        let [_, told] = compare::<2>(&server, 401, |kind, n| {
+            let keys = [&known, &unknown][kind];
+            ("/v1/referral-link", keys[n % keys.len()].clone(), json!({}).to_string())
+        })
+        .await;
+        eprintln!("known against unknown ids of keys: {told:.3}");
+        assert!(told < MOST, "{told}");
+    });
+}
