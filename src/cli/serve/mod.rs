@@ -99,7 +99,10 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let stop = async {
         tokio::select! {
             () = signal => {}
-            what = supervise::wait() => log.problem(None, &format!("{what} ended by a mistake in the program; the process ends, to be started anew")),
+            what = supervise::wait() => {
+                let ends = "ended by a mistake in the program; the process ends, to be started anew";
+                log.problem(None, &format!("{what} {ends}"));
+            }
         }
         let _nobody_left = stop_work.send(true);
     };

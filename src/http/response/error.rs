@@ -249,7 +249,7 @@ impl HttpError {
             }
             // What is left of the body is not worth reading.
             Self::Timeout | Self::Broken | Self::Host | Self::TooLarge => {
-                answer.set(CONNECTION, HeaderValue::from_static("close"))
+                answer.set(CONNECTION, HeaderValue::from_static("close"));
             }
             Self::Operation(
                 Error::InvalidJson(_)
