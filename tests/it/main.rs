@@ -8,6 +8,7 @@ mod commands;
 mod contract;
 mod cors;
 mod database;
+mod fuzz;
 mod history;
 mod holding_ground;
 mod https;

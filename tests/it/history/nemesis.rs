@@ -193,7 +193,10 @@ impl House {
                 self.publish(world);
             }
             std::thread::sleep(trouble.lasts);
-            for fault in &trouble.faults {
+            let mut faults = trouble.faults;
+            // No node starts without its database.
+            faults.sort_by_key(|fault| !matches!(fault, Fault::PostgresKilled | Fault::PostgresStopped));
+            for fault in &faults {
                 self.mend(*fault, trouble.choice);
                 tell("is mended", *fault);
                 self.publish(world);

@@ -226,7 +226,7 @@ pub(super) enum Fault {
     RedisKilled,
 }
 
-/// Faults that befall the service together, one after the other, and are mended in the same order.
+/// Faults that befall the service together, one after the other, and are mended together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trouble {
     /// How long all is well before.
