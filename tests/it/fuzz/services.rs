@@ -66,13 +66,14 @@ pub fn mcp(data: &[u8]) {
     let response = runtime().block_on(server.answer(message, context, &mut key));
     assert_eq!(key, None, "nobody has a key");
     assert!([200, 202, 400, 404, 429].contains(&response.status), "{}", response.status);
-    let sent: Value = serde_json::from_slice(message).unwrap_or_default();
+    // In what it does not look at, the server does not notice what is no text; nothing is claimed about such a message.
+    let sent: Option<Value> = serde_json::from_slice(message).ok();
     let Some(body) = response.body else {
         assert_eq!(response.status, 202);
-        assert!(
-            sent.is_object() && (sent.get("id").is_none() || sent.get("method").is_none_or(Value::is_null)),
-            "{sent}"
-        );
+        let asks_nothing = |sent: &Value| {
+            sent.is_object() && (sent.get("id").is_none() || sent.get("method").is_none_or(Value::is_null))
+        };
+        assert!(sent.as_ref().is_none_or(asks_nothing), "{sent:?}");
         return;
     };
     assert_ne!(response.status, 202);
@@ -84,7 +85,7 @@ pub fn mcp(data: &[u8]) {
     }
     let is_id = |id: &Value| id.is_string() || id.is_number();
     assert!(body.get("id").is_none_or(|id| id.is_null() || is_id(id)), "{body}");
-    if body.get("result").is_some() {
+    if let (Some(sent), Some(_)) = (sent, body.get("result")) {
         assert_eq!(body.get("id"), sent.get("id"), "the answer is to this message");
     }
 }

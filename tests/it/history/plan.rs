@@ -253,7 +253,9 @@ pub(super) fn troubles(seed: u64, kinds: &[Fault]) -> impl Iterator<Item = Troub
         let first = left.swap_remove(usize::try_from(rng.below(left.len() as u64)).unwrap());
         let mut faults = vec![first];
         let other = rng.pick(&kinds);
-        if rng.percent(30) && other != first {
+        // What is away already cannot be taken away.
+        let takes_postgres = |fault| matches!(fault, Fault::PostgresKilled | Fault::PostgresStopped);
+        if rng.percent(30) && other != first && !(takes_postgres(first) && takes_postgres(other)) {
             faults.push(other);
         }
         Some(Trouble { calm: rng.millis(300, 1200), faults, lasts: rng.millis(80, 600), choice: rng.next() })

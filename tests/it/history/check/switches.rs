@@ -56,7 +56,7 @@ fn pauses(case: &Case<'_>, found: &mut Findings) {
                     |resume: &&Event| resume.invoked > pause.effective_by() && resume.effective_by() < event.invoked;
                 pause.invoked < event.completed && !resumes.iter().any(ended)
             };
-            let explained = pauses.iter().any(|pause| perhaps(pause));
+            let explained = pauses.iter().any(perhaps);
             found.unless(explained, Rule::PauseMadeUp, || format!("{event}"));
         }
     }
