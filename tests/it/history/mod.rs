@@ -45,8 +45,7 @@ struct Run {
 }
 
 /// Clients and troubles for so long, and the records once all is quiet again.
-async fn live(seed: u64, lasts: Duration, clients: u64, troubled: bool) -> Run {
-    let mut house = House::start();
+async fn live(mut house: House, seed: u64, lasts: Duration, clients: u64, kinds: &'static [Fault]) -> Run {
     let lasting = (0..PARTNERS).map(|partner| house.issue(&partner_name(partner))).collect();
     let records = house.nodes().next().unwrap().records().clone();
     let nodes = house.nodes().map(|node| Some(node.address)).collect();
@@ -58,7 +57,6 @@ async fn live(seed: u64, lasts: Duration, clients: u64, troubled: bool) -> Run {
         tasks.spawn(Client::new(Arc::clone(&world), number).run(Steps::of_client(seed, client)));
     }
     let befallen = Arc::clone(&world);
-    let kinds = if troubled { house.kinds() } else { &[] };
     let nemesis = tokio::task::spawn_blocking(move || {
         let faults = house.trouble(&befallen, plan::troubles(seed, kinds), kinds.len(), lasts);
         (house, faults)
@@ -103,10 +101,11 @@ fn what_was_acknowledged_is_there_whatever_befalls_the_service() {
         "replay with UNIONHALL_HISTORY_SEED={seed} UNIONHALL_HISTORY_SECONDS={seconds} ./test.sh history::what_was"
     );
     block_on(async {
-        let run = live(seed, Duration::from_secs(seconds), CLIENTS, true).await;
+        let house = House::start();
+        let kinds = house.kinds();
+        let run = live(house, seed, Duration::from_secs(seconds), CLIENTS, kinds).await;
         let violations = check(&run.history, &run.records);
         println!("seed {seed}, {seconds} s: {}", figures(&run.history, &run.faults, &violations));
-        let kinds = run.house.kinds();
         assert!(violations.is_empty(), "seed {seed}: {violations:#?}");
         assert!(kinds.iter().all(|kind| run.faults.contains_key(kind)), "each kind befell it: {:?}", run.faults);
         let acknowledged = run.history.iter().filter(|event| event.acknowledged().is_some()).count();

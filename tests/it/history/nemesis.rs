@@ -42,15 +42,21 @@ impl House {
     /// On the backend of this run.
     pub(super) fn start() -> Self {
         let home = Home::new();
-        let (below, homes) = match home.records() {
-            Records::Sqlite { .. } => (None, vec![home]),
-            Records::Postgres { .. } => {
-                let (cluster, redis) = (Cluster::primary(), Redis::start());
-                create_database(&cluster.url("postgres"), "hall");
-                let records = Records::Postgres { store: cluster.url("hall"), limits: redis.url() };
-                (Some(Below { cluster, redis }), vec![Home::sharing(&records), Home::sharing(&records)])
-            }
-        };
+        match home.records() {
+            Records::Sqlite { .. } => Self::of(None, vec![home]),
+            Records::Postgres { .. } => Self::on_postgres(),
+        }
+    }
+
+    /// On a cluster of its own.
+    fn on_postgres() -> Self {
+        let (cluster, redis) = (Cluster::primary(), Redis::start());
+        create_database(&cluster.url("postgres"), "hall");
+        let records = Records::Postgres { store: cluster.url("hall"), limits: redis.url() };
+        Self::of(Some(Below { cluster, redis }), vec![Home::sharing(&records), Home::sharing(&records)])
+    }
+
+    fn of(below: Option<Below>, homes: Vec<Home>) -> Self {
         let clock = tempfile::tempdir().unwrap();
         set_clock(clock.path(), "+0");
         let nodes = homes.iter().map(|_| None).collect();
@@ -122,6 +128,14 @@ impl House {
         let below = self.below.as_mut();
         match fault {
             Fault::NodeKilled => self.end_node(node, "KILL"),
+            Fault::DiskForgot => {
+                let log = self.nodes[node].as_ref().unwrap().data().join("unionhall.db-wal");
+                self.end_node(node, "KILL");
+                // Whoever looked into the records last may have folded it in already: then nothing is forgotten this time.
+                if let Ok(log) = std::fs::File::options().write(true).open(log) {
+                    log.set_len(log.metadata().unwrap().len() / 2).unwrap();
+                }
+            }
             Fault::NodeFrozen => self.signal(node, "STOP"),
             Fault::DiskFull => self.limit_files(node, choice),
             Fault::ClockMoved => {
@@ -138,7 +152,7 @@ impl House {
         let node = usize::try_from(choice % self.nodes.len() as u64).unwrap();
         let below = self.below.as_mut();
         match fault {
-            Fault::NodeKilled => self.start_node(node),
+            Fault::NodeKilled | Fault::DiskForgot => self.start_node(node),
             Fault::NodeFrozen => self.signal(node, "CONT"),
             Fault::DiskFull => self.prlimit(node, "unlimited"),
             Fault::ClockMoved => set_clock(self.clock.path(), "+0"),

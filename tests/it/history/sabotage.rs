@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::check::{Rule, check};
 use super::events::{Deed, Event, Outcome};
+use super::nemesis::House;
+use super::plan::Fault;
 use super::snapshot::Snapshot;
 use super::{Run, live};
 use crate::records::Records;
@@ -139,7 +141,7 @@ mod once {
     #[test]
     fn whatever_is_made_wrong_is_found_by_its_name() {
         block_on(async {
-            let Run { house, history, records, .. } = live(5, Duration::from_secs(4), 4, false).await;
+            let Run { house, history, records, .. } = live(House::start(), 5, Duration::from_secs(4), 4, &[]).await;
             assert_eq!(broken(&history, &records), BTreeSet::new(), "{:?}", check(&history, &records));
             for (rule, forge) in IN_THE_HISTORY {
                 let mut forged = history.clone();
@@ -155,6 +157,18 @@ mod once {
                 before = broken(&history, &Snapshot::read(&kept, records.stats));
                 assert!(before.contains(&rule), "{rule:?} was not found after {sql}, but {before:?}");
             }
+        });
+    }
+
+    /// The same end to end: a disk that forgets what it had promised to keep.
+    #[test]
+    fn a_disk_that_forgets_is_found_out() {
+        block_on(async {
+            let lasts = Duration::from_secs(3);
+            let Run { history, records, .. } = live(House::start(), 5, lasts, 4, &[Fault::DiskForgot]).await;
+            let found = broken(&history, &records);
+            let lost = [Rule::PersonLost, Rule::SignUpLost, Rule::MemberLost, Rule::AnswersWrong];
+            assert!(lost.iter().any(|rule| found.contains(rule)), "{found:?}");
         });
     }
 }
