@@ -172,7 +172,7 @@ impl House {
     fn limit_files(&self, node: usize, choice: u64) {
         let Some(server) = &self.nodes[node] else { return };
         let log = std::fs::metadata(server.data().join("unionhall.db-wal")).map_or(0, |file| file.len());
-        self.prlimit(node, &(log + choice % 20_000).to_string());
+        self.prlimit(node, &(log + choice % 5_000).to_string());
     }
 
     fn prlimit(&self, node: usize, bytes: &str) {
