@@ -71,6 +71,18 @@ impl Process {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// Ends it by a signal that it heeds, and waits until it has.
+    pub(crate) fn end(&mut self, signal: &str) {
+        run(Command::new("kill").args([&format!("-{signal}"), &self.child.id().to_string()]));
+        for _ in 0..600 {
+            if self.child.try_wait().unwrap().is_some() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("it did not end: {}", self.log());
+    }
+
     /// Ends it and everything that it started, without warning, as a power cut would.
     pub(crate) fn kill(&mut self) {
         let mut all = vec![self.child.id()];
@@ -106,7 +118,7 @@ fn children(parent: u32) -> Vec<u32> {
 pub(crate) struct Cluster {
     postmaster: Process,
     pub port: u16,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 /// The name by which the primary knows its standby.
@@ -150,12 +162,19 @@ impl Cluster {
 
     fn start(folder: tempfile::TempDir) -> Self {
         let port = free_port();
-        let data = folder.path().join("data");
+        Self { postmaster: Self::launch(folder.path(), port), port, folder }
+    }
+
+    fn launch(folder: &Path, port: u16) -> Process {
         let mut command = postgres_program("postgres");
-        command.arg("-D").arg(&data).args(["-p", &port.to_string()]);
+        command.arg("-D").arg(folder.join("data")).args(["-p", &port.to_string()]);
         let usable = || ask(&url(port, "postgres"), "SELECT 1").is_ok();
-        let postmaster = Process::start(&mut command, folder.path().join("log"), usable);
-        Self { postmaster, port, _folder: folder }
+        Process::start(&mut command, folder.join("log"), usable)
+    }
+
+    /// Starts it where it was, after it was ended.
+    pub(crate) fn start_again(&mut self) {
+        self.postmaster = Self::launch(self.folder.path(), self.port);
     }
 
     pub(crate) fn url(&self, database: &str) -> String {
@@ -169,6 +188,11 @@ impl Cluster {
 
     pub(crate) fn kill(&mut self) {
         self.postmaster.kill();
+    }
+
+    /// Ends it as an operator does who does not wait for anybody's session (a fast shutdown).
+    pub(crate) fn stop(&mut self) {
+        self.postmaster.end("INT");
     }
 
     /// The standby becomes the primary.

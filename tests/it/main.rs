@@ -9,6 +9,8 @@ mod contract;
 mod cors;
 mod database;
 mod door;
+mod fuzz;
+mod history;
 mod holding_ground;
 mod https;
 mod limits;

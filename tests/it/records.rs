@@ -111,15 +111,20 @@ impl Records {
     /// differently in each, so ask for a number.
     #[track_caller]
     pub(crate) fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+        self.try_rows(sql).unwrap()
+    }
+
+    /// The same where the store may be away.
+    pub(crate) fn try_rows(&self, sql: &str) -> Result<Vec<Vec<String>>, Box<dyn std::error::Error + Send + Sync>> {
         match self {
             Self::Sqlite { data } => {
-                let database = rusqlite::Connection::open(data.join("unionhall.db")).unwrap();
-                let mut statement = database.prepare(sql).unwrap();
+                let database = rusqlite::Connection::open(data.join("unionhall.db"))?;
+                let mut statement = database.prepare(sql)?;
                 let columns = statement.column_count();
                 let row = |row: &rusqlite::Row<'_>| (0..columns).map(|n| Ok(as_text(row.get(n)?))).collect();
-                statement.query_map([], row).unwrap().map(Result::unwrap).collect()
+                Ok(statement.query_map([], row)?.collect::<Result<_, _>>()?)
             }
-            Self::Postgres { store, .. } => ask(store, sql).unwrap(),
+            Self::Postgres { store, .. } => Ok(ask(store, sql)?),
         }
     }
 

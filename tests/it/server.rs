@@ -46,10 +46,15 @@ impl Server {
     }
 
     fn launch(home: Home, variables: &[(&str, &str)], flags: &[&str]) -> Self {
+        let mut command = unionhall(home.path());
+        command.envs(home.records().settings()).envs(variables.iter().copied());
+        Self::start_as(command, home, flags)
+    }
+
+    /// Starts it by a command of one's own, which becomes the server with the arguments that it is given.
+    pub(crate) fn start_as(mut command: Command, home: Home, flags: &[&str]) -> Self {
         home.prepare();
-        let mut process = unionhall(home.path())
-            .envs(home.records().settings())
-            .envs(variables.iter().copied())
+        let mut process = command
             .args(["serve", "--listen", "127.0.0.1:0"])
             .env("UNIONHALL_LOG", "errors")
             .args(flags)

@@ -14,6 +14,6 @@ mod migrations;
 mod outbox;
 mod postgres;
 mod postgres_tls;
-mod shared_limits;
+pub(crate) mod shared_limits;
 mod store_suite;
 mod transfer;

@@ -41,14 +41,14 @@ fn free_port() -> u16 {
 }
 
 /// A Redis of a test's own, to be ended, stopped and started again. Dropping it ends the process.
-struct Redis {
+pub(crate) struct Redis {
     process: Child,
     port: u16,
     flags: Vec<String>,
 }
 
 impl Redis {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_with(&[])
     }
 
@@ -58,7 +58,7 @@ impl Redis {
         Self { process: launch(port, &flags), port, flags }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
@@ -67,12 +67,12 @@ impl Redis {
         assert!(done.success());
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    fn start_again(&mut self) {
+    pub(crate) fn start_again(&mut self) {
         self.process = launch(self.port, &self.flags);
     }
 }

@@ -1,0 +1,255 @@
+//! The service with everything it stands on, and what befalls it: processes that die or stand still, a disk that is full, a
+//! database and a Redis that go away, a clock that is moved.
+//!
+//! On SQLite there is one node; on PostgreSQL there are two, on a cluster and a Redis of their own. The disk is full in that
+//! no file of the node may grow (RLIMIT_FSIZE), which asks for no rights and no mount. The clock is moved by libfaketime, for
+//! the nodes alone; the clock that never steps is left alone, as it is by an operator who sets the time.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::client::World;
+use super::plan::{Fault, Trouble};
+use crate::machines::{Cluster, run};
+use crate::once::shared_limits::Redis;
+use crate::records::{Home, Records, create_database};
+use crate::server::{Server, unionhall};
+
+/// Everybody may do as much as they like: limits are not what is looked at here.
+const FLAGS: [&str; 6] = ["--mail", "hold", "--key-per-minute", "1000000", "--public-per-minute", "1000000"];
+
+/// Where the clock may be moved to: never as far as a week, after which sign-ups expire.
+const CLOCKS: [&str; 6] = ["-1h", "+1h", "-3d", "+5d", "-90", "+90"];
+
+pub(super) struct House {
+    nodes: Vec<Option<Server>>,
+    /// What a node that is down left behind.
+    homes: Vec<Option<Home>>,
+    below: Option<Below>,
+    clock: tempfile::TempDir,
+}
+
+/// What nodes on PostgreSQL stand on.
+struct Below {
+    cluster: Cluster,
+    redis: Redis,
+}
+
+impl House {
+    /// On the backend of this run.
+    pub(super) fn start() -> Self {
+        let home = Home::new();
+        match home.records() {
+            Records::Sqlite { .. } => Self::of(None, vec![home]),
+            Records::Postgres { .. } => Self::on_postgres(),
+        }
+    }
+
+    /// On a cluster of its own.
+    fn on_postgres() -> Self {
+        let (cluster, redis) = (Cluster::primary(), Redis::start());
+        create_database(&cluster.url("postgres"), "hall");
+        let records = Records::Postgres { store: cluster.url("hall"), limits: redis.url() };
+        Self::of(Some(Below { cluster, redis }), vec![Home::sharing(&records), Home::sharing(&records)])
+    }
+
+    fn of(below: Option<Below>, homes: Vec<Home>) -> Self {
+        let clock = tempfile::tempdir().unwrap();
+        set_clock(clock.path(), "+0");
+        let nodes = homes.iter().map(|_| None).collect();
+        let mut house = Self { nodes, homes: homes.into_iter().map(Some).collect(), below, clock };
+        (0..house.nodes.len()).for_each(|node| house.start_node(node));
+        house
+    }
+
+    /// What can befall it.
+    pub(super) fn kinds(&self) -> &'static [Fault] {
+        match self.below {
+            None => &[Fault::NodeKilled, Fault::NodeFrozen, Fault::DiskFull, Fault::ClockMoved],
+            Some(_) => &[
+                Fault::NodeKilled,
+                Fault::NodeFrozen,
+                Fault::ClockMoved,
+                Fault::PostgresKilled,
+                Fault::PostgresStopped,
+                Fault::RedisKilled,
+            ],
+        }
+    }
+
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Server> {
+        self.nodes.iter().flatten()
+    }
+
+    fn start_node(&mut self, node: usize) {
+        let home = self.homes[node].take().unwrap();
+        // A node that may not write past the limit is told so by the call, not by a signal.
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_unionhall")]);
+        command.env_clear().current_dir(home.path()).envs(home.records().settings());
+        command.env("LD_PRELOAD", libfaketime()).env("FAKETIME_TIMESTAMP_FILE", self.clock.path().join("clock"));
+        command.envs([("FAKETIME_NO_CACHE", "1"), ("DONT_FAKE_MONOTONIC", "1"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")]);
+        self.nodes[node] = Some(Server::start_as(command, home, &FLAGS));
+    }
+
+    fn end_node(&mut self, node: usize, signal: &str) {
+        let Some(server) = self.nodes[node].take() else { return };
+        let id = server.id();
+        self.homes[node] = Some(match signal {
+            "KILL" => {
+                server.signal("KILL");
+                server.into_home()
+            }
+            _ => server.stop().1,
+        });
+        // What libfaketime leaves behind of a process that could not tidy up.
+        for name in [format!("faketime_shm_{id}"), format!("sem.faketime_sem_{id}")] {
+            let _gone = std::fs::remove_file(Path::new("/dev/shm").join(name));
+        }
+    }
+
+    /// Everybody finishes what they have begun and starts again, so that nothing is under way any more.
+    pub(super) fn restart(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.end_node(node, "TERM");
+            self.start_node(node);
+        }
+    }
+
+    fn publish(&self, world: &World) {
+        *world.nodes.lock().unwrap() = self.nodes.iter().map(|node| Some(node.as_ref()?.address)).collect();
+    }
+
+    fn begin(&mut self, fault: Fault, choice: u64) {
+        let node = usize::try_from(choice % self.nodes.len() as u64).unwrap();
+        let below = self.below.as_mut();
+        match fault {
+            Fault::NodeKilled => self.end_node(node, "KILL"),
+            Fault::DiskForgot => {
+                let log = self.nodes[node].as_ref().unwrap().data().join("unionhall.db-wal");
+                self.end_node(node, "KILL");
+                // Whoever looked into the records last may have folded it in already: then nothing is forgotten this time.
+                if let Ok(log) = std::fs::File::options().write(true).open(log) {
+                    log.set_len(log.metadata().unwrap().len() / 2).unwrap();
+                }
+            }
+            Fault::NodeFrozen => self.signal(node, "STOP"),
+            Fault::DiskFull => self.limit_files(node, choice),
+            Fault::ClockMoved => {
+                let to = CLOCKS[usize::try_from(choice % CLOCKS.len() as u64).unwrap()];
+                set_clock(self.clock.path(), to);
+            }
+            Fault::PostgresKilled => below.unwrap().cluster.kill(),
+            Fault::PostgresStopped => below.unwrap().cluster.stop(),
+            Fault::RedisKilled => below.unwrap().redis.kill(),
+        }
+    }
+
+    fn mend(&mut self, fault: Fault, choice: u64) {
+        let node = usize::try_from(choice % self.nodes.len() as u64).unwrap();
+        let below = self.below.as_mut();
+        match fault {
+            Fault::NodeKilled | Fault::DiskForgot => self.start_node(node),
+            Fault::NodeFrozen => self.signal(node, "CONT"),
+            Fault::DiskFull => self.prlimit(node, "unlimited"),
+            Fault::ClockMoved => set_clock(self.clock.path(), "+0"),
+            Fault::PostgresKilled | Fault::PostgresStopped => below.unwrap().cluster.start_again(),
+            Fault::RedisKilled => below.unwrap().redis.start_again(),
+        }
+    }
+
+    /// One that was killed in the same trouble hears nothing.
+    fn signal(&self, node: usize, name: &str) {
+        if let Some(server) = &self.nodes[node] {
+            server.signal(name);
+        }
+    }
+
+    /// Some are at their limit at once, some after a few more pages.
+    fn limit_files(&self, node: usize, choice: u64) {
+        let Some(server) = &self.nodes[node] else { return };
+        let log = std::fs::metadata(server.data().join("unionhall.db-wal")).map_or(0, |file| file.len());
+        self.prlimit(node, &(log + choice % 5_000).to_string());
+    }
+
+    fn prlimit(&self, node: usize, bytes: &str) {
+        if let Some(server) = &self.nodes[node] {
+            run(Command::new("prlimit").args(["--pid", &server.id().to_string(), &format!("--fsize={bytes}:")]));
+        }
+    }
+
+    /// Lets the troubles befall the service until the run is over, however long the first of them took; says how many there
+    /// were of each kind.
+    pub(super) fn trouble(
+        &mut self,
+        world: &World,
+        troubles: impl Iterator<Item = Trouble>,
+        at_least: usize,
+        until: Duration,
+    ) -> BTreeMap<Fault, usize> {
+        let mut counts = BTreeMap::new();
+        let until = u64::try_from(until.as_micros()).unwrap();
+        let tell = |what: &str, fault: Fault| {
+            println!("{:8.3} s: {fault:?} {what}", Duration::from_micros(world.time()).as_secs_f64());
+        };
+        for (turn, trouble) in troubles.enumerate() {
+            std::thread::sleep(trouble.calm);
+            if world.time() >= until && turn >= at_least {
+                break;
+            }
+            for fault in &trouble.faults {
+                self.begin(*fault, trouble.choice);
+                tell("has begun", *fault);
+                *counts.entry(*fault).or_default() += 1;
+                self.publish(world);
+            }
+            std::thread::sleep(trouble.lasts);
+            let mut faults = trouble.faults;
+            // No node starts without its database.
+            faults.sort_by_key(|fault| !matches!(fault, Fault::PostgresKilled | Fault::PostgresStopped));
+            for fault in &faults {
+                self.mend(*fault, trouble.choice);
+                tell("is mended", *fault);
+                self.publish(world);
+            }
+        }
+        world.over.store(true, Ordering::SeqCst);
+        counts
+    }
+
+    /// A command of the operator's, as `unionhall` is run for it.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.nodes().next().unwrap().data().parent().unwrap().to_owned()
+    }
+
+    /// A key for a partner.
+    pub(super) fn issue(&self, partner: &str) -> String {
+        let mut command = unionhall(&self.folder());
+        let records = self.nodes().next().unwrap().records();
+        let output = command.envs(records.settings()).args(["keys", "issue", partner]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        (0..self.nodes.len()).for_each(|node| self.end_node(node, "KILL"));
+    }
+}
+
+/// Read by the nodes whenever they ask for the time, so it is put there whole.
+fn set_clock(folder: &Path, to: &str) {
+    std::fs::write(folder.join("new"), to).unwrap();
+    std::fs::rename(folder.join("new"), folder.join("clock")).unwrap();
+}
+
+/// Where Debian keeps it, on whatever machine.
+fn libfaketime() -> PathBuf {
+    let places = std::fs::read_dir("/usr/lib").unwrap().map(|entry| entry.unwrap().path());
+    let found = places.map(|place| place.join("faketime/libfaketimeMT.so.1")).find(|path| path.exists());
+    found.expect("libfaketime is not installed; ./test.sh installs it")
+}
