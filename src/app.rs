@@ -51,7 +51,7 @@ pub struct App {
     keys: Keys,
     installation: Arc<dyn InstallationStore>,
     /// When the store was last asked whether it takes writes, and what came of it.
-    checked: Mutex<Option<(Tick, Result<(), String>)>>,
+    checked: Mutex<Option<(Tick, bool)>>,
     limiter: Arc<dyn Limiter>,
     wide: WideBudgets,
     /// Refusals by class, and failures of the store.
@@ -136,16 +136,16 @@ impl App {
             return None;
         }
         let mut checked = self.checked.lock().await;
-        let usable = match &*checked {
-            Some((at, known)) if now.since(*at) < READINESS_BELIEVED_FOR => known.is_ok(),
+        let usable = match *checked {
+            Some((at, usable)) if now.since(at) < READINESS_BELIEVED_FOR => usable,
             _ => {
                 let asked = tokio::time::timeout(READINESS_TIMEOUT, self.installation.check()).await;
                 let asked = asked.map_err(|_| "the store does not take writes".to_owned());
-                let known = asked.and_then(|done| done.map_err(|error| error.to_string()));
-                if let Err(cause) = &known {
+                let asked = asked.and_then(|done| done.map_err(|error| error.to_string()));
+                if let Err(cause) = &asked {
                     self.report_store(Some(request_id), cause);
                 }
-                checked.insert((now, known)).1.is_ok()
+                checked.insert((now, asked.is_ok())).1
             }
         };
         // Sign-ups are taken and their mail waits: a node whose mail does not go is still of use, and so is one that counts

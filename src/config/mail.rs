@@ -13,7 +13,8 @@ use crate::mail::smtp::Smtp;
 pub struct MailSettings {
     /// How mail leaves.
     ///
-    /// `mailbox:` writes each message into DATA/mailbox, for development; /dev/mailbox shows them on this machine alone.
+    /// `mailbox:` writes each message into DATA/mailbox, for development; the start prints a link to /dev/mailbox, which shows
+    /// them on this machine alone.
     /// `smtp://USER:PASSWORD@HOST:587` sends with STARTTLS, `smtps://USER:PASSWORD@HOST:465` with TLS from the start,
     /// `smtp://HOST:25?tls=none` in the clear. `hold` keeps mail in the outbox for another node to send. `none` switches
     /// sign-ups off: agent actions then answer `backend_not_configured`.

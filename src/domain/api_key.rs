@@ -8,6 +8,7 @@ use std::fmt;
 use subtle::ConstantTimeEq;
 
 use super::base32;
+use super::text::is_hidden;
 use super::time::Timestamp;
 
 const PREFIX: &str = "uh_";
@@ -175,11 +176,7 @@ impl PartnerName {
 /// People read the name in their mail: it must not lead anywhere, and must read as it is written (no bidi controls).
 fn misleads(name: &str) -> bool {
     let lower = name.to_lowercase();
-    let invisible = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    name.chars().any(invisible)
+    name.chars().any(is_hidden)
         || lower.contains("//")
         || lower.contains('@')
         || lower.split(|c: char| c.is_whitespace() || "()<>\"'".contains(c)).any(|word| word.starts_with("www."))

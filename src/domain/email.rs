@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
+use super::text::is_hidden;
+
 /// An address mail can be sent to, as it was typed.
 ///
 /// The grammar is RFC 5321's dot-atom local part, with UTF-8 letters as RFC 6531 allows them, and a domain of at least
@@ -141,9 +143,7 @@ fn one_spelling(domain: &str) -> Option<String> {
 
 /// Characters that a reader of the address would not see, or would see as a break in it.
 fn is_invisible(c: char) -> bool {
-    c.is_control()
-        || c.is_whitespace()
-        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    c.is_whitespace() || is_hidden(c)
 }
 
 fn is_atext(c: char) -> bool {

@@ -34,6 +34,12 @@ pub(crate) fn without_nuls(text: Cow<'_, str>) -> String {
     if text.contains('\0') { text.replace('\0', "") } else { text.into_owned() }
 }
 
+/// Whether a reader does not see the character, or sees others in another order because of it (bidi controls).
+pub(crate) fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
 /// What the user wants the union to know, in their own words.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Comments(String);

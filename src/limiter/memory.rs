@@ -11,8 +11,8 @@ use crate::reply::Reply;
 /// What one entry weighs beside its times: the bucket, the window's fields, the map's own share.
 const ENTRY_BYTES: usize = 160;
 
-/// Wide networks that are counted beside a full table.
-const REGIONS: usize = 4096;
+/// The part of a class's entries that is for wide networks, while the others are full.
+const REGIONS: usize = 8;
 
 /// How many times an address's budget the newcomers share for whom there is no room at all.
 const SHARED: u32 = 16;
@@ -39,8 +39,8 @@ struct NetworkTables {
 impl NetworkTables {
     fn new(entries: usize) -> Self {
         Self {
-            own: BucketTable::new(entries),
-            regions: BucketTable::new(REGIONS.min(entries)),
+            own: BucketTable::new(entries - entries / REGIONS),
+            regions: BucketTable::new(entries / REGIONS),
             shared: Mutex::new(Window::new(0)),
         }
     }
@@ -76,8 +76,9 @@ impl MemoryLimiter {
             Class::Public => entries(eighth * 5, network_limit),
             // Counted by key alone.
             Class::Action => 0,
-            // At most a few hundred a minute.
-            Class::Form | Class::Protocol | Class::Link => entries(eighth, OTHERS),
+            // A dozen a minute; the others a few hundred.
+            Class::Form => entries(eighth, 12),
+            Class::Protocol | Class::Link => entries(eighth, OTHERS),
         };
         Self {
             networks: Class::ALL.map(|class| NetworkTables::new(networks(class))),
@@ -105,11 +106,11 @@ impl MemoryLimiter {
     }
 }
 
-/// What the classes beside public data allow an address at the most.
+/// What the classes beside public data and forms allow an address at the most.
 const OTHERS: u32 = 600;
 
 /// What an entry weighs when its limit is exhausted; a deque's buffer grows in powers of two.
-fn entry_bytes(limit: u32) -> usize {
+pub(super) fn entry_bytes(limit: u32) -> usize {
     ENTRY_BYTES + (limit.min(MOST_STAMPS) as usize).next_power_of_two() * size_of::<u32>()
 }
 

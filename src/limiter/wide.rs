@@ -4,26 +4,30 @@
 //! a few times that of a /64: a site of many honest people does not notice, a script in it is stopped. They are counted by
 //! this node alone and to within the requests under way: the exact limit is the /64's.
 
+use super::memory::entry_bytes;
 use super::table::BucketTable;
+use super::window::MOST_STAMPS;
 use super::{Bucket, Class, Subject, Verdict};
 use crate::domain::time::Tick;
 
 /// The wider networks by the bits that are theirs, and how many times the budget of a /64 each has.
 const LEVELS: [(u32, u32); 2] = [(56, 4), (48, 16)];
 
-/// Networks of each level that are counted at once; past it the least used make room.
-const ENTRIES: usize = 8192;
-
 #[derive(Debug)]
 pub struct WideBudgets(Vec<BucketTable>);
 
 impl Default for WideBudgets {
     fn default() -> Self {
-        Self((0..LEVELS.len() * Class::ALL.len()).map(|_| BucketTable::new(ENTRIES)).collect())
+        let tables = LEVELS.len() * Class::ALL.len();
+        let entries = Self::BYTES / tables / entry_bytes(MOST_STAMPS);
+        Self((0..tables).map(|_| BucketTable::new(entries)).collect())
     }
 }
 
 impl WideBudgets {
+    /// Memory for wider networks at the most; past it the least used make room.
+    pub const BYTES: usize = 32 << 20;
+
     /// The refusal of a request whose wider network has spent its budget.
     pub fn refusal(&self, bucket: Bucket, limit: u32, now: Tick) -> Option<Verdict> {
         let waits = self.levels(bucket, limit).filter_map(|(table, wide, limit)| table.exhausted(wide, limit, now));

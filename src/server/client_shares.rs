@@ -8,23 +8,34 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::http::request::body::BodyBudget;
+use crate::http::allowance::{self, Allowance};
 use crate::limiter::Network;
 
-/// A share of what all shares have together: of the connections in `listener.rs`, the requests in flight and the bytes of
+/// A part of what all callers have together: of the connections in `listener.rs`, the requests in flight and the bytes of
 /// bodies in `mod.rs`.
-#[derive(Debug, Clone, Copy)]
-struct Most {
-    connections: usize,
-    requests: usize,
-    body_bytes: usize,
+#[derive(Debug)]
+struct Share {
+    connections: Allowance,
+    requests: Allowance,
+    bodies: Allowance,
 }
 
-const OF_A_NETWORK: Most = Most { connections: 512, requests: 512, body_bytes: 4 << 20 };
-const OF_A_SITE: Most = Most { connections: 2048, requests: 2048, body_bytes: 16 << 20 };
+impl Share {
+    const fn new(connections: usize, requests: usize, body_bytes: usize) -> Self {
+        let bodies = Allowance::new(body_bytes);
+        Self { connections: Allowance::new(connections), requests: Allowance::new(requests), bodies }
+    }
+
+    const fn of_a_network() -> Self {
+        Self::new(512, 512, 4 << 20)
+    }
+
+    const fn of_a_site() -> Self {
+        Self::new(2048, 2048, 16 << 20)
+    }
+}
 
 /// The bits of an IPv6 site.
 const SITE: u32 = 48;
@@ -41,66 +52,25 @@ pub(super) struct ClientShares {
 /// A network, and whether it stands for itself or for the site of that name.
 type Place = (Network, bool);
 
-#[derive(Debug)]
-struct Share {
-    most: Most,
-    connections: AtomicUsize,
-    requests: AtomicUsize,
-    bodies: BodyBudget,
-}
-
-impl Share {
-    fn new(most: Most) -> Self {
-        let bodies = BodyBudget::new(most.body_bytes);
-        Self { most, connections: AtomicUsize::new(0), requests: AtomicUsize::new(0), bodies }
-    }
-}
-
-/// Adds one unless there are as many as may be.
-fn add(count: &AtomicUsize, most: usize) -> bool {
-    let fits = count.fetch_add(1, Ordering::Relaxed) < most;
-    if !fits {
-        count.fetch_sub(1, Ordering::Relaxed);
-    }
-    fits
-}
-
-/// Adds one to each, or to none.
-fn add_to_all<'a>(
-    shares: &'a [Option<(Place, Arc<Share>)>; 2],
-    count: fn(&'a Share) -> (&'a AtomicUsize, usize),
-) -> bool {
-    let counts = || shares.iter().flatten().map(|(_, share)| count(share));
-    match counts().position(|(count, most)| !add(count, most)) {
-        None => true,
-        Some(full) => {
-            for (count, _) in counts().take(full) {
-                count.fetch_sub(1, Ordering::Relaxed);
-            }
-            false
-        }
-    }
-}
-
 impl ClientShares {
     /// A caller on a connection of its own; none if it has its share of them.
     pub(super) fn connect(self: &Arc<Self>, address: IpAddr) -> Option<ClientShare> {
         let mut client = self.find(address);
-        client.is_connection = add_to_all(&client.shares, |share| (&share.connections, share.most.connections));
+        client.is_connection = client.take(|share| &share.connections);
         client.is_connection.then_some(client)
     }
 
     /// A caller who speaks through somebody else's connection.
     pub(super) fn find(self: &Arc<Self>, address: IpAddr) -> ClientShare {
         let network = Network::from(address);
-        let own = self.share((network, false), OF_A_NETWORK);
-        let site = network.within(SITE).map(|site| self.share((site, true), OF_A_SITE));
+        let own = self.share((network, false), Share::of_a_network);
+        let site = network.within(SITE).map(|site| self.share((site, true), Share::of_a_site));
         ClientShare { table: Arc::clone(self), shares: [Some(own), site], is_connection: false }
     }
 
-    fn share(&self, place: Place, most: Most) -> (Place, Arc<Share>) {
+    fn share(&self, place: Place, new: fn() -> Share) -> (Place, Arc<Share>) {
         let mut shard = self.shard(place);
-        (place, Arc::clone(shard.entry(place).or_insert_with(|| Arc::new(Share::new(most)))))
+        (place, Arc::clone(shard.entry(place).or_insert_with(|| Arc::new(new()))))
     }
 
     fn shard(&self, place: Place) -> MutexGuard<'_, HashMap<Place, Arc<Share>>> {
@@ -120,12 +90,17 @@ pub(super) struct ClientShare {
 impl ClientShare {
     /// A place for one more request; none if the caller has its share under way.
     pub(super) fn begin_request(&self) -> Option<RequestPlace<'_>> {
-        add_to_all(&self.shares, |share| (&share.requests, share.most.requests)).then(|| RequestPlace(self))
+        self.take(|share| &share.requests).then(|| RequestPlace(self))
     }
 
     /// What the caller's bodies draw on.
-    pub(super) fn bodies(&self) -> [Option<&BodyBudget>; 2] {
+    pub(super) fn bodies(&self) -> [Option<&Allowance>; 2] {
         self.shares.each_ref().map(|share| share.as_ref().map(|(_, share)| &share.bodies))
+    }
+
+    /// One of the network's and one of the site's, or none of either.
+    fn take(&self, of: fn(&Share) -> &Allowance) -> bool {
+        allowance::take(|| self.shares.iter().flatten().map(|(_, share)| of(share)), 1)
     }
 }
 
@@ -133,7 +108,7 @@ impl Drop for ClientShare {
     fn drop(&mut self) {
         for (place, share) in self.shares.iter_mut().filter_map(Option::take) {
             if self.is_connection {
-                share.connections.fetch_sub(1, Ordering::Relaxed);
+                share.connections.give_back(1);
             }
             let mut shard = self.table.shard(place);
             // The table's and this one: nobody else is here, and nobody comes while the table is locked.
@@ -154,7 +129,7 @@ pub(super) struct RequestPlace<'a>(&'a ClientShare);
 impl Drop for RequestPlace<'_> {
     fn drop(&mut self) {
         for (_, share) in self.0.shares.iter().flatten() {
-            share.requests.fetch_sub(1, Ordering::Relaxed);
+            share.requests.give_back(1);
         }
     }
 }
@@ -172,12 +147,12 @@ mod tests {
         let shares = Arc::new(ClientShares::default());
         let v4: IpAddr = "192.0.2.1".parse().unwrap();
         let mut open: Vec<_> = std::iter::from_fn(|| shares.connect(v4)).take(5000).collect();
-        assert_eq!(open.len(), OF_A_NETWORK.connections);
+        assert_eq!(open.len(), 512);
         assert!(shares.connect("192.0.2.2".parse().unwrap()).is_some(), "others are not touched");
         open.pop();
         assert!(shares.connect(v4).is_some(), "what is given back can be taken again");
         let requests: Vec<_> = std::iter::from_fn(|| open[0].begin_request()).take(5000).collect();
-        assert_eq!(requests.len(), OF_A_NETWORK.requests);
+        assert_eq!(requests.len(), 512);
         assert!(open[1].begin_request().is_none(), "over all connections");
         drop(requests);
         assert!(open[1].begin_request().is_some());
@@ -186,7 +161,7 @@ mod tests {
 
         let networks = (0..u32::MAX).map(|n| IpAddr::from([0x2001, 0xdb8, 1, n as u16, 0, 0, 0, 1]));
         let open: Vec<_> = networks.map_while(|network| shares.connect(network)).take(5000).collect();
-        assert_eq!(open.len(), OF_A_SITE.connections, "a /48 of many networks");
+        assert_eq!(open.len(), 2048, "a /48 of many networks");
         assert!(shares.connect("2001:db8:2::1".parse().unwrap()).is_some());
         assert_eq!(held(&shares), open.len() + 1);
         let refused = shares.connect("2001:db8:1:ffff::1".parse().unwrap());

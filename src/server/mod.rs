@@ -34,8 +34,9 @@ use crate::app::{App, Readiness};
 use crate::clock::{Clock, Moment};
 use crate::documents::Documents;
 use crate::domain::api_key::KeyId;
+use crate::http::allowance::Allowance;
 use crate::http::request::accept::prefers_html;
-use crate::http::request::body::{self, BodyBudget, SentBody};
+use crate::http::request::body::{self, SentBody};
 use crate::http::request::client_address::TrustedProxies;
 use crate::http::request::host::{self, Origins};
 use crate::http::request::id::{self, RequestId, RequestIds};
@@ -84,7 +85,7 @@ pub struct HttpService {
     /// Whether callers come over HTTPS, as far as the base address says.
     secure: bool,
     client_shares: Arc<ClientShares>,
-    bodies: BodyBudget,
+    bodies: Allowance,
     in_flight: AtomicUsize,
     connections: AtomicUsize,
     /// Only where somebody reads the metrics.
@@ -151,7 +152,7 @@ impl HttpService {
             tags: ALL.iter().map(|_| EntityTag::default()).collect(),
             secure: app.union.base_url.starts_with("https://"),
             client_shares: Arc::default(),
-            bodies: BodyBudget::new(BODY_BYTES),
+            bodies: Allowance::new(BODY_BYTES),
             in_flight: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
             requests: settings.metrics.then(|| Requests::new(routes::names())),
@@ -166,7 +167,7 @@ impl HttpService {
     /// Answers one request. Never fails and never panics.
     async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Response<Full<Bytes>> {
         let now = self.clock.now();
-        let (mut head, body) = request.into_parts();
+        let (head, body) = request.into_parts();
         let mut unread = Some(body);
         let id = self.ids.of(&head.headers);
         // A reference count, so that the path outlives the request that is taken apart.
@@ -174,7 +175,7 @@ impl HttpService {
         let found = routes::find(uri.path());
         // Only where nothing may be found; operations are read by programs.
         let wants_page = found.is_none_or(|found| found.route.is_page()) && prefers_html(&head.headers);
-        let awaits_go_ahead = head.headers.remove(EXPECT).is_some();
+        let awaits_go_ahead = head.headers.contains_key(EXPECT);
         let client = self.proxies.client(connection.peer, &head.headers);
         let forwarded;
         let share = match &connection.share {

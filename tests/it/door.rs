@@ -14,7 +14,7 @@ use hyper::body::{Body, Frame};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 
 use crate::server::{Answer, Server, block_on, resident, sign_up, wait_until};
 
@@ -23,12 +23,6 @@ const HONEST: Ipv4Addr = Ipv4Addr::new(127, 0, 5, 1);
 
 /// What one address may have open, and under way.
 const SHARE: usize = 512;
-
-async fn open(server: &Server, from: Ipv4Addr) -> TcpStream {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind((from, 0).into()).unwrap();
-    socket.connect(server.address).await.unwrap()
-}
 
 async fn honest(server: &Server, path: &str) -> Answer {
     let asked = server.send_from(HONEST, Request::get(path), "");
@@ -64,7 +58,7 @@ fn requests_whose_bodies_never_come_hold_a_share_of_the_places() {
             let mut attack = tokio::task::JoinSet::new();
             let refused = Arc::new(AtomicUsize::new(0));
             for _ in 0..64 {
-                let stream = TokioIo::new(open(&server, ATTACKER).await);
+                let stream = TokioIo::new(server.dial(ATTACKER).await);
                 let (mut sender, connection) =
                     hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
                 attack.spawn(async move { drop(connection.await) });
@@ -99,7 +93,7 @@ fn connections_past_an_addresss_share_are_ended_and_others_are_served() {
         let server = Server::start_with(&["--log", "off", "--public-per-minute", "100000"]);
         let mut idle = Vec::new();
         for _ in 0..SHARE + 300 {
-            idle.push(open(&server, ATTACKER).await);
+            idle.push(server.dial(ATTACKER).await);
         }
         honest(&server, "/healthz").await.good();
         honest(&server, "/v1/stats").await.good();
@@ -128,7 +122,7 @@ fn bodies_that_stall_hold_a_share_of_the_memory() {
         for n in 0..500_u32 {
             // Half of them small enough to be kept.
             let length = if n % 2 == 0 { 1 << 20 } else { 60_000 };
-            let mut stream = open(&server, ATTACKER).await;
+            let mut stream = server.dial(ATTACKER).await;
             let head = format!("POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
             stream.write_all(head.as_bytes()).await.unwrap();
             // Whoever is refused is not read to the end.
@@ -157,7 +151,7 @@ fn behind_a_trusted_proxy_shares_are_those_of_its_clients() {
         let server = Server::start_with(&["--log", "off", "--trusted-proxies", "127.0.0.0/8"]);
         let mut attack = Vec::new();
         for n in 0..SHARE + 100 {
-            let mut stream = open(&server, ATTACKER).await;
+            let mut stream = server.dial(ATTACKER).await;
             let head = "POST /mcp HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.7\r\nContent-Length: 9\r\n\r\n";
             stream.write_all(head.as_bytes()).await.unwrap();
             if n % 100 == 0 {
@@ -310,7 +304,7 @@ fn a_refusal_before_the_body_leaves_the_connection_of_use() {
             connection.send(Request::post("/nowhere"), large.clone()).await.refused(404, Value::Null);
         }
         // Too much to take in: then the end of the connection is announced.
-        let mut stream = open(&server, HONEST).await;
+        let mut stream = server.dial(HONEST).await;
         let head = "POST /v1/invite HTTP/1.1\r\nHost: x\r\nContent-Length: 99000000\r\n\r\n";
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut answer = String::new();

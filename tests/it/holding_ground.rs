@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use hyper::Request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use crate::server::{Server, block_on, resident};
 
@@ -28,12 +27,6 @@ async fn honest(server: &Server, untroubled: &Server) -> f64 {
     here / there
 }
 
-async fn open(server: &Server, from: Ipv4Addr) -> TcpStream {
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind((from, 0).into()).unwrap();
-    socket.connect(server.address).await.unwrap()
-}
-
 #[test]
 fn half_sent_requests_and_idle_connections_cost_others_nothing() {
     block_on(async {
@@ -46,7 +39,7 @@ fn half_sent_requests_and_idle_connections_cost_others_nothing() {
         let head = format!("POST /v1/invite HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n");
         let mut stuck = Vec::new();
         for n in 0..300 {
-            let mut stream = open(&server, Ipv4Addr::LOCALHOST).await;
+            let mut stream = server.dial(Ipv4Addr::LOCALHOST).await;
             let part = match n % 3 {
                 0 if n % 2 == 0 => "P".to_owned(),
                 0 => format!("{head}X-Long: {}", "x".repeat(30_000)),
@@ -59,7 +52,7 @@ fn half_sent_requests_and_idle_connections_cost_others_nothing() {
         let mut idle = Vec::new();
         for n in 0..5000 {
             // Different sources, so that no ports run out here.
-            idle.push(open(&server, Ipv4Addr::new(127, 0, 2, (n % 200) as u8 + 1)).await);
+            idle.push(server.dial(Ipv4Addr::new(127, 0, 2, (n % 200) as u8 + 1)).await);
         }
         let during = honest(&server, &untroubled).await;
         let peak = resident(server.id()).saturating_sub(level);
@@ -103,7 +96,7 @@ fn a_body_that_breaks_off_leaves_nothing() {
         let server = Server::start();
         let key = server.key();
         let head = format!("POST /v1/invite HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n");
-        let mut broken = open(&server, Ipv4Addr::LOCALHOST).await;
+        let mut broken = server.dial(Ipv4Addr::LOCALHOST).await;
         let part = format!("{head}Content-Length: 100\r\n\r\n{{\"email\": \"ana@example.com\"}}");
         broken.write_all(part.as_bytes()).await.unwrap();
         broken.shutdown().await.unwrap();
@@ -111,7 +104,7 @@ fn a_body_that_breaks_off_leaves_nothing() {
         broken.read_to_string(&mut answer).await.unwrap();
         assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
 
-        let mut chunked = open(&server, Ipv4Addr::LOCALHOST).await;
+        let mut chunked = server.dial(Ipv4Addr::LOCALHOST).await;
         let part = format!("{head}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n");
         chunked.write_all(part.as_bytes()).await.unwrap();
         let mut answer = String::new();
@@ -139,7 +132,7 @@ mod once {
             let mut answers = tokio::task::JoinSet::new();
             for n in 0..70 {
                 // From more addresses than one: none may have more than its share.
-                let stream = open(&server, Ipv4Addr::new(127, 0, 3, n % 24 + 1)).await;
+                let stream = server.dial(Ipv4Addr::new(127, 0, 3, n % 24 + 1)).await;
                 let (mut sender, connection) =
                     hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
                 tokio::spawn(connection);

@@ -12,7 +12,7 @@ use hyper::{HeaderMap, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, TcpStream};
 use unionhall::domain::secret::token::{Purpose, TokenMaker};
 use unionhall::domain::sign_up::SignUpId;
 
@@ -183,9 +183,14 @@ impl Server {
     }
 
     pub(crate) async fn connect(&self, from: Ipv4Addr) -> Connection {
+        Connection::over(self.dial(from).await).await
+    }
+
+    /// A bare connection.
+    pub(crate) async fn dial(&self, from: Ipv4Addr) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind((from, 0).into()).unwrap();
-        Connection::over(socket.connect(self.address).await.unwrap()).await
+        socket.connect(self.address).await.unwrap()
     }
 }
 

@@ -1,12 +1,12 @@
 //! Reading a request's body: bounded in size, in time (slowloris), and in what all bodies hold together.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 
+use crate::http::allowance::{self, Allowance};
 use crate::http::response::error::HttpError;
 
 /// The largest body that is read as one.
@@ -19,44 +19,19 @@ const SWALLOWED: u64 = 8 << 20;
 /// How long a whole body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of bodies that may be held at once while they arrive.
-#[derive(Debug)]
-pub struct BodyBudget {
-    most: usize,
-    held: AtomicUsize,
-}
-
-impl BodyBudget {
-    pub fn new(most: usize) -> Self {
-        Self { most, held: AtomicUsize::new(0) }
-    }
-
-    fn take(&self, bytes: usize) -> bool {
-        let fits = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.most;
-        if !fits {
-            self.give_back(bytes);
-        }
-        fits
-    }
-
-    fn give_back(&self, bytes: usize) {
-        self.held.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
-
-/// What a body draws on: everybody's budget, and its caller's.
-pub type Budgets<'a> = [Option<&'a BodyBudget>; 3];
+/// What a body draws on: everybody's, and its caller's.
+pub type Allowances<'a> = [Option<&'a Allowance>; 3];
 
 /// A request's body until somebody reads it.
 #[derive(Debug)]
 pub struct SentBody<'a> {
     unread: &'a mut Option<Incoming>,
-    budgets: Budgets<'a>,
+    allowances: Allowances<'a>,
 }
 
 impl<'a> SentBody<'a> {
-    pub fn new(unread: &'a mut Option<Incoming>, budgets: Budgets<'a>) -> Self {
-        Self { unread, budgets }
+    pub fn new(unread: &'a mut Option<Incoming>, allowances: Allowances<'a>) -> Self {
+        Self { unread, allowances }
     }
 
     /// Reads all of it, unless it is larger than `largest`.
@@ -65,22 +40,20 @@ impl<'a> SentBody<'a> {
         if body.size_hint().lower() > SWALLOWED {
             return Err(HttpError::TooLarge);
         }
-        let held = Held { budgets: self.budgets, bytes: 0 };
+        let held = Held { allowances: self.allowances, bytes: 0 };
         tokio::time::timeout(BODY_TIMEOUT, collect(body, largest, held)).await.unwrap_or(Err(HttpError::Timeout))
     }
 }
 
-/// What one body holds of its budgets while it arrives.
+/// What one body holds of its allowances while it arrives.
 struct Held<'a> {
-    budgets: Budgets<'a>,
+    allowances: Allowances<'a>,
     bytes: usize,
 }
 
 impl Held<'_> {
     fn take(&mut self, bytes: usize) -> Result<(), HttpError> {
-        let budgets = || self.budgets.iter().flatten();
-        if let Some(full) = budgets().position(|budget| !budget.take(bytes)) {
-            budgets().take(full).for_each(|budget| budget.give_back(bytes));
+        if !allowance::take(|| self.allowances.into_iter().flatten(), bytes) {
             return Err(HttpError::Busy);
         }
         self.bytes += bytes;
@@ -90,7 +63,7 @@ impl Held<'_> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.budgets.iter().flatten().for_each(|budget| budget.give_back(self.bytes));
+        self.allowances.iter().flatten().for_each(|allowance| allowance.give_back(self.bytes));
     }
 }
 

@@ -16,6 +16,10 @@ use unionhall::store::{InstallationStore, MemberStore, StoreError};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
+/// How many wait for a lock.
+const WAITS: &str =
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+
 async fn open(database: &Database) -> PostgresStore {
     PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap()
 }
@@ -195,10 +199,8 @@ fn a_confirmation_that_waits_for_a_mail_does_not_hold_the_counter() {
             let node = Arc::clone(&node);
             async move { node.confirm(SignUpId(1), None, NOW).await }
         });
-        let waits =
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         let client = database.client().await;
-        wait_until(Duration::from_secs(3), async || client.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 1)
+        wait_until(Duration::from_secs(3), async || client.query_one(WAITS, &[]).await.unwrap().get::<_, i64>(0) == 1)
             .await;
         assert_eq!(node.confirm(SignUpId(2), None, NOW).await, Ok(Confirmation::Joined));
         assert!(!waiting.is_finished());
@@ -274,10 +276,8 @@ fn confirmations_that_wait_leave_sign_ups_and_the_count_alone() {
                 tokio::spawn(async move { node.confirm(SignUpId(id), None, NOW).await })
             })
             .collect();
-        let waits =
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         let client = database.client().await;
-        wait_until(Duration::from_secs(3), async || client.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) > 0)
+        wait_until(Duration::from_secs(3), async || client.query_one(WAITS, &[]).await.unwrap().get::<_, i64>(0) > 0)
             .await;
         for n in 0..10 {
             node.sign_up(new(&format!("q{n}@example.com"), None), NOW).await.unwrap();
