@@ -122,6 +122,8 @@ impl EmailAddress {
         let domain = &self.domain;
         // "+news@example.com" is all tag: folding it would leave no mailbox.
         let base = local.split_once('+').map_or(local.as_str(), |(base, _)| base);
+        // "kim.+news@example.com": no mailbox's name ends in a dot.
+        let base = base.trim_end_matches('.');
         let base = if base.is_empty() { local.as_str() } else { base };
         if domain == "gmail.com" || domain == "googlemail.com" {
             format!("{}@gmail.com", base.replace('.', ""))
@@ -267,6 +269,7 @@ mod tests {
             ("ana@ｇmail.com", "ana@gmail.com"),
             ("a.n.a@example.com", "a.n.a@example.com"),
             ("+tag@example.com", "+tag@example.com"),
+            ("ana.+tag@example.com", "ana@example.com"),
         ] {
             assert_eq!(parse(typed).mailbox(), mailbox);
         }

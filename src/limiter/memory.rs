@@ -27,8 +27,7 @@ pub struct MemoryLimiter {
 }
 
 /// The addresses of one class. A newcomer who finds the table full of such as are at their limit is counted with the wide
-/// network it comes from, and with all others like it where there is no room for that either; it is never turned away for
-/// what others do.
+/// network it comes from, and with all others like it where that has no room or nothing left.
 #[derive(Debug)]
 struct NetworkTables {
     own: BucketTable,
@@ -53,7 +52,7 @@ impl NetworkTables {
             Subject::Network(network) => Bucket { subject: Subject::Network(network.region()), ..bucket },
             Subject::Key(_) => bucket,
         };
-        self.regions.check(region, limit, now).unwrap_or_else(|| {
+        self.regions.check(region, limit, now).filter(|verdict| verdict.admitted).unwrap_or_else(|| {
             let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
             shared.check(limit.saturating_mul(SHARED), now)
         })

@@ -153,7 +153,9 @@ impl Shard {
             if used < window.limit && least.is_none_or(|(fewest, _)| used < fewest) {
                 least = Some((used, at));
             }
-            if used == 0 {
+            // None is used less that still counts. To stop here also keeps those at their limit from gathering side by side,
+            // where a newcomer would meet nobody else.
+            if used <= 1 && used < window.limit {
                 break;
             }
         }

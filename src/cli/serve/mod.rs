@@ -60,10 +60,11 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let (clock, log) = start_log(settings)?;
     process::report_panics(&log);
     process::raise_file_limit(&log);
-    warnings::of_open_files(settings, &log);
-    warnings::of_flags(std::env::args().skip(1), &log);
     let limiter = make_limiter(checked.limits, union.public_per_minute, &log).await?;
     let post = Post::open(settings, &checked.mail, &union.sender)?;
+    // After what may refuse to start: whoever is refused reads why, and nothing else.
+    warnings::of_open_files(settings, &log);
+    warnings::of_flags(std::env::args().skip(1), &log);
     warn_of_lost_mail(&checked.mail, &union, &log);
     let (stop_work, work_stops) = watch::channel(false);
     let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());

@@ -280,7 +280,8 @@ macro_rules! replacing_waiting_mail {
 }
 
 /// What nearly every sign-up needs, for all of them at once. A sign-up is done whole or not at all: one whose person is
-/// neither known nor added goes no further.
+/// neither known nor added goes no further. Somebody who is known costs as much as somebody new, so that the time tells
+/// nothing: both are put to the table, and both rows are held as the foreign key of a new sign-up holds them.
 const SIGN_UP: &str = concat!(
     "
     WITH job AS (
@@ -295,12 +296,11 @@ const SIGN_UP: &str = concat!(
         WHERE NOT (SELECT paused FROM house)
           AND NOT EXISTS (SELECT FROM sign_ups s WHERE s.person_id = p.id AND s.partner = j.partner
                           AND s.state = 'pending' AND s.expires_at <= j.now)
+        FOR KEY SHARE OF p
     ), added AS (
         INSERT INTO people (email, compared, mailbox, code, state, created_at)
-        SELECT email, compared, mailbox, code, 'invited', now FROM job j
+        SELECT email, compared, mailbox, code, 'invited', now FROM job
         WHERE NOT (SELECT paused FROM house)
-          AND NOT EXISTS (SELECT FROM people p WHERE p.compared = j.compared)
-          AND NOT EXISTS (SELECT FROM people p WHERE p.code = j.code)
         ON CONFLICT DO NOTHING
         RETURNING id, compared, code, mailbox
     ), person AS (

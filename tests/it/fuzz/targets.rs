@@ -85,12 +85,8 @@ pub fn email(data: &[u8]) {
     let compared = EmailAddress::parse(&address.compared()).expect("the compared form is an address");
     assert_eq!(compared.compared(), address.compared());
     assert_eq!(compared.mailbox(), address.mailbox());
-    // A tag after a dot, as in `a.+tag@example.com`, leaves a name that ends in one, which no address may. It is only ever
-    // compared, and the same for every tag.
-    if !address.mailbox().contains(".@") {
-        let mailbox = EmailAddress::parse(&address.mailbox()).expect("the mailbox is an address");
-        assert_eq!(mailbox.mailbox(), address.mailbox());
-    }
+    let mailbox = EmailAddress::parse(&address.mailbox()).expect("the mailbox is an address");
+    assert_eq!(mailbox.mailbox(), address.mailbox());
     let sent_to = format!("{}@{}", address.local_part(), address.deliverable_domain());
     let sent_to = EmailAddress::parse(&sent_to).expect("mail goes to an address");
     assert_eq!(sent_to.compared(), address.compared());
