@@ -124,6 +124,8 @@ pub(crate) struct Manner {
     pub logged: bool,
     /// One transaction for each write.
     pub one_by_one: bool,
+    /// Behind a proxy, whose word on the callers' addresses is taken.
+    pub proxied: bool,
 }
 
 impl Installation {
@@ -167,6 +169,9 @@ impl Installation {
         command.args(["--public-per-minute", MOST_PER_MINUTE, "--key-per-minute", MOST_PER_MINUTE]);
         if manner.one_by_one {
             command.args(["--write-batch", "1"]);
+        }
+        if manner.proxied {
+            command.args(["--trusted-proxies", "127.0.0.0/8"]);
         }
         let log = manner.logged.then(|| self.data.join("log"));
         Server::start(command.args(["--log", if manner.logged { "requests" } else { "off" }]), log)

@@ -48,12 +48,14 @@ pub(crate) fn linking(server: &Server, installation: &Installation, people: u64)
     Target { numbers: Numbers::Known(people), ..keyed(server, installation, "/v1/referral-link", &body) }
 }
 
-/// The clicks that confirm these sign-ups, each once.
+/// The clicks that confirm these sign-ups, each once and by somebody else: one address has a few hundred a minute. The
+/// server must take the proxy's word.
 pub(crate) fn confirming(server: &Server, sign_ups: &[i64]) -> anyhow::Result<Target> {
     let tokens = TokenMaker::new(&Secret::new(SECRET.1)?);
     let click = |id: &i64| {
         let path = format!("/confirm/{}", tokens.token(Purpose::Confirm, SignUpId(*id)));
-        Request::post(&path, "", "")
+        let [a, b, c, d] = (*id as u32 | 10 << 24).to_be_bytes();
+        Request::post(&path, &format!("x-forwarded-for: {a}.{b}.{c}.{d}\r\n"), "")
     };
     let mut clicks = target(server, sign_ups.iter().map(click).collect());
     clicks.numbers = Numbers::EachOnce;

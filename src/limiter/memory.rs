@@ -134,6 +134,19 @@ mod tests {
     }
 
     #[test]
+    fn a_crowd_past_the_tables_size_is_admitted_while_nobody_is_exhausted() {
+        let limiter = MemoryLimiter::new(60);
+        for class in [Class::Public, Class::Form, Class::Protocol, Class::Link] {
+            let crowd = u32::try_from(limiter.network_entries(class)).unwrap() * 5;
+            let refused = (0..crowd).filter(|n| {
+                let now = Tick::from_micros(u64::from(*n));
+                !limiter.decide(Bucket { class, ..bucket(*n) }, 10, now).admitted
+            });
+            assert_eq!(refused.count(), 0, "{class:?}");
+        }
+    }
+
+    #[test]
     fn a_table_full_of_exhausted_ones_counts_newcomers_by_region_and_then_together() {
         let limiter = MemoryLimiter::with_entries(16, 16);
         let now = Tick::from_micros(1_000_000);

@@ -57,6 +57,11 @@ pub(crate) fn run(lab: &mut Lab, other: PathBuf) -> anyhow::Result<()> {
     for (name, make) in POSTGRES {
         pair(lab, name, &beside, |_, (installation, server)| Ok(make(server, installation)))?;
     }
+    let proxied = |(installation, _): (Installation, Server)| {
+        let server = installation.serve(Manner { proxied: true, ..Manner::default() })?;
+        anyhow::Ok((installation, server))
+    };
+    let beside = beside.into_iter().map(proxied).collect::<anyhow::Result<Vec<_>>>()?;
     pair(lab, "confirm, PostgreSQL", &beside, |n, (_, server)| confirming(server, &pending(&postgres, names[n])?))
 }
 

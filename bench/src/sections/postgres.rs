@@ -71,6 +71,8 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
         Ok(postgres.query(name, "SELECT member_count FROM installation")?.parse()?)
     };
     let before = [members("small")?, members("large")?];
+    let proxied = Manner { proxied: true, ..Manner::default() };
+    let (server, crowded) = (small.serve(proxied)?, large.serve(proxied)?);
     let mut clicks = [
         Variant::new("confirm, PostgreSQL", &server, confirming(&server, &pending(&postgres, "small")?)?),
         Variant::new("confirm, PostgreSQL, 2 M people", &crowded, confirming(&crowded, &pending(&postgres, "large")?)?),
