@@ -1,6 +1,7 @@
 //! How mail leaves: `--mail`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::bail;
 use clap::Args;
@@ -30,7 +31,7 @@ pub struct MailSettings {
 #[derive(Debug, Clone)]
 pub enum MailTransport {
     Mailbox,
-    Smtp(Smtp),
+    Smtp(Arc<Smtp>),
     Hold,
     None,
 }
@@ -43,7 +44,7 @@ impl MailSettings {
             "mailbox:" => Ok(MailTransport::Mailbox),
             "hold" => Ok(MailTransport::Hold),
             "none" => Ok(MailTransport::None),
-            url if url.starts_with("smtp") => Ok(MailTransport::Smtp(Smtp::new(url)?)),
+            url if url.starts_with("smtp") => Ok(MailTransport::Smtp(Arc::new(Smtp::new(url)?))),
             _ => {
                 bail!("how mail leaves is not understood; write mailbox:, smtp://…, smtps://…, hold or none in --mail")
             }

@@ -14,7 +14,7 @@ pub const A_DAY: usize = 4;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// How long a worker may take over a mail it has taken; whoever sends must give up sooner.
+/// How long a mail is a worker's alone once it has taken it; whoever takes longer renews the lease meanwhile.
 pub const LEASE: Duration = Duration::from_secs(30);
 
 /// How long after the first attempt a mail is given up.
@@ -98,6 +98,7 @@ pub enum MailOutcome {
     /// Not at all: it was tried for a day.
     GivenUp {
         cause: String,
+        perhaps_sent: bool,
     },
     /// There is no such recipient.
     Rejected,
@@ -156,7 +157,7 @@ fn next_allowed(sent: &[Timestamp]) -> Timestamp {
 /// that a crowd of failed mails does not come back at once.
 pub fn after_failure(mail: &DueMail, now: Timestamp, cause: String, perhaps_sent: bool) -> MailOutcome {
     if now.since(mail.first_attempt_at) >= GIVE_UP_AFTER {
-        return MailOutcome::GivenUp { cause };
+        return MailOutcome::GivenUp { cause, perhaps_sent };
     }
     let wait = Duration::from_secs(2_u64.saturating_pow(mail.attempts.clamp(1, 12)).min(3600));
     let spread = mail.id.0.unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
@@ -214,7 +215,7 @@ mod tests {
         }
         assert_ne!(wait(1, 9), wait(2, 9), "spread");
         let late = after_failure(&mail(1, 9), at(86_400), "why".to_owned(), true);
-        assert_eq!(late, MailOutcome::GivenUp { cause: "why".to_owned() });
+        assert_eq!(late, MailOutcome::GivenUp { cause: "why".to_owned(), perhaps_sent: true });
         assert!(!format!("{:?}", mail(1, 1)).contains("ana"));
     }
 }

@@ -8,6 +8,7 @@ pub mod mailbox;
 pub mod message;
 pub mod outbox;
 pub mod smtp;
+mod smtp_address;
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,13 +44,13 @@ pub struct ReadableMail {
 pub enum SendError {
     /// There is no such recipient; trying again is no use.
     Rejected,
-    /// Anything else, the operator's own mistakes included: it is tried again. Holds no address.
+    /// Anything else, the operator's own mistakes included: it has not gone, and is tried again. Holds no address.
     Later(String),
     /// It may have gone or not: it is tried again, but counts as sent towards what its mailbox is spared.
     Unknown(String),
 }
 
-/// A way for mail to leave. It must give up sooner than a lease ends.
+/// A way for mail to leave. It takes the time that it takes: whoever sends keeps the lease meanwhile.
 pub trait Transport: Send + Sync + fmt::Debug {
     fn send(&self, mail: OutgoingMail) -> Reply<'_, Result<(), SendError>>;
 }

@@ -3,24 +3,26 @@
 //! It takes mails under a lease, so that no other worker sends them too, and deletes one only after it has gone: a crash
 //! at any moment loses nothing, and at worst sends one mail twice, under the same message id.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 
 use super::compose::Composer;
 use super::{MailNotifier, SendError, Transport};
 use crate::clock::Clock;
-use crate::domain::mail::{DueMail, MailOutcome, after_failure};
+use crate::domain::mail::{DueMail, LEASE, MailId, MailOutcome, after_failure};
 use crate::domain::time::Timestamp;
 use crate::log::Log;
 use crate::store::{OutboxStore, StoreError};
 use crate::supervise;
 
 /// Mails on their way at once.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 16;
 
 /// How long the worker rests when nobody rings: mail of other nodes, and mail that waited for its time, is found then.
 const REST: Duration = Duration::from_secs(1);
@@ -37,6 +39,8 @@ pub struct Outbox {
     pub log: Log,
     /// The same after a restart: what this worker had leased when it was ended is its own again.
     pub name: String,
+    /// How often a mail's lease is renewed while its server takes its time.
+    pub renew_every: Duration,
 }
 
 /// What one step did.
@@ -51,100 +55,166 @@ pub struct OutboxStep {
     pub tried: usize,
 }
 
+/// What came of a mail; none if another worker has it.
+type Settled = Result<Option<(MailId, MailOutcome)>, StoreError>;
+
 impl Outbox {
+    /// Twice before a lease would end.
+    pub const RENEW_EVERY: Duration = Duration::from_secs(LEASE.as_secs() / 3);
+
     /// Takes what is due, a few at once, sends it and writes down what became of it.
     pub async fn step(&self, now: Timestamp) -> Result<OutboxStep, StoreError> {
-        let due = self.store.lease_mail(&self.name, AT_ONCE, now).await?;
-        let mut sending = JoinSet::new();
-        for mail in due {
-            let (store, transport) = (Arc::clone(&self.store), Arc::clone(&self.transport));
-            let composed = self.composer.compose(&mail);
-            sending.spawn(async move {
-                let sent = match composed {
-                    Ok(outgoing) => transport.send(outgoing).await,
-                    Err(error) => Err(error),
-                };
-                let outcome = judge(&mail, sent, now);
-                settle(&*store, &mail, &outcome, now).await.map(|()| (mail.id, outcome))
-            });
-        }
+        let mut under_way = JoinSet::new();
+        self.begin(&mut under_way, now).await?;
         let mut step = OutboxStep::default();
         let mut failed = None;
         // All of them are waited for, whatever becomes of one.
-        while let Some(done) = sending.join_next().await {
-            let settled = done.unwrap_or_else(|_| Err(StoreError::Unavailable("a mail was abandoned".to_owned())));
-            let (id, outcome) = match settled {
-                Ok(settled) => settled,
-                Err(error) => {
-                    failed = Some(error);
-                    continue;
+        while let Some(done) = under_way.join_next().await {
+            match self.account(done) {
+                Ok(None) => {}
+                Ok(Some(outcome)) => {
+                    step.tried += 1;
+                    match outcome {
+                        MailOutcome::Sent => step.sent += 1,
+                        MailOutcome::Rejected => step.rejected += 1,
+                        MailOutcome::GivenUp { .. } => step.given_up += 1,
+                        MailOutcome::Retry { cause, .. } => step.trouble = Some(cause),
+                    }
                 }
-            };
-            step.tried += 1;
-            match outcome {
-                MailOutcome::Sent => step.sent += 1,
-                MailOutcome::Retry { cause, .. } => step.trouble = Some(cause),
-                MailOutcome::Rejected => {
-                    step.rejected += 1;
-                    self.log.note(&format!(
-                        "mail {}: there is no such recipient; nothing more goes there for 30 days",
-                        id.0
-                    ));
-                }
-                MailOutcome::GivenUp { cause } => {
-                    step.given_up += 1;
-                    let retry = format!("`unionhall mail retry {}` tries again", id.0);
-                    self.log.problem(None, &format!("mail {} was given up after a day: {cause}; {retry}", id.0));
-                }
+                Err(error) => failed = Some(error),
             }
-        }
-        for (count, more) in [
-            (&self.notifier.sent, step.sent),
-            (&self.notifier.rejected, step.rejected),
-            (&self.notifier.given_up, step.given_up),
-        ] {
-            count.fetch_add(more as u64, Ordering::Relaxed);
         }
         failed.map_or(Ok(step), Err)
     }
 
-    /// Works until told to stop; a step once begun is finished.
+    /// Sends what is due for as long as there is room; says how many were begun.
+    async fn begin(&self, under_way: &mut JoinSet<Settled>, now: Timestamp) -> Result<usize, StoreError> {
+        let since = Instant::now();
+        let due = self.store.lease_mail(&self.name, AT_ONCE - under_way.len(), now).await?;
+        let begun = due.len();
+        for mail in due {
+            let (store, transport) = (Arc::clone(&self.store), Arc::clone(&self.transport));
+            let (composed, renew_every) = (self.composer.compose(&mail), self.renew_every);
+            under_way.spawn(async move {
+                let at = || now.plus(since.elapsed());
+                let renew = || store.renew_mail(mail.id, mail.attempts, at().plus(LEASE));
+                // The store may have taken its time: a lease counts from when it was asked for.
+                if since.elapsed() > renew_every && !renew().await? {
+                    return Ok(None);
+                }
+                let sent = match composed {
+                    Ok(outgoing) => {
+                        let mut sending = pin!(transport.send(outgoing));
+                        loop {
+                            tokio::select! {
+                                sent = &mut sending => break sent,
+                                () = tokio::time::sleep(renew_every) => {
+                                    // Once more before the lease ends; and what is being sent cannot be called back.
+                                    let _try_again = renew().await;
+                                }
+                            }
+                        }
+                    }
+                    Err(error) => Err(error),
+                };
+                let outcome = judge(&mail, sent, at());
+                settle(&*store, &mail, &outcome, at()).await.map(|()| Some((mail.id, outcome)))
+            });
+        }
+        Ok(begun)
+    }
+
+    /// Counts what became of a mail, and tells the operator what concerns them.
+    fn account(&self, done: Result<Settled, JoinError>) -> Result<Option<MailOutcome>, StoreError> {
+        let settled = done.unwrap_or_else(|_| Err(StoreError::Unavailable("a mail was abandoned".to_owned())));
+        let Some((id, outcome)) = settled? else { return Ok(None) };
+        match &outcome {
+            MailOutcome::Sent => {
+                self.notifier.sent.fetch_add(1, Ordering::Relaxed);
+            }
+            MailOutcome::Retry { .. } => {}
+            MailOutcome::Rejected => {
+                self.notifier.rejected.fetch_add(1, Ordering::Relaxed);
+                self.log
+                    .note(&format!("mail {}: there is no such recipient; nothing more goes there for 30 days", id.0));
+            }
+            MailOutcome::GivenUp { cause, .. } => {
+                self.notifier.given_up.fetch_add(1, Ordering::Relaxed);
+                let retry = format!("`unionhall mail retry {}` tries again", id.0);
+                self.log.problem(None, &format!("mail {} was given up after a day: {cause}; {retry}", id.0));
+            }
+        }
+        Ok(Some(outcome))
+    }
+
+    /// Works until told to stop; what was begun is finished. Each mail has a place of its own, so that one whose server takes
+    /// its time holds up no other.
     pub async fn run(self, clock: Clock, mut stop: watch::Receiver<bool>) {
         let _vital = supervise::vital("the outbox");
         if let Err(error) = self.store.release_mail(&self.name).await {
             self.log.problem(None, &format!("mail taken before the last stop waits for its lease to end: {error}"));
         }
-        let mut told: Option<(String, Timestamp)> = None;
-        while !*stop.borrow() {
-            let now = clock.now().time;
-            let trouble = match self.step(now).await {
-                // Some goes: what does not is one recipient's affair, and `mail list` shows it.
-                Ok(step) if step.tried > 0 && (step.trouble.is_none() || step.sent > 0) => {
-                    if told.take().is_some() {
-                        self.log.note("mail goes again");
-                    }
-                    self.notifier.failing.store(false, Ordering::Relaxed);
-                    continue;
-                }
-                Ok(step) => step.trouble,
-                Err(error) => Some(format!("the outbox cannot be used: {error}")),
-            };
-            if let Some(cause) = trouble {
-                self.notifier.failing.store(true, Ordering::Relaxed);
-                let news = told.as_ref().is_none_or(|(before, at)| *before != cause || now.since(*at) >= TELL_AGAIN);
-                if news {
-                    self.log.problem(
-                        None,
-                        &format!("mail does not go: {cause}; it is tried again until it does, for a day"),
-                    );
-                    told = Some((cause, now));
+        let mut under_way = JoinSet::new();
+        let mut condition = Condition::default();
+        loop {
+            let stopping = *stop.borrow();
+            if stopping && under_way.is_empty() {
+                return;
+            }
+            let room = under_way.len() < AT_ONCE && !stopping;
+            if room {
+                let now = clock.now().time;
+                match self.begin(&mut under_way, now).await {
+                    Ok(0) => {}
+                    Ok(_) => continue,
+                    Err(error) => condition.fails(&self, format!("the outbox cannot be used: {error}"), now),
                 }
             }
             tokio::select! {
-                () = self.notifier.wake.notified() => {}
-                () = tokio::time::sleep(REST) => {}
-                _ = stop.changed() => {}
+                Some(done) = under_way.join_next() => {
+                    let now = clock.now().time;
+                    match self.account(done) {
+                        Ok(Some(MailOutcome::Retry { cause, .. })) => condition.fails(&self, cause, now),
+                        Ok(Some(MailOutcome::Sent)) => condition.goes(&self),
+                        Ok(_) => {}
+                        Err(error) => condition.fails(&self, format!("the outbox cannot be used: {error}"), now),
+                    }
+                }
+                () = self.notifier.wake.notified(), if room => {}
+                () = tokio::time::sleep(REST), if room => {}
+                _ = stop.changed(), if !stopping => {}
             }
+        }
+    }
+}
+
+/// Whether mail goes, and what the operator was told of it.
+#[derive(Debug, Default)]
+struct Condition {
+    /// The last one went.
+    went: bool,
+    told: Option<(String, Timestamp)>,
+}
+
+impl Condition {
+    fn goes(&mut self, outbox: &Outbox) {
+        self.went = true;
+        outbox.notifier.failing.store(false, Ordering::Relaxed);
+        if self.told.take().is_some() {
+            outbox.log.note("mail goes again");
+        }
+    }
+
+    fn fails(&mut self, outbox: &Outbox, cause: String, now: Timestamp) {
+        // While every other mail goes, what does not is one recipient's affair, and `mail list` shows it.
+        if std::mem::take(&mut self.went) {
+            return;
+        }
+        outbox.notifier.failing.store(true, Ordering::Relaxed);
+        let news = self.told.as_ref().is_none_or(|(before, at)| *before != cause || now.since(*at) >= TELL_AGAIN);
+        if news {
+            outbox.log.problem(None, &format!("mail does not go: {cause}; it is tried again until it does, for a day"));
+            self.told = Some((cause, now));
         }
     }
 }

@@ -1,99 +1,296 @@
-//! Mail through a server, by SMTP: encrypted, authenticated, several at once.
+//! Mail through a server, by SMTP: encrypted, authenticated, several at once, and sure of how far each got.
+//!
+//! Until the server has said that it waits for the message, nothing can have gone: whatever happens before is "later".
+//! After that its answer is waited for as long as the protocol asks (RFC 5321, 4.5.3.2), because a mail whose answer came
+//! late has gone. A server's words are never repeated, for they may hold an address or what a terminal obeys.
 
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use lettre::transport::smtp::{self, PoolConfig};
-use lettre::{AsyncSmtpTransport, AsyncTransport, Tokio1Executor};
+use lettre::address::Envelope;
+use lettre::transport::smtp::authentication::DEFAULT_MECHANISMS;
+use lettre::transport::smtp::client::AsyncSmtpConnection;
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt, Rset};
+use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
+use lettre::transport::smtp::{self, response::Response};
+use tokio::time::Instant;
 
+use super::smtp_address::{BadServer, Encryption, SmtpAddress};
 use super::{OutgoingMail, SendError, Transport};
-use crate::loopback::is_loopback;
 use crate::reply::Reply;
 
-/// For making a connection.
-const SMTP_CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// Connections kept for the next mail, and for how long.
+const KEPT: usize = 16;
+const KEPT_FOR: Duration = Duration::from_secs(30);
 
-/// For a whole mail: less than a lease.
-const SEND_TIMEOUT: Duration = Duration::from_secs(25);
+/// What is said to the server, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Connect,
+    Greeting,
+    Tls,
+    Login,
+    Sender,
+    Recipient,
+    Data,
+    Message,
+    Reset,
+}
 
-/// Connections to the server at the most.
-const CONNECTIONS: u32 = 8;
+impl Stage {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connecting",
+            Self::Greeting => "the greeting",
+            Self::Tls => "STARTTLS",
+            Self::Login => "AUTH",
+            Self::Sender => "MAIL FROM",
+            Self::Recipient => "RCPT TO",
+            Self::Data => "DATA",
+            Self::Message => "the message",
+            Self::Reset => "RSET",
+        }
+    }
 
-/// How long a mail that was given up on may still hold its connection. Its answer must be read before another mail uses the
-/// connection, or each answer would be taken for that of the next command.
-const ABANDONED_TIMEOUT: Duration = Duration::from_secs(300);
+    /// How long its answer is waited for. A server that looks a recipient up somewhere else takes a while.
+    const fn time(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Connect | Self::Reset => 10,
+            Self::Greeting | Self::Tls | Self::Login | Self::Sender => 20,
+            Self::Recipient | Self::Data => 60,
+            Self::Message => 600,
+        })
+    }
+}
 
-#[derive(Debug, Clone)]
-pub struct Smtp(AsyncSmtpTransport<Tokio1Executor>);
+#[derive(Debug)]
+pub struct Smtp {
+    address: SmtpAddress,
+    hello: ClientId,
+    idle: Mutex<Vec<Idle>>,
+}
 
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the mail server's address is not understood; write smtp://USER:PASSWORD@HOST:587 (STARTTLS), \
-     smtps://USER:PASSWORD@HOST:465, or smtp://HOST:25?tls=none, with special characters in the password percent-encoded; \
-     a login is not sent with tls=opportunistic, which may be in the clear: write tls=required, or tls=none if you mean that"
-)]
-pub struct BadServer;
+/// A connection that waits for the next mail.
+struct Idle {
+    connection: AsyncSmtpConnection,
+    since: Instant,
+}
+
+impl std::fmt::Debug for Idle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Idle")
+    }
+}
+
+/// Why a stage was not got past.
+struct Refusal {
+    stage: Stage,
+    told: Told,
+}
+
+enum Told {
+    /// Its numbers: the reply, and the enhanced status if it gave one.
+    Answer(u16, Option<[u16; 3]>),
+    /// It cannot take this mail, as it said at the greeting.
+    Unable(&'static str),
+    Late,
+    Broken(&'static str),
+}
 
 impl Smtp {
-    /// `smtps://` is encrypted from the start; `smtp://` insists on STARTTLS unless `?tls=` says `none` or
-    /// `opportunistic`. On the machine itself nothing is encrypted unless asked for.
     pub fn new(url: &str) -> Result<Self, BadServer> {
-        let (address, query) = url.split_once('?').unwrap_or((url, ""));
-        let wish = query.split('&').find_map(|pair| pair.strip_prefix("tls="));
-        let host = address.rsplit('@').next().unwrap_or_default().trim_start_matches("smtp://");
-        let here = is_loopback(host.split('/').next().unwrap_or_default());
-        let url = match (address.split_once(':').map(|(scheme, _)| scheme), wish) {
-            (Some("smtps"), None) => address.to_owned(),
-            (Some("smtp"), Some("none")) => address.to_owned(),
-            (Some("smtp"), None) if here => address.to_owned(),
-            (Some("smtp"), None) => format!("{address}?tls=required"),
-            (Some("smtp"), Some("required")) => url.to_owned(),
-            // Whoever stands between could have the password by answering that there is no TLS.
-            (Some("smtp"), Some("opportunistic")) if here || !address.contains('@') => url.to_owned(),
-            _ => return Err(BadServer),
+        Ok(Self { address: SmtpAddress::parse(url)?, hello: ClientId::default(), idle: Mutex::default() })
+    }
+
+    async fn deliver(&self, mail: OutgoingMail) -> Result<(), SendError> {
+        let (envelope, message) = (mail.message.envelope(), mail.message.formatted());
+        let mut connection = self.offer(envelope, message.is_ascii()).await.map_err(Refusal::before_data)?;
+        let answer = at(Stage::Message, connection.message(&message)).await;
+        answer.map_err(Refusal::of_the_message)?;
+        self.keep(connection);
+        Ok(())
+    }
+
+    /// A connection whose server waits for the message. One that was kept may have been closed meanwhile; nothing has gone
+    /// yet, so a new one takes its place.
+    async fn offer(&self, envelope: &Envelope, ascii: bool) -> Result<AsyncSmtpConnection, Refusal> {
+        if let Some(mut connection) = self.kept() {
+            match self.name_parties(&mut connection, envelope, ascii).await {
+                Ok(()) => return Ok(connection),
+                Err(refusal) if matches!(refusal.told, Told::Broken(_) | Told::Answer(421, _)) => {}
+                Err(refusal) => return Err(self.reuse(connection, refusal).await),
+            }
+        }
+        let mut connection = self.connect().await?;
+        match self.name_parties(&mut connection, envelope, ascii).await {
+            Ok(()) => Ok(connection),
+            Err(refusal) => Err(self.reuse(connection, refusal).await),
+        }
+    }
+
+    async fn connect(&self) -> Result<AsyncSmtpConnection, Refusal> {
+        let SmtpAddress { host, port, encryption, login } = &self.address;
+        let from_the_start = match encryption {
+            Encryption::FromTheStart(tls) => Some(tls.clone()),
+            _ => None,
         };
-        let builder = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url).map_err(|_| BadServer)?;
-        let pool = PoolConfig::new().max_size(CONNECTIONS).idle_timeout(Duration::from_secs(30));
-        Ok(Self(builder.timeout(Some(SMTP_CONNECT_TIMEOUT)).pool_config(pool).build()))
+        let server = (host.as_str(), *port);
+        let connecting =
+            AsyncSmtpConnection::connect_tokio1(server, Some(Stage::Connect.time()), &self.hello, from_the_start, None);
+        let mut connection = at(Stage::Greeting, connecting).await?;
+        match encryption {
+            Encryption::Asked(tls) => at(Stage::Tls, connection.starttls(tls.clone(), &self.hello)).await?,
+            Encryption::Offered(tls) if connection.can_starttls() => {
+                at(Stage::Tls, connection.starttls(tls.clone(), &self.hello)).await?;
+            }
+            _ => {}
+        }
+        if let Some(login) = login {
+            at(Stage::Login, connection.auth(DEFAULT_MECHANISMS, login)).await?;
+        }
+        Ok(connection)
+    }
+
+    async fn name_parties(
+        &self,
+        connection: &mut AsyncSmtpConnection,
+        envelope: &Envelope,
+        ascii: bool,
+    ) -> Result<(), Refusal> {
+        let mut parameters = Vec::new();
+        let wants = |extension| connection.server_info().supports_feature(extension);
+        let plain = envelope.to().iter().chain(envelope.from()).all(|address| AsRef::<str>::as_ref(address).is_ascii());
+        if !plain {
+            if !wants(Extension::SmtpUtfEight) {
+                let told = Told::Unable("it takes no addresses with letters of other scripts (SMTPUTF8)");
+                return Err(Refusal { stage: Stage::Greeting, told });
+            }
+            parameters.push(MailParameter::SmtpUtfEight);
+        }
+        if !ascii {
+            if !wants(Extension::EightBitMime) {
+                let told = Told::Unable("it takes no letters of other scripts (8BITMIME)");
+                return Err(Refusal { stage: Stage::Greeting, told });
+            }
+            parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
+        }
+        let sender = Mail::new(envelope.from().cloned(), parameters);
+        at(Stage::Sender, connection.command(sender)).await?;
+        for recipient in envelope.to() {
+            at(Stage::Recipient, connection.command(Rcpt::new(recipient.clone(), Vec::new()))).await?;
+        }
+        at(Stage::Data, connection.command(Data)).await.map(|_: Response| ())
+    }
+
+    /// A connection on which one mail was refused can carry the next.
+    async fn reuse(&self, mut connection: AsyncSmtpConnection, refusal: Refusal) -> Refusal {
+        if matches!(refusal.told, Told::Unable(_))
+            || (matches!(refusal.told, Told::Answer(code, _) if code != 421)
+                && at(Stage::Reset, connection.command(Rset)).await.is_ok())
+        {
+            self.keep(connection);
+        }
+        refusal
+    }
+
+    fn kept(&self) -> Option<AsyncSmtpConnection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|idle| idle.since.elapsed() < KEPT_FOR);
+        idle.pop().map(|idle| idle.connection)
+    }
+
+    fn keep(&self, connection: AsyncSmtpConnection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < KEPT {
+            idle.push(Idle { connection, since: Instant::now() });
+        }
     }
 }
 
 impl Transport for Smtp {
     fn send(&self, mail: OutgoingMail) -> Reply<'_, Result<(), SendError>> {
-        let transport = self.0.clone();
-        // In a task of its own: dropping a mail half-way would put its connection back among those in use.
-        let sending =
-            tokio::spawn(
-                async move { tokio::time::timeout(ABANDONED_TIMEOUT, transport.send(mail.message)).await.ok() },
-            );
-        Reply::later(async move {
-            match tokio::time::timeout(SEND_TIMEOUT, sending).await {
-                Ok(Ok(Some(Ok(_)))) => Ok(()),
-                Ok(Ok(Some(Err(error)))) => Err(understand(&error)),
-                _ => Err(SendError::Unknown("the mail server did not answer in time".to_owned())),
-            }
-        })
+        Reply::later(self.deliver(mail))
     }
 }
 
-/// A server's words may repeat the address, so only its numbers are told.
-fn understand(error: &smtp::Error) -> SendError {
-    let Some(code) = error.status() else {
-        // Nothing was said by a server: the network's or our own words, which hold no address.
-        let cause = match std::error::Error::source(error) {
-            Some(source) => format!("the mail server could not be used: {source}"),
-            None => format!("the mail server could not be used: {error}"),
-        };
-        // A connection that was never made has taken nothing; one that broke may have taken the mail.
-        let untaken = error.is_client() || error.is_tls() || error.to_string().starts_with("Connection error");
-        return if untaken { SendError::Later(cause) } else { SendError::Unknown(cause) };
-    };
-    let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-    match enhanced(&text) {
-        Some(status) if is_recipients_fault(status) => SendError::Rejected,
-        Some([class, subject, detail]) => {
-            SendError::Later(format!("the mail server answered {code} {class}.{subject}.{detail}"))
+/// The answer to a stage, within its time.
+async fn at<T>(stage: Stage, asked: impl Future<Output = Result<T, smtp::Error>>) -> Result<T, Refusal> {
+    match tokio::time::timeout(stage.time(), asked).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(Refusal { stage, told: understand(&error) }),
+        Err(_) => Err(Refusal { stage, told: Told::Late }),
+    }
+}
+
+fn understand(error: &smtp::Error) -> Told {
+    if let Some(code) = error.status() {
+        let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+        return Told::Answer(u16::from(code), enhanced(&text));
+    }
+    if error.is_tls() {
+        return Told::Broken("TLS could not be agreed; is its certificate trusted, and for that name?");
+    }
+    if error.is_response() {
+        return Told::Broken("what it answered is not SMTP");
+    }
+    if error.is_client() {
+        return Told::Broken("it does not offer what the address asks for: STARTTLS, or a way to log in");
+    }
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(source) = cause {
+        if let Some(io) = source.downcast_ref::<std::io::Error>() {
+            return Told::Broken(words(io.kind()));
         }
-        None => SendError::Later(format!("the mail server answered {code}")),
+        cause = source.source();
+    }
+    Told::Broken("the connection broke")
+}
+
+fn words(kind: std::io::ErrorKind) -> &'static str {
+    use std::io::ErrorKind;
+    match kind {
+        ErrorKind::ConnectionRefused => "nobody listens there",
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "there is no way to it",
+        ErrorKind::TimedOut => "nobody answers there",
+        ErrorKind::InvalidData => "what it sent is not SMTP, or not the TLS that was asked for",
+        _ => "the connection broke, or its name was not found",
+    }
+}
+
+impl Refusal {
+    /// Nothing has gone.
+    fn before_data(self) -> SendError {
+        match self.told {
+            Told::Answer(_, Some(status)) if self.stage == Stage::Recipient && is_recipients_fault(status) => {
+                SendError::Rejected
+            }
+            _ => SendError::Later(self.to_string()),
+        }
+    }
+
+    /// The whole message was sent: only a refusal says that it has not gone.
+    fn of_the_message(self) -> SendError {
+        match self.told {
+            Told::Answer(_, Some(status)) if is_recipients_fault(status) => SendError::Rejected,
+            Told::Answer(..) => SendError::Later(self.to_string()),
+            _ => SendError::Unknown(self.to_string()),
+        }
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let stage = self.stage.name();
+        match self.told {
+            Told::Answer(code, Some([class, subject, detail])) => {
+                write!(f, "the mail server answered {code} {class}.{subject}.{detail} to {stage}")
+            }
+            Told::Answer(code, None) => write!(f, "the mail server answered {code} to {stage}"),
+            Told::Unable(what) => write!(f, "the mail server could not be used: {what}"),
+            Told::Late => write!(f, "the mail server could not be used: no answer to {stage} in time"),
+            Told::Broken(what) => write!(f, "the mail server could not be used: {what}, at {stage}"),
+        }
     }
 }
 
@@ -144,36 +341,5 @@ mod tests {
         ] {
             assert!(!fault(other), "{other}");
         }
-    }
-
-    #[test]
-    fn servers_are_encrypted_unless_said_otherwise() {
-        // The pool of connections wants a runtime to live in.
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let _inside = runtime.enter();
-        for good in [
-            "smtp://mail.example.com",
-            "smtp://u:p%40ss@mail.example.com:587",
-            "smtps://u:p@mail.example.com",
-            "smtp://mail.example.com:25?tls=none",
-            "smtp://mail.example.com?tls=opportunistic",
-            "smtp://127.0.0.1:2525",
-            "smtp://localhost:25?tls=required",
-        ] {
-            assert!(Smtp::new(good).is_ok(), "{good}");
-        }
-        for bad in [
-            "",
-            "mail.example.com",
-            "http://mail.example.com",
-            "smtp://",
-            "smtp://h?tls=maybe",
-            "smtps://h?tls=none",
-            "smtp://u:p@mail.example.com?tls=opportunistic",
-        ] {
-            assert!(Smtp::new(bad).is_err(), "{bad}");
-        }
-        let secret = Smtp::new("smtps://user:hunter2@mail.example.com").unwrap();
-        assert!(!format!("{secret:?}").contains("hunter2"));
     }
 }

@@ -16,6 +16,14 @@ area! {
         write lease_mail(worker: &str, most: usize, now: Timestamp) -> Vec<DueMail>
             = Lease { worker: worker.to_owned(), most, now };
 
+        /// Keeps a mail for the worker that has it, until then; false if another has taken it since.
+        write renew_mail(mail: MailId, attempt: u32, until: Timestamp) -> bool {
+            |sql| {
+                let renew = "UPDATE outbox SET leased_until = $3 WHERE id = $1 AND attempts = $2 AND leased_by IS NOT NULL";
+                Ok(sql.execute(renew, values![mail.0, *attempt, *until]).await? == 1)
+            }
+        };
+
         /// Writes down what became of an attempt; without effect if the mail was leased again since.
         write settle_mail(mail: MailId, attempt: u32, outcome: MailOutcome, now: Timestamp) -> ()
             = Settle { mail, attempt, outcome, now };
@@ -264,12 +272,12 @@ impl Unit for Settle {
                 Ok(())
             }
             MailOutcome::Retry { at, cause, perhaps_sent } => {
-                self.keep(sql, Some(*at), None, cause).await?;
-                if *perhaps_sent { self.release_mailbox(sql).await } else { Ok(()) }
+                self.give_mailbox_back(sql, *perhaps_sent).await?;
+                self.keep(sql, Some(*at), None, cause).await
             }
-            MailOutcome::GivenUp { cause } => {
-                self.keep(sql, None, Some(self.now), cause).await?;
-                self.release_mailbox(sql).await
+            MailOutcome::GivenUp { cause, perhaps_sent } => {
+                self.give_mailbox_back(sql, *perhaps_sent).await?;
+                self.keep(sql, None, Some(self.now), cause).await
             }
         }
     }
@@ -292,13 +300,26 @@ impl Settle {
         sql.execute(keep, values![self.mail.0, self.attempt, at, given_up_at, &cause]).await.map(|_| ())
     }
 
-    /// The mail may have gone: its next attempt is another mail to the mailbox.
-    async fn release_mailbox(&self, sql: &mut impl Sql) -> Result<(), Failure> {
-        let release = "
-            UPDATE mailboxes SET holder = NULL WHERE holder = $1 AND mailbox =
-                (SELECT p.mailbox FROM people p JOIN sign_ups s ON s.person_id = p.id JOIN outbox o ON o.sign_up_id = s.id
-                 WHERE o.id = $1 AND o.attempts = $2)";
-        sql.execute(release, values![self.mail.0, self.attempt]).await.map(|_| ())
+    /// The next attempt is another mail to the mailbox if this one may have gone. If it cannot have, nothing was spent.
+    async fn give_mailbox_back(&self, sql: &mut impl Sql, perhaps_sent: bool) -> Result<(), Failure> {
+        macro_rules! give_back {
+            ($set:literal) => {
+                concat!(
+                    "UPDATE mailboxes SET ",
+                    $set,
+                    " WHERE holder = $1 AND mailbox =
+                        (SELECT p.mailbox FROM people p JOIN sign_ups s ON s.person_id = p.id
+                         JOIN outbox o ON o.sign_up_id = s.id WHERE o.id = $1 AND o.attempts = $2)"
+                )
+            };
+        }
+        let give_back = match perhaps_sent {
+            true => give_back!("holder = NULL"),
+            false => {
+                give_back!("holder = NULL, sent_1 = sent_2, sent_2 = sent_3, sent_3 = sent_4, sent_4 = NULL")
+            }
+        };
+        sql.execute(give_back, values![self.mail.0, self.attempt]).await.map(|_| ())
     }
 }
 

@@ -1,7 +1,7 @@
 """A real mail server for the tests: takes mail over SMTP and writes each message to a file.
 
 It asks for authentication and encryption as it is told to, and refuses some recipients the way real servers do:
-`nobody@` does not exist (5.1.1), `later@` is greylisted (4.7.1), and a relay may be refused altogether (5.7.1).
+`nobody@` does not exist (5.1.1), `later@` is greylisted (4.7.1), `slow@` is thought about for long, and a relay may be refused altogether (5.7.1).
 """
 
 import argparse
@@ -44,6 +44,8 @@ class Handler:
             return f"554 5.7.1 <{address}>: relay access denied"
         if name.startswith("nobody"):
             return f"550 5.1.1 <{address}>: no such user here"
+        if name.startswith("slow"):
+            await asyncio.sleep(30)
         if name.startswith("later"):
             return f"451 4.7.1 <{address}>: come back later"
         envelope.rcpt_tos.append(address)

@@ -205,7 +205,7 @@ impl Post {
         let folder = MailboxFolder::new(settings.store.data.join("mailbox"));
         let transport: Arc<dyn Transport> = match mail {
             MailTransport::Mailbox => Arc::new(folder.clone()),
-            MailTransport::Smtp(smtp) => Arc::new(smtp.clone()),
+            MailTransport::Smtp(smtp) => Arc::clone(smtp) as _,
             MailTransport::Hold => return Ok(Self { delivery: Delivery::Held, sending: None, folder: None }),
             MailTransport::None => return Ok(Self { delivery: Delivery::Off, sending: None, folder: None }),
         };
@@ -249,6 +249,7 @@ impl Post {
             notifier: Arc::clone(&sending.notifier),
             log: log.clone(),
             name: sending.node.clone(),
+            renew_every: Outbox::RENEW_EVERY,
         };
         Some(tokio::spawn(outbox.run(clock, stop)))
     }

@@ -8,6 +8,7 @@ use crate::server::block_on;
 use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
 use unionhall::domain::email::EmailAddress;
+use unionhall::domain::mail::LEASE;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::token::TokenMaker;
@@ -28,6 +29,8 @@ const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 struct Faulty {
     fault: Mutex<Option<SendError>>,
     taken: Mutex<Vec<String>>,
+    /// How long it takes over each.
+    takes: Mutex<Duration>,
 }
 
 impl Transport for Faulty {
@@ -37,8 +40,9 @@ impl Transport for Faulty {
         }
         let message = String::from_utf8(mail.message.formatted()).unwrap();
         self.taken.lock().unwrap().push(message);
-        Reply::later(async {
-            tokio::task::yield_now().await;
+        let takes = *self.takes.lock().unwrap();
+        Reply::later(async move {
+            tokio::time::sleep(takes).await;
             Ok(())
         })
     }
@@ -92,6 +96,7 @@ impl Room {
             notifier: Arc::new(MailNotifier::default()),
             log: self.log.clone(),
             name: name.to_owned(),
+            renew_every: Duration::from_millis(20),
         }
     }
 
@@ -168,6 +173,25 @@ fn a_mail_that_is_sent_again_is_the_same_mail() {
         let later = NOW.plus(Duration::from_secs(60));
         assert_eq!(again.worker("w").step(later).await.unwrap().sent, 1);
         assert_eq!(again.transport.taken.lock().unwrap()[0], first, "to the byte, its message id included");
+    });
+}
+
+/// An answer after 28 seconds had four copies sent within half an hour.
+#[test]
+fn a_mail_whose_server_takes_its_time_is_sent_once() {
+    block_on(async {
+        let room = Room::new();
+        room.sign_up("ana@example.com").await;
+        *room.transport.takes.lock().unwrap() = Duration::from_millis(700);
+        let (slow, other) = (room.worker("slow"), room.worker("w"));
+        let sending = tokio::spawn(async move { slow.step(NOW).await });
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        // Without renewal the lease would have ended before now.
+        let later = NOW.plus(LEASE + Duration::from_millis(200));
+        assert_eq!(other.step(later).await.unwrap(), OutboxStep::default());
+        assert_eq!(sending.await.unwrap().unwrap().sent, 1);
+        assert_eq!(other.step(later.plus(LEASE)).await.unwrap(), OutboxStep::default());
+        assert_eq!(room.transport.taken.lock().unwrap().len(), 1);
     });
 }
 

@@ -83,6 +83,8 @@ suite! {
     mail_that_failed_comes_back_at_its_time_and_late_workers_change_nothing
     a_workers_own_leases_are_given_back
     mail_that_may_have_gone_counts_as_gone
+    mail_that_cannot_have_gone_spends_nothing
+    a_lease_is_renewed_by_whoever_holds_it
     a_late_worker_does_not_say_what_may_have_gone
     nobodys_flood_holds_up_somebody_elses_mail
     a_mailbox_gets_one_mail_in_ten_minutes_and_four_a_day
@@ -702,7 +704,7 @@ async fn a_rejected_address_gets_no_mail_for_thirty_days(house: &House) {
 async fn given_up_mail_waits_for_the_operator(house: &House) {
     house.sign_up("ana@example.com").await;
     let mail = house.lease("w", NOW).await.remove(0);
-    house.settle(&mail, MailOutcome::GivenUp { cause: "a day".to_owned() }, after(DAY)).await;
+    house.settle(&mail, MailOutcome::GivenUp { cause: "a day".to_owned(), perhaps_sent: false }, after(DAY)).await;
     assert_eq!(house.lease("w", after(DAY * 2)).await, []);
     let listed = house.store.list_mail().await.unwrap();
     assert_eq!((listed[0].given_up_at, listed[0].attempts), (Some(after(DAY)), 1));
@@ -808,6 +810,38 @@ async fn mail_that_may_have_gone_counts_as_gone(house: &House) {
         .await;
     let again = house.lease("w", after(MINUTE * 11)).await;
     assert_eq!(again.iter().map(|mail| mail.id).collect::<Vec<_>>(), [second[0].id], "what surely has not gone may go");
+}
+
+/// Asked five times while the relay refused: the mail that never was had the owner wait for 24 hours.
+async fn mail_that_cannot_have_gone_spends_nothing(house: &House) {
+    for n in 0..8 {
+        let now = after(MINUTE * n);
+        house.sign_up_at("ana@example.com", now).await;
+        let mail = house.lease("w", now).await.remove(0);
+        let refused = MailOutcome::Retry { at: after(DAY), cause: "refused".to_owned(), perhaps_sent: false };
+        house.settle(&mail, refused, now).await;
+    }
+    house.sign_up_at("ana@example.com", after(MINUTE * 8)).await;
+    let last = house.lease("w", after(MINUTE * 8)).await.remove(0);
+    house.settle(&last, MailOutcome::Sent, after(MINUTE * 8)).await;
+    // From here on the mailbox is spared.
+    house.sign_up_at("ana@example.com", after(MINUTE * 9)).await;
+    assert_eq!(house.lease("w", after(MINUTE * 17)).await, []);
+    assert_eq!(house.lease("w", after(MINUTE * 18)).await.len(), 1);
+}
+
+async fn a_lease_is_renewed_by_whoever_holds_it(house: &House) {
+    house.sign_up("ana@example.com").await;
+    let mail = house.lease("slow", NOW).await.remove(0);
+    let renew = async |attempt, until| house.store.renew_mail(mail.id, attempt, until).await.unwrap();
+    assert!(renew(mail.attempts, after(LEASE * 2)).await);
+    assert_eq!(house.lease("w", after(LEASE)).await, [], "it is still being sent");
+    let taken = house.lease("w", after(LEASE * 2)).await.remove(0);
+    assert!(!renew(mail.attempts, after(LEASE * 3)).await, "another has it");
+    house.settle(&mail, MailOutcome::Rejected, after(LEASE * 2)).await;
+    assert!(renew(taken.attempts, after(LEASE * 3)).await, "and what the late one says changes nothing");
+    house.settle(&taken, MailOutcome::Sent, after(LEASE * 3)).await;
+    assert!(!renew(taken.attempts, after(LEASE * 4)).await);
 }
 
 async fn a_late_worker_does_not_say_what_may_have_gone(house: &House) {
