@@ -29,6 +29,31 @@ const SKEW: Duration = Duration::from_secs(120);
 /// How long an address that a mail server rejected is not written to.
 pub const UNDELIVERABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// Mails that wait for one mailbox at the most; the others would wait for days.
+pub const WAITING_FOR_A_MAILBOX: usize = 4;
+
+/// One of the lanes that mail leaves by, so that a flood delays itself: each has its turn, and none all the places (stochastic
+/// fairness queueing).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lane(u8);
+
+impl Lane {
+    pub const COUNT: u8 = 64;
+
+    /// The lane of whatever comes from one source.
+    pub fn of(source: &[u8]) -> Self {
+        Self((crc32fast::hash(source) % u32::from(Self::COUNT)) as u8)
+    }
+
+    pub fn number(self) -> i64 {
+        i64::from(self.0)
+    }
+
+    pub fn from_number(number: i64) -> Self {
+        Self((number.rem_euclid(i64::from(Self::COUNT))) as u8)
+    }
+}
+
 /// Names one waiting mail inside the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MailId(pub i64);
@@ -76,6 +101,7 @@ pub struct DueMail {
     /// This one included.
     pub attempts: u32,
     pub first_attempt_at: Timestamp,
+    pub lane: Lane,
 }
 
 impl std::fmt::Debug for DueMail {
@@ -119,8 +145,8 @@ pub struct WaitingMail {
 /// What is remembered of a mailbox.
 #[derive(Debug, Default)]
 pub struct MailboxRecord {
-    /// Its last mails, newest first.
-    pub sent: Vec<Timestamp>,
+    /// Its last mails, newest first, each with the door that asked for it.
+    pub sent: Vec<(Timestamp, String)>,
     /// The mail that the newest of them stands for.
     pub holder: Option<MailId>,
 }
@@ -136,21 +162,29 @@ pub enum Turn {
 }
 
 impl MailboxRecord {
-    pub fn turn(&self, mail: MailId, now: Timestamp) -> Turn {
-        // What was written by a clock that was ahead says nothing about when mail went.
-        let sent: Vec<_> = self.sent.iter().copied().filter(|time| *time <= now.plus(SKEW)).collect();
-        match next_allowed(&sent) {
+    pub fn turn(&self, mail: MailId, door: &str, now: Timestamp) -> Turn {
+        match self.next_allowed(door, now) {
             _ if self.holder == Some(mail) => Turn::Again,
             allowed if allowed > now => Turn::NotBefore(allowed),
             _ => Turn::Next,
         }
     }
-}
 
-/// When the next mail to a mailbox may go, given the times of its last ones, newest first.
-fn next_allowed(sent: &[Timestamp]) -> Timestamp {
-    let after = |index: usize, span| sent.get(index).map(|time| time.plus(span));
-    after(0, APART).max(after(A_DAY - 1, DAY)).unwrap_or(Timestamp::from_millis(i64::MIN))
+    /// How many of the last mails a door has asked for.
+    pub fn sent_for(&self, door: &str) -> usize {
+        self.sent.iter().filter(|(_, by)| by == door).count()
+    }
+
+    /// When the next mail that a door asks for may go. The day's last is kept for a door that has asked for none, so that
+    /// nobody can use up a mailbox that is somebody else's.
+    fn next_allowed(&self, door: &str, now: Timestamp) -> Timestamp {
+        // What was written by a clock that was ahead says nothing about when mail went.
+        let sent: Vec<_> = self.sent.iter().filter(|(time, _)| *time <= now.plus(SKEW)).collect();
+        let after = |index: usize, span| sent.get(index).map(|(time, _)| time.plus(span));
+        let is_known = sent.iter().any(|(time, by)| by == door && time.plus(DAY) > now);
+        let a_day = if is_known { A_DAY - 1 } else { A_DAY };
+        after(0, APART).max(after(a_day - 1, DAY)).unwrap_or(Timestamp::from_millis(i64::MIN))
+    }
 }
 
 /// What to do after an attempt that failed for now. The wait doubles from two seconds to an hour, spread by a quarter so
@@ -173,21 +207,40 @@ mod tests {
         Timestamp::from_millis(seconds * 1000)
     }
 
+    fn record(sent: &[(i64, &str)]) -> MailboxRecord {
+        MailboxRecord { sent: sent.iter().map(|(time, door)| (at(*time), (*door).to_owned())).collect(), holder: None }
+    }
+
     #[test]
-    fn a_mailbox_gets_one_in_ten_minutes_and_four_a_day() {
-        assert!(next_allowed(&[]) < at(0));
-        assert_eq!(next_allowed(&[at(100)]), at(700));
-        assert_eq!(next_allowed(&[at(3000), at(2000), at(1000)]), at(3600));
-        assert_eq!(next_allowed(&[at(3000), at(2000), at(1000), at(100)]), at(100 + 86_400));
+    fn a_mailbox_gets_one_in_ten_minutes_and_four_a_day_the_last_by_another_door() {
+        let next = |sent: &[(i64, &str)], door| record(sent).next_allowed(door, at(3600));
+        assert!(next(&[], "").as_millis() < 0);
+        assert_eq!(next(&[(100, "")], ""), at(700));
+        assert_eq!(next(&[(3000, ""), (1000, "")], ""), at(3600));
+        let three = [(3000, ""), (2000, ""), (1000, "")];
+        assert_eq!(next(&three, ""), at(1000 + 86_400), "it has had its share");
+        assert_eq!(next(&three, "Acme"), at(3600), "the last is kept for another");
+        let four = [(3600, "Acme"), (3000, ""), (2000, ""), (100, "")];
+        assert_eq!(next(&four, "Zoe"), at(100 + 86_400));
+        assert_eq!(next(&four, "Acme"), at(2000 + 86_400));
+        assert_eq!((record(&four).sent_for(""), record(&four).sent_for("Zoe")), (3, 0));
     }
 
     #[test]
     fn times_that_a_wrong_clock_wrote_hold_nothing_up() {
-        let record = MailboxRecord { sent: vec![at(8 * 86_400), at(100)], holder: None };
-        assert_eq!(record.turn(MailId(1), at(200)), Turn::NotBefore(at(700)));
-        assert_eq!(record.turn(MailId(1), at(700)), Turn::Next);
-        let beside = MailboxRecord { sent: vec![at(210)], holder: None };
-        assert_eq!(beside.turn(MailId(1), at(200)), Turn::NotBefore(at(810)), "another node's clock");
+        let ahead = record(&[(8 * 86_400, ""), (100, "")]);
+        assert_eq!(ahead.turn(MailId(1), "", at(200)), Turn::NotBefore(at(700)));
+        assert_eq!(ahead.turn(MailId(1), "", at(700)), Turn::Next);
+        let beside = record(&[(210, "")]);
+        assert_eq!(beside.turn(MailId(1), "", at(200)), Turn::NotBefore(at(810)), "another node's clock");
+    }
+
+    #[test]
+    fn lanes_are_few_and_even() {
+        let mut count = [0; Lane::COUNT as usize];
+        (0..64_000_u32).for_each(|n| count[Lane::of(&n.to_be_bytes()).number() as usize] += 1);
+        assert!(count.iter().all(|count| (800..1200).contains(count)), "{count:?}");
+        assert_eq!(Lane::from_number(Lane::of(b"Acme").number()), Lane::of(b"Acme"));
     }
 
     #[test]
@@ -202,6 +255,7 @@ mod tests {
             code: ReferralCode::from_canonical("0123456789ab").unwrap(),
             attempts,
             first_attempt_at: at(0),
+            lane: Lane::of(b"Acme"),
         };
         let wait = |id, attempts| match after_failure(&mail(id, attempts), at(0), String::new(), false) {
             MailOutcome::Retry { at, .. } => at.as_millis(),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::api_key::{KeyId, PartnerName};
 use super::catalog::category::CategorySet;
 use super::email::EmailAddress;
+use super::mail::Lane;
 use super::referral::ReferralCode;
 use super::text::Comments;
 use super::time::Timestamp;
@@ -43,7 +44,12 @@ pub struct NewSignUp {
     pub ref_code: Option<ReferralCode>,
     /// None when the person filled in the form themselves.
     pub partner: Option<Partner>,
+    /// The lane that its mail leaves by.
+    pub lane: Lane,
 }
+
+/// Posts of the form that may wait for one person: nobody can know that the same hand filled them in, so none touches another.
+pub const POSTS_PENDING: usize = 3;
 
 /// The partner a sign-up came through, and the key it used.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -103,6 +103,19 @@ impl Network {
         address.to_ipv4_mapped().is_none().then(|| Self((u128::from(address) & mask).to_be_bytes()))
     }
 
+    /// What one organization is given: a /48 of IPv6, a /24 of IPv4.
+    pub fn site(self) -> Self {
+        self.within(48).unwrap_or_else(|| {
+            let mut octets = self.0;
+            octets[15] = 0;
+            Self(octets)
+        })
+    }
+
+    pub fn octets(&self) -> &[u8; 16] {
+        &self.0
+    }
+
     /// A network so wide that there are few of them: a /16 of IPv4, a /32 of IPv6.
     fn region(self) -> Self {
         self.within(32).unwrap_or_else(|| {

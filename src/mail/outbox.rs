@@ -3,19 +3,20 @@
 //! It takes mails under a lease, so that no other worker sends them too, and deletes one only after it has gone: a crash
 //! at any moment loses nothing, and at worst sends one mail twice, under the same message id.
 
+use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::compose::Composer;
 use super::{MailNotifier, SendError, Transport};
 use crate::clock::Clock;
-use crate::domain::mail::{DueMail, LEASE, MailId, MailOutcome, after_failure};
+use crate::domain::mail::{DueMail, LEASE, Lane, MailId, MailOutcome, after_failure};
 use crate::domain::time::Timestamp;
 use crate::log::Log;
 use crate::store::{OutboxStore, StoreError};
@@ -58,18 +59,40 @@ pub struct OutboxStep {
 /// What came of a mail; none if another worker has it.
 type Settled = Result<Option<(MailId, MailOutcome)>, StoreError>;
 
+/// The mails that are being sent, each with the lane that it takes a place of.
+#[derive(Default)]
+struct UnderWay {
+    tasks: JoinSet<Settled>,
+    lanes: HashMap<task::Id, Lane>,
+}
+
+impl UnderWay {
+    fn begin(&mut self, lane: Lane, sending: impl Future<Output = Settled> + Send + 'static) {
+        self.lanes.insert(self.tasks.spawn(sending).id(), lane);
+    }
+
+    /// The next one that is done; none if there is none.
+    async fn next(&mut self) -> Option<Settled> {
+        let done = self.tasks.join_next_with_id().await?;
+        let id = done.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        self.lanes.remove(&id);
+        let abandoned = |_| Err(StoreError::Unavailable("a mail was abandoned".to_owned()));
+        Some(done.map_or_else(abandoned, |(_, settled)| settled))
+    }
+}
+
 impl Outbox {
     /// Twice before a lease would end.
     pub const RENEW_EVERY: Duration = Duration::from_secs(LEASE.as_secs() / 3);
 
     /// Takes what is due, a few at once, sends it and writes down what became of it.
     pub async fn step(&self, now: Timestamp) -> Result<OutboxStep, StoreError> {
-        let mut under_way = JoinSet::new();
+        let mut under_way = UnderWay::default();
         self.begin(&mut under_way, now).await?;
         let mut step = OutboxStep::default();
         let mut failed = None;
         // All of them are waited for, whatever becomes of one.
-        while let Some(done) = under_way.join_next().await {
+        while let Some(done) = under_way.next().await {
             match self.account(done) {
                 Ok(None) => {}
                 Ok(Some(outcome)) => {
@@ -88,14 +111,15 @@ impl Outbox {
     }
 
     /// Sends what is due for as long as there is room; says how many were begun.
-    async fn begin(&self, under_way: &mut JoinSet<Settled>, now: Timestamp) -> Result<usize, StoreError> {
+    async fn begin(&self, under_way: &mut UnderWay, now: Timestamp) -> Result<usize, StoreError> {
         let since = Instant::now();
-        let due = self.store.lease_mail(&self.name, AT_ONCE - under_way.len(), now).await?;
+        let busy: Vec<_> = under_way.lanes.values().copied().collect();
+        let due = self.store.lease_mail(&self.name, AT_ONCE - busy.len(), busy, now).await?;
         let begun = due.len();
         for mail in due {
             let (store, transport) = (Arc::clone(&self.store), Arc::clone(&self.transport));
             let (composed, renew_every) = (self.composer.compose(&mail), self.renew_every);
-            under_way.spawn(async move {
+            under_way.begin(mail.lane, async move {
                 let at = || now.plus(since.elapsed());
                 let renew = || store.renew_mail(mail.id, mail.attempts, at().plus(LEASE));
                 // The store may have taken its time: a lease counts from when it was asked for.
@@ -125,8 +149,7 @@ impl Outbox {
     }
 
     /// Counts what became of a mail, and tells the operator what concerns them.
-    fn account(&self, done: Result<Settled, JoinError>) -> Result<Option<MailOutcome>, StoreError> {
-        let settled = done.unwrap_or_else(|_| Err(StoreError::Unavailable("a mail was abandoned".to_owned())));
+    fn account(&self, settled: Settled) -> Result<Option<MailOutcome>, StoreError> {
         let Some((id, outcome)) = settled? else { return Ok(None) };
         match &outcome {
             MailOutcome::Sent => {
@@ -154,14 +177,14 @@ impl Outbox {
         if let Err(error) = self.store.release_mail(&self.name).await {
             self.log.problem(None, &format!("mail taken before the last stop waits for its lease to end: {error}"));
         }
-        let mut under_way = JoinSet::new();
+        let mut under_way = UnderWay::default();
         let mut condition = Condition::default();
         loop {
             let stopping = *stop.borrow();
-            if stopping && under_way.is_empty() {
+            if stopping && under_way.tasks.is_empty() {
                 return;
             }
-            let room = under_way.len() < AT_ONCE && !stopping;
+            let room = under_way.tasks.len() < AT_ONCE && !stopping;
             if room {
                 let now = clock.now().time;
                 match self.begin(&mut under_way, now).await {
@@ -171,7 +194,7 @@ impl Outbox {
                 }
             }
             tokio::select! {
-                Some(done) = under_way.join_next() => {
+                Some(done) = under_way.next() => {
                     let now = clock.now().time;
                     match self.account(done) {
                         Ok(Some(MailOutcome::Retry { cause, .. })) => condition.fails(&self, cause, now),

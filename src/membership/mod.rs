@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
+use crate::domain::mail::Lane;
 use crate::domain::referral::{CodeMaker, ReferralCode};
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::{Purpose, TokenMaker};
@@ -67,11 +68,12 @@ impl Membership {
         self.store.member_count()
     }
 
-    /// Signs somebody up, for a partner or by their own hand, and has the confirmation mail sent.
+    /// Signs somebody up, for a partner or by their own hand, and has the confirmation mail sent by the lane of whoever asked.
     pub async fn sign_up(
         &self,
         application: &Application,
         partner: Option<&Partner>,
+        lane: Lane,
         now: Timestamp,
     ) -> Result<SignedUp, Error> {
         let unit = |person| {
@@ -82,6 +84,7 @@ impl Membership {
                 comments: application.comments.clone(),
                 ref_code: application.ref_code,
                 partner: partner.cloned(),
+                lane,
             };
             self.store.sign_up(new, now)
         };

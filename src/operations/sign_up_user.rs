@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
-use crate::domain::mail::{A_DAY, APART, MailKind};
+use crate::domain::mail::{A_DAY, APART, Lane, MailKind};
 use crate::domain::referral::RefCode;
 use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::text::Comments;
@@ -124,7 +124,9 @@ impl Operation for SignUpUser {
             comments: input.other_comments,
             ref_code: input.ref_code.and_then(|code| code.0),
         };
-        let done = app.membership.sign_up(&application, Some(caller.partner()?), caller.now).await?;
+        let partner = caller.partner()?;
+        let lane = Lane::of(partner.name.as_str().as_bytes());
+        let done = app.membership.sign_up(&application, Some(partner), lane, caller.now).await?;
         Ok(InviteResponse {
             ok: True,
             invite_link: done.code.link(&app.union.join_site),

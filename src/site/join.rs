@@ -45,7 +45,7 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
     if !sent.website.is_empty() {
         return Ok(visit.page(view::check_inbox(union, &masked)));
     }
-    match visit.app().membership.sign_up(&application, None, visit.now.time).await {
+    match visit.app().membership.sign_up(&application, None, visit.lane(), visit.now.time).await {
         Ok(_) => Ok(visit.page(view::check_inbox(union, &masked))),
         Err(Error::BackendNotConfigured) => Ok(visit.outcome(StatusCode::INTERNAL_SERVER_ERROR, Outcome::SignUpsOff)),
         Err(error) => {

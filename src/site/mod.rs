@@ -20,12 +20,13 @@ use self::dev_mailbox::DevMailbox;
 use self::view::Outcome;
 use crate::app::App;
 use crate::clock::Moment;
+use crate::domain::mail::Lane;
 use crate::domain::secret::token::Purpose;
 use crate::http::request::host::Origins;
 use crate::http::request::id::RequestId;
 use crate::http::response::answer::Answer;
 use crate::http::response::etag::Document;
-use crate::limiter::{Bucket, Class, Subject};
+use crate::limiter::{Bucket, Class, Network, Subject};
 use crate::mail::mailbox::MailboxFolder;
 use crate::membership::StoreError;
 
@@ -104,6 +105,11 @@ impl<'a> Visit<'a> {
         let mut answer = self.outcome(StatusCode::TOO_MANY_REQUESTS, Outcome::TooMany { retry_after });
         answer.set(RETRY_AFTER, HeaderValue::from(retry_after));
         Some(answer)
+    }
+
+    /// The lane of mail that this visitor asks for: theirs, and their whole site's.
+    fn lane(&self) -> Lane {
+        Lane::of(Network::from(self.client).site().octets())
     }
 
     /// What keeps a mailed link's page from being shown at all: a token that is none of ours, which the store is not asked

@@ -33,6 +33,12 @@ pub const MIGRATIONS: &[Migration] = &[
         serves: 1,
         rebuilds: false,
     },
+    Migration {
+        sqlite: include_str!("../../migrations/sqlite/0004_fair_mail.sql"),
+        postgres: include_str!("../../migrations/postgres/0004_fair_mail.sql"),
+        serves: 4,
+        rebuilds: false,
+    },
 ];
 
 /// What may be done to a schema when a store is opened.

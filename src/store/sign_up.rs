@@ -10,31 +10,31 @@ use super::{StoreError, outbox};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::MailKind;
 use crate::domain::referral::ReferralCode;
-use crate::domain::sign_up::{CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, SignedUp};
+use crate::domain::sign_up::{CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 
 /// What a sign-up brings, in the order in which both ways in write it.
 macro_rules! sign_up_columns {
     () => {
         "person_id, key_id, partner, state, us_state, categories, comments, referrer_id, consent_version, created_at,
-         updated_at, expires_at"
+         updated_at, expires_at, slot"
     };
 }
 pub(super) use sign_up_columns;
 
 /// What a partner's pending sign-up becomes when it is sent again: what is sent replaces, what is left out stays, and an
-/// attribution gives way only to another. Our form shows everything, so a state that is left out of it is taken back.
+/// attribution gives way only to another. A post of the form never touches another.
 macro_rules! merging_answers {
     () => {
-        "ON CONFLICT (person_id, partner) WHERE state = 'pending' DO UPDATE
+        "ON CONFLICT (person_id, partner, slot) WHERE state = 'pending' DO UPDATE
          SET key_id = excluded.key_id,
-             us_state = CASE excluded.partner WHEN '' THEN excluded.us_state
-                        ELSE coalesce(excluded.us_state, sign_ups.us_state) END,
+             us_state = coalesce(excluded.us_state, sign_ups.us_state),
              categories = CASE excluded.categories WHEN '-' THEN sign_ups.categories ELSE excluded.categories END,
              comments = coalesce(excluded.comments, sign_ups.comments),
              referrer_id = coalesce(excluded.referrer_id, sign_ups.referrer_id),
              consent_version = excluded.consent_version, updated_at = excluded.updated_at,
-             expires_at = excluded.expires_at"
+             expires_at = excluded.expires_at
+         WHERE sign_ups.slot = 0"
     };
 }
 pub(super) use merging_answers;
@@ -50,7 +50,7 @@ macro_rules! add {
         concat!(
             "INSERT INTO sign_ups (",
             sign_up_columns!(),
-            ") VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $9, $10)"
+            ") VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $9, $10, $11)"
         )
     };
 }
@@ -85,13 +85,13 @@ impl Unit for SignUp {
         if !person.is_new {
             outbox::replace(sql, sign_up, self.now).await?;
         }
-        outbox::put(sql, sign_up, kind, self.new.person.email.as_typed(), self.now).await?;
+        outbox::put(sql, sign_up, kind, &self.new, self.now).await?;
         Ok(SignedUp { code: person.code, joined_count, attributed: referrer.is_some() })
     }
 }
 
 impl SignUp {
-    /// Merges into this partner's pending sign-up, or adds one.
+    /// Merges into this partner's pending sign-up, or adds one; a post of the form is always one more.
     async fn write(&self, sql: &mut impl Sql, person: &Person, referrer: Option<i64>) -> Result<i64, Failure> {
         let Self { new, now } = self;
         let partner = new.partner.as_ref().map_or("", |partner| partner.name.as_str());
@@ -100,6 +100,11 @@ impl SignUp {
                           WHERE person_id = $1 AND partner = $2 AND state = 'pending' AND expires_at <= $3";
             sql.execute(expire, values![person.id, partner, *now]).await?;
         }
+        let slot = match (&new.partner, person.is_new) {
+            (Some(_), _) => 0,
+            (None, true) => 1,
+            (None, false) => free_slot(sql, person.id, *now).await?,
+        };
         // Nothing can be there yet of somebody who was added just now.
         let add = concat!(add!(), " RETURNING id");
         let merge = concat!(add!(), " ", merging_answers!(), " RETURNING id");
@@ -115,13 +120,34 @@ impl SignUp {
             CONSENT_VERSION,
             *now,
             now.plus(PENDING_FOR),
+            slot,
         ];
-        let id = match person.is_new {
+        let id: Option<i64> = match person.is_new {
             true => sql.insert(add, written).await?,
             false => sql.row(merge, written, |row| row.get(0)).await?,
         };
-        expected(id)
+        // None if another node took the slot at this moment.
+        id.ok_or(Failure::Overtaken)
     }
+}
+
+/// The slot that a post of the form takes. Where all are taken one makes way: the oldest whose mail has not left, so that
+/// whoever holds a link keeps it; else the oldest.
+async fn free_slot(sql: &mut impl Sql, person: i64, now: Timestamp) -> Result<i64, Failure> {
+    let taken =
+        "SELECT s.id, s.slot, EXISTS (SELECT 1 FROM outbox o WHERE o.sign_up_id = s.id AND o.attempts = 0) AS waits
+                 FROM sign_ups s WHERE s.person_id = $1 AND s.partner = '' AND s.state = 'pending'
+                 ORDER BY waits DESC, s.id";
+    let post = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
+    let taken = sql.rows(taken, values![person], post).await?;
+    if let Some(free) = (1..=POSTS_PENDING as i64).find(|slot| taken.iter().all(|(_, by)| by != slot)) {
+        return Ok(free);
+    }
+    let Some((id, slot)) = taken.into_iter().next() else { return Err(Failure::Overtaken) };
+    let give_way = "UPDATE sign_ups SET state = 'expired', decided_at = $2 WHERE id = $1 AND state = 'pending'";
+    sql.execute(give_way, values![id, now]).await?;
+    outbox::forget(sql, SignUpId(id)).await?;
+    Ok(slot)
 }
 
 pub(super) fn refuse_if(paused: bool) -> Result<(), Failure> {

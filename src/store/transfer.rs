@@ -52,20 +52,20 @@ pub const TABLES: &[Table] = &[
     Table {
         name: "sign_ups",
         columns: "id, person_id, key_id, partner, state, us_state, categories, comments, referrer_id, consent_version, \
-                  created_at, updated_at, expires_at, decided_at, purged_at",
+                  created_at, updated_at, expires_at, decided_at, purged_at, slot",
         numbered: true,
         has_row: false,
     },
     Table {
         name: "outbox",
         columns: "id, sign_up_id, kind, recipient, created_at, send_after, attempts, first_attempt_at, leased_until, \
-                  leased_by, last_error, given_up_at",
+                  leased_by, last_error, given_up_at, lane, pass, held_at",
         numbered: true,
         has_row: false,
     },
     Table {
         name: "mailboxes",
-        columns: "mailbox, sent_1, sent_2, sent_3, sent_4, holder, suppressed_until",
+        columns: "mailbox, sent_1, sent_2, sent_3, sent_4, holder, suppressed_until, door_1, door_2, door_3, door_4",
         numbered: false,
         has_row: false,
     },

@@ -73,8 +73,8 @@ mod tests {
             us_state: Some(text).filter(|text| !text.is_empty()).or(Some("California")),
             categories: &[("Mobile Plan", 420), ("Home Internet", 300), ("Mortgage", 1800)],
             total: 2520,
-            has_comments: true,
-            referred: true,
+            comments: "Two cars, and a cat.\nRing after six.",
+            referrer: Some("0123456789ab"),
             seen: 1_800_000_000_000,
             changed: true,
             confirm_path: "/confirm/abc",
@@ -85,8 +85,8 @@ mod tests {
             us_state: None,
             categories: &[],
             total: 0,
-            has_comments: false,
-            referred: false,
+            comments: "",
+            referrer: None,
             ..view
         };
         let entries: Vec<_> =

@@ -32,9 +32,10 @@ pub struct ConfirmView<'a> {
     /// Labels and yearly savings.
     pub categories: &'a [(&'a str, u32)],
     pub total: u32,
-    pub has_comments: bool,
-    /// Whether a member is credited with it.
-    pub referred: bool,
+    /// In the sender's own words; empty where none were sent.
+    pub comments: &'a str,
+    /// The code of the member who is credited with it.
+    pub referrer: Option<&'a str>,
     /// Which answers these are; sent back with the button.
     pub seen: i64,
     /// They are not the ones that were shown before.
@@ -122,8 +123,8 @@ mod tests {
         us_state: Some("California"),
         categories: &[("Mobile Plan", 420), ("Mortgage", 1800)],
         total: 2220,
-        has_comments: true,
-        referred: true,
+        comments: "Two cars <b>and</b> a cat",
+        referrer: Some("0123456789ab"),
         seen: 1_800_000_000_000,
         changed: true,
         confirm_path: "/confirm/token",
@@ -143,14 +144,7 @@ mod tests {
 
     #[test]
     fn the_confirm_page_says_only_what_the_sign_up_holds() {
-        let bare = ConfirmView {
-            partner: None,
-            us_state: None,
-            categories: &[],
-            has_comments: false,
-            referred: false,
-            ..VIEW
-        };
+        let bare = ConfirmView { partner: None, us_state: None, categories: &[], comments: "", referrer: None, ..VIEW };
         let html = confirm(&union(), &bare);
         assert!(html.contains("our form") && html.contains("None chosen"));
         assert!(!html.contains("State") && !html.contains("Comments") && !html.contains('$'));

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::connection::PgConnection;
 use super::pool::{Pool, SHARES, Work, is_locked, is_of_the_unit};
-use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, SignedUp};
+use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 use crate::store::queue::{Queue, Queued, Waiter};
@@ -274,7 +274,7 @@ macro_rules! replacing_waiting_mail {
         "ON CONFLICT (sign_up_id) DO UPDATE
          SET id = excluded.id, kind = excluded.kind, recipient = excluded.recipient, created_at = excluded.created_at,
              send_after = excluded.send_after, attempts = 0, first_attempt_at = NULL, leased_by = NULL,
-             last_error = NULL, given_up_at = NULL
+             last_error = NULL, given_up_at = NULL, lane = excluded.lane, pass = excluded.pass, held_at = NULL
          WHERE outbox.leased_until <= excluded.created_at"
     };
 }
@@ -286,12 +286,16 @@ const SIGN_UP: &str = concat!(
     "
     WITH job AS (
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-                             $8::text[], $9::text[], $10::text[], $11::bigint[]) WITH ORDINALITY
-        AS job (email, compared, mailbox, code, key_id, partner, us_state, categories, comments, ref_code, now, n)
+                             $8::text[], $9::text[], $10::text[], $11::bigint[], $14::bigint[]) WITH ORDINALITY
+        AS job (email, compared, mailbox, code, key_id, partner, us_state, categories, comments, ref_code, now, lane, n)
     ), house AS (
         SELECT signups_paused AS paused, member_count FROM installation WHERE id = 1
     ), known AS (
-        SELECT j.n, p.id, p.code, p.mailbox, p.state = 'member' AS is_member
+        SELECT j.n, p.id, p.code, p.mailbox, p.state = 'member' AS is_member,
+               CASE WHEN j.partner <> '' THEN 0 ELSE
+                   (SELECT min(free) FROM generate_series(1::bigint, $15::bigint) free WHERE NOT EXISTS
+                       (SELECT FROM sign_ups s WHERE s.person_id = p.id AND s.partner = '' AND s.slot = free
+                        AND s.state = 'pending')) END AS slot
         FROM job j JOIN people p ON p.compared = j.compared
         WHERE NOT (SELECT paused FROM house)
           AND NOT EXISTS (SELECT FROM sign_ups s WHERE s.person_id = p.id AND s.partner = j.partner
@@ -304,9 +308,10 @@ const SIGN_UP: &str = concat!(
         ON CONFLICT DO NOTHING
         RETURNING id, compared, code, mailbox
     ), person AS (
-        SELECT n, id, code, mailbox, is_member FROM known
+        SELECT n, id, code, mailbox, is_member, slot FROM known
         UNION ALL
-        SELECT j.n, a.id, a.code, a.mailbox, FALSE FROM added a JOIN job j USING (compared)
+        SELECT j.n, a.id, a.code, a.mailbox, FALSE, CASE WHEN j.partner <> '' THEN 0 ELSE 1 END
+        FROM added a JOIN job j USING (compared)
     ), referral AS (
         SELECT p.n, r.id AS referrer_id
         FROM person p JOIN job j USING (n) JOIN people r ON r.code = j.ref_code AND r.mailbox <> p.mailbox
@@ -315,15 +320,15 @@ const SIGN_UP: &str = concat!(
     sign_up_columns!(),
     ")
         SELECT p.id, j.key_id, j.partner, 'pending', j.us_state, j.categories, j.comments, referrer_id, $12, j.now, j.now,
-               j.now + $13
-        FROM person p JOIN job j USING (n) LEFT JOIN referral USING (n)
+               j.now + $13, p.slot
+        FROM person p JOIN job j USING (n) LEFT JOIN referral USING (n) WHERE p.slot IS NOT NULL
         ",
     merging_answers!(),
     "
         RETURNING id, person_id
     ), mailed AS (
-        INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after)
-        SELECT s.id, CASE WHEN p.is_member THEN 'already_member' ELSE 'confirm' END, j.email, j.now, j.now
+        INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane)
+        SELECT s.id, CASE WHEN p.is_member THEN 'already_member' ELSE 'confirm' END, j.email, j.now, j.now, j.lane
         FROM signed s JOIN person p ON p.id = s.person_id JOIN job j USING (n)
         ",
     replacing_waiting_mail!(),
@@ -349,6 +354,7 @@ impl Work for Batch {
         let perhaps = |text: for<'a> fn(&'a QueuedSignUp) -> Option<&'a str>| jobs.iter().map(text).collect::<Vec<_>>();
         let categories: Vec<_> = jobs.iter().map(|job| kept_categories(job.unit.new.categories)).collect();
         let now: Vec<_> = jobs.iter().map(|job| job.unit.now.as_millis()).collect();
+        let lanes: Vec<_> = jobs.iter().map(|job| job.unit.new.lane.number()).collect();
         let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);
         let rows = connection
             .query(
@@ -367,6 +373,8 @@ impl Work for Batch {
                     &now,
                     &i64::from(CONSENT_VERSION),
                     &pending_for,
+                    &lanes,
+                    &(POSTS_PENDING as i64),
                 ],
             )
             .await?;

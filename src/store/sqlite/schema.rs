@@ -46,7 +46,15 @@ pub(super) fn open(path: &Path, prepare: Prepare, migrations: &[Migration]) -> R
     let mut connection = Connection::open(path).map_err(failed)?;
     connection.busy_timeout(WRITE_BUSY_TIMEOUT).map_err(failed)?;
     check_ours(&connection, path)?;
-    super::set_up(&connection).map_err(failed)?;
+    // Several that start at once all want the write-ahead log, and SQLite lets none of them wait for that.
+    let mut patience = 100;
+    while let Err(error) = super::set_up(&connection) {
+        patience -= 1;
+        if patience == 0 || !super::is_busy(&error) {
+            return Err(failed(error));
+        }
+        std::thread::sleep(WRITE_BUSY_TIMEOUT / 100);
+    }
     // Before anything is changed: a table that is made anew would no longer refuse writes.
     if let Some((place, at)) = moved(&connection).map_err(failed)? {
         return Err(SqliteOpenError::Moved { path: path.to_owned(), place, at });

@@ -8,7 +8,7 @@ use crate::server::block_on;
 use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
 use unionhall::domain::email::EmailAddress;
-use unionhall::domain::mail::LEASE;
+use unionhall::domain::mail::{LEASE, Lane};
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::token::TokenMaker;
@@ -100,11 +100,19 @@ impl Room {
         }
     }
 
-    async fn sign_up(&self, email: &str) {
-        let email = EmailAddress::parse(email).unwrap();
+    async fn sign_up(&self, address: &str) {
+        let email = EmailAddress::parse(address).unwrap();
         let person = NamedPerson { code: CodeMaker::new(&secret()).code(&email, 0), email };
         let (us_state, comments, ref_code, partner) = (None, None, None, None);
-        let new = NewSignUp { person, us_state, categories: None, comments, ref_code, partner };
+        let new = NewSignUp {
+            person,
+            us_state,
+            categories: None,
+            comments,
+            ref_code,
+            partner,
+            lane: Lane::of(address.as_bytes()),
+        };
         self.store.sign_up(new, NOW).await.unwrap();
     }
 

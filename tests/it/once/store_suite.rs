@@ -12,12 +12,12 @@ use crate::server::block_on;
 use unionhall::domain::api_key::{ApiKey, KeyRecord};
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
-use unionhall::domain::mail::{DueMail, LEASE, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR};
+use unionhall::domain::mail::{DueMail, LEASE, Lane, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR};
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{
-    ANSWERS_KEPT_FOR, Confirmation, Declining, NamedPerson, NewSignUp, PENDING_FOR, Partner, SUPPRESSED_FOR, SignUpId,
-    SignUpRecord, SignUpState, SignedUp,
+    ANSWERS_KEPT_FOR, Confirmation, Declining, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, Partner,
+    SUPPRESSED_FOR, SignUpId, SignUpRecord, SignUpState, SignedUp,
 };
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
@@ -84,6 +84,11 @@ suite! {
     a_workers_own_leases_are_given_back
     mail_that_may_have_gone_counts_as_gone
     mail_that_cannot_have_gone_spends_nothing
+    a_post_of_the_form_touches_no_other
+    the_days_last_mail_is_kept_for_another_door
+    the_owners_own_name_goes_before_tagged_ones
+    the_operator_may_send_past_a_mailboxs_share
+    every_lane_has_its_turn_and_none_all_the_places
     a_lease_is_renewed_by_whoever_holds_it
     a_late_worker_does_not_say_what_may_have_gone
     nobodys_flood_holds_up_somebody_elses_mail
@@ -129,6 +134,7 @@ impl House {
             comments: None,
             ref_code: None,
             partner: Some(self.partner.clone()),
+            lane: Lane::of(email.as_bytes()),
         }
     }
 
@@ -150,7 +156,7 @@ impl House {
     }
 
     async fn lease(&self, worker: &str, now: Timestamp) -> Vec<DueMail> {
-        self.store.lease_mail(worker, 100, now).await.unwrap()
+        self.store.lease_mail(worker, 100, Vec::new(), now).await.unwrap()
     }
 
     async fn settle(&self, mail: &DueMail, outcome: MailOutcome, now: Timestamp) {
@@ -282,7 +288,7 @@ async fn a_clock_that_was_ahead_for_a_while_decides_nothing(house: &House) {
     assert_eq!(house.store.confirm(SignUpId(1), None, ahead).await, Ok(Confirmation::Expired));
     house.sign_up_at("ben@example.com", ahead).await;
     house.sign_up_at("cleo@example.com", ahead).await;
-    house.store.lease_mail("w", 1, ahead).await.unwrap();
+    house.store.lease_mail("w", 1, Vec::new(), ahead).await.unwrap();
     assert_eq!(house.store.heal_clock(NOW).await, Ok(2), "what the wrong clock wrote");
     assert_eq!(house.store.heal_clock(NOW).await, Ok(0));
     let mut due: Vec<_> = house.lease("w", NOW).await.into_iter().map(|mail| mail.recipient).collect();
@@ -362,15 +368,16 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
             let referrer = [None, Some(referrers[0]), Some(referrers[1]), Some(person.code), Some(nobodys)];
             let attributed = matches!(request.referral, 1 | 2);
             let partner = partners[request.partner].clone();
-            let kept: &mut Kept = expected
-                .entry((
-                    person.email.as_typed().to_owned(),
-                    partner.as_ref().map(|partner| partner.name.as_str().to_owned()),
-                ))
-                .or_default();
-            if request.partner == 0 || request.us_state.is_some() {
-                kept.us_state = request.us_state;
+            let whose =
+                (person.email.as_typed().to_owned(), partner.as_ref().map(|partner| partner.name.as_str().to_owned()));
+            let all: &mut Vec<Kept> = expected.entry(whose).or_default();
+            // A partner's is one; each post of the form is one more, and the newest three wait.
+            if partner.is_none() || all.is_empty() {
+                all.push(Kept::default());
+                all.drain(..all.len().saturating_sub(POSTS_PENDING));
             }
+            let kept = all.last_mut().unwrap();
+            kept.us_state = request.us_state.or(kept.us_state);
             kept.categories = request.categories.unwrap_or(kept.categories);
             kept.comments = request.comments.map_or(kept.comments.clone(), str::to_owned);
             kept.referrer = referrer[request.referral].filter(|_| attributed).or(kept.referrer);
@@ -381,6 +388,7 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
                 ref_code: referrer[request.referral],
                 partner,
                 person,
+                lane: Lane::of(b"all"),
             };
             let sent = house.store.sign_up(new, Timestamp::from_millis(NOW.as_millis() + n as i64));
             if case % 2 == 0 {
@@ -394,15 +402,14 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
         }
     }
     // Ids may have gaps, and there are at most as many as were asked for.
-    let mut found = HashMap::new();
-    for id in 3..=asked as i64 {
+    let mut found: HashMap<_, Vec<Kept>> = HashMap::new();
+    for id in 3..=asked as i64 * 2 {
         let Some(record) = house.store.find_sign_up(SignUpId(id), NOW).await.unwrap() else { continue };
-        let SignUpRecord { us_state, categories, comments, referrer, .. } = record;
-        let whose = (record.email.as_typed().to_owned(), record.partner);
-        assert!(
-            found.insert(whose, Kept { us_state, categories, comments, referrer }).is_none(),
-            "one for each partner"
-        );
+        let SignUpRecord { us_state, categories, comments, referrer, state, .. } = record;
+        if state == SignUpState::Pending {
+            let whose = (record.email.as_typed().to_owned(), record.partner);
+            found.entry(whose).or_default().push(Kept { us_state, categories, comments, referrer });
+        }
     }
     assert_eq!(found, expected);
 }
@@ -504,7 +511,7 @@ async fn sign_ups_at_once_are_each_done_as_if_alone(house: &House) {
         assert_eq!(Some(done.code), house.kept_code(&email).await, "{email}");
         assert_eq!((done.joined_count, done.attributed), (1, email.starts_with("new")), "{email}");
     }
-    let due = house.store.lease_mail("w", 1000, now).await.unwrap();
+    let due = house.store.lease_mail("w", 1000, Vec::new(), now).await.unwrap();
     let to = |email: &str| due.iter().filter(|mail| mail.recipient == email).collect::<Vec<_>>();
     assert_eq!(due.len(), 100 + 4 + 1, "one mail each, and none for the one refused");
     assert_eq!(to("same@example.com").len(), 1);
@@ -599,7 +606,7 @@ async fn mail_is_leased_to_one_worker_at_a_time(house: &House) {
     let mut workers = tokio::task::JoinSet::new();
     for worker in 0..8 {
         let store = Arc::clone(&house.store);
-        workers.spawn(async move { store.lease_mail(&format!("w{worker}"), 10, NOW).await.unwrap() });
+        workers.spawn(async move { store.lease_mail(&format!("w{worker}"), 10, Vec::new(), NOW).await.unwrap() });
     }
     let leased: Vec<_> = workers.join_all().await.into_iter().flatten().collect();
     let ids: HashSet<_> = leased.iter().map(|mail| mail.id).collect();
@@ -631,8 +638,8 @@ async fn mail_that_failed_comes_back_at_its_time_and_late_workers_change_nothing
 async fn a_workers_own_leases_are_given_back(house: &House) {
     house.sign_up("ana@example.com").await;
     house.sign_up("ben@example.com").await;
-    assert_eq!(house.store.lease_mail("one", 1, NOW).await.unwrap().len(), 1);
-    assert_eq!(house.store.lease_mail("two", 1, NOW).await.unwrap().len(), 1);
+    assert_eq!(house.store.lease_mail("one", 1, Vec::new(), NOW).await.unwrap().len(), 1);
+    assert_eq!(house.store.lease_mail("two", 1, Vec::new(), NOW).await.unwrap().len(), 1);
     assert_eq!(house.store.release_mail("one").await, Ok(1));
     assert_eq!(house.lease("one", NOW).await.len(), 1, "its own, and not the other's");
 }
@@ -651,11 +658,14 @@ async fn a_mailbox_gets_one_mail_in_ten_minutes_and_four_a_day(house: &House) {
     }
     assert_eq!(sent, 3, "two spellings are one address, and share their mail");
     house.sign_up_at("ana@gmail.com", after(HOUR * 2)).await;
-    assert_eq!(house.send_due(after(HOUR * 2)).await.len(), 1, "the fourth of the day");
+    assert_eq!(house.send_due(after(HOUR * 2)).await, Vec::<String>::new(), "the fourth of the day is another door's");
+    let alone = NewSignUp { partner: None, ..house.new_sign_up("ana@gmail.com") };
+    house.store.sign_up(alone, after(HOUR * 2)).await.unwrap();
+    assert_eq!(house.send_due(after(HOUR * 2)).await.len(), 1, "such as the form's");
     house.sign_up_at("ana@gmail.com", after(HOUR * 3)).await;
     assert_eq!(house.send_due(after(HOUR * 3)).await, Vec::<String>::new());
     assert_eq!(house.send_due(after(DAY - MINUTE)).await, Vec::<String>::new());
-    assert_eq!(house.send_due(after(DAY)).await.len(), 1, "the next day");
+    assert_eq!(house.send_due(after(DAY + MINUTE * 10)).await.len(), 1, "the next day");
     house.sign_up("ben@gmail.com").await;
     assert_eq!(house.send_due(NOW).await, ["ben@gmail.com"], "others are not touched");
 }
@@ -784,11 +794,100 @@ async fn a_sign_up_without_a_partner_is_its_own(house: &House) {
     house.store.sign_up(alone(), NOW).await.unwrap();
     let first = house.lease("w", NOW).await.remove(0).sign_up;
     house.store.sign_up(alone(), NOW).await.unwrap();
-    assert_eq!(house.store.list_mail().await.unwrap().len(), 1, "the second replaced the first");
+    assert_eq!(house.store.list_mail().await.unwrap().len(), 2, "each post stands for itself");
     house.sign_up("ana@example.com").await;
-    assert_eq!(house.store.list_mail().await.unwrap().len(), 2, "the partner's stands beside it");
+    assert_eq!(house.store.list_mail().await.unwrap().len(), 3, "the partner's stands beside them");
     assert_eq!(house.store.find_sign_up(first, NOW).await.unwrap().unwrap().partner, None);
     assert_eq!(house.store.confirm(first, None, NOW).await, Ok(Confirmation::Joined));
+}
+
+/// A thief's post replaced the owner's referrer and comments, unseen.
+async fn a_post_of_the_form_touches_no_other(house: &House) {
+    let thief = house.sign_up("thief@example.com").await.code;
+    let friend = house.sign_up("friend@example.com").await.code;
+    let post = |code, words: &str| NewSignUp {
+        partner: None,
+        ref_code: Some(code),
+        comments: Some(Comments::new(words.into()).unwrap()),
+        ..house.new_sign_up("ana@example.com")
+    };
+    house.store.sign_up(post(friend, "mine"), NOW).await.unwrap();
+    let mailed = house.lease("w", NOW).await;
+    let own = mailed.iter().find(|mail| mail.recipient == "ana@example.com").unwrap();
+    house.settle(own, MailOutcome::Sent, NOW).await;
+    for n in 1..=6 {
+        house.store.sign_up(post(thief, "theirs"), after(MINUTE * n)).await.unwrap();
+    }
+    let shown = house.store.find_sign_up(own.sign_up, after(MINUTE * 7)).await.unwrap().unwrap();
+    assert_eq!((shown.state, shown.comments.as_str(), shown.referrer), (SignUpState::Pending, "mine", Some(friend)));
+    let of_ana = async || {
+        let mut pending = 0;
+        for id in 1..40 {
+            let record = house.store.find_sign_up(SignUpId(id), after(MINUTE * 7)).await.unwrap();
+            pending += usize::from(record.is_some_and(|record| {
+                record.email.as_typed() == "ana@example.com" && record.state == SignUpState::Pending
+            }));
+        }
+        pending
+    };
+    assert_eq!(of_ana().await, POSTS_PENDING, "whose mail has left is kept, and two more wait");
+    // Credit follows the button that is pressed.
+    assert_eq!(house.store.confirm(own.sign_up, None, after(MINUTE * 7)).await, Ok(Confirmation::Joined));
+}
+
+/// Four posts of the form made a partner's mail wait for 23 hours and 19 minutes.
+async fn the_days_last_mail_is_kept_for_another_door(house: &House) {
+    let alone = || NewSignUp { partner: None, ..house.new_sign_up("ana@example.com") };
+    let mut sent = 0;
+    for n in 0..12 {
+        let now = after(MINUTE * 10 * n);
+        house.store.sign_up(alone(), now).await.unwrap();
+        sent += house.send_due(now).await.len();
+    }
+    assert_eq!(sent, 3, "the form's share of a day");
+    let now = after(MINUTE * 10 * 12);
+    house.sign_up_at("ana@example.com", now).await;
+    assert_eq!(house.send_due(now).await, ["ana@example.com"], "the partner's goes at once");
+    house.sign_up_at("ana@example.com", now).await;
+    assert_eq!(house.send_due(after(DAY + MINUTE * 9)).await, Vec::<String>::new());
+    assert_eq!(house.send_due(after(DAY + MINUTE * 10)).await.len(), 1);
+}
+
+/// Thirty tagged spellings delayed the owner's own mail by seven and a half days.
+async fn the_owners_own_name_goes_before_tagged_ones(house: &House) {
+    for n in 0..30 {
+        house.sign_up_at(&format!("ana+{n}@example.com"), NOW).await;
+    }
+    house.sign_up_at("ana@example.com", NOW).await;
+    house.sign_up_at("ana+last@example.com", after(MINUTE)).await;
+    assert_eq!(house.send_due(after(MINUTE)).await, ["ana@example.com"]);
+    assert_eq!(house.store.list_mail().await.unwrap().len(), 3, "few wait");
+    assert_eq!(house.send_due(after(MINUTE * 12)).await, ["ana+last@example.com"], "then the newest");
+}
+
+async fn the_operator_may_send_past_a_mailboxs_share(house: &House) {
+    house.sign_up("ana@example.com").await;
+    assert_eq!(house.send_due(NOW).await.len(), 1);
+    house.sign_up_at("ana@example.com", after(MINUTE)).await;
+    assert_eq!(house.send_due(after(MINUTE)).await, Vec::<String>::new());
+    let waiting = house.store.list_mail().await.unwrap()[0].id;
+    assert!(house.store.retry_mail(waiting, after(MINUTE)).await.unwrap());
+    assert_eq!(house.send_due(after(MINUTE)).await.len(), 1);
+}
+
+async fn every_lane_has_its_turn_and_none_all_the_places(house: &House) {
+    let new = |email: &str, source: &[u8]| NewSignUp { lane: Lane::of(source), ..house.new_sign_up(email) };
+    for n in 0..100 {
+        house.store.sign_up(new(&format!("flood{n}@example.com"), b"flood"), NOW).await.unwrap();
+    }
+    house.store.sign_up(new("ana@example.com", b"honest"), after(MINUTE)).await.unwrap();
+    let due = house.store.lease_mail("w", 16, Vec::new(), after(MINUTE)).await.unwrap();
+    assert_eq!(due.len(), 9, "half of the places for the flood");
+    assert!(due.iter().any(|mail| mail.recipient == "ana@example.com"));
+    let busy: Vec<_> = due.iter().map(|mail| mail.lane).collect();
+    house.store.sign_up(new("ben@example.com", b"honest"), after(MINUTE)).await.unwrap();
+    let more = house.store.lease_mail("w", 7, busy, after(MINUTE)).await.unwrap();
+    assert_eq!(more.iter().map(|mail| mail.recipient.as_str()).collect::<Vec<_>>(), ["ben@example.com"]);
 }
 
 async fn mail_that_may_have_gone_counts_as_gone(house: &House) {
@@ -862,15 +961,15 @@ async fn nobodys_flood_holds_up_somebody_elses_mail(house: &House) {
         house.sign_up(&format!("ana+{n}@example.com")).await;
     }
     house.sign_up_at("ben@example.com", after(Duration::from_millis(1))).await;
-    let due = house.store.lease_mail("w", 8, after(MINUTE)).await.unwrap();
+    let due = house.store.lease_mail("w", 8, Vec::new(), after(MINUTE)).await.unwrap();
     let to: Vec<_> = due.iter().map(|mail| mail.recipient.as_str()).collect();
     assert_eq!(to.len(), 2, "{to:?}");
     assert!(to.contains(&"ben@example.com"));
     // And when their time comes, again only one of them goes.
     assert_eq!(
-        house.store.lease_mail("w", 8, after(MINUTE * 11)).await.unwrap().len(),
-        3,
-        "one, and the two leases that ended"
+        house.store.lease_mail("w", 8, Vec::new(), after(MINUTE * 11)).await.unwrap().len(),
+        2,
+        "the two leases that ended; nothing goes before what may be on its way"
     );
 }
 

@@ -1,4 +1,5 @@
-//! Sign-ups and their answers: what is sent replaces, what is left out stays, until the person decides.
+//! Sign-ups and their answers: what a partner sends replaces, what it leaves out stays, until the person decides; a post of the
+//! form is a sign-up of its own.
 //!
 //! Requests overlap and some got no answer, so a sign-up has a set of values that each field may have; a value is out of it
 //! once a later request is known to have replaced it.
@@ -6,10 +7,15 @@
 use super::{Case, Findings, Rule, Window};
 use crate::history::events::{Event, SignUp, Time};
 use crate::history::snapshot::SignUpRow;
+use unionhall::domain::sign_up::POSTS_PENDING;
 
 pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
     for ((email, partner), sent) in &case.sent {
         let Some(person) = case.people.get(email.as_str()) else { continue };
+        if partner.is_empty() {
+            posts(case, person.id, sent, found);
+            continue;
+        }
         let places = places(case, person.id, partner);
         for (event, _) in sent.iter().filter(|(event, _)| event.acknowledged().is_some()) {
             let kept = places.iter().any(|place| place.may_hold(event));
@@ -21,6 +27,11 @@ pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
     }
     for row in &case.records.sign_ups {
         let person = case.by_id.get(&row.person);
+        if row.partner.is_empty() {
+            let asked = person.is_some_and(|person| case.sent.contains_key(&(person.compared.clone(), "")));
+            found.unless(asked, Rule::SignUpFromNowhere, || format!("{row:?}"));
+            continue;
+        }
         let sent = person.and_then(|person| case.sent.get(&(person.compared.clone(), row.partner.as_str())));
         let places = places(case, row.person, &row.partner);
         let place = places.iter().find(|place| place.row.id == row.id);
@@ -31,6 +42,41 @@ pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
         found.unless(last || row.state != "pending", Rule::TwoPending, || format!("{row:?}"));
     }
     attributions(case, found);
+}
+
+/// Every post of the form that was acknowledged is a row of its own, every row is a post's, and few of them wait.
+fn posts(case: &Case<'_>, person: i64, sent: &[(&Event, &SignUp)], found: &mut Findings) {
+    let rows: Vec<_> = case.rows_of.get(&(person, "")).into_iter().flatten().collect();
+    let wrote = |(event, sent): (&Event, &SignUp), row: &SignUpRow| {
+        FIELDS.iter().all(|(_, sets, kept)| {
+            let is = kept(case, row);
+            match sets(event, sent) {
+                Sets::Not => is.is_none(),
+                Sets::Maybe(value) => is.is_none() || is == value,
+                Sets::Surely(value) => is == value,
+            }
+        })
+    };
+    // Those that are known to have been kept choose first.
+    let mut waiting: Vec<_> = sent.iter().copied().filter(|(event, _)| event.may_have_happened()).collect();
+    waiting.sort_by_key(|(event, _)| event.acknowledged().is_none());
+    let mut unexplained = Vec::new();
+    for row in rows.iter().copied() {
+        match waiting.iter().position(|post| wrote(*post, row)) {
+            Some(post) => drop(waiting.remove(post)),
+            None => unexplained.push(row),
+        }
+    }
+    waiting.retain(|(event, _)| event.acknowledged().is_some());
+    for row in unexplained {
+        let rule = if waiting.pop().is_some() { Rule::AnswersWrong } else { Rule::SignUpFromNowhere };
+        found.unless(false, rule, || format!("{row:?}"));
+    }
+    for (event, _) in waiting {
+        found.unless(false, Rule::SignUpLost, || format!("{event}"));
+    }
+    let pending = rows.iter().filter(|row| row.state == "pending").count();
+    found.unless(pending <= POSTS_PENDING, Rule::TwoPending, || format!("{pending} posts of person {person}"));
 }
 
 /// A sign-up of a person by a partner, between the decision on the one before it and the decision on itself.
@@ -85,7 +131,7 @@ const FIELDS: [Field; 4] = [
     }),
 ];
 
-/// Our form shows everything, so it leaves nothing out.
+/// Our form has a field for everything, so it leaves nothing out.
 fn us_state(_: &Event, sent: &SignUp) -> Sets {
     if sent.partner.is_empty() || sent.us_state.is_some() { Sets::Surely(sent.us_state.clone()) } else { Sets::Not }
 }

@@ -12,7 +12,10 @@ pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
     let deciding = case.history.iter().filter(|event| event.may_have_happened()).filter_map(Event::decides);
     let deciding: HashSet<_> = deciding.map(|(id, decision)| (id, decision.name())).collect();
     for row in case.records.sign_ups.iter().filter(|row| row.state != "pending") {
-        let explained = deciding.contains(&(row.id, row.state.as_str()));
+        // A post of the form makes way for later ones.
+        let later = case.rows_of.get(&(row.person, "")).into_iter().flatten().filter(|other| other.id > row.id).count();
+        let made_way = row.partner.is_empty() && row.state == "expired" && later > 0;
+        let explained = made_way || deciding.contains(&(row.id, row.state.as_str()));
         found.unless(explained, Rule::DecisionFromNowhere, || format!("{row:?}"));
     }
     members(case, found);
