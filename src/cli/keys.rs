@@ -172,7 +172,13 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
     let key = found.with_context(|| format!("there is no key {}; `unionhall keys list` shows them", task.id))?;
     let at = key.revoked_at.unwrap_or(now);
     let before = if at < now { format!(" already, at {at}") } else { String::new() };
-    say(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))
+    say(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))?;
+    eprintln!(
+        "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop --key \
+         {0}` deletes it. Links that were mailed still work.",
+        key.id
+    );
+    Ok(())
 }
 
 fn rotate(task: &RotateKey, now: Timestamp) -> anyhow::Result<()> {

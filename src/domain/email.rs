@@ -43,6 +43,8 @@ pub enum BadEmail {
          address, like ana@example.com"
     )]
     LocalCharacter,
+    #[error("the address has a letter that looks like another one before the @; type it with plain letters")]
+    Lookalike,
     #[error("the address has a domain that is not a name of two or more parts, like example.com, after the @")]
     Domain,
 }
@@ -51,7 +53,16 @@ impl EmailAddress {
     /// In characters, not bytes.
     pub const LONGEST: usize = 320;
 
+    /// An address that somebody sends. A letter of another script that would be compared as one of ASCII's is refused: it would
+    /// be another mailbox's name, and a stranger could speak for it.
     pub fn parse(text: &str) -> Result<Self, BadEmail> {
+        let address = Self::kept(text)?;
+        let folds = |c: char| !c.is_ascii() && c.to_lowercase().any(|lower| lower.is_ascii());
+        if address.local_part().chars().any(folds) { Err(BadEmail::Lookalike) } else { Ok(address) }
+    }
+
+    /// An address that was taken before.
+    pub fn kept(text: &str) -> Result<Self, BadEmail> {
         if text.is_empty() {
             return Err(BadEmail::Empty);
         }
@@ -252,6 +263,16 @@ mod tests {
     fn a_masked_address_is_known_to_its_owner_alone() {
         assert_eq!(EmailAddress::parse("ana.maria@mail.example.com").unwrap().masked(), "a•••@m•••.com");
         assert_eq!(EmailAddress::parse("é@b.c").unwrap().masked(), "é•••@b•••.c");
+    }
+
+    /// Its owner's name with the sign of a kelvin for the k blocked mike@example.com for thirty days.
+    #[test]
+    fn no_letter_stands_for_another() {
+        for lookalike in ["mi\u{212a}e@example.com", "\u{130}da@example.com"] {
+            assert_eq!(EmailAddress::parse(lookalike), Err(BadEmail::Lookalike), "{lookalike}");
+            assert!(EmailAddress::kept(lookalike).is_ok(), "what was taken before can be read");
+        }
+        assert!(EmailAddress::parse("jürgen.straße@example.com").is_ok());
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::api_key::KeyId;
+use super::lane::Lane;
 use super::referral::ReferralCode;
 use super::sign_up::SignUpId;
 use super::time::Timestamp;
@@ -31,28 +33,6 @@ pub const UNDELIVERABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Mails that wait for one mailbox at the most; the others would wait for days.
 pub const WAITING_FOR_A_MAILBOX: usize = 4;
-
-/// One of the lanes that mail leaves by, so that a flood delays itself: each has its turn, and none all the places (stochastic
-/// fairness queueing).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Lane(u8);
-
-impl Lane {
-    pub const COUNT: u8 = 64;
-
-    /// The lane of whatever comes from one source.
-    pub fn of(source: &[u8]) -> Self {
-        Self((crc32fast::hash(source) % u32::from(Self::COUNT)) as u8)
-    }
-
-    pub fn number(self) -> i64 {
-        i64::from(self.0)
-    }
-
-    pub fn from_number(number: i64) -> Self {
-        Self((number.rem_euclid(i64::from(Self::COUNT))) as u8)
-    }
-}
 
 /// Names one waiting mail inside the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -130,6 +110,15 @@ pub enum MailOutcome {
     Rejected,
 }
 
+/// Which of the mail that is held a decision is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldMail {
+    All,
+    /// What was asked for with a key, looked at yet or not.
+    OfKey(KeyId),
+    OfTheForm,
+}
+
 /// A mail in the outbox, as the operator sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingMail {
@@ -140,6 +129,8 @@ pub struct WaitingMail {
     pub attempts: u32,
     pub last_error: Option<String>,
     pub given_up_at: Option<Timestamp>,
+    /// Since when it waits for the operator's decision.
+    pub held_at: Option<Timestamp>,
 }
 
 /// What is remembered of a mailbox.
@@ -233,14 +224,6 @@ mod tests {
         assert_eq!(ahead.turn(MailId(1), "", at(700)), Turn::Next);
         let beside = record(&[(210, "")]);
         assert_eq!(beside.turn(MailId(1), "", at(200)), Turn::NotBefore(at(810)), "another node's clock");
-    }
-
-    #[test]
-    fn lanes_are_few_and_even() {
-        let mut count = [0; Lane::COUNT as usize];
-        (0..64_000_u32).for_each(|n| count[Lane::of(&n.to_be_bytes()).number() as usize] += 1);
-        assert!(count.iter().all(|count| (800..1200).contains(count)), "{count:?}");
-        assert_eq!(Lane::from_number(Lane::of(b"Acme").number()), Lane::of(b"Acme"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod catalog;
 pub mod constant;
 pub mod email;
 pub mod figure;
+pub mod lane;
 pub mod mail;
 pub mod referral;
 pub mod secret;

@@ -30,6 +30,8 @@ impl Composer {
             format!("{}/not-me/{}", self.union.join_site, self.tokens.token(Purpose::Decline, mail.sign_up));
         let body = self.body(mail, &decline_url);
         let id = self.tokens.mail_id(mail.id.0);
+        // By which a large provider tells the operator of complaints: the kind of mail, and the lane of whoever asked for it.
+        let door = mail.partner.as_ref().map_or_else(|| "form".to_owned(), |_| format!("lane{}", mail.lane.number()));
         // Said outright, for lettre would read it back from the headers, where it knows fewer addresses than we take.
         let envelope = Envelope::new(Some(self.from.email.clone()), vec![to.clone()])
             .map_err(|error| SendError::Later(format!("the message could not be made: {error}")))?;
@@ -46,6 +48,7 @@ impl Composer {
             .header(ListUnsubscribe(format!("<{decline_url}>")))
             .header(ListUnsubscribePost("List-Unsubscribe=One-Click".to_owned()))
             .header(AutoSubmitted("auto-generated".to_owned()))
+            .header(FeedbackId(format!("{}:{door}:unionhall:{}", mail.kind.name(), self.from.email.domain())))
             .multipart(
                 MultiPart::builder()
                     .kind(lettre::message::MultiPartKind::Alternative)
@@ -132,3 +135,4 @@ macro_rules! text_header {
 text_header!(ListUnsubscribe, "List-Unsubscribe");
 text_header!(ListUnsubscribePost, "List-Unsubscribe-Post");
 text_header!(AutoSubmitted, "Auto-Submitted");
+text_header!(FeedbackId, "Feedback-ID");

@@ -84,7 +84,7 @@ impl std::fmt::Debug for Idle {
 }
 
 /// Why a stage was not got past.
-struct Refusal {
+struct Hurdle {
     stage: Stage,
     told: Told,
 }
@@ -105,31 +105,31 @@ impl Smtp {
 
     async fn deliver(&self, mail: OutgoingMail) -> Result<(), SendError> {
         let (envelope, message) = (mail.message.envelope(), mail.message.formatted());
-        let mut connection = self.offer(envelope, message.is_ascii()).await.map_err(Refusal::before_data)?;
+        let mut connection = self.offer(envelope, message.is_ascii()).await.map_err(Hurdle::before_data)?;
         let answer = at(Stage::Message, connection.message(&message)).await;
-        answer.map_err(Refusal::of_the_message)?;
+        answer.map_err(Hurdle::of_the_message)?;
         self.keep(connection);
         Ok(())
     }
 
     /// A connection whose server waits for the message. One that was kept may have been closed meanwhile; nothing has gone
     /// yet, so a new one takes its place.
-    async fn offer(&self, envelope: &Envelope, ascii: bool) -> Result<AsyncSmtpConnection, Refusal> {
+    async fn offer(&self, envelope: &Envelope, ascii: bool) -> Result<AsyncSmtpConnection, Hurdle> {
         if let Some(mut connection) = self.kept() {
             match self.name_parties(&mut connection, envelope, ascii).await {
                 Ok(()) => return Ok(connection),
-                Err(refusal) if matches!(refusal.told, Told::Broken(_) | Told::Answer(421, _)) => {}
-                Err(refusal) => return Err(self.reuse(connection, refusal).await),
+                Err(hurdle) if matches!(hurdle.told, Told::Broken(_) | Told::Answer(421, _)) => {}
+                Err(hurdle) => return Err(self.reuse(connection, hurdle).await),
             }
         }
         let mut connection = self.connect().await?;
         match self.name_parties(&mut connection, envelope, ascii).await {
             Ok(()) => Ok(connection),
-            Err(refusal) => Err(self.reuse(connection, refusal).await),
+            Err(hurdle) => Err(self.reuse(connection, hurdle).await),
         }
     }
 
-    async fn connect(&self) -> Result<AsyncSmtpConnection, Refusal> {
+    async fn connect(&self) -> Result<AsyncSmtpConnection, Hurdle> {
         let SmtpAddress { host, port, encryption, login } = &self.address;
         let from_the_start = match encryption {
             Encryption::FromTheStart(tls) => Some(tls.clone()),
@@ -157,21 +157,21 @@ impl Smtp {
         connection: &mut AsyncSmtpConnection,
         envelope: &Envelope,
         ascii: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Hurdle> {
         let mut parameters = Vec::new();
         let wants = |extension| connection.server_info().supports_feature(extension);
         let plain = envelope.to().iter().chain(envelope.from()).all(|address| AsRef::<str>::as_ref(address).is_ascii());
         if !plain {
             if !wants(Extension::SmtpUtfEight) {
                 let told = Told::Unable("it takes no addresses with letters of other scripts (SMTPUTF8)");
-                return Err(Refusal { stage: Stage::Greeting, told });
+                return Err(Hurdle { stage: Stage::Greeting, told });
             }
             parameters.push(MailParameter::SmtpUtfEight);
         }
         if !ascii {
             if !wants(Extension::EightBitMime) {
                 let told = Told::Unable("it takes no letters of other scripts (8BITMIME)");
-                return Err(Refusal { stage: Stage::Greeting, told });
+                return Err(Hurdle { stage: Stage::Greeting, told });
             }
             parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
         }
@@ -184,14 +184,14 @@ impl Smtp {
     }
 
     /// A connection on which one mail was refused can carry the next.
-    async fn reuse(&self, mut connection: AsyncSmtpConnection, refusal: Refusal) -> Refusal {
-        if matches!(refusal.told, Told::Unable(_))
-            || (matches!(refusal.told, Told::Answer(code, _) if code != 421)
+    async fn reuse(&self, mut connection: AsyncSmtpConnection, hurdle: Hurdle) -> Hurdle {
+        if matches!(hurdle.told, Told::Unable(_))
+            || (matches!(hurdle.told, Told::Answer(code, _) if code != 421)
                 && at(Stage::Reset, connection.command(Rset)).await.is_ok())
         {
             self.keep(connection);
         }
-        refusal
+        hurdle
     }
 
     fn kept(&self) -> Option<AsyncSmtpConnection> {
@@ -215,11 +215,11 @@ impl Transport for Smtp {
 }
 
 /// The answer to a stage, within its time.
-async fn at<T>(stage: Stage, asked: impl Future<Output = Result<T, smtp::Error>>) -> Result<T, Refusal> {
+async fn at<T>(stage: Stage, asked: impl Future<Output = Result<T, smtp::Error>>) -> Result<T, Hurdle> {
     match tokio::time::timeout(stage.time(), asked).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(Refusal { stage, told: understand(&error) }),
-        Err(_) => Err(Refusal { stage, told: Told::Late }),
+        Ok(Err(error)) => Err(Hurdle { stage, told: understand(&error) }),
+        Err(_) => Err(Hurdle { stage, told: Told::Late }),
     }
 }
 
@@ -258,7 +258,7 @@ fn words(kind: std::io::ErrorKind) -> &'static str {
     }
 }
 
-impl Refusal {
+impl Hurdle {
     /// Nothing has gone.
     fn before_data(self) -> SendError {
         match self.told {
@@ -269,7 +269,7 @@ impl Refusal {
         }
     }
 
-    /// The whole message was sent: only a refusal says that it has not gone.
+    /// The whole message was sent: only a hurdle says that it has not gone.
     fn of_the_message(self) -> SendError {
         match self.told {
             Told::Answer(_, Some(status)) if is_recipients_fault(status) => SendError::Rejected,
@@ -279,7 +279,7 @@ impl Refusal {
     }
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for Hurdle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let stage = self.stage.name();
         match self.told {

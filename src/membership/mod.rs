@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
-use crate::domain::mail::Lane;
+use crate::domain::lane::Lane;
 use crate::domain::referral::{CodeMaker, ReferralCode};
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::{Purpose, TokenMaker};

@@ -178,7 +178,7 @@ impl Unit for FindCode {
 fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
     Ok(SignUpRecord {
         state: row.parsed(0, SignUpState::from_name)?,
-        email: row.parsed(1, |text| EmailAddress::parse(text).ok())?,
+        email: row.parsed(1, |text| EmailAddress::kept(text).ok())?,
         code: row.get(2)?,
         partner: row.get(3)?,
         us_state: row.get::<Option<&str>>(4)?.and_then(UsState::from_code),

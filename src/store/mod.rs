@@ -61,6 +61,7 @@ macro_rules! area {
 
 pub mod installation;
 pub mod keys;
+mod lease;
 pub mod members;
 pub mod migration;
 pub mod outbox;

@@ -153,6 +153,7 @@ fn mail_goes_encrypted_and_authenticated_and_its_link_confirms() {
             assert_eq!(header("To"), "Ana.Maria@Example.com", "the bare address");
             assert!(header("From").contains("hello@union.example"));
             assert_eq!(header("Auto-Submitted"), "auto-generated");
+            assert!(header("Feedback-ID").starts_with("confirm:lane"), "{}", header("Feedback-ID"));
             assert_eq!(header("List-Unsubscribe-Post"), "List-Unsubscribe=One-Click");
             assert!(header("List-Unsubscribe").contains("/not-me/"));
             assert!(header("Message-ID").ends_with("@union.example>"), "{}", header("Message-ID"));
@@ -249,6 +250,34 @@ fn a_recipient_who_is_thought_about_for_long_holds_up_nobody() {
         // Half a minute is what each slow one takes.
         let quick = async || mail.arrived().len() == 20;
         wait_until(Duration::from_secs(10), quick).await;
+    });
+}
+
+/// Fifty mails of fifty went after the key that asked for them had been revoked.
+#[test]
+fn what_a_revoked_key_asked_for_is_held_until_the_operator_decides() {
+    block_on(async {
+        let mut mail = Mailserver::start(&[]);
+        mail.kill();
+        let server = Server::start_with(&["--mail", &format!("smtp://127.0.0.1:{}", mail.port)]);
+        let key = server.key();
+        let id = &key[3..11];
+        for n in 0..4 {
+            server.post("/v1/invite", &key, sign_up(&format!("user{n}@example.com"))).await.good();
+        }
+        server.run(&["keys", "revoke", id]);
+        mail.start_again();
+        server.execute("UPDATE outbox SET send_after = 0");
+        let held = async || outbox(&server).iter().filter(|mail| mail["heldAt"].is_string()).count() == 4;
+        wait_until(Duration::from_secs(10), held).await;
+        assert!(server.run(&["mail", "list"]).contains("held"));
+        assert_eq!(server.run(&["mail", "release", "--form"]), "No such mail is held.");
+        assert_eq!(
+            server.run(&["mail", "release", "--key", id]),
+            "4 mails go, each as soon as its mailbox may get one."
+        );
+        mail.wait_for(4).await;
+        assert_eq!(server.run(&["mail", "drop"]), "No such mail is held.");
     });
 }
 

@@ -12,7 +12,8 @@ use crate::server::block_on;
 use unionhall::domain::api_key::{ApiKey, KeyRecord};
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
-use unionhall::domain::mail::{DueMail, LEASE, Lane, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR};
+use unionhall::domain::lane::Lane;
+use unionhall::domain::mail::{DueMail, HeldMail, LEASE, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR};
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{
@@ -87,6 +88,7 @@ suite! {
     a_post_of_the_form_touches_no_other
     the_days_last_mail_is_kept_for_another_door
     the_owners_own_name_goes_before_tagged_ones
+    what_a_revoked_key_asked_for_is_held
     the_operator_may_send_past_a_mailboxs_share
     every_lane_has_its_turn_and_none_all_the_places
     a_lease_is_renewed_by_whoever_holds_it
@@ -863,6 +865,39 @@ async fn the_owners_own_name_goes_before_tagged_ones(house: &House) {
     assert_eq!(house.send_due(after(MINUTE)).await, ["ana@example.com"]);
     assert_eq!(house.store.list_mail().await.unwrap().len(), 3, "few wait");
     assert_eq!(house.send_due(after(MINUTE * 12)).await, ["ana+last@example.com"], "then the newest");
+}
+
+/// Fifty mails of fifty went after the key that asked for them had been revoked.
+async fn what_a_revoked_key_asked_for_is_held(house: &House) {
+    house.sign_up("mailed@example.com").await;
+    assert_eq!(house.send_due(NOW).await, ["mailed@example.com"]);
+    for n in 0..5 {
+        house.sign_up_at(&format!("user{n}@example.com"), after(MINUTE)).await;
+    }
+    let alone = NewSignUp { partner: None, ..house.new_sign_up("ana@example.com") };
+    house.store.sign_up(alone, after(MINUTE)).await.unwrap();
+    let key = house.partner.key;
+    house.store.revoke_key(key, after(MINUTE)).await.unwrap();
+    assert_eq!(house.send_due(after(MINUTE)).await, ["ana@example.com"], "what others asked for goes");
+    let held = async || house.store.list_mail().await.unwrap().iter().filter(|mail| mail.held_at.is_some()).count();
+    assert_eq!(held().await, 5);
+    assert_eq!(house.confirm(1).await, Confirmation::Joined, "links that were mailed still work");
+    assert_eq!(house.store.release_held(HeldMail::OfTheForm, after(HOUR)).await, Ok(0));
+    assert_eq!(house.store.drop_held(HeldMail::OfTheForm).await, Ok(0));
+    let late = after(PENDING_FOR - MINUTE);
+    assert_eq!(house.store.release_held(HeldMail::OfKey(key), late).await, Ok(5));
+    let sent = house.send_due(late).await;
+    assert_eq!((sent.len(), held().await), (5, 0));
+    let again = house.store.find_sign_up(SignUpId(3), after(PENDING_FOR * 2 - HOUR)).await.unwrap().unwrap();
+    assert_eq!(again.state, SignUpState::Pending, "a week from when it was let go");
+    house.store.retain(after(PENDING_FOR * 3)).await.unwrap();
+
+    house.sign_up_at("ben@example.com", NOW).await;
+    assert_eq!(house.store.drop_held(HeldMail::OfKey(key)).await, Ok(1), "what nobody has looked at yet too");
+    house.sign_up_at("cem@example.com", NOW).await;
+    assert_eq!(house.send_due(NOW).await, Vec::<String>::new());
+    house.store.retain(after(PENDING_FOR)).await.unwrap();
+    assert_eq!(house.store.list_mail().await.unwrap(), [], "what is held lapses with its sign-up");
 }
 
 async fn the_operator_may_send_past_a_mailboxs_share(house: &House) {
