@@ -232,7 +232,7 @@ async function joinWalk(page) {
   await heading(page, "Confirm your sign-up");
   const shown = await main.innerText();
   const total = chosen.reduce((sum, { annualSavings }) => sum + annualSavings, 0);
-  for (const text of [masked, "our form", "California", "Included", dollars(total)]) assert(shown.includes(text), text);
+  for (const text of [masked, "our form", "California", "Rates <b>rise</b> & rise.", dollars(total)]) assert(shown.includes(text), text);
   assert(!(await page.content()).includes(address), "the address is masked");
   const rows = (await main.getByRole("listitem").allInnerTexts()).map((row) => row.split(/\s*\n\s*/));
   assert.deepEqual(rows, chosen.map(({ label, annualSavings }) => [label, dollars(annualSavings)]));
