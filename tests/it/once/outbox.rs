@@ -191,12 +191,12 @@ fn a_mail_whose_server_takes_its_time_is_sent_once() {
     block_on(async {
         let room = Room::new();
         room.sign_up("ana@example.com").await;
-        *room.transport.takes.lock().unwrap() = Duration::from_millis(700);
+        *room.transport.takes.lock().unwrap() = Duration::from_millis(1500);
         let (slow, other) = (room.worker("slow"), room.worker("w"));
         let sending = tokio::spawn(async move { slow.step(NOW).await });
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(800)).await;
         // Without renewal the lease would have ended before now.
-        let later = NOW.plus(LEASE + Duration::from_millis(200));
+        let later = NOW.plus(LEASE + Duration::from_millis(50));
         assert_eq!(other.step(later).await.unwrap(), OutboxStep::default());
         assert_eq!(sending.await.unwrap().unwrap().sent, 1);
         assert_eq!(other.step(later.plus(LEASE)).await.unwrap(), OutboxStep::default());
