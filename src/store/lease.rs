@@ -119,7 +119,8 @@ impl Lease {
             is_due!(),
             " ORDER BY o.send_after LIMIT 1) AS id FROM lanes
              ) ",
-            due!("o.id IN (SELECT id FROM firsts) ORDER BY (o.lane + $4) % $3 LIMIT $5")
+            // Once more of the row as it is when it is locked: another node may have taken it since.
+            due!("o.id IN (SELECT id FROM firsts) AND ", is_due!(), " ORDER BY (o.lane + $4) % $3 LIMIT $5")
         );
         let lanes = i64::from(Lane::COUNT);
         let values = values![self.now, self.never(), lanes, self.now.as_millis().rem_euclid(lanes), places(self.most)];
