@@ -29,8 +29,9 @@ const AT_ONCE: usize = 16;
 /// How long the worker rests when nobody rings: mail of other nodes, and mail that waited for its time, is found then.
 const REST: Duration = Duration::from_secs(1);
 
-/// How often the same trouble is told again.
+/// How often the same trouble is told again, and how many kinds of it within that time.
 const TELL_AGAIN: Duration = Duration::from_secs(300);
+const CAUSES: usize = 8;
 
 #[derive(Debug)]
 pub struct Outbox {
@@ -217,14 +218,16 @@ impl Outbox {
 struct Condition {
     /// The last one went.
     went: bool,
-    told: Option<(String, Timestamp)>,
+    /// What was told in the last minutes, and when; a few causes at the most.
+    told: Vec<(String, Timestamp)>,
 }
 
 impl Condition {
     fn goes(&mut self, outbox: &Outbox) {
         self.went = true;
         outbox.notifier.failing.store(false, Ordering::Relaxed);
-        if self.told.take().is_some() {
+        if !self.told.is_empty() {
+            self.told.clear();
             outbox.log.note("mail goes again");
         }
     }
@@ -235,10 +238,10 @@ impl Condition {
             return;
         }
         outbox.notifier.failing.store(true, Ordering::Relaxed);
-        let news = self.told.as_ref().is_none_or(|(before, at)| *before != cause || now.since(*at) >= TELL_AGAIN);
-        if news {
+        self.told.retain(|(_, at)| now.since(*at) < TELL_AGAIN);
+        if self.told.len() < CAUSES && self.told.iter().all(|(before, _)| *before != cause) {
             outbox.log.problem(None, &format!("mail does not go: {cause}; it is tried again until it does, for a day"));
-            self.told = Some((cause, now));
+            self.told.push((cause, now));
         }
     }
 }

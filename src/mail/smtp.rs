@@ -5,7 +5,7 @@
 //! late has gone. A server's words are never repeated, for they may hold an address or what a terminal obeys.
 
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lettre::address::Envelope;
@@ -68,7 +68,15 @@ impl Stage {
 pub struct Smtp {
     address: SmtpAddress,
     hello: ClientId,
-    idle: Mutex<Vec<Idle>>,
+    idle: Arc<Mutex<IdleConnections>>,
+}
+
+#[derive(Debug, Default)]
+struct IdleConnections {
+    /// The one that waits longest first.
+    waiting: Vec<Idle>,
+    /// Whether a task looks after them.
+    watched: bool,
 }
 
 /// A connection that waits for the next mail.
@@ -100,7 +108,7 @@ enum Told {
 
 impl Smtp {
     pub fn new(url: &str) -> Result<Self, BadServer> {
-        Ok(Self { address: SmtpAddress::parse(url)?, hello: ClientId::default(), idle: Mutex::default() })
+        Ok(Self { address: SmtpAddress::parse(url)?, hello: ClientId::default(), idle: Arc::default() })
     }
 
     async fn deliver(&self, mail: OutgoingMail) -> Result<(), SendError> {
@@ -195,15 +203,42 @@ impl Smtp {
     }
 
     fn kept(&self) -> Option<AsyncSmtpConnection> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|idle| idle.since.elapsed() < KEPT_FOR);
-        idle.pop().map(|idle| idle.connection)
+        let newest = lock(&self.idle).waiting.pop()?;
+        (newest.since.elapsed() < KEPT_FOR).then_some(newest.connection)
     }
 
     fn keep(&self, connection: AsyncSmtpConnection) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < KEPT {
-            idle.push(Idle { connection, since: Instant::now() });
+        let mut idle = lock(&self.idle);
+        if idle.waiting.len() < KEPT {
+            idle.waiting.push(Idle { connection, since: Instant::now() });
+        }
+        if !std::mem::replace(&mut idle.watched, true) {
+            tokio::spawn(end_idle(Arc::clone(&self.idle)));
+        }
+    }
+}
+
+fn lock(idle: &Mutex<IdleConnections>) -> MutexGuard<'_, IdleConnections> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes leave of a server on connections that nobody has used for a while, until there are none.
+async fn end_idle(idle: Arc<Mutex<IdleConnections>>) {
+    loop {
+        tokio::time::sleep(KEPT_FOR).await;
+        let (over, goes_on) = {
+            let mut idle = lock(&idle);
+            let over = idle.waiting.iter().take_while(|idle| idle.since.elapsed() >= KEPT_FOR).count();
+            let over: Vec<_> = idle.waiting.drain(..over).collect();
+            idle.watched = !idle.waiting.is_empty();
+            (over, idle.watched)
+        };
+        for mut idle in over {
+            // Whether it answers does not matter any more.
+            let _gone = at(Stage::Reset, idle.connection.quit()).await;
+        }
+        if !goes_on {
+            return;
         }
     }
 }

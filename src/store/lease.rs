@@ -45,13 +45,11 @@ impl Unit for Lease {
         let of_a_lane = (self.most + self.busy.len()).div_ceil(2);
         // Mails that may not go make way for others, so that nobody's flood holds up somebody else's mail.
         for round in 0..ROUNDS {
-            let mut candidates = match round {
+            let candidates = match round {
                 0 => self.first_of_each_lane(sql).await?,
                 // No more than can be taken: what is only looked at is kept from other nodes.
                 _ => self.oldest(sql, self.most - leased.len()).await?,
             };
-            // In one order on every node: two of them wait for a mailbox one after the other and not each for the other.
-            candidates.sort_by(|one, other| one.mailbox.cmp(&other.mailbox));
             let mut idle = round > 0;
             for candidate in candidates {
                 let lane = candidate.mail.lane;
@@ -140,7 +138,12 @@ impl Lease {
             return Ok(None);
         }
         if disowned && pass == 0 {
-            sql.execute("UPDATE outbox SET held_at = $2 WHERE id = $1", values![mail.id.0, self.now]).await?;
+            let hold = "UPDATE outbox SET held_at = $2, leased_until = 0, leased_by = NULL WHERE id = $1";
+            sql.execute(hold, values![mail.id.0, self.now]).await?;
+            return Ok(None);
+        }
+        // Another node decides about this mailbox now, and a flood to it may take it a while: nobody waits for that.
+        if !sql.try_lock(&mailbox).await? {
             return Ok(None);
         }
         let passes = pass >= 2;
@@ -193,7 +196,9 @@ impl Lease {
         let mut waiting = sql.rows(waiting, values![mailbox, self.now], rival).await?;
         waiting.sort_unstable();
         for (_, id, _) in waiting.split_off(WAITING_FOR_A_MAILBOX.min(waiting.len())) {
-            let drop = "DELETE FROM outbox WHERE id = $1 AND leased_until <= $2";
+            // What another node is looking at is left to it: it may be waiting for this mailbox.
+            let drop = "DELETE FROM outbox WHERE id IN
+                            (SELECT id FROM outbox WHERE id = $1 AND leased_until <= $2 FOR UPDATE SKIP LOCKED)";
             sql.execute(drop, values![id.0, self.now]).await?;
         }
         // Nothing goes before what may be on its way.

@@ -88,7 +88,7 @@ use self::sql::Unit;
 pub const WRITE_BATCH: usize = 256;
 
 /// All areas together, for whoever opens a store and hands each area to those who need it. Every engine passes the same
-/// suite: `tests/it/once/store_suite.rs`.
+/// suite: `tests/it/once/store_suite/`.
 pub trait Store: KeyStore + MemberStore + OutboxStore + InstallationStore {}
 
 impl<S: KeyStore + MemberStore + OutboxStore + InstallationStore> Store for S {}

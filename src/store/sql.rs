@@ -59,6 +59,9 @@ pub trait Sql: Send {
     /// Keeps every other unit that locks the same key waiting until this one is over (an advisory lock): for a decision
     /// that rests on rows which may not be there yet.
     fn lock(&mut self, key: &str) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// The same without waiting, and for those alone who ask this way: false if another unit has the key.
+    fn try_lock(&mut self, key: &str) -> impl Future<Output = Result<bool, Failure>> + Send;
 }
 
 /// A parameter of a statement, or what stands in a column.

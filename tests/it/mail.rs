@@ -1,90 +1,14 @@
 //! Mail that arrives: through a real server, over real connections, and what happens when it does not.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use hyper::Request;
 use mail_parser::MessageParser;
 use serde_json::{Value, json};
 
+use crate::mailserver::{Mailserver, python};
 use crate::server::{Server, block_on, sign_up, wait_until};
-
-/// A real SMTP server, in a process of its own.
-pub(crate) struct Mailserver {
-    process: Child,
-    pub port: u16,
-    arguments: Vec<String>,
-    folder: tempfile::TempDir,
-}
-
-impl Mailserver {
-    pub(crate) fn start(arguments: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let arguments: Vec<_> = arguments.iter().map(|word| (*word).to_owned()).collect();
-        let (process, port) = launch(folder.path(), 0, &arguments);
-        Self { process, port, arguments, folder }
-    }
-
-    /// Ended as by a crash: connections break.
-    fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-
-    fn start_again(&mut self) {
-        self.process = launch(self.folder.path(), self.port, &self.arguments).0;
-    }
-
-    /// What has arrived so far.
-    pub(crate) fn arrived(&self) -> Vec<Value> {
-        let mut files: Vec<_> =
-            std::fs::read_dir(self.folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
-        files.retain(|path| path.extension().is_some_and(|end| end == "json"));
-        files.sort();
-        files.iter().map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()).collect()
-    }
-
-    async fn wait_for(&self, count: usize) -> Vec<Value> {
-        wait_until(Duration::from_secs(60), async || self.arrived().len() >= count).await;
-        self.arrived()
-    }
-}
-
-impl Drop for Mailserver {
-    fn drop(&mut self) {
-        // It may have been killed already.
-        let _gone = self.process.kill();
-        let _waited = self.process.wait();
-    }
-}
-
-/// A program of `tests/mail`.
-fn python(program: &str) -> Command {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let python = target.join("tools/mail/venv/bin/python");
-    assert!(python.exists(), "the mail server of the tests is not installed; ./test.sh installs it");
-    let mut command = Command::new(python);
-    command.arg(root.join("tests/mail").join(program));
-    command
-}
-
-fn launch(folder: &Path, port: u16, arguments: &[String]) -> (Child, u16) {
-    let mut process = python("server.py")
-        .arg(folder)
-        .args(["--port", &port.to_string()])
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    (process, line.trim().parse().expect("the mail server says its port"))
-}
 
 /// A certificate for localhost that trusts itself; the folder holds `cert.pem` and `key.pem`.
 fn certify() -> (tempfile::TempDir, String, String) {

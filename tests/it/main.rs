@@ -18,6 +18,7 @@ mod logs;
 mod long;
 mod machines;
 mod mail;
+mod mailserver;
 mod manners;
 mod mcp;
 mod metrics;

@@ -34,7 +34,7 @@ pub struct ConfirmView<'a> {
     pub total: u32,
     /// In the sender's own words; empty where none were sent.
     pub comments: &'a str,
-    /// The code of the member who is credited with it.
+    /// The code of whoever is credited with it.
     pub referrer: Option<&'a str>,
     /// Which answers these are; sent back with the button.
     pub seen: i64,

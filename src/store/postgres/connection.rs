@@ -121,6 +121,11 @@ impl Sql for PgConnection {
         // Any number, so long as it is the same on every node.
         self.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 1970102369))", &[&key]).await.map(|_| ())
     }
+
+    async fn try_lock(&mut self, key: &str) -> Result<bool, Failure> {
+        let rows = self.query("SELECT pg_try_advisory_xact_lock(hashtextextended($1, 1970102370))", &[&key]).await?;
+        rows.first().map_or(Ok(false), |row| Ok(row.try_get(0)?))
+    }
 }
 
 impl Columns for tokio_postgres::Row {

@@ -78,6 +78,10 @@ impl Sql for SqliteSql<'_> {
     async fn lock(&mut self, _: &str) -> Result<(), Failure> {
         Ok(())
     }
+
+    async fn try_lock(&mut self, _: &str) -> Result<bool, Failure> {
+        Ok(true)
+    }
 }
 
 /// The statement as SQLite takes it. Made once for each: every statement is a constant of the program, known by its place.

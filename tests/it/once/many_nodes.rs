@@ -11,7 +11,8 @@ use hyper::Request;
 use serde_json::Value;
 
 use crate::machines::{Cluster, Nginx};
-use crate::mail::{Mailserver, link};
+use crate::mail::link;
+use crate::mailserver::Mailserver;
 use crate::records::{Home, Records, create_database, redis};
 use crate::server::{Connection, Server, block_on, sign_up, unionhall, wait_until};
 
