@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
+use crate::domain::brake::Brake;
+use crate::domain::disposable::DisposableDomains;
 use crate::domain::secret::Secret;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::union::Union;
@@ -15,7 +17,8 @@ use crate::limiter::{Bucket, Class, Limiter, LimiterStatus, Verdict};
 use crate::log::Log;
 use crate::mail::Delivery;
 use crate::membership::Membership;
-use crate::store::{InstallationStore, Store};
+use crate::membership::form_brake::FormBrake;
+use crate::store::{DoorStore, InstallationStore, MailFigures, Store};
 use crate::supervise;
 
 /// How long the store may take to show that it takes writes.
@@ -23,6 +26,9 @@ const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long what it showed is believed: asking costs a write, and anyone may ask.
 const READINESS_BELIEVED_FOR: Duration = Duration::from_secs(1);
+
+/// How long the store may take to say what monitoring asks.
+const FIGURES_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What an [`App`] is made of.
 #[derive(Debug)]
@@ -33,6 +39,8 @@ pub struct Parts {
     pub limiter: Arc<dyn Limiter>,
     pub log: Log,
     pub mail: Delivery,
+    pub brake: Brake,
+    pub disposable: DisposableDomains,
 }
 
 /// A word on each part that may be in another state than it should, and leaves the node of use.
@@ -46,10 +54,12 @@ pub struct Readiness {
 pub struct App {
     pub union: Arc<Union>,
     pub membership: Membership,
+    pub form_brake: FormBrake,
     pub log: Log,
     pub mail: Delivery,
     keys: Keys,
     installation: Arc<dyn InstallationStore>,
+    doors: Arc<dyn DoorStore>,
     /// When the store was last asked whether it takes writes, and what came of it.
     checked: Mutex<Option<(Tick, bool)>>,
     limiter: Arc<dyn Limiter>,
@@ -62,10 +72,12 @@ pub struct App {
 impl App {
     /// Each area of the store goes to the room that it is for; nobody else can name it.
     pub fn new(parts: Parts) -> Arc<Self> {
-        let Parts { union, secret, store, limiter, log, mail } = parts;
+        let Parts { union, secret, store, limiter, log, mail, brake, disposable } = parts;
         Arc::new(Self {
-            membership: Membership::new(Arc::clone(&store) as _, &secret, mail.clone()),
+            membership: Membership::new(Arc::clone(&store) as _, &secret, mail.clone(), disposable),
+            form_brake: FormBrake::new(Arc::clone(&store) as _, brake, &secret),
             keys: Keys::new(Arc::clone(&store) as _),
+            doors: Arc::clone(&store) as _,
             installation: store,
             checked: Mutex::default(),
             union,
@@ -127,6 +139,12 @@ impl App {
 
     pub fn store_errors(&self) -> u64 {
         self.store_errors.load(Ordering::Relaxed)
+    }
+
+    /// What monitoring reads of mail; none while the store cannot say.
+    pub async fn mail_figures(&self) -> Option<MailFigures> {
+        let asked = tokio::time::timeout(FIGURES_TIMEOUT, self.doors.mail_figures()).await.ok()?;
+        asked.map_err(|error| self.report_store(None, &error.to_string())).ok()
     }
 
     /// How things are while the store can be used. Whoever asks within a second of another is told the same, and while the

@@ -9,8 +9,9 @@ use serde_json::json;
 
 use super::{random, say, with_store};
 use crate::clock::Clock;
-use crate::config::{Records, StoreSettings};
+use crate::config::{BrakeSettings, Records, StoreSettings};
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, PartnerName};
+use crate::domain::brake::DoorStanding;
 use crate::domain::time::Timestamp;
 use crate::keys::{Keys, NewKey};
 use crate::store::migration::Prepare;
@@ -49,6 +50,8 @@ pub(super) struct ListKeys {
     /// What keys without a figure of their own are shown with; the server reads the same setting.
     #[arg(long, env = "UNIONHALL_KEY_PER_MINUTE", value_name = "N", default_value_t = 30)]
     key_per_minute: u32,
+    #[command(flatten)]
+    brake: BrakeSettings,
     #[command(flatten)]
     store: StoreSettings,
 }
@@ -120,17 +123,31 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
-    let keys = with_keys(&task.store, Prepare::Expect, async |keys| Ok(keys.list().await?))?;
+    let (keys, doors) = with_store(&task.store, Prepare::Expect, async |store| {
+        let keys = Keys::new(Arc::clone(&store) as _).list().await?;
+        Ok((keys, store.door_standings(now).await?))
+    })?;
+    let brake = task.brake.brake();
+    // The brake is the partner's, over all its keys.
+    let mail = |key: &KeyRecord| {
+        let door = doors.iter().find(|door| door.door == key.partner.as_str());
+        PartnersMail {
+            today: door.map_or(0, |door| door.conduct.mailed_today),
+            may: brake.budget(key.partner.as_str(), &door.map_or_else(Default::default, |door| door.conduct)),
+            held: door.map_or(0, |door: &DoorStanding| door.held),
+        }
+    };
     if task.json {
-        let rows: Vec<_> = keys.iter().map(|(key, declined)| as_json(key, *declined, task.key_per_minute)).collect();
+        let row = |(key, declined): &(KeyRecord, u64)| as_json(key, *declined, task.key_per_minute, &mail(key));
+        let rows: Vec<_> = keys.iter().map(row).collect();
         return say(&serde_json::to_string_pretty(&rows)?);
     }
     if keys.is_empty() {
         return say("No keys yet. `unionhall keys issue NAME` issues one.");
     }
     say(&format!(
-        "{:<10}{:<9}{:>7}{:>10}  {:<22}{:<22}{:<22}PARTNER",
-        "ID", "STATE", "A MIN", "DECLINED", "CREATED", "EXPIRES", "LAST USED"
+        "{:<10}{:<9}{:>7}{:>10}{:>13}{:>7}  {:<22}{:<22}{:<22}PARTNER",
+        "ID", "STATE", "A MIN", "DECLINED", "MAIL TODAY", "HELD", "CREATED", "EXPIRES", "LAST USED"
     ))?;
     for (key, declined) in &keys {
         let state = match key.status(now) {
@@ -139,8 +156,10 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
             KeyStatus::Revoked => "revoked",
         };
         let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
+        let PartnersMail { today, may, held } = mail(key);
+        let today = may.map_or_else(|| today.to_string(), |may| format!("{today}/{may}"));
         say(&format!(
-            "{:<10}{state:<9}{:>7}{declined:>10}  {:<22}{:<22}{:<22}{}",
+            "{:<10}{state:<9}{:>7}{declined:>10}{today:>13}{held:>7}  {:<22}{:<22}{:<22}{}",
             key.id.as_str(),
             key.per_minute.unwrap_or(task.key_per_minute),
             key.created_at.to_string(),
@@ -152,7 +171,14 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn as_json(key: &KeyRecord, declined: u64, default_per_minute: u32) -> serde_json::Value {
+/// What a partner's keys caused today, what they may, and what is held of it.
+struct PartnersMail {
+    today: u64,
+    may: Option<u64>,
+    held: u64,
+}
+
+fn as_json(key: &KeyRecord, declined: u64, default_per_minute: u32, mail: &PartnersMail) -> serde_json::Value {
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
     json!({
         "id": key.id.as_str(),
@@ -164,6 +190,9 @@ fn as_json(key: &KeyRecord, declined: u64, default_per_minute: u32) -> serde_jso
         "lastUsedAt": time(key.last_used_at),
         "revokedAt": time(key.revoked_at),
         "declined": declined,
+        "partnerMailedToday": mail.today,
+        "partnerMayMailToday": mail.may,
+        "partnerHeld": mail.held,
     })
 }
 

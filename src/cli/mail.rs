@@ -1,14 +1,19 @@
 //! `unionhall mail`
 
+use std::io::Read;
+
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{say, with_store};
+use super::{TryLater, say, secret, with_store};
 use crate::clock::Clock;
-use crate::config::StoreSettings;
+use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
 use crate::domain::mail::{HeldMail, MailId, WaitingMail};
+use crate::domain::mail_report::{ReportKind, ReportOutcome};
+use crate::domain::secret::token::TokenMaker;
+use crate::mail::report::mime;
 use crate::store::migration::Prepare;
 
 #[derive(Debug, Subcommand)]
@@ -21,6 +26,12 @@ pub(super) enum MailCommand {
     Release(HeldChoice),
     /// Delete mail that is held. Nobody is told; the sign-ups lapse.
     Drop(HeldChoice),
+    /// Read a report of mail that came back on standard input: a delivery status notification or a complaint.
+    ///
+    /// For the pipe of a mail server, such as Postfix: whatever arrives at the domain of UNIONHALL_MAIL_BOUNCES. A report is
+    /// believed only about the mail whose token it brings back; anything else changes nothing and is no failure. Ends with 75
+    /// (try again later) when the records cannot be used, so that the mail server keeps the report.
+    Feedback(Feedback),
 }
 
 #[derive(Debug, Args)]
@@ -62,12 +73,24 @@ pub(super) struct RetryMail {
     store: StoreSettings,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct Feedback {
+    /// The address that the report was sent to, where the mail server tells it (Postfix: ${recipient}).
+    #[arg(long, value_name = "ADDRESS")]
+    recipient: Option<String>,
+    #[command(flatten)]
+    store: StoreSettings,
+    #[command(flatten)]
+    secret: SecretSettings,
+}
+
 pub(super) fn run(command: MailCommand) -> anyhow::Result<()> {
     match command {
         MailCommand::List(task) => list(&task),
         MailCommand::Retry(task) => retry(&task),
         MailCommand::Release(task) => release(&task),
         MailCommand::Drop(task) => drop_held(&task),
+        MailCommand::Feedback(task) => feedback(&task),
     }
 }
 
@@ -139,4 +162,32 @@ fn drop_held(task: &HeldChoice) -> anyhow::Result<()> {
         1 => "1 mail was deleted.".to_owned(),
         _ => format!("{count} mails were deleted."),
     })
+}
+
+fn feedback(task: &Feedback) -> anyhow::Result<()> {
+    let now = Clock::start().now().time;
+    let mut report = Vec::new();
+    let mut input = std::io::stdin().lock();
+    input.by_ref().take(mime::LONGEST).read_to_end(&mut report).map_err(TryLater::because)?;
+    // What is too long is read to its end all the same: a mail server takes a broken pipe for a failure.
+    std::io::copy(&mut input, &mut std::io::sink()).map_err(TryLater::because)?;
+    let noted = with_store(&task.store, Prepare::Expect, async |store| {
+        let secret = secret::claim(&task.store, task.secret.given()?, &*store).await?.secret;
+        match mime::read(&report, task.recipient.as_deref(), &TokenMaker::new(&secret)) {
+            Ok(report) => Ok(Ok((report.kind, store.note_report(report, now).await?))),
+            Err(why) => Ok(Err(why)),
+        }
+    });
+    match noted.map_err(TryLater::because)? {
+        Ok((ReportKind::HardBounce, ReportOutcome::Noted)) => {
+            say("There is no such recipient; nothing more goes there for 30 days.")
+        }
+        Ok((ReportKind::SoftBounce, ReportOutcome::Noted)) => say("It did not arrive for now; counted."),
+        Ok((ReportKind::Complaint, ReportOutcome::Noted)) => say(
+            "The recipient calls it unwanted; nothing goes to that mailbox until its owner confirms a mail of ours.",
+        ),
+        Ok((_, ReportOutcome::Repeated)) => say("That was known already."),
+        Ok((_, ReportOutcome::Unknown)) => say("The sign-up that it is about is gone; nothing was changed."),
+        Err(why) => say(&format!("Nothing was changed: {why}.")),
+    }
 }

@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::config::{
     Concealed, LimitSettings, MailSettings, MailTransport, SecretSettings, StoreSettings, UnionSettings,
 };
+use crate::domain::brake::Brake;
 use crate::log::{Format, Level, Log};
 use crate::mail::Delivery;
 use crate::mcp::{McpServer, stdio};
@@ -52,7 +53,7 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             MailTransport::None => Delivery::Off,
             MailTransport::Mailbox | MailTransport::Smtp(_) | MailTransport::Hold => Delivery::Held,
         };
-        let limits = settings.limits.address()?;
+        let (limits, disposable) = (settings.limits.address()?, settings.mail.disposable()?);
         let store = open_store(&settings.store, Prepare::Make, WRITE_BATCH).await?;
         let secret = secret::claim(&settings.store, given, &*store).await?.secret;
         let clock = Clock::start();
@@ -66,6 +67,9 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             limiter,
             log: log.clone(),
             mail,
+            // The form is not served here.
+            brake: Brake::NONE,
+            disposable,
         });
         let server = McpServer::new(Dispatcher::new(app));
         let authorization = settings.key.as_ref().map(|key| format!("Bearer {}", key.reveal()));

@@ -45,10 +45,10 @@ enum Command {
     /// Issue, list, revoke and rotate the keys of partners; the running service notices within two seconds.
     #[command(subcommand)]
     Keys(keys::KeysCommand),
-    /// Look at the mail that waits in the outbox, and try some of it again.
+    /// Look at the mail that waits in the outbox, decide about what is held, and take in what came back.
     #[command(subcommand)]
     Mail(mail::MailCommand),
-    /// Switch sign-ups off and on; the public data stays up.
+    /// Switch sign-ups off and on, and see how each door behaves; the public data stays up.
     #[command(subcommand)]
     Signups(signups::SignupsCommand),
     /// Carry all records to another store: from SQLite to PostgreSQL when one machine is not enough, or back.
@@ -87,8 +87,22 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("unionhall: {error:#}");
-            ExitCode::FAILURE
+            if error.is::<TryLater>() { ExitCode::from(TryLater::CODE) } else { ExitCode::FAILURE }
         }
+    }
+}
+
+/// A failure that passes: whoever called keeps what it has and calls again.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:#}; try again later")]
+struct TryLater(anyhow::Error);
+
+impl TryLater {
+    /// What mail servers understand as "keep it" (EX_TEMPFAIL of sysexits.h).
+    const CODE: u8 = 75;
+
+    fn because(error: impl Into<anyhow::Error>) -> Self {
+        Self(error.into())
     }
 }
 

@@ -3,10 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
 
 use super::{Concealed, given_or_in_file};
+use crate::domain::disposable::DisposableDomains;
+use crate::domain::email::EmailAddress;
+use crate::mail::report::MailHooks;
+use crate::mail::report::postmark::PostmarkLogin;
+use crate::mail::report::resend::ResendSecret;
 use crate::mail::smtp::Smtp;
 
 /// What happens to mail.
@@ -25,6 +30,17 @@ pub struct MailSettings {
     /// A file that holds the above, for a password that should stand nowhere else.
     #[arg(long, env = "UNIONHALL_MAIL_FILE", value_name = "FILE", conflicts_with = "mail")]
     pub mail_file: Option<PathBuf>,
+
+    /// The domain that mail which comes back is sent to, such as bounces.example.org: each mail then leaves with a return path of
+    /// its own there (VERP), and your mail server hands what arrives to `unionhall mail feedback` [default: the sender's own].
+    #[arg(long, env = "UNIONHALL_MAIL_BOUNCES", value_name = "DOMAIN", value_parser = bounce_domain)]
+    pub mail_bounces: Option<String>,
+
+    /// A list of more domains whose mailboxes are made to be thrown away, one a line, besides the ones that are known.
+    ///
+    /// Sign-ups from them are taken like any other; nobody is credited for them. Read at the start.
+    #[arg(long, env = "UNIONHALL_DISPOSABLE_DOMAINS", value_name = "FILE")]
+    pub disposable_domains: Option<PathBuf>,
 }
 
 /// How mail leaves.
@@ -37,6 +53,15 @@ pub enum MailTransport {
 }
 
 impl MailSettings {
+    /// Domains of mailboxes that are thrown away.
+    pub fn disposable(&self) -> anyhow::Result<DisposableDomains> {
+        let Some(path) = &self.disposable_domains else { return Ok(DisposableDomains::default()) };
+        let list = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read the disposable domains {}", path.display()))?;
+        DisposableDomains::with(&list)
+            .with_context(|| format!("the disposable domains {} have a mistake", path.display()))
+    }
+
     /// How mail leaves, as it was set.
     pub fn transport(&self) -> anyhow::Result<MailTransport> {
         let text = given_or_in_file(&self.mail, self.mail_file.as_deref(), "how mail leaves")?;
@@ -52,6 +77,68 @@ impl MailSettings {
     }
 }
 
+/// What mail services prove themselves with when they report bounces and complaints.
+#[derive(Debug, Clone, Args)]
+pub struct MailHookSettings {
+    /// The signing secret (whsec_…) of a webhook of Resend to /hooks/mail/resend, for bounces and complaints [default: shut].
+    #[arg(long, env = "UNIONHALL_RESEND_WEBHOOK_SECRET", value_name = "SECRET", hide_env_values = true)]
+    pub resend_webhook_secret: Option<Concealed>,
+
+    /// A file that holds it.
+    #[arg(
+        long,
+        env = "UNIONHALL_RESEND_WEBHOOK_SECRET_FILE",
+        value_name = "FILE",
+        conflicts_with = "resend_webhook_secret"
+    )]
+    pub resend_webhook_secret_file: Option<PathBuf>,
+
+    /// NAME:PASSWORD of a webhook of Postmark to /hooks/mail/postmark, for bounces and complaints [default: shut].
+    #[arg(long, env = "UNIONHALL_POSTMARK_WEBHOOK_LOGIN", value_name = "LOGIN", hide_env_values = true)]
+    pub postmark_webhook_login: Option<Concealed>,
+
+    /// A file that holds it.
+    #[arg(
+        long,
+        env = "UNIONHALL_POSTMARK_WEBHOOK_LOGIN_FILE",
+        value_name = "FILE",
+        conflicts_with = "postmark_webhook_login"
+    )]
+    pub postmark_webhook_login_file: Option<PathBuf>,
+}
+
+impl MailHookSettings {
+    pub fn hooks(&self) -> anyhow::Result<MailHooks> {
+        let given = |text: &Option<Concealed>, file: &Option<PathBuf>, what| match (text, file) {
+            (None, None) => Ok(None),
+            (text, file) => {
+                let empty = Concealed::from(String::new());
+                given_or_in_file(text.as_ref().unwrap_or(&empty), file.as_deref(), what).map(Some)
+            }
+        };
+        let resend =
+            given(&self.resend_webhook_secret, &self.resend_webhook_secret_file, "the secret of Resend's webhook")?;
+        let postmark =
+            given(&self.postmark_webhook_login, &self.postmark_webhook_login_file, "the login of Postmark's webhook")?;
+        Ok(MailHooks {
+            resend: resend
+                .map(|text| ResendSecret::parse(&text))
+                .transpose()
+                .context("UNIONHALL_RESEND_WEBHOOK_SECRET")?,
+            postmark: postmark
+                .map(|text| PostmarkLogin::parse(&text))
+                .transpose()
+                .context("UNIONHALL_POSTMARK_WEBHOOK_LOGIN")?,
+        })
+    }
+}
+
+fn bounce_domain(text: &str) -> Result<String, String> {
+    let address = EmailAddress::parse(&format!("b@{text}"));
+    let domain = address.map_err(|_| "write a domain such as bounces.example.org".to_owned())?;
+    Ok(domain.domain().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,7 +146,7 @@ mod tests {
     #[test]
     fn a_password_is_not_shown() {
         let mail = "smtps://user:hunter2@mail.example.com".to_owned().into();
-        let settings = MailSettings { mail, mail_file: None };
+        let settings = MailSettings { mail, mail_file: None, mail_bounces: None, disposable_domains: None };
         assert!(!format!("{settings:?}").contains("hunter2"));
     }
 }

@@ -3,6 +3,7 @@
 //! A setting is a field with its flag, its variable, its default and its check. This room points only downwards: at the
 //! rooms whose addresses and levels it reads.
 
+mod brake;
 mod limits;
 mod mail;
 mod secret;
@@ -14,8 +15,9 @@ use std::path::Path;
 
 use anyhow::Context;
 
+pub use self::brake::BrakeSettings;
 pub use self::limits::{LimitSettings, LimitsAddress};
-pub use self::mail::{MailSettings, MailTransport};
+pub use self::mail::{MailHookSettings, MailSettings, MailTransport};
 pub use self::secret::{SecretSettings, read_secret};
 pub use self::serve::ServeSettings;
 pub use self::store::{Records, StoreSettings};

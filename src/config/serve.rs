@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use clap::Args;
 use ipnet::IpNet;
 
-use super::{LimitSettings, MailSettings, SecretSettings, StoreSettings, UnionSettings, web_address};
+use super::{
+    BrakeSettings, LimitSettings, MailHookSettings, MailSettings, SecretSettings, StoreSettings, UnionSettings,
+    web_address,
+};
 use crate::log::Level;
 use crate::store::WRITE_BATCH;
 
@@ -28,6 +31,12 @@ pub struct ServeSettings {
 
     #[command(flatten)]
     pub limits: LimitSettings,
+
+    #[command(flatten)]
+    pub brake: BrakeSettings,
+
+    #[command(flatten)]
+    pub mail_hooks: MailHookSettings,
 
     /// The certificate to serve HTTPS with, in PEM, the server's own first. Read again on SIGHUP, with its key.
     #[arg(long, env = "UNIONHALL_TLS_CERT", value_name = "FILE", requires = "tls_key")]

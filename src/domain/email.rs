@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
+use super::alias;
 use super::text::is_hidden;
 
 /// An address mail can be sent to, as it was typed.
@@ -101,6 +102,11 @@ impl EmailAddress {
         &self.typed
     }
 
+    /// The domain as DNS knows it.
+    pub fn domain(&self) -> &str {
+        &self.domain
+    }
+
     /// What stands before the @, as typed.
     pub fn local_part(&self) -> &str {
         &self.typed[..self.at]
@@ -126,21 +132,9 @@ impl EmailAddress {
         format!("{}@{}", self.typed[..self.at].to_lowercase(), self.domain)
     }
 
-    /// The mailbox that the address leads to, so that two spellings of it share mail caps and cannot refer each other:
-    /// a `+tag` is folded everywhere; at Gmail, which ignores them, dots are too, and its two domains are one.
+    /// The mailbox that the address leads to, so that two spellings of it share mail caps and cannot refer each other.
     pub fn mailbox(&self) -> String {
-        let local = self.typed[..self.at].to_lowercase();
-        let domain = &self.domain;
-        // "+news@example.com" is all tag: folding it would leave no mailbox.
-        let base = local.split_once('+').map_or(local.as_str(), |(base, _)| base);
-        // "kim.+news@example.com": no mailbox's name ends in a dot.
-        let base = base.trim_end_matches('.');
-        let base = if base.is_empty() { local.as_str() } else { base };
-        if domain == "gmail.com" || domain == "googlemail.com" {
-            format!("{}@gmail.com", base.replace('.', ""))
-        } else {
-            format!("{base}@{domain}")
-        }
+        alias::mailbox(&self.typed[..self.at].to_lowercase(), &self.domain)
     }
 }
 

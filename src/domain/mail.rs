@@ -1,5 +1,6 @@
 //! The rules of mail: how often a mailbox may be written to, and when a mail that failed is tried again.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::api_key::KeyId;
@@ -89,6 +90,15 @@ impl std::fmt::Debug for DueMail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "DueMail({}, {}, attempt {})", self.id.0, self.kind.name(), self.attempts)
     }
+}
+
+/// What a worker may send now, and the doors whose mail was held meanwhile.
+#[derive(Debug, Default)]
+pub struct Leased {
+    pub mails: Vec<DueMail>,
+    pub held: BTreeMap<String, u64>,
+    /// Whether others that may not go made way: there may be more behind them.
+    pub made_way: bool,
 }
 
 /// What became of an attempt.

@@ -46,6 +46,10 @@ pub struct NewSignUp {
     pub partner: Option<Partner>,
     /// The lane that its mail leaves by.
     pub lane: Lane,
+    /// It came with a proof of work: its mail passes the brake.
+    pub proven: bool,
+    /// The address is of a kind that is thrown away: nobody is credited for it.
+    pub disposable: bool,
 }
 
 /// Posts of the form that may wait for one person: nobody can know that the same hand filled them in, so none touches another.

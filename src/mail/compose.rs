@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use lettre::Message;
 use lettre::address::Envelope;
 use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart, SinglePart};
+use lettre::{Address, Message};
 
 use super::message::{AlreadyMemberMail, Body, ConfirmMail};
+use super::report::mime::RETURN_PATH;
 use super::{OutgoingMail, ReadableMail, SendError};
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::{DueMail, MailKind};
@@ -20,6 +21,8 @@ pub struct Composer {
     pub union: Arc<Union>,
     pub from: Mailbox,
     pub tokens: TokenMaker,
+    /// The domain of return paths, where each mail has one of its own (VERP).
+    pub bounces: Option<String>,
 }
 
 impl Composer {
@@ -33,7 +36,7 @@ impl Composer {
         // By which a large provider tells the operator of complaints: the kind of mail, and the lane of whoever asked for it.
         let door = mail.partner.as_ref().map_or_else(|| "form".to_owned(), |_| format!("lane{}", mail.lane.number()));
         // Said outright, for lettre would read it back from the headers, where it knows fewer addresses than we take.
-        let envelope = Envelope::new(Some(self.from.email.clone()), vec![to.clone()])
+        let envelope = Envelope::new(Some(self.return_path(mail)?), vec![to.clone()])
             .map_err(|error| SendError::Later(format!("the message could not be made: {error}")))?;
         let message = Message::builder()
             .envelope(envelope)
@@ -67,6 +70,14 @@ impl Composer {
             html: body.html,
         };
         Ok(OutgoingMail { name: format!("{:012}-{id}", mail.id.0), message, readable })
+    }
+
+    /// Where the mail comes back to if it does.
+    fn return_path(&self, mail: &DueMail) -> Result<Address, SendError> {
+        let Some(domain) = &self.bounces else { return Ok(self.from.email.clone()) };
+        let name = format!("{RETURN_PATH}{}", self.tokens.token(Purpose::Bounce, mail.sign_up));
+        Address::new(name, domain)
+            .map_err(|error| SendError::Later(format!("the return path could not be made: {error}")))
     }
 
     fn body(&self, mail: &DueMail, decline_url: &str) -> Body {

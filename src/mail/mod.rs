@@ -7,6 +7,7 @@ pub mod compose;
 pub mod mailbox;
 pub mod message;
 pub mod outbox;
+pub mod report;
 pub mod smtp;
 mod smtp_address;
 
@@ -93,6 +94,7 @@ pub struct MailNotifier {
     sent: AtomicU64,
     rejected: AtomicU64,
     given_up: AtomicU64,
+    held: AtomicU64,
 }
 
 impl MailNotifier {
@@ -103,6 +105,11 @@ impl MailNotifier {
 
     pub fn is_failing(&self) -> bool {
         self.failing.load(Ordering::Relaxed)
+    }
+
+    /// How much mail the brakes of doors have held since the start.
+    pub fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
     }
 
     /// How much mail left the outbox since the start, by how.

@@ -3,7 +3,7 @@
 //! It takes mails under a lease, so that no other worker sends them too, and deletes one only after it has gone: a crash
 //! at any moment loses nothing, and at worst sends one mail twice, under the same message id.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,8 +16,9 @@ use tokio::time::Instant;
 use super::compose::Composer;
 use super::{MailNotifier, SendError, Transport};
 use crate::clock::Clock;
+use crate::domain::brake::{Brake, FORM, day_of};
 use crate::domain::lane::Lane;
-use crate::domain::mail::{DueMail, LEASE, MailId, MailOutcome, after_failure};
+use crate::domain::mail::{DueMail, LEASE, Leased, MailId, MailOutcome, after_failure};
 use crate::domain::time::Timestamp;
 use crate::log::Log;
 use crate::store::{OutboxStore, StoreError};
@@ -42,6 +43,8 @@ pub struct Outbox {
     pub log: Log,
     /// The same after a restart: what this worker had leased when it was ended is its own again.
     pub name: String,
+    /// How much mail each door may cause.
+    pub brake: Brake,
     /// How often a mail's lease is renewed while its server takes its time.
     pub renew_every: Duration,
 }
@@ -66,6 +69,8 @@ type Settled = Result<Option<(MailId, MailOutcome)>, StoreError>;
 struct UnderWay {
     tasks: JoinSet<Settled>,
     lanes: HashMap<task::Id, Lane>,
+    /// The doors whose brake the operator was told of, and the day.
+    told_held: (i64, HashSet<String>),
 }
 
 impl UnderWay {
@@ -112,13 +117,15 @@ impl Outbox {
         failed.map_or(Ok(step), Err)
     }
 
-    /// Sends what is due for as long as there is room; says how many were begun.
-    async fn begin(&self, under_way: &mut UnderWay, now: Timestamp) -> Result<usize, StoreError> {
+    /// Sends what is due for as long as there is room; says whether there may be more.
+    async fn begin(&self, under_way: &mut UnderWay, now: Timestamp) -> Result<bool, StoreError> {
         let since = Instant::now();
         let busy: Vec<_> = under_way.lanes.values().copied().collect();
-        let due = self.store.lease_mail(&self.name, AT_ONCE - busy.len(), busy, now).await?;
-        let begun = due.len();
-        for mail in due {
+        let Leased { mails, held, made_way } =
+            self.store.lease_mail(&self.name, AT_ONCE - busy.len(), busy, self.brake, now).await?;
+        self.tell_of_held(&mut under_way.told_held, held, now);
+        let more = made_way || !mails.is_empty();
+        for mail in mails {
             let (store, transport) = (Arc::clone(&self.store), Arc::clone(&self.transport));
             let (composed, renew_every) = (self.composer.compose(&mail), self.renew_every);
             under_way.begin(mail.lane, async move {
@@ -147,7 +154,31 @@ impl Outbox {
                 settle(&*store, &mail, &outcome, at()).await.map(|()| Some((mail.id, outcome)))
             });
         }
-        Ok(begun)
+        Ok(more)
+    }
+
+    /// Counts what was held, and tells the operator once a day for each door.
+    fn tell_of_held(&self, told: &mut (i64, HashSet<String>), held: BTreeMap<String, u64>, now: Timestamp) {
+        let today = day_of(now);
+        if told.0 != today {
+            *told = (today, HashSet::new());
+        }
+        for (door, count) in held {
+            self.notifier.held.fetch_add(count, Ordering::Relaxed);
+            let (whose, choice) = match door.as_str() {
+                FORM => ("the form".to_owned(), "--form"),
+                partner => (partner.to_owned(), "--key ID"),
+            };
+            if told.1.insert(door) {
+                self.log.problem(
+                    None,
+                    &format!(
+                        "{whose} has had its mail of the day; what it asks for is held. `unionhall signups status` shows how \
+                         much, `mail release {choice}` lets it go, `mail drop {choice}` deletes it"
+                    ),
+                );
+            }
+        }
     }
 
     /// Counts what became of a mail, and tells the operator what concerns them.
@@ -190,8 +221,8 @@ impl Outbox {
             if room {
                 let now = clock.now().time;
                 match self.begin(&mut under_way, now).await {
-                    Ok(0) => {}
-                    Ok(_) => continue,
+                    Ok(false) => {}
+                    Ok(true) => continue,
                     Err(error) => condition.fails(&self, format!("the outbox cannot be used: {error}"), now),
                 }
             }

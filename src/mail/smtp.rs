@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::smtp_address::{BadServer, Encryption, SmtpAddress};
 use super::{OutgoingMail, SendError, Transport};
+use crate::domain::mail_report::{enhanced_status, is_recipients_fault};
 use crate::reply::Reply;
 
 /// Connections kept for the next mail, and for how long.
@@ -261,7 +262,7 @@ async fn at<T>(stage: Stage, asked: impl Future<Output = Result<T, smtp::Error>>
 fn understand(error: &smtp::Error) -> Told {
     if let Some(code) = error.status() {
         let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-        return Told::Answer(u16::from(code), enhanced(&text));
+        return Told::Answer(u16::from(code), enhanced_status(&text));
     }
     if error.is_tls() {
         return Told::Broken("TLS could not be agreed; is its certificate trusted, and for that name?");
@@ -325,56 +326,6 @@ impl std::fmt::Display for Hurdle {
             Told::Unable(what) => write!(f, "the mail server could not be used: {what}"),
             Told::Late => write!(f, "the mail server could not be used: no answer to {stage} in time"),
             Told::Broken(what) => write!(f, "the mail server could not be used: {what}, at {stage}"),
-        }
-    }
-}
-
-/// The enhanced status (RFC 3463) that an answer begins with.
-fn enhanced(text: &str) -> Option<[u16; 3]> {
-    let word = text.split_whitespace().next()?;
-    let mut numbers = word.split('.').map(|part| part.parse().ok());
-    let status = [numbers.next()??, numbers.next()??, numbers.next()??];
-    numbers.next().is_none().then_some(status)
-}
-
-/// Of what 5.1.x says about addresses, these are about the recipient's; the others are about the sender's, or so vague that
-/// servers use them for the operator's own mistakes.
-fn is_recipients_fault(status: [u16; 3]) -> bool {
-    matches!(status, [5, 1, 1 | 2 | 3 | 6 | 10])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_recipients_own_fault_is_final() {
-        let fault = |text: &str| enhanced(text).is_some_and(is_recipients_fault);
-        for theirs in [
-            "5.1.1 <ana@example.com>: no such user",
-            "5.1.2 bad host",
-            "5.1.10 null MX",
-            "5.1.3 bad syntax",
-            "5.1.6 moved",
-        ] {
-            assert!(fault(theirs), "{theirs}");
-        }
-        for other in [
-            "5.7.8 authentication failed",
-            "5.7.1 relay denied",
-            "5.1.0 sender rejected",
-            "5.1.90 over quota",
-            "5.1.7 bad sender",
-            "5.1.8 bad sender's domain",
-            "4.1.1 later",
-            "5.2.2 mailbox full",
-            "no such user",
-            "",
-            "5.1",
-            "5.1.1.1",
-            "5.1.x",
-        ] {
-            assert!(!fault(other), "{other}");
         }
     }
 }

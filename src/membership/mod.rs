@@ -3,6 +3,7 @@
 //! Operations, pages and commands call this room, and the store of members is private to it: no rule about a person can be
 //! rebuilt elsewhere. It must never know HTTP, MCP or a command line.
 
+pub mod form_brake;
 pub mod retention;
 
 use std::sync::Arc;
@@ -11,8 +12,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::domain::catalog::category::CategorySet;
+use crate::domain::disposable::DisposableDomains;
 use crate::domain::email::EmailAddress;
 use crate::domain::lane::Lane;
+use crate::domain::mail_report::{MailReport, ReportOutcome};
 use crate::domain::referral::{CodeMaker, ReferralCode};
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::{Purpose, TokenMaker};
@@ -39,6 +42,7 @@ pub struct Membership {
     codes: CodeMaker,
     tokens: TokenMaker,
     mail: Delivery,
+    disposable: DisposableDomains,
 }
 
 /// What a person says when they sign up, whichever door they come through.
@@ -51,6 +55,15 @@ pub struct Application {
     pub ref_code: Option<ReferralCode>,
 }
 
+/// How a sign-up's mail leaves.
+#[derive(Debug, Clone, Copy)]
+pub struct Way {
+    /// The lane of whoever asked.
+    pub lane: Lane,
+    /// It came with a proof of work.
+    pub proven: bool,
+}
+
 /// A sign-up that a link in a mail leads to.
 #[derive(Debug)]
 pub struct LinkedSignUp {
@@ -59,8 +72,8 @@ pub struct LinkedSignUp {
 }
 
 impl Membership {
-    pub fn new(store: Arc<dyn MemberStore>, secret: &Secret, mail: Delivery) -> Self {
-        Self { store, codes: CodeMaker::new(secret), tokens: TokenMaker::new(secret), mail }
+    pub fn new(store: Arc<dyn MemberStore>, secret: &Secret, mail: Delivery, disposable: DisposableDomains) -> Self {
+        Self { store, codes: CodeMaker::new(secret), tokens: TokenMaker::new(secret), mail, disposable }
     }
 
     /// How many members there are now.
@@ -68,12 +81,12 @@ impl Membership {
         self.store.member_count()
     }
 
-    /// Signs somebody up, for a partner or by their own hand, and has the confirmation mail sent by the lane of whoever asked.
+    /// Signs somebody up, for a partner or by their own hand, and has the confirmation mail sent.
     pub async fn sign_up(
         &self,
         application: &Application,
         partner: Option<&Partner>,
-        lane: Lane,
+        way: Way,
         now: Timestamp,
     ) -> Result<SignedUp, Error> {
         let unit = |person| {
@@ -84,7 +97,9 @@ impl Membership {
                 comments: application.comments.clone(),
                 ref_code: application.ref_code,
                 partner: partner.cloned(),
-                lane,
+                lane: way.lane,
+                proven: way.proven,
+                disposable: self.disposable.holds(&application.email),
             };
             self.store.sign_up(new, now)
         };
@@ -151,6 +166,11 @@ impl Membership {
             Some(id) => self.store.decline(id, now).await,
             None => Ok(Declining::Unknown),
         }
+    }
+
+    /// A mail server or a mail service says what became of a mail.
+    pub async fn note_report(&self, report: MailReport, now: Timestamp) -> Result<ReportOutcome, StoreError> {
+        self.store.note_report(report, now).await
     }
 
     /// Where no mail can be sent nobody could ever confirm: no sign-ups.

@@ -22,7 +22,7 @@ use crate::domain::text::Comments;
 use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
 use crate::error::Error;
-use crate::membership::Application;
+use crate::membership::{Application, Way};
 
 /// A user who wants to join, and what they care about. Ask for all of it before the first call: every call mails.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -127,7 +127,7 @@ impl Operation for SignUpUser {
         };
         let partner = caller.partner()?;
         let lane = Lane::of(partner.name.as_str().as_bytes());
-        let done = app.membership.sign_up(&application, Some(partner), lane, caller.now).await?;
+        let done = app.membership.sign_up(&application, Some(partner), Way { lane, proven: false }, caller.now).await?;
         Ok(InviteResponse {
             ok: True,
             invite_link: done.code.link(&app.union.join_site),

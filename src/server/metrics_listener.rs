@@ -45,8 +45,8 @@ pub async fn serve(listener: TcpListener, service: Arc<HttpService>) {
         let service = Arc::clone(&service);
         tokio::spawn(async move {
             let page = service_fn(|request| {
-                let answer = answer(&service, &request);
-                async { Ok::<_, Infallible>(answer) }
+                let service = &service;
+                async move { Ok::<_, Infallible>(answer(service, &request).await) }
             });
             let reading = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), page);
             // How a connection ends is its peer's affair.
@@ -56,7 +56,7 @@ pub async fn serve(listener: TcpListener, service: Arc<HttpService>) {
     }
 }
 
-fn answer(service: &HttpService, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+async fn answer(service: &HttpService, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     let plain = |status, text: String| {
         let mut response = Response::new(Full::from(text));
         *response.status_mut() = status;
@@ -71,10 +71,10 @@ fn answer(service: &HttpService, request: &Request<Incoming>) -> Response<Full<B
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return refused;
     }
-    plain(StatusCode::OK, page(service))
+    plain(StatusCode::OK, page(service).await)
 }
 
-fn page(service: &HttpService) -> String {
+async fn page(service: &HttpService) -> String {
     let (app, mut page) = (&service.app, Exposition::default());
     page.begin("build_info", Kind::Gauge, "The program that runs.");
     page.line("", &[("version", env!("CARGO_PKG_VERSION"))], 1);
@@ -102,8 +102,21 @@ fn page(service: &HttpService) -> String {
         for (outcome, count) in mail.counts() {
             page.line("", &[("outcome", outcome)], count);
         }
+        let help = "Mail that was held because its door had its share of the day.";
+        page.single("mail_held_total", Kind::Counter, help, mail.held());
         let failing = u8::from(mail.is_failing());
         page.single("mail_failing", Kind::Gauge, "1 while mail does not go and is tried again.", failing);
+    }
+    if let Some(figures) = app.mail_figures().await {
+        page.single("outbox_waiting", Kind::Gauge, "Mail that waits to be sent, over all nodes.", figures.waiting);
+        let now = service.clock.now().time;
+        let age = figures.oldest.map_or(0, |oldest| now.since(oldest).as_secs());
+        page.single("outbox_oldest_seconds", Kind::Gauge, "How long the oldest mail that waits has waited.", age);
+        page.single("outbox_held", Kind::Gauge, "Mail that is held until the operator decides.", figures.held);
+        page.begin("mail_reports_total", Kind::Counter, "What mail servers and services reported of mail, by kind.");
+        page.line("", &[("kind", "hard_bounce")], figures.hard_bounces);
+        page.line("", &[("kind", "soft_bounce")], figures.soft_bounces);
+        page.line("", &[("kind", "complaint")], figures.complaints);
     }
     let dropped = app.log.lines_dropped();
     page.single("log_lines_dropped_total", Kind::Counter, "Lines that the log's reader was too slow for.", dropped);

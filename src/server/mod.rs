@@ -6,6 +6,7 @@
 
 mod client_shares;
 pub mod listener;
+mod mail_hooks;
 pub mod metrics_listener;
 mod rest;
 mod routes;
@@ -45,6 +46,7 @@ use crate::http::response::error::HttpError;
 use crate::http::response::etag::EntityTag;
 use crate::log::RequestLine;
 use crate::mail::mailbox::MailboxFolder;
+use crate::mail::report::MailHooks;
 use crate::mcp::http::McpEndpoint;
 use crate::metrics::Requests;
 use crate::operations::ALL;
@@ -65,6 +67,8 @@ pub struct HttpSettings {
     pub mcp_origins: Vec<String>,
     /// The folder that a development server shows its mail from, and the key that opens its page.
     pub mailbox: Option<(MailboxFolder, String)>,
+    /// The mail services that may report what became of mail.
+    pub mail_hooks: MailHooks,
     /// Whether somebody reads the metrics.
     pub metrics: bool,
 }
@@ -84,6 +88,7 @@ pub struct HttpService {
     tags: Vec<EntityTag>,
     /// Whether callers come over HTTPS, as far as the base address says.
     secure: bool,
+    mail_hooks: MailHooks,
     client_shares: Arc<ClientShares>,
     bodies: Allowance,
     in_flight: AtomicUsize,
@@ -157,6 +162,7 @@ impl HttpService {
             connections: AtomicUsize::new(0),
             requests: settings.metrics.then(|| Requests::new(routes::names())),
             proxies: settings.proxies,
+            mail_hooks: settings.mail_hooks,
             app,
             dispatcher,
             clock,

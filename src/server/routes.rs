@@ -13,7 +13,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode};
 
-use super::{Exchange, HttpService};
+use super::{Exchange, HttpService, mail_hooks};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -48,9 +48,12 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/icon.png", document(|service| &service.documents.icon_png)).open(),
             get("/style.css", document(|service| &service.site.style)),
             get("/copy.js", document(|service| &service.site.copy_script)),
+            get("/proof.js", document(|service| &service.site.proof_script)),
             get("/healthz", own!(HttpService::health)).always(),
             get("/readyz", own!(HttpService::ready)).always(),
             post("/mcp", own!(HttpService::mcp)),
+            post("/hooks/mail/resend", own!(mail_hooks::resend)),
+            post("/hooks/mail/postmark", own!(mail_hooks::postmark)),
             get("/join", page!(site::join::show)).posted(page!(site::join::send)),
             get("/joinus{code}", page!(site::join::show)),
             get("/confirm/{token}", page!(site::confirm::show)).posted(page!(site::confirm::press)),

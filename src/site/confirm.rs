@@ -1,10 +1,10 @@
 //! `/confirm/<token>`: what is being confirmed with one button (double opt-in), and the person's own link once they are in.
 
-use hyper::header::{CONTENT_SECURITY_POLICY, HeaderValue};
+use hyper::header::CONTENT_SECURITY_POLICY;
 use hyper::{Request, StatusCode};
 
-use super::Visit;
 use super::view::{self, Outcome};
+use super::{Visit, WITH_OUR_SCRIPT};
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_up::{Confirmation, SignUpState};
 use crate::domain::time::Timestamp;
@@ -97,12 +97,6 @@ async fn share(visit: Visit<'_>, found: &LinkedSignUp, first_time: bool) -> Answ
     let count = visit.member_count().await;
     let mut answer = visit.page(view::share(union, first_time, &link, count));
     // The button that copies the link is the only thing here that is done by a script.
-    answer.set(
-        CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(
-            "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \
-             frame-ancestors 'none'",
-        ),
-    );
+    answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
     answer
 }

@@ -1,11 +1,11 @@
 //! `/`, `/join` and `/joinus<code>`: the page to join on, and the form that is sent from it.
 
-use hyper::header::{HeaderName, ORIGIN};
+use hyper::header::{CONTENT_SECURITY_POLICY, HeaderName, ORIGIN};
 use hyper::{HeaderMap, Request, StatusCode};
 
-use super::Visit;
 use super::join_form::SentForm;
 use super::view::{self, JoinForm, Outcome};
+use super::{Visit, WITH_OUR_SCRIPT};
 use crate::domain::referral::ReferralCode;
 use crate::error::Error;
 use crate::http::request::body::SentBody;
@@ -13,6 +13,8 @@ use crate::http::request::host;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::limiter::Class;
+use crate::membership::Way;
+use crate::membership::form_brake::Passage;
 
 /// The largest form: every field as long as it may be, each character written as three times three.
 const FORM_BYTES: u64 = 64 << 10;
@@ -43,10 +45,20 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
     let masked = application.email.masked();
     // Only a program fills in what people cannot see; it is told what it hopes to hear.
     if !sent.website.is_empty() {
-        return Ok(visit.page(view::check_inbox(union, &masked)));
+        return Ok(visit.page(view::check_inbox(union, &masked, false)));
     }
-    match visit.app().membership.sign_up(&application, None, visit.lane(), visit.now.time).await {
-        Ok(_) => Ok(visit.page(view::check_inbox(union, &masked))),
+    let passage = visit.app().form_brake.passage(sent.question.as_deref(), &sent.answer, visit.now).await;
+    let passage = passage.unwrap_or_else(|error| {
+        visit.report(&error.to_string());
+        Passage::Free
+    });
+    if passage == Passage::Ask {
+        let form = JoinForm { ask_again: true, ..sent.form() };
+        return Ok(page(visit, StatusCode::BAD_REQUEST, &sent.ref_code, &form).await);
+    }
+    let way = Way { lane: visit.lane(), proven: passage == Passage::Proven };
+    match visit.app().membership.sign_up(&application, None, way, visit.now.time).await {
+        Ok(_) => Ok(visit.page(view::check_inbox(union, &masked, passage == Passage::MayWait))),
         Err(Error::BackendNotConfigured) => Ok(visit.outcome(StatusCode::INTERNAL_SERVER_ERROR, Outcome::SignUpsOff)),
         Err(error) => {
             let mut form = sent.form();
@@ -61,7 +73,18 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
 async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form: &JoinForm) -> Answer {
     let code = ReferralCode::from_pasted(code);
     let count = visit.member_count().await;
-    Answer::html(status, view::join(&visit.app().union, count, code.as_ref().map(ReferralCode::as_str), form))
+    let question = visit.app().form_brake.question(visit.now).await;
+    let question = question.unwrap_or_else(|error| {
+        visit.report(&error.to_string());
+        None
+    });
+    let invited = code.as_ref().map(ReferralCode::as_str);
+    let mut answer = Answer::html(status, view::join(&visit.app().union, count, invited, question.as_deref(), form));
+    if question.is_some() {
+        // The script that answers it.
+        answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
+    }
+    answer
 }
 
 /// Whether a form was sent from our own page (CSRF). Old browsers and programs say neither; they carry nobody's cookies,

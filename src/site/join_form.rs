@@ -19,6 +19,9 @@ pub(super) struct SentForm {
     pub ref_code: String,
     /// What people cannot see and leave empty.
     pub website: String,
+    /// The question that the form asked while its brake was on, and what the browser answered.
+    pub question: Option<String>,
+    pub answer: String,
 }
 
 impl SentForm {
@@ -32,6 +35,8 @@ impl SentForm {
                 "otherComments" => sent.comments = value.replace("\r\n", "\n"),
                 "refCode" => sent.ref_code = value.into_owned(),
                 "website" => sent.website = value.into_owned(),
+                "question" => sent.question = Some(value.into_owned()),
+                "answer" => sent.answer = value.into_owned(),
                 slug => {
                     if let Some(category) = Category::from_slug(slug).filter(|_| value == "true") {
                         sent.chosen.insert(category);

@@ -33,6 +33,12 @@ use crate::membership::StoreError;
 /// Mailed links opened or pressed a minute from one address: mail services press many, for the people they serve.
 const LINKS_A_MINUTE: u32 = 300;
 
+/// The policy of a page with a script of ours; the others have none.
+const WITH_OUR_SCRIPT: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \
+     frame-ancestors 'none'",
+);
+
 /// What all pages share.
 #[derive(Debug)]
 pub struct Site {
@@ -42,8 +48,9 @@ pub struct Site {
     mailbox: Option<DevMailbox>,
     /// The stylesheet of every page.
     pub style: Document,
-    /// The one script, which nothing depends on.
+    /// The scripts, which nothing depends on: one copies a link, one answers the form's question while its brake is on.
     pub copy_script: Document,
+    pub proof_script: Document,
 }
 
 impl Site {
@@ -55,6 +62,7 @@ impl Site {
             origins,
             style: Document::new("text/css; charset=utf-8", include_str!("../../templates/style.css")),
             copy_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/copy.js")),
+            proof_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/proof.js")),
         }
     }
 

@@ -14,6 +14,13 @@ area! {
             }
         };
 
+        read are_sign_ups_paused() -> bool {
+            |sql| {
+                let paused = "SELECT signups_paused FROM installation WHERE id = 1";
+                expected(sql.row(paused, values![], |row| row.get(0)).await?)
+            }
+        };
+
         /// Ties the records to the installation's secret, on the first call; says later whether it is the same.
         write claim_secret(fingerprint: String) -> Claim {
             |sql| {

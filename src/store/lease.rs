@@ -1,8 +1,16 @@
 //! Which mail goes next: shared out between the lanes of its sources, and between those who write to one mailbox; as SQL.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::doors::{self, AtDoor};
 use super::sql::{Failure, Row, Sql, Unit, values};
+use crate::domain::brake::{Brake, Conduct};
 use crate::domain::lane::Lane;
-use crate::domain::mail::{A_DAY, APART, DueMail, LEASE, MailId, MailKind, MailboxRecord, Turn, WAITING_FOR_A_MAILBOX};
+use crate::domain::mail::{
+    A_DAY, APART, DueMail, LEASE, Leased, MailId, MailKind, MailboxRecord, Turn, WAITING_FOR_A_MAILBOX,
+};
 use crate::domain::sign_up::SignUpId;
 use crate::domain::time::Timestamp;
 
@@ -12,6 +20,7 @@ pub(super) struct Lease {
     pub worker: String,
     pub most: usize,
     pub busy: Vec<Lane>,
+    pub brake: Brake,
     pub now: Timestamp,
 }
 
@@ -34,14 +43,15 @@ struct Candidate {
 const ROUNDS: usize = 8;
 
 impl Unit for Lease {
-    type Done = Vec<DueMail>;
+    type Done = Leased;
 
     fn is_transaction(&self) -> bool {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Vec<DueMail>, Failure> {
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Leased, Failure> {
         let mut leased: Vec<DueMail> = Vec::new();
+        let (mut doors, mut made_way) = (BTreeMap::new(), false);
         let of_a_lane = (self.most + self.busy.len()).div_ceil(2);
         // Mails that may not go make way for others, so that nobody's flood holds up somebody else's mail.
         for round in 0..ROUNDS {
@@ -55,7 +65,11 @@ impl Unit for Lease {
                 let lane = candidate.mail.lane;
                 let on_their_way = leased.iter().map(|mail| mail.lane).chain(self.busy.iter().copied());
                 if leased.len() < self.most && on_their_way.filter(|busy| *busy == lane).count() < of_a_lane {
-                    leased.extend(self.consider(sql, candidate).await?);
+                    match self.consider(sql, &mut doors, candidate).await? {
+                        Considered::Leased(mail) => leased.push(mail),
+                        Considered::MadeWay => made_way = true,
+                        Considered::Left => {}
+                    }
                     idle = false;
                 }
             }
@@ -63,16 +77,35 @@ impl Unit for Lease {
                 break;
             }
         }
-        Ok(leased)
+        let mut held = BTreeMap::new();
+        // Always in the order of their names, so that two nodes never wait for each other.
+        for (door, today) in doors {
+            if today.mailed > 0 {
+                doors::count(sql, &door, AtDoor::Mailed(today.mailed), self.now).await?;
+            }
+            if today.held > 0 {
+                held.insert(door, today.held);
+            }
+        }
+        Ok(Leased { mails: leased, held, made_way })
     }
 }
 
-/// The people of the mailbox `$1`.
-macro_rules! of_the_mailbox {
-    () => {
-        "(SELECT id FROM people WHERE compared = $1 AND mailbox = $1
-          UNION ALL SELECT id FROM people WHERE mailbox = $1 AND mailbox <> compared)"
-    };
+/// What became of a mail that was looked at.
+enum Considered {
+    Leased(DueMail),
+    /// Dropped, held or put off.
+    MadeWay,
+    /// Another node decides about it.
+    Left,
+}
+
+/// A door's conduct, and what this lease adds to it. Nodes that lease at once may pass a budget together, by what they take
+/// at once at the most.
+struct DoorToday {
+    conduct: Conduct,
+    mailed: u32,
+    held: u64,
 }
 
 /// A mail that is due, as [`candidate`] reads it. What has expired is left to retention, which decides so for good.
@@ -84,7 +117,7 @@ macro_rules! due {
                     EXISTS (SELECT 1 FROM api_keys k WHERE k.id = s.key_id AND k.revoked_at IS NOT NULL),
                     (o.kind = 'confirm' AND (s.state <> 'pending' OR p.state = 'member'))
                     OR coalesce(p.undeliverable_until > $1, FALSE)
-                    OR EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.suppressed_until > $1)
+                    OR EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND (m.suppressed_until > $1 OR m.complained_at IS NOT NULL))
              FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id JOIN people p ON p.id = s.person_id
              WHERE ",
             $($which,)*
@@ -131,31 +164,58 @@ impl Lease {
     }
 
     /// Leases a mail, defers it or drops it.
-    async fn consider(&self, sql: &mut impl Sql, candidate: Candidate) -> Result<Option<DueMail>, Failure> {
+    async fn consider(
+        &self,
+        sql: &mut impl Sql,
+        doors: &mut BTreeMap<String, DoorToday>,
+        candidate: Candidate,
+    ) -> Result<Considered, Failure> {
         let Candidate { mut mail, mailbox, door, pass, disowned, pointless } = candidate;
         if pointless {
             sql.execute("DELETE FROM outbox WHERE id = $1", values![mail.id.0]).await?;
-            return Ok(None);
+            return Ok(Considered::MadeWay);
         }
-        if disowned && pass == 0 {
+        let today = match doors.entry(door.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let conduct = doors::conduct_of(sql, &door, self.now).await?;
+                new.insert(DoorToday { conduct, mailed: 0, held: 0 })
+            }
+        };
+        let first_time = mail.attempts == 0;
+        let braked = first_time && self.brake.holds(&door, &today.conduct);
+        if (disowned || braked) && pass == 0 {
+            today.held += u64::from(braked);
             let hold = "UPDATE outbox SET held_at = $2, leased_until = 0, leased_by = NULL WHERE id = $1";
             sql.execute(hold, values![mail.id.0, self.now]).await?;
-            return Ok(None);
+            return Ok(Considered::MadeWay);
         }
         // Another node decides about this mailbox now, and a flood to it may take it a while: nobody waits for that.
         if !sql.try_lock(&mailbox).await? {
-            return Ok(None);
+            return Ok(Considered::Left);
         }
         let passes = pass >= 2;
         let record = hold_mailbox(sql, &mailbox).await?;
-        if !passes && !self.is_first(sql, &mailbox, &record, mail.id).await? {
-            return Ok(None);
+        let waiting = if passes { Vec::new() } else { self.waiting_for(sql, &mailbox, &record).await? };
+        // Nothing goes before what may be on its way.
+        let holder = waiting.iter().find(|rival| record.holder == Some(rival.mail));
+        let first = holder.or_else(|| waiting.iter().find(|rival| rival.is_due));
+        if first.is_some_and(|rival| rival.mail != mail.id) {
+            // One that is not among them was dropped just now, or is about a sign-up that was decided meanwhile.
+            if waiting.iter().all(|rival| rival.mail != mail.id) {
+                return Ok(Considered::Left);
+            }
+            put_off(sql, mail.id, self.now.plus(APART), self.now).await?;
+            return Ok(Considered::MadeWay);
         }
         match record.turn(mail.id, &door, self.now) {
             Turn::Again => {}
             Turn::NotBefore(allowed) if !passes => {
-                self.defer(sql, &mailbox, &door, allowed).await?;
-                return Ok(None);
+                // All that waits for the mailbox through that door, at once.
+                for rival in waiting.iter().filter(|rival| rival.door == door && record.holder != Some(rival.mail)) {
+                    put_off(sql, rival.mail, allowed, self.now).await?;
+                }
+                return Ok(Considered::MadeWay);
             }
             Turn::Next | Turn::NotBefore(_) => {
                 let note = "UPDATE mailboxes SET sent_1 = $2, sent_2 = sent_1, sent_3 = sent_2, sent_4 = sent_3,
@@ -169,62 +229,66 @@ impl Lease {
                      WHERE id = $1";
         let until = self.now.plus(LEASE);
         sql.execute(lease, values![mail.id.0, mail.attempts, mail.first_attempt_at, until, &self.worker]).await?;
-        Ok(Some(mail))
+        if first_time {
+            today.mailed += 1;
+            today.conduct.mailed_today += 1;
+        }
+        Ok(Considered::Leased(mail))
     }
 
-    /// Whether a mail is the first that its mailbox should get of those that wait for it: one for a door that it has heard
-    /// least of, to the mailbox's plain name before its tagged ones, the newest. The others wait, and only a few of them: what
-    /// a stranger asks for in thirty spellings does not delay the owner's own.
-    async fn is_first(
+    /// The mails that wait for a mailbox, in the order in which it should get them: one for a door that it has heard least of,
+    /// to the mailbox's plain name before its tagged ones, the newest. Only a few of them wait: what a stranger asks for in
+    /// thirty spellings does not delay the owner's own.
+    ///
+    /// Few rows, and each found by its key however PostgreSQL guesses: a plan that was made while the tables were empty joined
+    /// them from the wrong end, and took 180 ms a mail where a thousand waited.
+    async fn waiting_for(
         &self,
         sql: &mut impl Sql,
         mailbox: &str,
         record: &MailboxRecord,
-        mail: MailId,
-    ) -> Result<bool, Failure> {
-        let waiting = concat!(
-            "SELECT o.id, s.partner, p.compared = p.mailbox, o.created_at, o.send_after <= $2
-             FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id JOIN people p ON p.id = s.person_id
-             WHERE o.given_up_at IS NULL AND o.held_at IS NULL AND s.state = 'pending' AND p.id IN ",
-            of_the_mailbox!()
-        );
+    ) -> Result<Vec<Rival>, Failure> {
+        let waiting = "
+            WITH mine AS MATERIALIZED (
+                SELECT id, 1 AS plain FROM people WHERE compared = $1 AND mailbox = $1
+                UNION ALL SELECT id, 0 FROM people WHERE mailbox = $1 AND mailbox <> compared
+            )
+            SELECT (SELECT o.id FROM outbox o WHERE o.sign_up_id = s.id AND o.given_up_at IS NULL AND o.held_at IS NULL),
+                   s.partner, m.plain = 1, (SELECT o.created_at FROM outbox o WHERE o.sign_up_id = s.id),
+                   (SELECT o.send_after <= $2 FROM outbox o WHERE o.sign_up_id = s.id)
+            FROM mine m JOIN sign_ups s ON s.person_id = m.id WHERE s.state = 'pending'";
         let rival = |row: &Row<'_>| {
+            let Some(mail) = row.get::<Option<i64>>(0)? else { return Ok(None) };
             let door: String = row.get(1)?;
-            let rank = (record.sent_for(&door), !row.get::<bool>(2)?, std::cmp::Reverse(row.get::<Timestamp>(3)?));
-            Ok((rank, std::cmp::Reverse(row.get::<i64>(0)?), row.get::<bool>(4)?))
+            let rank = (record.sent_for(&door), !row.get::<bool>(2)?, Reverse(row.get::<Timestamp>(3)?), Reverse(mail));
+            Ok(Some((rank, Rival { mail: MailId(mail), door, is_due: row.get(4)? })))
         };
-        let mut waiting = sql.rows(waiting, values![mailbox, self.now], rival).await?;
-        waiting.sort_unstable();
-        for (_, id, _) in waiting.split_off(WAITING_FOR_A_MAILBOX.min(waiting.len())) {
+        let waiting = sql.rows(waiting, values![mailbox, self.now], rival).await?;
+        let mut waiting: Vec<_> = waiting.into_iter().flatten().collect();
+        waiting.sort_unstable_by_key(|(rank, _)| *rank);
+        for (_, rival) in waiting.split_off(WAITING_FOR_A_MAILBOX.min(waiting.len())) {
             // What another node is looking at is left to it: it may be waiting for this mailbox.
             let drop = "DELETE FROM outbox WHERE id IN
                             (SELECT id FROM outbox WHERE id = $1 AND leased_until <= $2 FOR UPDATE SKIP LOCKED)";
-            sql.execute(drop, values![id.0, self.now]).await?;
+            sql.execute(drop, values![rival.mail.0, self.now]).await?;
         }
-        // Nothing goes before what may be on its way.
-        let holder = waiting.iter().find(|(_, id, _)| record.holder == Some(MailId(id.0)));
-        let first = holder.or_else(|| waiting.iter().find(|(_, _, is_due)| *is_due));
-        let is_first = first.is_none_or(|(_, id, _)| id.0 == mail.0);
-        if !is_first && waiting.iter().any(|(_, id, _)| id.0 == mail.0) {
-            let later = "UPDATE outbox SET send_after = $2 WHERE id = $1";
-            sql.execute(later, values![mail.0, self.now.plus(APART)]).await?;
-        }
-        Ok(is_first)
+        Ok(waiting.into_iter().map(|(_, rival)| rival).collect())
     }
+}
 
-    /// All that waits for the mailbox through that door, at once; what another node is looking at is left to it.
-    async fn defer(&self, sql: &mut impl Sql, mailbox: &str, door: &str, until: Timestamp) -> Result<(), Failure> {
-        let defer = concat!(
-            "UPDATE outbox SET send_after = $2 WHERE id IN
-                (SELECT o.id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
-                 WHERE o.send_after < $2 AND o.leased_until <= $3 AND s.partner = $4 AND o.pass < 2
-                   AND o.id IS DISTINCT FROM (SELECT holder FROM mailboxes WHERE mailbox = $1)
-                   AND s.state = 'pending' AND s.person_id IN ",
-            of_the_mailbox!(),
-            " FOR UPDATE OF o SKIP LOCKED)"
-        );
-        sql.execute(defer, values![mailbox, until, self.now, door]).await.map(|_| ())
-    }
+/// A mail that waits for the same mailbox.
+struct Rival {
+    mail: MailId,
+    door: String,
+    is_due: bool,
+}
+
+/// Lets a mail wait; what another node is looking at is left to it.
+async fn put_off(sql: &mut impl Sql, mail: MailId, until: Timestamp, now: Timestamp) -> Result<(), Failure> {
+    let put_off = "UPDATE outbox SET send_after = $2 WHERE id IN
+                       (SELECT id FROM outbox WHERE id = $1 AND send_after < $2 AND leased_until <= $3 AND pass < 2
+                        FOR UPDATE SKIP LOCKED)";
+    sql.execute(put_off, values![mail.0, until, now]).await.map(|_| ())
 }
 
 fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {

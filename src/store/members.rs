@@ -1,10 +1,13 @@
 //! People and what becomes of their sign-ups: codes, confirming (double opt-in), declining, retention; as SQL.
 
+use super::doors::{self, AtDoor};
 use super::outbox;
+use super::report::NoteReport;
 use super::sign_up::{not_added, refuse_if};
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
+use crate::domain::mail_report::{MailReport, ReportOutcome};
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{
     ANSWERS_KEPT_FOR, Confirmation, Declining, NamedPerson, NewSignUp, SUPPRESSED_FOR, SignUpId, SignUpRecord,
@@ -112,23 +115,31 @@ area! {
         transact decline(sign_up: SignUpId, now: Timestamp) -> Declining {
             |sql| {
                 let Some(mailbox) = mailbox_of(sql, *sign_up).await? else { return Ok(Declining::Unknown) };
-                let look = concat!("SELECT ", state_at!("$2"), " FROM sign_ups s WHERE id = $1 FOR UPDATE");
-                let state = |row: &Row<'_>| row.parsed(0, SignUpState::from_name);
-                let declining = match sql.row(look, values![sign_up.0, *now], state).await? {
-                    None => return Ok(Declining::Unknown),
-                    Some(SignUpState::Confirmed) => Declining::Confirmed,
-                    Some(SignUpState::Expired) => Declining::Expired,
-                    Some(SignUpState::Declined) => Declining::Declined,
-                    Some(SignUpState::Pending) => {
+                let look = concat!("SELECT ", state_at!("$2"), ", partner FROM sign_ups s WHERE id = $1 FOR UPDATE");
+                let state = |row: &Row<'_>| Ok((row.parsed(0, SignUpState::from_name)?, row.get::<String>(1)?));
+                let found = sql.row(look, values![sign_up.0, *now], state).await?;
+                let Some((state, door)) = found else { return Ok(Declining::Unknown) };
+                let was_pending = state == SignUpState::Pending;
+                let declining = match state {
+                    SignUpState::Confirmed => Declining::Confirmed,
+                    SignUpState::Expired => Declining::Expired,
+                    SignUpState::Declined => Declining::Declined,
+                    SignUpState::Pending => {
                         decide(sql, *sign_up, SignUpState::Declined, *now).await?;
                         outbox::forget(sql, *sign_up).await?;
                         Declining::Declined
                     }
                 };
                 outbox::suppress(sql, &mailbox, now.plus(SUPPRESSED_FOR)).await?;
+                if was_pending {
+                    doors::count(sql, &door, AtDoor::Declined, *now).await?;
+                }
                 Ok(declining)
             }
         };
+
+        /// Writes down what a mail server or a mail service reports of a mail that left.
+        write note_report(report: MailReport, now: Timestamp) -> ReportOutcome = NoteReport { report, now };
 
         /// Lets sign-ups expire and deletes the answers of those that came to nothing, some at a time; says how many.
         /// Every node does so, and each takes what no other holds.
@@ -151,6 +162,10 @@ area! {
                          WHERE state IN ('expired', 'declined') AND purged_at IS NULL AND updated_at <= $2
                          ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)";
                 let purged = sql.execute(purge, values![*now, now.minus(ANSWERS_KEPT_FOR), AT_ONCE]).await?;
+                let forget = "DELETE FROM used_once WHERE name IN
+                                  (SELECT name FROM used_once WHERE ends_at <= $1 ORDER BY ends_at LIMIT $2
+                                   FOR UPDATE SKIP LOCKED)";
+                sql.execute(forget, values![*now, AT_ONCE]).await?;
                 Ok(Retained { expired, purged })
             }
         };
@@ -210,14 +225,14 @@ impl Unit for Confirm {
         let look = concat!(
             "SELECT ",
             state_at!("$2"),
-            ", updated_at, person_id, referrer_id FROM sign_ups s WHERE id = $1 FOR UPDATE"
+            ", updated_at, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END, partner FROM sign_ups s WHERE id = $1 FOR UPDATE"
         );
         let undecided = |row: &Row<'_>| {
             let state = row.parsed(0, SignUpState::from_name)?;
-            Ok((state, row.get::<Timestamp>(1)?, row.get::<i64>(2)?, row.get::<Option<i64>>(3)?))
+            Ok((state, row.get::<Timestamp>(1)?, row.get::<i64>(2)?, row.get::<Option<i64>>(3)?, row.get::<String>(4)?))
         };
         let found = sql.row(look, values![self.sign_up.0, self.now], undecided).await?;
-        let Some((state, updated_at, person, referrer)) = found else { return Ok(Confirmation::Unknown) };
+        let Some((state, updated_at, person, referrer, door)) = found else { return Ok(Confirmation::Unknown) };
         match state {
             SignUpState::Pending if self.seen.is_some_and(|seen| seen != updated_at) => {
                 return Ok(Confirmation::Changed);
@@ -235,7 +250,13 @@ impl Unit for Confirm {
             credited!("people", "$2"),
             ", joined_at = $3 WHERE id = $1 AND state <> 'member'"
         );
-        if sql.execute(join, values![person, referrer, self.now]).await? == 0 {
+        let joined = sql.execute(join, values![person, referrer, self.now]).await? == 1;
+        // Whoever presses the button of their own mail does not call it unwanted; what they asked for with "this wasn't me"
+        // stays, for they were promised so.
+        let lift = "UPDATE mailboxes SET complained_at = NULL WHERE mailbox = $1 AND complained_at IS NOT NULL";
+        sql.execute(lift, values![&mailbox]).await?;
+        doors::count(sql, &door, AtDoor::Confirmed, self.now).await?;
+        if !joined {
             return Ok(Confirmation::AlreadyMember);
         }
         // Last, because every confirmation of the union waits for this row.

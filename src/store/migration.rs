@@ -11,6 +11,8 @@ pub struct Migration {
     /// Whether it makes a table anew and puts it in the old one's place. SQLite does so with foreign keys off, which can only
     /// be said outside a transaction, and every reference is checked before it is kept.
     pub rebuilds: bool,
+    /// Whether more spellings of an address are one mailbox after it: `refold.rs` does that part.
+    pub refolds: bool,
 }
 
 /// Each once, in order.
@@ -20,24 +22,35 @@ pub const MIGRATIONS: &[Migration] = &[
         postgres: include_str!("../../migrations/postgres/0001_house.sql"),
         serves: 1,
         rebuilds: false,
+        refolds: false,
     },
     Migration {
         sqlite: include_str!("../../migrations/sqlite/0002_ids_of_people.sql"),
         postgres: include_str!("../../migrations/postgres/0002_ids_of_people.sql"),
         serves: 1,
         rebuilds: true,
+        refolds: false,
     },
     Migration {
         sqlite: include_str!("../../migrations/sqlite/0003_readiness.sql"),
         postgres: include_str!("../../migrations/postgres/0003_readiness.sql"),
         serves: 1,
         rebuilds: false,
+        refolds: false,
     },
     Migration {
         sqlite: include_str!("../../migrations/sqlite/0004_fair_mail.sql"),
         postgres: include_str!("../../migrations/postgres/0004_fair_mail.sql"),
         serves: 4,
         rebuilds: false,
+        refolds: false,
+    },
+    Migration {
+        sqlite: include_str!("../../migrations/sqlite/0005_good_name.sql"),
+        postgres: include_str!("../../migrations/postgres/0005_good_name.sql"),
+        serves: 4,
+        rebuilds: false,
+        refolds: true,
     },
 ];
 

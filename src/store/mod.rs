@@ -1,4 +1,4 @@
-//! What the union remembers, behind traits by area: keys, members, outbox, installation.
+//! What the union remembers, behind traits by area: keys, members, outbox, doors, installation.
 //!
 //! A method is a whole unit of work: it commits everything it did or nothing, and no transaction crosses a trait. The
 //! time is passed in. Units off the hot path are written once, as SQL that both engines understand (`sql.rs`), in the file
@@ -59,6 +59,7 @@ macro_rules! area {
     }};
 }
 
+pub mod doors;
 pub mod installation;
 pub mod keys;
 mod lease;
@@ -67,6 +68,8 @@ pub mod migration;
 pub mod outbox;
 pub mod postgres;
 mod queue;
+mod refold;
+mod report;
 mod sign_up;
 pub mod sql;
 pub mod sqlite;
@@ -78,6 +81,7 @@ use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
+pub use self::doors::{DoorStore, MailFigures, SpentProof};
 pub use self::installation::{Claim, InstallationStore};
 pub use self::keys::KeyStore;
 pub use self::members::{MemberStore, Retained};
@@ -89,9 +93,9 @@ pub const WRITE_BATCH: usize = 256;
 
 /// All areas together, for whoever opens a store and hands each area to those who need it. Every engine passes the same
 /// suite: `tests/it/once/store_suite/`.
-pub trait Store: KeyStore + MemberStore + OutboxStore + InstallationStore {}
+pub trait Store: KeyStore + MemberStore + OutboxStore + DoorStore + InstallationStore {}
 
-impl<S: KeyStore + MemberStore + OutboxStore + InstallationStore> Store for S {}
+impl<S: KeyStore + MemberStore + OutboxStore + DoorStore + InstallationStore> Store for S {}
 
 /// Where units of work run, and what is tuned for the engine by hand: the count that every page shows, sign-ups and
 /// confirmations.

@@ -2,9 +2,10 @@
 
 use super::lease::Lease;
 use super::sql::{Failure, Row, Sql, Unit, values};
+use crate::domain::brake::Brake;
 use crate::domain::lane::Lane;
 use crate::domain::mail::{
-    DueMail, HeldMail, LONGEST_WAIT, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR, WaitingMail,
+    HeldMail, LONGEST_WAIT, Leased, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR, WaitingMail,
 };
 use crate::domain::sign_up::{NewSignUp, PENDING_FOR, SignUpId};
 use crate::domain::time::Timestamp;
@@ -20,10 +21,10 @@ area! {
     /// Mail that waits to be sent.
     OutboxStore {
         /// Takes up to `most` mails that are due and may go, for `worker` alone until the lease ends. Drops those that have
-        /// become pointless and defers those that would be too many for their mailbox.
+        /// become pointless, defers those that would be too many for their mailbox and holds those past their door's brake.
         /// `busy` names the lane of each mail that the worker is sending: none gets more than half of its places.
-        write lease_mail(worker: &str, most: usize, busy: Vec<Lane>, now: Timestamp) -> Vec<DueMail>
-            = Lease { worker: worker.to_owned(), most, busy, now };
+        write lease_mail(worker: &str, most: usize, busy: Vec<Lane>, brake: Brake, now: Timestamp) -> Leased
+            = Lease { worker: worker.to_owned(), most, busy, brake, now };
 
         /// Keeps a mail for the worker that has it, until then; false if another has taken it since.
         write renew_mail(mail: MailId, attempt: u32, until: Timestamp) -> bool {
@@ -140,9 +141,10 @@ pub(super) async fn put(
     new: &NewSignUp,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let put = "INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane)
-               VALUES ($1, $2, $3, $4, $4, $5) ON CONFLICT (sign_up_id) DO NOTHING";
-    let values = values![sign_up, kind.name(), new.person.email.as_typed(), now, new.lane.number()];
+    let put = "INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, pass)
+               VALUES ($1, $2, $3, $4, $4, $5, $6) ON CONFLICT (sign_up_id) DO NOTHING";
+    let pass = i64::from(new.proven);
+    let values = values![sign_up, kind.name(), new.person.email.as_typed(), now, new.lane.number(), pass];
     sql.execute(put, values).await.map(|_| ())
 }
 

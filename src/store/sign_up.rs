@@ -17,7 +17,7 @@ use crate::domain::time::Timestamp;
 macro_rules! sign_up_columns {
     () => {
         "person_id, key_id, partner, state, us_state, categories, comments, referrer_id, consent_version, created_at,
-         updated_at, expires_at, slot"
+         updated_at, expires_at, slot, disposable"
     };
 }
 pub(super) use sign_up_columns;
@@ -33,7 +33,7 @@ macro_rules! merging_answers {
              comments = coalesce(excluded.comments, sign_ups.comments),
              referrer_id = coalesce(excluded.referrer_id, sign_ups.referrer_id),
              consent_version = excluded.consent_version, updated_at = excluded.updated_at,
-             expires_at = excluded.expires_at
+             expires_at = excluded.expires_at, disposable = excluded.disposable
          WHERE sign_ups.slot = 0"
     };
 }
@@ -50,7 +50,7 @@ macro_rules! add {
         concat!(
             "INSERT INTO sign_ups (",
             sign_up_columns!(),
-            ") VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $9, $10, $11)"
+            ") VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $9, $10, $11, $12)"
         )
     };
 }
@@ -121,6 +121,7 @@ impl SignUp {
             *now,
             now.plus(PENDING_FOR),
             slot,
+            new.disposable,
         ];
         let id: Option<i64> = match person.is_new {
             true => sql.insert(add, written).await?,

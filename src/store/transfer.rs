@@ -45,14 +45,15 @@ pub const TABLES: &[Table] = &[
     },
     Table {
         name: "people",
-        columns: "id, email, compared, mailbox, code, state, referrer_id, created_at, joined_at, undeliverable_until",
+        columns: "id, email, compared, mailbox, code, state, referrer_id, created_at, joined_at, undeliverable_until, \
+                  soft_bounces",
         numbered: true,
         has_row: false,
     },
     Table {
         name: "sign_ups",
         columns: "id, person_id, key_id, partner, state, us_state, categories, comments, referrer_id, consent_version, \
-                  created_at, updated_at, expires_at, decided_at, purged_at, slot",
+                  created_at, updated_at, expires_at, decided_at, purged_at, slot, disposable",
         numbered: true,
         has_row: false,
     },
@@ -65,10 +66,18 @@ pub const TABLES: &[Table] = &[
     },
     Table {
         name: "mailboxes",
-        columns: "mailbox, sent_1, sent_2, sent_3, sent_4, holder, suppressed_until, door_1, door_2, door_3, door_4",
+        columns: "mailbox, sent_1, sent_2, sent_3, sent_4, holder, suppressed_until, door_1, door_2, door_3, door_4, \
+                  complained_at",
         numbered: false,
         has_row: false,
     },
+    Table {
+        name: "door_days",
+        columns: "id, door, day, mailed, proven, confirmed, declined, bounced, complained, soft_bounced",
+        numbered: true,
+        has_row: false,
+    },
+    Table { name: "used_once", columns: "name, ends_at", numbered: false, has_row: false },
     Table { name: "readiness", columns: "id, checked_at", numbered: false, has_row: true },
 ];
 

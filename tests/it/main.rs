@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
 
 mod bad_input;
+mod brake;
 mod commands;
 mod contract;
 mod cors;
@@ -28,6 +29,7 @@ mod pages;
 mod properties;
 mod records;
 mod referral;
+mod reports;
 mod server;
 mod stopping;
 mod stored;

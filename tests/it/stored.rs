@@ -184,6 +184,9 @@ fn two_addresses_of_one_mailbox_never_both_earn_credit() {
         assert!(!join("cleo@example.com", false).await);
         assert!(!join("cleo+two@example.com", true).await, "she was in before she was referred");
         assert!(join("dora@example.com", true).await);
+        assert!(!join("eve@any.mailinator.com", true).await, "an address that is thrown away earns nobody anything");
+        assert!(join("fay@proton.me", true).await);
+        assert!(!join("f.a.y+two@pm.me", true).await, "her provider's other name for the same mailbox");
     });
 }
 

@@ -21,6 +21,8 @@ use super::{files, open_store, random};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
+use crate::domain::brake::Brake;
+use crate::domain::disposable::DisposableDomains;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::union::{Sender, Union};
@@ -32,6 +34,7 @@ use crate::log::{Format, Log};
 use crate::mail::compose::Composer;
 use crate::mail::mailbox::MailboxFolder;
 use crate::mail::outbox::Outbox;
+use crate::mail::report::MailHooks;
 use crate::mail::{Delivery, MailNotifier, Transport};
 use crate::membership::retention;
 use crate::server::{HttpService, HttpSettings, listener, metrics_listener};
@@ -77,6 +80,8 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         limiter,
         log: log.clone(),
         mail: post.delivery.clone(),
+        brake: settings.brake.brake(),
+        disposable: checked.disposable,
     });
     let service = HttpService::new(
         app,
@@ -86,6 +91,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
             proxies: TrustedProxies::new(settings.trusted_proxies.clone()),
             mcp_origins: settings.mcp_origins.clone(),
             mailbox: post.folder.clone().map(|folder| (folder, mailbox_key.clone())),
+            mail_hooks: checked.mail_hooks,
             metrics: doors.metrics.is_some(),
         },
     );
@@ -121,6 +127,8 @@ struct Checked {
     secret: Option<Secret>,
     mail: MailTransport,
     limits: LimitsAddress,
+    disposable: DisposableDomains,
+    mail_hooks: MailHooks,
     tls: Option<Arc<Tls>>,
 }
 
@@ -131,6 +139,8 @@ impl Checked {
             secret: settings.secret.given()?,
             mail: settings.mail.transport()?,
             limits: settings.limits.address()?,
+            disposable: settings.mail.disposable()?,
+            mail_hooks: settings.mail_hooks.hooks()?,
             tls: match (&settings.tls_cert, &settings.tls_key) {
                 (Some(certificate), Some(key)) => Some(Arc::new(Tls::read(certificate.clone(), key.clone())?)),
                 _ => None,
@@ -195,6 +205,8 @@ struct Sending {
     transport: Arc<dyn Transport>,
     notifier: Arc<MailNotifier>,
     from: Mailbox,
+    bounces: Option<String>,
+    brake: Brake,
     node: String,
     /// Two workers of one name would take each other's mail.
     _sole_sender: std::fs::File,
@@ -220,6 +232,8 @@ impl Post {
                 transport,
                 notifier,
                 from: Mailbox::new(sender.name.clone(), sender.address.parse()?),
+                bounces: settings.mail.mail_bounces.clone(),
+                brake: settings.brake.brake(),
                 node,
                 _sole_sender: sole_sender,
             }),
@@ -244,10 +258,12 @@ impl Post {
             composer: Composer {
                 union: Arc::clone(union),
                 from: sending.from.clone(),
+                bounces: sending.bounces.clone(),
                 tokens: TokenMaker::new(secret),
             },
             notifier: Arc::clone(&sending.notifier),
             log: log.clone(),
+            brake: sending.brake,
             name: sending.node.clone(),
             renew_every: Outbox::RENEW_EVERY,
         };

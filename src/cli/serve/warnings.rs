@@ -13,7 +13,13 @@ pub(super) fn of_open_files(settings: &ServeSettings, log: &Log) {
         (data.join("secret"), "the secret", 0o600),
         (data.join("unionhall.db"), "the database", 0o600),
     ];
-    let given = [&settings.secret.secret_file, &settings.mail.mail_file];
+    let hooks = &settings.mail_hooks;
+    let given = [
+        &settings.secret.secret_file,
+        &settings.mail.mail_file,
+        &hooks.resend_webhook_secret_file,
+        &hooks.postmark_webhook_login_file,
+    ];
     let given = given.into_iter().flatten().map(|path| (path.clone(), "a file with a secret", 0o600));
     for (path, what, mode) in files.into_iter().chain(given) {
         // What is not there is nobody's; what cannot be looked at is told by whoever needs it.
@@ -25,6 +31,9 @@ pub(super) fn of_open_files(settings: &ServeSettings, log: &Log) {
     }
 }
 
+/// Flags whose values are secrets, whatever they hold.
+const SECRETS: [&str; 3] = ["--secret", "--resend-webhook-secret", "--postmark-webhook-login"];
+
 /// Secrets in the list of processes, which anyone on this machine can read.
 pub(super) fn of_flags(arguments: impl Iterator<Item = String>, log: &Log) {
     for argument in arguments {
@@ -33,7 +42,7 @@ pub(super) fn of_flags(arguments: impl Iterator<Item = String>, log: &Log) {
             let authority = text.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
             authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
         };
-        if flag == "--secret" || password(&argument) || password(value) {
+        if SECRETS.contains(&flag) || password(&argument) || password(value) {
             log.problem(
                 None,
                 "a secret was given as a flag, where anyone on this machine can read it; use its variable or its file",

@@ -15,6 +15,8 @@ pub enum Purpose {
     Confirm,
     /// "This wasn't me", and unsubscribing with one click.
     Decline,
+    /// Saying what became of a mail: the return path that it leaves with (VERP).
+    Bounce,
 }
 
 impl Purpose {
@@ -22,6 +24,7 @@ impl Purpose {
         match self {
             Self::Confirm => b"confirm",
             Self::Decline => b"decline",
+            Self::Bounce => b"bounce",
         }
     }
 }

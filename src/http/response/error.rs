@@ -24,6 +24,10 @@ pub enum HttpError {
     Broken,
     /// There is no `Host`, or there are several.
     Host,
+    /// A mail service's report that does not prove whose it is.
+    Unproved,
+    /// A mail service's report that is not in the shape it documents.
+    Report,
     Busy,
     /// A part that requests need cannot be used; the log says which and why.
     NotReady,
@@ -63,6 +67,8 @@ kinds! {
     TooLarge
     Broken
     Host
+    Unproved
+    Report
     NotFound
     MethodNotAllowed
     NotReady
@@ -106,6 +112,8 @@ impl ErrorKind {
             Self::TooLarge
             | Self::Broken
             | Self::Host
+            | Self::Unproved
+            | Self::Report
             | Self::NotFound
             | Self::MethodNotAllowed
             | Self::NotReady
@@ -131,6 +139,8 @@ impl ErrorKind {
             Self::TooLarge => HttpError::TooLarge,
             Self::Broken => HttpError::Broken,
             Self::Host => HttpError::Host,
+            Self::Unproved => HttpError::Unproved,
+            Self::Report => HttpError::Report,
             Self::NotFound => HttpError::NotFound("There is nothing at this path.".to_owned()),
             Self::MethodNotAllowed => HttpError::MethodNotAllowed { allow: "GET, HEAD, OPTIONS" },
             Self::NotReady => HttpError::NotReady,
@@ -180,6 +190,14 @@ impl ErrorKind {
             Self::Timeout => ("timeout", "the body did not arrive in time.", "Send the request again."),
             Self::Broken => ("broken", "the body broke off before its end.", "Send the request again."),
             Self::Host => ("host", "the request names no host, or several.", "Send one Host header."),
+            Self::Unproved => (
+                "unproved",
+                "a mail service's report does not prove whose it is.",
+                "Sign it with the secret that the operator was given, now.",
+            ),
+            Self::Report => {
+                ("report", "a mail service's report is not understood.", "Send it as the service documents it.")
+            }
             Self::Busy => ("busy", "the service is busy.", "Wait as many seconds as Retry-After says."),
             Self::NotReady => ("not_ready", "the store cannot be used.", "The operator's log says why."),
             Self::Internal => ("internal", "something went wrong on our side.", "Try again later."),
@@ -209,6 +227,8 @@ impl HttpError {
             Self::Timeout => ErrorKind::Timeout,
             Self::Broken => ErrorKind::Broken,
             Self::Host => ErrorKind::Host,
+            Self::Unproved => ErrorKind::Unproved,
+            Self::Report => ErrorKind::Report,
             Self::Busy => ErrorKind::Busy,
             Self::NotReady => ErrorKind::NotReady,
             Self::Internal => ErrorKind::Internal,
@@ -217,10 +237,12 @@ impl HttpError {
 
     pub const fn status(&self) -> StatusCode {
         match self.kind() {
-            ErrorKind::InvalidJson | ErrorKind::InvalidSubmission | ErrorKind::Broken | ErrorKind::Host => {
-                StatusCode::BAD_REQUEST
-            }
-            ErrorKind::AgentUnauthorized => StatusCode::UNAUTHORIZED,
+            ErrorKind::InvalidJson
+            | ErrorKind::InvalidSubmission
+            | ErrorKind::Broken
+            | ErrorKind::Host
+            | ErrorKind::Report => StatusCode::BAD_REQUEST,
+            ErrorKind::AgentUnauthorized | ErrorKind::Unproved => StatusCode::UNAUTHORIZED,
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
             ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             ErrorKind::Timeout => StatusCode::REQUEST_TIMEOUT,
@@ -259,6 +281,8 @@ impl HttpError {
                 | Error::OutcomeUnknown { .. },
             )
             | Self::NotFound(_)
+            | Self::Unproved
+            | Self::Report
             | Self::Internal => {}
         }
         answer
@@ -273,6 +297,10 @@ impl HttpError {
             Self::Timeout => "The body did not arrive in time. Send the request again.".into(),
             Self::Broken => "The body broke off before its end. Send the request again.".into(),
             Self::Host => "A request names one host in one Host header; this one has none, or several.".into(),
+            Self::Unproved => {
+                "This report does not prove whose it is: its signature, password or time is wrong.".into()
+            }
+            Self::Report => "This report is not in the shape that the mail service documents.".into(),
             Self::Busy => "The service is busy. Try again in a few seconds.".into(),
             Self::NotReady => "The store cannot be used right now; see the log.".into(),
             Self::Internal => "Something went wrong on our side; it was logged. Try again later.".into(),

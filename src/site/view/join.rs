@@ -6,6 +6,7 @@ use super::{days_to_confirm, members, rendered};
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::figure::dollars;
+use crate::domain::proof::BITS;
 use crate::domain::text::Comments;
 use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
@@ -21,6 +22,8 @@ pub struct JoinForm {
     pub us_state_error: Option<String>,
     pub comments_error: Option<String>,
     pub general_error: Option<String>,
+    /// It is shown again only because the form's brake came on meanwhile.
+    pub ask_again: bool,
 }
 
 #[derive(Template)]
@@ -29,6 +32,9 @@ struct JoinPage<'a> {
     union: &'a Union,
     form: &'a JoinForm,
     code: Option<&'a str>,
+    /// What the browser is to answer, and how hard it is.
+    question: Option<&'a str>,
+    bits: u32,
     members: Option<String>,
     rows: Vec<BillRow>,
     states: &'static [UsState],
@@ -72,7 +78,14 @@ impl JoinPage<'_> {
 }
 
 /// The page for `/`, `/join` and `/joinus<code>`. Without a `member_count` the figure is left out.
-pub fn join(union: &Union, member_count: Option<u64>, code: Option<&str>, form: &JoinForm) -> String {
+/// While the form's brake is on it asks a `question`.
+pub fn join(
+    union: &Union,
+    member_count: Option<u64>,
+    code: Option<&str>,
+    question: Option<&str>,
+    form: &JoinForm,
+) -> String {
     let catalog = &union.catalog;
     let rows = catalog.listed().iter().map(|(category, savings)| BillRow {
         slug: category.slug(),
@@ -84,6 +97,8 @@ pub fn join(union: &Union, member_count: Option<u64>, code: Option<&str>, form: 
         union,
         form,
         code,
+        question,
+        bits: BITS,
         members: members(member_count),
         rows: rows.collect(),
         states: UsState::ALL,
@@ -101,7 +116,7 @@ mod tests {
     use crate::domain::catalog::category::Category;
 
     fn page(form: &JoinForm) -> String {
-        join(&UnionSettings::sample(), Some(1234), Some("0123456789ab"), form)
+        join(&UnionSettings::sample(), Some(1234), Some("0123456789ab"), None, form)
     }
 
     #[test]
@@ -126,7 +141,7 @@ mod tests {
     fn a_category_that_is_not_offered_is_not_asked_about() {
         let text = "[savings]\ninternet = 1300\n[referral]\nreward_per_group = 1500\ngroup_size = 1\nmax_groups = 2\n";
         let union = Union { catalog: Catalog::parse(text).unwrap(), ..UnionSettings::sample() };
-        let html = join(&union, None, None, &JoinForm::default());
+        let html = join(&union, None, None, None, &JoinForm::default());
         assert_eq!(html.matches(r#"type="checkbox""#).count(), 1);
         for figure in ["$1,300", "$1,500", "$3,000"] {
             assert!(html.contains(figure), "{figure}");
@@ -158,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_count_that_cannot_be_read_is_left_out() {
-        let with = |count| join(&UnionSettings::sample(), count, None, &JoinForm::default());
+        let with = |count| join(&UnionSettings::sample(), count, None, None, &JoinForm::default());
         assert!(with(Some(1234)).contains("1,234 members"));
         assert!(with(Some(1)).contains("1 member"));
         for count in [None, Some(0)] {

@@ -64,6 +64,7 @@ mod tests {
             us_state_error: Some(format!("Choose a state from the list.{text}")),
             comments_error: Some(format!("Shorten this to 1,000 characters.{text}")),
             general_error: Some(format!("Your sign-up was not sent yet.{text}")),
+            ask_again: false,
         };
         let masked = format!("a•••@example.com{text}");
         let link = format!("https://union.example/joinusyd8z2z0xsrw1{text}");
@@ -108,10 +109,13 @@ mod tests {
             html: String::new(),
         };
         vec![
-            ("join", join(&union, Some(12_345), None, &JoinForm::default())),
-            ("join-invited", join(&union, None, Some(&format!("yd8z2z0xsrw1{text}")), &JoinForm::default())),
-            ("join-errors", join(&union, Some(1), None, &form)),
-            ("check-inbox", check_inbox(&union, &masked)),
+            ("join", join(&union, Some(12_345), None, None, &JoinForm::default())),
+            ("join-braked", join(&union, None, None, Some("1.a.b"), &JoinForm::default())),
+            ("join-ask-again", join(&union, None, None, Some("1.a.b"), &JoinForm { ask_again: true, ..form.clone() })),
+            ("join-invited", join(&union, None, Some(&format!("yd8z2z0xsrw1{text}")), None, &JoinForm::default())),
+            ("join-errors", join(&union, Some(1), None, None, &form)),
+            ("check-inbox", check_inbox(&union, &masked, false)),
+            ("check-inbox-may-wait", check_inbox(&union, &masked, true)),
             ("confirm", confirm(&union, &view)),
             ("confirm-bare", confirm(&union, &bare)),
             ("share-first", share(&union, true, &link, Some(12_346))),
@@ -133,6 +137,12 @@ mod tests {
         ]
     }
 
+    fn without_our_scripts(html: &str) -> String {
+        ["copy", "proof"].iter().fold(html.to_owned(), |html, name| {
+            html.replace(&format!("<script src=\"/{name}.js\" defer></script>"), "")
+        })
+    }
+
     #[test]
     fn every_page_is_whole_and_loads_nothing_but_our_own() {
         let pages = every_page("");
@@ -149,8 +159,8 @@ mod tests {
             assert_eq!(html.matches("<main").count(), 1, "{name}");
             assert!(html.contains("Consumer Union</title>"), "{name}: a title that ends with the union's name");
             assert!(html.contains("12 Mill Street") && html.contains("mailto:hello@union.example"), "{name}");
-            // One script of our own, which nothing depends on, adds a button to the page with the link.
-            let html = html.replace("<script src=\"/copy.js\" defer></script>", "");
+            // Scripts of our own, which nothing depends on.
+            let html = without_our_scripts(&html);
             for forbidden in ["<script", "style=", "src=", "<style", " onclick", "javascript:", "@import", "<img"] {
                 assert!(!html.contains(forbidden), "{name} holds {forbidden}");
             }
@@ -164,7 +174,7 @@ mod tests {
     fn nothing_of_the_callers_becomes_markup() {
         for (name, html) in every_page(HOSTILE) {
             assert!(html.contains("&#60;script&#62;"), "{name} shows the text as text");
-            let html = html.replace("<script src=\"/copy.js\" defer></script>", "");
+            let html = without_our_scripts(&html);
             for forbidden in ["<script", "<img", "style=\""] {
                 assert!(!html.contains(forbidden), "{name} lets {forbidden} through");
             }

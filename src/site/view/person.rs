@@ -13,12 +13,14 @@ use crate::domain::union::Union;
 struct CheckInboxPage<'a> {
     union: &'a Union,
     address: &'a str,
+    /// Its mail may be held.
+    may_wait: bool,
     days: u64,
 }
 
 /// The page after the form. It is the same whatever the address's state, so that it tells nobody who is a member.
-pub fn check_inbox(union: &Union, masked_address: &str) -> String {
-    rendered(&CheckInboxPage { union, address: masked_address, days: days_to_confirm() })
+pub fn check_inbox(union: &Union, masked_address: &str, may_wait: bool) -> String {
+    rendered(&CheckInboxPage { union, address: masked_address, may_wait, days: days_to_confirm() })
 }
 
 /// What a person is about to confirm.

@@ -286,8 +286,10 @@ const SIGN_UP: &str = concat!(
     "
     WITH job AS (
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-                             $8::text[], $9::text[], $10::text[], $11::bigint[], $14::bigint[]) WITH ORDINALITY
-        AS job (email, compared, mailbox, code, key_id, partner, us_state, categories, comments, ref_code, now, lane, n)
+                             $8::text[], $9::text[], $10::text[], $11::bigint[], $14::bigint[], $16::boolean[],
+                             $17::boolean[]) WITH ORDINALITY
+        AS job (email, compared, mailbox, code, key_id, partner, us_state, categories, comments, ref_code, now, lane,
+                proven, disposable, n)
     ), house AS (
         SELECT signups_paused AS paused, member_count FROM installation WHERE id = 1
     ), known AS (
@@ -320,15 +322,16 @@ const SIGN_UP: &str = concat!(
     sign_up_columns!(),
     ")
         SELECT p.id, j.key_id, j.partner, 'pending', j.us_state, j.categories, j.comments, referrer_id, $12, j.now, j.now,
-               j.now + $13, p.slot
+               j.now + $13, p.slot, j.disposable
         FROM person p JOIN job j USING (n) LEFT JOIN referral USING (n) WHERE p.slot IS NOT NULL
         ",
     merging_answers!(),
     "
         RETURNING id, person_id
     ), mailed AS (
-        INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane)
-        SELECT s.id, CASE WHEN p.is_member THEN 'already_member' ELSE 'confirm' END, j.email, j.now, j.now, j.lane
+        INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, pass)
+        SELECT s.id, CASE WHEN p.is_member THEN 'already_member' ELSE 'confirm' END, j.email, j.now, j.now, j.lane,
+               j.proven::int
         FROM signed s JOIN person p ON p.id = s.person_id JOIN job j USING (n)
         ",
     replacing_waiting_mail!(),
@@ -355,6 +358,7 @@ impl Work for Batch {
         let categories: Vec<_> = jobs.iter().map(|job| kept_categories(job.unit.new.categories)).collect();
         let now: Vec<_> = jobs.iter().map(|job| job.unit.now.as_millis()).collect();
         let lanes: Vec<_> = jobs.iter().map(|job| job.unit.new.lane.number()).collect();
+        let flags = |flag: fn(&NewSignUp) -> bool| jobs.iter().map(|job| flag(&job.unit.new)).collect::<Vec<_>>();
         let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);
         let rows = connection
             .query(
@@ -375,6 +379,8 @@ impl Work for Batch {
                     &pending_for,
                     &lanes,
                     &(POSTS_PENDING as i64),
+                    &flags(|new| new.proven),
+                    &flags(|new| new.disposable),
                 ],
             )
             .await?;

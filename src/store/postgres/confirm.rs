@@ -5,6 +5,7 @@
 
 use super::connection::{Parameter, PgConnection};
 use super::pool::Work;
+use crate::domain::brake::day_of;
 use crate::domain::sign_up::{Confirmation, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::store::members::credited;
@@ -24,7 +25,7 @@ const CONFIRM: &str = concat!(
     ), confirmed AS (
         UPDATE sign_ups SET state = 'confirmed', decided_at = $3
         WHERE id = $1 AND state = 'pending' AND expires_at > $3 AND updated_at = coalesce($2, updated_at)
-        RETURNING id, person_id, referrer_id
+        RETURNING id, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END AS referrer_id, partner
     ), forgotten AS (
         DELETE FROM outbox o USING confirmed c WHERE o.sign_up_id = c.id RETURNING o.id
     ), joined AS (
@@ -36,9 +37,20 @@ const CONFIRM: &str = concat!(
             joined_at = $3
         FROM confirmed c WHERE p.id = c.person_id AND p.state <> 'member'
         RETURNING p.id
+    ), lifted AS (
+        UPDATE mailboxes m SET complained_at = NULL
+        FROM confirmed c JOIN people p ON p.id = c.person_id
+        WHERE m.mailbox = p.mailbox AND m.complained_at IS NOT NULL
+          AND (SELECT count(*) FROM forgotten) >= 0
+        RETURNING m.mailbox
+    ), praised AS (
+        INSERT INTO door_days (door, day, confirmed)
+        SELECT partner, $4, 1 FROM confirmed WHERE (SELECT count(*) FROM joined) + (SELECT count(*) FROM lifted) >= 0
+        ON CONFLICT (door, day) DO UPDATE SET confirmed = door_days.confirmed + 1
+        RETURNING id
     ), counted AS (
         UPDATE installation SET member_count = member_count + 1
-        WHERE id = 1 AND EXISTS (SELECT FROM joined) AND (SELECT count(*) FROM forgotten) >= 0
+        WHERE id = 1 AND EXISTS (SELECT FROM joined) AND (SELECT count(*) FROM praised) >= 0
         RETURNING id
     )
     SELECT state, EXISTS (SELECT FROM confirmed), EXISTS (SELECT FROM counted), expires_at <= $3,
@@ -57,7 +69,8 @@ impl Work for PgConfirm {
 
     async fn apply(&self, connection: &mut PgConnection) -> Result<Confirmation, Failure> {
         let seen = self.seen.map(Timestamp::as_millis);
-        let values: [Parameter<'_>; 3] = [&self.sign_up.0, &seen, &self.now.as_millis()];
+        let (now, today) = (self.now.as_millis(), day_of(self.now));
+        let values: [Parameter<'_>; 4] = [&self.sign_up.0, &seen, &now, &today];
         let row = connection.locked(LOCK_MAILBOX, &self.sign_up.0, CONFIRM, &values).await?;
         let Some(row) = row else { return Ok(Confirmation::Unknown) };
         let row = Row(&row);

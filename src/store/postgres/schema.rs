@@ -9,7 +9,8 @@ use super::pool::{Pool, Work};
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
 use crate::store::migration::{Migration, Prepare};
-use crate::store::sql::{Failure, Sql, expected, values};
+use crate::store::refold::Refold;
+use crate::store::sql::{Failure, Sql, Unit, expected, values};
 
 /// Who holds this lock migrates: any number, but the same on every node. It is waited for while another node does so. The
 /// tables' own are not waited for long: everyone who comes later would stand in line behind.
@@ -160,6 +161,9 @@ impl Work for Migrate {
         };
         for (version, migration) in (1_i32..).zip(self.0).skip(usize::try_from(found).unwrap_or(0)) {
             connection.client.batch_execute(migration.postgres).await?;
+            if migration.refolds {
+                Unit::apply(&Refold, connection).await?;
+            }
             let note = "INSERT INTO unionhall_schema (version, serves) VALUES ($1, $2)";
             connection.query(note, &[&version, &migration.serves]).await?;
         }

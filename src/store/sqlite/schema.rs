@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 
+use super::statement;
 use crate::domain::time::Timestamp;
+use crate::store::StoreError;
 use crate::store::migration::{Migration, Prepare};
+use crate::store::refold::Refold;
 
 /// "unha" in ASCII: marks the file as ours for `file(1)` and for us.
 const APPLICATION_ID: i64 = 0x756e_6861;
@@ -32,6 +35,8 @@ pub enum SqliteOpenError {
     Older { path: PathBuf, found: usize, known: usize },
     #[error("the database {} was left as it was: step {step} of its schema leaves rows that refer to nothing", path.display())]
     Broken { path: PathBuf, step: usize },
+    #[error("the database {} was left as it was: {source}", path.display())]
+    Refold { path: PathBuf, source: StoreError },
     #[error("the records in {} were moved to {place} on {}; use those", path.display(), at.day())]
     Moved { path: PathBuf, place: String, at: Timestamp },
     #[error("{} is left of another database; it would be taken for this one's: move it away first", path.display())]
@@ -118,19 +123,24 @@ fn migrate(
     // Foreign keys cannot be switched inside a transaction.
     let rebuilds = migrations[found..].iter().any(|step| step.rebuilds);
     connection.pragma_update(None, "foreign_keys", !rebuilds).map_err(failed)?;
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-    let found = version(&transaction)?;
+    // By hand, for units of work take a connection; one that is dropped with its transaction open undoes it.
+    connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
+    let found = version(connection)?;
     check(found)?;
     for (step, migration) in (1..).zip(migrations).skip(found) {
-        transaction.execute_batch(migration.sqlite).map_err(failed)?;
-        let mut broken = transaction.prepare("SELECT 1 FROM pragma_foreign_key_check LIMIT 1").map_err(failed)?;
+        connection.execute_batch(migration.sqlite).map_err(failed)?;
+        if migration.refolds {
+            statement::apply(&Refold, connection)
+                .map_err(|failure| SqliteOpenError::Refold { path: path.to_owned(), source: failure.into() })?;
+        }
+        let mut broken = connection.prepare("SELECT 1 FROM pragma_foreign_key_check LIMIT 1").map_err(failed)?;
         if migration.rebuilds && broken.exists([]).map_err(failed)? {
             return Err(SqliteOpenError::Broken { path: path.to_owned(), step });
         }
     }
-    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
-    transaction.pragma_update(None, "user_version", known as i64).map_err(failed)?;
-    transaction.commit().map_err(failed)?;
+    connection.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
+    connection.pragma_update(None, "user_version", known as i64).map_err(failed)?;
+    connection.execute_batch("COMMIT").map_err(failed)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)
 }
 

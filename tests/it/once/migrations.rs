@@ -6,6 +6,7 @@ use std::process::Command;
 
 use rusqlite::Connection;
 use rusqlite::types::Value;
+use unionhall::domain::brake::Brake;
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
@@ -35,10 +36,22 @@ fn first_schema() -> (tempfile::TempDir, PathBuf) {
 }
 
 /// Tables that came after the fixtures' schemas.
-const LATER: &[&str] = &["readiness"];
+const LATER: &[&str] = &["readiness", "door_days", "used_once"];
 
 /// Columns that came after them.
-const LATER_COLUMNS: &[&str] = &["slot", "lane", "pass", "held_at", "door_1", "door_2", "door_3", "door_4"];
+const LATER_COLUMNS: &[&str] = &[
+    "slot",
+    "lane",
+    "pass",
+    "held_at",
+    "door_1",
+    "door_2",
+    "door_3",
+    "door_4",
+    "soft_bounces",
+    "disposable",
+    "complained_at",
+];
 
 /// The columns that the fixtures have.
 fn columns(table: &Table) -> Vec<&'static str> {
@@ -89,7 +102,7 @@ async fn is_of_use(store: &dyn Store) {
     assert_eq!(store.confirm(SignUpId(4), None, NOW).await, Ok(Confirmation::Declined));
     assert_eq!(store.confirm(SignUpId(5), None, NOW).await, Ok(Confirmation::Joined));
     assert_eq!(store.member_count().await, Ok(4));
-    let due = store.lease_mail("w", 100, Vec::new(), NOW).await.unwrap();
+    let due = store.lease_mail("w", 100, Vec::new(), Brake::NONE, NOW).await.unwrap().mails;
     assert_eq!(due.iter().map(|mail| mail.recipient.as_str()).collect::<Vec<_>>(), ["ivy@example.com"]);
     store.close().await.unwrap();
 }
@@ -100,6 +113,7 @@ fn records_of_older_schemas_are_brought_up_to_date_on_sqlite() {
         &include_bytes!("../fixtures/schema-1.db")[..],
         include_bytes!("../fixtures/schema-2.db"),
         include_bytes!("../fixtures/schema-3.db"),
+        include_bytes!("../fixtures/schema-4.db"),
     ];
     for (schema, fixture) in (1..).zip(fixtures) {
         let (_folder, path) = first_schema();
@@ -142,7 +156,11 @@ fn records_of_older_schemas_are_brought_up_to_date_on_postgres() {
         "INSERT INTO unionhall_schema VALUES (2, 1), (3, 1); {}",
         include_str!("../../../migrations/postgres/0003_readiness.sql")
     );
-    for later in ["", "INSERT INTO unionhall_schema VALUES (2, 1)", &third] {
+    let fourth = format!(
+        "{third}; INSERT INTO unionhall_schema VALUES (4, 4); {}",
+        include_str!("../../../migrations/postgres/0004_fair_mail.sql")
+    );
+    for later in ["", "INSERT INTO unionhall_schema VALUES (2, 1)", &third, &fourth] {
         brought_up_to_date_on_postgres(later);
     }
 }
@@ -192,6 +210,7 @@ const REBUILD: Migration = Migration {
     postgres: "ALTER TABLE api_keys ADD COLUMN note TEXT",
     serves: 1,
     rebuilds: true,
+    refolds: false,
 };
 
 #[test]
@@ -285,3 +304,52 @@ fn a_command_says_which_version_to_use_and_changes_nothing() {
     }
     assert_eq!(schema_version(&path), 1);
 }
+
+/// A proton.me address and its spellings, as they were told apart before.
+const UNFOLDED: &str = "
+    INSERT INTO people (id, email, compared, mailbox, code, state, created_at) VALUES
+        (9001, 'K.im@pm.me', 'k.im@pm.me', 'k.im@pm.me', 'zzzzzzzzzz01', 'invited', 0),
+        (9002, 'kim@proton.me', 'kim@proton.me', 'kim@proton.me', 'zzzzzzzzzz02', 'invited', 0),
+        (9003, 'k.im@example.com', 'k.im@example.com', 'k.im@example.com', 'zzzzzzzzzz03', 'invited', 0);
+    INSERT INTO mailboxes (mailbox, sent_1, sent_2, holder, suppressed_until) VALUES
+        ('k.im@pm.me', 500, 100, 7, 900), ('kim@proton.me', 300, NULL, 8, NULL), ('k.im@example.com', 400, 200, 9, 800)";
+
+/// The mailboxes after it: each person's, and what is remembered of each.
+const FOLDED: [&str; 3] = ["9001 kim@proton.me", "9002 kim@proton.me", "9003 k.im@example.com"];
+const REMEMBERED: [&str; 2] = ["k.im@example.com 400 200 - - 9 800", "kim@proton.me 500 300 100 - 7 900"];
+
+#[test]
+fn spellings_that_a_step_makes_one_mailbox_are_put_together() {
+    let (_folder, path) = first_schema();
+    Connection::open(&path).unwrap().execute_batch(UNFOLDED).unwrap();
+    block_on(async { SqliteStore::open(&path).unwrap().close().await.unwrap() });
+    let connection = Connection::open(&path).unwrap();
+    let texts = |sql: &str| -> Vec<String> {
+        let mut statement = connection.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    assert_eq!(texts("SELECT id || ' ' || mailbox FROM people WHERE id > 9000 ORDER BY id"), FOLDED);
+    assert_eq!(texts(KEPT_OF_MAILBOXES), REMEMBERED);
+
+    block_on(async {
+        let database = Database::make().await;
+        let client = database.client().await;
+        client.batch_execute(include_str!("../fixtures/schema-1.sql")).await.unwrap();
+        client.batch_execute("SET search_path = public").await.unwrap();
+        client.batch_execute(UNFOLDED).await.unwrap();
+        let store = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
+        let texts = async |sql: &str| -> Vec<String> {
+            client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+        };
+        assert_eq!(texts("SELECT id || ' ' || mailbox FROM people WHERE id > 9000 ORDER BY id").await, FOLDED);
+        assert_eq!(texts(KEPT_OF_MAILBOXES).await, REMEMBERED);
+        store.close().await.unwrap();
+        drop(client);
+        database.drop().await;
+    });
+}
+
+const KEPT_OF_MAILBOXES: &str = "
+    SELECT mailbox || ' ' || sent_1 || ' ' || sent_2 || ' ' || coalesce(CAST(sent_3 AS TEXT), '-') || ' '
+           || coalesce(CAST(sent_4 AS TEXT), '-') || ' ' || holder || ' ' || suppressed_until
+    FROM mailboxes WHERE mailbox LIKE 'k%im@%' ORDER BY mailbox";

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::server::block_on;
 use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
+use unionhall::domain::brake::Brake;
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::lane::Lane;
 use unionhall::domain::mail::LEASE;
@@ -93,9 +94,11 @@ impl Room {
                 union: Arc::new(UnionSettings::sample()),
                 from: "Consumer Union <hello@union.example>".parse().unwrap(),
                 tokens: TokenMaker::new(&secret()),
+                bounces: None,
             },
             notifier: Arc::new(MailNotifier::default()),
             log: self.log.clone(),
+            brake: Brake::NONE,
             name: name.to_owned(),
             renew_every: Duration::from_millis(20),
         }
@@ -113,6 +116,8 @@ impl Room {
             ref_code,
             partner,
             lane: Lane::of(address.as_bytes()),
+            proven: false,
+            disposable: false,
         };
         self.store.sign_up(new, NOW).await.unwrap();
     }

@@ -36,6 +36,8 @@ fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
         ref_code,
         partner: None,
         lane: Lane::of(b"form"),
+        proven: false,
+        disposable: false,
     }
 }
 

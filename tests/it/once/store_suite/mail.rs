@@ -9,7 +9,7 @@ pub(super) async fn a_clock_that_was_ahead_for_a_while_decides_nothing(house: &H
     assert_eq!(house.store.confirm(SignUpId(1), None, ahead).await, Ok(Confirmation::Expired));
     house.sign_up_at("ben@example.com", ahead).await;
     house.sign_up_at("cleo@example.com", ahead).await;
-    house.store.lease_mail("w", 1, Vec::new(), ahead).await.unwrap();
+    house.store.lease_mail("w", 1, Vec::new(), Brake::NONE, ahead).await.unwrap();
     assert_eq!(house.store.heal_clock(NOW).await, Ok(2), "what the wrong clock wrote");
     assert_eq!(house.store.heal_clock(NOW).await, Ok(0));
     let mut due: Vec<_> = house.lease("w", NOW).await.into_iter().map(|mail| mail.recipient).collect();
@@ -29,7 +29,9 @@ pub(super) async fn mail_is_leased_to_one_worker_at_a_time(house: &House) {
     let mut workers = tokio::task::JoinSet::new();
     for worker in 0..8 {
         let store = Arc::clone(&house.store);
-        workers.spawn(async move { store.lease_mail(&format!("w{worker}"), 10, Vec::new(), NOW).await.unwrap() });
+        workers.spawn(async move {
+            store.lease_mail(&format!("w{worker}"), 10, Vec::new(), Brake::NONE, NOW).await.unwrap().mails
+        });
     }
     let leased: Vec<_> = workers.join_all().await.into_iter().flatten().collect();
     let ids: HashSet<_> = leased.iter().map(|mail| mail.id).collect();
@@ -61,8 +63,8 @@ pub(super) async fn mail_that_failed_comes_back_at_its_time_and_late_workers_cha
 pub(super) async fn a_workers_own_leases_are_given_back(house: &House) {
     house.sign_up("ana@example.com").await;
     house.sign_up("ben@example.com").await;
-    assert_eq!(house.store.lease_mail("one", 1, Vec::new(), NOW).await.unwrap().len(), 1);
-    assert_eq!(house.store.lease_mail("two", 1, Vec::new(), NOW).await.unwrap().len(), 1);
+    assert_eq!(house.store.lease_mail("one", 1, Vec::new(), Brake::NONE, NOW).await.unwrap().mails.len(), 1);
+    assert_eq!(house.store.lease_mail("two", 1, Vec::new(), Brake::NONE, NOW).await.unwrap().mails.len(), 1);
     assert_eq!(house.store.release_mail("one").await, Ok(1));
     assert_eq!(house.lease("one", NOW).await.len(), 1, "its own, and not the other's");
 }
@@ -218,9 +220,9 @@ pub(super) async fn a_flood_of_spellings_is_settled_by_many_workers_at_once(hous
     let mut workers = tokio::task::JoinSet::new();
     for worker in 0..8 {
         let store = Arc::clone(&house.store);
-        workers.spawn(async move { store.lease_mail(&format!("w{worker}"), 16, Vec::new(), NOW).await });
+        workers.spawn(async move { store.lease_mail(&format!("w{worker}"), 16, Vec::new(), Brake::NONE, NOW).await });
     }
-    let leased: Vec<_> = workers.join_all().await.into_iter().map(Result::unwrap).collect();
+    let leased: Vec<_> = workers.join_all().await.into_iter().map(|leased| leased.unwrap().mails).collect();
     assert_eq!(leased.concat().len(), 1, "the mailbox gets one");
     while !house.lease("w", NOW).await.is_empty() {}
     assert!(house.store.list_mail().await.unwrap().len() <= 4, "and few wait");
@@ -242,12 +244,12 @@ pub(super) async fn every_lane_has_its_turn_and_none_all_the_places(house: &Hous
         house.store.sign_up(new(&format!("flood{n}@example.com"), b"flood"), NOW).await.unwrap();
     }
     house.store.sign_up(new("ana@example.com", b"honest"), after(MINUTE)).await.unwrap();
-    let due = house.store.lease_mail("w", 16, Vec::new(), after(MINUTE)).await.unwrap();
+    let due = house.store.lease_mail("w", 16, Vec::new(), Brake::NONE, after(MINUTE)).await.unwrap().mails;
     assert_eq!(due.len(), 9, "half of the places for the flood");
     assert!(due.iter().any(|mail| mail.recipient == "ana@example.com"));
     let busy: Vec<_> = due.iter().map(|mail| mail.lane).collect();
     house.store.sign_up(new("ben@example.com", b"honest"), after(MINUTE)).await.unwrap();
-    let more = house.store.lease_mail("w", 7, busy, after(MINUTE)).await.unwrap();
+    let more = house.store.lease_mail("w", 7, busy, Brake::NONE, after(MINUTE)).await.unwrap().mails;
     assert_eq!(more.iter().map(|mail| mail.recipient.as_str()).collect::<Vec<_>>(), ["ben@example.com"]);
 }
 
@@ -322,13 +324,13 @@ pub(super) async fn nobodys_flood_holds_up_somebody_elses_mail(house: &House) {
         house.sign_up(&format!("ana+{n}@example.com")).await;
     }
     house.sign_up_at("ben@example.com", after(Duration::from_millis(1))).await;
-    let due = house.store.lease_mail("w", 8, Vec::new(), after(MINUTE)).await.unwrap();
+    let due = house.store.lease_mail("w", 8, Vec::new(), Brake::NONE, after(MINUTE)).await.unwrap().mails;
     let to: Vec<_> = due.iter().map(|mail| mail.recipient.as_str()).collect();
     assert_eq!(to.len(), 2, "{to:?}");
     assert!(to.contains(&"ben@example.com"));
     // And when their time comes, again only one of them goes.
     assert_eq!(
-        house.store.lease_mail("w", 8, Vec::new(), after(MINUTE * 11)).await.unwrap().len(),
+        house.store.lease_mail("w", 8, Vec::new(), Brake::NONE, after(MINUTE * 11)).await.unwrap().mails.len(),
         2,
         "the two leases that ended; nothing goes before what may be on its way"
     );

@@ -10,6 +10,7 @@ use proptest::strategy::{Union, ValueTree};
 use crate::database::Database;
 use crate::server::block_on;
 use unionhall::domain::api_key::{ApiKey, KeyRecord};
+use unionhall::domain::brake::Brake;
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::lane::Lane;
@@ -28,8 +29,10 @@ use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
 use unionhall::store::{Claim, Retained, Store, StoreError};
 
+mod doors;
 mod mail;
 
+use doors::*;
 use mail::*;
 
 /// Runs every case on every store, each on one of its own.
@@ -108,6 +111,14 @@ suite! {
     a_members_sign_up_is_shown_and_cannot_be_declined
     old_sign_ups_expire_and_their_answers_are_deleted
     a_sign_up_without_a_partner_is_its_own
+    a_door_that_has_had_its_share_is_held
+    a_mail_that_is_tried_again_spends_nothing_of_its_doors_share
+    good_conduct_earns_more_and_is_counted_where_it_happened
+    a_proof_of_work_passes_the_brake_once_and_within_bounds
+    the_same_proof_at_once_passes_one
+    a_hard_bounce_ends_mail_to_that_address_alone
+    a_complaint_silences_the_mailbox_until_its_owner_confirms
+    soft_bounces_and_repeats_are_counted_once_each
     a_closed_store_says_so
 }
 
@@ -142,6 +153,8 @@ impl House {
             ref_code: None,
             partner: Some(self.partner.clone()),
             lane: Lane::of(email.as_bytes()),
+            proven: false,
+            disposable: false,
         }
     }
 
@@ -163,7 +176,7 @@ impl House {
     }
 
     async fn lease(&self, worker: &str, now: Timestamp) -> Vec<DueMail> {
-        self.store.lease_mail(worker, 100, Vec::new(), now).await.unwrap()
+        self.store.lease_mail(worker, 100, Vec::new(), Brake::NONE, now).await.unwrap().mails
     }
 
     async fn settle(&self, mail: &DueMail, outcome: MailOutcome, now: Timestamp) {
@@ -376,6 +389,8 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
                 partner,
                 person,
                 lane: Lane::of(b"all"),
+                proven: false,
+                disposable: false,
             };
             let sent = house.store.sign_up(new, Timestamp::from_millis(NOW.as_millis() + n as i64));
             if case % 2 == 0 {
@@ -501,7 +516,7 @@ async fn sign_ups_at_once_are_each_done_as_if_alone(house: &House) {
     // In portions, as a worker does.
     let mut due = Vec::new();
     loop {
-        let more = house.store.lease_mail("w", 16, Vec::new(), now).await.unwrap();
+        let more = house.store.lease_mail("w", 16, Vec::new(), Brake::NONE, now).await.unwrap().mails;
         if more.is_empty() {
             break;
         }

@@ -1,0 +1,124 @@
+//! How much mail a door may cause in a day: a budget that grows with good conduct.
+//!
+//! A door is the form, or a partner over all its keys. It begins with what the operator allows it; what is confirmed earns
+//! more, and a door whose mail is declined, ignored or sent back is held to a tenth. What is past the budget is held for the
+//! operator; a person at the form can pay for theirs with a proof of work, within bounds.
+
+use super::time::Timestamp;
+
+/// The days that a door is judged by, today among them.
+pub const DAYS: i64 = 7;
+
+/// So many mails of the days before must there be for a door to be judged at all.
+const ENOUGH: u64 = 50;
+
+/// One in so many must be confirmed, and no more than one in so many declined.
+const ONE_IN: u64 = 20;
+
+/// So many times the form's budget may be passed with proofs of work: they cost those who mean harm little.
+const PROVEN_TIMES: u64 = 10;
+
+/// The name of the form among the doors, which are partners otherwise.
+pub const FORM: &str = "";
+
+/// A day of UTC, counted from 1970.
+pub fn day_of(time: Timestamp) -> i64 {
+    time.as_millis().div_euclid(86_400_000)
+}
+
+/// What a door may cause in a day to begin with; 0 for no end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Brake {
+    pub form_a_day: u32,
+    pub key_a_day: u32,
+}
+
+/// What came of a door's mail in the last days.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Conduct {
+    pub mailed_today: u64,
+    /// On the days before: those mailed today have had no time to decide.
+    pub mailed_before: u64,
+    pub proven_today: u64,
+    pub confirmed: u64,
+    /// Declined, complained about, or to nobody.
+    pub unwanted: u64,
+}
+
+/// A door, as the operator is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoorStanding {
+    pub door: String,
+    pub conduct: Conduct,
+    /// Mails that wait for the operator's decision.
+    pub held: u64,
+}
+
+impl Brake {
+    pub const NONE: Self = Self { form_a_day: 0, key_a_day: 0 };
+
+    /// How many mails a door may cause today; none for no end.
+    pub fn budget(&self, door: &str, conduct: &Conduct) -> Option<u64> {
+        let base = u64::from(if door == FORM { self.form_a_day } else { self.key_a_day });
+        match base {
+            0 => None,
+            _ if conduct.is_bad() => Some((base / 10).max(1)),
+            _ => Some(base + conduct.confirmed * 2),
+        }
+    }
+
+    /// How many more mails a door may cause today; none for no end.
+    pub fn left(&self, door: &str, conduct: &Conduct) -> Option<u64> {
+        Some(self.budget(door, conduct)?.saturating_sub(conduct.mailed_today))
+    }
+
+    /// Whether a door has had its day's mail: what it asks for now is held.
+    pub fn holds(&self, door: &str, conduct: &Conduct) -> bool {
+        self.left(door, conduct) == Some(0)
+    }
+
+    /// Whether a proof of work still passes the form's budget.
+    pub fn takes_proofs(&self, conduct: &Conduct) -> bool {
+        conduct.proven_today < u64::from(self.form_a_day) * PROVEN_TIMES
+    }
+}
+
+impl Conduct {
+    /// Whether those who were mailed wanted it so seldom that it cannot have been their wish.
+    pub fn is_bad(&self) -> bool {
+        let Self { mailed_before, confirmed, unwanted, .. } = *self;
+        mailed_before >= ENOUGH && (confirmed * ONE_IN < mailed_before || unwanted * ONE_IN > mailed_before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BRAKE: Brake = Brake { form_a_day: 60, key_a_day: 1000 };
+
+    #[test]
+    fn good_conduct_earns_more_and_bad_conduct_a_tenth() {
+        let of = |door, mailed_before, confirmed, unwanted| {
+            BRAKE.budget(door, &Conduct { mailed_before, confirmed, unwanted, ..Conduct::default() })
+        };
+        assert_eq!(of(FORM, 0, 0, 0), Some(60));
+        assert_eq!(of("Acme", 0, 0, 0), Some(1000));
+        assert_eq!(of("Acme", 49, 0, 49), Some(1000), "too few to judge");
+        assert_eq!(of("Acme", 1000, 600, 10), Some(2200));
+        assert_eq!(of("Acme", 1000, 49, 0), Some(100), "hardly anybody confirms");
+        assert_eq!(of("Acme", 1000, 600, 51), Some(100), "many decline");
+        assert_eq!(of(FORM, 60, 0, 0), Some(6));
+        assert_eq!(Brake::NONE.budget(FORM, &Conduct::default()), None);
+    }
+
+    #[test]
+    fn what_is_left_ends_at_nothing() {
+        let spent = Conduct { mailed_today: 70, ..Conduct::default() };
+        assert_eq!((BRAKE.left(FORM, &spent), BRAKE.left("Acme", &spent)), (Some(0), Some(930)));
+        assert_eq!(Brake::NONE.left(FORM, &spent), None);
+        assert!(BRAKE.holds(FORM, &spent) && !BRAKE.holds("Acme", &spent) && !Brake::NONE.holds(FORM, &spent));
+        let proven = |proven_today| BRAKE.takes_proofs(&Conduct { proven_today, ..Conduct::default() });
+        assert!(proven(599) && !proven(600));
+    }
+}

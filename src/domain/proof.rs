@@ -1,0 +1,125 @@
+//! A proof of work: what a browser does for a form while its door is braked, so that a person's mail passes and a flood
+//! costs something. Ours, bound to this form, good once and for a while.
+//!
+//! The question is a text with its end and a keyed hash, so that nothing is kept until it is answered. The answer is a
+//! number that, written behind it, gives a SHA-256 that begins with enough zero bits. The crates that do this (altcha,
+//! mcaptcha) bring a second set of hash functions beside ring, and a page of script beside ours.
+
+use std::time::Duration;
+
+use ring::{digest, hmac};
+use subtle::ConstantTimeEq;
+
+use super::base32;
+use super::secret::Secret;
+use super::time::Timestamp;
+
+/// How many zero bits an answer's hash begins with: about a million tries, seconds on a phone.
+pub const BITS: u32 = 20;
+
+/// How long a question may be answered: somebody may leave the page open for a while.
+const ASKED_FOR: Duration = Duration::from_secs(2 * 3600);
+
+/// Characters of the random part and of the keyed hash. Together they are longer than a block of SHA-256, which the page's
+/// script then hashes only once.
+const NONCE: usize = 16;
+const SEAL: usize = 40;
+
+/// The random bytes that a question is made of.
+pub const ENTROPY: usize = 10;
+
+/// A question of ours whose answer was right; still to be used, once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    pub name: String,
+    pub ends_at: Timestamp,
+}
+
+/// What came with a form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answered {
+    Right(Proof),
+    /// A question of ours that nobody answered: there are no scripts in that browser.
+    Not,
+    /// No question of ours, or it is too old, or the answer is wrong.
+    Wrong,
+}
+
+#[derive(Debug)]
+pub struct ProofMaker(hmac::Key);
+
+impl ProofMaker {
+    pub fn new(secret: &Secret) -> Self {
+        Self(secret.derive("proof of work"))
+    }
+
+    /// A question to put into a form.
+    pub fn ask(&self, random: &[u8; ENTROPY], now: Timestamp) -> String {
+        let nonce: [u8; NONCE] = base32::encode(random);
+        let asked = format!("{}.{}", now.plus(ASKED_FOR).as_millis(), String::from_utf8_lossy(&nonce));
+        format!("{asked}.{}", String::from_utf8_lossy(&self.seal(&asked)))
+    }
+
+    /// What a question and its answer are worth.
+    pub fn check(&self, question: &str, answer: &str, now: Timestamp) -> Answered {
+        let Some(proof) = self.read(question, now) else { return Answered::Wrong };
+        match answer {
+            "" => Answered::Not,
+            _ if answer.len() <= 20 && zero_bits(question, answer) >= BITS => Answered::Right(proof),
+            _ => Answered::Wrong,
+        }
+    }
+
+    fn read(&self, question: &str, now: Timestamp) -> Option<Proof> {
+        let (asked, seal) = question.rsplit_once('.')?;
+        if !bool::from(self.seal(asked).ct_eq(seal.as_bytes())) {
+            return None;
+        }
+        let (end, nonce) = asked.split_once('.')?;
+        let ends_at = Timestamp::from_millis(end.parse().ok()?);
+        (ends_at > now).then(|| Proof { name: format!("proof {nonce}"), ends_at })
+    }
+
+    fn seal(&self, asked: &str) -> [u8; SEAL] {
+        base32::encode(hmac::sign(&self.0, asked.as_bytes()).as_ref())
+    }
+}
+
+fn zero_bits(question: &str, answer: &str) -> u32 {
+    let hash = digest::digest(&digest::SHA256, format!("{question}:{answer}").as_bytes());
+    let (first, _) = hash.as_ref().split_at(8);
+    first.try_into().map_or(0, |bytes| u64::from_be_bytes(bytes).leading_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    #[test]
+    fn an_answer_is_good_for_its_question_and_its_time_alone() {
+        let maker = ProofMaker::new(&Secret::new(&"a".repeat(32)).unwrap());
+        let other = ProofMaker::new(&Secret::new(&"b".repeat(32)).unwrap());
+        let question = maker.ask(&[7; ENTROPY], at(1000));
+        assert_ne!(question, maker.ask(&[8; ENTROPY], at(1000)));
+        let answer = (0_u64..).map(|n| n.to_string()).find(|n| zero_bits(&question, n) >= BITS).unwrap();
+        let Answered::Right(proof) = maker.check(&question, &answer, at(2000)) else { panic!("refused") };
+        assert_eq!(proof.ends_at, at(1000 + 7_200_000));
+        assert_eq!(maker.check(&question, "", at(2000)), Answered::Not);
+        for (question, answer, when) in [
+            (question.as_str(), "0", 2000),
+            (&question, &answer, 1000 + 7_200_000),
+            (&question.replacen('.', "0.", 1), &answer, 2000),
+            (&question[1..], &answer, 2000),
+            ("", &answer, 2000),
+            ("a.b.c", &answer, 2000),
+            (&question, &"9".repeat(1000), 2000),
+        ] {
+            assert_eq!(maker.check(question, answer, at(when)), Answered::Wrong, "{question} {answer}");
+        }
+        assert_eq!(other.check(&question, &answer, at(2000)), Answered::Wrong);
+    }
+}

@@ -1,0 +1,89 @@
+//! The brake of the form, as its page knows it: whether it is on, and the proof of work that passes it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::sync::Mutex;
+
+use crate::clock::Moment;
+use crate::domain::brake::{Brake, FORM};
+use crate::domain::proof::{Answered, ENTROPY, ProofMaker};
+use crate::domain::secret::Secret;
+use crate::domain::time::Tick;
+use crate::store::{DoorStore, SpentProof, StoreError};
+
+/// How long what was read of the form's conduct is believed: every visitor of the page would ask otherwise. Whoever sends the
+/// form within this moment of its brake is not asked, and waits.
+const BELIEVED_FOR: Duration = Duration::from_millis(200);
+
+#[derive(Debug)]
+pub struct FormBrake {
+    store: Arc<dyn DoorStore>,
+    brake: Brake,
+    proofs: ProofMaker,
+    /// When the store was last asked, and what it said.
+    known: Mutex<Option<(Tick, bool)>>,
+}
+
+/// What becomes of a form that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passage {
+    /// Nothing holds it.
+    Free,
+    /// It came with a proof of work: its mail passes the brake.
+    Proven,
+    /// It is taken, and its mail may be held.
+    MayWait,
+    /// The person is to be asked for a proof of work first.
+    Ask,
+}
+
+impl FormBrake {
+    pub fn new(store: Arc<dyn DoorStore>, brake: Brake, secret: &Secret) -> Self {
+        Self { store, brake, proofs: ProofMaker::new(secret), known: Mutex::default() }
+    }
+
+    /// A question for the form, while its brake is on.
+    pub async fn question(&self, now: Moment) -> Result<Option<String>, StoreError> {
+        if !self.is_on(now).await? {
+            return Ok(None);
+        }
+        let mut random = [0; ENTROPY];
+        let drawn = SystemRandom::new().fill(&mut random);
+        drawn.map_err(|_| StoreError::Unavailable("the system gives no random numbers".to_owned()))?;
+        Ok(Some(self.proofs.ask(&random, now.time)))
+    }
+
+    /// Whether a form may pass, by the question that came with it and its answer.
+    pub async fn passage(&self, question: Option<&str>, answer: &str, now: Moment) -> Result<Passage, StoreError> {
+        if !self.is_on(now).await? {
+            return Ok(Passage::Free);
+        }
+        match self.proofs.check(question.unwrap_or_default(), answer, now.time) {
+            Answered::Wrong => Ok(Passage::Ask),
+            Answered::Not => Ok(Passage::MayWait),
+            Answered::Right(proof) => {
+                match self.store.spend_proof(proof.name, proof.ends_at, self.brake, now.time).await? {
+                    SpentProof::Good => Ok(Passage::Proven),
+                    SpentProof::Used => Ok(Passage::Ask),
+                    SpentProof::TooMany => Ok(Passage::MayWait),
+                }
+            }
+        }
+    }
+
+    async fn is_on(&self, now: Moment) -> Result<bool, StoreError> {
+        if self.brake.form_a_day == 0 {
+            return Ok(false);
+        }
+        let mut known = self.known.lock().await;
+        match *known {
+            Some((at, on)) if now.tick.since(at) < BELIEVED_FOR => Ok(on),
+            _ => {
+                let conduct = self.store.conduct(FORM, now.time).await?;
+                Ok(known.insert((now.tick, self.brake.holds(FORM, &conduct))).1)
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! How each door behaves, counted by the day, and what may be used once; as SQL.
+//!
+//! A day's row of a door is everybody's who comes through it: whoever changes it does so late in their unit, right before the
+//! count of members.
+
+use std::collections::BTreeMap;
+
+use super::sql::{Failure, Row, Sql, expected, values};
+use crate::domain::brake::{Brake, Conduct, DAYS, DoorStanding, FORM, day_of};
+use crate::domain::time::Timestamp;
+
+/// Adds `$3` to a column of the door `$1` on the day `$2`.
+macro_rules! count_at_door {
+    ($column:literal) => {
+        concat!(
+            "INSERT INTO door_days (door, day, ",
+            $column,
+            ") VALUES ($1, $2, $3) ON CONFLICT (door, day) DO UPDATE SET ",
+            $column,
+            " = door_days.",
+            $column,
+            " + excluded.",
+            $column
+        )
+    };
+}
+
+/// What a door did in the last days up to `$1`, as [`conduct`] reads it from the second column on.
+macro_rules! conduct_columns {
+    () => {
+        "CAST(coalesce(sum(CASE WHEN day = $1 THEN mailed ELSE 0 END), 0) AS BIGINT),
+         CAST(coalesce(sum(CASE WHEN day < $1 THEN mailed ELSE 0 END), 0) AS BIGINT),
+         CAST(coalesce(sum(CASE WHEN day = $1 THEN proven ELSE 0 END), 0) AS BIGINT),
+         CAST(coalesce(sum(confirmed), 0) AS BIGINT),
+         CAST(coalesce(sum(declined + bounced + complained), 0) AS BIGINT)"
+    };
+}
+
+area! {
+    /// How each door behaves.
+    DoorStore {
+        /// What a door did in the last days.
+        read conduct(door: &'static str, now: Timestamp) -> Conduct {
+            |sql| conduct_of(sql, door, *now).await
+        };
+
+        /// Every door that did something in the last days, or whose mail is held.
+        read door_standings(now: Timestamp) -> Vec<DoorStanding> {
+            |sql| {
+                let days = concat!(
+                    "SELECT door, ",
+                    conduct_columns!(),
+                    " FROM door_days WHERE day > $2 AND day <= $1 GROUP BY door"
+                );
+                let today = day_of(*now);
+                let door = |row: &Row<'_>| Ok((row.get::<String>(0)?, conduct(row)?));
+                let days = sql.rows(days, values![today, today - DAYS], door).await?;
+                let held = "SELECT s.partner, count(*) FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
+                            WHERE o.held_at IS NOT NULL GROUP BY s.partner";
+                let held = sql.rows(held, values![], |row| Ok((row.get::<String>(0)?, row.get::<u64>(1)?))).await?;
+                let mut doors: BTreeMap<_, _> = days.into_iter().map(|(door, conduct)| (door, (conduct, 0))).collect();
+                for (door, held) in held {
+                    doors.entry(door).or_default().1 = held;
+                }
+                let standing = |(door, (conduct, held))| DoorStanding { door, conduct, held };
+                Ok(doors.into_iter().map(standing).collect())
+            }
+        };
+
+        /// What monitoring reads of mail.
+        read mail_figures() -> MailFigures {
+            |sql| {
+                let outbox = "SELECT CAST(coalesce(sum(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN 1 ELSE 0 END), 0) AS BIGINT),
+                                     CAST(coalesce(sum(CASE WHEN held_at IS NULL THEN 0 ELSE 1 END), 0) AS BIGINT),
+                                     min(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN created_at END)
+                              FROM outbox";
+                let (waiting, held, oldest) =
+                    expected(sql.row(outbox, values![], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).await?)?;
+                let reports = "SELECT CAST(coalesce(sum(bounced), 0) AS BIGINT), CAST(coalesce(sum(soft_bounced), 0) AS BIGINT),
+                                      CAST(coalesce(sum(complained), 0) AS BIGINT) FROM door_days";
+                let (hard_bounces, soft_bounces, complaints) =
+                    expected(sql.row(reports, values![], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).await?)?;
+                Ok(MailFigures { waiting, held, oldest, hard_bounces, soft_bounces, complaints })
+            }
+        };
+
+        /// Uses a proof of work, which lets the mail of a form pass its brake.
+        transact spend_proof(proof: String, ends_at: Timestamp, brake: Brake, now: Timestamp) -> SpentProof {
+            |sql| {
+                let conduct = conduct_of(sql, FORM, *now).await?;
+                if !brake.takes_proofs(&conduct) {
+                    return Ok(SpentProof::TooMany);
+                }
+                if !use_once(sql, proof, *ends_at).await? {
+                    return Ok(SpentProof::Used);
+                }
+                sql.execute(count_at_door!("proven"), values![FORM, day_of(*now), 1_i64]).await?;
+                Ok(SpentProof::Good)
+            }
+        };
+    }
+}
+
+/// What monitoring reads of mail, over all nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MailFigures {
+    pub waiting: u64,
+    pub held: u64,
+    /// When the oldest that waits was asked for.
+    pub oldest: Option<Timestamp>,
+    pub hard_bounces: u64,
+    pub soft_bounces: u64,
+    pub complaints: u64,
+}
+
+/// What a proof of work was worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpentProof {
+    Good,
+    /// It was used before.
+    Used,
+    /// The day has had as many as it takes.
+    TooMany,
+}
+
+/// What a door did in the last days.
+pub(super) async fn conduct_of(sql: &mut impl Sql, door: &str, now: Timestamp) -> Result<Conduct, Failure> {
+    let days = concat!("SELECT '', ", conduct_columns!(), " FROM door_days WHERE door = $3 AND day > $2 AND day <= $1");
+    let today = day_of(now);
+    Ok(sql.row(days, values![today, today - DAYS, door], conduct).await?.unwrap_or_default())
+}
+
+fn conduct(row: &Row<'_>) -> Result<Conduct, Failure> {
+    Ok(Conduct {
+        mailed_today: row.get(1)?,
+        mailed_before: row.get(2)?,
+        proven_today: row.get(3)?,
+        confirmed: row.get(4)?,
+        unwanted: row.get(5)?,
+    })
+}
+
+/// What is counted at a door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AtDoor {
+    Mailed(u32),
+    Confirmed,
+    Declined,
+    Bounced,
+    SoftBounced,
+    Complained,
+}
+
+pub(super) async fn count(sql: &mut impl Sql, door: &str, what: AtDoor, now: Timestamp) -> Result<(), Failure> {
+    let (count, times) = match what {
+        AtDoor::Mailed(times) => (count_at_door!("mailed"), times),
+        AtDoor::Confirmed => (count_at_door!("confirmed"), 1),
+        AtDoor::Declined => (count_at_door!("declined"), 1),
+        AtDoor::Bounced => (count_at_door!("bounced"), 1),
+        AtDoor::SoftBounced => (count_at_door!("soft_bounced"), 1),
+        AtDoor::Complained => (count_at_door!("complained"), 1),
+    };
+    sql.execute(count, values![door, day_of(now), times]).await.map(|_| ())
+}
+
+/// Whether this is the first time.
+pub(super) async fn use_once(sql: &mut impl Sql, name: &str, ends_at: Timestamp) -> Result<bool, Failure> {
+    let first = "INSERT INTO used_once (name, ends_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+    Ok(sql.execute(first, values![name, ends_at]).await? == 1)
+}

@@ -1,0 +1,83 @@
+//! What mail servers and services report, written to those it is about; as SQL.
+
+use super::doors::{self, AtDoor};
+use super::sql::{Failure, Row, Sql, Unit, values};
+use crate::domain::mail::UNDELIVERABLE_FOR;
+use crate::domain::mail_report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
+use crate::domain::time::Timestamp;
+
+pub(super) struct NoteReport {
+    pub report: MailReport,
+    pub now: Timestamp,
+}
+
+/// Whom a report is about, and the door that their mail came through.
+struct Reported {
+    person: i64,
+    mailbox: String,
+    door: String,
+}
+
+impl Unit for NoteReport {
+    type Done = ReportOutcome;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<ReportOutcome, Failure> {
+        let Some(Reported { person, mailbox, door }) = self.find(sql).await? else {
+            return Ok(ReportOutcome::Unknown);
+        };
+        if let Some((name, ends_at)) = &self.report.once
+            && !doors::use_once(sql, name, *ends_at).await?
+        {
+            return Ok(ReportOutcome::Repeated);
+        }
+        // The door is told once, however often the same is reported.
+        let (at_door, first) = match self.report.kind {
+            ReportKind::HardBounce => {
+                let alive =
+                    "SELECT 1 FROM people WHERE id = $1 AND coalesce(undeliverable_until <= $2, TRUE) FOR UPDATE";
+                let first = sql.row(alive, values![person, self.now], |_| Ok(())).await?.is_some();
+                let until = "UPDATE people SET undeliverable_until = $2 WHERE id = $1";
+                sql.execute(until, values![person, self.now.plus(UNDELIVERABLE_FOR)]).await?;
+                (AtDoor::Bounced, first)
+            }
+            ReportKind::SoftBounce => {
+                let count = "UPDATE people SET soft_bounces = soft_bounces + 1 WHERE id = $1";
+                sql.execute(count, values![person]).await?;
+                (AtDoor::SoftBounced, true)
+            }
+            ReportKind::Complaint => {
+                sql.execute("INSERT INTO mailboxes (mailbox) VALUES ($1) ON CONFLICT DO NOTHING", values![&mailbox])
+                    .await?;
+                let complain = "UPDATE mailboxes SET complained_at = $2 WHERE mailbox = $1 AND complained_at IS NULL";
+                (AtDoor::Complained, sql.execute(complain, values![&mailbox, self.now]).await? == 1)
+            }
+        };
+        if first {
+            doors::count(sql, &door, at_door, self.now).await?;
+        }
+        Ok(if first { ReportOutcome::Noted } else { ReportOutcome::Repeated })
+    }
+}
+
+impl NoteReport {
+    async fn find(&self, sql: &mut impl Sql) -> Result<Option<Reported>, Failure> {
+        let reported = |row: &Row<'_>| Ok(Reported { person: row.get(0)?, mailbox: row.get(1)?, door: row.get(2)? });
+        match &self.report.mail {
+            ReportedMail::OfSignUp(id) => {
+                let find = "SELECT p.id, p.mailbox, s.partner FROM sign_ups s JOIN people p ON p.id = s.person_id
+                            WHERE s.id = $1";
+                sql.row(find, values![id.0], reported).await
+            }
+            ReportedMail::To(compared) => {
+                let find = "SELECT p.id, p.mailbox, coalesce((SELECT s.partner FROM sign_ups s WHERE s.person_id = p.id
+                                                              ORDER BY s.updated_at DESC, s.id DESC LIMIT 1), '')
+                            FROM people p WHERE p.compared = $1";
+                sql.row(find, values![compared], reported).await
+            }
+        }
+    }
+}
