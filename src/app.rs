@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use crate::domain::brake::Brake;
-use crate::domain::disposable::DisposableDomains;
+use crate::domain::email::disposable::DisposableDomains;
+use crate::domain::mail::brake::Brake;
 use crate::domain::secret::Secret;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::union::Union;

@@ -172,8 +172,8 @@ impl House {
             limiter: Arc::new(MemoryLimiter::new(60)),
             log: Log::start(Level::Off, Format::Json, clock, std::io::sink()).expect("a thread"),
             mail: Delivery::Off,
-            brake: unionhall::domain::brake::Brake::NONE,
-            disposable: unionhall::domain::disposable::DisposableDomains::default(),
+            brake: unionhall::domain::mail::brake::Brake::NONE,
+            disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
         });
         Self { app, store, clock, _folder: folder }
     }

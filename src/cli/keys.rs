@@ -11,7 +11,7 @@ use super::{random, say, with_store};
 use crate::clock::Clock;
 use crate::config::{BrakeSettings, Records, StoreSettings};
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, PartnerName};
-use crate::domain::brake::DoorStanding;
+use crate::domain::mail::brake::DoorStanding;
 use crate::domain::time::Timestamp;
 use crate::keys::{Keys, NewKey};
 use crate::store::migration::Prepare;

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::config::{
     Concealed, LimitSettings, MailSettings, MailTransport, SecretSettings, StoreSettings, UnionSettings,
 };
-use crate::domain::brake::Brake;
+use crate::domain::mail::brake::Brake;
 use crate::log::{Format, Level, Log};
 use crate::mail::Delivery;
 use crate::mcp::{McpServer, stdio};

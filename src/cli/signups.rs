@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{say, with_store};
 use crate::clock::Clock;
 use crate::config::{BrakeSettings, StoreSettings};
-use crate::domain::brake::{Brake, DoorStanding, FORM};
+use crate::domain::mail::brake::{Brake, DoorStanding, FORM};
 use crate::store::migration::Prepare;
 
 #[derive(Debug, Subcommand)]

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::domain::brake::Brake;
+use crate::domain::mail::brake::Brake;
 
 /// The brake of each door.
 #[derive(Debug, Clone, Args)]

@@ -7,8 +7,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use super::{Concealed, given_or_in_file};
-use crate::domain::disposable::DisposableDomains;
 use crate::domain::email::EmailAddress;
+use crate::domain::email::disposable::DisposableDomains;
 use crate::mail::report::MailHooks;
 use crate::mail::report::postmark::PostmarkLogin;
 use crate::mail::report::resend::ResendSecret;

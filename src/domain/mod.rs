@@ -3,19 +3,13 @@
 //! This room is pure. It must never wait, read the clock, draw a random number, touch a file or a socket, or know that
 //! HTTP, SQL or a command line exist. Whatever it needs from outside is passed in.
 
-mod alias;
 pub mod api_key;
 pub mod base32;
-pub mod brake;
 pub mod catalog;
 pub mod constant;
-pub mod disposable;
 pub mod email;
 pub mod figure;
-pub mod lane;
 pub mod mail;
-pub mod mail_report;
-pub mod proof;
 pub mod referral;
 pub mod secret;
 pub mod share;

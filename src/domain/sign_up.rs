@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::api_key::{KeyId, PartnerName};
 use super::catalog::category::CategorySet;
 use super::email::EmailAddress;
-use super::lane::Lane;
+use super::mail::lane::Lane;
 use super::referral::ReferralCode;
 use super::text::Comments;
 use super::time::Timestamp;

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::smtp_address::{BadServer, Encryption, SmtpAddress};
 use super::{OutgoingMail, SendError, Transport};
-use crate::domain::mail_report::{enhanced_status, is_recipients_fault};
+use crate::domain::mail::report::{enhanced_status, is_recipients_fault};
 use crate::reply::Reply;
 
 /// Connections kept for the next mail, and for how long.

@@ -264,7 +264,7 @@ mod tests {
             limiter: Arc::new(MemoryLimiter::new(60)),
             log: Log::start(Level::Off, Format::Human, clock, std::io::sink()).unwrap(),
             mail: Delivery::Off,
-            brake: crate::domain::brake::Brake::NONE,
+            brake: crate::domain::mail::brake::Brake::NONE,
             disposable: Default::default(),
         })));
         let context = RpcContext {

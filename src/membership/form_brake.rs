@@ -7,9 +7,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::Mutex;
 
 use crate::clock::Moment;
-use crate::domain::brake::{Brake, FORM};
-use crate::domain::proof::{Answered, ENTROPY, ProofMaker};
+use crate::domain::mail::brake::{Brake, FORM};
 use crate::domain::secret::Secret;
+use crate::domain::secret::proof::{ENTROPY, ProofCheck, ProofMaker};
 use crate::domain::time::Tick;
 use crate::store::{DoorStore, SpentProof, StoreError};
 
@@ -61,9 +61,9 @@ impl FormBrake {
             return Ok(Passage::Free);
         }
         match self.proofs.check(question.unwrap_or_default(), answer, now.time) {
-            Answered::Wrong => Ok(Passage::Ask),
-            Answered::Not => Ok(Passage::MayWait),
-            Answered::Right(proof) => {
+            ProofCheck::Wrong => Ok(Passage::Ask),
+            ProofCheck::Not => Ok(Passage::MayWait),
+            ProofCheck::Right(proof) => {
                 match self.store.spend_proof(proof.name, proof.ends_at, self.brake, now.time).await? {
                     SpentProof::Good => Ok(Passage::Proven),
                     SpentProof::Used => Ok(Passage::Ask),

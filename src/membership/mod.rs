@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::domain::catalog::category::CategorySet;
-use crate::domain::disposable::DisposableDomains;
 use crate::domain::email::EmailAddress;
-use crate::domain::lane::Lane;
-use crate::domain::mail_report::{MailReport, ReportOutcome};
+use crate::domain::email::disposable::DisposableDomains;
+use crate::domain::mail::lane::Lane;
+use crate::domain::mail::report::{MailReport, ReportOutcome};
 use crate::domain::referral::{CodeMaker, ReferralCode};
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::{Purpose, TokenMaker};

@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
-use crate::domain::lane::Lane;
+use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{A_DAY, APART, MailKind};
 use crate::domain::referral::RefCode;
 use crate::domain::sign_up::PENDING_FOR;

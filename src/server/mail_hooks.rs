@@ -3,7 +3,7 @@
 use hyper::{HeaderMap, Request, StatusCode};
 
 use super::Exchange;
-use crate::domain::mail_report::{MailReport, ReportOutcome};
+use crate::domain::mail::report::{MailReport, ReportOutcome};
 use crate::http::request::authorization;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;

@@ -20,7 +20,7 @@ use self::dev_mailbox::DevMailbox;
 use self::view::Outcome;
 use crate::app::App;
 use crate::clock::Moment;
-use crate::domain::lane::Lane;
+use crate::domain::mail::lane::Lane;
 use crate::domain::secret::token::Purpose;
 use crate::http::request::host::Origins;
 use crate::http::request::id::RequestId;

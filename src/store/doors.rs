@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::sql::{Failure, Row, Sql, expected, values};
-use crate::domain::brake::{Brake, Conduct, DAYS, DoorStanding, FORM, day_of};
+use crate::domain::mail::brake::{Brake, Conduct, DAYS, DoorStanding, FORM, day_of};
 use crate::domain::time::Timestamp;
 
 /// Adds `$3` to a column of the door `$1` on the day `$2`.

@@ -6,8 +6,8 @@ use std::collections::btree_map::Entry;
 
 use super::doors::{self, AtDoor};
 use super::sql::{Failure, Row, Sql, Unit, values};
-use crate::domain::brake::{Brake, Conduct};
-use crate::domain::lane::Lane;
+use crate::domain::mail::brake::{Brake, Conduct};
+use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{
     A_DAY, APART, DueMail, LEASE, Leased, MailId, MailKind, MailboxRecord, Turn, WAITING_FOR_A_MAILBOX,
 };

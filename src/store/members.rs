@@ -7,7 +7,7 @@ use super::sign_up::{not_added, refuse_if};
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
-use crate::domain::mail_report::{MailReport, ReportOutcome};
+use crate::domain::mail::report::{MailReport, ReportOutcome};
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{
     ANSWERS_KEPT_FOR, Confirmation, Declining, NamedPerson, NewSignUp, SUPPRESSED_FOR, SignUpId, SignUpRecord,

@@ -2,8 +2,8 @@
 
 use super::lease::Lease;
 use super::sql::{Failure, Row, Sql, Unit, values};
-use crate::domain::brake::Brake;
-use crate::domain::lane::Lane;
+use crate::domain::mail::brake::Brake;
+use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{
     HeldMail, LONGEST_WAIT, Leased, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR, WaitingMail,
 };

@@ -3,7 +3,7 @@
 use super::doors::{self, AtDoor};
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::mail::UNDELIVERABLE_FOR;
-use crate::domain::mail_report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
+use crate::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
 use crate::domain::time::Timestamp;
 
 pub(super) struct NoteReport {

@@ -123,8 +123,8 @@ impl House {
                 // A line for each request is part of what a request costs.
                 log: Log::start(Level::Requests, Format::Json, clock, std::io::sink()).unwrap(),
                 mail: Delivery::Held,
-                brake: unionhall::domain::brake::Brake::NONE,
-                disposable: unionhall::domain::disposable::DisposableDomains::default(),
+                brake: unionhall::domain::mail::brake::Brake::NONE,
+                disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
             });
             let settings = HttpSettings { metrics: true, ..HttpSettings::default() };
             let service = HttpService::new(app, clock, RequestIds::new([7; 5]), settings);

@@ -394,9 +394,64 @@ async function scannerWalk(page) {
   assert.equal(await memberCount(), 1, "and the reader can still confirm");
 }
 
+// The form has had its mail of the day (one, on this server) while somebody fills it in.
+async function brakedWalk(page) {
+  const address = `eve-${size}-${scheme}@example.com`;
+  const email = page.getByRole("textbox", { name: "Your e-mail address" });
+  const button = page.getByRole("button", { name: "Sign me up" });
+  await go(page, "/join");
+  assert.equal(await page.locator("script").count(), 0, "an open form needs no script");
+  await email.fill(address);
+  await page.getByRole("textbox", { name: /^Anything else/ }).fill("Kept.");
+
+  step("meanwhile another takes the day's mail");
+  const body = new URLSearchParams({ email: "first@example.com" });
+  assert.equal((await fetch(`${base}/join`, { method: "POST", body })).status, 200);
+  for (const deadline = Date.now() + 10_000; !(await (await fetch(`${base}/join`)).text()).includes("question"); ) {
+    assert(Date.now() < deadline, "the form is braked within ten seconds");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+
+  step("be asked for one more step");
+  await go(page, () => button.click(), 400);
+  const more = page.getByRole("alert");
+  assert((await more.innerText()).includes("One more step") && (await isFocused(more)));
+  assert.equal(await email.inputValue(), address);
+  await look(page, "one-more-step");
+
+  if (!withScripts) {
+    step("without scripts it is taken, and may wait");
+    assert((await page.content()).includes("Your browser runs no scripts"));
+    await go(page, () => button.click());
+    await heading(page, "Your sign-up is noted");
+    await look(page, "may-wait");
+    return;
+  }
+
+  step("press again, before the browser is done with its work or after");
+  const pressed = performance.now();
+  await email.focus();
+  const navigated = page.waitForNavigation({ timeout: 60_000 });
+  await page.keyboard.press("Enter");
+  const status = (await navigated).status();
+  step(`sent after ${((performance.now() - pressed) / 1000).toFixed(1)} s`);
+  assert.equal(status, 200);
+  await heading(page, "Check your inbox");
+  await openLetter(page, address);
+
+  step("whoever opens the form now is asked at once");
+  await go(page, "/join");
+  await look(page, "join-braked");
+  // The work is done while the form is filled in.
+  await page.waitForFunction(() => document.querySelector("input[name=answer]").value !== "", undefined, { timeout: 60_000 });
+  await email.fill(`fay-${size}-${scheme}@example.com`);
+  await go(page, () => button.click());
+  await heading(page, "Check your inbox");
+}
+
 const { browser, page } = await openBrowser();
 try {
-  await { join: joinWalk, "not-me": notMeWalk, scanner: scannerWalk }[way](page);
+  await { join: joinWalk, "not-me": notMeWalk, scanner: scannerWalk, braked: brakedWalk }[way](page);
 } finally {
   await browser.close();
   for (const { what, answer } of complaints) {

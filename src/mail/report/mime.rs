@@ -6,7 +6,7 @@
 
 use mail_parser::{Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
-use crate::domain::mail_report::{MailReport, ReportKind, ReportedMail, enhanced_status, is_recipients_fault};
+use crate::domain::mail::report::{MailReport, ReportKind, ReportedMail, enhanced_status, is_recipients_fault};
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_up::SignUpId;
 

@@ -10,7 +10,7 @@ pub mod resend;
 use std::time::Duration;
 
 use crate::domain::email::EmailAddress;
-use crate::domain::mail_report::{MailReport, ReportKind, ReportedMail};
+use crate::domain::mail::report::{MailReport, ReportKind, ReportedMail};
 use crate::domain::time::Timestamp;
 
 /// How long a service's report is remembered, so that its repeats change nothing: services repeat for a day or three.

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
 use super::{Untaken, of_address};
-use crate::domain::mail_report::{MailReport, ReportKind};
+use crate::domain::mail::report::{MailReport, ReportKind};
 use crate::domain::time::Timestamp;
 
 /// `NAME:PASSWORD`, as it stands in the webhook's address at Postmark; kept in the form in which it is sent.
@@ -35,7 +35,7 @@ impl PostmarkLogin {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Event {
+struct PostmarkEvent {
     record_type: String,
     #[serde(rename = "Type")]
     kind: Option<String>,
@@ -59,7 +59,7 @@ pub fn read(
     if !bool::from(login.0.as_bytes().ct_eq(sent)) {
         return Err(Untaken::Unproved);
     }
-    let event: Event = serde_json::from_slice(body).map_err(|_| Untaken::Shape)?;
+    let event: PostmarkEvent = serde_json::from_slice(body).map_err(|_| Untaken::Shape)?;
     let kind = match (event.record_type.as_str(), event.kind.as_deref()) {
         ("SpamComplaint", _) | ("Bounce", Some("SpamComplaint")) => ReportKind::Complaint,
         ("Bounce", Some("HardBounce" | "BadEmailAddress")) => ReportKind::HardBounce,
@@ -74,7 +74,7 @@ pub fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::mail_report::ReportedMail;
+    use crate::domain::mail::report::ReportedMail;
 
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 

@@ -8,7 +8,7 @@ use ring::hmac;
 use serde::Deserialize;
 
 use super::{Untaken, of_address};
-use crate::domain::mail_report::{MailReport, ReportKind};
+use crate::domain::mail::report::{MailReport, ReportKind};
 use crate::domain::time::Timestamp;
 
 /// How old or how far ahead a call may be: a recording of one is worthless soon.
@@ -52,14 +52,14 @@ pub struct SvixHeaders<'a> {
 }
 
 #[derive(Deserialize)]
-struct Event<'a> {
+struct ResendEvent<'a> {
     #[serde(rename = "type", borrow)]
     kind: std::borrow::Cow<'a, str>,
-    data: Option<EventData>,
+    data: Option<ResendData>,
 }
 
 #[derive(Deserialize, Default)]
-struct EventData {
+struct ResendData {
     #[serde(default)]
     to: Vec<String>,
     bounce: Option<Bounce>,
@@ -79,7 +79,7 @@ pub fn read(
     now: Timestamp,
 ) -> Result<Option<MailReport>, Untaken> {
     prove(secret, headers, body, now)?;
-    let event: Event<'_> = serde_json::from_slice(body).map_err(|_| Untaken::Shape)?;
+    let event: ResendEvent<'_> = serde_json::from_slice(body).map_err(|_| Untaken::Shape)?;
     let data = event.data.unwrap_or_default();
     let kind = match &*event.kind {
         "email.complained" => ReportKind::Complaint,
@@ -113,7 +113,7 @@ fn prove(secret: &ResendSecret, headers: SvixHeaders<'_>, body: &[u8], now: Time
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::mail_report::ReportedMail;
+    use crate::domain::mail::report::ReportedMail;
 
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 

@@ -6,7 +6,7 @@ use super::{days_to_confirm, members, rendered};
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::figure::dollars;
-use crate::domain::proof::BITS;
+use crate::domain::secret::proof::BITS;
 use crate::domain::text::Comments;
 use crate::domain::union::Union;
 use crate::domain::us_state::UsState;

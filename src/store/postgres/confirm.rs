@@ -5,7 +5,7 @@
 
 use super::connection::{Parameter, PgConnection};
 use super::pool::Work;
-use crate::domain::brake::day_of;
+use crate::domain::mail::brake::day_of;
 use crate::domain::sign_up::{Confirmation, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::store::members::credited;

@@ -43,8 +43,8 @@ fn mcp_server() -> &'static (McpServer, Clock) {
             limiter: Arc::new(MemoryLimiter::new(1_000_000)),
             log: Log::start(Level::Errors, Format::Json, clock, std::io::sink()).unwrap(),
             mail: Delivery::Held,
-            brake: unionhall::domain::brake::Brake::NONE,
-            disposable: unionhall::domain::disposable::DisposableDomains::default(),
+            brake: unionhall::domain::mail::brake::Brake::NONE,
+            disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
         });
         (McpServer::new(Dispatcher::new(app)), clock)
     })

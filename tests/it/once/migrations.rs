@@ -6,8 +6,8 @@ use std::process::Command;
 
 use rusqlite::Connection;
 use rusqlite::types::Value;
-use unionhall::domain::brake::Brake;
 use unionhall::domain::email::EmailAddress;
+use unionhall::domain::mail::brake::Brake;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{Confirmation, NamedPerson, SignUpId};

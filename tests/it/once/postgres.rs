@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::database::Database;
 use crate::server::{block_on, wait_until};
 use unionhall::domain::email::EmailAddress;
-use unionhall::domain::lane::Lane;
+use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{Confirmation, NamedPerson, NewSignUp, SignUpId};

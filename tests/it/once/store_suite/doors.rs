@@ -1,8 +1,8 @@
 //! What every store makes of doors: how much mail each may cause, what passes its brake, and what is reported of its mail.
 
-use unionhall::domain::brake::{Conduct, DoorStanding, FORM};
 use unionhall::domain::mail::Leased;
-use unionhall::domain::mail_report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
+use unionhall::domain::mail::brake::{Conduct, DoorStanding, FORM};
+use unionhall::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
 use unionhall::store::SpentProof;
 
 use super::*;

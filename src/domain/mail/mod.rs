@@ -1,13 +1,17 @@
 //! The rules of mail: how often a mailbox may be written to, and when a mail that failed is tried again.
 
+pub mod brake;
+pub mod lane;
+pub mod report;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::api_key::KeyId;
-use super::lane::Lane;
-use super::referral::ReferralCode;
-use super::sign_up::SignUpId;
-use super::time::Timestamp;
+use self::lane::Lane;
+use crate::domain::api_key::KeyId;
+use crate::domain::referral::ReferralCode;
+use crate::domain::sign_up::SignUpId;
+use crate::domain::time::Timestamp;
 
 /// Between two mails to one mailbox, whoever asked for them.
 pub const APART: Duration = Duration::from_secs(10 * 60);

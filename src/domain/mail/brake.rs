@@ -4,7 +4,7 @@
 //! more, and a door whose mail is declined, ignored or sent back is held to a tenth. What is past the budget is held for the
 //! operator; a person at the form can pay for theirs with a proof of work, within bounds.
 
-use super::time::Timestamp;
+use crate::domain::time::Timestamp;
 
 /// The days that a door is judged by, today among them.
 pub const DAYS: i64 = 7;

@@ -10,9 +10,9 @@ use std::time::Duration;
 use ring::{digest, hmac};
 use subtle::ConstantTimeEq;
 
-use super::base32;
-use super::secret::Secret;
-use super::time::Timestamp;
+use super::Secret;
+use crate::domain::base32;
+use crate::domain::time::Timestamp;
 
 /// How many zero bits an answer's hash begins with: about a million tries, seconds on a phone.
 pub const BITS: u32 = 20;
@@ -37,7 +37,7 @@ pub struct Proof {
 
 /// What came with a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answered {
+pub enum ProofCheck {
     Right(Proof),
     /// A question of ours that nobody answered: there are no scripts in that browser.
     Not,
@@ -61,12 +61,12 @@ impl ProofMaker {
     }
 
     /// What a question and its answer are worth.
-    pub fn check(&self, question: &str, answer: &str, now: Timestamp) -> Answered {
-        let Some(proof) = self.read(question, now) else { return Answered::Wrong };
+    pub fn check(&self, question: &str, answer: &str, now: Timestamp) -> ProofCheck {
+        let Some(proof) = self.read(question, now) else { return ProofCheck::Wrong };
         match answer {
-            "" => Answered::Not,
-            _ if answer.len() <= 20 && zero_bits(question, answer) >= BITS => Answered::Right(proof),
-            _ => Answered::Wrong,
+            "" => ProofCheck::Not,
+            _ if answer.len() <= 20 && zero_bits(question, answer) >= BITS => ProofCheck::Right(proof),
+            _ => ProofCheck::Wrong,
         }
     }
 
@@ -106,9 +106,9 @@ mod tests {
         let question = maker.ask(&[7; ENTROPY], at(1000));
         assert_ne!(question, maker.ask(&[8; ENTROPY], at(1000)));
         let answer = (0_u64..).map(|n| n.to_string()).find(|n| zero_bits(&question, n) >= BITS).unwrap();
-        let Answered::Right(proof) = maker.check(&question, &answer, at(2000)) else { panic!("refused") };
+        let ProofCheck::Right(proof) = maker.check(&question, &answer, at(2000)) else { panic!("refused") };
         assert_eq!(proof.ends_at, at(1000 + 7_200_000));
-        assert_eq!(maker.check(&question, "", at(2000)), Answered::Not);
+        assert_eq!(maker.check(&question, "", at(2000)), ProofCheck::Not);
         for (question, answer, when) in [
             (question.as_str(), "0", 2000),
             (&question, &answer, 1000 + 7_200_000),
@@ -118,8 +118,8 @@ mod tests {
             ("a.b.c", &answer, 2000),
             (&question, &"9".repeat(1000), 2000),
         ] {
-            assert_eq!(maker.check(question, answer, at(when)), Answered::Wrong, "{question} {answer}");
+            assert_eq!(maker.check(question, answer, at(when)), ProofCheck::Wrong, "{question} {answer}");
         }
-        assert_eq!(other.check(&question, &answer, at(2000)), Answered::Wrong);
+        assert_eq!(other.check(&question, &answer, at(2000)), ProofCheck::Wrong);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::email::EmailAddress;
+use crate::domain::email::EmailAddress;
 
 const KNOWN: &str = include_str!("disposable_domains.txt");
 

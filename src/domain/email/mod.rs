@@ -1,12 +1,14 @@
 //! E-mail addresses: which texts are one, which of them are the same, and whose mailbox they lead to.
 
+mod alias;
+pub mod disposable;
+
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
-use super::alias;
-use super::text::is_hidden;
+use crate::domain::text::is_hidden;
 
 /// An address mail can be sent to, as it was typed.
 ///
@@ -173,7 +175,7 @@ impl std::fmt::Debug for EmailAddress {
 
 impl<'de> Deserialize<'de> for EmailAddress {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = super::text::read(deserializer, "an e-mail address in a string")?;
+        let text = crate::domain::text::read(deserializer, "an e-mail address in a string")?;
         Self::parse(&text).map_err(D::Error::custom)
     }
 }

@@ -1,7 +1,7 @@
 //! What mail servers and mail services tell of mail that left: bounces and complaints.
 
-use super::sign_up::SignUpId;
-use super::time::Timestamp;
+use crate::domain::sign_up::SignUpId;
+use crate::domain::time::Timestamp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportKind {
