@@ -4,21 +4,30 @@
 
 use std::net::IpAddr;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hyper::HeaderMap;
 use hyper::header::HeaderValue;
+use ring::hmac;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use unionhall::domain::api_key::{ApiKey, KeyId};
 use unionhall::domain::catalog::Catalog;
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
+use unionhall::domain::mail::report::ReportedMail;
 use unionhall::domain::referral::ReferralCode;
 use unionhall::domain::secret::Secret;
+use unionhall::domain::secret::proof::{self, ProofCheck, ProofMaker};
 use unionhall::domain::secret::token::{Purpose, TokenMaker};
 use unionhall::domain::sign_up::SignUpId;
 use unionhall::domain::text::Comments;
+use unionhall::domain::time::Timestamp;
 use unionhall::error::Error;
 use unionhall::http::request::client_address::TrustedProxies;
+use unionhall::mail::report::postmark::{self, PostmarkLogin};
+use unionhall::mail::report::resend::{self, ResendSecret, SvixHeaders};
+use unionhall::mail::report::{Untaken, mime};
 use unionhall::operations::create_referral_link::ReferralLinkRequest;
 use unionhall::operations::sign_up_user::InviteRequest;
 use unionhall::operations::{Input, sign_up_user};
@@ -212,4 +221,33 @@ pub fn link_token(data: &[u8]) {
             assert_eq!(tokens.token(purpose, sign_up), text);
         }
     }
+}
+
+/// A report is believed about the sign-up whose token it brings, and about none without one; what a service signs is read or
+/// refused.
+pub fn mail_report(data: &[u8]) {
+    let secret = Secret::new("the secret of a fuzzed installation").unwrap();
+    let (tokens, now) = (TokenMaker::new(&secret), Timestamp::from_millis(1_800_000_000_000));
+    let named = format!("b-{}@bounces.union.example", tokens.token(Purpose::Bounce, SignUpId(7)));
+    let (alone, with_token) = (mime::read(data, None, &tokens), mime::read(data, Some(&named), &tokens));
+    assert!(alone.is_err() || with_token.is_ok(), "a token makes nothing worse");
+    if let Ok(report) = with_token {
+        assert_eq!(report.mail, ReportedMail::OfSignUp(SignUpId(7)));
+    }
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &[7; 24]);
+    let resend = ResendSecret::parse(&format!("whsec_{}", STANDARD.encode([7; 24]))).unwrap();
+    let tag = hmac::sign(&key, &[b"msg_1.1800000000.", data].concat());
+    let signatures = format!("v1,{}", STANDARD.encode(tag.as_ref()));
+    let headers = SvixHeaders { id: "msg_1", timestamp: "1800000000", signatures: &signatures };
+    assert_ne!(resend::read(&resend, headers, data, now), Err(Untaken::Unproved));
+    let login = PostmarkLogin::parse("hook:correct horse battery").unwrap();
+    let header = format!("Basic {}", STANDARD.encode("hook:correct horse battery"));
+    assert_ne!(postmark::read(&login, Some(header.as_bytes()), data, now), Err(Untaken::Unproved));
+    assert_eq!(postmark::read(&login, Some(data), b"{}", now), Err(Untaken::Unproved));
+    // And as the question of a form, or its answer.
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let proofs = ProofMaker::new(&secret);
+    let question = proofs.ask(&[7; proof::ENTROPY], now);
+    assert_eq!(proofs.check(text, "1", now), ProofCheck::Wrong);
+    assert!(text.is_empty() || proofs.check(&question, text, now) != ProofCheck::Not);
 }

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::database::Database;
 use crate::server::block_on;
 use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
+use unionhall::domain::api_key::ApiKey;
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::LEASE;
 use unionhall::domain::mail::brake::Brake;
@@ -14,14 +16,17 @@ use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::token::TokenMaker;
-use unionhall::domain::sign_up::{NamedPerson, NewSignUp};
+use unionhall::domain::sign_up::{NamedPerson, NewSignUp, Partner};
 use unionhall::domain::time::Timestamp;
+use unionhall::keys::{Keys, NewKey};
 use unionhall::log::{Format, Level, Log};
 use unionhall::mail::compose::Composer;
 use unionhall::mail::outbox::{Outbox, OutboxStep};
 use unionhall::mail::{MailNotifier, OutgoingMail, SendError, Transport};
 use unionhall::reply::Reply;
 use unionhall::store::Store;
+use unionhall::store::migration::Prepare;
+use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -70,20 +75,26 @@ struct Room {
     transport: Arc<Faulty>,
     lines: Lines,
     log: Log,
-    _folder: tempfile::TempDir,
+}
+
+/// The same on every store, each with a new room.
+fn on_each_store(walk: impl AsyncFn(&Room)) {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        walk(&Room::with(Arc::new(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap()))).await;
+        let database = Database::make().await;
+        let room = Room::with(Arc::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap()));
+        walk(&room).await;
+        room.store.close().await.unwrap();
+        database.drop().await;
+    });
 }
 
 impl Room {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+    fn with(store: Arc<dyn Store>) -> Self {
         let lines = Lines::default();
-        Self {
-            store: Arc::new(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap()),
-            transport: Arc::default(),
-            log: Log::start(Level::Errors, Format::Human, Clock::start(), lines.clone()).unwrap(),
-            lines,
-            _folder: folder,
-        }
+        let log = Log::start(Level::Errors, Format::Human, Clock::start(), lines.clone()).unwrap();
+        Self { store, transport: Arc::default(), log, lines }
     }
 
     fn worker(&self, name: &str) -> Outbox {
@@ -105,9 +116,21 @@ impl Room {
     }
 
     async fn sign_up(&self, address: &str) {
+        self.sign_up_for(address, None, NOW).await;
+    }
+
+    /// A partner whose sign-ups can be repeated.
+    async fn partner(&self) -> Partner {
+        let (key, now) = (ApiKey::from_random(&[1; ApiKey::ENTROPY]), Clock::start().now().time);
+        let new = NewKey { partner: "Acme".parse().unwrap(), per_minute: None, expires_at: None };
+        Keys::new(Arc::clone(&self.store) as _).issue(&key, new, now).await.unwrap();
+        Partner { key: key.id(), name: "Acme".parse().unwrap() }
+    }
+
+    async fn sign_up_for(&self, address: &str, partner: Option<Partner>, now: Timestamp) {
         let email = EmailAddress::parse(address).unwrap();
         let person = NamedPerson { code: CodeMaker::new(&secret()).code(&email, 0), email };
-        let (us_state, comments, ref_code, partner) = (None, None, None, None);
+        let (us_state, comments, ref_code) = (None, None, None);
         let new = NewSignUp {
             person,
             us_state,
@@ -119,7 +142,7 @@ impl Room {
             proven: false,
             disposable: false,
         };
-        self.store.sign_up(new, NOW).await.unwrap();
+        self.store.sign_up(new, now).await.unwrap();
     }
 
     fn fail(&self, fault: Option<SendError>) {
@@ -137,8 +160,7 @@ fn away() -> Option<SendError> {
 
 #[test]
 fn a_mail_is_tried_for_a_day_then_given_up_and_said_so() {
-    block_on(async {
-        let room = Room::new();
+    on_each_store(async |room| {
         room.sign_up("ana@example.com").await;
         let worker = room.worker("w");
         room.fail(away());
@@ -172,14 +194,18 @@ fn a_mail_is_tried_for_a_day_then_given_up_and_said_so() {
 
 #[test]
 fn a_mail_that_is_sent_again_is_the_same_mail() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [one, two] = folders
+        .each_ref()
+        .map(|folder| Room::with(Arc::new(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap())));
     block_on(async {
-        let room = Room::new();
+        let room = one;
         room.sign_up("ana@example.com").await;
         let worker = room.worker("w");
         assert_eq!(worker.step(NOW).await.unwrap().sent, 1);
         let first = room.transport.taken.lock().unwrap()[0].clone();
         // As after a crash between the sending and the writing down: another room with the same beginnings.
-        let again = Room::new();
+        let again = two;
         again.sign_up("ana@example.com").await;
         again.fail(away());
         assert_eq!(again.worker("w").step(NOW).await.unwrap().tried, 1);
@@ -193,8 +219,7 @@ fn a_mail_that_is_sent_again_is_the_same_mail() {
 /// An answer after 28 seconds had four copies sent within half an hour.
 #[test]
 fn a_mail_whose_server_takes_its_time_is_sent_once() {
-    block_on(async {
-        let room = Room::new();
+    on_each_store(async |room| {
         room.sign_up("ana@example.com").await;
         *room.transport.takes.lock().unwrap() = Duration::from_millis(1500);
         let (slow, other) = (room.worker("slow"), room.worker("w"));
@@ -211,8 +236,7 @@ fn a_mail_whose_server_takes_its_time_is_sent_once() {
 
 #[test]
 fn several_workers_never_send_the_same_mail() {
-    block_on(async {
-        let room = Room::new();
+    on_each_store(async |room| {
         for n in 0..100 {
             room.sign_up(&format!("user{n}@example.com")).await;
         }
@@ -234,8 +258,7 @@ fn several_workers_never_send_the_same_mail() {
 
 #[test]
 fn lines_are_short_and_plain_whatever_the_address() {
-    block_on(async {
-        let room = Room::new();
+    on_each_store(async |room| {
         for email in [
             "ana@example.com",
             "jürgen@bücher.example",
@@ -251,5 +274,51 @@ fn lines_are_short_and_plain_whatever_the_address() {
             assert_eq!(head.matches("\r\nTo: ").count() + usize::from(head.starts_with("To: ")), 1);
             assert_eq!(head.to_ascii_lowercase().matches("bcc").count(), 0);
         }
+    });
+}
+
+/// Asked five times while the relay refused, a person waited 24 hours for a mail that never was; one that hung had it given up.
+#[test]
+fn a_relay_that_is_away_for_hours_costs_nobody_a_mail_and_sends_none_twice() {
+    for fault in ["it answered 451 to RCPT", "no answer to its greeting in time", "the connection broke, at EHLO"] {
+        on_each_store(async |room| {
+            let (worker, partner) = (room.worker("w"), room.partner().await);
+            room.sign_up("ben@example.com").await;
+            room.fail(Some(SendError::Later(fault.to_owned())));
+            let mut given_up = 0;
+            for minute in 0..5 * 60 {
+                let now = NOW.plus(Duration::from_secs(60 * minute));
+                if minute % 60 == 0 {
+                    room.sign_up_for("ana@example.com", Some(partner.clone()), now).await;
+                }
+                given_up += worker.step(now).await.unwrap().given_up;
+            }
+            room.fail(None);
+            let mut waited = None;
+            for minute in 5 * 60..7 * 60 {
+                let sent = worker.step(NOW.plus(Duration::from_secs(60 * minute))).await.unwrap().sent;
+                waited = waited.or((sent > 0).then_some(minute - 5 * 60));
+            }
+            let sent: Vec<_> = room.transport.taken.lock().unwrap().clone();
+            let to = |whom: &str| sent.iter().filter(|mail| mail.contains(&format!("To: {whom}@"))).count();
+            assert_eq!((to("ana"), to("ben"), given_up), (1, 1, 0), "{fault}: one copy each, none given up");
+            assert!(waited.is_some_and(|minutes| minutes <= 75), "{fault}: {waited:?}");
+            assert!(room.store.list_mail().await.unwrap().is_empty());
+        });
+    }
+}
+
+/// One whose server thinks about each for long holds up nobody else, in whatever order they were asked for.
+#[test]
+fn a_slow_recipient_holds_up_nobody_else() {
+    on_each_store(async |room| {
+        for n in 0..40 {
+            room.sign_up(&format!("user{n}@example.com")).await;
+        }
+        *room.transport.takes.lock().unwrap() = Duration::from_millis(50);
+        let worker = room.worker("w");
+        while worker.step(NOW).await.unwrap().tried > 0 {}
+        let taken = room.transport.taken.lock().unwrap().len();
+        assert_eq!(taken, 40, "each once");
     });
 }
