@@ -66,7 +66,9 @@ if (question) {
           form.elements.answer.value = n;
           if (pressed) {
             status.textContent = "Done. Sending your sign-up.";
-            form.requestSubmit();
+            // Not every browser knows the first; what it checks, the server checks, too.
+            if (form.requestSubmit) form.requestSubmit();
+            else form.submit();
           }
           return;
         }

@@ -5,7 +5,8 @@ CREATE TABLE door_days (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     door       TEXT    NOT NULL,
     day        INTEGER NOT NULL,
-    mailed     INTEGER NOT NULL DEFAULT 0,
+    mailed     INTEGER NOT NULL DEFAULT 0, -- begun to be sent: what the door's share is spent on
+    asked      INTEGER NOT NULL DEFAULT 0, -- left, and asks to be confirmed: what the door is judged by
     proven     INTEGER NOT NULL DEFAULT 0, -- forms that came with a proof of work
     confirmed  INTEGER NOT NULL DEFAULT 0,
     declined   INTEGER NOT NULL DEFAULT 0,

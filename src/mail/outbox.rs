@@ -286,12 +286,12 @@ async fn settle(
 ) -> Result<(), StoreError> {
     const TRIES: u32 = 4;
     for _ in 1..TRIES {
-        match store.settle_mail(mail.id, mail.attempts, outcome.clone(), now).await {
+        match store.settle_mail(mail, outcome.clone(), now).await {
             Ok(()) => return Ok(()),
             Err(_) => tokio::time::sleep(Duration::from_millis(500)).await,
         }
     }
-    store.settle_mail(mail.id, mail.attempts, outcome.clone(), now).await
+    store.settle_mail(mail, outcome.clone(), now).await
 }
 
 fn judge(mail: &DueMail, sent: Result<(), SendError>, now: Timestamp) -> MailOutcome {

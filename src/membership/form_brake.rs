@@ -17,6 +17,9 @@ use crate::store::{DoorStore, SpentProof, StoreError};
 /// form within this moment of its brake is not asked, and waits.
 const BELIEVED_FOR: Duration = Duration::from_millis(200);
 
+/// How long the store may take to say; a page does without.
+const CONDUCT_TIMEOUT: Duration = Duration::from_millis(500);
+
 #[derive(Debug)]
 pub struct FormBrake {
     store: Arc<dyn DoorStore>,
@@ -55,8 +58,14 @@ impl FormBrake {
         Ok(Some(self.proofs.ask(&random, now.time)))
     }
 
-    /// Whether a form may pass, by the question that came with it and its answer.
-    pub async fn passage(&self, question: Option<&str>, answer: &str, now: Moment) -> Result<Passage, StoreError> {
+    /// Whether a form may pass, by the question that came with it, its answer, and the site that sends it.
+    pub async fn passage(
+        &self,
+        question: Option<&str>,
+        answer: &str,
+        site: &[u8],
+        now: Moment,
+    ) -> Result<Passage, StoreError> {
         if !self.is_on(now).await? {
             return Ok(Passage::Free);
         }
@@ -64,7 +73,8 @@ impl FormBrake {
             ProofCheck::Wrong => Ok(Passage::Ask),
             ProofCheck::Not => Ok(Passage::MayWait),
             ProofCheck::Right(proof) => {
-                match self.store.spend_proof(proof.name, proof.ends_at, self.brake, now.time).await? {
+                let site = self.proofs.site_name(site);
+                match self.store.spend_proof(proof, site, self.brake, now.time).await? {
                     SpentProof::Good => Ok(Passage::Proven),
                     SpentProof::Used => Ok(Passage::Ask),
                     SpentProof::TooMany => Ok(Passage::MayWait),
@@ -73,17 +83,22 @@ impl FormBrake {
         }
     }
 
+    /// Whoever comes while the store is asked waits for the one answer, and not for long; that there was none is believed, too.
     async fn is_on(&self, now: Moment) -> Result<bool, StoreError> {
         if self.brake.form_a_day == 0 {
             return Ok(false);
         }
         let mut known = self.known.lock().await;
-        match *known {
-            Some((at, on)) if now.tick.since(at) < BELIEVED_FOR => Ok(on),
-            _ => {
-                let conduct = self.store.conduct(FORM, now.time).await?;
-                Ok(known.insert((now.tick, self.brake.holds(FORM, &conduct))).1)
-            }
+        if let Some((at, on)) = *known
+            && now.tick.since(at) < BELIEVED_FOR
+        {
+            return Ok(on);
         }
+        let late = |_| Err(StoreError::Unavailable("the form's conduct could not be read in time".to_owned()));
+        let conduct =
+            tokio::time::timeout(CONDUCT_TIMEOUT, self.store.form_conduct(now.time)).await.unwrap_or_else(late);
+        let on = conduct.as_ref().is_ok_and(|conduct| self.brake.holds(FORM, conduct));
+        *known = Some((now.tick, on));
+        conduct.map(|_| on)
     }
 }

@@ -12,7 +12,7 @@ use crate::http::request::body::SentBody;
 use crate::http::request::host;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
-use crate::limiter::Class;
+use crate::limiter::{Class, Network};
 use crate::membership::Way;
 use crate::membership::form_brake::Passage;
 
@@ -47,7 +47,11 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
     if !sent.website.is_empty() {
         return Ok(visit.page(view::check_inbox(union, &masked, false)));
     }
-    let passage = visit.app().form_brake.passage(sent.question.as_deref(), &sent.answer, visit.now).await;
+    let passage = {
+        let site = Network::from(visit.client).site();
+        let brake = &visit.app().form_brake;
+        brake.passage(sent.question.as_deref(), &sent.answer, site.octets(), visit.now).await
+    };
     let passage = passage.unwrap_or_else(|error| {
         visit.report(&error.to_string());
         Passage::Free

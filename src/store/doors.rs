@@ -4,10 +4,15 @@
 //! count of members.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::sql::{Failure, Row, Sql, expected, values};
-use crate::domain::mail::brake::{Brake, Conduct, DAYS, DoorStanding, FORM, day_of};
+use crate::domain::mail::brake::{Brake, Conduct, DAYS, DoorStanding, FORM, PROOFS_OF_A_SITE, day_of};
+use crate::domain::secret::proof::Proof;
 use crate::domain::time::Timestamp;
+
+/// A site's proofs are remembered for the day that they count on, and no less.
+const A_WHOLE_DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Adds `$3` to a column of the door `$1` on the day `$2`.
 macro_rules! count_at_door {
@@ -30,7 +35,9 @@ macro_rules! conduct_columns {
     () => {
         "CAST(coalesce(sum(CASE WHEN day = $1 THEN mailed ELSE 0 END), 0) AS BIGINT),
          CAST(coalesce(sum(CASE WHEN day < $1 THEN mailed ELSE 0 END), 0) AS BIGINT),
+         CAST(coalesce(sum(CASE WHEN day < $1 THEN asked ELSE 0 END), 0) AS BIGINT),
          CAST(coalesce(sum(CASE WHEN day = $1 THEN proven ELSE 0 END), 0) AS BIGINT),
+         CAST(coalesce(sum(CASE WHEN day < $1 THEN confirmed ELSE 0 END), 0) AS BIGINT),
          CAST(coalesce(sum(confirmed), 0) AS BIGINT),
          CAST(coalesce(sum(declined + bounced + complained), 0) AS BIGINT)"
     };
@@ -39,9 +46,21 @@ macro_rules! conduct_columns {
 area! {
     /// How each door behaves.
     DoorStore {
-        /// What a door did in the last days.
-        read conduct(door: &'static str, now: Timestamp) -> Conduct {
-            |sql| conduct_of(sql, door, *now).await
+        /// What the form did in the last days; what it has asked for and nobody has looked at yet counts as mailed.
+        read form_conduct(now: Timestamp) -> Conduct {
+            |sql| {
+                let mut conduct = conduct_of(sql, FORM, *now).await?;
+                // However much waits: where this much does, the form's brake is on.
+                let waiting = "
+                    SELECT count(*) FROM (
+                        SELECT s.partner FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
+                        WHERE o.given_up_at IS NULL AND o.held_at IS NULL AND o.send_after <= $1 AND o.attempts = 0 AND o.pass = 0
+                        ORDER BY o.send_after LIMIT 2000) w
+                    WHERE w.partner = ''";
+                let waiting: Option<u64> = sql.row(waiting, values![*now], |row| row.get(0)).await?;
+                conduct.mailed_today += waiting.unwrap_or(0);
+                Ok(conduct)
+            }
         };
 
         /// Every door that did something in the last days, or whose mail is held.
@@ -84,16 +103,22 @@ area! {
             }
         };
 
-        /// Uses a proof of work, which lets the mail of a form pass its brake.
-        transact spend_proof(proof: String, ends_at: Timestamp, brake: Brake, now: Timestamp) -> SpentProof {
+        /// Uses a proof of work of a site, which lets the mail of a form pass its brake.
+        transact spend_proof(proof: Proof, site: String, brake: Brake, now: Timestamp) -> SpentProof {
             |sql| {
                 let conduct = conduct_of(sql, FORM, *now).await?;
-                if !brake.takes_proofs(&conduct) {
+                // One row for each of a site's proofs, in the order of their names.
+                let spent = format!("proofs of {site} on {} ", day_of(*now));
+                let of_site = "SELECT count(*) FROM used_once WHERE name > $1 AND name < $2";
+                let end = format!("{spent}~");
+                let of_site: Option<u64> = sql.row(of_site, values![&spent, &end], |row| row.get(0)).await?;
+                if !brake.takes_proofs(&conduct) || of_site.unwrap_or(0) >= PROOFS_OF_A_SITE {
                     return Ok(SpentProof::TooMany);
                 }
-                if !use_once(sql, proof, *ends_at).await? {
+                if !use_once(sql, &format!("proof {}", proof.name), proof.ends_at).await? {
                     return Ok(SpentProof::Used);
                 }
+                use_once(sql, &format!("{spent}{}", proof.name), now.plus(A_WHOLE_DAY)).await?;
                 sql.execute(count_at_door!("proven"), values![FORM, day_of(*now), 1_i64]).await?;
                 Ok(SpentProof::Good)
             }
@@ -134,9 +159,11 @@ fn conduct(row: &Row<'_>) -> Result<Conduct, Failure> {
     Ok(Conduct {
         mailed_today: row.get(1)?,
         mailed_before: row.get(2)?,
-        proven_today: row.get(3)?,
-        confirmed: row.get(4)?,
-        unwanted: row.get(5)?,
+        asked_before: row.get(3)?,
+        proven_today: row.get(4)?,
+        confirmed_before: row.get(5)?,
+        confirmed: row.get(6)?,
+        unwanted: row.get(7)?,
     })
 }
 
@@ -144,6 +171,7 @@ fn conduct(row: &Row<'_>) -> Result<Conduct, Failure> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AtDoor {
     Mailed(u32),
+    Asked,
     Confirmed,
     Declined,
     Bounced,
@@ -154,6 +182,7 @@ pub(super) enum AtDoor {
 pub(super) async fn count(sql: &mut impl Sql, door: &str, what: AtDoor, now: Timestamp) -> Result<(), Failure> {
     let (count, times) = match what {
         AtDoor::Mailed(times) => (count_at_door!("mailed"), times),
+        AtDoor::Asked => (count_at_door!("asked"), 1),
         AtDoor::Confirmed => (count_at_door!("confirmed"), 1),
         AtDoor::Declined => (count_at_door!("declined"), 1),
         AtDoor::Bounced => (count_at_door!("bounced"), 1),

@@ -115,7 +115,7 @@ macro_rules! due {
             "SELECT o.id, o.sign_up_id, o.kind, o.recipient, s.partner, s.updated_at, p.code, o.attempts,
                     coalesce(o.first_attempt_at, $1), o.lane, p.mailbox, o.pass,
                     EXISTS (SELECT 1 FROM api_keys k WHERE k.id = s.key_id AND k.revoked_at IS NOT NULL),
-                    (o.kind = 'confirm' AND (s.state <> 'pending' OR p.state = 'member'))
+                    s.state <> 'pending' OR (o.kind = 'confirm' AND p.state = 'member')
                     OR coalesce(p.undeliverable_until > $1, FALSE)
                     OR EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND (m.suppressed_until > $1 OR m.complained_at IS NOT NULL))
              FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id JOIN people p ON p.id = s.person_id
@@ -201,21 +201,17 @@ impl Lease {
         let holder = waiting.iter().find(|rival| record.holder == Some(rival.mail));
         let first = holder.or_else(|| waiting.iter().find(|rival| rival.is_due));
         if first.is_some_and(|rival| rival.mail != mail.id) {
-            // One that is not among them was dropped just now, or is about a sign-up that was decided meanwhile.
-            if waiting.iter().all(|rival| rival.mail != mail.id) {
-                return Ok(Considered::Left);
-            }
-            put_off(sql, mail.id, self.now.plus(APART), self.now).await?;
-            return Ok(Considered::MadeWay);
+            return put_off(sql, mail.id, self.now.plus(APART), self.now).await;
         }
         match record.turn(mail.id, &door, self.now) {
             Turn::Again => {}
             Turn::NotBefore(allowed) if !passes => {
-                // All that waits for the mailbox through that door, at once.
+                let considered = put_off(sql, mail.id, allowed, self.now).await?;
+                // All else that waits for the mailbox through that door, at once.
                 for rival in waiting.iter().filter(|rival| rival.door == door && record.holder != Some(rival.mail)) {
                     put_off(sql, rival.mail, allowed, self.now).await?;
                 }
-                return Ok(Considered::MadeWay);
+                return Ok(considered);
             }
             Turn::Next | Turn::NotBefore(_) => {
                 let note = "UPDATE mailboxes SET sent_1 = $2, sent_2 = sent_1, sent_3 = sent_2, sent_4 = sent_3,
@@ -284,11 +280,12 @@ struct Rival {
 }
 
 /// Lets a mail wait; what another node is looking at is left to it.
-async fn put_off(sql: &mut impl Sql, mail: MailId, until: Timestamp, now: Timestamp) -> Result<(), Failure> {
+async fn put_off(sql: &mut impl Sql, mail: MailId, until: Timestamp, now: Timestamp) -> Result<Considered, Failure> {
     let put_off = "UPDATE outbox SET send_after = $2 WHERE id IN
                        (SELECT id FROM outbox WHERE id = $1 AND send_after < $2 AND leased_until <= $3 AND pass < 2
                         FOR UPDATE SKIP LOCKED)";
-    sql.execute(put_off, values![mail.0, until, now]).await.map(|_| ())
+    let changed = sql.execute(put_off, values![mail.0, until, now]).await?;
+    Ok(if changed > 0 { Considered::MadeWay } else { Considered::Left })
 }
 
 fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {

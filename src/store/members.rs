@@ -225,14 +225,17 @@ impl Unit for Confirm {
         let look = concat!(
             "SELECT ",
             state_at!("$2"),
-            ", updated_at, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END, partner FROM sign_ups s WHERE id = $1 FOR UPDATE"
+            ", updated_at, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END,
+               CASE WHEN disposable THEN NULL ELSE partner END
+               FROM sign_ups s WHERE id = $1 FOR UPDATE"
         );
         let undecided = |row: &Row<'_>| {
             let state = row.parsed(0, SignUpState::from_name)?;
-            Ok((state, row.get::<Timestamp>(1)?, row.get::<i64>(2)?, row.get::<Option<i64>>(3)?, row.get::<String>(4)?))
+            let (referrer, praised) = (row.get::<Option<i64>>(3)?, row.get::<Option<String>>(4)?);
+            Ok((state, row.get::<Timestamp>(1)?, row.get::<i64>(2)?, referrer, praised))
         };
         let found = sql.row(look, values![self.sign_up.0, self.now], undecided).await?;
-        let Some((state, updated_at, person, referrer, door)) = found else { return Ok(Confirmation::Unknown) };
+        let Some((state, updated_at, person, referrer, praised)) = found else { return Ok(Confirmation::Unknown) };
         match state {
             SignUpState::Pending if self.seen.is_some_and(|seen| seen != updated_at) => {
                 return Ok(Confirmation::Changed);
@@ -255,9 +258,12 @@ impl Unit for Confirm {
         // stays, for they were promised so.
         let lift = "UPDATE mailboxes SET complained_at = NULL WHERE mailbox = $1 AND complained_at IS NOT NULL";
         sql.execute(lift, values![&mailbox]).await?;
-        doors::count(sql, &door, AtDoor::Confirmed, self.now).await?;
         if !joined {
             return Ok(Confirmation::AlreadyMember);
+        }
+        // A door is praised for new members alone, at addresses that last.
+        if let Some(door) = praised {
+            doors::count(sql, &door, AtDoor::Confirmed, self.now).await?;
         }
         // Last, because every confirmation of the union waits for this row.
         sql.execute("UPDATE installation SET member_count = member_count + 1 WHERE id = 1", values![]).await?;

@@ -1,19 +1,21 @@
 //! The outbox (transactional: written with the sign-up it is about) and what is remembered of mailboxes, as SQL.
 
+use super::doors::{self, AtDoor};
 use super::lease::Lease;
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::mail::brake::Brake;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{
-    HeldMail, LONGEST_WAIT, Leased, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR, WaitingMail,
+    DueMail, HeldMail, LONGEST_WAIT, Leased, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR, WaitingMail,
 };
 use crate::domain::sign_up::{NewSignUp, PENDING_FOR, SignUpId};
 use crate::domain::time::Timestamp;
 
-/// What is held of a key `$1` or of the form `$2`, or at all; of a key also what no worker has looked at since.
+/// What is held of a key `$1` or of the form `$2`, or at all; of a revoked key also what no worker has looked at since.
 macro_rules! is_held {
     () => {
-        "(o.held_at IS NOT NULL OR (s.key_id = $1 AND o.pass = 0)) AND o.leased_by IS NULL
+        "(o.held_at IS NOT NULL OR (s.key_id = $1 AND o.pass = 0 AND EXISTS
+             (SELECT 1 FROM api_keys k WHERE k.id = s.key_id AND k.revoked_at IS NOT NULL))) AND o.leased_by IS NULL
          AND (CAST($1 AS TEXT) IS NULL OR s.key_id = $1) AND (CAST($2 AS BIGINT) = 0 OR s.partner = '')"
     };
 }
@@ -35,8 +37,8 @@ area! {
         };
 
         /// Writes down what became of an attempt; without effect if the mail was leased again since.
-        write settle_mail(mail: MailId, attempt: u32, outcome: MailOutcome, now: Timestamp) -> ()
-            = Settle { mail, attempt, outcome, now };
+        write settle_mail(mail: &DueMail, outcome: MailOutcome, now: Timestamp) -> ()
+            = Settle { mail: mail.clone(), outcome, now };
 
         /// Gives back what `worker` had leased when it was ended; says how many.
         write release_mail(worker: &str) -> u64 = Release { worker: worker.to_owned() };
@@ -163,8 +165,7 @@ pub(super) async fn suppress(sql: &mut impl Sql, mailbox: &str, until: Timestamp
 /// Writes down what became of an attempt, unless another worker has taken the mail since: who tried it last is told by the
 /// number of attempts.
 struct Settle {
-    mail: MailId,
-    attempt: u32,
+    mail: DueMail,
     outcome: MailOutcome,
     now: Timestamp,
 }
@@ -173,23 +174,28 @@ impl Unit for Settle {
     type Done = ();
 
     fn is_transaction(&self) -> bool {
-        self.outcome != MailOutcome::Sent
+        true
     }
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<(), Failure> {
         match &self.outcome {
             MailOutcome::Sent => {
                 let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
-                sql.execute(delete, values![self.mail.0, self.attempt]).await.map(|_| ())
+                let gone = sql.execute(delete, values![self.mail.id.0, self.mail.attempts]).await? == 1;
+                // A door is judged by what it asked people to confirm.
+                if gone && self.mail.kind == MailKind::Confirm {
+                    doors::count(sql, self.mail.door(), AtDoor::Asked, self.now).await?;
+                }
+                Ok(())
             }
             MailOutcome::Rejected => {
-                let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2 RETURNING sign_up_id";
-                let about: Option<i64> = sql.row(delete, values![self.mail.0, self.attempt], |row| row.get(0)).await?;
-                let reject = "UPDATE people SET undeliverable_until = $2
-                              WHERE id = (SELECT person_id FROM sign_ups WHERE id = $1)";
-                let until = self.now.plus(UNDELIVERABLE_FOR);
-                if about.is_some() {
-                    sql.execute(reject, values![about, until]).await?;
+                let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
+                if sql.execute(delete, values![self.mail.id.0, self.mail.attempts]).await? == 1 {
+                    let reject = "UPDATE people SET undeliverable_until = $2
+                                  WHERE id = (SELECT person_id FROM sign_ups WHERE id = $1)";
+                    let until = self.now.plus(UNDELIVERABLE_FOR);
+                    sql.execute(reject, values![self.mail.sign_up.0, until]).await?;
+                    doors::count(sql, self.mail.door(), AtDoor::Bounced, self.now).await?;
                 }
                 Ok(())
             }
@@ -219,7 +225,7 @@ impl Settle {
             WHERE id = $1 AND attempts = $2";
         // No text of ours holds a NUL: PostgreSQL could not keep it.
         let cause = cause.replace('\0', "");
-        sql.execute(keep, values![self.mail.0, self.attempt, at, given_up_at, &cause]).await.map(|_| ())
+        sql.execute(keep, values![self.mail.id.0, self.mail.attempts, at, given_up_at, &cause]).await.map(|_| ())
     }
 
     /// The next attempt is another mail to the mailbox if this one may have gone. If it cannot have, nothing was spent.
@@ -244,7 +250,7 @@ impl Settle {
                 )
             }
         };
-        sql.execute(give_back, values![self.mail.0, self.attempt]).await.map(|_| ())
+        sql.execute(give_back, values![self.mail.id.0, self.mail.attempts]).await.map(|_| ())
     }
 }
 

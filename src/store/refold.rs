@@ -1,7 +1,8 @@
 //! Mailboxes folded anew, for a schema step after which more spellings of an address are one mailbox; as SQL.
 //!
 //! People are read in portions and only those whose mailbox changes are written. What was remembered of two mailboxes that
-//! become one is put together: the newest mails of both, the longer silence, the earlier complaint.
+//! become one is put together: the newest mails of both, and the longer silence. It goes before the step's own
+//! SQL, for that would keep everyone from the tables meanwhile.
 
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::email::EmailAddress;
@@ -48,7 +49,6 @@ struct Memory {
     sent: Vec<(Timestamp, Option<String>)>,
     holder: Option<i64>,
     suppressed_until: Option<Timestamp>,
-    complained_at: Option<Timestamp>,
 }
 
 async fn mailboxes(sql: &mut impl Sql) -> Result<(), Failure> {
@@ -77,36 +77,20 @@ async fn merge(sql: &mut impl Sql, before: &str, mailbox: &str) -> Result<(), Fa
     sent.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     let time = |index: usize| sent.get(index).map(|(time, _)| *time);
     let door = |index: usize| sent.get(index).and_then(|(_, door)| door.as_deref());
-    let complained_at = match (old.complained_at, new.complained_at) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    };
     let write = "UPDATE mailboxes SET sent_1 = $2, sent_2 = $3, sent_3 = $4, sent_4 = $5, door_1 = $6, door_2 = $7,
-                     door_3 = $8, door_4 = $9, holder = $10, suppressed_until = $11, complained_at = $12
+                     door_3 = $8, door_4 = $9, holder = $10, suppressed_until = $11
                  WHERE mailbox = $1";
     let silent = old.suppressed_until.max(new.suppressed_until);
     let (times, doors) = ([time(0), time(1), time(2), time(3)], [door(0), door(1), door(2), door(3)]);
     let values = values![
-        mailbox,
-        times[0],
-        times[1],
-        times[2],
-        times[3],
-        doors[0],
-        doors[1],
-        doors[2],
-        doors[3],
-        holder,
-        silent,
-        complained_at
+        mailbox, times[0], times[1], times[2], times[3], doors[0], doors[1], doors[2], doors[3], holder, silent,
     ];
     sql.execute(write, values).await?;
     sql.execute("DELETE FROM mailboxes WHERE mailbox = $1", values![before]).await.map(|_| ())
 }
 
 async fn memory(sql: &mut impl Sql, mailbox: &str) -> Result<Option<Memory>, Failure> {
-    let find =
-        "SELECT sent_1, sent_2, sent_3, sent_4, door_1, door_2, door_3, door_4, holder, suppressed_until, complained_at
+    let find = "SELECT sent_1, sent_2, sent_3, sent_4, door_1, door_2, door_3, door_4, holder, suppressed_until
                 FROM mailboxes WHERE mailbox = $1";
     let read = |row: &Row<'_>| {
         let mut sent = Vec::new();
@@ -117,7 +101,7 @@ async fn memory(sql: &mut impl Sql, mailbox: &str) -> Result<Option<Memory>, Fai
         }
         let rest = A_DAY * 2;
         let (holder, suppressed_until) = (row.get(rest)?, row.get(rest + 1)?);
-        Ok(Memory { sent, holder, suppressed_until, complained_at: row.get(rest + 2)? })
+        Ok(Memory { sent, holder, suppressed_until })
     };
     sql.row(find, values![mailbox], read).await
 }

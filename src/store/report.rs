@@ -4,6 +4,7 @@ use super::doors::{self, AtDoor};
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::mail::UNDELIVERABLE_FOR;
 use crate::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
+use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::time::Timestamp;
 
 pub(super) struct NoteReport {
@@ -16,6 +17,8 @@ struct Reported {
     person: i64,
     mailbox: String,
     door: String,
+    /// When the mail was asked for.
+    asked_at: Timestamp,
 }
 
 impl Unit for NoteReport {
@@ -26,7 +29,7 @@ impl Unit for NoteReport {
     }
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<ReportOutcome, Failure> {
-        let Some(Reported { person, mailbox, door }) = self.find(sql).await? else {
+        let Some(Reported { person, mailbox, door, asked_at }) = self.find(sql).await? else {
             return Ok(ReportOutcome::Unknown);
         };
         if let Some((name, ends_at)) = &self.report.once
@@ -37,12 +40,10 @@ impl Unit for NoteReport {
         // The door is told once, however often the same is reported.
         let (at_door, first) = match self.report.kind {
             ReportKind::HardBounce => {
-                let alive =
-                    "SELECT 1 FROM people WHERE id = $1 AND coalesce(undeliverable_until <= $2, TRUE) FOR UPDATE";
-                let first = sql.row(alive, values![person, self.now], |_| Ok(())).await?.is_some();
-                let until = "UPDATE people SET undeliverable_until = $2 WHERE id = $1";
-                sql.execute(until, values![person, self.now.plus(UNDELIVERABLE_FOR)]).await?;
-                (AtDoor::Bounced, first)
+                let ends = "UPDATE people SET undeliverable_until = $2
+                            WHERE id = $1 AND coalesce(undeliverable_until <= $3, TRUE)";
+                let until = self.now.plus(UNDELIVERABLE_FOR);
+                (AtDoor::Bounced, sql.execute(ends, values![person, until, self.now]).await? == 1)
             }
             ReportKind::SoftBounce => {
                 let count = "UPDATE people SET soft_bounces = soft_bounces + 1 WHERE id = $1";
@@ -56,7 +57,8 @@ impl Unit for NoteReport {
                 (AtDoor::Complained, sql.execute(complain, values![&mailbox, self.now]).await? == 1)
             }
         };
-        if first {
+        // Somebody may keep their mails for months and report them all in a day.
+        if first && self.now.since(asked_at) <= PENDING_FOR {
             doors::count(sql, &door, at_door, self.now).await?;
         }
         Ok(if first { ReportOutcome::Noted } else { ReportOutcome::Repeated })
@@ -65,17 +67,19 @@ impl Unit for NoteReport {
 
 impl NoteReport {
     async fn find(&self, sql: &mut impl Sql) -> Result<Option<Reported>, Failure> {
-        let reported = |row: &Row<'_>| Ok(Reported { person: row.get(0)?, mailbox: row.get(1)?, door: row.get(2)? });
+        let reported = |row: &Row<'_>| {
+            Ok(Reported { person: row.get(0)?, mailbox: row.get(1)?, door: row.get(2)?, asked_at: row.get(3)? })
+        };
         match &self.report.mail {
             ReportedMail::OfSignUp(id) => {
-                let find = "SELECT p.id, p.mailbox, s.partner FROM sign_ups s JOIN people p ON p.id = s.person_id
+                let find = "SELECT p.id, p.mailbox, s.partner, s.updated_at FROM sign_ups s JOIN people p ON p.id = s.person_id
                             WHERE s.id = $1";
                 sql.row(find, values![id.0], reported).await
             }
             ReportedMail::To(compared) => {
-                let find = "SELECT p.id, p.mailbox, coalesce((SELECT s.partner FROM sign_ups s WHERE s.person_id = p.id
-                                                              ORDER BY s.updated_at DESC, s.id DESC LIMIT 1), '')
-                            FROM people p WHERE p.compared = $1";
+                let find = "SELECT p.id, p.mailbox, s.partner, s.updated_at
+                            FROM people p JOIN sign_ups s ON s.person_id = p.id WHERE p.compared = $1
+                            ORDER BY s.updated_at DESC, s.id DESC LIMIT 1";
                 sql.row(find, values![compared], reported).await
             }
         }

@@ -98,7 +98,11 @@ impl SignUp {
         if !person.is_new {
             let expire = "UPDATE sign_ups SET state = 'expired', decided_at = $3
                           WHERE person_id = $1 AND partner = $2 AND state = 'pending' AND expires_at <= $3";
-            sql.execute(expire, values![person.id, partner, *now]).await?;
+            if sql.execute(expire, values![person.id, partner, *now]).await? > 0 {
+                let forget = "DELETE FROM outbox WHERE sign_up_id IN
+                                  (SELECT id FROM sign_ups WHERE person_id = $1 AND state = 'expired' AND decided_at = $2)";
+                sql.execute(forget, values![person.id, *now]).await?;
+            }
         }
         let slot = match (&new.partner, person.is_new) {
             (Some(_), _) => 0,

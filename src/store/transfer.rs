@@ -73,7 +73,7 @@ pub const TABLES: &[Table] = &[
     },
     Table {
         name: "door_days",
-        columns: "id, door, day, mailed, proven, confirmed, declined, bounced, complained, soft_bounced",
+        columns: "id, door, day, mailed, asked, proven, confirmed, declined, bounced, complained, soft_bounced",
         numbered: true,
         has_row: false,
     },

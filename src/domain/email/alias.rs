@@ -9,6 +9,8 @@ struct Provider {
     shared: bool,
     /// Characters of a name that do not count.
     ignored: &'static [char],
+    /// Two that are the same.
+    alike: Option<(char, char)>,
     /// What begins a tag, besides `+`.
     tag: Option<char>,
     /// Whether `anything@name.domain` is `name@domain`.
@@ -23,6 +25,7 @@ const PROVIDERS: &[Provider] = &[
         domains: &["gmail.com", "googlemail.com"],
         shared: true,
         ignored: &['.'],
+        alike: None,
         tag: None,
         subdomains: false,
         source: "https://support.google.com/mail/answer/7436150",
@@ -31,6 +34,7 @@ const PROVIDERS: &[Provider] = &[
         domains: &["proton.me", "protonmail.com", "pm.me", "protonmail.ch"],
         shared: true,
         ignored: &['.', '-', '_'],
+        alike: None,
         tag: None,
         subdomains: false,
         source: "https://proton.me/support/addresses-and-aliases",
@@ -39,12 +43,12 @@ const PROVIDERS: &[Provider] = &[
         domains: &["icloud.com", "me.com", "mac.com"],
         shared: true,
         ignored: &[],
+        alike: None,
         tag: None,
         subdomains: false,
         source: "https://support.apple.com/en-us/102527",
     },
     Provider {
-        // A dot and a hyphen are the same to it: both are left out.
         domains: &[
             "yandex.ru",
             "ya.ru",
@@ -56,7 +60,8 @@ const PROVIDERS: &[Provider] = &[
             "narod.ru",
         ],
         shared: true,
-        ignored: &['.', '-'],
+        ignored: &[],
+        alike: Some(('.', '-')),
         tag: None,
         subdomains: false,
         source: "https://yandex.com/support/mail/en/web/preferences/aliases",
@@ -80,6 +85,7 @@ const PROVIDERS: &[Provider] = &[
         ],
         shared: false,
         ignored: &[],
+        alike: None,
         tag: Some('-'),
         subdomains: false,
         source: "https://help.yahoo.com/kb/SLN3523.html",
@@ -88,6 +94,7 @@ const PROVIDERS: &[Provider] = &[
         domains: &["fastmail.com", "fastmail.fm", "fastmail.net", "fastmail.org", "sent.com", "messagingengine.com"],
         shared: false,
         ignored: &[],
+        alike: None,
         tag: None,
         subdomains: true,
         source: "https://www.fastmail.help/hc/en-us/articles/360060591053",
@@ -108,7 +115,10 @@ pub(super) fn mailbox(name: &str, domain: &str) -> String {
     });
     let Some((provider, known, user)) = found else { return format!("{}@{domain}", untagged(name, None)) };
     let base = untagged(user.unwrap_or(name), provider.tag);
-    let counted = base.replace(provider.ignored, "");
+    let mut counted = base.replace(provider.ignored, "");
+    if let Some((one, other)) = provider.alike {
+        counted = counted.replace(one, other.encode_utf8(&mut [0; 4]));
+    }
     let counted = if counted.is_empty() { base } else { &counted };
     format!("{counted}@{}", if provider.shared { provider.domains[0] } else { known })
 }
@@ -132,7 +142,8 @@ mod tests {
             ("a.n_a-b+x", "pm.me", "anab@proton.me"),
             ("ana", "protonmail.com", "ana@proton.me"),
             ("a.na+x", "me.com", "a.na@icloud.com"),
-            ("a-n.a", "ya.ru", "ana@yandex.ru"),
+            ("a-n.a+x", "ya.ru", "a-n-a@yandex.ru"),
+            ("ana", "yandex.com", "ana@yandex.ru"),
             ("ana-shop+x", "yahoo.com", "ana@yahoo.com"),
             ("ana-shop", "yahoo.de", "ana@yahoo.de"),
             ("ana", "ymail.com", "ana@ymail.com"),

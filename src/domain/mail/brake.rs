@@ -12,11 +12,20 @@ pub const DAYS: i64 = 7;
 /// So many mails of the days before must there be for a door to be judged at all.
 const ENOUGH: u64 = 50;
 
-/// One in so many must be confirmed, and no more than one in so many declined.
+/// One in so many must be confirmed, and no more than one in so many unwanted; a few unwanted ones are one person's doing.
 const ONE_IN: u64 = 20;
+const FEW_UNWANTED: u64 = 5;
+
+/// Each that was confirmed on the days before adds so many, up to so many times what a door begins with: addresses of one's own
+/// can be confirmed, too.
+const EARNED: u64 = 2;
+const MOST_TIMES: u64 = 10;
 
 /// So many times the form's budget may be passed with proofs of work: they cost those who mean harm little.
 const PROVEN_TIMES: u64 = 10;
+
+/// And so many of them from one site.
+pub const PROOFS_OF_A_SITE: u64 = 30;
 
 /// The name of the form among the doors, which are partners otherwise.
 pub const FORM: &str = "";
@@ -37,9 +46,12 @@ pub struct Brake {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Conduct {
     pub mailed_today: u64,
-    /// On the days before: those mailed today have had no time to decide.
     pub mailed_before: u64,
+    /// Mails that left on the days before and ask to be confirmed: those mailed today have had no time to decide.
+    pub asked_before: u64,
     pub proven_today: u64,
+    /// Confirmed by people who were no members before, on the days before and today.
+    pub confirmed_before: u64,
     pub confirmed: u64,
     /// Declined, complained about, or to nobody.
     pub unwanted: u64,
@@ -63,7 +75,7 @@ impl Brake {
         match base {
             0 => None,
             _ if conduct.is_bad() => Some((base / 10).max(1)),
-            _ => Some(base + conduct.confirmed * 2),
+            _ => Some((base + conduct.confirmed_before * EARNED).min(base * MOST_TIMES)),
         }
     }
 
@@ -86,8 +98,9 @@ impl Brake {
 impl Conduct {
     /// Whether those who were mailed wanted it so seldom that it cannot have been their wish.
     pub fn is_bad(&self) -> bool {
-        let Self { mailed_before, confirmed, unwanted, .. } = *self;
-        mailed_before >= ENOUGH && (confirmed * ONE_IN < mailed_before || unwanted * ONE_IN > mailed_before)
+        let Self { asked_before, confirmed, unwanted, .. } = *self;
+        let ignored = confirmed * ONE_IN < asked_before;
+        asked_before >= ENOUGH && (ignored || (unwanted >= FEW_UNWANTED && unwanted * ONE_IN > asked_before))
     }
 }
 
@@ -99,14 +112,18 @@ mod tests {
 
     #[test]
     fn good_conduct_earns_more_and_bad_conduct_a_tenth() {
-        let of = |door, mailed_before, confirmed, unwanted| {
-            BRAKE.budget(door, &Conduct { mailed_before, confirmed, unwanted, ..Conduct::default() })
+        let of = |door, asked_before, confirmed, unwanted| {
+            let conduct =
+                Conduct { asked_before, confirmed, confirmed_before: confirmed, unwanted, ..Conduct::default() };
+            BRAKE.budget(door, &conduct)
         };
         assert_eq!(of(FORM, 0, 0, 0), Some(60));
         assert_eq!(of("Acme", 0, 0, 0), Some(1000));
         assert_eq!(of("Acme", 49, 0, 49), Some(1000), "too few to judge");
         assert_eq!(of("Acme", 1000, 600, 10), Some(2200));
+        assert_eq!(of("Acme", 100_000, 60_000, 0), Some(10_000), "ten times as much at the most");
         assert_eq!(of("Acme", 1000, 49, 0), Some(100), "hardly anybody confirms");
+        assert_eq!(of("Acme", 50, 30, 4), Some(1060), "one person with a few addresses");
         assert_eq!(of("Acme", 1000, 600, 51), Some(100), "many decline");
         assert_eq!(of(FORM, 60, 0, 0), Some(6));
         assert_eq!(Brake::NONE.budget(FORM, &Conduct::default()), None);

@@ -89,6 +89,13 @@ pub struct DueMail {
     pub lane: Lane,
 }
 
+impl DueMail {
+    /// Whose door it came through.
+    pub fn door(&self) -> &str {
+        self.partner.as_deref().unwrap_or(brake::FORM)
+    }
+}
+
 impl std::fmt::Debug for DueMail {
     /// Without the recipient: debug prints end up in logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -77,7 +77,13 @@ impl ProofMaker {
         }
         let (end, nonce) = asked.split_once('.')?;
         let ends_at = Timestamp::from_millis(end.parse().ok()?);
-        (ends_at > now).then(|| Proof { name: format!("proof {nonce}"), ends_at })
+        (ends_at > now).then(|| Proof { name: nonce.to_owned(), ends_at })
+    }
+
+    /// A name for whoever answers, so that one site's answers can be counted and nobody can tell whose they were.
+    pub fn site_name(&self, site: &[u8]) -> String {
+        let name: [u8; NONCE] = base32::encode(hmac::sign(&self.0, &[b"site ", site].concat()).as_ref());
+        String::from_utf8_lossy(&name).into_owned()
     }
 
     fn seal(&self, asked: &str) -> [u8; SEAL] {

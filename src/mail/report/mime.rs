@@ -41,9 +41,10 @@ fn kind(message: &Message<'_>) -> Result<ReportKind, NoReport> {
         let Some(fields) = fields(part) else { continue };
         let is = |subtype| part.content_type().is_some_and(|kind| kind.c_subtype.as_deref() == Some(subtype));
         if is("feedback-report") {
+            // Others say that it was no spam, or that it was not signed (DMARC).
             return match value(&fields, "feedback-type").as_deref() {
-                Some("not-spam") => Err(NoReport::Harmless),
-                _ => Ok(ReportKind::Complaint),
+                Some("abuse" | "fraud" | "opt-out" | "opt-out-list") => Ok(ReportKind::Complaint),
+                _ => Err(NoReport::Harmless),
             };
         }
         if is("delivery-status") || is("global-delivery-status") {
@@ -170,7 +171,9 @@ mod tests {
     fn complaints_are_heard() {
         let headers = unsubscribe(Purpose::Decline);
         assert_eq!(read_kind(&arf("abuse", &headers), None), Ok(ReportKind::Complaint));
-        assert_eq!(read_kind(&arf("not-spam", &headers), None), Err(NoReport::Harmless));
+        for harmless in ["not-spam", "auth-failure", "virus", ""] {
+            assert_eq!(read_kind(&arf(harmless, &headers), None), Err(NoReport::Harmless), "{harmless}");
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ const CONFIRM: &str = concat!(
     ), confirmed AS (
         UPDATE sign_ups SET state = 'confirmed', decided_at = $3
         WHERE id = $1 AND state = 'pending' AND expires_at > $3 AND updated_at = coalesce($2, updated_at)
-        RETURNING id, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END AS referrer_id, partner
+        RETURNING id, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END AS referrer_id, partner, disposable
     ), forgotten AS (
         DELETE FROM outbox o USING confirmed c WHERE o.sign_up_id = c.id RETURNING o.id
     ), joined AS (
@@ -45,12 +45,13 @@ const CONFIRM: &str = concat!(
         RETURNING m.mailbox
     ), praised AS (
         INSERT INTO door_days (door, day, confirmed)
-        SELECT partner, $4, 1 FROM confirmed WHERE (SELECT count(*) FROM joined) + (SELECT count(*) FROM lifted) >= 0
+        SELECT partner, $4, 1 FROM confirmed
+        WHERE NOT disposable AND EXISTS (SELECT FROM joined) AND (SELECT count(*) FROM lifted) >= 0
         ON CONFLICT (door, day) DO UPDATE SET confirmed = door_days.confirmed + 1
         RETURNING id
     ), counted AS (
         UPDATE installation SET member_count = member_count + 1
-        WHERE id = 1 AND EXISTS (SELECT FROM joined) AND (SELECT count(*) FROM praised) >= 0
+        WHERE id = 1 AND EXISTS (SELECT FROM joined) AND (SELECT count(*) FROM praised) + (SELECT count(*) FROM lifted) >= 0
         RETURNING id
     )
     SELECT state, EXISTS (SELECT FROM confirmed), EXISTS (SELECT FROM counted), expires_at <= $3,

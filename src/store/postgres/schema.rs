@@ -160,10 +160,10 @@ impl Work for Migrate {
             Err(fault) => return Ok(Err(fault)),
         };
         for (version, migration) in (1_i32..).zip(self.0).skip(usize::try_from(found).unwrap_or(0)) {
-            connection.client.batch_execute(migration.postgres).await?;
             if migration.refolds {
                 Unit::apply(&Refold, connection).await?;
             }
+            connection.client.batch_execute(migration.postgres).await?;
             let note = "INSERT INTO unionhall_schema (version, serves) VALUES ($1, $2)";
             connection.query(note, &[&version, &migration.serves]).await?;
         }

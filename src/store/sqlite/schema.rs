@@ -128,11 +128,11 @@ fn migrate(
     let found = version(connection)?;
     check(found)?;
     for (step, migration) in (1..).zip(migrations).skip(found) {
-        connection.execute_batch(migration.sqlite).map_err(failed)?;
         if migration.refolds {
             statement::apply(&Refold, connection)
                 .map_err(|failure| SqliteOpenError::Refold { path: path.to_owned(), source: failure.into() })?;
         }
+        connection.execute_batch(migration.sqlite).map_err(failed)?;
         let mut broken = connection.prepare("SELECT 1 FROM pragma_foreign_key_check LIMIT 1").map_err(failed)?;
         if migration.rebuilds && broken.exists([]).map_err(failed)? {
             return Err(SqliteOpenError::Broken { path: path.to_owned(), step });

@@ -3,11 +3,13 @@
 use unionhall::domain::mail::Leased;
 use unionhall::domain::mail::brake::{Conduct, DoorStanding, FORM};
 use unionhall::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
+use unionhall::domain::secret::proof::Proof;
 use unionhall::store::SpentProof;
 
 use super::*;
 
 const BRAKE: Brake = Brake { form_a_day: 2, key_a_day: 3 };
+const WIDE: Brake = Brake { form_a_day: 4, key_a_day: 3 };
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl House {
@@ -43,25 +45,26 @@ pub(super) async fn a_door_that_has_had_its_share_is_held(house: &House) {
     let (sent, held) = house.send_braked(NOW).await;
     assert_eq!((sent, held), (5, vec![(String::new(), 3), ("Acme".to_owned(), 2)]));
     assert_eq!(house.send_braked(NOW).await, (0, vec![]), "each is told once");
-    let standing = |door: &str, mailed_today, mailed_before, held| DoorStanding {
+    let standing = |door: &str, mailed_today, held| DoorStanding {
         door: door.to_owned(),
-        conduct: Conduct { mailed_today, mailed_before, ..Conduct::default() },
+        conduct: Conduct { mailed_today, ..Conduct::default() },
         held,
     };
-    assert_eq!(house.store.door_standings(NOW).await.unwrap(), [standing("", 2, 0, 3), standing("Acme", 3, 0, 2)]);
+    assert_eq!(house.store.door_standings(NOW).await.unwrap(), [standing("", 2, 3), standing("Acme", 3, 2)]);
     assert_eq!(house.store.mail_figures().await.unwrap().held, 5);
 
     // The operator decides; what is let go passes, and counts.
     assert_eq!(house.store.drop_held(HeldMail::OfTheForm).await, Ok(3));
     assert_eq!(house.store.release_held(HeldMail::All, after(HOUR)).await, Ok(2));
     assert_eq!(house.send_braked(after(HOUR)).await, (2, vec![]));
-    assert_eq!(house.store.door_standings(NOW).await.unwrap(), [standing("", 2, 0, 0), standing("Acme", 5, 0, 0)]);
+    assert_eq!(house.store.door_standings(NOW).await.unwrap(), [standing("", 2, 0), standing("Acme", 5, 0)]);
 
     // Another day is another share.
     house.by_form("g@example.com", after(DAY)).await;
     assert_eq!(house.send_braked(after(DAY)).await, (1, vec![]));
-    assert_eq!(house.store.conduct(FORM, after(DAY)).await.unwrap().mailed_before, 2);
-    assert_eq!(house.store.conduct(FORM, after(DAY * 9)).await, Ok(Conduct::default()), "and a week is forgotten");
+    let tomorrow = house.store.form_conduct(after(DAY)).await.unwrap();
+    assert_eq!((tomorrow.mailed_before, tomorrow.asked_before), (2, 2));
+    assert_eq!(house.store.form_conduct(after(DAY * 9)).await, Ok(Conduct::default()), "and a week is forgotten");
 }
 
 pub(super) async fn a_mail_that_is_tried_again_spends_nothing_of_its_doors_share(house: &House) {
@@ -74,7 +77,19 @@ pub(super) async fn a_mail_that_is_tried_again_spends_nothing_of_its_doors_share
         house.settle(mail, again, NOW).await;
     }
     assert_eq!(house.send_braked(after(HOUR)).await, (2, vec![]));
-    assert_eq!(house.store.conduct(FORM, NOW).await.unwrap().mailed_today, 2);
+    assert_eq!(house.store.form_conduct(NOW).await.unwrap().mailed_today, 2);
+}
+
+/// What waits counts before anybody has looked at it: whoever comes behind a flood is asked, and not left to wait.
+pub(super) async fn what_the_form_asked_for_counts_before_it_is_looked_at(house: &House) {
+    let mailed = async || house.store.form_conduct(NOW).await.unwrap().mailed_today;
+    for n in 0..3 {
+        house.by_form(&format!("f{n}@example.com"), NOW).await;
+        house.sign_up(&format!("p{n}@example.com")).await;
+    }
+    assert_eq!(mailed().await, 3);
+    assert_eq!(house.send_braked(NOW).await.0, 5);
+    assert_eq!(mailed().await, 2, "what is held is not mailed");
 }
 
 pub(super) async fn good_conduct_earns_more_and_is_counted_where_it_happened(house: &House) {
@@ -95,25 +110,98 @@ pub(super) async fn good_conduct_earns_more_and_is_counted_where_it_happened(hou
     };
     assert_eq!(conduct("Acme").await, (1, 0));
     assert_eq!(conduct(FORM).await, (1, 1));
-    for n in 0..4 {
-        house.by_form(&format!("f{n}@example.com"), NOW).await;
+    // Neither a member who confirms once more nor an address that is thrown away is to anybody's credit.
+    house.by_form("ana@example.com", after(HOUR)).await;
+    assert_eq!(house.store.confirm(SignUpId(4), None, after(HOUR)).await, Ok(Confirmation::AlreadyMember));
+    let thrown = NewSignUp { partner: None, disposable: true, ..house.new_sign_up("x@mailinator.com") };
+    house.store.sign_up(thrown, after(HOUR)).await.unwrap();
+    assert_eq!(house.store.confirm(SignUpId(5), None, after(HOUR)).await, Ok(Confirmation::Joined));
+    assert_eq!(conduct(FORM).await, (1, 1));
+
+    for n in 0..6 {
+        house.by_form(&format!("f{n}@example.com"), after(HOUR)).await;
     }
-    assert_eq!(house.send_braked(NOW).await, (2, vec![(String::new(), 2)]), "two for each that was confirmed");
+    assert_eq!(
+        house.send_braked(after(HOUR)).await,
+        (0, vec![(String::new(), 6)]),
+        "nothing is earned on the day itself"
+    );
+    for n in 0..6 {
+        house.by_form(&format!("g{n}@example.com"), after(DAY)).await;
+    }
+    assert_eq!(house.send_braked(after(DAY)).await, (4, vec![(String::new(), 2)]), "two more for the one of yesterday");
+}
+
+pub(super) async fn a_door_is_judged_by_mail_that_left_and_can_be_confirmed(house: &House) {
+    let judged = async |now| {
+        let standings = house.store.door_standings(now).await.unwrap();
+        let acme = standings.into_iter().find(|standing| standing.door == "Acme").unwrap();
+        (acme.conduct.mailed_before, acme.conduct.asked_before, acme.conduct.unwanted)
+    };
+    for email in ["ana@example.com", "ben@example.com", "cleo@example.com"] {
+        house.sign_up(email).await;
+    }
+    let mut due = house.lease("w", NOW).await;
+    due.sort_by_key(|mail| mail.sign_up);
+    let away = MailOutcome::Retry { at: after(DAY * 3), cause: "away".to_owned(), perhaps_sent: false };
+    house.settle(&due[0], MailOutcome::Sent, NOW).await;
+    house.settle(&due[1], away, NOW).await;
+    house.settle(&due[2], MailOutcome::Rejected, NOW).await;
+    assert_eq!(house.confirm(1).await, Confirmation::Joined);
+    house.sign_up_at("ana@example.com", after(HOUR)).await;
+    assert_eq!(house.send_due(after(HOUR)).await, ["ana@example.com"], "you are in already");
+    assert_eq!(judged(after(DAY)).await, (4, 1, 1), "one left that asks, and one went to nobody");
+}
+
+/// Of a key that is only braked, mail that waits for its next try is not held.
+pub(super) async fn what_waits_of_a_key_that_is_not_revoked_is_not_held(house: &House) {
+    house.sign_up("ana@example.com").await;
+    let due = house.lease("w", NOW).await;
+    let away = MailOutcome::Retry { at: after(HOUR), cause: "away".to_owned(), perhaps_sent: false };
+    house.settle(&due[0], away, NOW).await;
+    let of_key = HeldMail::OfKey(house.partner.key);
+    assert_eq!(house.store.drop_held(of_key).await, Ok(0));
+    assert_eq!(house.store.release_held(of_key, NOW).await, Ok(0));
+    assert_eq!(house.send_due(after(HOUR)).await, ["ana@example.com"]);
+}
+
+/// A mail about a sign-up that lapsed meanwhile had a worker look at it without end.
+pub(super) async fn mail_of_a_sign_up_that_lapsed_is_dropped_with_it(house: &House) {
+    house.sign_up("ana@example.com").await;
+    assert_eq!(house.send_due(NOW).await.len(), 1);
+    assert_eq!(house.confirm(1).await, Confirmation::Joined);
+    house.by_form("ana@example.com", after(MINUTE)).await;
+    let late = after(PENDING_FOR + HOUR);
+    house.by_form("ana@example.com", late).await;
+    assert_eq!(house.store.list_mail().await.unwrap().len(), 1, "the older one's mail went with it");
+    let leased = house.store.lease_mail("w", 100, Vec::new(), Brake::NONE, late).await.unwrap();
+    assert_eq!(leased.mails.len(), 1);
+    house.settle(&leased.mails[0], MailOutcome::Sent, late).await;
+    house.by_form("ana@example.com", late).await;
+    let leased = house.store.lease_mail("w", 100, Vec::new(), Brake::NONE, late).await.unwrap();
+    assert!(leased.mails.is_empty() && leased.made_way, "put off");
+    let leased = house.store.lease_mail("w", 100, Vec::new(), Brake::NONE, late).await.unwrap();
+    assert!(leased.mails.is_empty() && !leased.made_way, "and not looked at again before its time");
 }
 
 pub(super) async fn a_proof_of_work_passes_the_brake_once_and_within_bounds(house: &House) {
-    let spend = async |n: usize, now: Timestamp| {
-        house.store.spend_proof(format!("proof {n}"), now.plus(HOUR), BRAKE, now).await
+    let spend = async |n: usize, site: &str, now: Timestamp| {
+        let proof = Proof { name: format!("{n}"), ends_at: now.plus(HOUR) };
+        house.store.spend_proof(proof, site.to_owned(), WIDE, now).await
     };
-    assert_eq!(spend(0, NOW).await, Ok(SpentProof::Good));
-    assert_eq!(spend(0, NOW).await, Ok(SpentProof::Used));
-    for n in 1..20 {
-        assert_eq!(spend(n, NOW).await, Ok(SpentProof::Good));
+    assert_eq!(spend(0, "a", NOW).await, Ok(SpentProof::Good));
+    assert_eq!(spend(0, "b", NOW).await, Ok(SpentProof::Used));
+    for n in 1..30 {
+        assert_eq!(spend(n, "a", NOW).await, Ok(SpentProof::Good));
     }
-    assert_eq!(spend(20, NOW).await, Ok(SpentProof::TooMany), "ten times the share of a day");
-    assert_eq!(spend(20, after(DAY)).await, Ok(SpentProof::Good));
+    assert_eq!(spend(30, "a", NOW).await, Ok(SpentProof::TooMany), "thirty of one site");
+    for n in 30..40 {
+        assert_eq!(spend(n, "b", NOW).await, Ok(SpentProof::Good));
+    }
+    assert_eq!(spend(40, "c", NOW).await, Ok(SpentProof::TooMany), "ten times the share of a day");
+    assert_eq!(spend(40, "a", after(DAY)).await, Ok(SpentProof::Good));
     house.store.retain(after(DAY)).await.unwrap();
-    assert_eq!(spend(0, after(DAY)).await, Ok(SpentProof::Good), "forgotten once its time was over");
+    assert_eq!(spend(0, "a", after(DAY)).await, Ok(SpentProof::Good), "forgotten once its time was over");
 
     for n in 0..4 {
         house.by_form(&format!("f{n}@example.com"), NOW).await;
@@ -130,7 +218,8 @@ pub(super) async fn the_same_proof_at_once_passes_one(house: &House) {
     let mut asks = tokio::task::JoinSet::new();
     for _ in 0..16 {
         let store = Arc::clone(&house.store);
-        asks.spawn(async move { store.spend_proof("proof".to_owned(), after(HOUR), BRAKE, NOW).await.unwrap() });
+        let proof = Proof { name: "one".to_owned(), ends_at: after(HOUR) };
+        asks.spawn(async move { store.spend_proof(proof, "a".to_owned(), BRAKE, NOW).await.unwrap() });
     }
     let good = asks.join_all().await.into_iter().filter(|spent| *spent == SpentProof::Good).count();
     assert_eq!(good, 1);
@@ -146,8 +235,13 @@ pub(super) async fn a_hard_bounce_ends_mail_to_that_address_alone(house: &House)
     assert_eq!(house.send_due(after(HOUR)).await, ["ana+b@example.com"]);
     let standing = &house.store.door_standings(NOW).await.unwrap()[0];
     assert_eq!((standing.door.as_str(), standing.conduct.unwanted), ("Acme", 1), "told once");
-    house.sign_up_at("ana+a@example.com", after(UNDELIVERABLE_FOR + HOUR)).await;
-    assert_eq!(house.send_due(after(UNDELIVERABLE_FOR + HOUR)).await, ["ana+a@example.com"]);
+    // A token that was kept for a month still speaks for its owner, and no longer against the door.
+    let late = after(UNDELIVERABLE_FOR);
+    assert_eq!(house.report(about(), ReportKind::HardBounce, late).await, ReportOutcome::Noted);
+    assert!(house.store.door_standings(late).await.unwrap().iter().all(|standing| standing.conduct.unwanted == 0));
+    let over = late.plus(UNDELIVERABLE_FOR);
+    house.sign_up_at("ana+a@example.com", over).await;
+    assert_eq!(house.send_due(over).await, ["ana+a@example.com"]);
 }
 
 pub(super) async fn a_complaint_silences_the_mailbox_until_its_owner_confirms(house: &House) {
@@ -180,6 +274,6 @@ pub(super) async fn soft_bounces_and_repeats_are_counted_once_each(house: &House
     }
     let figures = house.store.mail_figures().await.unwrap();
     assert_eq!((figures.soft_bounces, figures.hard_bounces, figures.complaints), (2, 0, 0));
-    assert_eq!(house.store.conduct(FORM, NOW).await.unwrap().unwanted, 0, "a full mailbox is nobody's fault");
+    assert_eq!(house.store.form_conduct(NOW).await.unwrap().unwanted, 0, "a full mailbox is nobody's fault");
     assert_eq!(house.send_due(NOW).await, ["ana@example.com"]);
 }

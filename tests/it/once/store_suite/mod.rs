@@ -114,6 +114,10 @@ suite! {
     a_door_that_has_had_its_share_is_held
     a_mail_that_is_tried_again_spends_nothing_of_its_doors_share
     good_conduct_earns_more_and_is_counted_where_it_happened
+    what_the_form_asked_for_counts_before_it_is_looked_at
+    a_door_is_judged_by_mail_that_left_and_can_be_confirmed
+    what_waits_of_a_key_that_is_not_revoked_is_not_held
+    mail_of_a_sign_up_that_lapsed_is_dropped_with_it
     a_proof_of_work_passes_the_brake_once_and_within_bounds
     the_same_proof_at_once_passes_one
     a_hard_bounce_ends_mail_to_that_address_alone
@@ -180,7 +184,7 @@ impl House {
     }
 
     async fn settle(&self, mail: &DueMail, outcome: MailOutcome, now: Timestamp) {
-        self.store.settle_mail(mail.id, mail.attempts, outcome, now).await.unwrap();
+        self.store.settle_mail(mail, outcome, now).await.unwrap();
     }
 
     /// Takes what is due at that time and sends it; says to whom.
