@@ -39,7 +39,7 @@ fn question(page: &str) -> Option<String> {
 fn answer_to(question: &str) -> u64 {
     let good = |n: &u64| {
         let hash = digest::digest(&digest::SHA256, format!("{question}:{n}").as_bytes());
-        u32::from_be_bytes(hash.as_ref()[..4].try_into().unwrap()).leading_zeros() >= 20
+        u32::from_be_bytes(hash.as_ref()[..4].try_into().unwrap()).leading_zeros() >= 18
     };
     (0..).find(good).unwrap()
 }

@@ -14,8 +14,8 @@ use super::Secret;
 use crate::domain::base32;
 use crate::domain::time::Timestamp;
 
-/// How many zero bits an answer's hash begins with: about a million tries, seconds on a phone.
-pub const BITS: u32 = 20;
+/// How many zero bits an answer's hash begins with: about 260,000 tries, a second or two on a phone.
+pub const BITS: u32 = 18;
 
 /// How long a question may be answered: somebody may leave the page open for a while.
 const ASKED_FOR: Duration = Duration::from_secs(2 * 3600);
