@@ -48,6 +48,7 @@ pub struct Parts {
 pub struct Readiness {
     pub mail: &'static str,
     pub limits: &'static str,
+    pub sign_ups: &'static str,
 }
 
 #[derive(Debug)]
@@ -60,8 +61,8 @@ pub struct App {
     keys: Keys,
     installation: Arc<dyn InstallationStore>,
     doors: Arc<dyn DoorStore>,
-    /// When the store was last asked whether it takes writes, and what came of it.
-    checked: Mutex<Option<(Tick, bool)>>,
+    /// When the store was last asked whether it takes writes; if it does, whether sign-ups are paused.
+    checked: Mutex<Option<(Tick, Option<bool>)>>,
     limiter: Arc<dyn Limiter>,
     wide: WideBudgets,
     /// Refusals by class, and failures of the store.
@@ -154,20 +155,28 @@ impl App {
             return None;
         }
         let mut checked = self.checked.lock().await;
-        let usable = match *checked {
-            Some((at, usable)) if now.since(at) < READINESS_BELIEVED_FOR => usable,
+        let paused = match *checked {
+            Some((at, paused)) if now.since(at) < READINESS_BELIEVED_FOR => paused,
             _ => {
-                let asked = tokio::time::timeout(READINESS_TIMEOUT, self.installation.check()).await;
+                let asked = tokio::time::timeout(READINESS_TIMEOUT, async {
+                    self.installation.check().await?;
+                    self.installation.are_sign_ups_paused().await
+                });
+                let asked = asked.await;
                 let asked = asked.map_err(|_| "the store does not take writes".to_owned());
                 let asked = asked.and_then(|done| done.map_err(|error| error.to_string()));
                 if let Err(cause) = &asked {
                     self.report_store(Some(request_id), cause);
                 }
-                checked.insert((now, asked.is_ok())).1
+                checked.insert((now, asked.ok())).1
             }
         };
         // Sign-ups are taken and their mail waits: a node whose mail does not go is still of use, and so is one that counts
         // alone.
-        usable.then(|| Readiness { mail: self.mail.state(), limits: self.limiter.status().scope.name() })
+        paused.map(|paused| Readiness {
+            mail: self.mail.state(),
+            limits: self.limiter.status().scope.name(),
+            sign_ups: if paused { "paused" } else { "taken" },
+        })
     }
 }

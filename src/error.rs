@@ -24,12 +24,49 @@ pub enum Code {
     SaveFailed,
 }
 
+impl Code {
+    /// As callers read it, and the operator in the log.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::InvalidJson => "invalid_json",
+            Self::InvalidSubmission => "invalid_submission",
+            Self::AgentUnauthorized => "agent_unauthorized",
+            Self::RateLimited => "rate_limited",
+            Self::BackendNotConfigured => "backend_not_configured",
+            Self::SaveFailed => "save_failed",
+        }
+    }
+}
+
+/// What a caller was refused with, for the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedCall {
+    pub code: Code,
+    /// What it was about, by paths of ours.
+    pub fields: Vec<String>,
+}
+
+/// An error that may be an operation's.
+pub trait MaybeOperations {
+    fn operations(&self) -> Option<&Error>;
+}
+
+impl MaybeOperations for Error {
+    fn operations(&self) -> Option<&Error> {
+        Some(self)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// The body is not one complete JSON text; says how.
     InvalidJson(String),
     /// The JSON does not fit the schema; says where and what would.
-    InvalidSubmission(String),
+    InvalidSubmission {
+        what: String,
+        /// The paths of ours that it is about, for the log: no name that a caller made up is among them.
+        fields: Vec<String>,
+    },
     AgentUnauthorized(KeyProblem),
     RateLimited {
         limit: u32,
@@ -65,7 +102,7 @@ impl Error {
     pub const fn code(&self) -> Option<Code> {
         match self {
             Self::InvalidJson(_) => Some(Code::InvalidJson),
-            Self::InvalidSubmission(_) => Some(Code::InvalidSubmission),
+            Self::InvalidSubmission { .. } => Some(Code::InvalidSubmission),
             Self::AgentUnauthorized(_) => Some(Code::AgentUnauthorized),
             Self::RateLimited { .. } => Some(Code::RateLimited),
             Self::BackendNotConfigured => Some(Code::BackendNotConfigured),
@@ -74,11 +111,25 @@ impl Error {
         }
     }
 
+    /// A submission that breaks the schema in no field that can be named.
+    pub fn shapeless(what: &str) -> Self {
+        Self::InvalidSubmission { what: what.to_owned(), fields: Vec::new() }
+    }
+
+    /// What the log says of it; none where the contract has no code.
+    pub fn refusal(&self) -> Option<RefusedCall> {
+        let fields = match self {
+            Self::InvalidSubmission { fields, .. } => fields.clone(),
+            _ => Vec::new(),
+        };
+        self.code().map(|code| RefusedCall { code, fields })
+    }
+
     /// For the caller, a developer or a model: what is wrong and what would be right.
     pub fn message(&self) -> Cow<'static, str> {
         match self {
             Self::InvalidJson(how) => format!("What was sent is not valid JSON: {how}").into(),
-            Self::InvalidSubmission(what) => what.clone().into(),
+            Self::InvalidSubmission { what, .. } => what.clone().into(),
             Self::AgentUnauthorized(problem) => problem.message(),
             Self::RateLimited { limit, retry_after } => {
                 let seconds = if *retry_after == 1 { "second" } else { "seconds" };
@@ -107,7 +158,7 @@ impl Error {
         match self {
             Self::SaveFailed { cause } | Self::OutcomeUnknown { cause } | Self::Unavailable { cause } => Some(cause),
             Self::InvalidJson(_)
-            | Self::InvalidSubmission(_)
+            | Self::InvalidSubmission { .. }
             | Self::AgentUnauthorized(_)
             | Self::RateLimited { .. }
             | Self::BackendNotConfigured => None,

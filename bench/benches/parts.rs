@@ -80,7 +80,11 @@ fn mcp_envelope(bencher: Bencher<'_, '_>, era: &str) {
         let now = Moment { time: start.time, tick: Tick::from_micros(second * 1_000_000) };
         let address = Ipv4Addr::LOCALHOST.into();
         let context = RpcContext { authorization: None, address, now, headers: None, request_id: None };
-        let reply = runtime.block_on(server.answer(black_box(message.as_bytes()), context, &mut None));
+        let reply = runtime.block_on(server.answer(
+            black_box(message.as_bytes()),
+            context,
+            &mut unionhall::operations::dispatch::CallTrace::default(),
+        ));
         assert_eq!(reply.status, 200);
         reply
     });

@@ -7,18 +7,22 @@ use super::RequestLine;
 use crate::domain::time::Timestamp;
 
 pub(super) fn human(out: &mut String, line: &RequestLine<'_>) -> fmt::Result {
-    let RequestLine { at, method, route, status, took, request_id, key } = line;
+    let RequestLine { at, method, route, status, took, request_id, key, refusal } = line;
     write!(out, "{at} {status} {method} {route} {:.1} ms {request_id}", took.as_secs_f64() * 1e3)?;
-    match key {
-        Some(key) => writeln!(out, " key {key}"),
-        None => writeln!(out),
+    if let Some(key) = key {
+        write!(out, " key {key}")?;
     }
+    if let Some((code, fields)) = refusal {
+        write!(out, " {code}")?;
+        fields.iter().try_for_each(|field| write!(out, " {field}"))?;
+    }
+    writeln!(out)
 }
 
 /// By hand: the formatting machinery takes much longer, and this is the largest part of a logged request.
 pub(super) fn json(out: &mut String, line: &RequestLine<'_>) -> fmt::Result {
     // Every text here is made of characters that need no escape: routes and methods are ours, ids are checked.
-    let RequestLine { at, method, route, status, took, request_id, key } = line;
+    let RequestLine { at, method, route, status, took, request_id, key, refusal } = line;
     out.push_str("{\"time\":\"");
     push_second(out, *at)?;
     for (name, text) in [("\",\"method\":\"", *method), ("\",\"route\":\"", *route)] {
@@ -35,7 +39,15 @@ pub(super) fn json(out: &mut String, line: &RequestLine<'_>) -> fmt::Result {
         out.push_str("\",\"key\":\"");
         out.push_str(key.as_str());
     }
-    out.push_str("\"}\n");
+    out.push('"');
+    if let Some((code, fields)) = refusal {
+        write!(out, ",\"error\":\"{code}\"")?;
+        if !fields.is_empty() {
+            // Names of ours, which need no escape either.
+            write!(out, ",\"fields\":[\"{}\"]", fields.join("\",\""))?;
+        }
+    }
+    out.push_str("}\n");
     Ok(())
 }
 

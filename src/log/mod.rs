@@ -58,6 +58,8 @@ pub struct RequestLine<'a> {
     pub took: Duration,
     pub request_id: &'a str,
     pub key: Option<KeyId>,
+    /// What an operation was refused with: the code, and the fields it was about, by names of ours.
+    pub refusal: Option<(&'static str, &'a [String])>,
 }
 
 /// A handle on the log; clones share it.
@@ -112,8 +114,10 @@ impl Log {
         self.0.level >= Level::Requests
     }
 
+    /// A refusal is told at every level that tells anything: somebody will ask why.
     pub fn request(&self, line: &RequestLine<'_>) {
-        if !self.requests() {
+        let least = if line.refusal.is_some() { Level::Errors } else { Level::Requests };
+        if self.0.level < least {
             return;
         }
         self.append(|out| match self.0.format {
@@ -282,6 +286,7 @@ mod tests {
             took: Duration::from_micros(1234),
             request_id,
             key: None,
+            refusal: None,
         }
     }
 
@@ -325,6 +330,9 @@ mod tests {
             let log = Log::start(level, format, Clock::start(), Slow { go, got: Arc::clone(&got) }).unwrap();
             log.request(&line("abc"));
             log.problem(Some("abc"), "the \"disk\" is full");
+            let fields = ["email".to_owned(), "categories.?".to_owned()];
+            let refusal = Some(("invalid_submission", &fields[..]));
+            log.request(&RequestLine { status: 400, refusal, ..line("def") });
             log.close();
             String::from_utf8(got.lock().unwrap().clone()).unwrap()
         };
@@ -332,10 +340,13 @@ mod tests {
         let lines: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines[0]["us"], 1234);
         assert_eq!(lines[1]["message"], "the \"disk\" is full");
+        assert_eq!(lines[2]["error"], "invalid_submission");
+        assert_eq!(lines[2]["fields"], serde_json::json!(["email", "categories.?"]));
         let human = logged(Level::Requests, Format::Human);
         assert!(human.starts_with("1970-01-01T00:00:00Z 200 GET /v1/stats 1.2 ms abc\n20"), "{human}");
-        assert!(human.ends_with("Z problem (abc): the \"disk\" is full\n"), "{human}");
-        assert_eq!(logged(Level::Errors, Format::Json).lines().count(), 1);
+        assert!(human.contains("Z problem (abc): the \"disk\" is full\n"), "{human}");
+        assert!(human.ends_with(" 400 GET /v1/stats 1.2 ms def invalid_submission email categories.?\n"), "{human}");
+        assert_eq!(logged(Level::Errors, Format::Json).lines().count(), 2, "the problem and the refusal");
         assert_eq!(logged(Level::Off, Format::Json), "");
     }
 

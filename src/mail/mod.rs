@@ -81,6 +81,7 @@ impl Delivery {
             Self::Off => "off",
             Self::Held => "held",
             Self::Sent(notifier) if notifier.is_failing() => "failing",
+            Self::Sent(notifier) if !notifier.tried.load(Ordering::Relaxed) => "untried",
             Self::Sent(_) => "sent",
         }
     }
@@ -90,6 +91,8 @@ impl Delivery {
 #[derive(Debug, Default)]
 pub struct MailNotifier {
     wake: Notify,
+    /// Whether a mail was given to the transport since the start.
+    tried: AtomicBool,
     failing: AtomicBool,
     sent: AtomicU64,
     rejected: AtomicU64,

@@ -184,6 +184,7 @@ impl Outbox {
     /// Counts what became of a mail, and tells the operator what concerns them.
     fn account(&self, settled: Settled) -> Result<Option<MailOutcome>, StoreError> {
         let Some((id, outcome)) = settled? else { return Ok(None) };
+        self.notifier.tried.store(true, Ordering::Relaxed);
         match &outcome {
             MailOutcome::Sent => {
                 self.notifier.sent.fetch_add(1, Ordering::Relaxed);

@@ -9,7 +9,6 @@ use hyper::{HeaderMap, Request, StatusCode};
 use super::envelope::Fault;
 use super::{McpServer, RpcContext, RpcHeaders, RpcResponse};
 use crate::clock::Moment;
-use crate::domain::api_key::KeyId;
 use crate::http::request::authorization;
 use crate::http::request::body::SentBody;
 use crate::http::request::host::Origins;
@@ -17,7 +16,7 @@ use crate::http::request::id::RequestId;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::loopback::is_loopback;
-use crate::operations::dispatch::Dispatcher;
+use crate::operations::dispatch::{CallTrace, Dispatcher};
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -45,7 +44,7 @@ impl McpEndpoint {
         client: IpAddr,
         now: Moment,
         id: &RequestId,
-        key: &mut Option<KeyId>,
+        trace: &mut CallTrace,
     ) -> Answer {
         let (head, body) = request.into_parts();
         if !self.admits(&head.headers) {
@@ -61,7 +60,7 @@ impl McpEndpoint {
             request_id: Some(id.as_str()),
         };
         let fault = match text {
-            Ok(text) => return from(self.server.answer(&text, context, key).await),
+            Ok(text) => return from(self.server.answer(&text, context, trace).await),
             Err(HttpError::TooLarge) => Fault::too_large(),
             Err(error @ (HttpError::Timeout | HttpError::Busy)) => return error.answer(),
             Err(_) => Fault::broken(),

@@ -24,7 +24,7 @@ use crate::documents::icon;
 use crate::domain::api_key::KeyId;
 use crate::domain::union::Union;
 use crate::limiter::{Bucket, Class, Subject};
-use crate::operations::dispatch::Dispatcher;
+use crate::operations::dispatch::{CallTrace, Dispatcher};
 use crate::operations::wording::{self, CAMPAIGNS, CONSENT_RULE_FOR_ALL};
 
 /// The version of the modern era.
@@ -134,8 +134,8 @@ impl McpServer {
         Self { dispatcher, lists, discovery: raw(&discovery), introductions, modern_end }
     }
 
-    /// Answers one message; never fails, and never says anything but JSON. `key` is told of a valid key that was used.
-    pub async fn answer(&self, text: &[u8], context: RpcContext<'_>, key: &mut Option<KeyId>) -> RpcResponse {
+    /// Answers one message; never fails, and never says anything but JSON. `trace` is told what the log wants to know.
+    pub async fn answer(&self, text: &[u8], context: RpcContext<'_>, trace: &mut CallTrace) -> RpcResponse {
         let envelope = match Envelope::read(text) {
             Ok(Message::Request(envelope)) => envelope,
             // Notifications, and answers to questions that we never ask.
@@ -145,7 +145,7 @@ impl McpServer {
             }
             Err(fault) => return self.refuse(fault, context).await,
         };
-        match self.request(&envelope, context, key).await {
+        match self.request(&envelope, context, trace).await {
             Ok(reply) => reply,
             Err(fault) => fault.reply(Some(envelope.id)),
         }
@@ -160,7 +160,7 @@ impl McpServer {
         &self,
         envelope: &Envelope<'_>,
         context: RpcContext<'_>,
-        key: &mut Option<KeyId>,
+        trace: &mut CallTrace,
     ) -> Result<RpcResponse, Fault> {
         let modern = envelope.is_modern(context.headers);
         // A call of a tool draws on the budget of its operation; whatever else is said, on the one for talk.
@@ -178,13 +178,13 @@ impl McpServer {
             // The modern era has no such method: every request there stands alone, and any of them tells that we are up.
             "ping" if !modern => Ok(envelope.succeed(&json!({}))),
             "tools/list" => {
-                let holds_key = self.holds_key(context, key).await;
+                let holds_key = self.holds_key(context, &mut trace.key).await;
                 Ok(envelope.succeed(&self.lists.of(modern, holds_key)))
             }
             _ => match call {
                 Some(call) => {
                     let end = modern.then_some(&self.modern_end);
-                    Ok(call?.run(&self.dispatcher, envelope, context, key, end).await)
+                    Ok(call?.run(&self.dispatcher, envelope, context, trace, end).await)
                 }
                 None => Err(Fault::unknown_method(&envelope.method, modern)),
             },
@@ -277,7 +277,7 @@ mod tests {
         let ask = |params: Value| {
             let text = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping", "params": params }).to_string();
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let reply = runtime.block_on(server.answer(text.as_bytes(), context, &mut None));
+            let reply = runtime.block_on(server.answer(text.as_bytes(), context, &mut CallTrace::default()));
             (reply.status, serde_json::from_slice::<Value>(&reply.body.unwrap()).unwrap())
         };
 

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::{McpServer, RpcContext};
 use crate::clock::Clock;
+use crate::operations::dispatch::CallTrace;
 
 /// A line longer than this is no message.
 const LONGEST_LINE: u64 = 1 << 20;
@@ -38,7 +39,7 @@ pub async fn serve(
             headers: None,
             request_id: None,
         };
-        if let Some(body) = server.answer(&line, context, &mut None).await.body {
+        if let Some(body) = server.answer(&line, context, &mut CallTrace::default()).await.body {
             output.write_all(&body)?;
             output.write_all(b"\n")?;
             output.flush()?;

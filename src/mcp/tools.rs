@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 use super::envelope::{Envelope, Fault, text};
 use super::{LIST_FRESH_MS, ModernEnd, Raw, RpcContext, RpcResponse, raw};
 use crate::documents::schema;
-use crate::domain::api_key::KeyId;
 use crate::domain::union::Union;
 use crate::error::{Error, ErrorBody};
-use crate::operations::dispatch::{Call, Dispatcher};
+use crate::operations::dispatch::{Call, CallTrace, Dispatcher};
 use crate::operations::{ALL, Access, Entry};
 
 /// The lists of tools, each written once: for either era, with a key and without.
@@ -115,14 +114,14 @@ impl<'a> ToolCall<'a> {
         dispatcher: &Dispatcher,
         envelope: &Envelope<'_>,
         context: RpcContext<'_>,
-        key: &mut Option<KeyId>,
+        trace: &mut CallTrace,
         end: Option<&ModernEnd>,
     ) -> RpcResponse {
         let RpcContext { authorization, address, now, request_id, .. } = context;
         let arguments = self.arguments.map_or("{}", RawValue::get);
         let call = Call { authorization, address, now };
         let body = async || Ok::<_, Error>(Bytes::copy_from_slice(arguments.as_bytes()));
-        let done = dispatcher.dispatch(self.operation, call, key, body).await;
+        let done = dispatcher.dispatch(self.operation, call, trace, body).await;
         let result = |text: &str, structured_content: Option<Raw<'_>>| {
             envelope.succeed(&ToolResult {
                 content: [TextContent { r#type: "text", text }],

@@ -26,7 +26,26 @@ pub struct FormBrake {
     brake: Brake,
     proofs: ProofMaker,
     /// When the store was last asked, and what it said.
-    known: Mutex<Option<(Tick, bool)>>,
+    known: Mutex<Option<(Tick, FormState)>>,
+}
+
+/// Whether the form takes sign-ups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FormState {
+    Open,
+    Braked,
+    /// The operator paused sign-ups.
+    Paused,
+}
+
+/// What the form's page shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FormGate {
+    Open,
+    /// A question for the browser, while the form's brake is on.
+    Asks(String),
+    /// No form at all.
+    Shut,
 }
 
 /// What becomes of a form that was sent.
@@ -47,15 +66,16 @@ impl FormBrake {
         Self { store, brake, proofs: ProofMaker::new(secret), known: Mutex::default() }
     }
 
-    /// A question for the form, while its brake is on.
-    pub async fn question(&self, now: Moment) -> Result<Option<String>, StoreError> {
-        if !self.is_on(now).await? {
-            return Ok(None);
+    pub async fn gate(&self, now: Moment) -> Result<FormGate, StoreError> {
+        match self.state(now).await? {
+            FormState::Open => return Ok(FormGate::Open),
+            FormState::Paused => return Ok(FormGate::Shut),
+            FormState::Braked => {}
         }
         let mut random = [0; ENTROPY];
         let drawn = SystemRandom::new().fill(&mut random);
         drawn.map_err(|_| StoreError::Unavailable("the system gives no random numbers".to_owned()))?;
-        Ok(Some(self.proofs.ask(&random, now.time)))
+        Ok(FormGate::Asks(self.proofs.ask(&random, now.time)))
     }
 
     /// Whether a form may pass, by the question that came with it, its answer, and the site that sends it.
@@ -66,7 +86,7 @@ impl FormBrake {
         site: &[u8],
         now: Moment,
     ) -> Result<Passage, StoreError> {
-        if !self.is_on(now).await? {
+        if self.state(now).await? != FormState::Braked {
             return Ok(Passage::Free);
         }
         match self.proofs.check(question.unwrap_or_default(), answer, now.time) {
@@ -84,21 +104,21 @@ impl FormBrake {
     }
 
     /// Whoever comes while the store is asked waits for the one answer, and not for long; that there was none is believed, too.
-    async fn is_on(&self, now: Moment) -> Result<bool, StoreError> {
-        if self.brake.form_a_day == 0 {
-            return Ok(false);
-        }
+    async fn state(&self, now: Moment) -> Result<FormState, StoreError> {
         let mut known = self.known.lock().await;
-        if let Some((at, on)) = *known
+        if let Some((at, state)) = *known
             && now.tick.since(at) < BELIEVED_FOR
         {
-            return Ok(on);
+            return Ok(state);
         }
         let late = |_| Err(StoreError::Unavailable("the form's conduct could not be read in time".to_owned()));
-        let conduct =
-            tokio::time::timeout(CONDUCT_TIMEOUT, self.store.form_conduct(now.time)).await.unwrap_or_else(late);
-        let on = conduct.as_ref().is_ok_and(|conduct| self.brake.holds(FORM, conduct));
-        *known = Some((now.tick, on));
-        conduct.map(|_| on)
+        let asked = tokio::time::timeout(CONDUCT_TIMEOUT, self.store.form_conduct(now.time)).await.unwrap_or_else(late);
+        let state = match &asked {
+            Ok((_, true)) => FormState::Paused,
+            Ok((conduct, false)) if self.brake.holds(FORM, conduct) => FormState::Braked,
+            Ok(_) | Err(_) => FormState::Open,
+        };
+        *known = Some((now.tick, state));
+        asked.map(|_| state)
     }
 }

@@ -29,8 +29,11 @@ pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) 
 fn explain<T: DeserializeOwned + JsonSchema>(body: &[u8], is_object: bool) -> Error {
     match check_syntax(body) {
         Err(how) => Error::InvalidJson(how),
-        Ok(text) if is_object => Error::InvalidSubmission(mistakes::of::<T>(text)),
-        Ok(_) => Error::InvalidSubmission("Send a JSON object, such as {\"email\": \"ana@example.com\"}.".to_owned()),
+        Ok(text) if is_object => {
+            let (what, fields) = mistakes::of::<T>(text);
+            Error::InvalidSubmission { what, fields }
+        }
+        Ok(_) => Error::shapeless("Send a JSON object, such as {\"email\": \"ana@example.com\"}."),
     }
 }
 
@@ -128,7 +131,7 @@ mod tests {
             (r#"{"email": "a@example.com", "refCode": 5}"#, "refCode: invalid type: integer `5`"),
             (r#"{"email": "a@example.com", "otherComments": []}"#, "otherComments: invalid type: sequence"),
         ] {
-            let Error::InvalidSubmission(message) = refuse(bad) else { panic!("{bad}") };
+            let Error::InvalidSubmission { what: message, .. } = refuse(bad) else { panic!("{bad}") };
             assert!(message.starts_with(begins), "{bad}\n{message}");
             assert!(!message.contains("line 1"), "{message}");
         }

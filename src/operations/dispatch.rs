@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::clock::Moment;
 use crate::domain::api_key::KeyId;
 use crate::domain::sign_up::Partner;
-use crate::error::Error;
+use crate::error::{Error, MaybeOperations, RefusedCall};
 use crate::keys::{Holder, Refusal};
 use crate::limiter::{Bucket, Class, Subject, Verdict};
 
@@ -23,6 +23,14 @@ pub struct Call<'a> {
     pub authorization: Option<&'a [u8]>,
     pub address: IpAddr,
     pub now: Moment,
+}
+
+/// What is known of a call while it goes on, for the log: its caller may hang up at any moment.
+#[derive(Debug, Default)]
+pub struct CallTrace {
+    pub key: Option<KeyId>,
+    /// What it was refused with.
+    pub refusal: Option<RefusedCall>,
 }
 
 /// What came of it, and what the door may say besides.
@@ -59,17 +67,18 @@ impl Dispatcher {
     }
 
     /// Calls `operation`. The body is asked for only once the key and the limit are passed, and only if the operation takes
-    /// one; `E` is whatever else can go wrong while it is read. `key` is told as soon as a valid one is seen: the caller may
-    /// hang up before there is an answer.
-    pub async fn dispatch<E: From<Error>>(
+    /// one; `E` is whatever else can go wrong while it is read. `trace` is told of a valid key as soon as it is seen: the
+    /// caller may hang up before there is an answer.
+    pub async fn dispatch<E: From<Error> + MaybeOperations>(
         &self,
         operation: &'static Entry,
         call: Call<'_>,
-        key: &mut Option<KeyId>,
+        trace: &mut CallTrace,
         body: impl AsyncFnOnce() -> Result<Bytes, E>,
     ) -> Dispatched<E> {
         let mut budget = None;
-        let result = self.run(operation, call, body, &mut budget, key).await;
+        let result = self.run(operation, call, body, &mut budget, &mut trace.key).await;
+        trace.refusal = result.as_ref().err().and_then(E::operations).and_then(Error::refusal);
         Dispatched { result, budget }
     }
 

@@ -10,6 +10,8 @@ use serde::forward_to_deserialize_any;
 use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
+use crate::domain::catalog::category::Category;
+
 /// Mistakes told at the most; whoever makes more has to mend these first.
 const MOST: usize = 20;
 
@@ -22,13 +24,16 @@ const MOST_NAMES: usize = 100;
 /// Objects within objects that an input of ours can have.
 const LEVELS: usize = 2;
 
-/// Says what is wrong with a JSON object that `T` cannot be read from.
-pub(super) fn of<T: DeserializeOwned + JsonSchema>(text: &str) -> String {
+/// Says what is wrong with a JSON object that `T` cannot be read from, and which fields of ours that is about.
+pub(super) fn of<T: DeserializeOwned + JsonSchema>(text: &str) -> (String, Vec<String>) {
     let fields = Fields::of::<T>();
     let mut mistakes = Vec::new();
     let mut sent = Part::Object(match Part::names(text, LEVELS, "", &mut mistakes) {
         Ok(pairs) => pairs,
-        Err(error) => return format!("A field's name cannot be read: {}.", without_position(&error.to_string())),
+        Err(error) => {
+            let what = format!("A field's name cannot be read: {}.", without_position(&error.to_string()));
+            return (what, Vec::new());
+        }
     });
     for name in fields.required.iter().filter(|name| !sent.names_it(name)) {
         mistakes.push(format!("{name}: it is missing; every request needs it"));
@@ -40,7 +45,9 @@ pub(super) fn of<T: DeserializeOwned + JsonSchema>(text: &str) -> String {
         let Some(wrong) = sent.take(&keys) else { break };
         mistakes.push(fields.explain(&keys, &wrong, &error.inner().to_string()));
     }
-    list(&mistakes)
+    let mut named: Vec<_> = mistakes.iter().take(MOST).map(|mistake| fields.of_ours(mistake)).collect();
+    named.dedup();
+    (list(&mistakes), named)
 }
 
 fn list(mistakes: &[String]) -> String {
@@ -87,6 +94,19 @@ impl Fields {
         Self {
             names: names.into_iter().flatten().map(|(name, _)| name.clone()).collect(),
             required: required.into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect(),
+        }
+    }
+
+    /// The path that a mistake begins with, so far as its names are ours: others may be anything, an address even.
+    fn of_ours(&self, mistake: &str) -> String {
+        let path = mistake.split(": ").next().unwrap_or_default();
+        let (name, inner) = path.split_once('.').map_or((path, None), |(name, inner)| (name, Some(inner)));
+        match (self.names.iter().find(|known| *known == name), inner) {
+            (None, _) => "?".to_owned(),
+            (Some(name), None) => name.clone(),
+            (Some(name), Some(inner)) => {
+                format!("{name}.{}", Category::from_slug(inner).map_or("?", Category::slug))
+            }
         }
     }
 
@@ -209,7 +229,7 @@ mod tests {
 
     #[test]
     fn every_mistake_is_told_with_its_path_and_mend() {
-        let told = of::<InviteRequest>(
+        let (told, fields) = of::<InviteRequest>(
             r#"{"us_state": "CA", "usState": "ca", "categories": {"pets": true, "travel": "yes", "internet": true,
                 "mortgage": null, "internet": false}, "otherComments": null, "phone": 1, "refCode": 5, "refCode": 6}"#,
         );
@@ -226,8 +246,10 @@ mod tests {
         for place in places {
             assert!(told.contains(place), "{place}\n{told}");
         }
+        let ours = ["categories.internet", "refCode", "email", "?", "usState", "categories.?", "categories.travel"];
+        assert_eq!(fields[..7], ours, "names that a caller made up are not logged");
         assert_eq!(
-            of::<ReferralLinkRequest>(r#"{"Email": null, "e_mail": 1, "email": null}"#),
+            of::<ReferralLinkRequest>(r#"{"Email": null, "e_mail": 1, "email": null}"#).0,
             "3 mistakes: (1) Email: unknown field; did you mean email? (2) e_mail: unknown field; did you mean email? \
              (3) email: null is no value; send an e-mail address in a string."
         );
@@ -236,15 +258,14 @@ mod tests {
     #[test]
     fn what_is_told_is_bounded() {
         let many: String = (0..100_000).map(|n| format!("\"{n}{}\": 1,", "é".repeat(n % 900))).take(1000).collect();
-        let told = of::<InviteRequest>(&format!("{{{many}\"email\": \"a@example.com\"}}"));
+        let (told, fields) = of::<InviteRequest>(&format!("{{{many}\"email\": \"a@example.com\"}}"));
         assert!(told.starts_with("More than 20 mistakes, of which these first: (1) "), "{told}");
         assert!(told.chars().count() < (MOST + 1) * LONGEST + 100, "{}", told.len());
+        assert_eq!(fields, ["?"]);
         // Objects deeper than any input has are one mistake, however deep.
         let deep = format!("{{\"email\": {}{}}}", "{\"a\":".repeat(100), "1".to_owned() + &"}".repeat(100));
-        assert!(
-            of::<ReferralLinkRequest>(&deep).starts_with("email: invalid type: map"),
-            "{}",
-            of::<ReferralLinkRequest>(&deep)
-        );
+        let (told, fields) = of::<ReferralLinkRequest>(&deep);
+        assert!(told.starts_with("email: invalid type: map"), "{told}");
+        assert_eq!(fields, ["email"]);
     }
 }

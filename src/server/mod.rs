@@ -6,6 +6,7 @@
 
 mod client_shares;
 pub mod listener;
+mod log_entry;
 mod mail_hooks;
 pub mod metrics_listener;
 mod rest;
@@ -18,7 +19,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -30,11 +30,11 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode, Version};
 
 use self::client_shares::{ClientShare, ClientShares, RequestPlace};
+use self::log_entry::{HUNG_UP, LogEntry};
 use self::routes::{FoundRoute, Handler};
 use crate::app::{App, Readiness};
 use crate::clock::{Clock, Moment};
 use crate::documents::Documents;
-use crate::domain::api_key::KeyId;
 use crate::http::allowance::Allowance;
 use crate::http::request::accept::prefers_html;
 use crate::http::request::body::{self, SentBody};
@@ -44,13 +44,12 @@ use crate::http::request::id::{self, RequestId, RequestIds};
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::http::response::etag::EntityTag;
-use crate::log::RequestLine;
 use crate::mail::mailbox::MailboxFolder;
 use crate::mail::report::MailHooks;
 use crate::mcp::http::McpEndpoint;
 use crate::metrics::Requests;
 use crate::operations::ALL;
-use crate::operations::dispatch::Dispatcher;
+use crate::operations::dispatch::{CallTrace, Dispatcher};
 use crate::site::{Site, Visit, join};
 
 /// Requests that may be under way at once; past it callers are asked to come back. No caller gets more than a share.
@@ -106,44 +105,7 @@ pub(crate) struct Exchange<'a> {
     client: IpAddr,
     now: Moment,
     id: &'a RequestId,
-    key: &'a mut Option<KeyId>,
-}
-
-/// The status in the log of a request whose caller went away before the answer; its work may have been done.
-const HUNG_UP: u16 = 499;
-
-/// What a request leaves behind, in the log and in the metrics, written when it is over, however it ends.
-struct LogEntry<'a> {
-    service: &'a HttpService,
-    now: Moment,
-    method: &'static str,
-    found: Option<FoundRoute<'a>>,
-    status: u16,
-    id: &'a RequestId,
-    key: Option<KeyId>,
-}
-
-impl Drop for LogEntry<'_> {
-    fn drop(&mut self) {
-        let (log, requests) = (&self.service.app.log, &self.service.requests);
-        if !log.requests() && requests.is_none() {
-            return;
-        }
-        let took = self.service.clock.tick().as_micros().saturating_sub(self.now.tick.as_micros());
-        let took = Duration::from_micros(took);
-        if let Some(requests) = requests {
-            requests.count(self.found.map_or(routes::ROUTES.len(), |found| found.place), self.status, took);
-        }
-        log.request(&RequestLine {
-            at: self.now.time,
-            method: self.method,
-            route: self.found.map_or(routes::NONE, |found| found.route.name()),
-            status: self.status,
-            took,
-            request_id: self.id.as_str(),
-            key: self.key,
-        });
-    }
+    trace: &'a mut CallTrace,
 }
 
 impl HttpService {
@@ -198,7 +160,7 @@ impl HttpService {
             found,
             status: HUNG_UP,
             id: &id,
-            key: None,
+            trace: CallTrace::default(),
         };
 
         let entered = match host::is_clear(version, &head.headers) {
@@ -210,7 +172,7 @@ impl HttpService {
                 let [network, site] = share.bodies();
                 let body = SentBody::new(&mut unread, [Some(&self.bodies), network, site]);
                 let exchange =
-                    Exchange { service: self, peer: connection.peer, client, now, id: &id, key: &mut entry.key };
+                    Exchange { service: self, peer: connection.peer, client, now, id: &id, trace: &mut entry.trace };
                 match unless_it_panics(pin!(route(exchange, found, Request::from_parts(head, body)))).await {
                     Ok(Ok(answer)) => answer,
                     Ok(Err(HttpError::NotFound(_))) if wants_page => self.site.not_found(),
@@ -283,8 +245,8 @@ impl HttpService {
     }
 
     async fn mcp(exchange: Exchange<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-        let Exchange { service, client, now, id, key, .. } = exchange;
-        Ok(service.mcp.answer(request, client, now, id, key).await)
+        let Exchange { service, client, now, id, trace, .. } = exchange;
+        Ok(service.mcp.answer(request, client, now, id, trace).await)
     }
 
     /// Is the process alive?
@@ -295,9 +257,10 @@ impl HttpService {
     /// Whether the parts that requests need can be used. Says which one cannot.
     async fn ready(exchange: Exchange<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
         let Exchange { service, id, now, .. } = exchange;
-        let Readiness { mail, limits } =
+        let Readiness { mail, limits, sign_ups } =
             service.app.readiness(id.as_str(), now.tick).await.ok_or(HttpError::NotReady)?;
-        let body = serde_json::json!({ "ok": true, "store": "usable", "limits": limits, "mail": mail });
+        let body =
+            serde_json::json!({ "ok": true, "store": "usable", "limits": limits, "mail": mail, "signUps": sign_ups });
         Ok(Answer::json(StatusCode::OK, body.to_string()))
     }
 }

@@ -21,16 +21,16 @@ pub(super) async fn call(
     operation: &'static Entry,
     request: Request<SentBody<'_>>,
 ) -> Result<Answer, HttpError> {
-    let Exchange { service, client, now, id, key, .. } = exchange;
+    let Exchange { service, client, now, id, trace, .. } = exchange;
     let (head, body) = request.into_parts();
     let call = Call { authorization: authorization::of(&head.headers), address: client, now };
     let outcome = service
         .dispatcher
-        .dispatch(operation, call, key, async || {
+        .dispatch(operation, call, trace, async || {
             check_content_type(&head.headers)?;
             body.read(body::LARGEST).await.map_err(|error| match error {
                 // The contract has no 413 for the agent actions, and no 400 without a code.
-                HttpError::TooLarge => Error::InvalidSubmission("The body is larger than 1 MiB.".to_owned()).into(),
+                HttpError::TooLarge => Error::shapeless("The body is larger than 1 MiB.").into(),
                 HttpError::Broken => Error::InvalidJson("it broke off before its end; send it again".to_owned()).into(),
                 other => other,
             })

@@ -13,8 +13,9 @@ use crate::http::request::host;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::limiter::{Class, Network};
+use crate::mail::Delivery;
 use crate::membership::Way;
-use crate::membership::form_brake::Passage;
+use crate::membership::form_brake::{FormGate, Passage};
 
 /// The largest form: every field as long as it may be, each character written as three times three.
 const FORM_BYTES: u64 = 64 << 10;
@@ -77,14 +78,16 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
 async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form: &JoinForm) -> Answer {
     let code = ReferralCode::from_pasted(code);
     let count = visit.member_count().await;
-    let question = visit.app().form_brake.question(visit.now).await;
-    let question = question.unwrap_or_else(|error| {
-        visit.report(&error.to_string());
-        None
-    });
+    let gate = match &visit.app().mail {
+        Delivery::Off => FormGate::Shut,
+        Delivery::Held | Delivery::Sent(_) => visit.app().form_brake.gate(visit.now).await.unwrap_or_else(|error| {
+            visit.report(&error.to_string());
+            FormGate::Open
+        }),
+    };
     let invited = code.as_ref().map(ReferralCode::as_str);
-    let mut answer = Answer::html(status, view::join(&visit.app().union, count, invited, question.as_deref(), form));
-    if question.is_some() {
+    let mut answer = Answer::html(status, view::join(&visit.app().union, count, invited, &gate, form));
+    if matches!(gate, FormGate::Asks(_)) {
         // The script that answers it.
         answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
     }

@@ -47,8 +47,11 @@ area! {
     /// How each door behaves.
     DoorStore {
         /// What the form did in the last days; what it has asked for and nobody has looked at yet counts as mailed.
-        read form_conduct(now: Timestamp) -> Conduct {
+        /// And whether sign-ups are paused.
+        read form_conduct(now: Timestamp) -> (Conduct, bool) {
             |sql| {
+                let paused = "SELECT signups_paused FROM installation WHERE id = 1";
+                let paused = expected(sql.row(paused, values![], |row| row.get(0)).await?)?;
                 let mut conduct = conduct_of(sql, FORM, *now).await?;
                 // However much waits: where this much does, the form's brake is on.
                 let waiting = "
@@ -59,7 +62,7 @@ area! {
                     WHERE w.partner = ''";
                 let waiting: Option<u64> = sql.row(waiting, values![*now], |row| row.get(0)).await?;
                 conduct.mailed_today += waiting.unwrap_or(0);
-                Ok(conduct)
+                Ok((conduct, paused))
             }
         };
 

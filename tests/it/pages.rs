@@ -357,3 +357,31 @@ fn pages_stay_up_and_make_no_figure_up_when_the_store_is_away() {
         page(&failed, 500, "value=\"ben@example.com\"");
     });
 }
+
+#[test]
+fn while_sign_ups_are_paused_there_is_no_form_to_fill_in() {
+    block_on(async {
+        let server = Server::start();
+        let form = async |path: &str| {
+            let shown = String::from_utf8(server.get(path).await.body.to_vec()).unwrap();
+            (shown.contains("<form"), shown.contains("Sign-ups are paused"), shown.contains("the link you were given"))
+        };
+        let until = async |paused: bool| {
+            wait_until(Duration::from_secs(2), async || form("/join").await == (!paused, paused, false)).await;
+            let word = if paused { "paused" } else { "taken" };
+            wait_until(Duration::from_secs(2), async || server.get("/readyz").await.good()["signUps"] == word).await;
+        };
+        until(false).await;
+        server.run(&["signups", "pause"]);
+        until(true).await;
+        assert_eq!(form("/joinus0123456789ab").await, (false, true, true));
+        // Whoever had it open already is told the same, and nothing is kept.
+        let request = Request::post("/join").header("content-type", "application/x-www-form-urlencoded");
+        let sent = server.send(request, "email=ana@example.com").await;
+        assert_eq!(sent.status, 500);
+        assert!(String::from_utf8(sent.body.to_vec()).unwrap().contains("Sign-ups are paused"));
+        assert_eq!(server.number("SELECT count(*) FROM people"), 0);
+        server.run(&["signups", "resume"]);
+        until(false).await;
+    });
+}

@@ -8,7 +8,7 @@ use hyper::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICAT
 use super::answer::Answer;
 use crate::domain::api_key::BadKey;
 use crate::domain::constant::False;
-use crate::error::{Error, ErrorBody, KeyProblem};
+use crate::error::{Error, ErrorBody, KeyProblem, MaybeOperations};
 
 /// What can go wrong with a request: an operation's error, or one that only HTTP knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,15 @@ pub enum HttpError {
     NotReady,
     /// A mistake of ours.
     Internal,
+}
+
+impl MaybeOperations for HttpError {
+    fn operations(&self) -> Option<&Error> {
+        match self {
+            Self::Operation(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 impl From<Error> for HttpError {
@@ -127,7 +136,7 @@ impl ErrorKind {
             Self::InvalidJson => Error::InvalidJson("EOF while parsing a string at line 1 column 24".to_owned()).into(),
             Self::InvalidSubmission => {
                 let what = "email: the address has no @; an address looks like ana@example.com.";
-                Error::InvalidSubmission(what.to_owned()).into()
+                Error::shapeless(what).into()
             }
             Self::AgentUnauthorized => Error::AgentUnauthorized(KeyProblem::Malformed(BadKey::Checksum)).into(),
             Self::RateLimited => Error::RateLimited { limit, retry_after: 17 }.into(),
@@ -214,7 +223,7 @@ impl HttpError {
         match self {
             Self::Operation(error) => match error {
                 Error::InvalidJson(_) => ErrorKind::InvalidJson,
-                Error::InvalidSubmission(_) => ErrorKind::InvalidSubmission,
+                Error::InvalidSubmission { .. } => ErrorKind::InvalidSubmission,
                 Error::AgentUnauthorized(_) => ErrorKind::AgentUnauthorized,
                 Error::RateLimited { .. } => ErrorKind::RateLimited,
                 Error::BackendNotConfigured => ErrorKind::BackendNotConfigured,
@@ -275,7 +284,7 @@ impl HttpError {
             }
             Self::Operation(
                 Error::InvalidJson(_)
-                | Error::InvalidSubmission(_)
+                | Error::InvalidSubmission { .. }
                 | Error::BackendNotConfigured
                 | Error::SaveFailed { .. }
                 | Error::OutcomeUnknown { .. },

@@ -10,6 +10,7 @@ use crate::domain::secret::proof::BITS;
 use crate::domain::text::Comments;
 use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
+use crate::membership::form_brake::FormGate;
 
 /// What was typed, which is kept, and what is wrong with it.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +36,8 @@ struct JoinPage<'a> {
     /// What the browser is to answer, and how hard it is.
     question: Option<&'a str>,
     bits: u32,
+    /// Whether no sign-ups are taken, and there is no form.
+    shut: bool,
     members: Option<String>,
     rows: Vec<BillRow>,
     states: &'static [UsState],
@@ -78,14 +81,8 @@ impl JoinPage<'_> {
 }
 
 /// The page for `/`, `/join` and `/joinus<code>`. Without a `member_count` the figure is left out.
-/// While the form's brake is on it asks a `question`.
-pub fn join(
-    union: &Union,
-    member_count: Option<u64>,
-    code: Option<&str>,
-    question: Option<&str>,
-    form: &JoinForm,
-) -> String {
+/// What there is of a form is the `gate`'s to say.
+pub fn join(union: &Union, member_count: Option<u64>, code: Option<&str>, gate: &FormGate, form: &JoinForm) -> String {
     let catalog = &union.catalog;
     let rows = catalog.listed().iter().map(|(category, savings)| BillRow {
         slug: category.slug(),
@@ -97,7 +94,11 @@ pub fn join(
         union,
         form,
         code,
-        question,
+        question: match gate {
+            FormGate::Asks(question) => Some(question),
+            FormGate::Open | FormGate::Shut => None,
+        },
+        shut: *gate == FormGate::Shut,
         bits: BITS,
         members: members(member_count),
         rows: rows.collect(),
@@ -116,7 +117,7 @@ mod tests {
     use crate::domain::catalog::category::Category;
 
     fn page(form: &JoinForm) -> String {
-        join(&UnionSettings::sample(), Some(1234), Some("0123456789ab"), None, form)
+        join(&UnionSettings::sample(), Some(1234), Some("0123456789ab"), &FormGate::Open, form)
     }
 
     #[test]
@@ -141,7 +142,7 @@ mod tests {
     fn a_category_that_is_not_offered_is_not_asked_about() {
         let text = "[savings]\ninternet = 1300\n[referral]\nreward_per_group = 1500\ngroup_size = 1\nmax_groups = 2\n";
         let union = Union { catalog: Catalog::parse(text).unwrap(), ..UnionSettings::sample() };
-        let html = join(&union, None, None, None, &JoinForm::default());
+        let html = join(&union, None, None, &FormGate::Open, &JoinForm::default());
         assert_eq!(html.matches(r#"type="checkbox""#).count(), 1);
         for figure in ["$1,300", "$1,500", "$3,000"] {
             assert!(html.contains(figure), "{figure}");
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_count_that_cannot_be_read_is_left_out() {
-        let with = |count| join(&UnionSettings::sample(), count, None, None, &JoinForm::default());
+        let with = |count| join(&UnionSettings::sample(), count, None, &FormGate::Open, &JoinForm::default());
         assert!(with(Some(1234)).contains("1,234 members"));
         assert!(with(Some(1)).contains("1 member"));
         for count in [None, Some(0)] {

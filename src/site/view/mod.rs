@@ -44,6 +44,7 @@ mod tests {
     use crate::domain::catalog::category::{Category, CategorySet};
     use crate::domain::union::Union;
     use crate::mail::ReadableMail;
+    use crate::membership::form_brake::FormGate;
 
     pub(super) const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='a' style=\"b\">";
 
@@ -108,12 +109,17 @@ mod tests {
             text: body,
             html: String::new(),
         };
+        let asks = FormGate::Asks("1.a.b".to_owned());
         vec![
-            ("join", join(&union, Some(12_345), None, None, &JoinForm::default())),
-            ("join-braked", join(&union, None, None, Some("1.a.b"), &JoinForm::default())),
-            ("join-ask-again", join(&union, None, None, Some("1.a.b"), &JoinForm { ask_again: true, ..form.clone() })),
-            ("join-invited", join(&union, None, Some(&format!("yd8z2z0xsrw1{text}")), None, &JoinForm::default())),
-            ("join-errors", join(&union, Some(1), None, None, &form)),
+            ("join-shut", join(&union, None, None, &FormGate::Shut, &JoinForm::default())),
+            ("join", join(&union, Some(12_345), None, &FormGate::Open, &JoinForm::default())),
+            ("join-braked", join(&union, None, None, &asks, &JoinForm::default())),
+            ("join-ask-again", join(&union, None, None, &asks, &JoinForm { ask_again: true, ..form.clone() })),
+            (
+                "join-invited",
+                join(&union, None, Some(&format!("yd8z2z0xsrw1{text}")), &FormGate::Open, &JoinForm::default()),
+            ),
+            ("join-errors", join(&union, Some(1), None, &FormGate::Open, &form)),
             ("check-inbox", check_inbox(&union, &masked, false)),
             ("check-inbox-may-wait", check_inbox(&union, &masked, true)),
             ("confirm", confirm(&union, &view)),

@@ -18,7 +18,7 @@ use unionhall::log::{Format, Level, Log};
 use unionhall::mail::smtp::Smtp;
 use unionhall::mail::{Delivery, OutgoingMail, ReadableMail, SendError, Transport};
 use unionhall::mcp::{McpServer, RpcContext, RpcHeaders};
-use unionhall::operations::dispatch::Dispatcher;
+use unionhall::operations::dispatch::{CallTrace, Dispatcher};
 use unionhall::store::sqlite::SqliteStore;
 
 fn runtime() -> &'static tokio::runtime::Runtime {
@@ -64,9 +64,9 @@ pub fn mcp(data: &[u8]) {
         headers: data.contains(&0).then_some(headers),
         request_id: None,
     };
-    let mut key = None;
-    let response = runtime().block_on(server.answer(message, context, &mut key));
-    assert_eq!(key, None, "nobody has a key");
+    let mut trace = CallTrace::default();
+    let response = runtime().block_on(server.answer(message, context, &mut trace));
+    assert_eq!(trace.key, None, "nobody has a key");
     assert!([200, 202, 400, 404, 429].contains(&response.status), "{}", response.status);
     // In what it does not look at, the server does not notice what is no text; nothing is claimed about such a message.
     let sent: Option<Value> = serde_json::from_slice(message).ok();

@@ -69,9 +69,9 @@ pub fn referral_link_request(data: &[u8]) {
 /// What is no JSON is told apart from what is no good, in a few words.
 fn refused(data: &[u8], error: &Error) {
     match is_json(data) {
-        Some(true) => assert!(matches!(error, Error::InvalidSubmission(_)), "{error:?}"),
+        Some(true) => assert!(matches!(error, Error::InvalidSubmission { .. }), "{error:?}"),
         Some(false) => assert!(matches!(error, Error::InvalidJson(_)), "{error:?}"),
-        None => assert!(matches!(error, Error::InvalidJson(_) | Error::InvalidSubmission(_)), "{error:?}"),
+        None => assert!(matches!(error, Error::InvalidJson(_) | Error::InvalidSubmission { .. }), "{error:?}"),
     }
     let told = error.message();
     assert!(!told.is_empty() && told.len() <= 4096, "{} bytes", told.len());

@@ -62,9 +62,13 @@ pub(super) async fn a_door_that_has_had_its_share_is_held(house: &House) {
     // Another day is another share.
     house.by_form("g@example.com", after(DAY)).await;
     assert_eq!(house.send_braked(after(DAY)).await, (1, vec![]));
-    let tomorrow = house.store.form_conduct(after(DAY)).await.unwrap();
+    let tomorrow = house.store.form_conduct(after(DAY)).await.unwrap().0;
     assert_eq!((tomorrow.mailed_before, tomorrow.asked_before), (2, 2));
-    assert_eq!(house.store.form_conduct(after(DAY * 9)).await, Ok(Conduct::default()), "and a week is forgotten");
+    assert_eq!(
+        house.store.form_conduct(after(DAY * 9)).await,
+        Ok((Conduct::default(), false)),
+        "and a week is forgotten"
+    );
 }
 
 pub(super) async fn a_mail_that_is_tried_again_spends_nothing_of_its_doors_share(house: &House) {
@@ -77,12 +81,12 @@ pub(super) async fn a_mail_that_is_tried_again_spends_nothing_of_its_doors_share
         house.settle(mail, again, NOW).await;
     }
     assert_eq!(house.send_braked(after(HOUR)).await, (2, vec![]));
-    assert_eq!(house.store.form_conduct(NOW).await.unwrap().mailed_today, 2);
+    assert_eq!(house.store.form_conduct(NOW).await.unwrap().0.mailed_today, 2);
 }
 
 /// What waits counts before anybody has looked at it: whoever comes behind a flood is asked, and not left to wait.
 pub(super) async fn what_the_form_asked_for_counts_before_it_is_looked_at(house: &House) {
-    let mailed = async || house.store.form_conduct(NOW).await.unwrap().mailed_today;
+    let mailed = async || house.store.form_conduct(NOW).await.unwrap().0.mailed_today;
     for n in 0..3 {
         house.by_form(&format!("f{n}@example.com"), NOW).await;
         house.sign_up(&format!("p{n}@example.com")).await;
@@ -274,6 +278,6 @@ pub(super) async fn soft_bounces_and_repeats_are_counted_once_each(house: &House
     }
     let figures = house.store.mail_figures().await.unwrap();
     assert_eq!((figures.soft_bounces, figures.hard_bounces, figures.complaints), (2, 0, 0));
-    assert_eq!(house.store.form_conduct(NOW).await.unwrap().unwanted, 0, "a full mailbox is nobody's fault");
+    assert_eq!(house.store.form_conduct(NOW).await.unwrap().0.unwanted, 0, "a full mailbox is nobody's fault");
     assert_eq!(house.send_due(NOW).await, ["ana@example.com"]);
 }

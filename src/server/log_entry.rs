@@ -1,0 +1,49 @@
+//! What a request leaves behind, in the log and in the metrics.
+
+use std::time::Duration;
+
+use super::HttpService;
+use super::routes::{self, FoundRoute};
+use crate::clock::Moment;
+use crate::http::request::id::RequestId;
+use crate::log::RequestLine;
+use crate::operations::dispatch::CallTrace;
+
+/// The status in the log of a request whose caller went away before the answer; its work may have been done.
+pub(super) const HUNG_UP: u16 = 499;
+
+/// What a request leaves behind, in the log and in the metrics, written when it is over, however it ends.
+pub(super) struct LogEntry<'a> {
+    pub service: &'a HttpService,
+    pub now: Moment,
+    pub method: &'static str,
+    pub found: Option<FoundRoute<'a>>,
+    pub status: u16,
+    pub id: &'a RequestId,
+    pub trace: CallTrace,
+}
+
+impl Drop for LogEntry<'_> {
+    fn drop(&mut self) {
+        let (log, requests) = (&self.service.app.log, &self.service.requests);
+        let told = log.requests() || self.trace.refusal.is_some();
+        if !told && requests.is_none() {
+            return;
+        }
+        let took = self.service.clock.tick().as_micros().saturating_sub(self.now.tick.as_micros());
+        let took = Duration::from_micros(took);
+        if let Some(requests) = requests {
+            requests.count(self.found.map_or(routes::ROUTES.len(), |found| found.place), self.status, took);
+        }
+        log.request(&RequestLine {
+            at: self.now.time,
+            method: self.method,
+            route: self.found.map_or(routes::NONE, |found| found.route.name()),
+            status: self.status,
+            took,
+            request_id: self.id.as_str(),
+            key: self.trace.key,
+            refusal: self.trace.refusal.as_ref().map(|refusal| (refusal.code.name(), &refusal.fields[..])),
+        });
+    }
+}
