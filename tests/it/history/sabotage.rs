@@ -141,7 +141,7 @@ mod once {
     #[test]
     fn whatever_is_made_wrong_is_found_by_its_name() {
         block_on(async {
-            let Run { house, history, records, .. } = live(House::start(), 5, Duration::from_secs(4), 4, &[]).await;
+            let Run { house, history, records, .. } = live(House::start(), 5, Duration::from_secs(8), 4, &[]).await;
             assert_eq!(broken(&history, &records), BTreeSet::new(), "{:?}", check(&history, &records));
             for (rule, forge) in IN_THE_HISTORY {
                 let mut forged = history.clone();
