@@ -12,6 +12,7 @@ mod serve;
 mod signups;
 mod transfer;
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -32,10 +33,18 @@ use crate::store::{Store, WRITE_BATCH};
 ///
 /// Start with `unionhall serve`: it needs no settings and keeps everything in ./data.
 #[derive(Debug, Parser)]
-#[command(name = "unionhall", version, max_term_width = 100, after_help = AFTER_HELP, arg_required_else_help = true)]
+#[command(name = "unionhall", version = version(), max_term_width = 100, after_help = AFTER_HELP, arg_required_else_help = true)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
+}
+
+/// The version, and the revision where it is known.
+fn version() -> String {
+    match env!("UNIONHALL_REVISION") {
+        "" => env!("CARGO_PKG_VERSION").to_owned(),
+        revision => format!("{} (revision {revision})", env!("CARGO_PKG_VERSION")),
+    }
 }
 
 const AFTER_HELP: &str = "Every setting is a flag and a variable; `unionhall COMMAND --help` lists them.";
@@ -145,6 +154,17 @@ fn with_variable(error: &clap::Error) -> String {
         Some(variable) if std::env::var_os(&variable).is_some() => text.replace(&format!("'{argument}'"), &variable),
         _ => text,
     }
+}
+
+/// Every variable that is a setting of some command.
+fn variables() -> BTreeSet<String> {
+    fn collect(command: &clap::Command, names: &mut BTreeSet<String>) {
+        names.extend(command.get_arguments().filter_map(|argument| argument.get_env()?.to_str().map(str::to_owned)));
+        command.get_subcommands().for_each(|command| collect(command, names));
+    }
+    let mut names = BTreeSet::new();
+    collect(&command_line(), &mut names);
+    names
 }
 
 /// The variable of a flag, in whichever command it is.
