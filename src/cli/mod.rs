@@ -1,5 +1,6 @@
 //! The commands. The only room that prints to a terminal and ends the process.
 
+mod catalog;
 mod files;
 mod keys;
 mod limits;
@@ -11,10 +12,12 @@ mod serve;
 mod signups;
 mod transfer;
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{Records, ServeSettings, StoreSettings, UnionSettings};
@@ -30,10 +33,18 @@ use crate::store::{Store, WRITE_BATCH};
 ///
 /// Start with `unionhall serve`: it needs no settings and keeps everything in ./data.
 #[derive(Debug, Parser)]
-#[command(name = "unionhall", version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "unionhall", version = version(), max_term_width = 100, after_help = AFTER_HELP, arg_required_else_help = true)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
+}
+
+/// The version, and the revision where it is known.
+fn version() -> String {
+    match env!("UNIONHALL_REVISION") {
+        "" => env!("CARGO_PKG_VERSION").to_owned(),
+        revision => format!("{} (revision {revision})", env!("CARGO_PKG_VERSION")),
+    }
 }
 
 const AFTER_HELP: &str = "Every setting is a flag and a variable; `unionhall COMMAND --help` lists them.";
@@ -59,6 +70,9 @@ enum Command {
     Move(transfer::MoveSettings),
     /// Speak MCP over standard input and output, for an assistant on this machine; works on the service's own records.
     Mcp(Box<mcp::McpSettings>),
+    /// Check a catalog before it is served.
+    #[command(subcommand)]
+    Catalog(catalog::CatalogCommand),
     /// Print the OpenAPI document; needs no store and no running service.
     Openapi(Box<UnionSettings>),
 }
@@ -81,6 +95,7 @@ pub fn main() -> ExitCode {
         Command::Signups(command) => signups::run(command),
         Command::Move(settings) => transfer::run(&settings),
         Command::Mcp(settings) => mcp::run(&settings),
+        Command::Catalog(command) => catalog::run(&command),
         Command::Openapi(settings) => openapi::run(&settings),
     };
     match done {
@@ -116,13 +131,47 @@ fn parse() -> Result<CommandLine, ExitCode> {
             let _gone = error.print();
             return ExitCode::SUCCESS;
         }
-        let text = error.to_string();
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            let _gone = error.render().to_string().lines().try_for_each(say);
+            return ExitCode::SUCCESS;
+        }
+        let text = with_variable(&error);
         let lines =
             text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
         let words: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
         eprintln!("unionhall: {} (--help explains)", words.join(" ").trim_start_matches("error: "));
         ExitCode::from(2)
     })
+}
+
+/// What is wrong, by the name under which it was said: a variable's value is looked for there and not among the flags.
+fn with_variable(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return text };
+    let flag = argument.split_whitespace().next().unwrap_or_default();
+    let given = std::env::args().any(|word| word == flag || word.starts_with(&format!("{flag}=")));
+    match variable_of(&command_line(), flag).filter(|_| !given) {
+        Some(variable) if std::env::var_os(&variable).is_some() => text.replace(&format!("'{argument}'"), &variable),
+        _ => text,
+    }
+}
+
+/// Every variable that is a setting of some command.
+fn variables() -> BTreeSet<String> {
+    fn collect(command: &clap::Command, names: &mut BTreeSet<String>) {
+        names.extend(command.get_arguments().filter_map(|argument| argument.get_env()?.to_str().map(str::to_owned)));
+        command.get_subcommands().for_each(|command| collect(command, names));
+    }
+    let mut names = BTreeSet::new();
+    collect(&command_line(), &mut names);
+    names
+}
+
+/// The variable of a flag, in whichever command it is.
+fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
+    let is_it = |argument: &&clap::Arg| argument.get_long().is_some_and(|long| format!("--{long}") == flag);
+    let here = command.get_arguments().find(is_it).and_then(|argument| argument.get_env()?.to_str().map(str::to_owned));
+    here.or_else(|| command.get_subcommands().find_map(|command| variable_of(command, flag)))
 }
 
 fn without_empty_variables(command: clap::Command) -> clap::Command {

@@ -11,6 +11,7 @@ mod serve;
 mod store;
 mod union;
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use anyhow::Context;
@@ -57,6 +58,22 @@ fn given_or_in_file(given: &Concealed, file: Option<&Path>, what: &str) -> anyho
     }
 }
 
+/// An address to listen on, as people write it.
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let text = text.trim();
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or(("localhost", text));
+    let wrong = || "write a port (8080), localhost:8080, :8080 for all addresses, or one such as 10.0.0.11:8080".to_owned();
+    let port: u16 = port.parse().map_err(|_| wrong())?;
+    match host {
+        "localhost" => Ok((Ipv4Addr::LOCALHOST, port).into()),
+        "" | "*" => Ok((Ipv4Addr::UNSPECIFIED, port).into()),
+        _ => Err(wrong()),
+    }
+}
+
 fn web_address(text: &str) -> Result<String, String> {
     let bare = text.trim_end_matches('/');
     let uri: hyper::Uri = bare.parse().map_err(|_| wrong_address(text))?;
@@ -71,6 +88,23 @@ fn wrong_address(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_to_listen_on_are_read_as_people_write_them() {
+        for (text, address) in [
+            ("8080", "127.0.0.1:8080"),
+            (" localhost:8080 ", "127.0.0.1:8080"),
+            (":8080", "0.0.0.0:8080"),
+            ("*:0", "0.0.0.0:0"),
+            ("10.0.0.11:8080", "10.0.0.11:8080"),
+            ("[::1]:8080", "[::1]:8080"),
+        ] {
+            assert_eq!(listen_address(text).map(|read| read.to_string()).as_deref(), Ok(address), "{text}");
+        }
+        for bad in ["", "localhost", "80a", "127.0.0.1", "99999", "union.example:80", "::1:80"] {
+            assert!(listen_address(bad).unwrap_err().contains("write a port"), "{bad}");
+        }
+    }
 
     #[test]
     fn web_addresses_lose_their_last_slash_and_nothing_else() {

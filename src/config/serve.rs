@@ -9,8 +9,7 @@ use ipnet::IpNet;
 
 use super::{
     BrakeSettings, LimitSettings, MailHookSettings, MailSettings, SecretSettings, StoreSettings, UnionSettings,
-    web_address,
-};
+    listen_address, web_address};
 use crate::log::Level;
 use crate::store::WRITE_BATCH;
 
@@ -67,7 +66,7 @@ pub struct ServeSettings {
     pub log: Level,
 
     /// Where to answer `GET /metrics` in the text format of Prometheus, for nobody but your own monitoring [default: nowhere].
-    #[arg(long, env = "UNIONHALL_METRICS_LISTEN", value_name = "ADDRESS:PORT")]
+    #[arg(long, env = "UNIONHALL_METRICS_LISTEN", value_name = "ADDRESS:PORT", value_parser = listen_address)]
     pub metrics_listen: Option<SocketAddr>,
 
     /// Writes that may share a commit. Only for the benchmark, which measures what sharing gains by setting it to 1.

@@ -8,7 +8,7 @@ use clap::{Args, FromArgMatches};
 use lettre::Address;
 use lettre::message::Mailbox;
 
-use super::web_address;
+use super::{listen_address, web_address};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
 use crate::domain::union::{Sender, Union};
@@ -20,8 +20,15 @@ pub struct UnionSettings {
     #[arg(long, env = "UNIONHALL_NAME", value_name = "NAME", default_value = "Consumer Union", value_parser = one_line)]
     pub name: String,
 
-    /// The address to listen on. Port 0 takes any free port.
-    #[arg(long, env = "UNIONHALL_LISTEN", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    /// The address to listen on: 8080 or localhost:8080 for this machine alone, :8080 for all of its addresses, or one of them
+    /// with its port. Port 0 takes any free port.
+    #[arg(
+        long,
+        env = "UNIONHALL_LISTEN",
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:8080",
+        value_parser = listen_address
+    )]
     pub listen: SocketAddr,
 
     /// Where callers reach this API, as every document says it [default: http://LISTEN, https:// with a certificate].

@@ -77,7 +77,8 @@ async fn answer(service: &HttpService, request: &Request<Incoming>) -> Response<
 async fn page(service: &HttpService) -> String {
     let (app, mut page) = (&service.app, Exposition::default());
     page.begin("build_info", Kind::Gauge, "The program that runs.");
-    page.line("", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    let (version, revision) = (env!("CARGO_PKG_VERSION"), env!("UNIONHALL_REVISION"));
+    page.line("", &[("version", version), ("revision", revision)], 1);
     if let Some(requests) = &service.requests {
         requests.write(&mut page);
     }

@@ -233,3 +233,51 @@ mod once {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made");
     }
 }
+
+/// Run with no settings but these.
+fn alone(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = crate::server::unionhall(folder.path()).args(arguments).envs(variables.iter().copied()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_bare_command_is_its_own_manual() {
+    let (code, help, error) = alone(&[], &[]);
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    for word in ["Usage: unionhall", "serve", "keys", "signups", "catalog", "--version"] {
+        assert!(help.contains(word), "{word} in {help}");
+    }
+}
+
+/// A wrong value is told under the name by which it was given.
+#[test]
+fn a_wrong_value_is_told_with_its_mend_and_its_variable() {
+    let wrong = [("UNIONHALL_LISTEN", "union.example")];
+    let (code, _, told) = alone(&["serve"], &wrong);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("UNIONHALL_LISTEN") && told.contains("write a port (8080)"), "{told}");
+    assert!(!told.contains("--listen") && told.lines().count() == 1, "{told}");
+    let (_, _, told) = alone(&["serve", "--listen", "80a"], &wrong);
+    assert!(told.contains("--listen") && !told.contains("UNIONHALL_LISTEN"), "{told}");
+    let (_, _, told) = alone(&["signups", "status"], &[("UNIONHALL_FORM_MAILS_A_DAY", "many")]);
+    assert!(told.contains("UNIONHALL_FORM_MAILS_A_DAY"), "{told}");
+}
+
+#[test]
+fn a_catalog_is_checked_before_it_is_served() {
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/catalog.sample.toml");
+    let (code, said, _) = alone(&["catalog", "check", sample], &[]);
+    assert_eq!(code, Some(0));
+    for word in ["internet", "14 categories, $8,080 a year in all.", "The catalog is good."] {
+        assert!(said.contains(word), "{word} in {said}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let bad = folder.path().join("bad.toml");
+    std::fs::write(&bad, "[savings]\npets = 1\n").unwrap();
+    let (code, _, told) = alone(&["catalog", "check", bad.to_str().unwrap()], &[]);
+    assert!(code == Some(1) && told.contains("has a mistake") && told.contains("pets"), "{told}");
+    let (code, _, told) = alone(&["catalog", "check", "/nowhere.toml"], &[]);
+    assert!(code == Some(1) && told.contains("cannot read the catalog /nowhere.toml"), "{told}");
+}

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::limits::make_limiter;
 use super::secret::{self, Claimed};
-use super::{files, open_store, random};
+use super::{files, open_store, random, variables};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
@@ -68,6 +68,8 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     // After what may refuse to start: whoever is refused reads why, and nothing else.
     warnings::of_open_files(settings, &log);
     warnings::of_flags(std::env::args().skip(1), &log);
+    warnings::of_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()), &variables(), &log);
+    warnings::of_a_public_address(settings, &union, &log);
     warn_of_lost_mail(&checked.mail, &union, &log);
     let (stop_work, work_stops) = watch::channel(false);
     let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());

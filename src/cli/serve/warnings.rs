@@ -1,8 +1,11 @@
 //! What the start says of settings that work and should be otherwise.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::config::ServeSettings;
+use crate::domain::union::Union;
+use crate::http::request::host::is_local;
 use crate::log::Log;
 
 /// Files that others on this machine can read.
@@ -29,6 +32,45 @@ pub(super) fn of_open_files(settings: &ServeSettings, log: &Log) {
             log.problem(None, &format!("{what}, {path}, is open to others on this machine; chmod {mode:o} {path}"));
         }
     }
+}
+
+/// A public address with what only a trial should have: as loud as anything is, for nobody else would notice.
+pub(super) fn of_a_public_address(settings: &ServeSettings, union: &Union, log: &Log) {
+    if is_local(union) {
+        return;
+    }
+    let plain = [&union.base_url, &union.join_site].iter().any(|address| address.starts_with("http://"));
+    let trouble = [
+        (settings.union.catalog.is_none(), "the savings and rewards shown are the sample's, which are made up: give yours in UNIONHALL_CATALOG"),
+        (union.contact_email.is_none(), "nobody can write to the union: give an address in UNIONHALL_CONTACT_EMAIL"),
+        (plain, "keys, addresses and links travel in the clear: give an https:// address in UNIONHALL_BASE_URL and UNIONHALL_JOIN_SITE"),
+    ];
+    for (_, warning) in trouble.iter().filter(|(met, _)| *met) {
+        eprintln!("unionhall: WARNING: {warning}");
+        log.problem(None, &format!("the base address is public, and {warning}"));
+    }
+}
+
+/// Variables that look like settings and are none.
+pub(super) fn of_variables(names: impl Iterator<Item = String>, known: &BTreeSet<String>, log: &Log) {
+    for name in names.filter(|name| name.starts_with("UNIONHALL_") && !known.contains(name)) {
+        let meant = known.iter().min_by_key(|setting| distance(setting, &name)).filter(|setting| distance(setting, &name) <= 3);
+        let mend = meant.map_or_else(|| "`unionhall serve --help` lists them".to_owned(), |meant| format!("did you mean {meant}?"));
+        log.problem(None, &format!("{name} is no setting, and changes nothing; {mend}"));
+    }
+}
+
+/// How many letters have to be changed, put in or left out to make one text of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in other.bytes().enumerate() {
+            let here = (before + usize::from(a != b)).min(row[j] + 1).min(row[j + 1] + 1);
+            before = std::mem::replace(&mut row[j + 1], here);
+        }
+    }
+    row[other.len()]
 }
 
 /// Flags whose values are secrets, whatever they hold.
@@ -70,6 +112,21 @@ mod tests {
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_variable_that_is_no_setting_is_told() {
+        let kept = Kept::default();
+        let log = Log::start(Level::Errors, Format::Human, Clock::start(), kept.clone()).unwrap();
+        let known = ["UNIONHALL_LISTEN", "UNIONHALL_LOG"].map(str::to_owned).into();
+        let set = ["UNIONHALL_LISTN", "UNIONHALL_LOG", "UNIONHALL_SOMETHING_ELSE", "HOME"].map(str::to_owned);
+        of_variables(set.into_iter(), &known, &log);
+        log.close();
+        let told = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        assert!(told.contains("UNIONHALL_LISTN is no setting, and changes nothing; did you mean UNIONHALL_LISTEN?"), "{told}");
+        assert!(told.contains("UNIONHALL_SOMETHING_ELSE is no setting, and changes nothing; `unionhall"), "{told}");
+        assert_eq!(told.lines().count(), 2);
+        assert_eq!(distance("kitten", "sitting"), 3);
     }
 
     #[test]

@@ -1,0 +1,32 @@
+//! `unionhall catalog`
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Subcommand;
+
+use super::say;
+use crate::domain::catalog::Catalog;
+use crate::domain::figure::dollars;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum CatalogCommand {
+    /// Read a catalog as the service would, and say what it holds or what is wrong with it.
+    Check {
+        /// The TOML file.
+        file: PathBuf,
+    },
+}
+
+pub(super) fn run(command: &CatalogCommand) -> anyhow::Result<()> {
+    let CatalogCommand::Check { file } = command;
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the catalog {}", file.display()))?;
+    let catalog = Catalog::parse(&text).with_context(|| format!("the catalog {} has a mistake", file.display()))?;
+    let (listed, terms) = (catalog.listed(), &catalog.referral);
+    for (category, savings) in listed {
+        say(&format!("{:<20}{:>10}  {}", category.slug(), dollars(*savings), category.label()))?;
+    }
+    say(&format!("{} categories, {} a year in all.", listed.len(), dollars(catalog.total_savings())))?;
+    terms.rules().iter().try_for_each(|rule| say(rule))?;
+    say("The catalog is good.")
+}
