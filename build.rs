@@ -13,5 +13,8 @@ fn main() {
         let said = asked.ok().filter(|output| output.status.success()).map(|output| output.stdout);
         revision = said.and_then(|said| String::from_utf8(said).ok()).unwrap_or_default().trim().to_owned();
     }
+    let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
+    let named = if revision.is_empty() { version } else { format!("{version} (revision {revision})") };
+    println!("cargo:rustc-env=UNIONHALL_VERSION={named}");
     println!("cargo:rustc-env=UNIONHALL_REVISION={revision}");
 }

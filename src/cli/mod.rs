@@ -33,18 +33,10 @@ use crate::store::{Store, WRITE_BATCH};
 ///
 /// Start with `unionhall serve`: it needs no settings and keeps everything in ./data.
 #[derive(Debug, Parser)]
-#[command(name = "unionhall", version = version(), max_term_width = 100, after_help = AFTER_HELP, arg_required_else_help = true)]
+#[command(name = "unionhall", version = env!("UNIONHALL_VERSION"), max_term_width = 100, after_help = AFTER_HELP, arg_required_else_help = true)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
-}
-
-/// The version, and the revision where it is known.
-fn version() -> String {
-    match env!("UNIONHALL_REVISION") {
-        "" => env!("CARGO_PKG_VERSION").to_owned(),
-        revision => format!("{} (revision {revision})", env!("CARGO_PKG_VERSION")),
-    }
 }
 
 const AFTER_HELP: &str = "Every setting is a flag and a variable; `unionhall COMMAND --help` lists them.";

@@ -65,7 +65,8 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
         return Ok(address);
     }
     let (host, port) = text.rsplit_once(':').unwrap_or(("localhost", text));
-    let wrong = || "write a port (8080), localhost:8080, :8080 for all addresses, or one such as 10.0.0.11:8080".to_owned();
+    let wrong =
+        || "write a port (8080), localhost:8080, :8080 for all addresses, or one such as 10.0.0.11:8080".to_owned();
     let port: u16 = port.parse().map_err(|_| wrong())?;
     match host {
         "localhost" => Ok((Ipv4Addr::LOCALHOST, port).into()),

@@ -9,7 +9,8 @@ use ipnet::IpNet;
 
 use super::{
     BrakeSettings, LimitSettings, MailHookSettings, MailSettings, SecretSettings, StoreSettings, UnionSettings,
-    listen_address, web_address};
+    listen_address, web_address,
+};
 use crate::log::Level;
 use crate::store::WRITE_BATCH;
 

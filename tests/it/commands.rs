@@ -237,7 +237,8 @@ mod once {
 /// Run with no settings but these.
 fn alone(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let folder = tempfile::tempdir().unwrap();
-    let output = crate::server::unionhall(folder.path()).args(arguments).envs(variables.iter().copied()).output().unwrap();
+    let output =
+        crate::server::unionhall(folder.path()).args(arguments).envs(variables.iter().copied()).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }

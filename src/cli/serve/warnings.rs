@@ -41,9 +41,15 @@ pub(super) fn of_a_public_address(settings: &ServeSettings, union: &Union, log: 
     }
     let plain = [&union.base_url, &union.join_site].iter().any(|address| address.starts_with("http://"));
     let trouble = [
-        (settings.union.catalog.is_none(), "the savings and rewards shown are the sample's, which are made up: give yours in UNIONHALL_CATALOG"),
+        (
+            settings.union.catalog.is_none(),
+            "the savings and rewards shown are the sample's, which are made up: give yours in UNIONHALL_CATALOG",
+        ),
         (union.contact_email.is_none(), "nobody can write to the union: give an address in UNIONHALL_CONTACT_EMAIL"),
-        (plain, "keys, addresses and links travel in the clear: give an https:// address in UNIONHALL_BASE_URL and UNIONHALL_JOIN_SITE"),
+        (
+            plain,
+            "keys, addresses and links travel in the clear: give an https:// address in UNIONHALL_BASE_URL and UNIONHALL_JOIN_SITE",
+        ),
     ];
     for (_, warning) in trouble.iter().filter(|(met, _)| *met) {
         eprintln!("unionhall: WARNING: {warning}");
@@ -54,8 +60,10 @@ pub(super) fn of_a_public_address(settings: &ServeSettings, union: &Union, log: 
 /// Variables that look like settings and are none.
 pub(super) fn of_variables(names: impl Iterator<Item = String>, known: &BTreeSet<String>, log: &Log) {
     for name in names.filter(|name| name.starts_with("UNIONHALL_") && !known.contains(name)) {
-        let meant = known.iter().min_by_key(|setting| distance(setting, &name)).filter(|setting| distance(setting, &name) <= 3);
-        let mend = meant.map_or_else(|| "`unionhall serve --help` lists them".to_owned(), |meant| format!("did you mean {meant}?"));
+        let meant =
+            known.iter().min_by_key(|setting| distance(setting, &name)).filter(|setting| distance(setting, &name) <= 3);
+        let mend = meant
+            .map_or_else(|| "`unionhall serve --help` lists them".to_owned(), |meant| format!("did you mean {meant}?"));
         log.problem(None, &format!("{name} is no setting, and changes nothing; {mend}"));
     }
 }
@@ -123,7 +131,10 @@ mod tests {
         of_variables(set.into_iter(), &known, &log);
         log.close();
         let told = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
-        assert!(told.contains("UNIONHALL_LISTN is no setting, and changes nothing; did you mean UNIONHALL_LISTEN?"), "{told}");
+        assert!(
+            told.contains("UNIONHALL_LISTN is no setting, and changes nothing; did you mean UNIONHALL_LISTEN?"),
+            "{told}"
+        );
         assert!(told.contains("UNIONHALL_SOMETHING_ELSE is no setting, and changes nothing; `unionhall"), "{told}");
         assert_eq!(told.lines().count(), 2);
         assert_eq!(distance("kitten", "sitting"), 3);
