@@ -276,7 +276,8 @@ fn a_catalog_is_checked_before_it_is_served() {
     }
     let folder = tempfile::tempdir().unwrap();
     let bad = folder.path().join("bad.toml");
-    std::fs::write(&bad, "[savings]\npets = 1\n").unwrap();
+    let terms = "[referral]\nreward_per_group = 100\ngroup_size = 5\nmax_groups = 10\n";
+    std::fs::write(&bad, format!("[savings]\npets = 1\n{terms}")).unwrap();
     let (code, _, told) = alone(&["catalog", "check", bad.to_str().unwrap()], &[]);
     assert!(code == Some(1) && told.contains("has a mistake") && told.contains("pets"), "{told}");
     let (code, _, told) = alone(&["catalog", "check", "/nowhere.toml"], &[]);
