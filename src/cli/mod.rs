@@ -149,7 +149,7 @@ fn with_variable(error: &clap::Error) -> String {
 }
 
 /// Every variable that is a setting of some command.
-fn variables() -> BTreeSet<String> {
+pub fn variables() -> BTreeSet<String> {
     fn collect(command: &clap::Command, names: &mut BTreeSet<String>) {
         names.extend(command.get_arguments().filter_map(|argument| argument.get_env()?.to_str().map(str::to_owned)));
         command.get_subcommands().for_each(|command| collect(command, names));

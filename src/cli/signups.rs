@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{say, with_store};
 use crate::clock::Clock;
 use crate::config::{BrakeSettings, StoreSettings};
-use crate::domain::mail::brake::{Brake, DoorStanding, FORM};
+use crate::domain::mail::brake::{Brake, DoorStanding, FORM, door_name};
 use crate::store::migration::Prepare;
 
 #[derive(Debug, Subcommand)]
@@ -73,7 +73,7 @@ fn status(task: &ShowStatus) -> anyhow::Result<()> {
             conduct.confirmed,
             conduct.unwanted,
             conduct.mailed_before + conduct.mailed_today,
-            name(&door.door),
+            door_name(&door.door),
         ))?;
     }
     say("")?;
@@ -82,10 +82,6 @@ fn status(task: &ShowStatus) -> anyhow::Result<()> {
 
 fn state(door: &DoorStanding, brake: &Brake) -> &'static str {
     if brake.holds(&door.door, &door.conduct) { "braked" } else { "open" }
-}
-
-fn name(door: &str) -> &str {
-    if door == FORM { "the form" } else { door }
 }
 
 fn as_json(door: &DoorStanding, brake: &Brake) -> serde_json::Value {

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::compose::Composer;
 use super::{MailNotifier, SendError, Transport};
 use crate::clock::Clock;
-use crate::domain::mail::brake::{Brake, FORM, day_of};
+use crate::domain::mail::brake::{Brake, FORM, day_of, door_name};
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{DueMail, LEASE, Leased, MailId, MailOutcome, after_failure};
 use crate::domain::time::Timestamp;
@@ -165,11 +165,9 @@ impl Outbox {
         }
         for (door, count) in held {
             self.notifier.held.fetch_add(count, Ordering::Relaxed);
-            let (whose, choice) = match door.as_str() {
-                FORM => ("the form".to_owned(), "--form"),
-                partner => (partner.to_owned(), "--key ID"),
-            };
-            if told.1.insert(door) {
+            let choice = if door == FORM { "--form" } else { "--key ID" };
+            if told.1.insert(door.clone()) {
+                let whose = door_name(&door);
                 self.log.problem(
                     None,
                     &format!(

@@ -12,7 +12,7 @@ use crate::http::request::body::SentBody;
 use crate::http::request::host;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
-use crate::limiter::{Class, Network};
+use crate::limiter::Class;
 use crate::mail::Delivery;
 use crate::membership::Way;
 use crate::membership::form_brake::{FormGate, Passage};
@@ -48,11 +48,8 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
     if !sent.website.is_empty() {
         return Ok(visit.page(view::check_inbox(union, &masked, false)));
     }
-    let passage = {
-        let site = Network::from(visit.client).site();
-        let brake = &visit.app().form_brake;
-        brake.passage(sent.question.as_deref(), &sent.answer, site.octets(), visit.now).await
-    };
+    let (brake, network) = (&visit.app().form_brake, visit.network());
+    let passage = brake.passage(sent.question.as_deref(), &sent.answer, network.octets(), visit.now).await;
     let passage = passage.unwrap_or_else(|error| {
         visit.report(&error.to_string());
         Passage::Free

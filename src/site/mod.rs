@@ -117,7 +117,12 @@ impl<'a> Visit<'a> {
 
     /// The lane of mail that this visitor asks for: theirs, and their whole site's.
     fn lane(&self) -> Lane {
-        Lane::of(Network::from(self.client).site().octets())
+        Lane::of(self.network().octets())
+    }
+
+    /// The visitor's address, or of IPv6 the whole site around it.
+    fn network(&self) -> Network {
+        Network::from(self.client).site()
     }
 
     /// What keeps a mailed link's page from being shown at all: a token that is none of ours, which the store is not asked

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::installation::is_paused;
 use super::sql::{Failure, Row, Sql, expected, values};
 use crate::domain::mail::brake::{Brake, Conduct, DAYS, DoorStanding, FORM, PROOFS_OF_A_SITE, day_of};
 use crate::domain::secret::proof::Proof;
@@ -50,8 +51,7 @@ area! {
         /// And whether sign-ups are paused.
         read form_conduct(now: Timestamp) -> (Conduct, bool) {
             |sql| {
-                let paused = "SELECT signups_paused FROM installation WHERE id = 1";
-                let paused = expected(sql.row(paused, values![], |row| row.get(0)).await?)?;
+                let paused = is_paused(sql).await?;
                 let mut conduct = conduct_of(sql, FORM, *now).await?;
                 // However much waits: where this much does, the form's brake is on.
                 let waiting = "

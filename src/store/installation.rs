@@ -15,10 +15,7 @@ area! {
         };
 
         read are_sign_ups_paused() -> bool {
-            |sql| {
-                let paused = "SELECT signups_paused FROM installation WHERE id = 1";
-                expected(sql.row(paused, values![], |row| row.get(0)).await?)
-            }
+            |sql| is_paused(sql).await
         };
 
         /// Ties the records to the installation's secret, on the first call; says later whether it is the same.
@@ -40,6 +37,11 @@ area! {
         /// Finishes what was begun and lets go of the files or connections. What is asked later fails.
         own close() -> ();
     }
+}
+
+/// Whether the operator paused sign-ups.
+pub(super) async fn is_paused(sql: &mut impl Sql) -> Result<bool, Failure> {
+    expected(sql.row("SELECT signups_paused FROM installation WHERE id = 1", values![], |row| row.get(0)).await?)
 }
 
 /// Whose records these are.

@@ -306,12 +306,7 @@ pub(crate) async fn wait_until(patience: std::time::Duration, mut condition: imp
 
 /// Every setting of every command, as its variable is called.
 pub(crate) fn settings() -> std::collections::BTreeSet<String> {
-    fn collect(command: &clap::Command, names: &mut std::collections::BTreeSet<String>) {
-        names.extend(command.get_arguments().filter_map(|argument| argument.get_env()?.to_str().map(str::to_owned)));
-        command.get_subcommands().for_each(|command| collect(command, names));
-    }
-    let mut names = std::collections::BTreeSet::new();
-    collect(&unionhall::cli::command_line(), &mut names);
+    let names = unionhall::cli::variables();
     assert!(names.len() > 20, "{names:?}");
     names
 }

@@ -28,7 +28,6 @@ use crate::domain::secret::token::TokenMaker;
 use crate::domain::union::{Sender, Union};
 use crate::http::connection::tls::Tls;
 use crate::http::request::client_address::TrustedProxies;
-use crate::http::request::host::is_local;
 use crate::http::request::id::RequestIds;
 use crate::log::{Format, Log};
 use crate::mail::compose::Composer;
@@ -69,8 +68,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     warnings::of_open_files(settings, &log);
     warnings::of_flags(std::env::args().skip(1), &log);
     warnings::of_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()), &variables(), &log);
-    warnings::of_a_public_address(settings, &union, &log);
-    warn_of_lost_mail(&checked.mail, &union, &log);
+    warnings::of_a_public_address(settings, &checked.mail, &union, &log);
     let (stop_work, work_stops) = watch::channel(false);
     let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());
     tokio::spawn(retention::run(Arc::clone(&store), log.clone(), clock, work_stops.clone()));
@@ -270,15 +268,6 @@ impl Post {
             renew_every: Outbox::RENEW_EVERY,
         };
         Some(tokio::spawn(outbox.run(clock, stop)))
-    }
-}
-
-fn warn_of_lost_mail(mail: &MailTransport, union: &Union, log: &Log) {
-    if matches!(mail, MailTransport::Mailbox) && !is_local(union) {
-        let warning = "mail goes into the folder `mailbox` and to nobody's inbox, though the base address is public: set \
-                       UNIONHALL_MAIL to an smtp:// address";
-        eprintln!("unionhall: WARNING: {warning}");
-        log.problem(None, warning);
     }
 }
 

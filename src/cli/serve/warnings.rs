@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::config::ServeSettings;
+use crate::config::{MailTransport, ServeSettings};
 use crate::domain::union::Union;
 use crate::http::request::host::is_local;
 use crate::log::Log;
@@ -35,25 +35,35 @@ pub(super) fn of_open_files(settings: &ServeSettings, log: &Log) {
 }
 
 /// A public address with what only a trial should have: as loud as anything is, for nobody else would notice.
-pub(super) fn of_a_public_address(settings: &ServeSettings, union: &Union, log: &Log) {
+pub(super) fn of_a_public_address(settings: &ServeSettings, mail: &MailTransport, union: &Union, log: &Log) {
     if is_local(union) {
         return;
     }
     let plain = [&union.base_url, &union.join_site].iter().any(|address| address.starts_with("http://"));
     let trouble = [
         (
-            settings.union.catalog.is_none(),
-            "the savings and rewards shown are the sample's, which are made up: give yours in UNIONHALL_CATALOG",
+            matches!(mail, MailTransport::Mailbox),
+            "mail goes into the folder `mailbox` and to nobody's inbox, though the base address is public: set UNIONHALL_MAIL to \
+             an smtp:// address",
         ),
-        (union.contact_email.is_none(), "nobody can write to the union: give an address in UNIONHALL_CONTACT_EMAIL"),
+        (
+            settings.union.catalog.is_none(),
+            "the savings and rewards shown are the sample's, which are made up, though the base address is public: give yours in \
+             UNIONHALL_CATALOG",
+        ),
+        (
+            union.contact_email.is_none(),
+            "nobody can write to the union, though the base address is public: give an address in UNIONHALL_CONTACT_EMAIL",
+        ),
         (
             plain,
-            "keys, addresses and links travel in the clear: give an https:// address in UNIONHALL_BASE_URL and UNIONHALL_JOIN_SITE",
+            "keys, addresses and links travel in the clear, though the base address is public: give https:// addresses in \
+             UNIONHALL_BASE_URL and UNIONHALL_JOIN_SITE",
         ),
     ];
     for (_, warning) in trouble.iter().filter(|(met, _)| *met) {
         eprintln!("unionhall: WARNING: {warning}");
-        log.problem(None, &format!("the base address is public, and {warning}"));
+        log.problem(None, warning);
     }
 }
 

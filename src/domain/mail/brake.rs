@@ -30,6 +30,11 @@ pub const PROOFS_OF_A_SITE: u64 = 30;
 /// The name of the form among the doors, which are partners otherwise.
 pub const FORM: &str = "";
 
+/// A door, as the operator is told of it.
+pub fn door_name(door: &str) -> &str {
+    if door == FORM { "the form" } else { door }
+}
+
 /// A day of UTC, counted from 1970.
 pub fn day_of(time: Timestamp) -> i64 {
     time.as_millis().div_euclid(86_400_000)
