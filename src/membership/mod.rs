@@ -3,6 +3,7 @@
 //! Operations, pages and commands call this room, and the store of members is private to it: no rule about a person can be
 //! rebuilt elsewhere. It must never know HTTP, MCP or a command line.
 
+pub mod erasures;
 pub mod form_brake;
 pub mod retention;
 

@@ -1,5 +1,6 @@
 //! The secret of an installation, and what is derived from it.
 
+pub mod mark;
 pub mod proof;
 pub mod token;
 

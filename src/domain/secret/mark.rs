@@ -1,0 +1,54 @@
+//! Keyed hashes of addresses: by them somebody who asked to be forgotten is known again, and nobody else can tell who it was.
+
+use ring::hmac;
+
+use super::Secret;
+use crate::domain::base32;
+use crate::domain::email::EmailAddress;
+
+/// Five bits a character: 130 bits.
+const LENGTH: usize = 26;
+
+#[derive(Debug, Clone)]
+pub struct AddressMarker(hmac::Key);
+
+impl AddressMarker {
+    pub fn new(secret: &Secret) -> Self {
+        Self(secret.derive("address mark"))
+    }
+
+    /// The same for every spelling that counts as the same address.
+    pub fn address(&self, email: &EmailAddress) -> String {
+        self.mark(b"address\0", &email.compared())
+    }
+
+    /// The same for every address whose mail arrives in the same mailbox.
+    pub fn mailbox(&self, email: &EmailAddress) -> String {
+        self.mark(b"mailbox\0", &email.mailbox())
+    }
+
+    fn mark(&self, what: &[u8], text: &str) -> String {
+        let mut sum = hmac::Context::with_key(&self.0);
+        sum.update(what);
+        sum.update(text.as_bytes());
+        String::from_utf8_lossy(&base32::encode::<LENGTH>(sum.sign().as_ref())).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_of_one_address_and_one_secret() {
+        let marker = |secret: &str| AddressMarker::new(&Secret::new(&secret.repeat(32)).unwrap());
+        let email = |text: &str| EmailAddress::parse(text).unwrap();
+        let (ours, plain, tagged) = (marker("x"), email("kim@example.com"), email("Kim+bills@EXAMPLE.com"));
+        assert_eq!(ours.address(&plain), ours.address(&email("KIM@example.com")));
+        assert_ne!(ours.address(&plain), ours.address(&tagged));
+        assert_eq!(ours.mailbox(&plain), ours.mailbox(&tagged));
+        assert_ne!(ours.address(&plain), ours.mailbox(&plain));
+        assert_ne!(ours.address(&plain), marker("y").address(&plain));
+        assert_eq!(ours.address(&plain).len(), LENGTH);
+    }
+}
