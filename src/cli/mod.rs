@@ -1,18 +1,23 @@
 //! The commands. The only room that prints to a terminal and ends the process.
 
+mod audit;
 mod catalog;
 mod files;
 mod keys;
 mod limits;
 mod mail;
 mod mcp;
+mod members;
 mod openapi;
+mod progress;
 mod secret;
 mod serve;
 mod signups;
+mod stats;
 mod transfer;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -48,12 +53,19 @@ enum Command {
     /// Issue, list, revoke and rotate the keys of partners; the running service notices within two seconds.
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// See who the members are, why somebody gets no mail, and let people leave or be forgotten.
+    #[command(subcommand)]
+    Members(members::MembersCommand),
+    /// Show what came of the sign-ups: by day, partner, state, category or referrer.
+    Stats(stats::ShowStats),
     /// Look at the mail that waits in the outbox, decide about what is held, and take in what came back.
     #[command(subcommand)]
     Mail(mail::MailCommand),
     /// Switch sign-ups off and on, and see how each door behaves; the public data stays up.
     #[command(subcommand)]
     Signups(signups::SignupsCommand),
+    /// Show who changed what, and when: every command that changes something is written down here, and nothing is ever taken out.
+    Audit(audit::ShowAudit),
     /// Carry all records to another store: from SQLite to PostgreSQL when one machine is not enough, or back.
     ///
     /// Stop the service first, or its sign-ups fail meanwhile. Everything is copied, read back and compared; only then is the
@@ -83,8 +95,11 @@ pub fn main() -> ExitCode {
     let done = match line.command {
         Command::Serve(settings) => serve::run(&settings),
         Command::Keys(command) => keys::run(command),
+        Command::Members(command) => members::run(command),
+        Command::Stats(task) => stats::run(&task),
         Command::Mail(command) => mail::run(command),
         Command::Signups(command) => signups::run(command),
+        Command::Audit(task) => audit::run(&task),
         Command::Move(settings) => transfer::run(&settings),
         Command::Mcp(settings) => mcp::run(&settings),
         Command::Catalog(command) => catalog::run(&command),
@@ -177,24 +192,32 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
 
 /// Opens the records; `batch` is how many writes may share a commit.
 async fn open_store(settings: &StoreSettings, prepare: Prepare, batch: usize) -> anyhow::Result<Arc<dyn Store>> {
-    let database = match settings.records()? {
+    open_records(&settings.records()?, &settings.data, prepare, batch).await
+}
+
+async fn open_records(
+    records: &Records,
+    data: &Path,
+    prepare: Prepare,
+    batch: usize,
+) -> anyhow::Result<Arc<dyn Store>> {
+    let database = match records {
         Records::Sqlite(file) => file,
         Records::Postgres(address) => {
-            let place = address.to_string();
-            let store = PostgresStore::open(*address, prepare, batch).await;
-            return Ok(Arc::new(store.with_context(|| place)?));
+            let store = PostgresStore::open((**address).clone(), prepare, batch).await;
+            return Ok(Arc::new(store.with_context(|| address.to_string())?));
         }
     };
     if prepare != Prepare::Expect {
-        files::make_private_folder(&settings.data)?;
-        files::make_database_file(&database)?;
+        files::make_private_folder(data)?;
+        files::make_database_file(database)?;
     } else if !database.exists() {
         bail!(
             "there are no records at {}; give the service's data folder with --data or UNIONHALL_DATA",
             database.display()
         );
     }
-    Ok(Arc::new(SqliteStore::open_with(&database, prepare, batch, MIGRATIONS)?))
+    Ok(Arc::new(SqliteStore::open_with(database, prepare, batch, MIGRATIONS)?))
 }
 
 /// Runs one piece of work on the store and closes it. Commands work beside a running service: the database keeps them apart.

@@ -62,6 +62,9 @@ pub trait Sql: Send {
 
     /// The same without waiting, and for those alone who ask this way: false if another unit has the key.
     fn try_lock(&mut self, key: &str) -> impl Future<Output = Result<bool, Failure>> + Send;
+
+    /// Whom the unit turns out to be about, by their account: for the audit log, where it is written (`audit.rs`).
+    fn about(&mut self, _account: &str) {}
 }
 
 /// A parameter of a statement, or what stands in a column.

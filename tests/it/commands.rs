@@ -163,8 +163,12 @@ mod once {
     fn a_key_issued_before_the_first_start_is_told_of_and_works() {
         block_on(async {
             let home = Home::new();
-            let issued = unionhall(home.path()).args(["keys", "issue", "Early"]).output().unwrap();
-            assert!(String::from_utf8(issued.stderr).unwrap().contains("were made at data/unionhall.db"));
+            let refused = unionhall(home.path()).args(["keys", "issue", "Early"]).output().unwrap();
+            let told = String::from_utf8(refused.stderr).unwrap();
+            assert!(told.contains("no records at data/unionhall.db") && told.contains("--new"), "{told}");
+            assert!(refused.stdout.is_empty() && !home.path().join("data").exists(), "nothing was made");
+            let issued = unionhall(home.path()).args(["keys", "issue", "Early", "--new"]).output().unwrap();
+            assert!(issued.status.success(), "{}", String::from_utf8_lossy(&issued.stderr));
             let server = Server::start_in(home, &[]);
             let key = String::from_utf8(issued.stdout).unwrap();
             server.post("/v1/referral-link", key.trim(), sign_up("ana@example.com")).await.good();

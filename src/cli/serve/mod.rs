@@ -35,7 +35,7 @@ use crate::mail::mailbox::MailboxFolder;
 use crate::mail::outbox::Outbox;
 use crate::mail::report::MailHooks;
 use crate::mail::{Delivery, MailNotifier, Transport};
-use crate::membership::retention;
+use crate::membership::{figures, retention};
 use crate::server::{HttpService, HttpSettings, listener, metrics_listener};
 use crate::store::Store;
 use crate::store::migration::Prepare;
@@ -72,6 +72,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let (stop_work, work_stops) = watch::channel(false);
     let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());
     tokio::spawn(retention::run(Arc::clone(&store), log.clone(), clock, work_stops.clone()));
+    tokio::spawn(figures::run(Arc::clone(&store), log.clone(), clock, work_stops.clone()));
     let mailbox_key = TokenMaker::new(&secret).mailbox_key();
     let app = App::new(Parts {
         union,

@@ -15,14 +15,17 @@ mod schema;
 mod tls;
 mod transfer;
 
+use std::sync::Arc;
+
 use self::batch::Batcher;
 use self::confirm::PgConfirm;
 use self::count::PostgresCounter;
 use self::pool::{Pool, SHARES};
+use super::audit::{Act, Audited};
 use super::installation::Check;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sql::Unit;
-use super::{Engine, StoreError, StoreReply};
+use super::{Engine, Store, StoreError, StoreReply};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
@@ -93,5 +96,9 @@ impl Engine for PostgresStore {
             self.pool.close();
             Ok(())
         })
+    }
+
+    fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store> {
+        Arc::new(Audited { engine: self, act })
     }
 }

@@ -11,18 +11,20 @@ mod transfer;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::Connection;
 
 use self::count::SqliteCounter;
 use self::reader::Readers;
 use self::writer::Writer;
+use super::audit::{Act, Audited};
 use super::installation::Check;
 use super::members::Confirm;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sign_up::SignUp;
 use super::sql::Unit;
-use super::{Engine, StoreError, StoreReply, WRITE_BATCH};
+use super::{Engine, Store, StoreError, StoreReply, WRITE_BATCH};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
@@ -98,6 +100,7 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = FULL;
          PRAGMA foreign_keys = ON;
+         PRAGMA recursive_triggers = ON;
          PRAGMA cache_size = -8192;
          PRAGMA mmap_size = 0;
          PRAGMA wal_autocheckpoint = 1000;
@@ -143,5 +146,9 @@ impl Engine for SqliteStore {
 
     fn close(&self) -> StoreReply<'_, ()> {
         self.writer.close()
+    }
+
+    fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store> {
+        Arc::new(Audited { engine: self, act })
     }
 }
