@@ -28,13 +28,23 @@ pub(super) fn act(command: &'static str, about: String, now: Timestamp) -> Act {
 
 /// The operator as the system knows them: whoever became root with sudo is still themselves.
 fn who() -> String {
-    let named = ["SUDO_USER", "USER", "LOGNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
     // Names of users hold nothing else; what does was set by hand.
     let is_name = |name: &String| {
         (1..=64).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-$".contains(c))
     };
-    let named = named.into_iter().find(is_name);
-    named.unwrap_or_else(|| format!("user {}", rustix::process::getuid().as_raw()))
+    let user = rustix::process::getuid().as_raw();
+    let sudo = std::env::var("SUDO_USER").ok().filter(|_| user == 0).filter(is_name);
+    sudo.or_else(|| account_name(user).filter(is_name)).unwrap_or_else(|| format!("user {user}"))
+}
+
+/// What a user is called on this machine; a variable would say whatever its owner likes.
+fn account_name(user: u32) -> Option<String> {
+    let accounts = std::fs::read_to_string("/etc/passwd").ok()?;
+    let mut accounts = accounts.lines().map(|line| line.split(':'));
+    accounts.find_map(|mut fields| {
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(user)).then(|| name.to_owned())
+    })
 }
 
 /// Rows that are read at a time: the log grows for ever.

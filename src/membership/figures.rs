@@ -7,11 +7,14 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::log::Log;
-use crate::store::{FigureStore, Store};
+use crate::store::{FigureStore, Store, StoreError};
 use crate::supervise;
 
 /// How often what happened is taken into the figures; what there is more of than one step takes is taken at once.
 const EVERY: Duration = Duration::from_secs(20);
+
+/// Between two steps others write: SQLite has one writer, and gives nobody their turn.
+const BETWEEN_STEPS: Duration = Duration::from_millis(5);
 
 /// Works until told to stop. Several nodes may do so on one store.
 pub async fn run(store: Arc<dyn Store>, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
@@ -19,7 +22,7 @@ pub async fn run(store: Arc<dyn Store>, log: Log, clock: Clock, mut stop: watch:
     while !*stop.borrow() {
         match store.roll_up(clock.now().time).await {
             Ok(true) => {
-                tokio::task::yield_now().await;
+                tokio::time::sleep(BETWEEN_STEPS).await;
                 continue;
             }
             Ok(false) => {}
@@ -32,8 +35,13 @@ pub async fn run(store: Arc<dyn Store>, log: Log, clock: Clock, mut stop: watch:
     }
 }
 
-/// Takes in what is there, where no service may be doing so.
-pub async fn catch_up(store: &dyn FigureStore, clock: Clock) -> Result<(), crate::store::StoreError> {
-    while store.roll_up(clock.now().time).await? {}
+/// Takes in what is there, where no service may be doing so. Where one is there is nothing to write.
+pub async fn catch_up(store: &dyn FigureStore, clock: Clock) -> Result<(), StoreError> {
+    let now = clock.now().time;
+    if store.are_figures_behind(now).await? {
+        while store.roll_up(now).await? {
+            tokio::time::sleep(BETWEEN_STEPS).await;
+        }
+    }
     Ok(())
 }

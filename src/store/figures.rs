@@ -9,8 +9,8 @@ use crate::domain::mail::brake::day_of;
 use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
 
-/// Changes of members, and sign-ups, that one step takes.
-const AT_ONCE: u32 = 2000;
+/// Changes of members, and sign-ups, that one step takes: few enough that a sign-up which waits for it does not notice.
+const AT_ONCE: u32 = 500;
 
 /// A sign-up is rolled up once it is this old: until then another node may still be writing one with a smaller id.
 const SETTLED_AFTER: Duration = Duration::from_secs(60);
@@ -34,6 +34,19 @@ area! {
     FigureStore {
         /// Takes a part of what happened into the figures; says whether there may be more. Any node may do so at any time.
         write roll_up(now: Timestamp) -> bool = RollUp { now };
+
+        /// Whether something that happened is not in the figures and should be.
+        read are_figures_behind(now: Timestamp) -> bool {
+            |sql| {
+                let behind = concat!(
+                    "SELECT EXISTS (SELECT 1 FROM member_changes) OR EXISTS (SELECT 1 FROM ",
+                    recent_sign_ups!(),
+                    " AND s.created_at < $1)"
+                );
+                let settled = now.minus(SETTLED_AFTER);
+                Ok(sql.row(behind, values![settled], |row| row.get(0)).await?.unwrap_or(false))
+            }
+        };
 
         /// What each door did on each day since that one, in the order of days.
         read door_days_since(day: i64) -> Vec<DoorDay> {

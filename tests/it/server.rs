@@ -126,6 +126,13 @@ impl Server {
         command
     }
 
+    /// Another program, in the same place with the same settings.
+    pub(crate) fn command_of(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.home.path()).envs(self.records().settings());
+        command
+    }
+
     /// Runs a command of the operator's on this server's data and expects it to succeed; gives its standard output.
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
         let output = self.try_run(arguments);
