@@ -6,7 +6,7 @@ use unionhall::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use unionhall::domain::time::Timestamp;
 use unionhall::store::sql::Unit;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Engine, StoreReply};
+use unionhall::store::{Engine, StoreFigures, StoreReply};
 
 #[derive(Debug)]
 pub(crate) struct Counting {
@@ -49,6 +49,10 @@ impl Engine for Counting {
 
     fn check(&self) -> StoreReply<'_, ()> {
         Engine::check(self.counted())
+    }
+
+    fn figures(&self) -> StoreReply<'_, StoreFigures> {
+        Engine::figures(self.counted())
     }
 
     fn close(&self) -> StoreReply<'_, ()> {
