@@ -14,6 +14,7 @@ mod migrations;
 mod outbox;
 mod postgres;
 mod postgres_tls;
+mod reload;
 pub(crate) mod shared_limits;
 mod store_suite;
 mod transfer;
