@@ -20,7 +20,8 @@ use crate::log::Log;
 use crate::mail::Delivery;
 use crate::membership::Membership;
 use crate::membership::form_brake::FormBrake;
-use crate::store::{DoorStore, InstallationStore, MailFigures, Store};
+pub use crate::store::{BATCH_ENDS, MailFigures, StoreFigures};
+use crate::store::{DoorStore, InstallationStore, Store};
 use crate::supervise;
 
 /// How long the store may take to show that it takes writes.
@@ -168,15 +169,21 @@ impl Core {
         self.store_errors.load(Ordering::Relaxed)
     }
 
-    /// What monitoring reads of mail; none while the store cannot say.
-    pub async fn mail_figures(&self) -> Option<MailFigures> {
-        let asked = tokio::time::timeout(FIGURES_TIMEOUT, self.doors.mail_figures()).await.ok()?;
+    /// What monitoring reads of the records, the members and the mail; none while the store cannot say.
+    pub async fn record_figures(&self) -> Option<(u64, MailFigures)> {
+        let asked = async { tokio::try_join!(self.membership.count(), self.doors.mail_figures()) };
+        let asked = tokio::time::timeout(FIGURES_TIMEOUT, asked).await.ok()?;
         asked.map_err(|error| self.report_store(None, &error.to_string())).ok()
+    }
+
+    /// And of this node's part in them, which it knows by itself.
+    pub async fn store_figures(&self) -> StoreFigures {
+        self.installation.figures().await.unwrap_or_default()
     }
 
     /// How things are while the store can be used. Whoever asks within a second of another is told the same, and while the
     /// store is asked everybody waits for the one answer. Why it cannot be used is for the operator, who reads it once.
-    pub async fn readiness(&self, request_id: &str, now: Tick) -> Option<Readiness> {
+    pub async fn readiness(&self, request_id: Option<&str>, now: Tick) -> Option<Readiness> {
         if supervise::ended().is_some() {
             return None;
         }
@@ -192,7 +199,7 @@ impl Core {
                 let asked = asked.map_err(|_| "the store does not take writes".to_owned());
                 let asked = asked.and_then(|done| done.map_err(|error| error.to_string()));
                 if let Err(cause) = &asked {
-                    self.report_store(Some(request_id), cause);
+                    self.report_store(request_id, cause);
                 }
                 checked.insert((now, asked.ok())).1
             }

@@ -10,6 +10,7 @@ pub mod listener;
 mod log_entry;
 mod mail_hooks;
 pub mod metrics_listener;
+mod process_figures;
 mod rest;
 mod routes;
 
@@ -37,6 +38,7 @@ use self::routes::{FoundRoute, Handler};
 use crate::app::{App, Core, Readiness};
 use crate::clock::{Clock, Moment};
 use crate::domain::catalog::Catalog;
+use crate::domain::time::Timestamp;
 use crate::http::allowance::Allowance;
 use crate::http::request::accept::prefers_html;
 use crate::http::request::body::{self, SentBody};
@@ -80,6 +82,7 @@ pub struct HttpService {
     clock: Clock,
     proxies: TrustedProxies,
     ids: RequestIds,
+    started: Timestamp,
     /// Whether callers come over HTTPS, as far as the base address says.
     secure: bool,
     mail_hooks: MailHooks,
@@ -108,6 +111,7 @@ impl HttpService {
     pub fn new(app: Arc<App>, clock: Clock, ids: RequestIds, settings: HttpSettings) -> Arc<Self> {
         Arc::new(Self {
             app: Arc::clone(app.core()),
+            started: clock.now().time,
             secure: app.union.base_url.starts_with("https://"),
             client_shares: Arc::default(),
             bodies: Allowance::new(BODY_BYTES),
@@ -258,7 +262,7 @@ impl HttpService {
     async fn ready(exchange: Exchange<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
         let Exchange { service, id, now, .. } = exchange;
         let Readiness { mail, limits, sign_ups } =
-            service.app.readiness(id.as_str(), now.tick).await.ok_or(HttpError::NotReady)?;
+            service.app.readiness(Some(id.as_str()), now.tick).await.ok_or(HttpError::NotReady)?;
         let body =
             serde_json::json!({ "ok": true, "store": "usable", "limits": limits, "mail": mail, "signUps": sign_ups });
         Ok(Answer::json(StatusCode::OK, body.to_string()))
