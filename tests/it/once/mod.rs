@@ -11,6 +11,7 @@ mod first_start;
 mod limiter_suite;
 mod many_nodes;
 mod migrations;
+mod monitoring;
 mod outbox;
 mod postgres;
 mod postgres_tls;
