@@ -12,6 +12,7 @@ mod openapi;
 mod progress;
 mod secret;
 mod serve;
+mod shell;
 mod signups;
 mod stats;
 mod transfer;
@@ -79,6 +80,13 @@ enum Command {
     Catalog(catalog::CatalogCommand),
     /// Print the OpenAPI document; needs no store and no running service.
     Openapi(Box<UnionSettings>),
+    /// Print what a shell needs to complete these commands: `unionhall completions bash`.
+    Completions {
+        /// The shell to complete them in.
+        shell: shell::CompletedShell,
+    },
+    /// Print the manual, a man page: `unionhall manual > /usr/local/share/man/man1/unionhall.1`.
+    Manual,
 }
 
 /// Every command and every setting, as clap knows them: tests and documents read their lists here.
@@ -104,6 +112,8 @@ pub fn main() -> ExitCode {
         Command::Mcp(settings) => mcp::run(&settings),
         Command::Catalog(command) => catalog::run(&command),
         Command::Openapi(settings) => openapi::run(&settings),
+        Command::Completions { shell } => shell::complete(shell),
+        Command::Manual => shell::manual(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -56,6 +56,7 @@ pub struct UnionSettings {
     /// The catalog: a TOML file with the savings of each category and the referral terms.
     ///
     /// Without one a built-in sample is served, whose figures are made up. `catalog.sample.toml` shows the form.
+    /// Read again on SIGHUP.
     #[arg(long, env = "UNIONHALL_CATALOG", value_name = "FILE")]
     pub catalog: Option<PathBuf>,
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::sql::{Failure, Row, Sql, Unit, Value, values};
-use super::{Engine, Store, StoreReply};
+use super::{Engine, Store, StoreFigures, StoreReply};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 
@@ -90,6 +90,10 @@ impl<E: Engine + 'static> Engine for Audited<E> {
 
     fn close(&self) -> StoreReply<'_, ()> {
         self.engine.close()
+    }
+
+    fn figures(&self) -> StoreReply<'_, StoreFigures> {
+        self.engine.figures()
     }
 
     fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store> {

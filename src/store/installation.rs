@@ -1,7 +1,7 @@
 //! What the whole installation shares: whether sign-ups are taken, whose secret it is, whether writes are kept; as SQL.
 
-use super::StoreError;
 use super::sql::{Failure, Sql, Unit, expected, values};
+use super::{StoreError, StoreFigures};
 
 area! {
     /// What the whole installation shares.
@@ -33,6 +33,9 @@ area! {
 
         /// Whether a write would be kept right now: it makes one, to a row of its own that nobody waits for.
         own check() -> ();
+
+        /// What monitoring reads of this node's own part in it: at once, whatever the database does.
+        own figures() -> StoreFigures;
 
         /// Finishes what was begun and lets go of the files or connections. What is asked later fails.
         own close() -> ();

@@ -92,6 +92,7 @@ pub use self::keys::KeyStore;
 pub use self::members::people::PeopleStore;
 pub use self::members::{MemberStore, Retained};
 pub use self::outbox::OutboxStore;
+pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
 use self::sql::Unit;
 
 /// Units of work that share a commit at the most: past this a bigger batch gains little and its first unit waits longer.
@@ -127,6 +128,8 @@ pub trait Engine: Send + Sync + fmt::Debug {
     fn confirm(&self, sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> StoreReply<'_, Confirmation>;
 
     fn check(&self) -> StoreReply<'_, ()>;
+
+    fn figures(&self) -> StoreReply<'_, StoreFigures>;
 
     fn close(&self) -> StoreReply<'_, ()>;
 

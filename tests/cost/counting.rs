@@ -7,7 +7,7 @@ use unionhall::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use unionhall::domain::time::Timestamp;
 use unionhall::store::sql::Unit;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Act, Engine, Store, StoreReply};
+use unionhall::store::{Act, Engine, Store, StoreFigures, StoreReply};
 
 #[derive(Debug)]
 pub(crate) struct Counting {
@@ -50,6 +50,10 @@ impl Engine for Counting {
 
     fn check(&self) -> StoreReply<'_, ()> {
         Engine::check(self.counted())
+    }
+
+    fn figures(&self) -> StoreReply<'_, StoreFigures> {
+        Engine::figures(self.counted())
     }
 
     fn close(&self) -> StoreReply<'_, ()> {

@@ -101,7 +101,12 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         tokio::spawn(metrics_listener::serve(metrics, Arc::clone(&service)));
     }
     let signal = process::stop_signal()?;
-    process::reload_on_hangup(checked.tls.clone(), log.clone())?;
+    process::reload_on_hangup(process::Reloaded {
+        tls: checked.tls.clone(),
+        union: settings.union.clone(),
+        service: Arc::clone(&service),
+        log: log.clone(),
+    })?;
     greeting::greet(settings, &checked.mail, &format!("{}://{}", doors.scheme, doors.listening), &mailbox_key, origin)?;
     // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
     let stop = async {

@@ -25,7 +25,7 @@ use super::audit::{Act, Audited};
 use super::installation::Check;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sql::Unit;
-use super::{Engine, Store, StoreError, StoreReply};
+use super::{Engine, Store, StoreError, StoreFigures, StoreReply};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
@@ -88,6 +88,12 @@ impl Engine for PostgresStore {
 
     fn check(&self) -> StoreReply<'_, ()> {
         self.write(Check)
+    }
+
+    fn figures(&self) -> StoreReply<'_, StoreFigures> {
+        let (writer, sign_ups) = self.batcher.figures();
+        let pools = vec![sign_ups, self.counter.figures(), self.pool.figures("rest")];
+        Reply::now(Ok(StoreFigures { writer, pools }))
     }
 
     fn close(&self) -> StoreReply<'_, ()> {

@@ -24,7 +24,7 @@ use super::members::Confirm;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sign_up::SignUp;
 use super::sql::Unit;
-use super::{Engine, Store, StoreError, StoreReply, WRITE_BATCH};
+use super::{Engine, Store, StoreError, StoreFigures, StoreReply, WRITE_BATCH};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
@@ -142,6 +142,10 @@ impl Engine for SqliteStore {
             Ok(()) => self.writer.write(Check),
             Err(moved) => Reply::now(Err(moved)),
         }
+    }
+
+    fn figures(&self) -> StoreReply<'_, StoreFigures> {
+        Reply::now(Ok(StoreFigures { writer: self.writer.figures(), pools: vec![self.readers.figures()] }))
     }
 
     fn close(&self) -> StoreReply<'_, ()> {
