@@ -188,7 +188,7 @@ async fn open_store(settings: &StoreSettings, prepare: Prepare, batch: usize) ->
     if prepare != Prepare::Expect {
         files::make_private_folder(&settings.data)?;
         files::make_database_file(&database)?;
-    } else if !database.exists() {
+    } else if !files::is_there(&database)? {
         bail!(
             "there are no records at {}; give the service's data folder with --data or UNIONHALL_DATA",
             database.display()
