@@ -2,9 +2,10 @@
 
 mod audit;
 mod catalog;
+mod doctor;
 mod files;
+mod findings;
 mod keys;
-mod limits;
 mod mail;
 mod mcp;
 mod members;
@@ -51,6 +52,11 @@ const AFTER_HELP: &str = "Every setting is a flag and a variable; `unionhall COM
 enum Command {
     /// Run the service until it is told to stop (SIGTERM or Ctrl-C).
     Serve(Box<ServeSettings>),
+    /// Look for what keeps the service from working well, and say how each fault is mended; changes nothing.
+    ///
+    /// Give it the settings of `serve` and run it as the user that the service runs as; the service may be running. Each check
+    /// is a line, ok, warn or fail, with the mend below. Ends with 1 if something failed, with 0 if all is well or only warned of.
+    Doctor(Box<doctor::DoctorSettings>),
     /// Issue, list, revoke and rotate the keys of partners; the running service notices within two seconds.
     #[command(subcommand)]
     Keys(keys::KeysCommand),
@@ -102,6 +108,7 @@ pub fn main() -> ExitCode {
     };
     let done = match line.command {
         Command::Serve(settings) => serve::run(&settings),
+        Command::Doctor(settings) => doctor::run(&settings),
         Command::Keys(command) => keys::run(command),
         Command::Members(command) => members::run(command),
         Command::Stats(task) => stats::run(&task),
@@ -141,8 +148,11 @@ impl TryLater {
 /// Reads the command line. A variable that is set to nothing counts as not set: compose files write those. What is wrong
 /// is told in one line.
 fn parse() -> Result<CommandLine, ExitCode> {
-    let matches = without_empty_variables(command_line()).try_get_matches();
-    matches.and_then(|matches| CommandLine::from_arg_matches(&matches)).map_err(|error| {
+    let mut command = without_empty_variables(command_line());
+    if doctor::is_called() {
+        command = doctor::without_refused(command).0;
+    }
+    command.try_get_matches().and_then(|matches| CommandLine::from_arg_matches(&matches)).map_err(|error| {
         if !error.use_stderr() {
             // Help and version; a reader who has gone, such as `head`, is no error.
             let _gone = error.print();
@@ -152,13 +162,17 @@ fn parse() -> Result<CommandLine, ExitCode> {
             let _gone = error.render().to_string().lines().try_for_each(say);
             return ExitCode::SUCCESS;
         }
-        let text = with_variable(&error);
-        let lines =
-            text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-        let words: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
-        eprintln!("unionhall: {} (--help explains)", words.join(" ").trim_start_matches("error: "));
+        eprintln!("unionhall: {} (--help explains)", in_one_line(&error));
         ExitCode::from(2)
     })
+}
+
+fn in_one_line(error: &clap::Error) -> String {
+    let text = with_variable(error);
+    let lines =
+        text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let words: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+    words.join(" ").trim_start_matches("error: ").to_owned()
 }
 
 /// What is wrong, by the name under which it was said: a variable's value is looked for there and not among the flags.
@@ -221,7 +235,7 @@ async fn open_records(
     if prepare != Prepare::Expect {
         files::make_private_folder(data)?;
         files::make_database_file(database)?;
-    } else if !database.exists() {
+    } else if !files::is_there(database)? {
         bail!(
             "there are no records at {}; give the service's data folder with --data or UNIONHALL_DATA",
             database.display()

@@ -116,8 +116,9 @@ impl UnionSettings {
 
     pub fn catalog(&self) -> anyhow::Result<Catalog> {
         let Some(path) = &self.catalog else { return Ok(Catalog::sample()) };
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("cannot read the catalog {}", path.display()))?;
+        let text = std::fs::read_to_string(path).with_context(|| {
+            format!("cannot read the catalog {}, which --catalog or UNIONHALL_CATALOG names", path.display())
+        })?;
         Catalog::parse(&text).with_context(|| format!("the catalog {} has a mistake", path.display()))
     }
 }

@@ -9,6 +9,7 @@ mod commands;
 mod contract;
 mod cors;
 mod database;
+mod doctor;
 mod door;
 mod fuzz;
 mod history;

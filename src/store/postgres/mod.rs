@@ -10,6 +10,7 @@ mod batch;
 mod confirm;
 mod connection;
 mod count;
+mod facts;
 mod pool;
 mod schema;
 mod tls;
@@ -31,6 +32,7 @@ use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
 pub use self::address::{Address, BadAddress};
+pub use self::facts::{PostgresFacts, learn};
 pub use self::schema::PostgresOpenError;
 pub use self::transfer::PostgresTransfer;
 

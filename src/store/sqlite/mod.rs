@@ -4,6 +4,7 @@
 //! microseconds, less than handing it to another thread would. Writes go to one thread that commits many at once.
 
 mod count;
+mod quick_check;
 mod reader;
 mod schema;
 mod statement;
@@ -29,6 +30,7 @@ use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
+pub use self::quick_check::quick_check;
 pub use self::schema::SqliteOpenError;
 pub use self::transfer::SqliteTransfer;
 

@@ -104,7 +104,7 @@ fn open(path: &Path, busy_timeout: Duration) -> Result<Connection, SqliteOpenErr
         connection.busy_timeout(busy_timeout)?;
         Ok(connection)
     };
-    open().map_err(|source| SqliteOpenError::Open { path: path.to_owned(), source })
+    open().map_err(|source| SqliteOpenError::opening(path, source))
 }
 
 impl fmt::Debug for Readers {

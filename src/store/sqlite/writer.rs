@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::{OpenedFile, statement};
 use crate::reply::Reply;
 use crate::store::queue::{BatchCounts, Queue, Queued, Waiter};
-use crate::store::sql::{Failure, Unit};
+use crate::store::sql::{Failure, Unit, describe_sqlite};
 use crate::store::{StoreError, StoreReply, WriterFigures};
 use crate::supervise;
 
@@ -134,7 +134,7 @@ fn commit(connection: &mut Connection, file: &OpenedFile, batch: &mut Vec<Box<dy
 
 /// A disk that fails while it is asked to keep something may have kept it.
 fn failed(error: &rusqlite::Error) -> StoreError {
-    let told = format!("SQLite: {error}");
+    let told = describe_sqlite(error);
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::SystemIoFailure) => StoreError::Unknown(told),
         _ => StoreError::Unavailable(told),

@@ -7,6 +7,7 @@
 mod architecture;
 mod dependencies;
 mod deploy;
+mod doctor;
 mod first_start;
 mod limiter_suite;
 mod many_nodes;

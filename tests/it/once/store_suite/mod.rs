@@ -90,6 +90,7 @@ suite! {
     keys_are_kept_listed_touched_and_revoked
     keys_rotate
     the_secret_is_claimed_once
+    the_time_of_the_latest_record_is_known
     mail_is_leased_to_one_worker_at_a_time
     mail_that_failed_comes_back_at_its_time_and_late_workers_change_nothing
     a_workers_own_leases_are_given_back
@@ -613,11 +614,26 @@ async fn keys_rotate(house: &House) {
 
 async fn the_secret_is_claimed_once(house: &House) {
     let claim = |text: &str| house.store.claim_secret(text.to_owned());
+    let whose = |text: &str| house.store.whose_secret(text.to_owned());
+    assert_eq!(whose("theirs").await, Ok(Claim::First), "and nothing is tied by asking");
     assert_eq!(claim("ours").await, Ok(Claim::First));
+    assert_eq!(whose("ours").await, Ok(Claim::Same));
+    assert_eq!(whose("theirs").await, Ok(Claim::Another));
+    assert_eq!(whose("").await, Ok(Claim::Another));
     assert_eq!(claim("ours").await, Ok(Claim::Same));
     assert_eq!(claim("theirs").await, Ok(Claim::Another));
     assert_eq!(claim("ours").await, Ok(Claim::Same));
     assert_eq!(house.store.check().await, Ok(()));
+}
+
+async fn the_time_of_the_latest_record_is_known(house: &House) {
+    let before = house.store.latest_record().await.unwrap();
+    assert!(before <= Some(NOW), "{before:?}");
+    house.sign_up_at("ana@example.com", after(HOUR)).await;
+    assert_eq!(house.store.latest_record().await, Ok(Some(after(HOUR))));
+    let late = KeyRecord { created_at: after(HOUR * 2), ..key(7, "Late") };
+    house.store.issue_key(late).await.unwrap();
+    assert_eq!(house.store.latest_record().await, Ok(Some(after(HOUR * 2))));
 }
 
 async fn a_closed_store_says_so(house: &House) {
