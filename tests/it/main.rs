@@ -26,6 +26,7 @@ mod mcp;
 mod metrics;
 mod once;
 mod openapi;
+mod operator;
 mod pages;
 mod properties;
 mod records;

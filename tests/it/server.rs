@@ -119,6 +119,12 @@ impl Server {
         self.send(Request::post(self.confirm_path(sign_up)), "").await
     }
 
+    /// Says "this wasn't me".
+    pub(crate) async fn decline(&self, sign_up: i64) {
+        let token = TokenMaker::new(&self.records().secret()).token(Purpose::Decline, SignUpId(sign_up));
+        assert_eq!(self.send(Request::post(format!("/not-me/{token}")), "").await.status, 200);
+    }
+
     /// The binary with the settings of this server's records, for a command of the operator's.
     pub(crate) fn command(&self) -> Command {
         let mut command = unionhall(self.home.path());
