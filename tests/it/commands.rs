@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::records::Records;
 use crate::server::{Server, block_on, sign_up, wait_until};
 
 /// What an operator changes takes effect within two seconds.
@@ -282,4 +283,20 @@ fn a_catalog_is_checked_before_it_is_served() {
     assert!(code == Some(1) && told.contains("has a mistake") && told.contains("pets"), "{told}");
     let (code, _, told) = alone(&["catalog", "check", "/nowhere.toml"], &[]);
     assert!(code == Some(1) && told.contains("cannot read the catalog /nowhere.toml"), "{told}");
+}
+
+#[test]
+fn a_backup_is_made_of_one_machine_and_postgres_is_left_to_its_own_tools() {
+    let server = Server::start();
+    let (made, file) = (server.try_run(&["backup", "all"]), server.data().with_file_name("all"));
+    let told = String::from_utf8_lossy(&made.stderr);
+    match server.records() {
+        Records::Sqlite { .. } => assert!(made.status.success() && file.exists(), "{told}"),
+        Records::Postgres { .. } => {
+            assert!(!made.status.success() && !file.exists(), "{told}");
+            for word in ["pg_dump -Fc", "pg_basebackup", "UNIONHALL_SECRET_FILE", "Nothing was written"] {
+                assert!(told.contains(word), "{told}");
+            }
+        }
+    }
 }

@@ -39,23 +39,23 @@ pub(super) struct Manifest {
     /// The version that made it.
     pub by: String,
     pub schema: usize,
-    pub database: Piece,
-    pub secret: Option<Piece>,
+    pub database: Content,
+    pub secret: Option<Content>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct Content {
     pub length: u64,
     sum: [u8; 32],
 }
 
-impl Piece {
+impl Content {
     pub(super) fn of_length(length: u64) -> Self {
         Self { length, sum: [0; 32] }
     }
 }
 
-impl std::fmt::Display for Piece {
+impl std::fmt::Display for Content {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.length, hex(&self.sum))
     }
@@ -97,9 +97,9 @@ impl Manifest {
     }
 }
 
-fn piece(text: &str) -> Option<Piece> {
+fn piece(text: &str) -> Option<Content> {
     let (length, sum) = text.split_once(' ')?;
-    let mut piece = Piece::of_length(length.parse().ok()?);
+    let mut piece = Content::of_length(length.parse().ok()?);
     let digits = sum.as_bytes().chunks_exact(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok());
     let bytes: Vec<u8> = digits.collect::<Option<_>>()?;
     piece.sum = bytes.try_into().ok()?;
@@ -206,7 +206,7 @@ impl BackupFile {
 
     /// Writes the database into a file, which is worth nothing if this fails.
     pub(super) fn read_database(&mut self, to: &mut File, bar: &mut StageBar) -> anyhow::Result<()> {
-        let Piece { length, sum } = self.manifest.database;
+        let Content { length, sum } = self.manifest.database;
         let found = copy(&mut self.file, to, length, bar)
             .with_context(|| format!("the database cannot be copied out of {}", self.path.display()))?;
         if found != sum {

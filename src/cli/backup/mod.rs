@@ -1,5 +1,6 @@
 //! `unionhall backup` and `unionhall restore`
 
+mod erased;
 mod format;
 mod restore;
 
@@ -14,10 +15,11 @@ use anyhow::{Context, bail};
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
-use self::format::{Manifest, Piece};
+use self::format::{Content, Manifest};
 use super::say;
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, read_secret_text};
+use crate::domain::secret::Secret;
 use crate::store::sqlite::{Examined, SqliteSnapshot};
 
 pub(super) use self::restore::{RestoreSettings, run as restore};
@@ -84,8 +86,8 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
         made_at,
         by: env!("UNIONHALL_VERSION").to_owned(),
         schema: examined.schema,
-        database: Piece::of_length(length),
-        secret: secret.as_ref().map(|secret| Piece::of_length(secret.reveal().len() as u64)),
+        database: Content::of_length(length),
+        secret: secret.as_ref().map(|secret| Content::of_length(secret.reveal().len() as u64)),
     };
     bar.begin("writing");
     let mut write = || {
@@ -127,7 +129,7 @@ fn matching(secret: Option<Concealed>, fingerprint: &str, task: &BackupSettings)
             task.store.data.join("secret").display()
         );
     };
-    if crate::domain::secret::Secret::new(secret.reveal())?.fingerprint() != fingerprint {
+    if Secret::new(secret.reveal())?.fingerprint() != fingerprint {
         bail!("the secret is not the one that the records were made with: {mend}");
     }
     Ok(secret)
@@ -234,8 +236,9 @@ impl Unfinished {
                     _ = interrupt.recv() => {}
                 }
             });
+            // Whether anybody reads it or not.
+            let _told = writeln!(std::io::stderr(), "\nunionhall: stopped before it was finished; nothing is kept");
             remove(&doomed);
-            eprintln!("\nunionhall: stopped before it was finished; nothing was kept");
             std::process::exit(1);
         })?;
         // Left by one that was killed.

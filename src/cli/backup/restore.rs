@@ -3,30 +3,24 @@
 //! The database stands in its place last, when all else is done and on the disk: whatever ends this earlier leaves nothing
 //! that a service would take for records.
 
-use std::collections::HashSet;
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 
+use super::erased::{ErasureLogs, erased_since};
 use super::format::BackupFile;
-use super::{StageBar, Unfinished, folder_of, is_there, new_file};
+use super::{StageBar, Unfinished, folder_of, is_there, new_file, put_in_place};
 use crate::cli::{files, say};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, quoted, read_secret};
-use crate::domain::email::EmailAddress;
 use crate::domain::secret::Secret;
-use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
-use crate::membership::erasures::ErasureLog;
 use crate::store::migration::MIGRATIONS;
 use crate::store::sqlite::SqliteSnapshot;
-
-/// An erasure is written down before it is done: one that was begun before the backup may have ended after it.
-const ERASING_TAKES: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RestoreSettings {
@@ -58,12 +52,13 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     };
     let mut backup = open(&task.file)?;
     let given = task.secret.given()?;
-    let logs = ErasureLogs::find(task)?;
+    let logs = ErasureLogs::find(&task.store.data, task.erasures.as_deref())?;
     SqliteSnapshot::check_vacant(&database)?;
     let folder = DataFolder::make(&task.store.data)?;
     let _alone = lock(folder_of(&database))?;
-    let unfinished = Unfinished::new([database.with_extension("restoring")])?;
-    let [copy] = &*unfinished.0 else { bail!("the unfinished file has no name") };
+    let kept = task.store.data.join("secret");
+    let unfinished = Unfinished::new([database.with_extension("restoring"), kept.with_extension("restoring")])?;
+    let [copy, secret_copy] = &*unfinished.0 else { bail!("the unfinished files have no names") };
     let mut bar = StageBar::new();
     bar.begin("reading the backup");
     let mut file = new_file(copy).with_context(|| format!("cannot write {}", copy.display()))?;
@@ -78,7 +73,7 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     ensure!(examined.schema == backup.manifest.schema, "{}: they are of schema {}", whole(), examined.schema);
     let secret = match &examined.secret_fingerprint {
         None => None,
-        Some(fingerprint) => Some(find_secret(&task.store.data, given, in_backup, fingerprint)?),
+        Some(fingerprint) => Some(find_secret(&kept, given, in_backup, fingerprint)?),
     };
     bar.begin("preparing them to be served");
     let made_at = backup.manifest.made_at;
@@ -89,7 +84,13 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     };
     logs.keep()?;
     if let Some(FoundSecret::InBackup(_, text)) = &secret {
-        files::write_private_file(&task.store.data.join("secret"), &format!("{}\n", text.reveal()))?;
+        let write = || {
+            let mut file = new_file(secret_copy)?;
+            file.write_all(format!("{}\n", text.reveal()).as_bytes())?;
+            file.sync_all()?;
+            put_in_place(secret_copy, &kept)
+        };
+        write().with_context(|| format!("cannot write {}", kept.display()))?;
     }
     records.put_in_place(&database)?;
     let owner = folder.keep();
@@ -174,12 +175,11 @@ impl FoundSecret {
 
 /// The secret as the service would find it, or the backup's own; it has to be the one that the records were made with.
 fn find_secret(
-    data: &Path,
+    kept: &Path,
     given: Option<Secret>,
     in_backup: Option<Concealed>,
     fingerprint: &str,
 ) -> anyhow::Result<FoundSecret> {
-    let kept = data.join("secret");
     let is_theirs = |secret: &Secret| secret.fingerprint() == fingerprint;
     if let Some(secret) = given {
         ensure!(
@@ -189,8 +189,8 @@ fn find_secret(
         );
         return Ok(FoundSecret::Given(secret));
     }
-    if is_there(&kept)? {
-        let secret = read_secret(&kept)?;
+    if is_there(kept)? {
+        let secret = read_secret(kept)?;
         ensure!(
             is_theirs(&secret),
             "the secret in {} is not the one that the records in the backup were made with: move it away, or give another \
@@ -209,64 +209,6 @@ fn find_secret(
     let secret = Secret::new(text.reveal())?;
     ensure!(is_theirs(&secret), "the secret in the backup is not the one that its records were made with");
     Ok(FoundSecret::InBackup(secret, text))
-}
-
-/// What is known of erasures: the log in the data folder, and one that was given.
-struct ErasureLogs {
-    here: ErasureLog,
-    was_here: bool,
-    given: Option<ErasureLog>,
-}
-
-impl ErasureLogs {
-    fn find(task: &RestoreSettings) -> anyhow::Result<Self> {
-        let here = ErasureLog::beside(&task.store.data);
-        let was_here = is_there(here.path())?;
-        let given = task.erasures.as_deref().map(ErasureLog::at);
-        if let Some(log) = &given {
-            let path = log.path().display();
-            let known = std::fs::metadata(log.path()).and_then(|_| log.since(Timestamp::from_millis(i64::MIN)));
-            let known = known.with_context(|| format!("cannot read the log of erasures {path}"))?;
-            ensure!(!known.is_empty(), "{path} is no log of erasures: no line of it names one; leave --erasures out");
-        }
-        Ok(Self { here, was_here, given })
-    }
-
-    /// The marks of all who were erased at that time or later.
-    fn since(&self, time: Timestamp) -> anyhow::Result<HashSet<String>> {
-        let mut marks = HashSet::new();
-        for log in [Some(&self.here), self.given.as_ref()].into_iter().flatten() {
-            let read = log.since(time).with_context(|| format!("cannot read {}", log.path().display()));
-            marks.extend(read?);
-        }
-        Ok(marks)
-    }
-
-    /// What was given is kept in the data folder from now on.
-    fn keep(&self) -> anyhow::Result<()> {
-        let Some(given) = &self.given else { return Ok(()) };
-        self.here.merge(given).with_context(|| format!("cannot write {}", self.here.path().display()))
-    }
-}
-
-/// The addresses in the records that were erased since: as many as the log has marks at the most.
-fn erased_since(
-    records: &SqliteSnapshot,
-    logs: &ErasureLogs,
-    secret: &Secret,
-    made_at: Timestamp,
-) -> anyhow::Result<Vec<String>> {
-    let (marks, marker) = (logs.since(made_at.minus(ERASING_TAKES))?, AddressMarker::new(secret));
-    let mut erased = Vec::new();
-    if !marks.is_empty() {
-        records.each_address(&mut |text| {
-            // What cannot be read is no address any more.
-            if EmailAddress::kept(text).is_ok_and(|email| marks.contains(&marker.address(&email))) {
-                erased.push(text.to_owned());
-            }
-        })?;
-    }
-    Ok(erased)
 }
 
 /// What was done, and what is left to do.
