@@ -114,7 +114,7 @@ fn list(task: &ListMail) -> anyhow::Result<()> {
     if mails.is_empty() {
         return say("The outbox is empty.");
     }
-    say(&format!("{:<8}{:<16}{:<22}{:<22}{:>6}  LAST ERROR", "ID", "KIND", "ASKED FOR", "NEXT TRY", "TRIES"))?;
+    say(&format!("{:<7} {:<16}{:<22}{:<22}{:>6}  LAST ERROR", "ID", "KIND", "ASKED FOR", "NEXT TRY", "TRIES"))?;
     for mail in &mails {
         let next = match (mail.given_up_at, mail.held_at) {
             (Some(_), _) => "given up".to_owned(),
@@ -122,7 +122,7 @@ fn list(task: &ListMail) -> anyhow::Result<()> {
             (None, None) => mail.send_after.to_string(),
         };
         say(&format!(
-            "{:<8}{:<16}{:<22}{next:<22}{:>6}  {}",
+            "{:<7} {:<16}{:<22}{next:<22}{:>6}  {}",
             mail.id.0,
             mail.kind.name(),
             mail.created_at.to_string(),

@@ -1,6 +1,7 @@
 //! The commands. The only room that prints to a terminal and ends the process.
 
 mod audit;
+mod backup;
 mod catalog;
 mod doctor;
 mod files;
@@ -79,6 +80,31 @@ enum Command {
     /// copy made valid, and the source refuses every change from then on. Interrupted at any moment nothing is lost: run it
     /// again. The service goes on with the secret it had.
     Move(transfer::MoveSettings),
+    /// Write all records and the secret into one file, beside the running service; for SQLite.
+    ///
+    /// The file holds one moment of the records, and nothing that was deleted before it. The service is not held up, and
+    /// loses nothing. The file is checked, whole and on the disk when it appears under its name; nothing is overwritten. While
+    /// it is made, its folder needs room for twice the database. Whoever reads the file reads every address, and with the
+    /// secret can make everybody's links: it is readable to its owner alone, and should stay so.
+    ///
+    /// Not in it: settings, the catalog, certificates, the log of erasures (the file `erasures` in the data folder; copy it
+    /// to another machine as often as you can), mail that a development server wrote to files.
+    ///
+    /// Records in PostgreSQL are backed up with its own tools; the refusal says how.
+    Backup(backup::BackupSettings),
+    /// Put the records of a backup into a data folder that has none, fit to be served again.
+    ///
+    /// A file that is damaged, longer or shorter than it was, or of a newer version is refused, and so is a folder with records;
+    /// then nothing is left behind. Interrupted at any moment it leaves nothing that a service would take for records: run it
+    /// again. All of the database is read and checked before it is put in its place.
+    ///
+    /// The ids of new sign-ups begin far ahead, so that no link that was mailed after the backup opens somebody else's
+    /// sign-up. Mail that waited is held, for it may have gone since: decide with `unionhall mail release` or `drop`. Whoever was
+    /// erased since the backup, as the log of erasures tells, is named with the command that erases them again. What the
+    /// records cannot know is listed at the end.
+    ///
+    /// A backup without the secret needs it from --secret-file, UNIONHALL_SECRET or the file `secret` of the data folder.
+    Restore(backup::RestoreSettings),
     /// Speak MCP over standard input and output, for an assistant on this machine; works on the service's own records.
     Mcp(Box<mcp::McpSettings>),
     /// Check a catalog before it is served.
@@ -116,6 +142,8 @@ pub fn main() -> ExitCode {
         Command::Signups(command) => signups::run(command),
         Command::Audit(task) => audit::run(&task),
         Command::Move(settings) => transfer::run(&settings),
+        Command::Backup(settings) => backup::run(&settings),
+        Command::Restore(settings) => backup::restore(&settings),
         Command::Mcp(settings) => mcp::run(&settings),
         Command::Catalog(command) => catalog::run(&command),
         Command::Openapi(settings) => openapi::run(&settings),

@@ -19,9 +19,9 @@ use anyhow::Context;
 pub use self::brake::BrakeSettings;
 pub use self::limits::{LimitSettings, LimitsAddress};
 pub use self::mail::{MailHookSettings, MailSettings, MailTransport};
-pub use self::secret::{SecretSettings, read_secret};
+pub use self::secret::{SecretSettings, read_secret, read_secret_text};
 pub use self::serve::ServeSettings;
-pub use self::store::{Records, StoreSettings};
+pub use self::store::{Records, StoreSettings, quoted};
 pub use self::union::UnionSettings;
 
 /// A setting that may hold a password or a secret: printed for debugging it shows nothing of it.

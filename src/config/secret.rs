@@ -26,18 +26,27 @@ pub struct SecretSettings {
 impl SecretSettings {
     /// The secret that was given, if one was.
     pub fn given(&self) -> anyhow::Result<Option<Secret>> {
+        Ok(self.given_text()?.map(|(secret, _)| secret))
+    }
+
+    /// The same with its text, for whoever keeps it elsewhere.
+    pub fn given_text(&self) -> anyhow::Result<Option<(Secret, Concealed)>> {
         if let Some(text) = &self.secret {
-            return Ok(Some(Secret::new(text.reveal()).context("UNIONHALL_SECRET")?));
+            return Ok(Some((Secret::new(text.reveal()).context("UNIONHALL_SECRET")?, text.clone())));
         }
         let Some(path) = &self.secret_file else { return Ok(None) };
-        read_secret(path).map(Some)
+        read_secret_text(path).map(Some)
     }
 }
 
 pub fn read_secret(path: &Path) -> anyhow::Result<Secret> {
+    Ok(read_secret_text(path)?.0)
+}
+
+pub fn read_secret_text(path: &Path) -> anyhow::Result<(Secret, Concealed)> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read the secret in {}", path.display()))?;
-    Secret::new(&text).with_context(|| format!("{}", path.display()))
+    Ok((Secret::new(&text).with_context(|| format!("{}", path.display()))?, text.into()))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Who was erased and when, as keyed hashes in a file beside the database: whoever restores yesterday's backup has to erase
 //! them again, and the backup cannot know.
 
+use std::collections::HashSet;
 use std::fs::OpenOptions;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,15 @@ impl ErasureLog {
     /// In the service's data folder.
     pub fn beside(data: &Path) -> Self {
         Self(data.join("erasures"))
+    }
+
+    /// A file that was kept elsewhere.
+    pub fn at(file: &Path) -> Self {
+        Self(file.to_owned())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 
     /// Writes an erasure down and waits until the disk has it.
@@ -34,11 +44,51 @@ impl ErasureLog {
         let mut marks = Vec::new();
         for line in BufReader::new(file).lines() {
             let line = line?;
-            let Some((at, mark)) = line.split_once(' ') else { continue };
-            if at.parse().is_ok_and(|at: i64| at >= time.as_millis()) {
-                marks.push(mark.to_owned());
-            }
+            marks.extend(read(&line).filter(|(at, _)| *at >= time).map(|(_, mark)| mark.to_owned()));
         }
         Ok(marks)
+    }
+
+    /// Takes in what another log holds and this one does not, and waits until the disk has it.
+    pub fn merge(&self, other: &Self) -> io::Result<()> {
+        let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&self.0)?;
+        let mut own = String::new();
+        file.read_to_string(&mut own)?;
+        let theirs = std::fs::read_to_string(&other.0)?;
+        let known: HashSet<_> = own.lines().collect();
+        // A line that a power cut left unfinished spoils no other.
+        let mut more = if own.is_empty() || own.ends_with('\n') { String::new() } else { "\n".to_owned() };
+        for line in theirs.lines().filter(|line| read(line).is_some() && !known.contains(line)) {
+            more.push_str(line);
+            more.push('\n');
+        }
+        file.write_all(more.as_bytes())?;
+        file.sync_data()
+    }
+}
+
+fn read(line: &str) -> Option<(Timestamp, &str)> {
+    let (at, mark) = line.split_once(' ')?;
+    Some((Timestamp::from_millis(at.parse().ok()?), mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_takes_in_what_another_knows_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ours, theirs) = (ErasureLog::beside(folder.path()), ErasureLog::at(&folder.path().join("old")));
+        let at = Timestamp::from_millis;
+        ours.append("a", at(1)).unwrap();
+        std::fs::write(theirs.path(), "1 a\nno line of ours\n5 b\n7 c\n").unwrap();
+        let mut torn = OpenOptions::new().append(true).open(ours.path()).unwrap();
+        torn.write_all(b"3").unwrap();
+        for _ in 0..2 {
+            ours.merge(&theirs).unwrap();
+            assert_eq!(std::fs::read_to_string(ours.path()).unwrap(), "1 a\n3\n5 b\n7 c\n");
+        }
+        assert_eq!(ours.since(at(5)).unwrap(), ["b", "c"]);
     }
 }

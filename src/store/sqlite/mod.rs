@@ -3,6 +3,7 @@
 //! Readers answer inline on the thread that asks, each on a connection of its own: a cached statement takes a few
 //! microseconds, less than handing it to another thread would. Writes go to one thread that commits many at once.
 
+mod backup;
 mod count;
 mod quick_check;
 mod reader;
@@ -30,6 +31,7 @@ use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
+pub use self::backup::{Examined, SqliteSnapshot};
 pub use self::quick_check::quick_check;
 pub use self::schema::SqliteOpenError;
 pub use self::transfer::SqliteTransfer;

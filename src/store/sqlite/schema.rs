@@ -17,7 +17,7 @@ use crate::store::refold::Refold;
 const APPLICATION_ID: i64 = 0x756e_6861;
 
 /// How long another process, such as a command of the operator's, may keep a write waiting.
-const WRITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const WRITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum SqliteOpenError {
@@ -51,6 +51,8 @@ pub enum SqliteOpenError {
     Refold { path: PathBuf, source: StoreError },
     #[error("the records in {} were moved to {place} on {}; use those", path.display(), at.day())]
     Moved { path: PathBuf, place: String, at: Timestamp },
+    #[error("there are records at {} already; move them away, or give another data folder with --data", path.display())]
+    Taken { path: PathBuf },
     #[error("{} is left of another database; it would be taken for this one's: move it away first", path.display())]
     Leftover { path: PathBuf },
     #[error("the system refuses what the database needs: {0}")]
@@ -122,6 +124,26 @@ fn moved(connection: &Connection) -> rusqlite::Result<Option<(String, Timestamp)
     connection.query_row("SELECT place, at FROM moved LIMIT 1", [], read).map(Some)
 }
 
+/// Refuses what is not ours, what is empty, what is newer than we are, and what was moved away.
+pub(super) fn check_known(connection: &Connection, path: &Path, known: usize) -> Result<(), SqliteOpenError> {
+    let failed = |source| SqliteOpenError::Open { path: path.to_owned(), source };
+    check_ours(connection, path)?;
+    match version(connection).map_err(failed)? {
+        0 => return Err(SqliteOpenError::Foreign { path: path.to_owned() }),
+        found if found > known => return Err(SqliteOpenError::Newer { path: path.to_owned(), found, known }),
+        _ => {}
+    }
+    match moved(connection).map_err(failed)? {
+        Some((place, at)) => Err(SqliteOpenError::Moved { path: path.to_owned(), place, at }),
+        None => Ok(()),
+    }
+}
+
+/// The last step of the schema that was taken.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<usize> {
+    number(connection, "user_version").map(|found| usize::try_from(found).unwrap_or(usize::MAX))
+}
+
 fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, pragma, |row| row.get(0))
 }
@@ -149,9 +171,7 @@ fn migrate(
 ) -> Result<(), SqliteOpenError> {
     let failed = |source| SqliteOpenError::Open { path: path.to_owned(), source };
     let known = migrations.len();
-    let version = |connection: &Connection| {
-        number(connection, "user_version").map(|found| usize::try_from(found).unwrap_or(usize::MAX)).map_err(failed)
-    };
+    let version = |connection: &Connection| version(connection).map_err(failed);
     let check = |found: usize| match found {
         _ if found > known => Err(SqliteOpenError::Newer { path: path.to_owned(), found, known }),
         _ if found == known || prepare == Prepare::Upgrade => Ok(()),

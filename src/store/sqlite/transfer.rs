@@ -65,13 +65,18 @@ impl SqliteTransfer {
         let Some((unfinished, path)) = self.placing.take().filter(|(unfinished, path)| unfinished != path) else {
             return Ok(());
         };
-        refuse_leftovers(&path).map_err(|error| refused(&error.to_string()))?;
-        // A link is made only where nothing is: what somebody put there meanwhile stays.
-        let placed = std::fs::hard_link(&unfinished, &path)
-            .and_then(|()| std::fs::remove_file(&unfinished))
-            .and_then(|()| std::fs::File::open(folder_of(&path))?.sync_all());
-        placed.map_err(|error| refused(&format!("{}: {error}", path.display())))
+        place(&unfinished, &path)
     }
+}
+
+/// Puts a database that is finished and closed where it will be used.
+pub(super) fn place(unfinished: &Path, path: &Path) -> Result<(), Failure> {
+    refuse_leftovers(path).map_err(|error| refused(&error.to_string()))?;
+    // A link is made only where nothing is: what somebody put there meanwhile stays.
+    let placed = std::fs::hard_link(unfinished, path)
+        .and_then(|()| std::fs::remove_file(unfinished))
+        .and_then(|()| std::fs::File::open(folder_of(path))?.sync_all());
+    placed.map_err(|error| refused(&format!("{}: {error}", path.display())))
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -79,7 +84,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// SQLite would take what another database of that name left behind for this one's.
-fn refuse_leftovers(path: &Path) -> Result<(), SqliteOpenError> {
+pub(super) fn refuse_leftovers(path: &Path) -> Result<(), SqliteOpenError> {
     for end in ["-wal", "-shm", "-journal"] {
         let mut leftover = path.as_os_str().to_owned();
         leftover.push(end);
@@ -90,7 +95,7 @@ fn refuse_leftovers(path: &Path) -> Result<(), SqliteOpenError> {
     Ok(())
 }
 
-fn refused(why: &str) -> Failure {
+pub(super) fn refused(why: &str) -> Failure {
     Failure::Refused(StoreError::Unavailable(format!("SQLite: {why}")))
 }
 

@@ -5,6 +5,7 @@
 //! such tests among others keep them in a module of this name at their end.
 
 mod architecture;
+mod backup;
 mod dependencies;
 mod deploy;
 mod doctor;

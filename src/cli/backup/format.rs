@@ -1,0 +1,230 @@
+//! The file of a backup: lines that say what it holds, then the database, then the secret, each with its checksum.
+//!
+//! The lines can be read with `head -n 7`. Whatever is changed, missing or added anywhere in the file is noticed; who meant
+//! to deceive could change the checksums, too, so a backup is kept where only its owner writes.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail, ensure};
+use ring::digest::{self, SHA256};
+
+use super::StageBar;
+use crate::config::Concealed;
+use crate::domain::time::Timestamp;
+
+const MAGIC: &str = "unionhall backup ";
+
+/// The form that is written, and the newest that can be read.
+const FORM: u32 = 1;
+
+/// How many lines come first, and how long they are together at the most.
+const LINES: usize = 7;
+const LONGEST_LINES: u64 = 2048;
+
+/// No secret is longer.
+const LONGEST_SECRET: u64 = 1 << 16;
+
+/// Read and written at a time.
+const PORTION: usize = 1 << 20;
+
+/// The disk gets it in small parts: a service that writes down a sign-up would wait for a large one.
+const SYNCED_EVERY: u64 = 1 << 26;
+
+/// What a backup holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Manifest {
+    pub made_at: Timestamp,
+    /// The version that made it.
+    pub by: String,
+    pub schema: usize,
+    pub database: Content,
+    pub secret: Option<Content>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Content {
+    pub length: u64,
+    sum: [u8; 32],
+}
+
+impl Content {
+    pub(super) fn of_length(length: u64) -> Self {
+        Self { length, sum: [0; 32] }
+    }
+}
+
+impl std::fmt::Display for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.length, hex(&self.sum))
+    }
+}
+
+impl Manifest {
+    /// As it stands in the file: as long whatever the checksums are.
+    fn lines(&self) -> String {
+        let Self { made_at, by, schema, database, .. } = self;
+        let secret = self.secret.map_or_else(|| "none".to_owned(), |piece| piece.to_string());
+        let lines = format!(
+            "{MAGIC}{FORM}\nmade {} {made_at}\nby {by}\nschema {schema}\ndatabase {database}\nsecret {secret}\n",
+            made_at.as_millis()
+        );
+        format!("{lines}sum {}\n", hex(&sum(lines.as_bytes())))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines().skip(1);
+        let mut value = |name: &str| lines.next()?.strip_prefix(name);
+        let manifest = Self {
+            made_at: Timestamp::from_millis(value("made ")?.split(' ').next()?.parse().ok()?),
+            by: value("by ")?.to_owned(),
+            schema: value("schema ")?.parse().ok()?,
+            database: piece(value("database ")?)?,
+            secret: match value("secret ")? {
+                "none" => None,
+                text => Some(piece(text).filter(|secret| secret.length <= LONGEST_SECRET)?),
+            },
+        };
+        // Every letter, and the checksum with them.
+        (manifest.lines() == text).then_some(manifest)
+    }
+
+    /// How long the whole file is.
+    fn length(&self) -> Option<u64> {
+        let pieces = self.database.length.checked_add(self.secret.map_or(0, |secret| secret.length))?;
+        pieces.checked_add(self.lines().len() as u64)
+    }
+}
+
+fn piece(text: &str) -> Option<Content> {
+    let (length, sum) = text.split_once(' ')?;
+    let mut piece = Content::of_length(length.parse().ok()?);
+    let digits = sum.as_bytes().chunks_exact(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok());
+    let bytes: Vec<u8> = digits.collect::<Option<_>>()?;
+    piece.sum = bytes.try_into().ok()?;
+    Some(piece)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn sum(bytes: &[u8]) -> [u8; 32] {
+    finish(&digest::digest(&SHA256, bytes))
+}
+
+fn finish(digest: &digest::Digest) -> [u8; 32] {
+    let mut sum = [0; 32];
+    sum.copy_from_slice(digest.as_ref());
+    sum
+}
+
+/// Carries that many bytes over, however many that are, and sums them up.
+fn copy(from: &mut impl Read, to: &mut File, length: u64, bar: &mut StageBar) -> io::Result<[u8; 32]> {
+    let (mut digest, mut buffer) = (digest::Context::new(&SHA256), vec![0; PORTION]);
+    let mut done = 0;
+    while done < length {
+        let most = usize::try_from(length - done).unwrap_or(PORTION).min(PORTION);
+        let portion = match from.read(&mut buffer[..most]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => &buffer[..read?],
+        };
+        digest.update(portion);
+        to.write_all(portion)?;
+        done += portion.len() as u64;
+        if done % SYNCED_EVERY < PORTION as u64 {
+            to.sync_data()?;
+        }
+        bar.show(done, length);
+    }
+    Ok(finish(&digest.finish()))
+}
+
+/// Writes a backup of what the manifest says, whose checksums are found on the way, and waits until the disk has it.
+pub(super) fn write(
+    to: &mut File,
+    mut manifest: Manifest,
+    database: &mut impl Read,
+    secret: Option<&Concealed>,
+    bar: &mut StageBar,
+) -> io::Result<()> {
+    to.write_all(manifest.lines().as_bytes())?;
+    manifest.database.sum = copy(database, to, manifest.database.length, bar)?;
+    if let (Some(piece), Some(secret)) = (&mut manifest.secret, secret) {
+        piece.sum = sum(secret.reveal().as_bytes());
+        to.write_all(secret.reveal().as_bytes())?;
+    }
+    to.seek(SeekFrom::Start(0))?;
+    to.write_all(manifest.lines().as_bytes())?;
+    to.sync_all()
+}
+
+/// A backup to be read: first the database, then the secret.
+#[derive(Debug)]
+pub(super) struct BackupFile {
+    pub manifest: Manifest,
+    file: File,
+    path: PathBuf,
+}
+
+impl BackupFile {
+    /// Reads what it holds, and whether it is of the right length for that.
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display();
+        let mut file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+        let about = file.metadata().with_context(|| format!("cannot read {shown}"))?;
+        ensure!(about.is_file(), "{shown} is no file; a backup is one");
+        let mut start = Vec::new();
+        (&file).take(LONGEST_LINES).read_to_end(&mut start).with_context(|| format!("cannot read {shown}"))?;
+        let first = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let form = str::from_utf8(first).ok().and_then(|line| line.strip_prefix(MAGIC)?.parse::<u32>().ok());
+        match form {
+            None | Some(0) => bail!("{shown} is no backup that `unionhall backup` made; give one that is"),
+            Some(FORM) => {}
+            Some(newer) => bail!(
+                "{shown} is a backup of a newer form ({newer}, this unionhall reads {FORM}); restore it with the version that \
+                 made it, or a newer one"
+            ),
+        }
+        let length = start.split_inclusive(|byte| *byte == b'\n').take(LINES).map(<[u8]>::len).sum();
+        let manifest = str::from_utf8(&start[..length]).ok().and_then(Manifest::parse);
+        let manifest = manifest.ok_or_else(|| damaged(path, "its first lines are not as they were written"))?;
+        let expected = manifest.length().ok_or_else(|| damaged(path, "it would be longer than any file"))?;
+        match about.len() {
+            found if found < expected => Err(damaged(path, &format!("it ends after {found} of {expected} bytes"))),
+            found if found > expected => {
+                Err(damaged(path, &format!("something was added to its end, {} bytes", found - expected)))
+            }
+            _ => {
+                file.seek(SeekFrom::Start(length as u64))?;
+                Ok(Self { manifest, file, path: path.to_owned() })
+            }
+        }
+    }
+
+    /// Writes the database into a file, which is worth nothing if this fails.
+    pub(super) fn read_database(&mut self, to: &mut File, bar: &mut StageBar) -> anyhow::Result<()> {
+        let Content { length, sum } = self.manifest.database;
+        let found = copy(&mut self.file, to, length, bar)
+            .with_context(|| format!("the database cannot be copied out of {}", self.path.display()))?;
+        if found != sum {
+            return Err(damaged(&self.path, "the database in it is not as it was written"));
+        }
+        to.sync_all().context("the disk did not take the database")
+    }
+
+    pub(super) fn read_secret(&mut self) -> anyhow::Result<Option<Concealed>> {
+        let Some(piece) = self.manifest.secret else { return Ok(None) };
+        let mut text = Vec::new();
+        (&self.file).take(piece.length).read_to_end(&mut text)?;
+        let text = Some(text).filter(|text| sum(text) == piece.sum).and_then(|text| String::from_utf8(text).ok());
+        let text = text.ok_or_else(|| damaged(&self.path, "the secret in it is not as it was written"))?;
+        Ok(Some(text.into()))
+    }
+}
+
+fn damaged(path: &Path, how: &str) -> anyhow::Error {
+    anyhow!("{} is damaged: {how}; copy it again from where it was made, or use another backup", path.display())
+}

@@ -1,0 +1,313 @@
+//! `unionhall backup` and `unionhall restore`
+
+mod erased;
+mod format;
+mod restore;
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::format::{Content, Manifest};
+use super::say;
+use crate::clock::Clock;
+use crate::config::{Concealed, Records, SecretSettings, StoreSettings, read_secret_text};
+use crate::domain::secret::Secret;
+use crate::store::sqlite::{Examined, SqliteSnapshot};
+
+pub(super) use self::restore::{RestoreSettings, run as restore};
+
+#[derive(Debug, Args)]
+pub(super) struct BackupSettings {
+    /// The file to write, which must not be there yet, such as /backup/unionhall-2026-11-15.
+    file: PathBuf,
+
+    /// Leave the installation's secret out, because it is kept elsewhere; `unionhall restore` then asks for it.
+    #[arg(long)]
+    without_secret: bool,
+
+    #[command(flatten)]
+    store: StoreSettings,
+
+    #[command(flatten)]
+    secret: SecretSettings,
+}
+
+pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
+    let database = match task.store.records()? {
+        Records::Sqlite(file) => file,
+        records @ Records::Postgres(_) => bail!(
+            "the records are in PostgreSQL, {records}, whose own tools back them up. One moment of them: `pg_dump -Fc -f \
+             FILE \"$UNIONHALL_STORE\"`; every moment: `pg_basebackup` beside an archive of the log (deploy/README.md, \
+             Backups). And keep the file of UNIONHALL_SECRET_FILE, which no dump holds: `install -m 0600 \
+             \"$UNIONHALL_SECRET_FILE\" /safe/place/`. Nothing was written"
+        ),
+    };
+    if !is_there(&database)? {
+        bail!(
+            "there are no records at {}; give the service's data folder with --data or UNIONHALL_DATA",
+            database.display()
+        );
+    }
+    if is_there(&task.file)? {
+        bail!("{} is there already, and a backup is never written over another; give a new name", task.file.display());
+    }
+    let secret = if task.without_secret { None } else { secret_in_use(task)? };
+    // Before the first look: whatever was erased in the moment between is known by its later time.
+    let made_at = Clock::start().now().time;
+    let unfinished = Unfinished::new([beside(&task.file, "records"), beside(&task.file, "backup")])?;
+    let [copy, whole] = &*unfinished.0 else { bail!("the unfinished files have no names") };
+    let cannot_write =
+        || format!("cannot write {}; let this user write there, or give another place", task.file.display());
+    new_file(copy).with_context(cannot_write)?;
+    let mut bar = StageBar::new();
+    let snapshot = take(&database, copy, &mut bar)?;
+    bar.begin("checking what was copied");
+    let examined = snapshot.examine().with_context(|| {
+        format!(
+            "nothing was written, for the records in {} are not whole; keep the backups you have",
+            database.display()
+        )
+    })?;
+    snapshot.close()?;
+    let secret = match (task.without_secret, &examined.secret_fingerprint) {
+        (true, _) | (_, None) => None,
+        (false, Some(fingerprint)) => Some(matching(secret, fingerprint, task)?),
+    };
+    let length = std::fs::metadata(copy)?.len();
+    let manifest = Manifest {
+        made_at,
+        by: env!("UNIONHALL_VERSION").to_owned(),
+        schema: examined.schema,
+        database: Content::of_length(length),
+        secret: secret.as_ref().map(|secret| Content::of_length(secret.reveal().len() as u64)),
+    };
+    bar.begin("writing");
+    let mut write = || {
+        let mut file = new_file(whole)?;
+        format::write(&mut file, manifest.clone(), &mut File::open(copy)?, secret.as_ref(), &mut bar)?;
+        put_in_place(whole, &task.file)
+    };
+    write().with_context(cannot_write)?;
+    bar.end();
+    report(task, &manifest, &examined)
+}
+
+/// Whether something is at a path. That it cannot be told is an error, and not a no.
+fn is_there(path: &Path) -> anyhow::Result<bool> {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("cannot look at {}", path.display())),
+    }
+}
+
+/// The secret that the service runs with, as it would find it.
+fn secret_in_use(task: &BackupSettings) -> anyhow::Result<Option<Concealed>> {
+    let kept = task.store.data.join("secret");
+    let found = match task.secret.given_text()? {
+        None if is_there(&kept)? => Some(read_secret_text(&kept)?),
+        given => given,
+    };
+    Ok(found.map(|(_, text)| text.reveal().trim().to_owned().into()))
+}
+
+/// Refuses a secret that is not the one of the records: a backup with it would be found out when it is too late.
+fn matching(secret: Option<Concealed>, fingerprint: &str, task: &BackupSettings) -> anyhow::Result<Concealed> {
+    let mend = "give it with UNIONHALL_SECRET or UNIONHALL_SECRET_FILE as the service has it, or leave it out with \
+                --without-secret";
+    let Some(secret) = secret else {
+        bail!(
+            "the secret that the records were made with is not in {}: {mend}",
+            task.store.data.join("secret").display()
+        );
+    };
+    if Secret::new(secret.reveal())?.fingerprint() != fingerprint {
+        bail!("the secret is not the one that the records were made with: {mend}");
+    }
+    Ok(secret)
+}
+
+/// Copies one moment of the database, and says how far that is while it goes on. The disk gets the copy bit by bit: all of it
+/// at the end would hold up the service's own writes, for half a second where 1.5 GB were copied.
+fn take(database: &Path, copy: &Path, bar: &mut StageBar) -> anyhow::Result<SqliteSnapshot> {
+    bar.begin("copying the records");
+    let all = std::fs::metadata(database)?.len();
+    let growing = File::open(copy)?;
+    std::thread::scope(|scope| {
+        let (working, ended) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            while ended.recv_timeout(Duration::from_millis(200)) == Err(mpsc::RecvTimeoutError::Timeout) {
+                bar.show(growing.metadata().map_or(0, |file| file.len()), all);
+                // SQLite itself waits for the disk at the end, and tells of a failure.
+                let _later = growing.sync_data();
+            }
+        });
+        let taken = SqliteSnapshot::take(database, copy);
+        drop(working);
+        taken.with_context(|| {
+            format!("the records cannot be copied to {}, which needs room for twice their size", copy.display())
+        })
+    })
+}
+
+/// Puts a finished file where it belongs, and nothing there is overwritten.
+fn put_in_place(unfinished: &Path, path: &Path) -> std::io::Result<()> {
+    match std::fs::hard_link(unfinished, path) {
+        // Some file systems for sticks and shares know no links.
+        Err(error) if error.kind() != ErrorKind::AlreadyExists && !path.exists() => std::fs::rename(unfinished, path)?,
+        linked => linked?,
+    }
+    File::open(folder_of(path))?.sync_all()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// A new file that only its owner can read.
+fn new_file(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// A name beside a file's for what is not finished, of this process alone.
+fn beside(path: &Path, what: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".part-{}-{what}", std::process::id()));
+    name.into()
+}
+
+fn report(task: &BackupSettings, manifest: &Manifest, examined: &Examined) -> anyhow::Result<()> {
+    let Manifest { made_at, schema, secret, .. } = manifest;
+    let members = match examined.members {
+        1 => "1 member".to_owned(),
+        many => format!("{many} members"),
+    };
+    let size = in_words(std::fs::metadata(&task.file)?.len());
+    let file = task.file.display();
+    say(&format!("{file} holds the records of {made_at}: {members}, schema {schema}, {size}."))?;
+    say(&match (secret, &examined.secret_fingerprint) {
+        (Some(_), _) => {
+            "The installation's secret is in it. Whoever reads it reads every address and can make the links of \
+                         anybody's mail: keep it like the data folder."
+                .to_owned()
+        }
+        (None, Some(_)) => {
+            "The installation's secret is not in it, and without it the records are of no use: keep it, too, and \
+                            elsewhere. Whoever reads the backup reads every address: keep it like the data folder."
+                .to_owned()
+        }
+        (None, None) => "No service was started on these records yet, so there is no secret to keep.".to_owned(),
+    })
+}
+
+fn in_words(bytes: u64) -> String {
+    match bytes {
+        _ if bytes < 10_000_000 => format!("{} kB", bytes.div_ceil(1000)),
+        _ if bytes < 10_000_000_000 => format!("{} MB", bytes / 1_000_000),
+        _ => format!("{} GB", bytes / 1_000_000_000),
+    }
+}
+
+/// Files that are not finished yet. They go when the work ends, by SIGTERM or Ctrl-C too.
+struct Unfinished(Arc<[PathBuf]>);
+
+impl Unfinished {
+    fn new(paths: impl IntoIterator<Item = PathBuf>) -> anyhow::Result<Self> {
+        let paths: Arc<[PathBuf]> = paths.into_iter().collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let signals = {
+            let _entered = runtime.enter();
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+        };
+        let doomed = Arc::clone(&paths);
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            let (mut terminate, mut interrupt) = signals;
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+            });
+            // Whether anybody reads it or not.
+            let _told = writeln!(std::io::stderr(), "\nunionhall: stopped before it was finished; nothing is kept");
+            remove(&doomed);
+            std::process::exit(1);
+        })?;
+        // Left by one that was killed.
+        remove(&paths);
+        Ok(Self(paths))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        remove(&self.0);
+    }
+}
+
+fn remove(paths: &[PathBuf]) {
+    for path in paths {
+        for end in ["", "-wal", "-shm", "-journal"] {
+            let mut name = path.as_os_str().to_owned();
+            name.push(end);
+            // Finished, or never made.
+            let _gone = std::fs::remove_file(name);
+        }
+    }
+}
+
+/// How far it is: one line that is written over on a terminal, a line for each stage elsewhere.
+#[derive(Debug)]
+struct StageBar {
+    terminal: bool,
+    stage: &'static str,
+}
+
+impl StageBar {
+    fn new() -> Self {
+        Self { terminal: std::io::stderr().is_terminal(), stage: "" }
+    }
+
+    fn begin(&mut self, stage: &'static str) {
+        self.end();
+        self.stage = stage;
+        if self.terminal {
+            eprint!("{stage}");
+            // A terminal that cannot be written to has no use for a bar.
+            let _gone = std::io::stderr().flush();
+        } else {
+            eprintln!("{stage}");
+        }
+    }
+
+    fn show(&mut self, done: u64, all: u64) {
+        const WIDTH: u64 = 30;
+        if self.terminal {
+            let full = "#".repeat(usize::try_from(WIDTH * done.min(all) / all.max(1)).unwrap_or(0));
+            eprint!("\r{:<26}[{full:<30}] {} of {}  ", self.stage, in_words(done), in_words(all));
+            let _gone = std::io::stderr().flush();
+        }
+    }
+
+    fn end(&mut self) {
+        if self.terminal && !self.stage.is_empty() {
+            eprintln!();
+        }
+        self.stage = "";
+    }
+}
+
+impl Drop for StageBar {
+    /// What went wrong is told on a line of its own.
+    fn drop(&mut self) {
+        self.end();
+    }
+}

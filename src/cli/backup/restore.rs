@@ -1,0 +1,318 @@
+//! `unionhall restore`: the records of a backup, in a place where there are none, made fit to be served again.
+//!
+//! The database stands in its place last, when all else is done and on the disk: whatever ends this earlier leaves nothing
+//! that a service would take for records.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail, ensure};
+use clap::Args;
+
+use super::erased::{ErasureLogs, erased_since};
+use super::format::BackupFile;
+use super::{StageBar, Unfinished, folder_of, is_there, new_file, put_in_place};
+use crate::cli::audit::act;
+use crate::cli::{files, say};
+use crate::clock::Clock;
+use crate::config::{Concealed, Records, SecretSettings, StoreSettings, quoted, read_secret};
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+use crate::store::migration::MIGRATIONS;
+use crate::store::sqlite::SqliteSnapshot;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RestoreSettings {
+    /// The file that `unionhall backup` wrote.
+    file: PathBuf,
+
+    /// The log of erasures of the folder that was lost, if it can be had: the file `erasures` in it.
+    ///
+    /// The one in the data folder, if it is still there, is read in any case. Who is in both the log and the backup was erased
+    /// since, and has to be erased again.
+    #[arg(long, value_name = "FILE")]
+    erasures: Option<PathBuf>,
+
+    #[command(flatten)]
+    store: StoreSettings,
+
+    #[command(flatten)]
+    secret: SecretSettings,
+}
+
+pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
+    let now = Clock::start().now().time;
+    let database = match task.store.records()? {
+        Records::Sqlite(file) => file,
+        records @ Records::Postgres(_) => bail!(
+            "a backup is restored into a data folder, and not into PostgreSQL: leave --store out, then carry the records over \
+             with `unionhall move --from sqlite: --to …`. Nothing was written to {records}"
+        ),
+    };
+    let mut backup = open(&task.file)?;
+    let given = task.secret.given()?;
+    let logs = ErasureLogs::find(&task.store.data, task.erasures.as_deref())?;
+    SqliteSnapshot::check_vacant(&database)?;
+    let folder = DataFolder::make(&task.store.data)?;
+    let _alone = lock(folder_of(&database))?;
+    let kept = task.store.data.join("secret");
+    let unfinished = Unfinished::new([database.with_extension("restoring"), kept.with_extension("restoring")])?;
+    let [copy, secret_copy] = &*unfinished.0 else { bail!("the unfinished files have no names") };
+    let mut bar = StageBar::new();
+    bar.begin("reading the backup");
+    let mut file = new_file(copy).with_context(|| format!("cannot write {}", copy.display()))?;
+    backup.read_database(&mut file, &mut bar)?;
+    // SQLite's locks go when any other handle of the file is closed: before it has any.
+    drop(file);
+    let in_backup = backup.read_secret()?;
+    bar.begin("checking the records");
+    let whole = || format!("nothing was restored, for the records in {} are not whole", task.file.display());
+    let mut records = SqliteSnapshot::open(copy).with_context(whole)?;
+    let examined = records.examine().with_context(whole)?;
+    ensure!(examined.schema == backup.manifest.schema, "{}: they are of schema {}", whole(), examined.schema);
+    let secret = match &examined.secret_fingerprint {
+        None => None,
+        Some(fingerprint) => Some(find_secret(&kept, given, in_backup, fingerprint)?),
+    };
+    bar.begin("preparing them to be served");
+    let made_at = backup.manifest.made_at;
+    let held = records.resume(made_at, &act("restore", format!("a backup of {made_at}"), now))?;
+    let erased = match &secret {
+        None => Vec::new(),
+        Some(secret) => erased_since(&records, &logs, secret.value(), made_at)?,
+    };
+    logs.keep()?;
+    if let Some(FoundSecret::InBackup(_, text)) = &secret {
+        let write = || {
+            let mut file = new_file(secret_copy)?;
+            file.write_all(format!("{}\n", text.reveal()).as_bytes())?;
+            file.sync_all()?;
+            put_in_place(secret_copy, &kept)
+        };
+        write().with_context(|| format!("cannot write {}", kept.display()))?;
+    }
+    records.put_in_place(&database)?;
+    let owner = folder.keep();
+    bar.end();
+    let done = Restored { task, database, made_at, members: examined.members, secret, held, erased, logs, owner };
+    done.report()
+}
+
+/// The backup, if this version can bring its records up to date.
+fn open(path: &Path) -> anyhow::Result<BackupFile> {
+    let backup = BackupFile::open(path)?;
+    let (found, known) = (backup.manifest.schema, MIGRATIONS.len());
+    ensure!(
+        found <= known,
+        "the records in {} are of a newer unionhall (schema {found}, this one knows {known}); restore them with {}, which made \
+         the backup, or a newer one",
+        path.display(),
+        backup.manifest.by
+    );
+    Ok(backup)
+}
+
+/// The data folder: one that was made for this goes again if nothing comes of it.
+struct DataFolder {
+    path: PathBuf,
+    made: bool,
+    /// Whose files these should be.
+    owner: (u32, u32),
+}
+
+impl DataFolder {
+    fn make(path: &Path) -> anyhow::Result<Self> {
+        let made = !is_there(path)?;
+        files::make_private_folder(path)?;
+        let about = std::fs::metadata(if made { folder_of(path) } else { path })?;
+        Ok(Self { path: path.to_owned(), made, owner: (about.uid(), about.gid()) })
+    }
+
+    /// It is of use now; says whose it should be.
+    fn keep(mut self) -> (u32, u32) {
+        self.made = false;
+        self.owner
+    }
+}
+
+impl Drop for DataFolder {
+    fn drop(&mut self) {
+        if self.made {
+            // What somebody else put there meanwhile keeps it.
+            let _kept = std::fs::remove_dir(&self.path);
+        }
+    }
+}
+
+/// No two at once in one folder.
+fn lock(folder: &Path) -> anyhow::Result<File> {
+    let shown = folder.display();
+    let open = File::open(folder).with_context(|| format!("cannot look into {shown}"))?;
+    open.try_lock().map_err(|error| match error {
+        std::fs::TryLockError::WouldBlock => anyhow!("another restore is at work in {shown}; wait for its end"),
+        std::fs::TryLockError::Error(error) => anyhow!("cannot lock {shown}: {error}"),
+    })?;
+    Ok(open)
+}
+
+/// The secret of the records, and where it was found.
+enum FoundSecret {
+    /// With a setting, which the service needs, too.
+    Given(Secret),
+    /// In the data folder.
+    Kept(Secret),
+    InBackup(Secret, Concealed),
+}
+
+impl FoundSecret {
+    fn value(&self) -> &Secret {
+        match self {
+            Self::Given(secret) | Self::Kept(secret) | Self::InBackup(secret, _) => secret,
+        }
+    }
+}
+
+/// The secret as the service would find it, or the backup's own; it has to be the one that the records were made with.
+fn find_secret(
+    kept: &Path,
+    given: Option<Secret>,
+    in_backup: Option<Concealed>,
+    fingerprint: &str,
+) -> anyhow::Result<FoundSecret> {
+    let is_theirs = |secret: &Secret| secret.fingerprint() == fingerprint;
+    if let Some(secret) = given {
+        ensure!(
+            is_theirs(&secret),
+            "the secret that was given is not the one that the records in the backup were made with: give that one, or none \
+             if the backup holds it"
+        );
+        return Ok(FoundSecret::Given(secret));
+    }
+    if is_there(kept)? {
+        let secret = read_secret(kept)?;
+        ensure!(
+            is_theirs(&secret),
+            "the secret in {} is not the one that the records in the backup were made with: move it away, or give another \
+             data folder with --data",
+            kept.display()
+        );
+        return Ok(FoundSecret::Kept(secret));
+    }
+    let Some(text) = in_backup else {
+        bail!(
+            "the backup holds no secret, and the links that people have come from it: give the one that its records were made \
+             with in --secret-file or UNIONHALL_SECRET, or put it into {}",
+            kept.display()
+        );
+    };
+    let secret = Secret::new(text.reveal())?;
+    ensure!(is_theirs(&secret), "the secret in the backup is not the one that its records were made with");
+    Ok(FoundSecret::InBackup(secret, text))
+}
+
+/// What was done, and what is left to do.
+struct Restored<'a> {
+    task: &'a RestoreSettings,
+    database: PathBuf,
+    made_at: Timestamp,
+    members: u64,
+    secret: Option<FoundSecret>,
+    held: u64,
+    erased: Vec<String>,
+    logs: ErasureLogs,
+    owner: (u32, u32),
+}
+
+impl Restored<'_> {
+    fn report(&self) -> anyhow::Result<()> {
+        let (data, flags, at) = (&self.task.store.data, self.task.store.as_flags(), self.made_at);
+        let members = if self.members == 1 { "1 member".to_owned() } else { format!("{} members", self.members) };
+        say(&format!("The records of {at} are in {}: {members}.", self.database.display()))?;
+        say(&match &self.secret {
+            None => "No service was started on them yet; the first start makes their secret.".to_owned(),
+            Some(FoundSecret::Given(_)) => {
+                "The secret that was given is theirs; give it to the service, too.".to_owned()
+            }
+            Some(FoundSecret::Kept(_)) => format!("The secret in {} is theirs.", data.join("secret").display()),
+            Some(FoundSecret::InBackup(..)) => format!("Their secret is in {}.", data.join("secret").display()),
+        })?;
+        say("")?;
+        say(&format!("What happened after {at} is not in them:"))?;
+        say("- Links that were mailed before lead where they led; those that were mailed after lead nowhere.")?;
+        say(&format!(
+            "- Keys that were revoked since work again, and keys that were issued since do not: `unionhall keys list{flags}`."
+        ))?;
+        say("- Who left, declined or complained since is as before; who joined since has to sign up again.")?;
+        self.report_mail(&flags)?;
+        self.report_erasures(&flags)?;
+        self.report_owner()?;
+        say("")?;
+        say(&format!("Next: unionhall serve{flags}"))
+    }
+
+    fn report_mail(&self, flags: &str) -> anyhow::Result<()> {
+        let many = match self.held {
+            0 => return say("- No mail waited then."),
+            1 => "1 mail that waited then is held, for it".to_owned(),
+            count => format!("{count} mails that waited then are held, for they"),
+        };
+        say(&format!(
+            "- {many} may have gone since: `unionhall mail release{flags}` sends what is held, `unionhall mail drop{flags}` \
+             deletes it. Links in mail that did arrive work either way."
+        ))
+    }
+
+    fn report_erasures(&self, flags: &str) -> anyhow::Result<()> {
+        let ErasureLogs { here, was_here, given } = &self.logs;
+        say("")?;
+        if !was_here && given.is_none() {
+            return say(&format!(
+                "NO LOG OF ERASURES WAS FOUND in {}: whoever was erased since is in these records again, and nobody can tell \
+                 who. If the lost folder's `erasures` can be had, remove {} and restore again with --erasures FILE.",
+                here.path().display(),
+                self.database.display()
+            ));
+        }
+        if self.erased.is_empty() {
+            return say("Nobody in these records was erased since, as far as the log of erasures knows.");
+        }
+        say("ERASED SINCE, AND IN THESE RECORDS AGAIN. Erase them once more, before the service starts:")?;
+        for address in &self.erased {
+            // One that begins like a flag is none.
+            let end = if address.starts_with('-') { " --" } else { "" };
+            say(&format!("  unionhall members erase{flags}{end} {}", quoted_address(address)))?;
+        }
+        Ok(())
+    }
+
+    /// Whoever restores is often not the one who serves.
+    fn report_owner(&self) -> anyhow::Result<()> {
+        let (data, me, (owner, group)) = (&self.task.store.data, rustix::process::geteuid(), self.owner);
+        let shown = quoted(&data.to_string_lossy());
+        if me.as_raw() != owner {
+            say("")?;
+            say(
+                "The files belong to the user who ran this, and the folder is another's. Give them to whoever runs the service:",
+            )?;
+            say(&format!("  chown -R {owner}:{group} {shown}"))?;
+        } else if me.is_root() {
+            say("")?;
+            say("The files belong to root. If the service runs as another user, give them to that one:")?;
+            say(&format!("  chown -R USER: {shown}"))?;
+        }
+        if std::fs::metadata(data).is_ok_and(|folder| folder.permissions().mode() & 0o077 != 0) {
+            say("")?;
+            say("Others can look into the data folder. Close it:")?;
+            say(&format!("  chmod 700 {shown}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// An address as a shell takes it; most need no quotes.
+fn quoted_address(address: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "@._-+".contains(c);
+    if address.chars().all(plain) { address.to_owned() } else { quoted(address) }
+}

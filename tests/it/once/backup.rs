@@ -1,0 +1,607 @@
+//! `unionhall backup` and `unionhall restore`: the drill, and whatever may go wrong with it.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use unionhall::clock::Clock;
+use unionhall::domain::email::EmailAddress;
+use unionhall::domain::secret::mark::AddressMarker;
+use unionhall::domain::time::Timestamp;
+use unionhall::membership::erasures::ErasureLog;
+
+use crate::records::Home;
+use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
+
+const FLAGS: &[&str] =
+    &["--store", "sqlite:", "--mail", "hold", "--key-per-minute", "1000000", "--public-per-minute", "100000"];
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    unionhall(folder).args(arguments).output().unwrap()
+}
+
+#[track_caller]
+fn done(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[track_caller]
+fn refusal(output: &Output) -> String {
+    assert!(!output.status.success(), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr);
+    told.lines().last().unwrap().to_owned()
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Everything in a folder, by name.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn number(database: &Path, sql: &str) -> i64 {
+    Connection::open(database).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// As a user who is neither root nor the one who made the backup, where the tests may choose.
+fn as_another_user(folder: &Path) -> Command {
+    const NOBODY: u32 = 65534;
+    if !rustix::process::geteuid().is_root() {
+        return unionhall(folder);
+    }
+    for path in [folder.to_owned()].into_iter().chain(names(folder).iter().map(|name| folder.join(name))) {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    // Perhaps the build stands where nobody else can look.
+    let (built, linked) = (Path::new(env!("CARGO_BIN_EXE_unionhall")), folder.join("program"));
+    let there = linked.exists() || std::fs::hard_link(built, &linked).is_ok();
+    let mut command = Command::new(if there { linked } else { built.to_owned() });
+    command.env_clear().current_dir(folder).stdin(Stdio::null()).uid(NOBODY).gid(NOBODY);
+    command
+}
+
+/// A stopped server's folder with some records in it, and a backup of them, `all`; its secret.
+fn backed_up() -> (Home, String) {
+    block_on(async {
+        let server = Server::start_with(FLAGS);
+        let key = server.key();
+        for n in 0..20 {
+            server.post("/v1/invite", &key, sign_up(&format!("user{n}@example.com"))).await.good();
+        }
+        assert_eq!(server.confirm(1).await.status, 200);
+        let secret = std::fs::read_to_string(server.data().join("secret")).unwrap().trim().to_owned();
+        let (_, home) = server.stop();
+        done(&run(home.path(), &["backup", "all"]));
+        (home, secret)
+    })
+}
+
+#[test]
+fn the_drill() {
+    block_on(async {
+        let server = Server::start_with(FLAGS);
+        let key = server.key();
+        let invite = async |server: &Server, name: &str| {
+            server.post("/v1/invite", &key, sign_up(&format!("{name}@example.com"))).await.good();
+            server.number(&format!(
+                "SELECT s.id FROM sign_ups s JOIN people p ON p.id = person_id WHERE email = '{name}@example.com'"
+            ))
+        };
+        let mut early = Vec::new();
+        for name in ["ana", "bea", "cem", "dora"] {
+            early.push(invite(&server, name).await);
+        }
+        for id in &early[..3] {
+            assert_eq!(server.confirm(*id).await.status, 200);
+        }
+
+        // Sign-ups come in and are confirmed while the backup is made.
+        let ended = AtomicBool::new(false);
+        let load = async |name: &str| {
+            let mut n = 0;
+            while !ended.load(Ordering::Relaxed) || n < 5 {
+                let id = invite(&server, &format!("{name}{n}")).await;
+                assert_eq!(server.confirm(id).await.status, 200);
+                n += 1;
+            }
+        };
+        let mut command = server.command();
+        let backup = async {
+            let output = tokio::task::spawn_blocking(move || command.args(["backup", "all"]).output().unwrap()).await;
+            ended.store(true, Ordering::Relaxed);
+            done(&output.unwrap())
+        };
+        let ((), (), told) = tokio::join!(load("load"), load("more"), backup);
+        assert!(told.contains("keep it like the data folder"), "{told}");
+
+        // And afterwards.
+        let mut late = Vec::new();
+        for n in 0..10 {
+            late.push(invite(&server, &format!("late{n}")).await);
+        }
+        assert_eq!(server.confirm(late[0]).await.status, 200);
+        let (log, clock) = (ErasureLog::beside(&server.data()), Clock::start());
+        let marker = AddressMarker::new(&server.records().secret());
+        let mark = |text: &str| marker.address(&EmailAddress::parse(text).unwrap());
+        log.append(&mark("ana@example.com"), Timestamp::from_millis(1)).unwrap();
+        log.append(&mark("CEM@example.com"), clock.now().time).unwrap();
+        log.append(&mark("late0@example.com"), clock.now().time).unwrap();
+        let (_, old) = server.stop();
+
+        let home = Home::new();
+        for name in ["all", "data/erasures"] {
+            std::fs::copy(old.path().join(name), home.path().join(Path::new(name).file_name().unwrap())).unwrap();
+        }
+        drop(old);
+        let mut command = as_another_user(home.path());
+        let told = done(&command.args(["restore", "all", "--erasures", "erasures"]).output().unwrap());
+        let erase: Vec<_> = told.lines().filter(|line| line.contains("members erase")).collect();
+        assert_eq!(erase, ["  unionhall members erase cem@example.com"], "{told}");
+        assert!(told.contains("may have gone since"), "{told}");
+        assert!(!told.contains("chown"), "it is the folder's owner who did it: {told}");
+        let data = home.path().join("data");
+        assert_eq!(names(&data), ["erasures", "secret", "unionhall.db"]);
+        assert_eq!(mode(&data), 0o700);
+        assert!(names(&data).iter().all(|name| mode(&data.join(name)) == 0o600));
+        let database = data.join("unionhall.db");
+        let members = number(&database, "SELECT count(*) FROM people WHERE state = 'member'");
+        assert_eq!(number(&database, "SELECT member_count FROM installation"), members);
+        assert!(members >= 3);
+        let last = number(&database, "SELECT max(id) FROM sign_ups");
+        assert!(last < late[0], "{last} {late:?}");
+        assert_eq!(number(&database, "SELECT count(*) FROM outbox WHERE held_at IS NULL OR leased_by IS NOT NULL"), 0);
+
+        let server = Server::start_as(as_another_user(home.path()), home, FLAGS);
+        let count = async || server.get("/v1/stats").await.good()["memberCount"].as_i64().unwrap();
+        assert_eq!(count().await, members);
+        assert_eq!(server.confirm(early[3]).await.status, 200, "a link that was mailed before");
+        assert_eq!(count().await, members + 1);
+        let mut new = Vec::new();
+        for round in 0..2 {
+            for id in &late {
+                assert_eq!(server.confirm(*id).await.status, 404, "a link that was mailed after");
+                assert_eq!(server.get(&server.confirm_path(*id)).await.status, 404);
+            }
+            for n in 0..20 {
+                new.push(invite(&server, &format!("new{round}x{n}")).await);
+            }
+        }
+        assert!(new.iter().all(|id| *id > last + 1_000_000), "{new:?}");
+        assert_eq!(count().await, members + 1);
+        assert_eq!(server.confirm(new[0]).await.status, 200);
+        assert_eq!(count().await, members + 2);
+        assert!(server.run(&["keys", "list"]).contains("Acme Assistant"));
+        let held = server.number("SELECT count(*) FROM outbox WHERE held_at IS NOT NULL");
+        assert!(held > 0 && server.run(&["mail", "release"]).starts_with(&format!("{held} mail")));
+    });
+}
+
+/// Whatever is written meanwhile, a backup is of one moment: everything that belongs together is there or is not.
+#[test]
+fn a_backup_beside_writers_is_of_one_moment() {
+    block_on(async {
+        let server = Server::start_with(FLAGS);
+        let key = server.key();
+        let ended = AtomicBool::new(false);
+        let load = async |lane: usize| {
+            for n in 0.. {
+                let before = server.number("SELECT coalesce(max(id), 0) FROM sign_ups");
+                server.post("/v1/invite", &key, sign_up(&format!("l{lane}n{n}@example.com"))).await.good();
+                server.confirm(before.max(1)).await;
+                if ended.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        };
+        let backups = async {
+            for n in 0..4 {
+                let mut command = server.command();
+                let name = format!("b{n}");
+                let made = tokio::task::spawn_blocking(move || command.args(["backup", &name]).output().unwrap()).await;
+                done(&made.unwrap());
+            }
+            ended.store(true, Ordering::Relaxed);
+        };
+        tokio::join!(load(0), load(1), load(2), backups);
+        let (_, home) = server.stop();
+        let mut people = Vec::new();
+        for n in 0..4 {
+            let data = format!("d{n}");
+            done(&run(home.path(), &["restore", &format!("b{n}"), "--data", &data]));
+            let database = home.path().join(data).join("unionhall.db");
+            let torn = "SELECT (SELECT count(*) FROM pragma_foreign_key_check)
+                        + (SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok')
+                        + (SELECT count(*) FROM sign_ups s WHERE state = 'pending' AND NOT EXISTS
+                           (SELECT 1 FROM outbox WHERE sign_up_id = s.id))
+                        + abs((SELECT member_count FROM installation) - (SELECT count(*) FROM people WHERE state = 'member'))";
+            assert_eq!(number(&database, torn), 0);
+            people.push(number(&database, "SELECT count(*) FROM people"));
+        }
+        assert!(people.is_sorted() && people[3] > people[0], "they were written meanwhile: {people:?}");
+    });
+}
+
+#[test]
+fn what_is_damaged_is_refused_and_leaves_nothing_behind() {
+    let (home, _) = backed_up();
+    let whole = std::fs::read(home.path().join("all")).unwrap();
+    let text = String::from_utf8_lossy(&whole[..2048]);
+    let lines = text.lines().take(7).map(|line| line.len() + 1).sum::<usize>();
+    let place = |word: &str| text.find(word).unwrap() + word.len();
+    let changed = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let replaced = |from: &str, to: &str| {
+        let head = text[..lines].replacen(from, to, 1);
+        [head.as_bytes(), &whole[lines..]].concat()
+    };
+    let header = "its first lines are not as they were written";
+    let cases: Vec<(Vec<u8>, &str)> = vec![
+        (changed(0), "is no backup that `unionhall backup` made"),
+        (Vec::new(), "is no backup"),
+        (b"SQLite format 3\0".repeat(1000), "is no backup"),
+        (replaced("backup 1", "backup 2"), "a backup of a newer form (2, this unionhall reads 1)"),
+        (replaced("backup 1", "backup 01"), header),
+        (changed(place("\nmade ")), header),
+        (changed(place("\nby ")), header),
+        (replaced("\nschema 5", "\nschema 4"), header),
+        (replaced("\ndatabase ", "\ndatabase 9"), header),
+        (changed(place("\nsum ")), header),
+        (changed(lines - 1), header),
+        (changed(lines - 70), header),
+        (changed(lines), "the database in it is not as it was written"),
+        (changed(lines + 50_000), "the database in it is not as it was written"),
+        (changed(whole.len() - 53), "the database in it is not as it was written"),
+        (changed(whole.len() - 52), "the secret in it is not as it was written"),
+        (changed(whole.len() - 1), "the secret in it is not as it was written"),
+        (whole[..20].to_vec(), header),
+        (whole[..lines].to_vec(), "it ends after "),
+        (whole[..lines + 40_000].to_vec(), "it ends after "),
+        (whole[..whole.len() - 1].to_vec(), "it ends after "),
+        ([&whole[..], b"\n"].concat(), "something was added to its end, 1 bytes"),
+    ];
+    let before = names(home.path());
+    for (n, (bytes, expected)) in cases.iter().enumerate() {
+        let file = home.path().join("damaged");
+        std::fs::write(&file, bytes).unwrap();
+        let told = refusal(&run(home.path(), &["restore", "damaged", "--data", "new"]));
+        assert!(told.contains(expected), "{n}: {told}");
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(names(home.path()), before, "{n}");
+    }
+    // And a folder that was there stays as it was.
+    std::fs::create_dir(home.path().join("new")).unwrap();
+    std::fs::write(home.path().join("damaged"), changed(lines + 50_000)).unwrap();
+    refusal(&run(home.path(), &["restore", "damaged", "--data", "new"]));
+    assert_eq!(names(&home.path().join("new")), Vec::<String>::new());
+    done(&run(home.path(), &["restore", "all", "--data", "new"]));
+}
+
+#[test]
+fn records_that_are_not_whole_are_not_backed_up() {
+    let (home, _) = backed_up();
+    let database = home.path().join("data/unionhall.db");
+    let before = names(home.path());
+    for (harm, mend, expected) in [
+        (
+            "UPDATE installation SET member_count = 7",
+            "UPDATE installation SET member_count = 1",
+            "7 members are counted, and 1 are there",
+        ),
+        (
+            "PRAGMA foreign_keys = OFF; UPDATE sign_ups SET person_id = person_id + 1000 WHERE id = 2",
+            "PRAGMA foreign_keys = OFF; UPDATE sign_ups SET person_id = person_id - 1000 WHERE id = 2",
+            "some rows refer to others that are not there",
+        ),
+        (
+            "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'comments        TEXT', 'comments TEXT NOT NULL') WHERE name = 'sign_ups'",
+            "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'comments TEXT NOT NULL', 'comments        TEXT') WHERE name = 'sign_ups'",
+            "the file is damaged: NULL value in sign_ups.comments",
+        ),
+    ] {
+        Connection::open(&database).unwrap().execute_batch(harm).unwrap();
+        let told = refusal(&run(home.path(), &["backup", "harmed"]));
+        assert!(told.contains("are not whole; keep the backups you have") && told.contains(expected), "{told}");
+        assert_eq!(names(home.path()), before);
+        Connection::open(&database).unwrap().execute_batch(mend).unwrap();
+    }
+    done(&run(home.path(), &["backup", "mended"]));
+}
+
+#[test]
+fn the_secret_is_in_it_or_is_asked_for() {
+    let (home, secret) = backed_up();
+    let (folder, contains) = (home.path(), |name: &str, text: &str| {
+        let bytes = std::fs::read(home.path().join(name)).unwrap();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    });
+    assert_eq!(mode(&folder.join("all")), 0o600);
+    assert!(contains("all", &secret) && contains("all", "user7@example.com"));
+    let told = done(&run(folder, &["backup", "bare", "--without-secret"]));
+    assert!(told.contains("The installation's secret is not in it"), "{told}");
+    assert!(!contains("bare", &secret) && contains("bare", "user7@example.com"));
+
+    let told = refusal(&run(folder, &["restore", "bare", "--data", "new"]));
+    assert!(told.contains("the backup holds no secret") && told.contains("new/secret"), "{told}");
+    let other = "another secret than that of these records";
+    let told = refusal(&run(folder, &["restore", "bare", "--data", "new", "--secret", other]));
+    assert!(told.contains("the secret that was given is not the one"), "{told}");
+    assert!(!folder.join("new").exists());
+    let told = done(&run(folder, &["restore", "bare", "--data", "new", "--secret-file", "data/secret"]));
+    assert!(told.contains("give it to the service, too"), "{told}");
+    assert_eq!(names(&folder.join("new")), ["unionhall.db"]);
+
+    // One that the folder has already.
+    std::fs::create_dir(folder.join("kept")).unwrap();
+    std::fs::write(folder.join("kept/secret"), other).unwrap();
+    for backup in ["bare", "all"] {
+        let told = refusal(&run(folder, &["restore", backup, "--data", "kept"]));
+        assert!(told.contains("kept/secret is not the one"), "{told}");
+        assert_eq!(names(&folder.join("kept")), ["secret"]);
+    }
+    std::fs::copy(folder.join("data/secret"), folder.join("kept/secret")).unwrap();
+    done(&run(folder, &["restore", "bare", "--data", "kept"]));
+
+    // One that was given with a setting goes into the backup as if the folder had it; another is found out now.
+    std::fs::rename(folder.join("data/secret"), folder.join("away")).unwrap();
+    let told = refusal(&run(folder, &["backup", "given"]));
+    assert!(told.contains("is not in data/secret") && told.contains("--without-secret"), "{told}");
+    let told = refusal(&run(folder, &["backup", "given", "--secret", other]));
+    assert!(told.contains("not the one that the records were made with"), "{told}");
+    assert!(!folder.join("given").exists());
+    done(&unionhall(folder).args(["backup", "given"]).env("UNIONHALL_SECRET", &secret).output().unwrap());
+    done(&run(folder, &["restore", "given", "--data", "from-given"]));
+    assert_eq!(std::fs::read_to_string(folder.join("from-given/secret")).unwrap().trim(), secret);
+    done(&run(folder, &["backup", "none-needed", "--without-secret"]));
+    let left: Vec<_> = names(folder).into_iter().filter(|name| name.contains(".part")).collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+/// SQLite leaves what is deleted in its pages until they are needed; whoever was erased must not live on in later backups.
+#[test]
+fn what_was_deleted_before_is_in_no_backup() {
+    let (home, _) = backed_up();
+    let database = home.path().join("data/unionhall.db");
+    let holds = |file: &Path| {
+        let bytes = std::fs::read(file).unwrap();
+        bytes.windows(20).any(|window| window == b"deleted@some.example")
+    };
+    let connection = Connection::open(&database).unwrap();
+    for sql in [
+        "INSERT INTO used_once (name, ends_at) VALUES ('deleted@some.example', 1)",
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        "DELETE FROM used_once",
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+    ] {
+        connection.execute_batch(sql).unwrap();
+    }
+    connection.close().unwrap();
+    assert!(holds(&database), "the test would prove nothing");
+    done(&run(home.path(), &["backup", "later"]));
+    assert!(!holds(&home.path().join("later")));
+}
+
+#[test]
+fn nothing_is_ever_written_over() {
+    let (home, _) = backed_up();
+    let (folder, database) = (home.path(), home.path().join("data/unionhall.db"));
+    let before = std::fs::read(&database).unwrap();
+    let told = refusal(&run(folder, &["restore", "all"]));
+    assert!(told.contains("there are records at data/unionhall.db already"), "{told}");
+    assert_eq!(std::fs::read(&database).unwrap(), before);
+    assert_eq!(names(&folder.join("data")), ["secret", "unionhall.db"]);
+
+    let told = refusal(&run(folder, &["backup", "all"]));
+    assert!(told.contains("all is there already"), "{told}");
+    let told = refusal(&run(folder, &["backup", "nowhere/all"]));
+    assert!(told.contains("cannot write nowhere/all"), "{told}");
+    let told = refusal(&run(folder, &["backup", "other", "--data", "none"]));
+    assert!(told.contains("there are no records at none/unionhall.db"), "{told}");
+    assert!(!folder.join("none").exists());
+
+    // What is left of records is no empty place either; an empty file is.
+    std::fs::create_dir(folder.join("new")).unwrap();
+    for left in ["unionhall.db-wal", "unionhall.db-shm", "unionhall.db-journal"] {
+        std::fs::write(folder.join("new").join(left), "left").unwrap();
+        let told = refusal(&run(folder, &["restore", "all", "--data", "new"]));
+        assert!(told.contains(&format!("new/{left} is left of another database")), "{told}");
+        std::fs::remove_file(folder.join("new").join(left)).unwrap();
+        assert_eq!(names(&folder.join("new")), Vec::<String>::new());
+    }
+    std::fs::write(folder.join("new/unionhall.db"), "").unwrap();
+    done(&run(folder, &["restore", "all", "--data", "new"]));
+
+    let told = refusal(&run(folder, &["restore", "all", "--store", "postgres://u:hunter2@localhost/d"]));
+    assert!(told.contains("unionhall move --from sqlite:") && !told.contains("hunter2"), "{told}");
+}
+
+/// Records of a release before are backed up as they are, and brought up to date when they are restored; those of one to come
+/// are refused.
+#[test]
+fn older_records_are_restored_and_newer_ones_refused() {
+    let (home, _) = backed_up();
+    let folder = home.path();
+    std::fs::create_dir(folder.join("old")).unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/schema-4.db");
+    std::fs::copy(fixture, folder.join("old/unionhall.db")).unwrap();
+    let people = number(&folder.join("old/unionhall.db"), "SELECT count(*) FROM people");
+    done(&run(folder, &["backup", "older", "--data", "old", "--without-secret"]));
+    assert_eq!(number(&folder.join("old/unionhall.db"), "SELECT user_version FROM pragma_user_version"), 4);
+    Connection::open(folder.join("old/unionhall.db"))
+        .unwrap()
+        .execute_batch("UPDATE installation SET secret_fingerprint = NULL")
+        .unwrap();
+    done(&run(folder, &["backup", "nobodys", "--data", "old"]));
+    done(&run(folder, &["restore", "nobodys", "--data", "new"]));
+    let restored = folder.join("new/unionhall.db");
+    assert_eq!(number(&restored, "SELECT count(*) FROM people"), people);
+    let newest = number(&folder.join("data/unionhall.db"), "SELECT user_version FROM pragma_user_version");
+    assert_eq!(number(&restored, "SELECT user_version FROM pragma_user_version"), newest);
+
+    let database = Connection::open(folder.join("data/unionhall.db")).unwrap();
+    database.pragma_update(None, "user_version", 99).unwrap();
+    let told = refusal(&run(folder, &["backup", "newer"]));
+    assert!(told.contains("by a newer unionhall (schema 99"), "{told}");
+    // One that such a release has made: only its lines tell.
+    let whole = std::fs::read(folder.join("all")).unwrap();
+    let text = String::from_utf8_lossy(&whole[..2048]).into_owned();
+    let lines: Vec<_> = text.lines().take(7).collect();
+    let head = lines[..6].join("\n").replacen(&format!("\nschema {newest}\n"), "\nschema 99\n", 1) + "\n";
+    let sum: String = ring::digest::digest(&ring::digest::SHA256, head.as_bytes())
+        .as_ref()
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    let rest = &whole[lines.iter().map(|line| line.len() + 1).sum::<usize>()..];
+    std::fs::write(folder.join("newer"), [format!("{head}sum {sum}\n").as_bytes(), rest].concat()).unwrap();
+    let told = refusal(&run(folder, &["restore", "newer", "--data", "newer-data"]));
+    assert!(told.contains("are of a newer unionhall (schema 99, this one knows"), "{told}");
+    assert!(!folder.join("newer-data").exists());
+}
+
+/// Ended at any moment, by whatever it may be, there are records as a whole or none, and the next run does it all.
+#[test]
+fn a_restore_that_was_killed_is_simply_run_again() {
+    let (home, _) = backed_up();
+    let folder = home.path();
+    Connection::open(folder.join("data/unionhall.db"))
+        .unwrap()
+        .execute_batch(
+            "WITH RECURSIVE n (i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
+             INSERT INTO people (id, email, compared, mailbox, code, state, created_at)
+             SELECT i, i || '@x.example', i || '@x.example', i || '@x.example', printf('%012d', i), 'invited', 1 FROM n",
+        )
+        .unwrap();
+    done(&run(folder, &["backup", "large"]));
+    let (database, mut interrupted) = (folder.join("new/unionhall.db"), 0);
+    let stages = ["reading the backup", "checking the records", "preparing them to be served"];
+    for (signal, stage, wait) in ["-KILL", "-TERM"]
+        .iter()
+        .flat_map(|signal| stages.iter().flat_map(move |stage| [0, 3, 20].map(|wait| (*signal, *stage, wait))))
+    {
+        let mut command = unionhall(folder);
+        command.args(["restore", "large", "--data", "new"]).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        lines.find(|line| line.as_ref().unwrap() == stage).unwrap().unwrap();
+        std::thread::sleep(Duration::from_millis(wait));
+        // It may have ended already.
+        let _sent = Command::new("kill").args([signal, &process.id().to_string()]).stderr(Stdio::null()).status();
+        let status = process.wait().unwrap();
+        if status.success() || database.exists() {
+            assert!(number(&database, "SELECT seq FROM sqlite_sequence WHERE name = 'sign_ups'") > 1_000_000);
+            let keys = done(&run(folder, &["keys", "list", "--data", "new"]));
+            assert!(keys.contains("Acme Assistant"), "{keys}");
+            std::fs::remove_dir_all(folder.join("new")).unwrap();
+            continue;
+        }
+        interrupted += 1;
+        let told = refusal(&run(folder, &["keys", "list", "--data", "new"]));
+        assert!(told.contains("there are no records"), "{told}");
+        if signal == "-TERM" {
+            let left: Vec<_> = names(&folder.join("new")).into_iter().filter(|name| name != "secret").collect();
+            assert_eq!(left, Vec::<String>::new(), "it took its unfinished files away");
+        }
+    }
+    assert!(interrupted >= 6, "{interrupted}");
+    if !database.exists() {
+        done(&run(folder, &["restore", "large", "--data", "new"]));
+    }
+    assert_eq!(names(&folder.join("new")), ["secret", "unionhall.db"]);
+    assert_eq!(number(&database, "SELECT count(*) FROM people"), 39_021);
+}
+
+/// The same backup may be restored twice, with a service in between that mailed links.
+#[test]
+fn no_id_comes_back_even_from_the_same_backup() {
+    let (home, _) = backed_up();
+    block_on(async {
+        let folder = home.path();
+        done(&run(folder, &["restore", "all", "--data", "one"]));
+        let sequence = |data: &str, table: &str| {
+            let sql = format!("SELECT seq FROM sqlite_sequence WHERE name = '{table}'");
+            number(&folder.join(data).join("unionhall.db"), &sql)
+        };
+        let first = sequence("one", "sign_ups");
+        // As many milliseconds as a lively service needs for some sign-ups.
+        let clock = Clock::start();
+        let begun = clock.now().time;
+        wait_until(Duration::from_secs(5), async || clock.now().time.since(begun) > Duration::from_millis(50)).await;
+        done(&run(folder, &["restore", "all", "--data", "two"]));
+        for table in ["people", "sign_ups", "outbox", "door_days"] {
+            assert!(sequence("two", table) >= sequence("one", table) + 50, "{table}");
+            assert!(sequence("one", table) > 1_000_000, "{table}");
+        }
+        assert!(first > 1_000_020);
+    });
+}
+
+#[test]
+fn erasures_are_found_in_the_folder_and_in_the_file_that_is_given() {
+    let (home, secret) = backed_up();
+    let folder = home.path();
+    let marker = AddressMarker::new(&unionhall::domain::secret::Secret::new(&secret).unwrap());
+    let mark = |text: &str| marker.address(&EmailAddress::parse(text).unwrap());
+    let now = Clock::start().now().time;
+    let told = done(&run(folder, &["restore", "all", "--data", "none"]));
+    assert!(told.contains("NO LOG OF ERASURES WAS FOUND in none/erasures"), "{told}");
+
+    std::fs::create_dir(folder.join("new")).unwrap();
+    let given = ErasureLog::at(&folder.join("saved"));
+    ErasureLog::beside(&folder.join("new")).append(&mark("user3@example.com"), now).unwrap();
+    given.append(&mark("user4@example.com"), now).unwrap();
+    given.append(&mark("user5@example.com"), now.minus(Duration::from_secs(3600))).unwrap();
+    let told = done(&run(folder, &["restore", "all", "--data", "new", "--erasures", "saved"]));
+    let erase: Vec<_> = told.lines().filter(|line| line.contains("members erase")).collect();
+    let expected = [3, 4].map(|n| format!("  unionhall members erase --data new user{n}@example.com"));
+    assert_eq!(erase, expected, "{told}");
+    let log = std::fs::read_to_string(folder.join("new/erasures")).unwrap();
+    assert_eq!(log.lines().count(), 3, "{log}");
+
+    std::fs::create_dir(folder.join("quiet")).unwrap();
+    ErasureLog::beside(&folder.join("quiet")).append(&mark("nobody@example.com"), now).unwrap();
+    let told = done(&run(folder, &["restore", "all", "--data", "quiet"]));
+    assert!(told.contains("Nobody in these records was erased since"), "{told}");
+
+    for (file, expected) in
+        [("not-there", "cannot read the log of erasures not-there"), ("all.log", "is no log of erasures")]
+    {
+        std::fs::write(folder.join("all.log"), "words that name nobody\n").unwrap();
+        let told = refusal(&run(folder, &["restore", "all", "--data", "wrong", "--erasures", file]));
+        assert!(told.contains(expected), "{told}");
+        assert!(!folder.join("wrong").exists());
+    }
+}
+
+/// Who restores is often root, and the folder the service's.
+#[test]
+fn it_says_whose_the_files_must_be() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let (home, _) = backed_up();
+    let theirs: PathBuf = home.path().join("theirs");
+    std::fs::create_dir(&theirs).unwrap();
+    std::os::unix::fs::chown(&theirs, Some(4242), Some(4243)).unwrap();
+    for data in ["theirs", "theirs/new"] {
+        let told = done(&run(home.path(), &["restore", "all", "--data", data]));
+        assert!(told.contains(&format!("\n  chown -R 4242:4243 {data}\n")), "{told}");
+    }
+    assert!(done(&run(home.path(), &["restore", "all", "--data", "roots"])).contains("\n  chown -R USER: roots\n"));
+    std::fs::create_dir(home.path().join("open")).unwrap();
+    std::fs::set_permissions(home.path().join("open"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(done(&run(home.path(), &["restore", "all", "--data", "open"])).contains("\n  chmod 700 open\n"));
+}
