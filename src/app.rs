@@ -20,8 +20,9 @@ use crate::log::Log;
 use crate::mail::Delivery;
 use crate::membership::Membership;
 use crate::membership::form_brake::FormBrake;
+pub use crate::store::figures::Funnel;
 pub use crate::store::{BATCH_ENDS, MailFigures, StoreFigures};
-use crate::store::{DoorStore, InstallationStore, Store};
+use crate::store::{DoorStore, FigureStore, InstallationStore, Store};
 use crate::supervise;
 
 /// How long the store may take to show that it takes writes.
@@ -80,6 +81,7 @@ pub struct Core {
     keys: Keys,
     installation: Arc<dyn InstallationStore>,
     doors: Arc<dyn DoorStore>,
+    figures: Arc<dyn FigureStore>,
     /// When the store was last asked whether it takes writes; if it does, whether sign-ups are paused.
     checked: Mutex<Option<(Tick, Option<bool>)>>,
     limiter: Arc<dyn Limiter>,
@@ -98,6 +100,7 @@ impl App {
             form_brake: FormBrake::new(Arc::clone(&store) as _, brake, &secret),
             keys: Keys::new(Arc::clone(&store) as _),
             doors: Arc::clone(&store) as _,
+            figures: Arc::clone(&store) as _,
             installation: store,
             checked: Mutex::default(),
             limiter,
@@ -169,9 +172,11 @@ impl Core {
         self.store_errors.load(Ordering::Relaxed)
     }
 
-    /// What monitoring reads of the records, the members and the mail; none while the store cannot say.
-    pub async fn record_figures(&self) -> Option<(u64, MailFigures)> {
-        let asked = async { tokio::try_join!(self.membership.count(), self.doors.mail_figures()) };
+    /// What monitoring reads of the records: the members, the mail, and what came of each door's sign-ups; none while the store
+    /// cannot say.
+    pub async fn record_figures(&self) -> Option<(u64, MailFigures, Vec<(String, Funnel)>)> {
+        let asked =
+            async { tokio::try_join!(self.membership.count(), self.doors.mail_figures(), self.figures.doors_since(0)) };
         let asked = tokio::time::timeout(FIGURES_TIMEOUT, asked).await.ok()?;
         asked.map_err(|error| self.report_store(None, &error.to_string())).ok()
     }

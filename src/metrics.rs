@@ -128,6 +128,8 @@ impl Exposition {
         self.put(format_args!("unionhall_{name}{suffix}"));
         for (i, (label, value)) in labels.iter().enumerate() {
             let open = if i == 0 { '{' } else { ',' };
+            // A partner's name may hold what ends a label.
+            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
             self.put(format_args!("{open}{label}=\"{value}\""));
         }
         let close = if labels.is_empty() { "" } else { "}" };

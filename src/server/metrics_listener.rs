@@ -1,5 +1,6 @@
 //! `GET /metrics`, on a listener of its own: figures are for the operator's monitoring and not for callers.
 
+use std::cmp::Reverse;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +18,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use super::{HttpService, process_figures};
-use crate::app::{BATCH_ENDS, Core, MailFigures, Readiness, StoreFigures};
+use crate::app::{BATCH_ENDS, Core, Funnel, MailFigures, Readiness, StoreFigures};
+use crate::domain::mail::brake::FORM;
 use crate::domain::time::{Tick, Timestamp};
 use crate::limiter::{Class, Scope};
 use crate::mail::Delivery;
@@ -105,14 +107,38 @@ async fn page(service: &HttpService) -> String {
     page.single("store_errors_total", Kind::Counter, "Times that the store failed a request.", app.store_errors());
     write_store(&store, &mut page);
     write_mail(app, &mut page);
-    if let Some((members, figures)) = records {
+    if let Some((members, figures, doors)) = records {
         page.single("members", Kind::Gauge, "Members of the union, over all nodes.", members);
+        write_doors(doors, &mut page);
         write_outbox(&figures, now.time, &mut page);
     }
     let dropped = app.log.lines_dropped();
     page.single("log_lines_dropped_total", Kind::Counter, "Lines that the log's reader was too slow for.", dropped);
     process_figures::write(service.started, &mut page);
     page.into_text()
+}
+
+/// Partners with series of their own, those with the most sign-ups; the others are one together.
+const PARTNERS: usize = 50;
+
+fn write_doors(mut doors: Vec<(String, Funnel)>, page: &mut Exposition) {
+    doors.sort_by_key(|(door, funnel)| (Reverse(funnel.signed_up), door.clone()));
+    let others = doors.split_off(PARTNERS.min(doors.len()));
+    if !others.is_empty() {
+        let mut together = Funnel::default();
+        others.iter().for_each(|(_, funnel)| together += *funnel);
+        doors.push(("(others)".to_owned(), together));
+    }
+    let mut series = |name, help, figure: fn(&Funnel) -> u64| {
+        page.begin(name, Kind::Counter, help);
+        for (door, funnel) in &doors {
+            let partner = if door == FORM { "(form)" } else { door };
+            page.line("", &[("partner", partner)], figure(funnel));
+        }
+    };
+    series("sign_ups_total", "Sign-ups, by the partner that made them, over all nodes.", |funnel| funnel.signed_up);
+    series("confirmations_total", "People who became members, by partner.", |funnel| funnel.confirmed);
+    series("declines_total", "Sign-ups that people declined, by partner.", |funnel| funnel.declined);
 }
 
 async fn ready(app: &Core, now: Tick) -> Option<Readiness> {
