@@ -1,11 +1,13 @@
 //! The parts of the service put together: what operations, pages and MCP share.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
 
+use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::brake::Brake;
 use crate::domain::secret::Secret;
@@ -18,7 +20,8 @@ use crate::log::Log;
 use crate::mail::Delivery;
 use crate::membership::Membership;
 use crate::membership::form_brake::FormBrake;
-use crate::store::{DoorStore, InstallationStore, MailFigures, Store};
+pub use crate::store::{BATCH_ENDS, MailFigures, StoreFigures};
+use crate::store::{DoorStore, InstallationStore, Store};
 use crate::supervise;
 
 /// How long the store may take to show that it takes writes.
@@ -51,9 +54,25 @@ pub struct Readiness {
     pub sign_ups: &'static str,
 }
 
+/// The parts, and the facts about the union as one reading of its catalog has them. Another reading is another of these
+/// with the same parts.
 #[derive(Debug)]
 pub struct App {
     pub union: Arc<Union>,
+    core: Arc<Core>,
+}
+
+impl Deref for App {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &self.core
+    }
+}
+
+/// What stays the same whatever the catalog says.
+#[derive(Debug)]
+pub struct Core {
     pub membership: Membership,
     pub form_brake: FormBrake,
     pub log: Log,
@@ -74,42 +93,50 @@ impl App {
     /// Each area of the store goes to the room that it is for; nobody else can name it.
     pub fn new(parts: Parts) -> Arc<Self> {
         let Parts { union, secret, store, limiter, log, mail, brake, disposable } = parts;
-        Arc::new(Self {
+        let core = Core {
             membership: Membership::new(Arc::clone(&store) as _, &secret, mail.clone(), disposable),
             form_brake: FormBrake::new(Arc::clone(&store) as _, brake, &secret),
             keys: Keys::new(Arc::clone(&store) as _),
             doors: Arc::clone(&store) as _,
             installation: store,
             checked: Mutex::default(),
-            union,
             limiter,
             wide: WideBudgets::default(),
             log,
             mail,
             rate_limited: Default::default(),
             store_errors: AtomicU64::new(0),
-        })
+        };
+        Arc::new(Self { union, core: Arc::new(core) })
+    }
+
+    /// The same parts with another catalog.
+    pub fn with_catalog(&self, catalog: Catalog) -> Arc<Self> {
+        let union = Union { catalog, ..Union::clone(&self.union) };
+        Arc::new(Self { union: Arc::new(union), core: Arc::clone(&self.core) })
+    }
+
+    pub fn core(&self) -> &Arc<Core> {
+        &self.core
     }
 
     /// The holder of the key in an `Authorization` header's value. That it was used is written down behind the request's
     /// back.
-    pub async fn authenticate(
-        self: &Arc<Self>,
-        authorization: Option<&[u8]>,
-        now: Timestamp,
-    ) -> Result<Holder, Refusal> {
+    pub async fn authenticate(&self, authorization: Option<&[u8]>, now: Timestamp) -> Result<Holder, Refusal> {
         let holder = self.keys.authenticate(authorization, now).await?;
         if holder.touch {
-            let (app, id) = (Arc::clone(self), holder.record.id);
+            let (core, id) = (Arc::clone(&self.core), holder.record.id);
             tokio::spawn(async move {
-                if let Err(error) = app.keys.touch(id, now).await {
-                    app.report_store(None, &format!("the last use of key {id} was not recorded: {error}"));
+                if let Err(error) = core.keys.touch(id, now).await {
+                    core.report_store(None, &format!("the last use of key {id} was not recorded: {error}"));
                 }
             });
         }
         Ok(holder)
     }
+}
 
+impl Core {
     /// Draws on a budget; every limited request comes through here.
     pub async fn spend(&self, bucket: Bucket, limit: u32, now: Tick) -> Verdict {
         let verdict = match self.wide.refusal(bucket, limit, now) {
@@ -142,15 +169,21 @@ impl App {
         self.store_errors.load(Ordering::Relaxed)
     }
 
-    /// What monitoring reads of mail; none while the store cannot say.
-    pub async fn mail_figures(&self) -> Option<MailFigures> {
-        let asked = tokio::time::timeout(FIGURES_TIMEOUT, self.doors.mail_figures()).await.ok()?;
+    /// What monitoring reads of the records, the members and the mail; none while the store cannot say.
+    pub async fn record_figures(&self) -> Option<(u64, MailFigures)> {
+        let asked = async { tokio::try_join!(self.membership.count(), self.doors.mail_figures()) };
+        let asked = tokio::time::timeout(FIGURES_TIMEOUT, asked).await.ok()?;
         asked.map_err(|error| self.report_store(None, &error.to_string())).ok()
+    }
+
+    /// And of this node's part in them, which it knows by itself.
+    pub async fn store_figures(&self) -> StoreFigures {
+        self.installation.figures().await.unwrap_or_default()
     }
 
     /// How things are while the store can be used. Whoever asks within a second of another is told the same, and while the
     /// store is asked everybody waits for the one answer. Why it cannot be used is for the operator, who reads it once.
-    pub async fn readiness(&self, request_id: &str, now: Tick) -> Option<Readiness> {
+    pub async fn readiness(&self, request_id: Option<&str>, now: Tick) -> Option<Readiness> {
         if supervise::ended().is_some() {
             return None;
         }
@@ -166,7 +199,7 @@ impl App {
                 let asked = asked.map_err(|_| "the store does not take writes".to_owned());
                 let asked = asked.and_then(|done| done.map_err(|error| error.to_string()));
                 if let Err(cause) = &asked {
-                    self.report_store(Some(request_id), cause);
+                    self.report_store(request_id, cause);
                 }
                 checked.insert((now, asked.ok())).1
             }

@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, PartnerName};
 use crate::domain::time::Timestamp;
 use crate::error::KeyProblem;
+pub use crate::store::keys::KeyFigures;
 use crate::store::{KeyStore, StoreError};
 
 /// How long what was read of a key is believed.
@@ -144,8 +145,8 @@ impl Keys {
         self.store.touch_key(id, now).await
     }
 
-    /// All keys, oldest first, each with how many of its sign-ups were declined.
-    pub async fn list(&self) -> Result<Vec<(KeyRecord, u64)>, StoreError> {
+    /// All keys, oldest first, each with what came of its sign-ups.
+    pub async fn list(&self) -> Result<Vec<(KeyRecord, KeyFigures)>, StoreError> {
         self.store.list_keys().await
     }
 

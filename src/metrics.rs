@@ -72,18 +72,11 @@ impl Requests {
         page.begin("request_duration_seconds", Kind::Histogram, "How long requests took, by route.");
         for (route, name) in self.routes.iter().enumerate() {
             let spans: Vec<_> = (0..=ENDS.len()).map(|span| self.sum(route, |row| &row.spans[span])).collect();
-            let all: u64 = spans.iter().sum();
-            if all == 0 {
+            if spans.iter().all(|count| *count == 0) {
                 continue;
             }
-            let mut up_to = 0;
-            for (end, count) in ENDS.iter().zip(&spans) {
-                up_to += count;
-                page.line("_bucket", &[("route", name), ("le", &seconds(*end).to_string())], up_to);
-            }
-            page.line("_bucket", &[("route", name), ("le", "+Inf")], all);
-            page.line("_sum", &[("route", name)], seconds(self.sum(route, |row| &row.micros)));
-            page.line("_count", &[("route", name)], all);
+            let sum = seconds(self.sum(route, |row| &row.micros));
+            page.histogram(&[("route", name)], ENDS.iter().map(|end| seconds(*end)), &spans, sum);
         }
     }
 }
@@ -145,6 +138,24 @@ impl Exposition {
     pub fn single(&mut self, name: &'static str, kind: Kind, help: &str, figure: impl Display) {
         self.begin(name, kind, help);
         self.line("", &[], figure);
+    }
+
+    /// The series of one histogram of the name begun last: how many there were up to each end, and past the last one, not
+    /// added up; and the sum of what they measured.
+    pub fn histogram(
+        &mut self,
+        labels: &[(&str, &str)],
+        ends: impl Iterator<Item = f64>,
+        counts: &[u64],
+        sum: impl Display,
+    ) {
+        let mut up_to = 0;
+        for (end, count) in ends.map(|end| end.to_string()).chain(["+Inf".to_owned()]).zip(counts) {
+            up_to += count;
+            self.line("_bucket", &[labels, &[("le", &end)]].concat(), up_to);
+        }
+        self.line("_sum", labels, sum);
+        self.line("_count", labels, up_to);
     }
 
     pub fn into_text(self) -> String {

@@ -85,6 +85,10 @@ fn fill(path: &Path, people: u64) -> rusqlite::Result<()> {
         }
     }
     connection.execute("UPDATE installation SET member_count = ?1", [members(people) as i64])?;
+    // Else the service would roll up all of them while it is measured. Records of a release to compare with may have no figures.
+    if connection.table_exists(None, "rollup")? {
+        connection.execute("UPDATE rollup SET sign_up_id = ?1", [people as i64])?;
+    }
     connection.execute_batch("COMMIT; PRAGMA journal_mode = WAL")
 }
 
@@ -115,6 +119,7 @@ pub(crate) fn script(people: u64) -> String {
          FROM people;
          INSERT INTO mailboxes (mailbox, sent_1) SELECT mailbox, {joined} FROM people;
          UPDATE installation SET member_count = {};
+         DO $$ BEGIN UPDATE rollup SET sign_up_id = {people}; EXCEPTION WHEN undefined_table THEN NULL; END $$;
          COMMIT;
          VACUUM ANALYZE;",
         members(people)

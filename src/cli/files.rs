@@ -34,12 +34,34 @@ pub(super) fn write_private_file(path: &Path, text: &str) -> anyhow::Result<()> 
     })
 }
 
+/// Whether a file is there. One that this user may not look for is neither there nor away: that is told.
+pub(super) fn is_there(path: &Path) -> anyhow::Result<bool> {
+    path.try_exists().map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => denied(path),
+        _ => anyhow!("cannot look for {}: {error}", path.display()),
+    })
+}
+
+/// This user is not let in where somebody else is.
+pub(super) fn denied(path: &Path) -> anyhow::Error {
+    use std::os::unix::fs::MetadataExt;
+    // The first folder that can be looked at is the one that keeps us out.
+    let known = path.ancestors().skip(1).find_map(|folder| Some((folder, std::fs::metadata(folder).ok()?.uid())));
+    let mend = match known {
+        Some((folder, owner)) if owner != rustix::process::geteuid().as_raw() => {
+            format!("{} belongs to user {owner}: run this as that user, with sudo -u '#{owner}'", folder.display())
+        }
+        _ => "let this user look into its folder, with chmod u+rwx".to_owned(),
+    };
+    anyhow!("permission denied: this user may not look for {}; {mend}", path.display())
+}
+
 /// Makes the database's file, empty, if it is not there: SQLite would let others read it.
 pub(super) fn make_database_file(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
         bail!("{} is a folder; the database is a file", path.display());
     }
-    if path.exists() {
+    if is_there(path)? {
         return Ok(());
     }
     match write_private_file(path, "") {
@@ -53,7 +75,7 @@ pub(super) fn make_database_file(path: &Path) -> anyhow::Result<()> {
 /// another's, even if the whole machine is copied.
 pub(super) fn node_name(data: &Path) -> anyhow::Result<String> {
     let kept = data.join("node");
-    if !kept.exists() {
+    if !is_there(&kept)? {
         let name = base32::encode::<8>(&random::<5>()?);
         write_private_file(&kept, &format!("{}\n", String::from_utf8_lossy(&name)))?;
     }

@@ -7,13 +7,15 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::audit::act;
 use super::{random, say, with_store};
 use crate::clock::Clock;
 use crate::config::{BrakeSettings, Records, StoreSettings};
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, PartnerName};
 use crate::domain::mail::brake::DoorStanding;
 use crate::domain::time::Timestamp;
-use crate::keys::{Keys, NewKey};
+use crate::keys::{KeyFigures, Keys, NewKey};
+use crate::store::Act;
 use crate::store::migration::Prepare;
 
 #[derive(Debug, Subcommand)]
@@ -38,6 +40,9 @@ pub(super) struct IssueKey {
     /// The day (2027-01-31) or the moment (2027-01-31T18:00:00Z) from which the key no longer works.
     #[arg(long, value_name = "DATE")]
     expires: Option<Timestamp>,
+    /// Make records where there are none: for a key that is issued before the service's first start.
+    #[arg(long)]
+    new: bool,
     #[command(flatten)]
     store: StoreSettings,
 }
@@ -96,13 +101,14 @@ fn grace(text: &str) -> Result<Duration, String> {
     length.ok().and_then(|length| Duration::try_from(length).ok()).ok_or_else(wrong)
 }
 
-/// Runs one piece of work on the keys.
+/// Runs one piece of work on the keys, which is written down as that act.
 fn with_keys<T>(
     settings: &StoreSettings,
     prepare: Prepare,
+    act: Act,
     work: impl AsyncFnOnce(Keys) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    with_store(settings, prepare, async |store| work(Keys::new(Arc::clone(&store) as _)).await)
+    with_store(settings, prepare, async |store| work(Keys::new(store.audited(act))).await)
 }
 
 fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
@@ -113,11 +119,18 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
     let partner = task.name.as_str().to_owned();
     let new = NewKey { partner: task.name, per_minute: task.per_minute, expires_at: task.expires };
     let records = task.store.records()?;
-    let made = matches!(&records, Records::Sqlite(file) if !file.exists());
-    with_keys(&task.store, Prepare::Make, async |keys| Ok(keys.issue(&key, new, now).await?))?;
-    if made {
-        eprintln!("There were no records yet; they were made at {records}.");
+    let prepare = if task.new { Prepare::Make } else { Prepare::Expect };
+    if let Records::Sqlite(file) = &records
+        && !task.new
+        && matches!(file.try_exists(), Ok(false))
+    {
+        bail!(
+            "there are no records at {records}, so no key was issued; give the service's data folder with --data or \
+             UNIONHALL_DATA, or make new records there with --new"
+        );
     }
+    let act = act("keys issue", format!("key {} for {partner}", key.id()), now);
+    with_keys(&task.store, prepare, act, async |keys| Ok(keys.issue(&key, new, now).await?))?;
     eprintln!("Key {} for {partner}. It is shown only now; keep it safe:", key.id());
     say(key.reveal())
 }
@@ -138,7 +151,7 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
         }
     };
     if task.json {
-        let row = |(key, declined): &(KeyRecord, u64)| as_json(key, *declined, task.key_per_minute, &mail(key));
+        let row = |(key, figures): &(KeyRecord, KeyFigures)| as_json(key, figures, task.key_per_minute, &mail(key));
         let rows: Vec<_> = keys.iter().map(row).collect();
         return say(&serde_json::to_string_pretty(&rows)?);
     }
@@ -146,10 +159,20 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
         return say("No keys yet. `unionhall keys issue NAME` issues one.");
     }
     say(&format!(
-        "{:<10}{:<9}{:>7}{:>10}{:>13}{:>7}  {:<22}{:<22}{:<22}PARTNER",
-        "ID", "STATE", "A MIN", "DECLINED", "MAIL TODAY", "HELD", "CREATED", "EXPIRES", "LAST USED"
+        "{:<10}{:<9}{:>7}{:>10}{:>11}{:>10}{:>13}{:>7}  {:<22}{:<22}{:<22}PARTNER",
+        "ID",
+        "STATE",
+        "A MIN",
+        "SIGN-UPS",
+        "CONFIRMED",
+        "DECLINED",
+        "MAIL TODAY",
+        "HELD",
+        "CREATED",
+        "EXPIRES",
+        "LAST USED"
     ))?;
-    for (key, declined) in &keys {
+    for (key, KeyFigures { signed_up, confirmed, declined }) in &keys {
         let state = match key.status(now) {
             KeyStatus::Valid => "valid",
             KeyStatus::Expired => "expired",
@@ -159,7 +182,7 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
         let PartnersMail { today, may, held } = mail(key);
         let today = may.map_or_else(|| today.to_string(), |may| format!("{today}/{may}"));
         say(&format!(
-            "{:<10}{state:<9}{:>7}{declined:>10}{today:>13}{held:>7}  {:<22}{:<22}{:<22}{}",
+            "{:<10}{state:<9}{:>7}{signed_up:>10}{confirmed:>11}{declined:>10}{today:>13}{held:>7}  {:<22}{:<22}{:<22}{}",
             key.id.as_str(),
             key.per_minute.unwrap_or(task.key_per_minute),
             key.created_at.to_string(),
@@ -178,7 +201,7 @@ struct PartnersMail {
     held: u64,
 }
 
-fn as_json(key: &KeyRecord, declined: u64, default_per_minute: u32, mail: &PartnersMail) -> serde_json::Value {
+fn as_json(key: &KeyRecord, figures: &KeyFigures, default_per_minute: u32, mail: &PartnersMail) -> serde_json::Value {
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
     json!({
         "id": key.id.as_str(),
@@ -189,7 +212,9 @@ fn as_json(key: &KeyRecord, declined: u64, default_per_minute: u32, mail: &Partn
         "expiresAt": time(key.expires_at),
         "lastUsedAt": time(key.last_used_at),
         "revokedAt": time(key.revoked_at),
-        "declined": declined,
+        "signUps": figures.signed_up,
+        "confirmed": figures.confirmed,
+        "declined": figures.declined,
         "partnerMailedToday": mail.today,
         "partnerMayMailToday": mail.may,
         "partnerHeld": mail.held,
@@ -197,7 +222,8 @@ fn as_json(key: &KeyRecord, declined: u64, default_per_minute: u32, mail: &Partn
 }
 
 fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
-    let found = with_keys(&task.store, Prepare::Expect, async |keys| Ok(keys.revoke(task.id, now).await?))?;
+    let act = act("keys revoke", format!("key {}", task.id), now);
+    let found = with_keys(&task.store, Prepare::Expect, act, async |keys| Ok(keys.revoke(task.id, now).await?))?;
     let key = found.with_context(|| format!("there is no key {}; `unionhall keys list` shows them", task.id))?;
     let at = key.revoked_at.unwrap_or(now);
     let before = if at < now { format!(" already, at {at}") } else { String::new() };
@@ -212,7 +238,8 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
 
 fn rotate(task: &RotateKey, now: Timestamp) -> anyhow::Result<()> {
     let key = ApiKey::from_random(&random()?);
-    let rotated = with_keys(&task.store, Prepare::Expect, async |keys| {
+    let act = act("keys rotate", format!("key {} by {}", task.id, key.id()), now);
+    let rotated = with_keys(&task.store, Prepare::Expect, act, async |keys| {
         Ok(keys.rotate(task.id, &key, task.grace, task.expires, now).await?)
     })?;
     eprintln!("Key {} replaces {}, which works until {}.", key.id(), task.id, rotated.old_ends);

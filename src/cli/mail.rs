@@ -1,11 +1,13 @@
 //! `unionhall mail`
 
 use std::io::Read;
+use std::sync::Arc;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::audit::act;
 use super::{TryLater, say, secret, with_store};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
@@ -14,6 +16,7 @@ use crate::domain::mail::report::{ReportKind, ReportOutcome};
 use crate::domain::mail::{HeldMail, MailId, WaitingMail};
 use crate::domain::secret::token::TokenMaker;
 use crate::mail::report::mime;
+use crate::store::Store;
 use crate::store::migration::Prepare;
 
 #[derive(Debug, Subcommand)]
@@ -52,6 +55,14 @@ impl HeldChoice {
             (Some(key), _) => HeldMail::OfKey(key),
             (None, true) => HeldMail::OfTheForm,
             (None, false) => HeldMail::All,
+        }
+    }
+
+    fn about(&self) -> String {
+        match self.which() {
+            HeldMail::All => "all that is held".to_owned(),
+            HeldMail::OfKey(key) => format!("key {key}"),
+            HeldMail::OfTheForm => "the form".to_owned(),
         }
     }
 }
@@ -137,7 +148,9 @@ fn as_json(mail: &WaitingMail) -> serde_json::Value {
 
 fn retry(task: &RetryMail) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
-    if !with_store(&task.store, Prepare::Expect, async |store| Ok(store.retry_mail(MailId(task.id), now).await?))? {
+    let act = act("mail retry", format!("mail {}", task.id), now);
+    let retried = async |store: Arc<dyn Store>| Ok(store.audited(act).retry_mail(MailId(task.id), now).await?);
+    if !with_store(&task.store, Prepare::Expect, retried)? {
         bail!("there is no mail {} in the outbox; `unionhall mail list` shows what waits", task.id);
     }
     say(&format!("Mail {} is tried again now.", task.id))
@@ -146,7 +159,9 @@ fn retry(task: &RetryMail) -> anyhow::Result<()> {
 fn release(task: &HeldChoice) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let which = task.which();
-    let count = with_store(&task.store, Prepare::Expect, async |store| Ok(store.release_held(which, now).await?))?;
+    let act = act("mail release", task.about(), now);
+    let released = async |store: Arc<dyn Store>| Ok(store.audited(act).release_held(which, now).await?);
+    let count = with_store(&task.store, Prepare::Expect, released)?;
     say(&match count {
         0 => "No such mail is held.".to_owned(),
         1 => "1 mail goes as soon as its mailbox may get one.".to_owned(),
@@ -156,7 +171,9 @@ fn release(task: &HeldChoice) -> anyhow::Result<()> {
 
 fn drop_held(task: &HeldChoice) -> anyhow::Result<()> {
     let which = task.which();
-    let count = with_store(&task.store, Prepare::Expect, async |store| Ok(store.drop_held(which).await?))?;
+    let act = act("mail drop", task.about(), Clock::start().now().time);
+    let dropped = async |store: Arc<dyn Store>| Ok(store.audited(act).drop_held(which).await?);
+    let count = with_store(&task.store, Prepare::Expect, dropped)?;
     say(&match count {
         0 => "No such mail is held.".to_owned(),
         1 => "1 mail was deleted.".to_owned(),
@@ -174,7 +191,10 @@ fn feedback(task: &Feedback) -> anyhow::Result<()> {
     let noted = with_store(&task.store, Prepare::Expect, async |store| {
         let secret = secret::claim(&task.store, task.secret.given()?, &*store).await?.secret;
         match mime::read(&report, task.recipient.as_deref(), &TokenMaker::new(&secret)) {
-            Ok(report) => Ok(Ok((report.kind, store.note_report(report, now).await?))),
+            Ok(report) => {
+                let act = act("mail feedback", format!("{:?} of a mail", report.kind), now);
+                Ok(Ok((report.kind, store.audited(act).note_report(report, now).await?)))
+            }
             Err(why) => Ok(Err(why)),
         }
     });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::limits::make_limiter;
+use super::serve::limits::make_limiter;
 use super::{open_store, secret};
 use crate::app::{App, Parts};
 use crate::clock::Clock;

@@ -1,19 +1,26 @@
 //! The commands. The only room that prints to a terminal and ends the process.
 
+mod audit;
 mod backup;
 mod catalog;
+mod doctor;
 mod files;
+mod findings;
 mod keys;
-mod limits;
 mod mail;
 mod mcp;
+mod members;
 mod openapi;
+mod progress;
 mod secret;
 mod serve;
+mod shell;
 mod signups;
+mod stats;
 mod transfer;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -46,15 +53,27 @@ const AFTER_HELP: &str = "Every setting is a flag and a variable; `unionhall COM
 enum Command {
     /// Run the service until it is told to stop (SIGTERM or Ctrl-C).
     Serve(Box<ServeSettings>),
+    /// Look for what keeps the service from working well, and say how each fault is mended; changes nothing.
+    ///
+    /// Give it the settings of `serve` and run it as the user that the service runs as; the service may be running. Each check
+    /// is a line, ok, warn or fail, with the mend below. Ends with 1 if something failed, with 0 if all is well or only warned of.
+    Doctor(Box<doctor::DoctorSettings>),
     /// Issue, list, revoke and rotate the keys of partners; the running service notices within two seconds.
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// See who the members are, why somebody gets no mail, and let people leave or be forgotten.
+    #[command(subcommand)]
+    Members(members::MembersCommand),
+    /// Show what came of the sign-ups: by day, partner, state, category or referrer.
+    Stats(stats::ShowStats),
     /// Look at the mail that waits in the outbox, decide about what is held, and take in what came back.
     #[command(subcommand)]
     Mail(mail::MailCommand),
     /// Switch sign-ups off and on, and see how each door behaves; the public data stays up.
     #[command(subcommand)]
     Signups(signups::SignupsCommand),
+    /// Show who changed what, and when: every command that changes something is written down here, and nothing is ever taken out.
+    Audit(audit::ShowAudit),
     /// Carry all records to another store: from SQLite to PostgreSQL when one machine is not enough, or back.
     ///
     /// Stop the service first, or its sign-ups fail meanwhile. Everything is copied, read back and compared; only then is the
@@ -93,6 +112,13 @@ enum Command {
     Catalog(catalog::CatalogCommand),
     /// Print the OpenAPI document; needs no store and no running service.
     Openapi(Box<UnionSettings>),
+    /// Print what a shell needs to complete these commands: `unionhall completions bash`.
+    Completions {
+        /// The shell to complete them in.
+        shell: shell::CompletedShell,
+    },
+    /// Print the manual, a man page: `unionhall manual > /usr/local/share/man/man1/unionhall.1`.
+    Manual,
 }
 
 /// Every command and every setting, as clap knows them: tests and documents read their lists here.
@@ -108,15 +134,21 @@ pub fn main() -> ExitCode {
     };
     let done = match line.command {
         Command::Serve(settings) => serve::run(&settings),
+        Command::Doctor(settings) => doctor::run(&settings),
         Command::Keys(command) => keys::run(command),
+        Command::Members(command) => members::run(command),
+        Command::Stats(task) => stats::run(&task),
         Command::Mail(command) => mail::run(command),
         Command::Signups(command) => signups::run(command),
+        Command::Audit(task) => audit::run(&task),
         Command::Move(settings) => transfer::run(&settings),
         Command::Backup(settings) => backup::run(&settings),
         Command::Restore(settings) => backup::restore(&settings),
         Command::Mcp(settings) => mcp::run(&settings),
         Command::Catalog(command) => catalog::run(&command),
         Command::Openapi(settings) => openapi::run(&settings),
+        Command::Completions { shell } => shell::complete(shell),
+        Command::Manual => shell::manual(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -144,8 +176,11 @@ impl TryLater {
 /// Reads the command line. A variable that is set to nothing counts as not set: compose files write those. What is wrong
 /// is told in one line.
 fn parse() -> Result<CommandLine, ExitCode> {
-    let matches = without_empty_variables(command_line()).try_get_matches();
-    matches.and_then(|matches| CommandLine::from_arg_matches(&matches)).map_err(|error| {
+    let mut command = without_empty_variables(command_line());
+    if doctor::is_called() {
+        command = doctor::without_refused(command).0;
+    }
+    command.try_get_matches().and_then(|matches| CommandLine::from_arg_matches(&matches)).map_err(|error| {
         if !error.use_stderr() {
             // Help and version; a reader who has gone, such as `head`, is no error.
             let _gone = error.print();
@@ -155,13 +190,17 @@ fn parse() -> Result<CommandLine, ExitCode> {
             let _gone = error.render().to_string().lines().try_for_each(say);
             return ExitCode::SUCCESS;
         }
-        let text = with_variable(&error);
-        let lines =
-            text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-        let words: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
-        eprintln!("unionhall: {} (--help explains)", words.join(" ").trim_start_matches("error: "));
+        eprintln!("unionhall: {} (--help explains)", in_one_line(&error));
         ExitCode::from(2)
     })
+}
+
+fn in_one_line(error: &clap::Error) -> String {
+    let text = with_variable(error);
+    let lines =
+        text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let words: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+    words.join(" ").trim_start_matches("error: ").to_owned()
 }
 
 /// What is wrong, by the name under which it was said: a variable's value is looked for there and not among the flags.
@@ -205,24 +244,32 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
 
 /// Opens the records; `batch` is how many writes may share a commit.
 async fn open_store(settings: &StoreSettings, prepare: Prepare, batch: usize) -> anyhow::Result<Arc<dyn Store>> {
-    let database = match settings.records()? {
+    open_records(&settings.records()?, &settings.data, prepare, batch).await
+}
+
+async fn open_records(
+    records: &Records,
+    data: &Path,
+    prepare: Prepare,
+    batch: usize,
+) -> anyhow::Result<Arc<dyn Store>> {
+    let database = match records {
         Records::Sqlite(file) => file,
         Records::Postgres(address) => {
-            let place = address.to_string();
-            let store = PostgresStore::open(*address, prepare, batch).await;
-            return Ok(Arc::new(store.with_context(|| place)?));
+            let store = PostgresStore::open((**address).clone(), prepare, batch).await;
+            return Ok(Arc::new(store.with_context(|| address.to_string())?));
         }
     };
     if prepare != Prepare::Expect {
-        files::make_private_folder(&settings.data)?;
-        files::make_database_file(&database)?;
-    } else if !database.exists() {
+        files::make_private_folder(data)?;
+        files::make_database_file(database)?;
+    } else if !files::is_there(database)? {
         bail!(
             "there are no records at {}; give the service's data folder with --data or UNIONHALL_DATA",
             database.display()
         );
     }
-    Ok(Arc::new(SqliteStore::open_with(&database, prepare, batch, MIGRATIONS)?))
+    Ok(Arc::new(SqliteStore::open_with(database, prepare, batch, MIGRATIONS)?))
 }
 
 /// Runs one piece of work on the store and closes it. Commands work beside a running service: the database keeps them apart.

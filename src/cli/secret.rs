@@ -1,6 +1,6 @@
 //! Whose records these are: the secret that was given, kept or made, held against the one they were made with.
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 
 use super::{files, random};
 use crate::config::{Records, StoreSettings, read_secret};
@@ -24,6 +24,38 @@ pub(super) enum SecretOrigin {
     Given,
 }
 
+/// The secret that was given, or the one kept in the data folder; none before the first start.
+fn find(settings: &StoreSettings, given: Option<Secret>) -> anyhow::Result<Option<Secret>> {
+    let kept = settings.data.join("secret");
+    if given.is_none() && matches!(settings.records()?, Records::Postgres(_)) {
+        bail!(
+            "with PostgreSQL every node is given the same secret: set UNIONHALL_SECRET_FILE to a file that holds it, 32 \
+             characters or more (`openssl rand -base64 33` makes one; records that were moved keep the one they had)"
+        );
+    }
+    match given {
+        Some(secret) => Ok(Some(secret)),
+        None if files::is_there(&kept)? => read_secret(&kept).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Holds what was found against the records, and changes neither.
+pub(super) async fn compare(
+    settings: &StoreSettings,
+    given: Option<Secret>,
+    store: &dyn InstallationStore,
+) -> anyhow::Result<Claim> {
+    let secret = find(settings, given)?;
+    // Nothing is made with no secret, so that none is another than any.
+    let fingerprint = secret.as_ref().map(Secret::fingerprint).unwrap_or_default();
+    match store.whose_secret(fingerprint).await? {
+        Claim::Another if secret.is_none() => Err(missing(settings)?),
+        Claim::Another => Err(another(settings)?),
+        same_or_first => Ok(same_or_first),
+    }
+}
+
 /// The installation's secret: the one given, the one kept in the data folder, or a new one on the first start.
 pub(super) async fn claim(
     settings: &StoreSettings,
@@ -31,16 +63,8 @@ pub(super) async fn claim(
     store: &dyn InstallationStore,
 ) -> anyhow::Result<Claimed> {
     let kept = settings.data.join("secret");
-    let records = settings.records()?;
-    if given.is_none() && matches!(records, Records::Postgres(_)) {
-        bail!(
-            "with PostgreSQL every node is given the same secret: set UNIONHALL_SECRET_FILE to a file that holds it, 32 \
-             characters or more (`openssl rand -base64 33` makes one; records that were moved keep the one they had)"
-        );
-    }
-    let (secret, made) = match given {
+    let (secret, made) = match find(settings, given)? {
         Some(secret) => (secret, false),
-        None if kept.exists() => (read_secret(&kept)?, false),
         None => {
             let text = String::from_utf8_lossy(&base32::encode::<52>(&random::<33>()?)).into_owned();
             files::write_private_file(&kept, &format!("{text}\n"))?;
@@ -53,15 +77,24 @@ pub(super) async fn claim(
         Claim::Same => Ok(Claimed { secret, origin: SecretOrigin::Known }),
         Claim::Another if made => {
             std::fs::remove_file(&kept)?;
-            bail!(
-                "the records in {records} belong to a secret that is not there: put it back into {}, or give it with \
-                 UNIONHALL_SECRET",
-                kept.display()
-            );
+            Err(missing(settings)?)
         }
-        Claim::Another => bail!(
-            "the secret is not the one that the records in {records} were made with: referral links would change. Give \
-             that installation's secret, or other records"
-        ),
+        Claim::Another => Err(another(settings)?),
     }
+}
+
+fn missing(settings: &StoreSettings) -> anyhow::Result<anyhow::Error> {
+    let (records, kept) = (settings.records()?, settings.data.join("secret"));
+    Ok(anyhow!(
+        "the records in {records} belong to a secret that is not there: put it back into {}, or give it with UNIONHALL_SECRET",
+        kept.display()
+    ))
+}
+
+fn another(settings: &StoreSettings) -> anyhow::Result<anyhow::Error> {
+    let records = settings.records()?;
+    Ok(anyhow!(
+        "the secret is not the one that the records in {records} were made with: referral links would change. Give that \
+         installation's secret, or other records"
+    ))
 }

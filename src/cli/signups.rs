@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::audit::act;
 use super::{say, with_store};
 use crate::clock::Clock;
 use crate::config::{BrakeSettings, StoreSettings};
@@ -36,7 +37,10 @@ pub(super) fn run(command: SignupsCommand) -> anyhow::Result<()> {
         SignupsCommand::Resume(settings) => (settings, false),
         SignupsCommand::Status(task) => return status(&task),
     };
-    let changed = with_store(&settings, Prepare::Expect, async |store| Ok(store.pause_sign_ups(pause).await?))?;
+    let now = Clock::start().now().time;
+    let act = act(if pause { "signups pause" } else { "signups resume" }, String::new(), now);
+    let changed =
+        with_store(&settings, Prepare::Expect, async |store| Ok(store.audited(act).pause_sign_ups(pause).await?))?;
     say(match (pause, changed) {
         (true, true) => "Sign-ups are paused. `unionhall signups resume` switches them on again.",
         (true, false) => "Sign-ups were paused already.",

@@ -1,14 +1,16 @@
 //! `unionhall move`
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::{files, say};
+use super::audit::act;
+use super::progress::Bar;
+use super::{files, open_records, say};
 use crate::clock::Clock;
 use crate::config::Records;
+use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 use crate::store::postgres::PostgresTransfer;
 use crate::store::sqlite::SqliteTransfer;
@@ -62,11 +64,11 @@ async fn carry(from: &Records, to: &Records, settings: &MoveSettings) -> anyhow:
     let mut source = open_source(from).await?;
     let mut target = open_target(to).await?;
     let mut bar = Bar::new();
-    let copied = transfer::copy(&mut *source, &mut *target, &mut |progress| bar.show(progress)).await;
+    let copied = transfer::copy(&mut *source, &mut *target, &mut |progress| show(&mut bar, progress)).await;
     let sums = match copied {
         // Perhaps an earlier run came this far and no further.
         Err(MoveError::NotEmpty(found)) => {
-            let same = transfer::is_copied(&mut *source, &mut *target, &mut |progress| bar.show(progress)).await;
+            let same = transfer::is_copied(&mut *source, &mut *target, &mut |progress| show(&mut bar, progress)).await;
             bar.end();
             same?.ok_or(MoveError::NotEmpty(found)).with_context(|| to.to_string())?
         }
@@ -80,6 +82,12 @@ async fn carry(from: &Records, to: &Records, settings: &MoveSettings) -> anyhow:
             "the copy in {to} is whole, but {from} still takes changes: start neither, and run the same command again"
         )
     })?;
+    // They hold what was compared.
+    drop((source, target));
+    let now = Clock::start().now().time;
+    let store = open_records(to, &settings.data, Prepare::Expect, WRITE_BATCH).await?;
+    store.append_audit(act("move", format!("from {from} to {to}"), now)).await?;
+    store.close().await?;
     report(from, to, &sums, settings)
 }
 
@@ -136,38 +144,10 @@ fn report(from: &Records, to: &Records, sums: &[Sum], settings: &MoveSettings) -
     ))
 }
 
-/// How far it is: one line that is written over on a terminal, a line for each table elsewhere.
-struct Bar {
-    terminal: bool,
-    last: Option<(Phase, &'static str)>,
-}
-
-impl Bar {
-    fn new() -> Self {
-        Self { terminal: std::io::stderr().is_terminal(), last: None }
-    }
-
-    fn show(&mut self, progress: Progress) {
-        const WIDTH: usize = 30;
-        let Progress { phase, table, done, all } = progress;
-        let verb = match phase {
-            Phase::Copying => "copying",
-            Phase::Comparing => "comparing",
-        };
-        if self.terminal {
-            let full = "#".repeat(usize::try_from(WIDTH as u64 * done / all.max(1)).unwrap_or(0));
-            eprint!("\r{verb:<10}{table:<14}[{full:<WIDTH$}] {done} of {all}  ");
-            // A terminal that cannot be written to has no use for a bar.
-            let _gone = std::io::stderr().flush();
-        } else if self.last != Some((phase, table)) {
-            eprintln!("{verb} {table}, {all} rows");
-        }
-        self.last = Some((phase, table));
-    }
-
-    fn end(&self) {
-        if self.terminal && self.last.is_some() {
-            eprintln!();
-        }
-    }
+fn show(bar: &mut Bar, progress: Progress) {
+    let verb = match progress.phase {
+        Phase::Copying => "copying",
+        Phase::Comparing => "comparing",
+    };
+    bar.show(verb, progress.table, progress.done, progress.all);
 }

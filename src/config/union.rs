@@ -56,6 +56,7 @@ pub struct UnionSettings {
     /// The catalog: a TOML file with the savings of each category and the referral terms.
     ///
     /// Without one a built-in sample is served, whose figures are made up. `catalog.sample.toml` shows the form.
+    /// Read again on SIGHUP.
     #[arg(long, env = "UNIONHALL_CATALOG", value_name = "FILE")]
     pub catalog: Option<PathBuf>,
 
@@ -115,8 +116,9 @@ impl UnionSettings {
 
     pub fn catalog(&self) -> anyhow::Result<Catalog> {
         let Some(path) = &self.catalog else { return Ok(Catalog::sample()) };
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("cannot read the catalog {}", path.display()))?;
+        let text = std::fs::read_to_string(path).with_context(|| {
+            format!("cannot read the catalog {}, which --catalog or UNIONHALL_CATALOG names", path.display())
+        })?;
         Catalog::parse(&text).with_context(|| format!("the catalog {} has a mistake", path.display()))
     }
 }

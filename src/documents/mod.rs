@@ -1,5 +1,5 @@
-//! Whatever describes the operations, for programs and for people: made once at the start, from the same table, the same
-//! types and the same facts.
+//! Whatever describes the operations, for programs and for people: made once for each reading of the catalog, from the same
+//! table, the same types and the same facts.
 //!
 //! This room must never know what an operation does, only what it says of itself.
 

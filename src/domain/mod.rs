@@ -10,6 +10,7 @@ pub mod constant;
 pub mod email;
 pub mod figure;
 pub mod mail;
+pub mod person;
 pub mod referral;
 pub mod secret;
 pub mod share;

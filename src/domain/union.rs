@@ -1,4 +1,5 @@
-//! The facts about the union: one set, made once from the settings and borrowed by documents, pages, mails and MCP.
+//! The facts about the union: one set, made from the settings and borrowed by documents, pages, mails and MCP. Another
+//! catalog makes another set, with all else the same.
 //!
 //! A new fact is a field here, a setting in `config/union.rs` and the line there that hands it over: nobody else makes one.
 

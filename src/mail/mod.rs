@@ -97,6 +97,7 @@ pub struct MailNotifier {
     sent: AtomicU64,
     rejected: AtomicU64,
     given_up: AtomicU64,
+    deferred: AtomicU64,
     held: AtomicU64,
 }
 
@@ -113,6 +114,11 @@ impl MailNotifier {
     /// How much mail the brakes of doors have held since the start.
     pub fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
+    }
+
+    /// How often a mail did not go and was put off, since the start.
+    pub fn deferred(&self) -> u64 {
+        self.deferred.load(Ordering::Relaxed)
     }
 
     /// How much mail left the outbox since the start, by how.

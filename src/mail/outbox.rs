@@ -187,7 +187,9 @@ impl Outbox {
             MailOutcome::Sent => {
                 self.notifier.sent.fetch_add(1, Ordering::Relaxed);
             }
-            MailOutcome::Retry { .. } => {}
+            MailOutcome::Retry { .. } => {
+                self.notifier.deferred.fetch_add(1, Ordering::Relaxed);
+            }
             MailOutcome::Rejected => {
                 self.notifier.rejected.fetch_add(1, Ordering::Relaxed);
                 self.log

@@ -112,6 +112,14 @@ impl Smtp {
         Ok(Self { address: SmtpAddress::parse(url)?, hello: ClientId::default(), idle: Arc::default() })
     }
 
+    /// Connects and logs in as for a mail, takes leave and sends nothing: whether mail could go now.
+    pub async fn try_out(&self) -> Result<(), String> {
+        let mut connection = self.connect().await.map_err(|hurdle| hurdle.to_string())?;
+        // It has let us in; how it takes leave does not matter.
+        let _gone = at(Stage::Reset, connection.quit()).await;
+        Ok(())
+    }
+
     async fn deliver(&self, mail: OutgoingMail) -> Result<(), SendError> {
         let (envelope, message) = (mail.message.envelope(), mail.message.formatted());
         let mut connection = self.offer(envelope, message.is_ascii()).await.map_err(Hurdle::before_data)?;
@@ -241,6 +249,21 @@ async fn end_idle(idle: Arc<Mutex<IdleConnections>>) {
         if !goes_on {
             return;
         }
+    }
+}
+
+impl std::fmt::Display for Smtp {
+    /// Where it is and how it is spoken to, without the login.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let SmtpAddress { host, port, encryption, login } = &self.address;
+        let encrypted = match encryption {
+            Encryption::None => "in the clear",
+            Encryption::Offered(_) => "with STARTTLS if it is offered",
+            Encryption::Asked(_) => "with STARTTLS",
+            Encryption::FromTheStart(_) => "with TLS",
+        };
+        let login = if login.is_some() { "a login" } else { "no login" };
+        write!(f, "{host}:{port}, {encrypted} and {login}")
     }
 }
 

@@ -36,7 +36,7 @@ const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25
 /// What asks for no tool (lists, pings, beginnings) draws on a wider budget of its own, per address.
 const GUARD_PER_MINUTE: u32 = 600;
 
-/// How long a client may keep a list: a new catalog or key needs no list, a new release does.
+/// How long a client may keep a list: a new release needs another, and at times a new catalog, whose words are in it.
 const LIST_FRESH_MS: u32 = 300_000;
 
 /// What is known of a message besides its text.

@@ -4,7 +4,9 @@
 //! rebuilt elsewhere. It must never know HTTP, MCP or a command line.
 
 pub mod erasures;
+pub mod figures;
 pub mod form_brake;
+pub mod operator;
 pub mod retention;
 
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use crate::domain::mail::lane::Lane;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
 use crate::domain::referral::{CodeMaker, ReferralCode};
 use crate::domain::secret::Secret;
+use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_up::{
     Confirmation, Declining, NamedPerson, NewSignUp, Partner, SignUpId, SignUpRecord, SignedUp,
@@ -41,6 +44,7 @@ const STEP: Duration = Duration::from_millis(10);
 pub struct Membership {
     store: Arc<dyn MemberStore>,
     codes: CodeMaker,
+    marker: AddressMarker,
     tokens: TokenMaker,
     mail: Delivery,
     disposable: DisposableDomains,
@@ -74,7 +78,8 @@ pub struct LinkedSignUp {
 
 impl Membership {
     pub fn new(store: Arc<dyn MemberStore>, secret: &Secret, mail: Delivery, disposable: DisposableDomains) -> Self {
-        Self { store, codes: CodeMaker::new(secret), tokens: TokenMaker::new(secret), mail, disposable }
+        let (codes, marker, tokens) = (CodeMaker::new(secret), AddressMarker::new(secret), TokenMaker::new(secret));
+        Self { store, codes, marker, tokens, mail, disposable }
     }
 
     /// How many members there are now.
@@ -104,7 +109,7 @@ impl Membership {
             };
             self.store.sign_up(new, now)
         };
-        let done = self.with_free_code(&application.email, unit).await?;
+        let done = self.with_free_code(&application.email, now, unit).await?;
         self.mail.notify();
         Ok(done)
     }
@@ -123,7 +128,7 @@ impl Membership {
         self.require_mail()?;
         match self.store.referral_code(email).await.map_err(refused)? {
             Some(code) => Ok(code),
-            None => self.with_free_code(email, |person| self.store.create_referral_code(person, now)).await,
+            None => self.with_free_code(email, now, |person| self.store.create_referral_code(person, now)).await,
         }
     }
 
@@ -179,21 +184,31 @@ impl Membership {
         if matches!(self.mail, Delivery::Off) { Err(Error::BackendNotConfigured) } else { Ok(()) }
     }
 
-    /// Runs a unit of work that may add a person, with the next code whenever the one offered is another's.
+    /// Runs a unit of work that may add a person, with the next code whenever the one offered is another's. Somebody who was
+    /// erased holds one of these codes: they are known again by it, and nobody else is asked about.
     async fn with_free_code<'a, T: Unpin>(
         &self,
         email: &EmailAddress,
+        now: Timestamp,
         unit: impl Fn(NamedPerson) -> StoreReply<'a, T>,
     ) -> Result<T, Error> {
         self.require_mail()?;
         for attempt in 0..CODE_ATTEMPTS {
             let person = NamedPerson { email: email.clone(), code: self.codes.code(email, attempt) };
-            match unit(person).await {
+            let done = match unit(person.clone()).await {
+                Err(StoreError::CodeTaken) if self.revive(email, now).await.map_err(refused)? => unit(person).await,
+                done => done,
+            };
+            match done {
                 Err(StoreError::CodeTaken) => {}
                 done => return done.map_err(refused),
             }
         }
         Err(Error::SaveFailed { cause: format!("{CODE_ATTEMPTS} referral codes in a row were taken") })
+    }
+
+    async fn revive(&self, email: &EmailAddress, now: Timestamp) -> Result<bool, StoreError> {
+        self.store.revive(email, self.marker.marks(email), now).await
     }
 }
 

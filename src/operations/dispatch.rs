@@ -49,7 +49,7 @@ pub struct Budget {
     pub verdict: Verdict,
 }
 
-/// Calls operations, and keeps the answers that stay the same while the server runs.
+/// Calls operations, and keeps the answers that stay the same as long as its catalog.
 #[derive(Debug)]
 pub struct Dispatcher {
     app: Arc<App>,

@@ -132,7 +132,7 @@ impl Effects {
 /// How long an answer stays true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
-    /// As long as the server runs: it is made once.
+    /// As long as the catalog does: it is made once for each reading of it.
     Fixed,
     /// Only now.
     Live,

@@ -16,7 +16,9 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use super::HttpService;
+use super::{HttpService, process_figures};
+use crate::app::{BATCH_ENDS, Core, MailFigures, Readiness, StoreFigures};
+use crate::domain::time::{Tick, Timestamp};
 use crate::limiter::{Class, Scope};
 use crate::mail::Delivery;
 use crate::metrics::{Exposition, Kind};
@@ -26,6 +28,9 @@ const READERS: usize = 8;
 
 /// How long one reader may take, from its connection to its end.
 const READER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the store may take to show that it keeps writes, for whoever waits behind others who ask too.
+const READY_TIMEOUT: Duration = Duration::from_millis(2500);
 
 /// A pause after the kernel refused a connection, so as not to spin.
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
@@ -74,11 +79,20 @@ async fn answer(service: &HttpService, request: &Request<Incoming>) -> Response<
     plain(StatusCode::OK, page(service).await)
 }
 
+/// A store that hangs or is away leaves its figures out, after a moment: the rest is told all the same.
 async fn page(service: &HttpService) -> String {
-    let (app, mut page) = (&service.app, Exposition::default());
+    let (app, now, mut page) = (&service.app, service.clock.now(), Exposition::default());
+    let (records, readiness) = tokio::join!(app.record_figures(), ready(app, now.tick));
+    let store = app.store_figures().await;
     page.begin("build_info", Kind::Gauge, "The program that runs.");
     let (version, revision) = (env!("CARGO_PKG_VERSION"), env!("UNIONHALL_REVISION"));
     page.line("", &[("version", version), ("revision", revision)], 1);
+    let is_ready = u8::from(readiness.is_some());
+    page.single("ready", Kind::Gauge, "1 while the store keeps writes, as /readyz says.", is_ready);
+    if let Some(readiness) = readiness {
+        let paused = u8::from(readiness.sign_ups == "paused");
+        page.single("sign_ups_paused", Kind::Gauge, "1 while the operator takes no sign-ups.", paused);
+    }
     if let Some(requests) = &service.requests {
         requests.write(&mut page);
     }
@@ -86,7 +100,26 @@ async fn page(service: &HttpService) -> String {
     page.single("requests_in_flight", Kind::Gauge, "Requests under way.", in_flight);
     let connections = service.connections.load(Ordering::Relaxed);
     page.single("connections", Kind::Gauge, "Open connections.", connections);
+    write_limits(app, &mut page);
+    page.single("store_up", Kind::Gauge, "1 while the store answers what is asked here.", u8::from(records.is_some()));
+    page.single("store_errors_total", Kind::Counter, "Times that the store failed a request.", app.store_errors());
+    write_store(&store, &mut page);
+    write_mail(app, &mut page);
+    if let Some((members, figures)) = records {
+        page.single("members", Kind::Gauge, "Members of the union, over all nodes.", members);
+        write_outbox(&figures, now.time, &mut page);
+    }
+    let dropped = app.log.lines_dropped();
+    page.single("log_lines_dropped_total", Kind::Counter, "Lines that the log's reader was too slow for.", dropped);
+    process_figures::write(service.started, &mut page);
+    page.into_text()
+}
 
+async fn ready(app: &Core, now: Tick) -> Option<Readiness> {
+    tokio::time::timeout(READY_TIMEOUT, app.readiness(None, now)).await.ok()?
+}
+
+fn write_limits(app: &Core, page: &mut Exposition) {
     page.begin("rate_limited_total", Kind::Counter, "Requests and tool calls refused by a limit, by its class.");
     for class in Class::ALL {
         page.line("", &[("class", class.name())], app.rate_limited(class));
@@ -96,30 +129,54 @@ async fn page(service: &HttpService) -> String {
     page.single("limits_shared", Kind::Gauge, "1 while limits are counted with the other nodes.", shared);
     let help = "Requests decided by this node alone though limits are meant to be shared.";
     page.single("limits_fallbacks_total", Kind::Counter, help, limits.fallbacks);
+}
 
-    page.single("store_errors_total", Kind::Counter, "Times that the store failed a request.", app.store_errors());
-    if let Delivery::Sent(mail) = &app.mail {
-        page.begin("mail_total", Kind::Counter, "Mail that left the outbox, by how.");
-        for (outcome, count) in mail.counts() {
-            page.line("", &[("outcome", outcome)], count);
+/// How this node writes, and its connections to the database.
+fn write_store(store: &StoreFigures, page: &mut Exposition) {
+    let StoreFigures { writer, pools } = store;
+    page.single("writer_queue", Kind::Gauge, "Writes that wait for the next commit.", writer.waiting);
+    page.begin("writer_batch_size", Kind::Histogram, "Writes that shared a commit.");
+    page.histogram(&[], BATCH_ENDS.iter().map(|end| *end as f64), &writer.batches, writer.jobs);
+    page.begin("pool_connections", Kind::Gauge, "Connections to the database, by what they are for.");
+    for pool in pools {
+        page.line("", &[("pool", pool.name), ("state", "busy")], pool.busy);
+        page.line("", &[("pool", pool.name), ("state", "idle")], pool.idle);
+    }
+    page.begin("pool_connections_max", Kind::Gauge, "Connections to the database that there may be.");
+    for pool in pools {
+        page.line("", &[("pool", pool.name)], pool.most);
+    }
+    page.begin("pool_waiting", Kind::Gauge, "Units of work that wait for a connection to the database.");
+    for pool in pools {
+        if let Some(waiting) = pool.waiting {
+            page.line("", &[("pool", pool.name)], waiting);
         }
-        let help = "Mail that was held because its door had its share of the day.";
-        page.single("mail_held_total", Kind::Counter, help, mail.held());
-        let failing = u8::from(mail.is_failing());
-        page.single("mail_failing", Kind::Gauge, "1 while mail does not go and is tried again.", failing);
     }
-    if let Some(figures) = app.mail_figures().await {
-        page.single("outbox_waiting", Kind::Gauge, "Mail that waits to be sent, over all nodes.", figures.waiting);
-        let now = service.clock.now().time;
-        let age = figures.oldest.map_or(0, |oldest| now.since(oldest).as_secs());
-        page.single("outbox_oldest_seconds", Kind::Gauge, "How long the oldest mail that waits has waited.", age);
-        page.single("outbox_held", Kind::Gauge, "Mail that is held until the operator decides.", figures.held);
-        page.begin("mail_reports_total", Kind::Counter, "What mail servers and services reported of mail, by kind.");
-        page.line("", &[("kind", "hard_bounce")], figures.hard_bounces);
-        page.line("", &[("kind", "soft_bounce")], figures.soft_bounces);
-        page.line("", &[("kind", "complaint")], figures.complaints);
+}
+
+/// What this node sends.
+fn write_mail(app: &Core, page: &mut Exposition) {
+    let Delivery::Sent(mail) = &app.mail else { return };
+    page.begin("mail_total", Kind::Counter, "Mail that left the outbox, by how.");
+    for (outcome, count) in mail.counts() {
+        page.line("", &[("outcome", outcome)], count);
     }
-    let dropped = app.log.lines_dropped();
-    page.single("log_lines_dropped_total", Kind::Counter, "Lines that the log's reader was too slow for.", dropped);
-    page.into_text()
+    let help = "Times that a mail did not go and was put off.";
+    page.single("mail_deferred_total", Kind::Counter, help, mail.deferred());
+    let help = "Mail that was held because its door had its share of the day.";
+    page.single("mail_held_total", Kind::Counter, help, mail.held());
+    let failing = u8::from(mail.is_failing());
+    page.single("mail_failing", Kind::Gauge, "1 while mail does not go and is tried again.", failing);
+}
+
+/// What is in the outbox of all nodes, and what was reported of mail.
+fn write_outbox(figures: &MailFigures, now: Timestamp, page: &mut Exposition) {
+    page.single("outbox_waiting", Kind::Gauge, "Mail that waits to be sent, over all nodes.", figures.waiting);
+    let age = figures.oldest.map_or(0, |oldest| now.since(oldest).as_secs());
+    page.single("outbox_oldest_seconds", Kind::Gauge, "How long the oldest mail that waits has waited.", age);
+    page.single("outbox_held", Kind::Gauge, "Mail that is held until the operator decides.", figures.held);
+    page.begin("mail_reports_total", Kind::Counter, "What mail servers and services reported of mail, by kind.");
+    page.line("", &[("kind", "hard_bounce")], figures.hard_bounces);
+    page.line("", &[("kind", "soft_bounce")], figures.soft_bounces);
+    page.line("", &[("kind", "complaint")], figures.complaints);
 }

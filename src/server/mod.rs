@@ -5,10 +5,12 @@
 //! never decide what an operation may do or what becomes of a person: it hands requests to those who know.
 
 mod client_shares;
+mod faces;
 pub mod listener;
 mod log_entry;
 mod mail_hooks;
 pub mod metrics_listener;
+mod process_figures;
 mod rest;
 mod routes;
 
@@ -16,8 +18,8 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -30,27 +32,26 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode, Version};
 
 use self::client_shares::{ClientShare, ClientShares, RequestPlace};
+use self::faces::Faces;
 use self::log_entry::{HUNG_UP, LogEntry};
 use self::routes::{FoundRoute, Handler};
-use crate::app::{App, Readiness};
+use crate::app::{App, Core, Readiness};
 use crate::clock::{Clock, Moment};
-use crate::documents::Documents;
+use crate::domain::catalog::Catalog;
+use crate::domain::time::Timestamp;
 use crate::http::allowance::Allowance;
 use crate::http::request::accept::prefers_html;
 use crate::http::request::body::{self, SentBody};
 use crate::http::request::client_address::TrustedProxies;
-use crate::http::request::host::{self, Origins};
+use crate::http::request::host;
 use crate::http::request::id::{self, RequestId, RequestIds};
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
-use crate::http::response::etag::EntityTag;
 use crate::mail::mailbox::MailboxFolder;
 use crate::mail::report::MailHooks;
-use crate::mcp::http::McpEndpoint;
 use crate::metrics::Requests;
-use crate::operations::ALL;
-use crate::operations::dispatch::{CallTrace, Dispatcher};
-use crate::site::{Site, Visit, join};
+use crate::operations::dispatch::CallTrace;
+use crate::site::{Visit, join};
 
 /// Requests that may be under way at once; past it callers are asked to come back. No caller gets more than a share.
 const IN_FLIGHT: usize = 8192;
@@ -75,16 +76,13 @@ pub struct HttpSettings {
 /// The service's face to HTTP.
 #[derive(Debug)]
 pub struct HttpService {
-    app: Arc<App>,
-    dispatcher: Arc<Dispatcher>,
-    documents: Documents,
-    site: Site,
-    mcp: McpEndpoint,
+    app: Arc<Core>,
+    /// Read once for each request, which keeps what it read to its end.
+    faces: RwLock<Arc<Faces>>,
     clock: Clock,
     proxies: TrustedProxies,
     ids: RequestIds,
-    /// One for each operation.
-    tags: Vec<EntityTag>,
+    started: Timestamp,
     /// Whether callers come over HTTPS, as far as the base address says.
     secure: bool,
     mail_hooks: MailHooks,
@@ -99,6 +97,7 @@ pub struct HttpService {
 /// One request while it is answered, beside the request itself.
 pub(crate) struct Exchange<'a> {
     service: &'a HttpService,
+    faces: &'a Faces,
     /// Who is at the other end of the connection.
     peer: IpAddr,
     /// Whose request it is, behind proxies or not.
@@ -110,13 +109,9 @@ pub(crate) struct Exchange<'a> {
 
 impl HttpService {
     pub fn new(app: Arc<App>, clock: Clock, ids: RequestIds, settings: HttpSettings) -> Arc<Self> {
-        let dispatcher = Dispatcher::new(Arc::clone(&app));
-        let origins = Origins::of(&app.union);
         Arc::new(Self {
-            documents: Documents::new(&app.union),
-            mcp: McpEndpoint::new(Arc::clone(&dispatcher), origins.clone(), settings.mcp_origins),
-            site: Site::new(Arc::clone(&app), origins, settings.mailbox),
-            tags: ALL.iter().map(|_| EntityTag::default()).collect(),
+            app: Arc::clone(app.core()),
+            started: clock.now().time,
             secure: app.union.base_url.starts_with("https://"),
             client_shares: Arc::default(),
             bodies: Allowance::new(BODY_BYTES),
@@ -125,16 +120,25 @@ impl HttpService {
             requests: settings.metrics.then(|| Requests::new(routes::names())),
             proxies: settings.proxies,
             mail_hooks: settings.mail_hooks,
-            app,
-            dispatcher,
+            faces: RwLock::new(Arc::new(Faces::new(app, settings.mcp_origins, settings.mailbox))),
             clock,
             ids,
         })
     }
 
+    /// Shows another catalog from the next request on, everywhere at once.
+    pub fn show_catalog(&self, catalog: Catalog) {
+        let faces = Arc::new(self.faces().with_catalog(catalog));
+        *self.faces.write().unwrap_or_else(PoisonError::into_inner) = faces;
+    }
+
+    fn faces(&self) -> Arc<Faces> {
+        Arc::clone(&self.faces.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Answers one request. Never fails and never panics.
     async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Response<Full<Bytes>> {
-        let now = self.clock.now();
+        let (now, faces) = (self.clock.now(), self.faces());
         let (head, body) = request.into_parts();
         let mut unread = Some(body);
         let id = self.ids.of(&head.headers);
@@ -171,11 +175,11 @@ impl HttpService {
             Ok(_places) => {
                 let [network, site] = share.bodies();
                 let body = SentBody::new(&mut unread, [Some(&self.bodies), network, site]);
-                let exchange =
-                    Exchange { service: self, peer: connection.peer, client, now, id: &id, trace: &mut entry.trace };
+                let (peer, trace) = (connection.peer, &mut entry.trace);
+                let exchange = Exchange { service: self, faces: &faces, peer, client, now, id: &id, trace };
                 match unless_it_panics(pin!(route(exchange, found, Request::from_parts(head, body)))).await {
                     Ok(Ok(answer)) => answer,
-                    Ok(Err(HttpError::NotFound(_))) if wants_page => self.site.not_found(),
+                    Ok(Err(HttpError::NotFound(_))) if wants_page => faces.site.not_found(),
                     Ok(Err(error)) => error.answer(),
                     Err(Panicked) => HttpError::Internal.answer(),
                 }
@@ -238,15 +242,15 @@ impl HttpService {
         let mut answer = if front {
             join::show(exchange.visit(""), request).await?
         } else {
-            exchange.service.documents.descriptor.answer(request.headers())
+            exchange.faces.documents.descriptor.answer(request.headers())
         };
         answer.set(VARY, HeaderValue::from_static("Accept"));
         Ok(answer)
     }
 
     async fn mcp(exchange: Exchange<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-        let Exchange { service, client, now, id, trace, .. } = exchange;
-        Ok(service.mcp.answer(request, client, now, id, trace).await)
+        let Exchange { faces, client, now, id, trace, .. } = exchange;
+        Ok(faces.mcp.answer(request, client, now, id, trace).await)
     }
 
     /// Is the process alive?
@@ -258,7 +262,7 @@ impl HttpService {
     async fn ready(exchange: Exchange<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
         let Exchange { service, id, now, .. } = exchange;
         let Readiness { mail, limits, sign_ups } =
-            service.app.readiness(id.as_str(), now.tick).await.ok_or(HttpError::NotReady)?;
+            service.app.readiness(Some(id.as_str()), now.tick).await.ok_or(HttpError::NotReady)?;
         let body =
             serde_json::json!({ "ok": true, "store": "usable", "limits": limits, "mail": mail, "signUps": sign_ups });
         Ok(Answer::json(StatusCode::OK, body.to_string()))
@@ -284,7 +288,7 @@ async fn route(
     }
     match handler {
         Handler::Operation(operation) => rest::call(exchange, operation, request).await,
-        Handler::Document(document) => Ok(document(exchange.service).answer(request.headers())),
+        Handler::Document(document) => Ok(document(exchange.faces).answer(request.headers())),
         Handler::Page(page) => page(exchange.visit(parameter), request).await,
         Handler::Own(own) => own(exchange, request).await,
     }
@@ -296,8 +300,8 @@ impl<'a> Exchange<'a> {
     where
         'a: 'v,
     {
-        let Self { service, peer, client, now, id, .. } = *self;
-        Visit { site: &service.site, parameter, client, peer, now, id }
+        let Self { faces, peer, client, now, id, .. } = *self;
+        Visit { site: &faces.site, parameter, client, peer, now, id }
     }
 }
 

@@ -21,10 +21,10 @@ pub(super) async fn call(
     operation: &'static Entry,
     request: Request<SentBody<'_>>,
 ) -> Result<Answer, HttpError> {
-    let Exchange { service, client, now, id, trace, .. } = exchange;
+    let Exchange { service, faces, client, now, id, trace, .. } = exchange;
     let (head, body) = request.into_parts();
     let call = Call { authorization: authorization::of(&head.headers), address: client, now };
-    let outcome = service
+    let outcome = faces
         .dispatcher
         .dispatch(operation, call, trace, async || {
             check_content_type(&head.headers)?;
@@ -41,7 +41,7 @@ pub(super) async fn call(
             Lifetime::Live => Answer::json(StatusCode::OK, body),
             Lifetime::Fixed => {
                 let answer = Answer::json(StatusCode::OK, body.clone());
-                service.tags[operation.position].attach(answer, &body, &head.headers)
+                faces.tags[operation.position].attach(answer, &body, &head.headers)
             }
         },
         Err(error) => {

@@ -13,6 +13,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode};
 
+use super::faces::Faces;
 use super::{Exchange, HttpService, mail_hooks};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
@@ -41,14 +42,14 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
         .chain([
             get("/", own!(HttpService::front)).open(),
             get("/v1", own!(HttpService::front)).open(),
-            get("/openapi.json", document(|service| &service.documents.openapi)).open(),
-            get("/server.json", document(|service| &service.documents.registry_entry)).open(),
-            get("/docs", document(|service| &service.documents.reference)),
-            get("/icon.svg", document(|service| &service.documents.icon_svg)).open(),
-            get("/icon.png", document(|service| &service.documents.icon_png)).open(),
-            get("/style.css", document(|service| &service.site.style)),
-            get("/copy.js", document(|service| &service.site.copy_script)),
-            get("/proof.js", document(|service| &service.site.proof_script)),
+            get("/openapi.json", document(|faces| &faces.documents.openapi)).open(),
+            get("/server.json", document(|faces| &faces.documents.registry_entry)).open(),
+            get("/docs", document(|faces| &faces.documents.reference)),
+            get("/icon.svg", document(|faces| &faces.documents.icon_svg)).open(),
+            get("/icon.png", document(|faces| &faces.documents.icon_png)).open(),
+            get("/style.css", document(|faces| &faces.site.style)),
+            get("/copy.js", document(|faces| &faces.site.copy_script)),
+            get("/proof.js", document(|faces| &faces.site.proof_script)),
             get("/healthz", own!(HttpService::health)).always(),
             get("/readyz", own!(HttpService::ready)).always(),
             post("/mcp", own!(HttpService::mcp)),
@@ -83,8 +84,8 @@ pub(super) struct Route {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Handler {
     Operation(&'static Entry),
-    /// What was made at the start.
-    Document(fn(&HttpService) -> &Document),
+    /// What was made beforehand.
+    Document(fn(&Faces) -> &Document),
     /// A page for people.
     Page(for<'a> fn(Visit<'a>, Request<SentBody<'a>>) -> Answering<'a>),
     /// What needs more of the service than a page does.
@@ -103,7 +104,7 @@ fn post(pattern: &'static str, handler: Handler) -> Route {
     Route { get: None, post: Some(handler), takes_body: true, ..get(pattern, handler) }
 }
 
-fn document(document: fn(&HttpService) -> &Document) -> Handler {
+fn document(document: fn(&Faces) -> &Document) -> Handler {
     Handler::Document(document)
 }
 

@@ -1,7 +1,8 @@
 //! What the whole installation shares: whether sign-ups are taken, whose secret it is, whether writes are kept; as SQL.
 
-use super::StoreError;
 use super::sql::{Failure, Sql, Unit, expected, values};
+use super::{StoreError, StoreFigures};
+use crate::domain::time::Timestamp;
 
 area! {
     /// What the whole installation shares.
@@ -31,8 +32,37 @@ area! {
             }
         };
 
+        /// The same without tying anything.
+        read whose_secret(fingerprint: String) -> Claim {
+            |sql| {
+                let ask = "SELECT secret_fingerprint IS NULL, secret_fingerprint = $1 FROM installation WHERE id = 1";
+                let asked = sql.row(ask, values![fingerprint], |row| Ok((row.get(0)?, row.get(1)?))).await?;
+                Ok(match expected(asked)? {
+                    (true, _) => Claim::First,
+                    (false, true) => Claim::Same,
+                    (false, false) => Claim::Another,
+                })
+            }
+        };
+
+        /// When the latest sign-up, person or key was written, by the clock of whoever wrote it; none if there is none.
+        read latest_record() -> Option<Timestamp> {
+            |sql| {
+                let latest = "
+                    SELECT max(at) FROM (
+                        SELECT (SELECT created_at FROM sign_ups ORDER BY id DESC LIMIT 1) AS at
+                        UNION ALL SELECT (SELECT created_at FROM people ORDER BY id DESC LIMIT 1)
+                        UNION ALL SELECT (SELECT max(created_at) FROM api_keys)
+                    ) AS latest";
+                expected(sql.row(latest, values![], |row| row.get(0)).await?)
+            }
+        };
+
         /// Whether a write would be kept right now: it makes one, to a row of its own that nobody waits for.
         own check() -> ();
+
+        /// What monitoring reads of this node's own part in it: at once, whatever the database does.
+        own figures() -> StoreFigures;
 
         /// Finishes what was begun and lets go of the files or connections. What is asked later fails.
         own close() -> ();

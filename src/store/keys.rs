@@ -21,16 +21,26 @@ area! {
             }
         };
 
-        /// All keys, oldest first, each with how many of its sign-ups were declined.
-        read list_keys() -> Vec<(KeyRecord, u64)> {
+        /// All keys, oldest first, each with what came of its sign-ups.
+        read list_keys() -> Vec<(KeyRecord, KeyFigures)> {
             |sql| {
+                // What is not rolled up yet is counted beside: no more than a minute's.
                 let list = concat!(
                     "SELECT ",
                     columns!(),
-                    ", (SELECT count(*) FROM sign_ups WHERE key_id = api_keys.id AND state = 'declined')
-                     FROM api_keys ORDER BY created_at, id"
+                    ", signed_up + coalesce(s.recent, 0), confirmed + coalesce(m.recent, 0),
+                       (SELECT count(*) FROM sign_ups WHERE key_id = api_keys.id AND state = 'declined')
+                     FROM api_keys
+                     LEFT JOIN (SELECT key_id, count(*) AS recent FROM sign_ups
+                                WHERE id > (SELECT sign_up_id FROM rollup) GROUP BY key_id) s ON s.key_id = api_keys.id
+                     LEFT JOIN (SELECT key_id, count(*) AS recent FROM member_changes WHERE change = 1 GROUP BY key_id) m
+                         ON m.key_id = api_keys.id
+                     ORDER BY api_keys.created_at, api_keys.id"
                 );
-                sql.rows(list, values![], |row| Ok((record(row)?, row.get(8)?))).await
+                let figures = |row: &Row<'_>| {
+                    Ok::<_, Failure>(KeyFigures { signed_up: row.get(8)?, confirmed: row.get(9)?, declined: row.get(10)? })
+                };
+                sql.rows(list, values![], |row| Ok((record(row)?, figures(row)?))).await
             }
         };
 
@@ -72,6 +82,15 @@ area! {
             }
         };
     }
+}
+
+/// What came of a key's sign-ups.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeyFigures {
+    pub signed_up: u64,
+    /// People who became members.
+    pub confirmed: u64,
+    pub declined: u64,
 }
 
 fn record(row: &Row<'_>) -> Result<KeyRecord, Failure> {

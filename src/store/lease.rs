@@ -305,22 +305,30 @@ fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
     Ok(Candidate { mail, mailbox, door, pass: row.get(11)?, disowned: row.get(12)?, pointless: row.get(13)? })
 }
 
+/// What is remembered of a mailbox, as [`mailbox_record`] reads it.
+macro_rules! mailbox_columns {
+    () => {
+        "sent_1, sent_2, sent_3, sent_4, coalesce(door_1, ''), coalesce(door_2, ''), coalesce(door_3, ''),
+         coalesce(door_4, ''), holder"
+    };
+}
+pub(super) use mailbox_columns;
+
+pub(super) fn mailbox_record(row: &Row<'_>) -> Result<MailboxRecord, Failure> {
+    let mut sent = Vec::with_capacity(A_DAY);
+    for column in 0..A_DAY {
+        if let Some(time) = row.get::<Option<Timestamp>>(column)? {
+            sent.push((time, row.get(column + A_DAY)?));
+        }
+    }
+    Ok(MailboxRecord { sent, holder: row.get::<Option<i64>>(A_DAY * 2)?.map(MailId) })
+}
+
 /// What is remembered of a mailbox, held until the unit is over.
 async fn hold_mailbox(sql: &mut impl Sql, mailbox: &str) -> Result<MailboxRecord, Failure> {
     sql.execute("INSERT INTO mailboxes (mailbox) VALUES ($1) ON CONFLICT DO NOTHING", values![mailbox]).await?;
-    let hold =
-        "SELECT sent_1, sent_2, sent_3, sent_4, coalesce(door_1, ''), coalesce(door_2, ''), coalesce(door_3, ''),
-                       coalesce(door_4, ''), holder FROM mailboxes WHERE mailbox = $1 FOR UPDATE";
-    let record = |row: &Row<'_>| {
-        let mut sent = Vec::with_capacity(A_DAY);
-        for column in 0..A_DAY {
-            if let Some(time) = row.get::<Option<Timestamp>>(column)? {
-                sent.push((time, row.get(column + A_DAY)?));
-            }
-        }
-        Ok(MailboxRecord { sent, holder: row.get::<Option<i64>>(A_DAY * 2)?.map(MailId) })
-    };
-    Ok(sql.row(hold, values![mailbox], record).await?.unwrap_or_default())
+    let hold = concat!("SELECT ", mailbox_columns!(), " FROM mailboxes WHERE mailbox = $1 FOR UPDATE");
+    Ok(sql.row(hold, values![mailbox], mailbox_record).await?.unwrap_or_default())
 }
 
 fn places(most: usize) -> i64 {

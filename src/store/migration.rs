@@ -52,6 +52,13 @@ pub const MIGRATIONS: &[Migration] = &[
         rebuilds: false,
         refolds: true,
     },
+    Migration {
+        sqlite: include_str!("../../migrations/sqlite/0006_operators_day.sql"),
+        postgres: include_str!("../../migrations/postgres/0006_operators_day.sql"),
+        serves: 4,
+        rebuilds: false,
+        refolds: false,
+    },
 ];
 
 /// What may be done to a schema when a store is opened.

@@ -1,4 +1,4 @@
-//! What the union remembers, behind traits by area: keys, members, outbox, doors, installation.
+//! What the union remembers, behind traits by area: keys, members, people, outbox, doors, figures, audit, installation.
 //!
 //! A method is a whole unit of work: it commits everything it did or nothing, and no transaction crosses a trait. The
 //! time is passed in. Units off the hot path are written once, as SQL that both engines understand (`sql.rs`), in the file
@@ -59,7 +59,9 @@ macro_rules! area {
     }};
 }
 
+pub mod audit;
 pub mod doors;
+pub mod figures;
 pub mod installation;
 pub mod keys;
 mod lease;
@@ -76,16 +78,21 @@ pub mod sqlite;
 pub mod transfer;
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
+pub use self::audit::{Act, AuditStore};
 pub use self::doors::{DoorStore, MailFigures, SpentProof};
+pub use self::figures::FigureStore;
 pub use self::installation::{Claim, InstallationStore};
 pub use self::keys::KeyStore;
+pub use self::members::people::PeopleStore;
 pub use self::members::{MemberStore, Retained};
 pub use self::outbox::OutboxStore;
+pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
 use self::sql::Unit;
 
 /// Units of work that share a commit at the most: past this a bigger batch gains little and its first unit waits longer.
@@ -93,9 +100,18 @@ pub const WRITE_BATCH: usize = 256;
 
 /// All areas together, for whoever opens a store and hands each area to those who need it. Every engine passes the same
 /// suite: `tests/it/once/store_suite/`.
-pub trait Store: KeyStore + MemberStore + OutboxStore + DoorStore + InstallationStore {}
+pub trait Store:
+    KeyStore + MemberStore + PeopleStore + OutboxStore + DoorStore + FigureStore + AuditStore + InstallationStore
+{
+    /// The same store, of which every change is written down in the audit log as this act, together with the change.
+    fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store>;
+}
 
-impl<S: KeyStore + MemberStore + OutboxStore + DoorStore + InstallationStore> Store for S {}
+impl<E: Engine> Store for E {
+    fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store> {
+        Engine::audited(self, act)
+    }
+}
 
 /// Where units of work run, and what is tuned for the engine by hand: the count that every page shows, sign-ups and
 /// confirmations.
@@ -113,7 +129,11 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     fn check(&self) -> StoreReply<'_, ()>;
 
+    fn figures(&self) -> StoreReply<'_, StoreFigures>;
+
     fn close(&self) -> StoreReply<'_, ()>;
+
+    fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store>;
 }
 
 pub type StoreReply<'a, T> = Reply<'a, Result<T, StoreError>>;

@@ -1,6 +1,9 @@
-//! A bounded queue to one worker, with backpressure: whoever finds it full is held back, and gives up after a while.
+//! A bounded queue to one worker, with backpressure: whoever finds it full is held back, and gives up after a while. And
+//! what monitoring reads of a store: how much waits there, and how it is worked off.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc::error::TrySendError;
@@ -15,7 +18,10 @@ const LENGTH: usize = 4096;
 /// How long a caller is held back.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) struct Queue<T>(mpsc::Sender<Queued<T>>);
+pub(super) struct Queue<T> {
+    jobs: mpsc::Sender<Queued<T>>,
+    pub batches: Arc<BatchCounts>,
+}
 
 pub(super) enum Queued<T> {
     Job(T),
@@ -35,20 +41,25 @@ impl<T> fmt::Debug for Queue<T> {
 impl<T: Send> Queue<T> {
     pub(super) fn new() -> (Self, mpsc::Receiver<Queued<T>>) {
         let (queue, inbox) = mpsc::channel(LENGTH);
-        (Self(queue), inbox)
+        (Self { jobs: queue, batches: Arc::default() }, inbox)
+    }
+
+    /// How much waits, and how it was taken.
+    pub(super) fn figures(&self) -> WriterFigures {
+        WriterFigures { waiting: self.jobs.max_capacity() - self.jobs.capacity(), ..self.batches.read() }
     }
 
     /// Hands a job over. It is queued before the first poll: a caller who drops the future has still asked.
     pub(super) fn ask<A: Send + 'static>(&self, job: impl FnOnce(Waiter<A>) -> T) -> StoreReply<'_, A> {
         let (waiter, answer) = oneshot::channel();
-        let held_back = match self.0.try_send(Queued::Job(job(waiter))) {
+        let held_back = match self.jobs.try_send(Queued::Job(job(waiter))) {
             Ok(()) => None,
             Err(TrySendError::Full(job)) => Some(job),
             Err(TrySendError::Closed(_)) => return Reply::now(Err(unavailable("the store is closed"))),
         };
         Reply::later(async move {
             if let Some(job) = held_back {
-                match tokio::time::timeout(QUEUE_TIMEOUT, self.0.send(job)).await {
+                match tokio::time::timeout(QUEUE_TIMEOUT, self.jobs.send(job)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(_)) => return Err(unavailable("the store is closed")),
                     Err(_) => return Err(unavailable("too many writes are waiting")),
@@ -61,10 +72,84 @@ impl<T: Send> Queue<T> {
 
     /// The worker finishes what waits, and ends.
     pub(super) async fn close(&self) -> Result<(), StoreError> {
-        self.0.send(Queued::Close).await.map_err(|_| unavailable("the worker ended early"))
+        self.jobs.send(Queued::Close).await.map_err(|_| unavailable("the worker ended early"))
     }
 }
 
 fn unavailable(why: &str) -> StoreError {
     StoreError::Unavailable(why.to_owned())
+}
+
+/// The upper ends of the sizes of batches that are counted apart; the last is what a batch has at the most by default.
+pub const BATCH_ENDS: [usize; 7] = [1, 2, 4, 8, 32, 128, super::WRITE_BATCH];
+
+/// How large the batches were that the worker took: two additions for each batch, which is a commit.
+#[derive(Debug, Default)]
+pub(super) struct BatchCounts {
+    /// Not added up: each batch is in one of them.
+    sizes: [AtomicU64; BATCH_ENDS.len() + 1],
+    jobs: AtomicU64,
+}
+
+impl BatchCounts {
+    pub(super) fn count(&self, jobs: usize) {
+        let size = BATCH_ENDS.iter().position(|end| jobs <= *end).unwrap_or(BATCH_ENDS.len());
+        self.sizes[size].fetch_add(1, Ordering::Relaxed);
+        self.jobs.fetch_add(jobs as u64, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> WriterFigures {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        WriterFigures { waiting: 0, batches: self.sizes.each_ref().map(read), jobs: read(&self.jobs) }
+    }
+}
+
+/// What monitoring reads of a store, apart from what is in it. Reading it asks nothing of the database.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoreFigures {
+    pub writer: WriterFigures,
+    pub pools: Vec<PoolFigures>,
+}
+
+/// The one who commits what many ask for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WriterFigures {
+    /// What waits for the next batch.
+    pub waiting: usize,
+    /// How many batches there were, by [`BATCH_ENDS`] and those past them; not added up.
+    pub batches: [u64; BATCH_ENDS.len() + 1],
+    /// How much they held together.
+    pub jobs: u64,
+}
+
+/// Connections to the database for one purpose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolFigures {
+    pub name: &'static str,
+    pub busy: usize,
+    pub idle: usize,
+    /// Connections at the most.
+    pub most: usize,
+    /// Who waits for one; none where that is not known.
+    pub waiting: Option<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_and_what_was_taken_is_counted() {
+        let (queue, mut inbox) = Queue::<u8>::new();
+        let asked: Vec<_> = (0..3).map(|n| queue.ask::<()>(|_| n)).collect();
+        assert_eq!(queue.figures().waiting, 3);
+        inbox.try_recv().ok().unwrap();
+        assert_eq!(queue.figures().waiting, 2);
+        drop(asked);
+        for jobs in [1, 1, 2, 3, 256, 257] {
+            queue.batches.count(jobs);
+        }
+        let WriterFigures { batches, jobs, .. } = queue.figures();
+        assert_eq!((batches, jobs), ([2, 1, 1, 0, 0, 0, 1, 1], 520));
+    }
 }

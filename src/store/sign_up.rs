@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::doors::{self, AtDoor};
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use super::{StoreError, outbox};
 use crate::domain::catalog::category::CategorySet;
@@ -98,7 +99,9 @@ impl SignUp {
         if !person.is_new {
             let expire = "UPDATE sign_ups SET state = 'expired', decided_at = $3
                           WHERE person_id = $1 AND partner = $2 AND state = 'pending' AND expires_at <= $3";
-            if sql.execute(expire, values![person.id, partner, *now]).await? > 0 {
+            let lapsed = sql.execute(expire, values![person.id, partner, *now]).await?;
+            if lapsed > 0 {
+                doors::count(sql, partner, AtDoor::Lapsed(lapsed as u32), *now).await?;
                 let forget = "DELETE FROM outbox WHERE sign_up_id IN
                                   (SELECT id FROM sign_ups WHERE person_id = $1 AND state = 'expired' AND decided_at = $2)";
                 sql.execute(forget, values![person.id, *now]).await?;

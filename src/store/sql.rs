@@ -62,6 +62,9 @@ pub trait Sql: Send {
 
     /// The same without waiting, and for those alone who ask this way: false if another unit has the key.
     fn try_lock(&mut self, key: &str) -> impl Future<Output = Result<bool, Failure>> + Send;
+
+    /// Whom the unit turns out to be about, by their account: for the audit log, where it is written (`audit.rs`).
+    fn about(&mut self, _account: &str) {}
 }
 
 /// A parameter of a statement, or what stands in a column.
@@ -220,10 +223,21 @@ impl From<Failure> for StoreError {
             Failure::Overtaken => Self::Unavailable("others kept changing the same rows".to_owned()),
             Failure::Away(why) => Self::Unavailable(why),
             Failure::Lost(why) => Self::Unknown(why),
-            // SQLite's messages name tables and columns, never values.
-            Failure::Sqlite(error) => Self::Unavailable(format!("SQLite: {error}")),
+            Failure::Sqlite(error) => Self::Unavailable(describe_sqlite(&error)),
             Failure::Postgres(error) => Self::Unavailable(format!("PostgreSQL: {}", describe(&error))),
         }
+    }
+}
+
+/// SQLite's own messages name tables and columns, never values.
+pub fn describe_sqlite(error: &rusqlite::Error) -> String {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::ReadOnly) => {
+            "SQLite: the database is read-only; let this user write the file, those beside it (-wal, -shm) and its folder, \
+             and see that the file system is not mounted read-only"
+                .to_owned()
+        }
+        _ => format!("SQLite: {error}"),
     }
 }
 

@@ -39,14 +39,14 @@ pub const TABLES: &[Table] = &[
     },
     Table {
         name: "api_keys",
-        columns: "id, partner, hash, per_minute, created_at, expires_at, last_used_at, revoked_at",
+        columns: "id, partner, hash, per_minute, created_at, expires_at, last_used_at, revoked_at, signed_up, confirmed",
         numbered: false,
         has_row: false,
     },
     Table {
         name: "people",
         columns: "id, email, compared, mailbox, code, state, referrer_id, created_at, joined_at, undeliverable_until, \
-                  soft_bounces",
+                  soft_bounces, account, left_at, erased_at",
         numbered: true,
         has_row: false,
     },
@@ -73,12 +73,23 @@ pub const TABLES: &[Table] = &[
     },
     Table {
         name: "door_days",
-        columns: "id, door, day, mailed, asked, proven, confirmed, declined, bounced, complained, soft_bounced",
+        columns: "id, door, day, mailed, asked, proven, confirmed, declined, bounced, complained, soft_bounced, \
+                  signed_up, joined, departed, lapsed",
         numbered: true,
         has_row: false,
     },
     Table { name: "used_once", columns: "name, ends_at", numbered: false, has_row: false },
     Table { name: "readiness", columns: "id, checked_at", numbered: false, has_row: true },
+    Table { name: "audit", columns: "id, at, who, command, about", numbered: true, has_row: false },
+    Table { name: "demand", columns: "id, category, us_state, members", numbered: true, has_row: false },
+    Table { name: "referrers", columns: "person_id, members", numbered: false, has_row: false },
+    Table { name: "rollup", columns: "id, sign_up_id", numbered: false, has_row: true },
+    Table {
+        name: "member_changes",
+        columns: "id, at, change, door, key_id, us_state, categories, referrer_id",
+        numbered: true,
+        has_row: false,
+    },
 ];
 
 /// A value, whatever a store makes of it.
@@ -305,7 +316,7 @@ async fn refuse_unless_empty(target: &mut dyn TransferTarget) -> Result<(), Move
         let rows = rows(target, table, None, 1).await.map_err(to(table))?;
         let found = match rows.first() {
             None => continue,
-            Some(_) if table.name == "readiness" => continue,
+            Some(_) if ["readiness", "rollup"].contains(&table.name) => continue,
             Some(row) if table.name == "installation" => {
                 if matches!(row.get(3), Some(Cell::Null)) {
                     continue;

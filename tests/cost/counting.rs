@@ -1,12 +1,13 @@
 //! A store that counts how often it is asked.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use unionhall::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use unionhall::domain::time::Timestamp;
 use unionhall::store::sql::Unit;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Engine, StoreReply};
+use unionhall::store::{Act, Engine, Store, StoreFigures, StoreReply};
 
 #[derive(Debug)]
 pub(crate) struct Counting {
@@ -51,7 +52,15 @@ impl Engine for Counting {
         Engine::check(self.counted())
     }
 
+    fn figures(&self) -> StoreReply<'_, StoreFigures> {
+        Engine::figures(self.counted())
+    }
+
     fn close(&self) -> StoreReply<'_, ()> {
         Engine::close(self.counted())
+    }
+
+    fn audited(self: Arc<Self>, _: Act) -> Arc<dyn Store> {
+        self
     }
 }

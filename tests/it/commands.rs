@@ -164,8 +164,12 @@ mod once {
     fn a_key_issued_before_the_first_start_is_told_of_and_works() {
         block_on(async {
             let home = Home::new();
-            let issued = unionhall(home.path()).args(["keys", "issue", "Early"]).output().unwrap();
-            assert!(String::from_utf8(issued.stderr).unwrap().contains("were made at data/unionhall.db"));
+            let refused = unionhall(home.path()).args(["keys", "issue", "Early"]).output().unwrap();
+            let told = String::from_utf8(refused.stderr).unwrap();
+            assert!(told.contains("no records at data/unionhall.db") && told.contains("--new"), "{told}");
+            assert!(refused.stdout.is_empty() && !home.path().join("data").exists(), "nothing was made");
+            let issued = unionhall(home.path()).args(["keys", "issue", "Early", "--new"]).output().unwrap();
+            assert!(issued.status.success(), "{}", String::from_utf8_lossy(&issued.stderr));
             let server = Server::start_in(home, &[]);
             let key = String::from_utf8(issued.stdout).unwrap();
             server.post("/v1/referral-link", key.trim(), sign_up("ana@example.com")).await.good();
@@ -298,5 +302,75 @@ fn a_backup_is_made_of_one_machine_and_postgres_is_left_to_its_own_tools() {
                 assert!(told.contains(word), "{told}");
             }
         }
+    }
+}
+
+/// Every command that does something, with the words that lead to it.
+fn leaves(command: &clap::Command, words: &str, found: &mut Vec<String>) {
+    let words = format!("{words} {}", command.get_name());
+    match command.has_subcommands() {
+        true => command.get_subcommands().for_each(|command| leaves(command, &words, found)),
+        false => found.push(words.trim().to_owned()),
+    }
+}
+
+#[test]
+fn shells_complete_every_command() {
+    let mut commands = Vec::new();
+    leaves(&unionhall::cli::command_line(), "", &mut commands);
+    assert!(commands.len() > 10, "{commands:?}");
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, script, _) =
+            alone(&["completions", shell], &[("UNIONHALL_SECRET", "of-nobody-else-and-long-enough-too")]);
+        assert_eq!(code, Some(0));
+        for command in &commands {
+            for word in command.split(' ') {
+                assert!(script.contains(word), "{shell} does not know {word} of {command}");
+            }
+        }
+        assert!(script.contains("catalog") && !script.contains("of-nobody-else"), "no value of a variable");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (_, script, _) = alone(&["completions", "bash"], &[]);
+    let file = folder.path().join("unionhall.bash");
+    std::fs::write(&file, script).unwrap();
+    let checked = std::process::Command::new("bash").arg("-n").arg(&file).output().unwrap();
+    assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}");
+    // As the shell asks it: what may follow these words?
+    let ask = "source \"$0\"; COMP_WORDS=(unionhall keys ''); COMP_CWORD=2; _unionhall unionhall '' keys; echo \"${COMPREPLY[*]}\"";
+    let offered = std::process::Command::new("bash").args(["-c", ask]).arg(&file).output().unwrap();
+    let offered = String::from_utf8(offered.stdout).unwrap();
+    for word in ["issue", "list", "revoke", "rotate"] {
+        assert!(offered.split_whitespace().any(|offer| offer == word), "{word} in {offered}");
+    }
+    let (code, _, told) = alone(&["completions", "tcsh"], &[]);
+    assert!(code == Some(2) && told.contains("bash, fish, zsh"), "{told}");
+}
+
+#[test]
+fn the_manual_names_every_command_and_every_variable_and_can_be_set() {
+    let (code, page, error) = alone(&["manual"], &[("UNIONHALL_SECRET", "of-nobody-else-and-long-enough-too")]);
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    let plain = page.replace("\\-", "-");
+    let mut commands = Vec::new();
+    leaves(&unionhall::cli::command_line(), "", &mut commands);
+    for command in commands {
+        assert!(plain.lines().any(|line| line == format!(".SS \"{command}\"")), "{command}");
+    }
+    for variable in crate::server::settings() {
+        assert!(plain.lines().any(|line| line == format!("\\fB{variable}\\fR")), "{variable}");
+    }
+    assert!(!plain.contains("of-nobody-else") && page.is_ascii());
+    for line in page.lines().filter(|line| line.starts_with('.')) {
+        let request = line.split(' ').next().unwrap();
+        assert!([".TH", ".SH", ".SS", ".TP", ".IP", ".PP", ".nh", ".ad"].contains(&request), "{line}");
+    }
+    // Where there is a typesetter it has nothing to complain of.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("unionhall.1");
+    std::fs::write(&file, &page).unwrap();
+    if let Ok(set) = std::process::Command::new("groff").args(["-man", "-ww", "-Tascii"]).arg(&file).output() {
+        assert!(set.status.success() && set.stderr.is_empty(), "{}", String::from_utf8_lossy(&set.stderr));
+        assert!(String::from_utf8_lossy(&set.stdout).contains("UNIONHALL_CATALOG"));
     }
 }

@@ -29,7 +29,12 @@ impl Deref for Watched {
 impl Watched {
     pub(crate) fn start(variables: &[(&str, &str)], flags: &[&str]) -> Self {
         let variables = [variables, &[("UNIONHALL_METRICS_LISTEN", "127.0.0.1:0")]].concat();
-        Self { server: Server::start_with_env(&variables, flags), metrics: OnceCell::new() }
+        Self::of(Server::start_with_env(&variables, flags))
+    }
+
+    /// One that was started with a listener for its metrics.
+    pub(crate) fn of(server: Server) -> Self {
+        Self { server, metrics: OnceCell::new() }
     }
 
     /// Where its metrics are, as its log says.
@@ -93,11 +98,13 @@ fn read(page: &str) -> BTreeMap<String, f64> {
         assert!(figures.insert(series.to_owned(), figure.parse::<f64>().unwrap()).is_none(), "{series} comes twice");
     }
     for (series, count) in &figures {
-        if let Some((name, labels)) = series.split_once("_count{") {
-            let labels = labels.trim_end_matches('}');
+        let labelled = series.strip_suffix('}').and_then(|series| series.split_once("_count{"));
+        let bare = series.strip_suffix("_count").map(|name| (name, ""));
+        if let Some((name, labels)) = labelled.or(bare) {
+            let comma = if labels.is_empty() { "" } else { "," };
             let buckets: Vec<_> = page
                 .lines()
-                .filter(|line| line.starts_with(&format!("{name}_bucket{{{labels},")))
+                .filter(|line| line.starts_with(&format!("{name}_bucket{{{labels}{comma}le=")))
                 .map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap())
                 .collect();
             assert!(buckets.len() > 1 && buckets.is_sorted() && buckets.last() == Some(count), "{series}: {buckets:?}");
@@ -145,6 +152,12 @@ fn what_happens_is_counted() {
             ("unionhall_limits_fallbacks_total", 0.0),
             ("unionhall_store_errors_total", 0.0),
             ("unionhall_mail_failing", 0.0),
+            ("unionhall_mail_deferred_total", 0.0),
+            ("unionhall_ready", 1.0),
+            ("unionhall_sign_ups_paused", 0.0),
+            ("unionhall_store_up", 1.0),
+            ("unionhall_members", 0.0),
+            ("unionhall_writer_queue", 0.0),
             ("unionhall_log_lines_dropped_total", 0.0),
         ] {
             assert_eq!(figures.get(series), Some(&figure), "{series}: {figures:#?}");
@@ -152,17 +165,60 @@ fn what_happens_is_counted() {
         assert!(figures["unionhall_connections"] >= 1.0, "one is open");
         let took = figures["unionhall_request_duration_seconds_sum{route=\"/v1/stats\"}"];
         assert!(took > 0.0 && took < 60.0, "{took}");
+        assert!(figures["unionhall_writer_batch_size_count"] >= 1.0, "the sign-up was committed");
+        for (figure, least, most) in [
+            ("unionhall_process_resident_memory_bytes", 1e6, 1e10),
+            ("unionhall_process_open_fds", 5.0, figures["unionhall_process_max_fds"]),
+            ("unionhall_process_cpu_seconds_total", 0.0, 600.0),
+            ("unionhall_process_start_time_seconds", 1.7e9, 1e11),
+        ] {
+            assert!((least..most).contains(&figures[figure]), "{figure}: {}", figures[figure]);
+        }
         assert!(!figures.keys().any(|series| series.contains("nobodys") || series.contains("nothing")));
     });
 }
 
 #[test]
-fn failures_of_the_store_are_counted() {
+fn members_are_counted() {
+    block_on(async {
+        let server = Watched::start(&[], &["--mail", "hold"]);
+        let key = server.key();
+        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+        let figures = server.figures().await;
+        assert_eq!((figures["unionhall_members"], figures["unionhall_outbox_waiting"]), (0.0, 1.0), "not yet");
+        server.confirm(server.number("SELECT id FROM sign_ups")).await;
+        assert_eq!(server.figures().await["unionhall_members"], 1.0);
+    });
+}
+
+/// A store that keeps no writes, and one that answers nothing: the page is there all the same, in time.
+#[test]
+fn a_store_that_hangs_or_is_away_keeps_no_reader_waiting() {
     block_on(async {
         let server = Watched::start(&[], &[]);
+        assert_eq!(server.figures().await["unionhall_ready"], 1.0);
+        let held = server.hold();
+        // What was shown is believed for a second.
+        wait_until(Duration::from_secs(10), async || server.figures().await["unionhall_ready"] == 0.0).await;
+        let began = tokio::time::Instant::now();
+        let figures = server.figures().await;
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert_eq!((figures["unionhall_ready"], figures["unionhall_store_up"]), (0.0, 1.0), "reading goes on");
+        assert!(!figures.contains_key("unionhall_sign_ups_paused"), "nobody knows");
+        drop(held);
+        wait_until(Duration::from_secs(10), async || server.figures().await["unionhall_ready"] == 1.0).await;
+
         server.execute("DROP TABLE installation");
         assert_eq!(server.get("/v1/stats").await.status, 503);
-        assert!(server.figures().await["unionhall_store_errors_total"] >= 1.0);
+        let figures = server.figures().await;
+        assert!(figures["unionhall_store_errors_total"] >= 1.0);
+        assert_eq!(figures["unionhall_store_up"], 0.0);
+        for unknown in ["unionhall_members", "unionhall_outbox_waiting", "unionhall_mail_reports_total"] {
+            assert!(!figures.keys().any(|series| series.starts_with(unknown)), "{unknown}: {figures:#?}");
+        }
+        for known in ["unionhall_writer_queue", "unionhall_connections", "unionhall_process_open_fds"] {
+            assert!(figures.contains_key(known), "{known}");
+        }
     });
 }
 
@@ -198,4 +254,65 @@ fn an_address_that_is_taken_is_told() {
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success());
     assert!(told.contains("is taken by another program; choose another address with --metrics-listen"), "{told}");
+}
+
+mod once {
+    use super::*;
+    use crate::records::Home;
+
+    #[test]
+    fn writes_that_wait_are_counted_and_then_how_they_shared_a_commit() {
+        block_on(async {
+            let server = Watched::start(&[], &["--mail", "hold", "--key-per-minute", "1000"]);
+            let key = server.key();
+            let before = server.figures().await;
+            let held = server.hold();
+            let mut posts = tokio::task::JoinSet::new();
+            for n in 0..20 {
+                let mut connection = server.connect(Ipv4Addr::LOCALHOST).await;
+                let post = Request::post("/v1/invite").header("authorization", format!("Bearer {key}"));
+                posts.spawn(async move { connection.send(post, sign_up(&format!("p{n}@example.com"))).await });
+            }
+            let mut most = 0.0_f64;
+            wait_until(Duration::from_secs(4), async || {
+                most = most.max(server.figures().await["unionhall_writer_queue"]);
+                most >= 10.0
+            })
+            .await;
+            drop(held);
+            posts.join_all().await.iter().for_each(|answer| drop(answer.good()));
+            let after = server.figures().await;
+            let grown = |series: &str| after[series] - before[series];
+            assert!(grown("unionhall_writer_batch_size_sum") >= 20.0, "{after:#?}");
+            let small = grown("unionhall_writer_batch_size_bucket{le=\"8\"}");
+            assert!(grown("unionhall_writer_batch_size_count") > small, "one was larger: {after:#?}");
+            assert_eq!(after["unionhall_writer_queue"], 0.0);
+        });
+    }
+
+    /// Of each store, the connections to it.
+    #[test]
+    fn connections_to_the_database_are_counted_by_what_they_are_for() {
+        block_on(async {
+            let flags = ["--metrics-listen", "127.0.0.1:0"];
+            let sqlite = Watched::of(Server::start_in(Home::new(), &flags));
+            let postgres = Watched::of(Server::start_in(Home::on_postgres(tempfile::tempdir().unwrap()), &flags));
+            for (server, pools) in [(&sqlite, &["readers"][..]), (&postgres, &["sign_ups", "count", "rest"])] {
+                server.get("/v1/stats").await.good();
+                let figures = server.figures().await;
+                let figure = |name: &str, labels: &str| figures.get(&format!("unionhall_{name}{{{labels}}}")).copied();
+                for pool in pools {
+                    let of = |state: &str| figure("pool_connections", &format!("pool=\"{pool}\",state=\"{state}\""));
+                    let open = of("busy").unwrap() + of("idle").unwrap();
+                    let most = figure("pool_connections_max", &format!("pool=\"{pool}\"")).unwrap();
+                    assert!(open <= most && most >= 1.0, "{pool}: {open} of {most}");
+                    assert!(open >= 1.0 || *pool == "sign_ups", "{pool} was used");
+                    let waiting = figure("pool_waiting", &format!("pool=\"{pool}\""));
+                    assert_eq!(waiting, (*pool != "readers").then_some(0.0));
+                }
+                let all = figures.keys().filter(|series| series.starts_with("unionhall_pool_connections_max")).count();
+                assert_eq!(all, pools.len());
+            }
+        });
+    }
 }

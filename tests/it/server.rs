@@ -119,10 +119,23 @@ impl Server {
         self.send(Request::post(self.confirm_path(sign_up)), "").await
     }
 
+    /// Says "this wasn't me".
+    pub(crate) async fn decline(&self, sign_up: i64) {
+        let token = TokenMaker::new(&self.records().secret()).token(Purpose::Decline, SignUpId(sign_up));
+        assert_eq!(self.send(Request::post(format!("/not-me/{token}")), "").await.status, 200);
+    }
+
     /// The binary with the settings of this server's records, for a command of the operator's.
     pub(crate) fn command(&self) -> Command {
         let mut command = unionhall(self.home.path());
         command.envs(self.records().settings());
+        command
+    }
+
+    /// Another program, in the same place with the same settings.
+    pub(crate) fn command_of(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.home.path()).envs(self.records().settings());
         command
     }
 
@@ -284,6 +297,34 @@ pub(crate) fn unionhall(folder: &Path) -> Command {
     command.env_clear().current_dir(folder).stdin(Stdio::null());
     command
 }
+
+/// The same as a user whom permissions hold: root, as whom the tests may run, is let in everywhere. The folder becomes that
+/// user's, what is in it stays whose it was.
+pub(crate) fn unprivileged(folder: &Path) -> Command {
+    if !rustix::process::geteuid().is_root() {
+        return unionhall(folder);
+    }
+    use std::os::unix::process::CommandExt;
+    std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
+    // That user may not be let into the folder of the sources.
+    let (built, program) = (env!("CARGO_BIN_EXE_unionhall"), folder.join("unionhall"));
+    if !program.exists() && std::fs::hard_link(built, &program).is_err() {
+        std::fs::copy(built, &program).unwrap();
+    }
+    let mut command = Command::new(program);
+    command.env_clear().current_dir(folder).stdin(Stdio::null()).uid(NOBODY).gid(NOBODY);
+    command
+}
+
+/// Gives a folder and what is in it to the user of [`unprivileged`].
+pub(crate) fn give_away(folder: &Path) {
+    if rustix::process::geteuid().is_root() {
+        let done = Command::new("chown").args(["-R", &NOBODY.to_string()]).arg(folder).status().unwrap();
+        assert!(done.success());
+    }
+}
+
+const NOBODY: u32 = 65534;
 
 /// An address that is nobody's.
 pub(crate) fn sign_up(email: &str) -> String {

@@ -1,6 +1,7 @@
 //! `unionhall serve`: one step after the other, from the settings to the last write.
 
 mod greeting;
+pub(super) mod limits;
 mod process;
 mod warnings;
 
@@ -15,9 +16,9 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::limits::make_limiter;
+use self::limits::make_limiter;
 use super::secret::{self, Claimed};
-use super::{files, open_store, random, variables};
+use super::{files, open_store, random};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
@@ -35,7 +36,7 @@ use crate::mail::mailbox::MailboxFolder;
 use crate::mail::outbox::Outbox;
 use crate::mail::report::MailHooks;
 use crate::mail::{Delivery, MailNotifier, Transport};
-use crate::membership::retention;
+use crate::membership::{figures, retention};
 use crate::server::{HttpService, HttpSettings, listener, metrics_listener};
 use crate::store::Store;
 use crate::store::migration::Prepare;
@@ -65,13 +66,11 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let limiter = make_limiter(checked.limits, union.public_per_minute, &log).await?;
     let post = Post::open(settings, &checked.mail, &union.sender)?;
     // After what may refuse to start: whoever is refused reads why, and nothing else.
-    warnings::of_open_files(settings, &log);
-    warnings::of_flags(std::env::args().skip(1), &log);
-    warnings::of_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()), &variables(), &log);
-    warnings::of_a_public_address(settings, &checked.mail, &union, &log);
+    warnings::tell(settings, &checked.mail, &union, &log);
     let (stop_work, work_stops) = watch::channel(false);
     let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());
     tokio::spawn(retention::run(Arc::clone(&store), log.clone(), clock, work_stops.clone()));
+    tokio::spawn(figures::run(Arc::clone(&store), log.clone(), clock, work_stops.clone()));
     let mailbox_key = TokenMaker::new(&secret).mailbox_key();
     let app = App::new(Parts {
         union,
@@ -100,7 +99,12 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         tokio::spawn(metrics_listener::serve(metrics, Arc::clone(&service)));
     }
     let signal = process::stop_signal()?;
-    process::reload_on_hangup(checked.tls.clone(), log.clone())?;
+    process::reload_on_hangup(process::Reloaded {
+        tls: checked.tls.clone(),
+        union: settings.union.clone(),
+        service: Arc::clone(&service),
+        log: log.clone(),
+    })?;
     greeting::greet(settings, &checked.mail, &format!("{}://{}", doors.scheme, doors.listening), &mailbox_key, origin)?;
     // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
     let stop = async {
@@ -141,11 +145,15 @@ impl Checked {
             limits: settings.limits.address()?,
             disposable: settings.mail.disposable()?,
             mail_hooks: settings.mail_hooks.hooks()?,
-            tls: match (&settings.tls_cert, &settings.tls_key) {
-                (Some(certificate), Some(key)) => Some(Arc::new(Tls::read(certificate.clone(), key.clone())?)),
-                _ => None,
-            },
+            tls: read_tls(settings)?.map(Arc::new),
         })
+    }
+}
+
+pub(super) fn read_tls(settings: &ServeSettings) -> anyhow::Result<Option<Tls>> {
+    match (&settings.tls_cert, &settings.tls_key) {
+        (Some(certificate), Some(key)) => Ok(Some(Tls::read(certificate.clone(), key.clone())?)),
+        _ => Ok(None),
     }
 }
 
@@ -171,19 +179,26 @@ impl Doors {
 
 /// Listens on an address that was given with `flag`.
 fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+    bind(address).and_then(|socket| socket.listen(listener::BACKLOG)).map_err(|error| unusable(address, flag, &error))
+}
+
+/// An address that is ours from now on, though nobody is let in yet.
+pub(super) fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // As the runtime's own way to listen does it: a port that was ours a moment ago is ours again.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+pub(super) fn unusable(address: SocketAddr, flag: &str, error: &std::io::Error) -> anyhow::Error {
     use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
-    let bound = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.and_then(|socket| {
-        // As the runtime's own way to listen does it: a port that was ours a moment ago is ours again.
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        socket.listen(listener::BACKLOG)
-    });
-    bound.map_err(|error| match error.kind() {
+    match error.kind() {
         AddrInUse => anyhow!("{address} is taken by another program; choose another address with {flag}"),
         AddrNotAvailable => anyhow!("{} is no address of this machine; choose another with {flag}", address.ip()),
         PermissionDenied => anyhow!("port {} needs more rights; choose one above 1023 with {flag}", address.port()),
         _ => anyhow!("cannot listen on {address}: {error}"),
-    })
+    }
 }
 
 fn start_log(settings: &ServeSettings) -> anyhow::Result<(Clock, Log)> {

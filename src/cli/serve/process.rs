@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::config::UnionSettings;
 use crate::http::connection::tls::Tls;
 use crate::log::Log;
-use crate::server::listener;
+use crate::server::{HttpService, listener};
 
 /// SIGTERM or Ctrl-C.
 pub(super) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
@@ -20,20 +21,50 @@ pub(super) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// SIGHUP reads the certificate and its key again, as after a renewal. Without one there is nothing to read, and a
-/// supervisor's "reload" ends nothing.
-pub(super) fn reload_on_hangup(tls: Option<Arc<Tls>>, log: Log) -> anyhow::Result<()> {
+/// What SIGHUP reads again; what has a mistake leaves what was read before in use.
+pub(super) struct Reloaded {
+    pub tls: Option<Arc<Tls>>,
+    pub union: UnionSettings,
+    pub service: Arc<HttpService>,
+    pub log: Log,
+}
+
+/// SIGHUP reads the certificate with its key again, as after a renewal, and the catalog. Without either there is nothing to
+/// read, and a supervisor's "reload" ends nothing.
+pub(super) fn reload_on_hangup(reloaded: Reloaded) -> anyhow::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
+    let reloaded = Arc::new(reloaded);
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            match tls.as_ref().map(|tls| tls.reload()) {
-                None => log.note("there is no certificate to read again"),
-                Some(Ok(())) => log.note("the certificate was read again"),
-                Some(Err(error)) => log.problem(None, &format!("the certificate in use stays: {error}")),
+            let reloaded = Arc::clone(&reloaded);
+            // Files may be slow, and the documents take a moment to make: no request waits behind that.
+            if tokio::task::spawn_blocking(move || reloaded.read_again()).await.is_err() {
+                return;
             }
         }
     });
     Ok(())
+}
+
+impl Reloaded {
+    fn read_again(&self) {
+        let Self { tls, union, service, log } = self;
+        match tls.as_ref().map(|tls| tls.reload()) {
+            None if union.catalog.is_none() => log.note("there is neither a certificate nor a catalog to read again"),
+            None => {}
+            Some(Ok(())) => log.note("the certificate was read again"),
+            Some(Err(error)) => log.problem(None, &format!("the certificate in use stays: {error}")),
+        }
+        if union.catalog.is_some() {
+            match union.catalog() {
+                Ok(catalog) => {
+                    service.show_catalog(catalog);
+                    log.note("the catalog was read again");
+                }
+                Err(error) => log.problem(None, &format!("the catalog in use stays: {error:#}")),
+            }
+        }
+    }
 }
 
 /// Each connection is an open file, and the usual soft limit is far below what we serve.

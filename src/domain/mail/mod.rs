@@ -155,7 +155,7 @@ pub struct WaitingMail {
 }
 
 /// What is remembered of a mailbox.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MailboxRecord {
     /// Its last mails, newest first, each with the door that asked for it.
     pub sent: Vec<(Timestamp, String)>,
@@ -189,7 +189,7 @@ impl MailboxRecord {
 
     /// When the next mail that a door asks for may go. The day's last is kept for a door that has asked for none, so that
     /// nobody can use up a mailbox that is somebody else's.
-    fn next_allowed(&self, door: &str, now: Timestamp) -> Timestamp {
+    pub fn next_allowed(&self, door: &str, now: Timestamp) -> Timestamp {
         // What was written by a clock that was ahead says nothing about when mail went.
         let sent: Vec<_> = self.sent.iter().filter(|(time, _)| *time <= now.plus(SKEW)).collect();
         let after = |index: usize, span| sent.get(index).map(|(time, _)| time.plus(span));

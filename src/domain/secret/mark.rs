@@ -12,9 +12,30 @@ const LENGTH: usize = 26;
 #[derive(Debug, Clone)]
 pub struct AddressMarker(hmac::Key);
 
+/// Where an address or a mailbox stood, its mark stands; nothing of either begins so.
+pub fn tombstone(mark: &str) -> String {
+    format!("erased:{mark}")
+}
+
+/// Both marks of an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressMarks {
+    pub address: String,
+    pub mailbox: String,
+}
+
 impl AddressMarker {
     pub fn new(secret: &Secret) -> Self {
         Self(secret.derive("address mark"))
+    }
+
+    pub fn marks(&self, email: &EmailAddress) -> AddressMarks {
+        AddressMarks { address: self.address(email), mailbox: self.mailbox(email) }
+    }
+
+    /// What stands in the records in the place of an address that was erased.
+    pub fn tombstone(&self, email: &EmailAddress) -> String {
+        tombstone(&self.address(email))
     }
 
     /// The same for every spelling that counts as the same address.

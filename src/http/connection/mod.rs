@@ -2,4 +2,5 @@
 
 pub mod idle_timeout;
 pub mod poll_when_woken;
+pub mod probe;
 pub mod tls;

@@ -1,6 +1,6 @@
 //! HTTPS without a proxy: the certificate and key from two PEM files, read again when the operator says so.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -11,6 +11,9 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
+use x509_cert::der::Decode;
+
+use crate::domain::time::Timestamp;
 
 /// How long a handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,6 +26,15 @@ pub enum TlsError {
     NoCertificate { path: PathBuf },
     #[error("cannot read a private key from {}: {source}", path.display())]
     Key { path: PathBuf, source: rustls::pki_types::pem::Error },
+    #[error(
+        "the private key in {0} is encrypted, and nobody types its passphrase when the service starts; write one that is \
+         not, readable to this user alone: (umask 077; openssl pkey -in {0} -out plain.pem)", path.display()
+    )]
+    EncryptedKey { path: PathBuf },
+    #[error("there is no private key in {}; it should hold PEM with a line BEGIN PRIVATE KEY", path.display())]
+    NoKey { path: PathBuf },
+    #[error("{} is no certificate: {source}", path.display())]
+    NotX509 { path: PathBuf, source: x509_cert::der::Error },
     #[error("the certificate and the key do not go together: {0}")]
     Mismatch(rustls::Error),
 }
@@ -54,16 +66,42 @@ impl Tls {
     }
 }
 
-fn configure(certificate: &PathBuf, key: &PathBuf) -> Result<Arc<ServerConfig>, TlsError> {
-    let unreadable = |source| TlsError::Certificate { path: certificate.clone(), source };
+/// When the certificate in a file, the server's own, ends to be good.
+pub fn expiry(certificate: &Path) -> Result<Timestamp, TlsError> {
+    let path = || certificate.to_owned();
+    let chain = read_chain(certificate)?;
+    let own = chain.first().ok_or_else(|| TlsError::NoCertificate { path: path() })?;
+    let parsed = x509_cert::Certificate::from_der(own).map_err(|source| TlsError::NotX509 { path: path(), source })?;
+    let end = parsed.tbs_certificate.validity.not_after.to_unix_duration();
+    Ok(Timestamp::from_millis(0).plus(end))
+}
+
+fn read_chain(certificate: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let unreadable = |source| TlsError::Certificate { path: certificate.to_owned(), source };
     let chain: Vec<_> = CertificateDer::pem_file_iter(certificate)
         .map_err(unreadable)?
         .collect::<Result<_, _>>()
         .map_err(unreadable)?;
-    if chain.is_empty() {
-        return Err(TlsError::NoCertificate { path: certificate.clone() });
-    }
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|source| TlsError::Key { path: key.clone(), source })?;
+    if chain.is_empty() { Err(TlsError::NoCertificate { path: certificate.to_owned() }) } else { Ok(chain) }
+}
+
+fn read_key(key: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_file(key).map_err(|source| {
+        let path = key.to_owned();
+        // The parser passes over the one form and stumbles over the head of the other.
+        let text = std::fs::read_to_string(key).unwrap_or_default();
+        if ["BEGIN ENCRYPTED PRIVATE KEY", "Proc-Type: 4,ENCRYPTED"].iter().any(|mark| text.contains(mark)) {
+            return TlsError::EncryptedKey { path };
+        }
+        match source {
+            rustls::pki_types::pem::Error::NoItemsFound => TlsError::NoKey { path },
+            source => TlsError::Key { path, source },
+        }
+    })
+}
+
+fn configure(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+    let (chain, private) = (read_chain(certificate)?, read_key(key)?);
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Mismatch)?

@@ -1,5 +1,5 @@
-//! Entity tags (ETag, conditional requests): answers that stay the same while the server runs, and the short answer (304)
-//! to whoever has them already.
+//! Entity tags (ETag, conditional requests): answers that stay the same until the catalog is read again, and the short
+//! answer (304) to whoever has them already.
 
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ use crate::domain::base32;
 /// answer carries its caller's own budget.
 const CACHED: HeaderValue = HeaderValue::from_static("private, max-age=300");
 
-/// A document that is made at the start.
+/// A document that is made before it is asked for.
 #[derive(Debug)]
 pub struct Document {
     body: Bytes,

@@ -68,7 +68,6 @@ pub(super) fn place(host: &Config) -> String {
     }
 }
 
-/// Whether a host of it is another machine.
 fn leaves(config: &Config) -> bool {
     let names = config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(name) if !is_loopback(&bracketed(name))));
     names || config.get_hostaddrs().iter().any(|address| !address.is_loopback())
@@ -80,6 +79,11 @@ fn bracketed(name: &str) -> String {
 }
 
 impl Address {
+    /// Whether a host of it is another machine.
+    pub fn leaves_this_machine(&self) -> bool {
+        self.hosts.iter().any(leaves)
+    }
+
     pub fn parse(url: &str) -> Result<Self, BadAddress> {
         let (front, query) = url.trim().split_once('?').unwrap_or((url.trim(), ""));
         let mut ours = Ours::default();

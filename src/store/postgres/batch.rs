@@ -18,10 +18,10 @@ use super::pool::{Pool, SHARES, Work, is_locked, is_of_the_unit};
 use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
-use crate::store::queue::{Queue, Queued, Waiter};
+use crate::store::queue::{BatchCounts, Queue, Queued, Waiter};
 use crate::store::sign_up::{SignUp, kept_categories, merging_answers, sign_up_columns};
 use crate::store::sql::{Failure, Row};
-use crate::store::{StoreError, StoreReply};
+use crate::store::{PoolFigures, StoreError, StoreReply, WriterFigures};
 use crate::supervise;
 
 /// How long a sign-up is waited for in all.
@@ -63,10 +63,10 @@ impl Batcher {
         }
         let (queue, inbox) = Queue::new();
         let task = tokio::spawn({
-            let pool = pool.clone();
+            let (pool, batches) = (pool.clone(), Arc::clone(&queue.batches));
             async move {
                 let _vital = supervise::vital("the sign-ups");
-                run(pool, inbox, batch).await;
+                run(pool, inbox, batch, &batches).await;
             }
         });
         Self { queue: Some(queue), task: Mutex::new(Some(task)), pool }
@@ -86,6 +86,10 @@ impl Batcher {
         })
     }
 
+    pub(super) fn figures(&self) -> (WriterFigures, PoolFigures) {
+        (self.queue.as_ref().map(Queue::figures).unwrap_or_default(), self.pool.figures("sign_ups"))
+    }
+
     /// Finishes what waits.
     pub(super) async fn close(&self) -> Result<(), StoreError> {
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -95,7 +99,7 @@ impl Batcher {
     }
 }
 
-async fn run(pool: Pool, mut inbox: mpsc::Receiver<Queued<QueuedSignUp>>, most: usize) {
+async fn run(pool: Pool, mut inbox: mpsc::Receiver<Queued<QueuedSignUp>>, most: usize, batches: &BatchCounts) {
     let mut messages = Vec::with_capacity(most);
     let mut alone = Alone::new(pool.clone());
     let mut open = true;
@@ -111,6 +115,7 @@ async fn run(pool: Pool, mut inbox: mpsc::Receiver<Queued<QueuedSignUp>>, most: 
         while !jobs.is_empty() {
             let (batch, later) = apart(jobs);
             jobs = later;
+            batches.count(batch.len());
             if let Err(error) = commit(&pool, &mut alone, batch).await {
                 // A database that is unwell is not asked again for each batch that has gathered meanwhile.
                 jobs.drain(..).for_each(|job| job.answer(Err(error.clone())));
@@ -267,21 +272,11 @@ impl QueuedSignUp {
     }
 }
 
-/// What mail that waits becomes when there is newer; mail that is on its way stays. In its new place it has a new id, so
-/// that a late worker cannot settle it.
-macro_rules! replacing_waiting_mail {
-    () => {
-        "ON CONFLICT (sign_up_id) DO UPDATE
-         SET id = excluded.id, kind = excluded.kind, recipient = excluded.recipient, created_at = excluded.created_at,
-             send_after = excluded.send_after, attempts = 0, first_attempt_at = NULL, leased_by = NULL,
-             last_error = NULL, given_up_at = NULL, lane = excluded.lane, pass = excluded.pass, held_at = NULL
-         WHERE outbox.leased_until <= excluded.created_at"
-    };
-}
-
 /// What nearly every sign-up needs, for all of them at once. A sign-up is done whole or not at all: one whose person is
 /// neither known nor added goes no further. Somebody who is known costs as much as somebody new, so that the time tells
-/// nothing: both are put to the table, and both rows are held as the foreign key of a new sign-up holds them.
+/// nothing: both are put to the table, and both rows are held as the foreign key of a new sign-up holds them. Mail that
+/// waits gives way to newer, mail that is on its way stays; in its new place it has a new id, so that a late worker cannot
+/// settle it.
 const SIGN_UP: &str = concat!(
     "
     WITH job AS (
@@ -333,9 +328,11 @@ const SIGN_UP: &str = concat!(
         SELECT s.id, CASE WHEN p.is_member THEN 'already_member' ELSE 'confirm' END, j.email, j.now, j.now, j.lane,
                j.proven::int
         FROM signed s JOIN person p ON p.id = s.person_id JOIN job j USING (n)
-        ",
-    replacing_waiting_mail!(),
-    "
+        ON CONFLICT (sign_up_id) DO UPDATE
+        SET id = excluded.id, kind = excluded.kind, recipient = excluded.recipient, created_at = excluded.created_at,
+            send_after = excluded.send_after, attempts = 0, first_attempt_at = NULL, leased_by = NULL, last_error = NULL,
+            given_up_at = NULL, lane = excluded.lane, pass = excluded.pass, held_at = NULL
+        WHERE outbox.leased_until <= excluded.created_at
     )
     SELECT h.paused, h.member_count, p.code, referrer_id IS NOT NULL, s.id IS NOT NULL
     FROM job j CROSS JOIN house h LEFT JOIN person p USING (n) LEFT JOIN referral USING (n)

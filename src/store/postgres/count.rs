@@ -9,7 +9,7 @@ use super::pool::Pool;
 use crate::reply::Reply;
 use crate::store::queue::Waiter;
 use crate::store::sql::{Failure, Sql, Unit, expected, values};
-use crate::store::{StoreError, StoreReply};
+use crate::store::{PoolFigures, StoreError, StoreReply};
 use crate::supervise;
 
 /// Requests that may wait for the next read. More are refused at once: a database that is this far behind is away.
@@ -17,6 +17,7 @@ const WAITING: usize = 16_384;
 
 #[derive(Debug)]
 pub(super) struct PostgresCounter {
+    pool: Pool,
     waiting: mpsc::Sender<Waiter<u64>>,
 }
 
@@ -34,8 +35,12 @@ impl Unit for Count {
 impl PostgresCounter {
     pub(super) fn start(pool: Pool) -> Self {
         let (waiting, inbox) = mpsc::channel(WAITING);
-        tokio::spawn(run(pool, inbox));
-        Self { waiting }
+        tokio::spawn(run(pool.clone(), inbox));
+        Self { pool, waiting }
+    }
+
+    pub(super) fn figures(&self) -> PoolFigures {
+        self.pool.figures("count")
     }
 
     pub(super) fn read(&self) -> StoreReply<'_, u64> {

@@ -10,24 +10,29 @@ mod batch;
 mod confirm;
 mod connection;
 mod count;
+mod facts;
 mod pool;
 mod schema;
 mod tls;
 mod transfer;
 
+use std::sync::Arc;
+
 use self::batch::Batcher;
 use self::confirm::PgConfirm;
 use self::count::PostgresCounter;
 use self::pool::{Pool, SHARES};
+use super::audit::{Act, Audited};
 use super::installation::Check;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sql::Unit;
-use super::{Engine, StoreError, StoreReply};
+use super::{Engine, Store, StoreError, StoreFigures, StoreReply};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
 pub use self::address::{Address, BadAddress};
+pub use self::facts::{PostgresFacts, learn};
 pub use self::schema::PostgresOpenError;
 pub use self::transfer::PostgresTransfer;
 
@@ -87,11 +92,21 @@ impl Engine for PostgresStore {
         self.write(Check)
     }
 
+    fn figures(&self) -> StoreReply<'_, StoreFigures> {
+        let (writer, sign_ups) = self.batcher.figures();
+        let pools = vec![sign_ups, self.counter.figures(), self.pool.figures("rest")];
+        Reply::now(Ok(StoreFigures { writer, pools }))
+    }
+
     fn close(&self) -> StoreReply<'_, ()> {
         Reply::later(async {
             self.batcher.close().await?;
             self.pool.close();
             Ok(())
         })
+    }
+
+    fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store> {
+        Arc::new(Audited { engine: self, act })
     }
 }

@@ -6,14 +6,14 @@ use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use deadpool::Runtime;
 use deadpool::managed::{self, Metrics, Object, PoolError, QueueMode, RecycleError, RecycleResult};
+use deadpool::{Runtime, Status};
 use tokio_postgres::error::SqlState;
 
 use super::address::{Address, place};
 use super::connection::PgConnection;
-use crate::store::StoreError;
 use crate::store::sql::{Failure, Unit, describe};
+use crate::store::{PoolFigures, StoreError};
 
 /// Connections a node holds at the most, for each purpose apart: whatever holds up one leaves the others alone.
 #[derive(Debug, Clone, Copy)]
@@ -135,6 +135,12 @@ impl Pool {
             // One that does not hear it, or is gone, has ended it already or will.
             let _either_way = tokio::time::timeout(CANCEL_TIMEOUT, token.cancel_query(tls)).await;
         });
+    }
+
+    pub(super) fn figures(&self, name: &'static str) -> PoolFigures {
+        let Status { max_size, size, available, waiting } = self.0.status();
+        let busy = size.saturating_sub(available);
+        PoolFigures { name, busy, idle: available, most: max_size, waiting: Some(waiting) }
     }
 
     pub(super) fn close(&self) {

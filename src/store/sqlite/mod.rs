@@ -5,6 +5,7 @@
 
 mod backup;
 mod count;
+mod quick_check;
 mod reader;
 mod schema;
 mod statement;
@@ -12,23 +13,26 @@ mod transfer;
 mod writer;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::Connection;
 
 use self::count::SqliteCounter;
 use self::reader::Readers;
 use self::writer::Writer;
+use super::audit::{Act, Audited};
 use super::installation::Check;
 use super::members::Confirm;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sign_up::SignUp;
 use super::sql::Unit;
-use super::{Engine, StoreError, StoreReply, WRITE_BATCH};
+use super::{Engine, Store, StoreError, StoreFigures, StoreReply, WRITE_BATCH};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
 pub use self::backup::{Examined, SqliteSnapshot};
+pub use self::quick_check::quick_check;
 pub use self::schema::SqliteOpenError;
 pub use self::transfer::SqliteTransfer;
 
@@ -100,6 +104,7 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = FULL;
          PRAGMA foreign_keys = ON;
+         PRAGMA recursive_triggers = ON;
          PRAGMA cache_size = -8192;
          PRAGMA mmap_size = 0;
          PRAGMA wal_autocheckpoint = 1000;
@@ -143,7 +148,15 @@ impl Engine for SqliteStore {
         }
     }
 
+    fn figures(&self) -> StoreReply<'_, StoreFigures> {
+        Reply::now(Ok(StoreFigures { writer: self.writer.figures(), pools: vec![self.readers.figures()] }))
+    }
+
     fn close(&self) -> StoreReply<'_, ()> {
         self.writer.close()
+    }
+
+    fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store> {
+        Arc::new(Audited { engine: self, act })
     }
 }

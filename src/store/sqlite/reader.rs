@@ -12,7 +12,7 @@ use super::schema::SqliteOpenError;
 use super::{is_busy, statement};
 use crate::reply::Reply;
 use crate::store::sql::{Failure, Unit};
-use crate::store::{StoreError, StoreReply};
+use crate::store::{PoolFigures, StoreError, StoreReply};
 
 /// How long a read that found the database busy waits for it, off the runtime's threads.
 const READ_BUSY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -36,6 +36,13 @@ impl Readers {
         let quick = (0..=threads).map(|_| open(path, Duration::ZERO).map(Mutex::new)).collect::<Result<_, _>>()?;
         let patient = Mutex::new(open(path, READ_BUSY_TIMEOUT)?);
         Ok(Self(Arc::new(Connections { quick, patient })))
+    }
+
+    /// Who waits is not counted: a query takes microseconds, and counting would be part of each.
+    pub(super) fn figures(&self) -> PoolFigures {
+        let connections = self.0.quick.iter().chain([&self.0.patient]);
+        let (most, busy) = (self.0.quick.len() + 1, connections.filter(|one| one.try_lock().is_err()).count());
+        PoolFigures { name: "readers", busy, idle: most - busy, most, waiting: None }
     }
 
     /// Answers at once. In WAL mode a reader meets a lock only while the log is recovered or reset, for a moment; then
@@ -97,7 +104,7 @@ fn open(path: &Path, busy_timeout: Duration) -> Result<Connection, SqliteOpenErr
         connection.busy_timeout(busy_timeout)?;
         Ok(connection)
     };
-    open().map_err(|source| SqliteOpenError::Open { path: path.to_owned(), source })
+    open().map_err(|source| SqliteOpenError::opening(path, source))
 }
 
 impl fmt::Debug for Readers {

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::Connection;
+use rustix::fs::{Access, AtFlags, CWD};
+use rustix::io::Errno;
 
 use super::statement;
 use crate::domain::time::Timestamp;
@@ -21,6 +23,16 @@ pub(super) const WRITE_BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub enum SqliteOpenError {
     #[error("cannot open the database {}: {source}", path.display())]
     Open { path: PathBuf, source: rusqlite::Error },
+    #[error(
+        "permission denied: this user may not read {}; run as the user that the service runs as, or give the file to this \
+         one with chown", path.display()
+    )]
+    Denied { path: PathBuf },
+    #[error(
+        "{} is read-only to this user, and the database is written there; let this user write it, with chown or chmod u+w, \
+         and see that its file system is not mounted read-only", path.display()
+    )]
+    ReadOnly { path: PathBuf },
     #[error("{} is not a unionhall database; give another data folder or file", path.display())]
     Foreign { path: PathBuf },
     #[error(
@@ -47,12 +59,44 @@ pub enum SqliteOpenError {
     System(std::io::Error),
 }
 
+impl SqliteOpenError {
+    /// SQLite's own words for a file or a folder that is not this user's do not say so.
+    pub(super) fn opening(path: &Path, source: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
+        let refused = matches!(source.sqlite_error_code(), Some(CannotOpen | PermissionDenied | ReadOnly));
+        let why = if refused { refusal(path) } else { None };
+        why.unwrap_or_else(|| Self::Open { path: path.to_owned(), source })
+    }
+}
+
+/// What the system does not let this user do to the database, the log beside it, or the folder it needs that in.
+fn refusal(path: &Path) -> Option<SqliteOpenError> {
+    let may = |path: &Path, access| rustix::fs::accessat(CWD, path, access, AtFlags::EACCESS);
+    for end in ["", "-wal", "-shm"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(end);
+        let path = PathBuf::from(file);
+        match (may(&path, Access::READ_OK), may(&path, Access::WRITE_OK)) {
+            (Err(Errno::ACCESS), _) => return Some(SqliteOpenError::Denied { path }),
+            (Ok(()), Err(_)) => return Some(SqliteOpenError::ReadOnly { path }),
+            _ => {}
+        }
+    }
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let writable = may(folder, Access::WRITE_OK | Access::EXEC_OK);
+    writable.is_err().then(|| SqliteOpenError::ReadOnly { path: folder.to_owned() })
+}
+
 /// The connection that writes, its schema as this program knows it.
 pub(super) fn open(path: &Path, prepare: Prepare, migrations: &[Migration]) -> Result<Connection, SqliteOpenError> {
-    let failed = |source| SqliteOpenError::Open { path: path.to_owned(), source };
+    let failed = |source| SqliteOpenError::opening(path, source);
     let mut connection = Connection::open(path).map_err(failed)?;
     connection.busy_timeout(WRITE_BUSY_TIMEOUT).map_err(failed)?;
     check_ours(&connection, path)?;
+    // SQLite opens what it may not write all the same. A command may only want to read; whoever writes is told then.
+    if prepare != Prepare::Expect && connection.is_readonly("main").map_err(failed)? {
+        return Err(refusal(path).unwrap_or_else(|| SqliteOpenError::ReadOnly { path: path.to_owned() }));
+    }
     // Several that start at once all want the write-ahead log, and SQLite lets none of them wait for that.
     let mut patience = 100;
     while let Err(error) = super::set_up(&connection) {
@@ -109,7 +153,7 @@ fn check_ours(connection: &Connection, path: &Path) -> Result<(), SqliteOpenErro
     let foreign = || SqliteOpenError::Foreign { path: path.to_owned() };
     let failed = |source: rusqlite::Error| match source.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase) => foreign(),
-        _ => SqliteOpenError::Open { path: path.to_owned(), source },
+        _ => SqliteOpenError::opening(path, source),
     };
     // In one statement: another process may be making the tables at this moment.
     let both = "SELECT (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)";

@@ -5,7 +5,7 @@
 //! does not touch its neighbours. Nobody is answered before the commit.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use tokio::sync::mpsc;
 
 use super::{OpenedFile, statement};
 use crate::reply::Reply;
-use crate::store::queue::{Queue, Queued, Waiter};
-use crate::store::sql::{Failure, Unit};
-use crate::store::{StoreError, StoreReply};
+use crate::store::queue::{BatchCounts, Queue, Queued, Waiter};
+use crate::store::sql::{Failure, Unit, describe_sqlite};
+use crate::store::{StoreError, StoreReply, WriterFigures};
 use crate::supervise;
 
 pub(super) struct Writer {
@@ -28,16 +28,21 @@ impl Writer {
     /// `most` is how many units a commit may have.
     pub(super) fn start(connection: Connection, file: OpenedFile, most: usize) -> std::io::Result<Self> {
         let (queue, inbox) = Queue::new();
+        let batches = Arc::clone(&queue.batches);
         let thread = std::thread::Builder::new().name("sqlite-writer".to_owned());
         let thread = thread.spawn(move || {
             let _vital = supervise::vital("the writer of the database");
-            run(connection, inbox, &file, most);
+            run(connection, inbox, &file, most, &batches);
         })?;
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
 
     pub(super) fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
         self.queue.ask(|waiter| Box::new(Waiting { unit, outcome: None, waiter }) as Box<dyn WaitingUnit>)
+    }
+
+    pub(super) fn figures(&self) -> WriterFigures {
+        self.queue.figures()
     }
 
     /// Commits what waits, writes the log back into the database and ends the thread.
@@ -64,6 +69,7 @@ fn run(
     mut inbox: mpsc::Receiver<Queued<Box<dyn WaitingUnit>>>,
     file: &OpenedFile,
     most: usize,
+    batches: &BatchCounts,
 ) {
     let mut batch: Vec<Box<dyn WaitingUnit>> = Vec::with_capacity(most);
     let mut open = true;
@@ -82,7 +88,10 @@ fn run(
                 Err(_) => break,
             }
         }
-        commit(&mut connection, file, &mut batch);
+        if !batch.is_empty() {
+            batches.count(batch.len());
+            commit(&mut connection, file, &mut batch);
+        }
     }
     // Only tidiness: what is in the log is safe there, and the next start reads it. So it waits for nobody.
     let _tidy = connection.busy_timeout(Duration::ZERO);
@@ -93,9 +102,6 @@ fn run(
 /// that were deleted or replaced under a running process still take writes, and lose them: nobody is told that such a one
 /// was kept.
 fn commit(connection: &mut Connection, file: &OpenedFile, batch: &mut Vec<Box<dyn WaitingUnit>>) {
-    if batch.is_empty() {
-        return;
-    }
     if let Err(moved) = file.is_in_place() {
         batch.drain(..).for_each(|job| job.answer(Err(moved.clone())));
         return;
@@ -128,7 +134,7 @@ fn commit(connection: &mut Connection, file: &OpenedFile, batch: &mut Vec<Box<dy
 
 /// A disk that fails while it is asked to keep something may have kept it.
 fn failed(error: &rusqlite::Error) -> StoreError {
-    let told = format!("SQLite: {error}");
+    let told = describe_sqlite(error);
     match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::SystemIoFailure) => StoreError::Unknown(told),
         _ => StoreError::Unavailable(told),

@@ -230,7 +230,7 @@ impl House {
     pub(super) fn issue(&self, partner: &str) -> String {
         let mut command = unionhall(&self.folder());
         let records = self.nodes().next().unwrap().records();
-        let output = command.envs(records.settings()).args(["keys", "issue", partner]).output().unwrap();
+        let output = command.envs(records.settings()).args(["keys", "issue", partner, "--new"]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }

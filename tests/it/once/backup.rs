@@ -135,7 +135,7 @@ fn the_drill() {
         let marker = AddressMarker::new(&server.records().secret());
         let mark = |text: &str| marker.address(&EmailAddress::parse(text).unwrap());
         log.append(&mark("ana@example.com"), Timestamp::from_millis(1)).unwrap();
-        log.append(&mark("CEM@example.com"), clock.now().time).unwrap();
+        server.run(&["members", "erase", "CEM@example.com"]);
         log.append(&mark("late0@example.com"), clock.now().time).unwrap();
         let (_, old) = server.stop();
 
@@ -161,6 +161,10 @@ fn the_drill() {
         let last = number(&database, "SELECT max(id) FROM sign_ups");
         assert!(last < late[0], "{last} {late:?}");
         assert_eq!(number(&database, "SELECT count(*) FROM outbox WHERE held_at IS NULL OR leased_by IS NOT NULL"), 0);
+
+        let again: Vec<_> = erase[0].split_whitespace().skip(1).collect();
+        done(&as_another_user(home.path()).args(again).output().unwrap());
+        let members = members - 1;
 
         let server = Server::start_as(as_another_user(home.path()), home, FLAGS);
         let count = async || server.get("/v1/stats").await.good()["memberCount"].as_i64().unwrap();

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::server::unionhall;
+use crate::server::{give_away, unionhall, unprivileged};
 
 /// Runs `serve` until it stops printing its greeting, then ends it.
 fn greeting(folder: &Path) -> String {
@@ -155,7 +155,109 @@ fn each_way_to_fail_is_one_sentence_with_its_mend() {
         refusal(at, &["--tls-cert", "pem", "--tls-key", "pem"]),
         "unionhall: there is no certificate in pem; it should hold PEM, the server's own certificate first"
     );
+    assert_eq!(
+        refusal(at, &["--catalog", "nowhere.toml"]),
+        "unionhall: cannot read the catalog nowhere.toml, which --catalog or UNIONHALL_CATALOG names: No such file or \
+         directory (os error 2)"
+    );
     assert!(greeting(at).starts_with("unionhall listens on http://HOST:PORT\n"), "and with all mended it starts");
+}
+
+#[test]
+fn a_private_key_that_cannot_be_used_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(at.join("cert.pem"), made.cert.pem()).unwrap();
+    let told = |key: &str| {
+        std::fs::write(at.join("key.pem"), key).unwrap();
+        refusal(at, &["--tls-cert", "cert.pem", "--tls-key", "key.pem"])
+    };
+    for encrypted in [
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIC\n-----END ENCRYPTED PRIVATE KEY-----\n",
+        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nMIIC\n-----END RSA PRIVATE KEY-----\n",
+    ] {
+        assert_eq!(
+            told(encrypted),
+            "unionhall: the private key in key.pem is encrypted, and nobody types its passphrase when the service starts; \
+             write one that is not, readable to this user alone: (umask 077; openssl pkey -in key.pem -out plain.pem)"
+        );
+    }
+    for none in ["", "nothing", &made.cert.pem()] {
+        assert_eq!(
+            told(none),
+            "unionhall: there is no private key in key.pem; it should hold PEM with a line BEGIN PRIVATE KEY"
+        );
+    }
+    let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let mismatch = told(&other.signing_key.serialize_pem());
+    assert!(mismatch.contains("the certificate and the key do not go together"), "{mismatch}");
+}
+
+/// Permissions hold the user that this runs as, whoever runs the tests.
+#[test]
+fn what_this_user_may_not_read_or_write_is_told_as_that() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    greeting(at);
+    let (data, database) = (at.join("data"), at.join("data/unionhall.db"));
+    let allow = |path: &Path, mode: u32| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    let told = |arguments: &[&str]| {
+        let output = unprivileged(at).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(told.trim().lines().count(), 1, "{told}");
+        assert!(!told.contains("no records"), "{told}");
+        told.trim().to_owned()
+    };
+    let (serve, pause) = (&["serve", "--listen", "127.0.0.1:0"][..], &["signups", "pause"][..]);
+
+    // Another's folder; for whoever is not root, one's own that is shut.
+    let root = rustix::process::geteuid().is_root();
+    allow(&data, if root { 0o700 } else { 0 });
+    for arguments in [serve, pause, &["signups", "status"]] {
+        let (told, denied) =
+            (told(arguments), "unionhall: permission denied: this user may not look for data/unionhall.db; ");
+        assert!(told.starts_with(denied), "{arguments:?}: {told}");
+        let mend =
+            if root { "data belongs to user 0: run this as that user, with sudo -u '#0'" } else { "chmod u+rwx" };
+        assert!(told.ends_with(mend), "{told}");
+    }
+
+    // Another's file in a folder of one's own.
+    allow(&data, 0o755);
+    allow(&database, if root { 0o600 } else { 0 });
+    for arguments in [serve, pause] {
+        let told = told(arguments);
+        assert!(
+            told.starts_with("unionhall: permission denied: this user may not read data/unionhall.db; run as"),
+            "{told}"
+        );
+    }
+
+    // One's own that may only be read: the file, then the folder.
+    give_away(&data);
+    allow(&database, 0o400);
+    for arguments in [serve, pause] {
+        let told = told(arguments);
+        assert!(told.contains("read-only") && told.contains("let this user write"), "{told}");
+    }
+    assert!(told(serve).starts_with("unionhall: data/unionhall.db is read-only to this user"));
+    allow(&database, 0o600);
+    // What was left beside it would do, and is read-only as the file was.
+    for left in ["data/unionhall.db-wal", "data/unionhall.db-shm"] {
+        let _none = std::fs::remove_file(at.join(left));
+    }
+    allow(&data, 0o500);
+    for arguments in [serve, pause] {
+        let told = told(arguments);
+        assert!(told.starts_with("unionhall: data is read-only to this user"), "{told}");
+    }
+
+    allow(&data, 0o700);
+    let mended = unprivileged(at).args(pause).output().unwrap();
+    assert!(mended.status.success(), "{mended:?}");
 }
 
 #[test]

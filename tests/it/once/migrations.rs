@@ -12,6 +12,7 @@ use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{Confirmation, NamedPerson, SignUpId};
 use unionhall::domain::time::Timestamp;
+use unionhall::store::figures::Funnel;
 use unionhall::store::migration::{MIGRATIONS, Migration, Prepare};
 use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
@@ -36,7 +37,8 @@ fn first_schema() -> (tempfile::TempDir, PathBuf) {
 }
 
 /// Tables that came after the fixtures' schemas.
-const LATER: &[&str] = &["readiness", "door_days", "used_once"];
+const LATER: &[&str] =
+    &["readiness", "door_days", "used_once", "audit", "demand", "referrers", "rollup", "member_changes"];
 
 /// Columns that came after them.
 const LATER_COLUMNS: &[&str] = &[
@@ -51,6 +53,11 @@ const LATER_COLUMNS: &[&str] = &[
     "soft_bounces",
     "disposable",
     "complained_at",
+    "account",
+    "left_at",
+    "erased_at",
+    "signed_up",
+    "confirmed",
 ];
 
 /// The columns that the fixtures have.
@@ -88,8 +95,13 @@ async fn is_of_use(store: &dyn Store) {
     assert_eq!(store.claim_secret(secret.fingerprint()).await, Ok(Claim::Same));
     assert_eq!(store.member_count().await, Ok(3));
     let keys = store.list_keys().await.unwrap();
-    let partners: Vec<_> = keys.iter().map(|(key, declined)| (key.partner.as_str(), *declined)).collect();
+    let partners: Vec<_> = keys.iter().map(|(key, figures)| (key.partner.as_str(), figures.declined)).collect();
     assert_eq!(partners, [("Acme Assistant", 0), ("Zoë's Helper", 1), ("Gone", 0)]);
+    // What happened before there were figures is in them.
+    while store.roll_up(NOW).await.unwrap() {}
+    let mut before = Funnel::default();
+    store.doors_since(0).await.unwrap().iter().for_each(|(_, funnel)| before += *funnel);
+    assert_eq!((before.signed_up, before.confirmed), (12, 3), "{before:?}");
     let email = |text: &str| EmailAddress::parse(text).unwrap();
     let codes = CodeMaker::new(&secret);
     for known in ["ana@example.com", "gus@exämple.com", "f.a.y@googlemail.com"] {
@@ -114,6 +126,7 @@ fn records_of_older_schemas_are_brought_up_to_date_on_sqlite() {
         include_bytes!("../fixtures/schema-2.db"),
         include_bytes!("../fixtures/schema-3.db"),
         include_bytes!("../fixtures/schema-4.db"),
+        include_bytes!("../fixtures/schema-5.db"),
     ];
     for (schema, fixture) in (1..).zip(fixtures) {
         let (_folder, path) = first_schema();
@@ -160,7 +173,11 @@ fn records_of_older_schemas_are_brought_up_to_date_on_postgres() {
         "{third}; INSERT INTO unionhall_schema VALUES (4, 4); {}",
         include_str!("../../../migrations/postgres/0004_fair_mail.sql")
     );
-    for later in ["", "INSERT INTO unionhall_schema VALUES (2, 1)", &third, &fourth] {
+    let fifth = format!(
+        "{fourth}; INSERT INTO unionhall_schema VALUES (5, 4); {}",
+        include_str!("../../../migrations/postgres/0005_good_name.sql")
+    );
+    for later in ["", "INSERT INTO unionhall_schema VALUES (2, 1)", &third, &fourth, &fifth] {
         brought_up_to_date_on_postgres(later);
     }
 }
@@ -203,7 +220,8 @@ fn and(step: Migration) -> &'static [Migration] {
 
 const REBUILD: Migration = Migration {
     sqlite: "CREATE TABLE api_keys_again (id TEXT PRIMARY KEY, partner TEXT NOT NULL, hash BLOB NOT NULL, per_minute INTEGER,
-                 created_at INTEGER NOT NULL, expires_at INTEGER, last_used_at INTEGER, revoked_at INTEGER) STRICT;
+                 created_at INTEGER NOT NULL, expires_at INTEGER, last_used_at INTEGER, revoked_at INTEGER,
+                 signed_up INTEGER NOT NULL DEFAULT 0, confirmed INTEGER NOT NULL DEFAULT 0) STRICT;
              INSERT INTO api_keys_again SELECT * FROM api_keys;
              DROP TABLE api_keys;
              ALTER TABLE api_keys_again RENAME TO api_keys",

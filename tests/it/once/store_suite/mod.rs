@@ -24,6 +24,7 @@ use unionhall::domain::sign_up::{
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
 use unionhall::domain::us_state::UsState;
+use unionhall::store::keys::KeyFigures;
 use unionhall::store::migration::Prepare;
 use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
@@ -31,9 +32,11 @@ use unionhall::store::{Claim, Retained, Store, StoreError};
 
 mod doors;
 mod mail;
+mod people;
 
 use doors::*;
 use mail::*;
+use people::*;
 
 /// Runs every case on every store, each on one of its own.
 macro_rules! suite {
@@ -87,6 +90,7 @@ suite! {
     keys_are_kept_listed_touched_and_revoked
     keys_rotate
     the_secret_is_claimed_once
+    the_time_of_the_latest_record_is_known
     mail_is_leased_to_one_worker_at_a_time
     mail_that_failed_comes_back_at_its_time_and_late_workers_change_nothing
     a_workers_own_leases_are_given_back
@@ -123,6 +127,17 @@ suite! {
     a_hard_bounce_ends_mail_to_that_address_alone
     a_complaint_silences_the_mailbox_until_its_owner_confirms
     soft_bounces_and_repeats_are_counted_once_each
+    whoever_leaves_is_no_member_and_can_come_back
+    whoever_is_erased_leaves_a_tombstone
+    whoever_was_erased_and_comes_back_is_known_again
+    a_shared_mailbox_outlives_one_of_its_addresses
+    the_operator_lifts_whatever_keeps_mail_from_somebody
+    people_are_found_by_what_one_has_of_them
+    figures_follow_what_happened
+    what_nobody_decides_lapses_in_the_figures
+    nodes_that_roll_up_at_once_count_once
+    every_change_is_written_down_with_who_did_it
+    figures_and_members_agree_whatever_happens
     a_closed_store_says_so
 }
 
@@ -565,7 +580,10 @@ async fn keys_are_kept_listed_touched_and_revoked(house: &House) {
     assert!(store.issue_key(full.clone()).await.is_err(), "an id is used once");
     assert_eq!(store.find_key(full.id).await, Ok(Some(full.clone())));
     assert_eq!(store.find_key(key(9, "x").id).await, Ok(None));
-    assert_eq!(store.list_keys().await, Ok(vec![(key(1, "Acme"), 0), (full.clone(), 0)]));
+    assert_eq!(
+        store.list_keys().await,
+        Ok(vec![(key(1, "Acme"), KeyFigures::default()), (full.clone(), KeyFigures::default())])
+    );
 
     store.touch_key(full.id, after(HOUR)).await.unwrap();
     store.touch_key(full.id, NOW).await.unwrap();
@@ -596,11 +614,26 @@ async fn keys_rotate(house: &House) {
 
 async fn the_secret_is_claimed_once(house: &House) {
     let claim = |text: &str| house.store.claim_secret(text.to_owned());
+    let whose = |text: &str| house.store.whose_secret(text.to_owned());
+    assert_eq!(whose("theirs").await, Ok(Claim::First), "and nothing is tied by asking");
     assert_eq!(claim("ours").await, Ok(Claim::First));
+    assert_eq!(whose("ours").await, Ok(Claim::Same));
+    assert_eq!(whose("theirs").await, Ok(Claim::Another));
+    assert_eq!(whose("").await, Ok(Claim::Another));
     assert_eq!(claim("ours").await, Ok(Claim::Same));
     assert_eq!(claim("theirs").await, Ok(Claim::Another));
     assert_eq!(claim("ours").await, Ok(Claim::Same));
     assert_eq!(house.store.check().await, Ok(()));
+}
+
+async fn the_time_of_the_latest_record_is_known(house: &House) {
+    let before = house.store.latest_record().await.unwrap();
+    assert!(before <= Some(NOW), "{before:?}");
+    house.sign_up_at("ana@example.com", after(HOUR)).await;
+    assert_eq!(house.store.latest_record().await, Ok(Some(after(HOUR))));
+    let late = KeyRecord { created_at: after(HOUR * 2), ..key(7, "Late") };
+    house.store.issue_key(late).await.unwrap();
+    assert_eq!(house.store.latest_record().await, Ok(Some(after(HOUR * 2))));
 }
 
 async fn a_closed_store_says_so(house: &House) {
@@ -621,7 +654,8 @@ async fn declining_withdraws_and_leaves_the_mailbox_in_peace(house: &House) {
     assert_eq!(house.members().await, 0);
     assert_eq!(house.send_due(NOW).await, Vec::<String>::new());
     let keys = house.store.list_keys().await.unwrap();
-    assert_eq!(keys[0].1, 1, "counted against the partner");
+    let expected = KeyFigures { signed_up: 1, confirmed: 0, declined: 1 };
+    assert_eq!(keys[0].1, expected, "counted against the partner");
     for email in ["ana@example.com", "ana+x@example.com"] {
         house.sign_up_at(email, after(DAY)).await;
     }

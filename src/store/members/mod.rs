@@ -1,5 +1,11 @@
 //! People and what becomes of their sign-ups: codes, confirming (double opt-in), declining, retention; as SQL.
 
+mod leave;
+pub mod people;
+
+use std::collections::BTreeMap;
+
+use self::leave::{Erase, Leave, Revive, Unsuppress};
 use super::doors::{self, AtDoor};
 use super::outbox;
 use super::report::NoteReport;
@@ -8,7 +14,9 @@ use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
+use crate::domain::person::{AccountId, Erased, Leaving, Lifted};
 use crate::domain::referral::ReferralCode;
+use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_up::{
     ANSWERS_KEPT_FOR, Confirmation, Declining, NamedPerson, NewSignUp, SUPPRESSED_FOR, SignUpId, SignUpRecord,
     SignUpState, SignedUp,
@@ -22,6 +30,7 @@ macro_rules! state_at {
         concat!("CASE WHEN s.state = 'pending' AND s.expires_at <= ", $now, " THEN 'expired' ELSE s.state END")
     };
 }
+use state_at;
 
 /// Who is credited for a person who joins, `$person` of `people`: nobody new for one who was a member before, or where
 /// another address of the mailbox ever joined; else whoever the confirmed sign-up names.
@@ -138,6 +147,23 @@ area! {
             }
         };
 
+        /// Ends the membership of whoever has that address, at once. `account` is what the audit log calls them, unless they
+        /// have a name there.
+        write leave(email: &EmailAddress, account: AccountId, now: Timestamp) -> Leaving
+            = Leave { compared: email.compared(), account, now };
+
+        /// Deletes what is kept of whoever has that address, but for a tombstone that knows it by its marks.
+        write erase(email: &EmailAddress, marks: AddressMarks, account: AccountId, now: Timestamp) -> Option<Erased>
+            = Erase { compared: email.compared(), marks, account, now };
+
+        /// Names somebody again who was erased; false if nobody of that address was.
+        write revive(email: &EmailAddress, marks: AddressMarks, now: Timestamp) -> bool
+            = Revive { email: email.clone(), marks, now };
+
+        /// Lets mail go to whoever has that address, whatever kept it from them.
+        write unsuppress(email: &EmailAddress, account: AccountId) -> Option<Lifted>
+            = Unsuppress { compared: email.compared(), account };
+
         /// Writes down what a mail server or a mail service reports of a mail that left.
         write note_report(report: MailReport, now: Timestamp) -> ReportOutcome = NoteReport { report, now };
 
@@ -154,8 +180,9 @@ area! {
                 let expire = "
                     UPDATE sign_ups SET state = 'expired', decided_at = $1 WHERE id IN
                         (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
-                         ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
-                let expired = sql.execute(expire, values![*now, AT_ONCE]).await?;
+                         ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING partner";
+                let lapsed: Vec<String> = sql.rows(expire, values![*now, AT_ONCE], |row| row.get(0)).await?;
+                let expired = lapsed.len() as u64;
                 let purge = "
                     UPDATE sign_ups SET us_state = NULL, categories = '', comments = NULL, purged_at = $1 WHERE id IN
                         (SELECT id FROM sign_ups
@@ -166,6 +193,12 @@ area! {
                                   (SELECT name FROM used_once WHERE ends_at <= $1 ORDER BY ends_at LIMIT $2
                                    FOR UPDATE SKIP LOCKED)";
                 sql.execute(forget, values![*now, AT_ONCE]).await?;
+                // Last and in the order of their names: others wait for these rows.
+                let mut doors = BTreeMap::new();
+                lapsed.into_iter().for_each(|door| *doors.entry(door).or_insert(0) += 1);
+                for (door, times) in doors {
+                    doors::count(sql, &door, AtDoor::Lapsed(times), *now).await?;
+                }
                 Ok(Retained { expired, purged })
             }
         };

@@ -1,0 +1,105 @@
+//! `unionhall doctor`: one look at everything that the service rests on, and a line for each thing.
+//!
+//! Nothing is made, mended or sent, and one fault never hides the next. Where the service has a way to connect, to read a
+//! setting or to judge it, that way is taken: what is well here is well there.
+
+mod address;
+mod folder;
+mod records;
+mod refused;
+mod servers;
+mod settings;
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::json;
+
+use self::settings::ReadSettings;
+use super::findings::{Finding, Grade};
+use super::say;
+use crate::config::ServeSettings;
+
+pub(super) use self::refused::without_refused;
+
+#[derive(Debug, Args)]
+pub(super) struct DoctorSettings {
+    /// As a JSON list of {check, state, says, mend}, for programs.
+    #[arg(long)]
+    json: bool,
+
+    /// Read the whole database file of SQLite too, and say whether it is sound; takes a while where it is large.
+    #[arg(long)]
+    thorough: bool,
+
+    #[command(flatten)]
+    serve: ServeSettings,
+}
+
+/// Whether this is the command that was called: it goes on where the parser of the command line would refuse a variable.
+pub(super) fn is_called() -> bool {
+    std::env::args_os().nth(1).is_some_and(|word| word == "doctor")
+}
+
+pub(super) fn run(settings: &DoctorSettings) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(examine(settings));
+    // Who was asked and has not answered is not waited for.
+    runtime.shutdown_background();
+    done
+}
+
+async fn examine(settings: &DoctorSettings) -> anyhow::Result<()> {
+    let serve = &settings.serve;
+    let mut report = DoctorReport { json: settings.json, findings: Vec::new() };
+    let (read, found) = ReadSettings::read(serve);
+    report.add(found)?;
+    report.add(settings::certificate(serve))?;
+    report.add(folder::examine(serve))?;
+    report.add(records::examine(serve, read.secret, settings.thorough).await)?;
+    report.add(servers::limits(read.limits, serve.union.public_per_minute).await)?;
+    report.add(servers::mail(read.mail.as_ref(), read.union.as_ref()).await)?;
+    report.add(address::examine(serve, read.union.as_ref(), read.has_catalog).await)?;
+    report.add(address::listeners(serve).await)?;
+    report.end()
+}
+
+/// What was found so far. People read each line when it is there; programs read all of it at the end.
+struct DoctorReport {
+    json: bool,
+    findings: Vec<Finding>,
+}
+
+impl DoctorReport {
+    fn add(&mut self, findings: Vec<Finding>) -> anyhow::Result<()> {
+        for finding in &findings {
+            if !self.json {
+                say(&format!("{:<5}{}: {}", finding.grade.name(), finding.check, finding.says))?;
+                finding.mend.iter().try_for_each(|mend| say(&format!("     {mend}")))?;
+            }
+        }
+        self.findings.extend(findings);
+        Ok(())
+    }
+
+    fn end(&self) -> anyhow::Result<()> {
+        if self.json {
+            let all: Vec<_> = self.findings.iter().map(as_json).collect();
+            say(&serde_json::to_string_pretty(&all)?)?;
+        }
+        let failed = self.findings.iter().filter(|finding| finding.grade == Grade::Fail).count();
+        match failed {
+            0 => Ok(()),
+            _ => bail!("{failed} of {} checks failed", self.findings.len()),
+        }
+    }
+}
+
+fn as_json(finding: &Finding) -> serde_json::Value {
+    let Finding { check, grade, says, mend } = finding;
+    json!({ "check": check, "state": grade.name(), "says": says, "mend": mend })
+}
+
+/// The findings of a check that has some; that it is well, if it has none.
+fn or_ok(found: Vec<Finding>, check: &'static str, says: &str) -> Vec<Finding> {
+    if found.is_empty() { vec![Finding::ok(check, says)] } else { found }
+}

@@ -1,0 +1,162 @@
+//! The records: whether they are there and of our time, take writes, belong to this secret and to this clock.
+
+use std::time::Duration;
+
+use crate::cli::findings::{Finding, Grade};
+use crate::cli::{files, open_store, secret};
+use crate::clock::Clock;
+use crate::config::{Records, ServeSettings};
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+use crate::store::migration::Prepare;
+use crate::store::postgres::{self, Address, PostgresFacts, PostgresOpenError};
+use crate::store::sqlite::{SqliteOpenError, quick_check};
+use crate::store::{Claim, Store, WRITE_BATCH};
+
+const RECORDS: &str = "records";
+const WRITES: &str = "writes";
+const SECRET: &str = "secret";
+const CLOCK: &str = "clock";
+
+/// How far two clocks may be apart before links and limits of the one surprise the other.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
+const CLOCKS_DISAGREE: Duration = Duration::from_secs(60);
+
+const SEE_TO_IT: &str = "see that the database is up and lets this user in, or mend --store or UNIONHALL_STORE";
+
+const GIVE_SECRET: &str = "set UNIONHALL_SECRET_FILE to a file that holds the secret of these records";
+
+const SET_CLOCKS: &str = "let both machines set their clocks by NTP (timedatectl set-ntp true)";
+
+/// `given` is none where the secret cannot be read, which was told with the settings.
+pub(super) async fn examine(settings: &ServeSettings, given: Option<Option<Secret>>, thorough: bool) -> Vec<Finding> {
+    let Ok(records) = settings.store.records() else { return Vec::new() };
+    if let Records::Sqlite(file) = &records
+        && matches!(files::is_there(file), Ok(false))
+    {
+        let mend = "the first start makes them; if there are some, give their folder with --data or UNIONHALL_DATA";
+        return vec![Finding::warn(RECORDS, format!("there are none at {records}"), mend)];
+    }
+    // As a command opens them: nothing is made and no schema is changed.
+    let store = match open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await {
+        Ok(store) => store,
+        Err(error) => return vec![Finding::of_error(RECORDS, grade(&error), &error).or_mend(SEE_TO_IT)],
+    };
+    let mut found = vec![Finding::ok(RECORDS, format!("{records} opens, and its schema is up to date"))];
+    found.push(match store.check().await {
+        Ok(()) => Finding::ok(WRITES, "they are kept"),
+        Err(error) => Finding::of_error(WRITES, Grade::Fail, &error.into()).or_mend(SEE_TO_IT),
+    });
+    if let Some(given) = given {
+        found.push(match secret::compare(&settings.store, given, &*store).await {
+            Ok(Claim::First) => Finding::ok(SECRET, "the records are nobody's yet; the first start makes them its own"),
+            Ok(_) => Finding::ok(SECRET, "it is the one that the records were made with"),
+            Err(error) => Finding::of_error(SECRET, Grade::Fail, &error).or_mend(GIVE_SECRET),
+        });
+    }
+    match &records {
+        Records::Sqlite(file) => {
+            found.push(clock_of_records(&*store).await);
+            if thorough {
+                found.push(match quick_check(file) {
+                    Ok(()) => Finding::ok("integrity", "SQLite finds no fault with the file"),
+                    Err(error) => Finding::fail("integrity", error.to_string(), "restore a backup"),
+                });
+            }
+        }
+        Records::Postgres(address) => found.extend(of_postgres(address).await),
+    }
+    if let Err(error) = store.close().await {
+        found.push(Finding::of_error(RECORDS, Grade::Fail, &error.into()).or_mend(SEE_TO_IT));
+    }
+    found
+}
+
+/// What the next start of the service mends by itself is no failure.
+fn grade(error: &anyhow::Error) -> Grade {
+    let sqlite = matches!(error.downcast_ref(), Some(SqliteOpenError::Older { .. }));
+    let postgres = matches!(error.downcast_ref(), Some(PostgresOpenError::Older { .. } | PostgresOpenError::Missing));
+    if sqlite || postgres { Grade::Warn } else { Grade::Fail }
+}
+
+/// The database is on this machine and has its clock; what was written before may have had another.
+async fn clock_of_records(store: &dyn Store) -> Finding {
+    let now = Clock::start().now().time;
+    match store.latest_record().await {
+        Ok(Some(latest)) if latest.since(now) > CLOCKS_DISAGREE => Finding::warn(
+            CLOCK,
+            format!("it says {now}, and the latest record was written at {latest}"),
+            "set this machine's clock by NTP (timedatectl set-ntp true); if it was ahead before, wait until it has caught up",
+        ),
+        Ok(_) => Finding::ok(CLOCK, "no record is of the future"),
+        Err(error) => Finding::of_error(CLOCK, Grade::Fail, &error.into()).or_mend(SEE_TO_IT),
+    }
+}
+
+async fn of_postgres(address: &Address) -> Vec<Finding> {
+    let clock = Clock::start();
+    let before = clock.now().time;
+    let facts = match postgres::learn(address.clone()).await {
+        Ok(facts) => facts,
+        Err(error) => return vec![Finding::of_error("database", Grade::Fail, &error.into()).or_mend(SEE_TO_IT)],
+    };
+    let after = clock.now().time;
+    let PostgresFacts { version, encrypted, time, synchronous_commit, fsync } = facts;
+    let database = match (encrypted, address.leaves_this_machine()) {
+        (true, _) => Finding::ok("database", format!("{version}, a primary, over TLS")),
+        (false, false) => Finding::ok("database", format!("{version}, a primary, on this machine")),
+        (false, true) => Finding::warn(
+            "database",
+            format!("{version} is spoken to without TLS, on another machine"),
+            "switch TLS on there and write sslmode=verify-full in UNIONHALL_STORE",
+        ),
+    };
+    let durability = if !fsync {
+        Finding::warn(
+            "durability",
+            "the server's fsync is off: a power cut may cost all records",
+            "set fsync = on in postgresql.conf",
+        )
+    } else if synchronous_commit == "off" {
+        Finding::ok("durability", "the server's synchronous_commit is off; unionhall sets it on for its own sessions")
+    } else {
+        Finding::ok("durability", format!("fsync is on, synchronous_commit is {synchronous_commit}"))
+    };
+    vec![database, durability, clock_of_server(before, time, after)]
+}
+
+/// The server read its clock at some moment between the two of ours.
+fn clock_of_server(before: Timestamp, server: Timestamp, after: Timestamp) -> Finding {
+    let apart = before.since(server).max(server.since(after));
+    let says = format!("the database's is {:.1} s from this machine's", apart.as_secs_f64());
+    if apart > CLOCKS_DISAGREE {
+        Finding::fail(CLOCK, says, SET_CLOCKS)
+    } else if apart > CLOCKS_DIFFER {
+        Finding::warn(CLOCK, says, SET_CLOCKS)
+    } else {
+        Finding::ok(CLOCK, says)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_may_differ_by_what_the_question_took_and_two_seconds() {
+        let at = Timestamp::from_millis;
+        let grade = |server| clock_of_server(at(100_000), at(server), at(101_000)).grade;
+        for (server, expected) in [
+            (100_500, Grade::Ok),
+            (98_000, Grade::Ok),
+            (103_000, Grade::Ok),
+            (97_999, Grade::Warn),
+            (103_001, Grade::Warn),
+            (40_000, Grade::Warn),
+            (39_999, Grade::Fail),
+            (161_001, Grade::Fail),
+        ] {
+            assert_eq!(grade(server), expected, "{server}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The servers that others run for us: Redis and the mail server, tried out as the service uses them.
+
+use std::time::Duration;
+
+use crate::cli::findings::{self, Finding, Grade, MAIL};
+use crate::cli::serve::limits::try_redis;
+use crate::config::{LimitsAddress, MailTransport};
+use crate::domain::union::Union;
+use crate::http::request::host::is_local;
+
+const LIMITS: &str = "limits";
+
+/// How long a mail server may take to let us in; the service itself is more patient.
+const MAIL_LOGIN_TIMEOUT: Duration = Duration::from_secs(15);
+
+pub(super) async fn limits(address: Option<LimitsAddress>, public_per_minute: u32) -> Vec<Finding> {
+    let finding = match address {
+        // Told with the settings.
+        None => return Vec::new(),
+        Some(LimitsAddress::Memory) => Finding::ok(LIMITS, "counted in this process"),
+        Some(LimitsAddress::Redis(target)) => match Box::pin(try_redis(&target, public_per_minute)).await {
+            Ok(()) => Finding::ok(LIMITS, "Redis lets us in and counts"),
+            Err(error) => Finding::of_error(LIMITS, Grade::Fail, &error),
+        },
+    };
+    vec![finding]
+}
+
+pub(super) async fn mail(transport: Option<&MailTransport>, union: Option<&Union>) -> Vec<Finding> {
+    let public = union.is_some_and(|union| !is_local(union));
+    let finding = match transport {
+        None => return Vec::new(),
+        Some(MailTransport::Mailbox) => {
+            let judged = union.map(|union| findings::public_address(transport, union)).unwrap_or_default();
+            return judged.into_iter().filter(|finding| finding.check == MAIL).collect();
+        }
+        Some(MailTransport::Hold) if public => Finding::warn(
+            MAIL,
+            "it waits in the outbox, and nothing is sent from here",
+            "see that another node sends it, or set UNIONHALL_MAIL to an smtp:// address",
+        ),
+        Some(MailTransport::Hold) => Finding::ok(MAIL, "it waits in the outbox for another node to send"),
+        Some(MailTransport::None) if public => Finding::warn(
+            MAIL,
+            "it is off, and so are sign-ups, though the base address is public",
+            "set UNIONHALL_MAIL to an smtp:// address, unless that is meant",
+        ),
+        Some(MailTransport::None) => Finding::ok(MAIL, "it is off, and so are sign-ups"),
+        Some(MailTransport::Smtp(smtp)) => {
+            let mend =
+                "mend the address, the login or the encryption in UNIONHALL_MAIL, or the server; nothing was sent";
+            match tokio::time::timeout(MAIL_LOGIN_TIMEOUT, smtp.try_out()).await {
+                Ok(Ok(())) => Finding::ok(MAIL, format!("the server lets us in at {smtp}")),
+                Ok(Err(why)) => Finding::fail(MAIL, format!("{why} ({smtp})"), mend),
+                Err(_) => Finding::fail(MAIL, format!("the mail server does not let us in within 15 s ({smtp})"), mend),
+            }
+        }
+    };
+    vec![finding]
+}

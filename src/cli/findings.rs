@@ -1,0 +1,267 @@
+//! What a look at the settings and the files found: judged once, for the log of `serve` and the lines of `doctor`.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use crate::config::{MailTransport, Records, ServeSettings};
+use crate::domain::catalog::Catalog;
+use crate::domain::union::Union;
+use crate::http::request::host::is_local;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grade {
+    Ok,
+    /// It works, and should be otherwise.
+    Warn,
+    /// It does not work, or not as it was meant.
+    Fail,
+}
+
+impl Grade {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// What was found of one thing, on one line, and how it is mended.
+#[derive(Debug, Clone)]
+pub(super) struct Finding {
+    pub check: &'static str,
+    pub grade: Grade,
+    pub says: String,
+    pub mend: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn ok(check: &'static str, says: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Ok, says: says.into(), mend: None }
+    }
+
+    pub(super) fn warn(check: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Warn, says: says.into(), mend: Some(mend.into()) }
+    }
+
+    pub(super) fn fail(check: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { grade: Grade::Fail, ..Self::warn(check, says, mend) }
+    }
+
+    /// An error of ours says what is wrong and, after a semicolon, what would be right.
+    pub(super) fn of_error(check: &'static str, grade: Grade, error: &anyhow::Error) -> Self {
+        let text = format!("{error:#}").lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        // What stands in parentheses is of one piece.
+        let is_outside = |at: &usize| text[..*at].matches('(').count() == text[..*at].matches(')').count();
+        let (says, mend) = match text.match_indices("; ").map(|(at, _)| at).find(is_outside) {
+            Some(at) => (text[..at].to_owned(), Some(text[at + 2..].to_owned())),
+            None => (text, None),
+        };
+        Self { check, grade, says, mend }
+    }
+
+    /// The same with a mend, where the error brought none.
+    pub(super) fn or_mend(mut self, mend: &str) -> Self {
+        self.mend.get_or_insert_with(|| mend.to_owned());
+        self
+    }
+
+    pub(super) fn is_ok(&self) -> bool {
+        self.grade == Grade::Ok
+    }
+
+    /// All of it as one sentence.
+    pub(super) fn sentence(&self) -> String {
+        match &self.mend {
+            Some(mend) => format!("{}; {mend}", self.says),
+            None => self.says.clone(),
+        }
+    }
+}
+
+/// The checks that more than one place reports under.
+pub(super) const DATA_FOLDER: &str = "data folder";
+pub(super) const FILES: &str = "files";
+pub(super) const MAIL: &str = "mail";
+pub(super) const CATALOG: &str = "catalog";
+
+/// The files of the data folder that are nobody else's business.
+pub(super) fn kept_files(settings: &ServeSettings) -> Vec<(PathBuf, &'static str)> {
+    let data = &settings.store.data;
+    let mut files = vec![(data.join("secret"), "the secret"), (data.join("erasures"), "the list of erasures")];
+    // An address that is not understood is told by whoever needs it.
+    if let Ok(Records::Sqlite(database)) = settings.store.records() {
+        for (end, what) in [("", "the database"), ("-wal", "the database's log"), ("-shm", "the database's index")] {
+            let mut path = database.clone().into_os_string();
+            path.push(end);
+            files.push((path.into(), what));
+        }
+    }
+    files
+}
+
+/// Files that others on this machine can read; nothing of those that are as they should be.
+pub(super) fn open_files(settings: &ServeSettings) -> Vec<Finding> {
+    let folder = (settings.store.data.clone(), "the data folder", DATA_FOLDER, 0o700);
+    let kept = kept_files(settings).into_iter().map(|(path, what)| (path, what, FILES, 0o600));
+    let hooks = &settings.mail_hooks;
+    let given = [
+        &settings.store.store_file,
+        &settings.secret.secret_file,
+        &settings.mail.mail_file,
+        &settings.limits.limits_file,
+        &hooks.resend_webhook_secret_file,
+        &hooks.postmark_webhook_login_file,
+    ];
+    let given = given.into_iter().flatten().map(|path| (path.clone(), "a file with a secret", FILES, 0o600));
+    let mut open = Vec::new();
+    for (path, what, check, mode) in std::iter::once(folder).chain(kept).chain(given) {
+        // What is not there is nobody's; what cannot be looked at is told by whoever needs it.
+        let Ok(found) = std::fs::metadata(&path) else { continue };
+        if found.permissions().mode() & 0o077 != 0 {
+            let path = path.display();
+            let says = format!("{what}, {path}, is open to others on this machine");
+            open.push(Finding::warn(check, says, format!("chmod {mode:o} {path}")));
+        }
+    }
+    open
+}
+
+/// What only a trial should have, where the address is public.
+pub(super) fn public_address(mail: Option<&MailTransport>, union: &Union) -> Vec<Finding> {
+    let public = !is_local(union);
+    let judge = |check, met: bool, fine: &str, wrong: &str, mend: &str| match public && met {
+        true => Finding::warn(check, format!("{wrong}, though the base address is public"), mend),
+        false => Finding::ok(check, fine),
+    };
+    let is_sample = union.catalog == Catalog::sample();
+    let is_plain = [&union.base_url, &union.join_site].iter().any(|address| address.starts_with("http://"));
+    vec![
+        judge(
+            MAIL,
+            matches!(mail, Some(MailTransport::Mailbox)),
+            "it goes into the folder `mailbox`, which will do on this machine alone",
+            "mail goes into the folder `mailbox` and to nobody's inbox",
+            "set UNIONHALL_MAIL to an smtp:// address",
+        ),
+        judge(
+            CATALOG,
+            is_sample,
+            if is_sample { "the sample, which will do on this machine alone" } else { "your own figures" },
+            "the savings and rewards shown are the sample's, which are made up",
+            "give yours in UNIONHALL_CATALOG",
+        ),
+        judge(
+            "contact",
+            union.contact_email.is_none(),
+            if union.contact_email.is_none() { "none, which will do on this machine alone" } else { "given" },
+            "nobody can write to the union",
+            "give an address in UNIONHALL_CONTACT_EMAIL",
+        ),
+        judge(
+            "encryption",
+            is_plain,
+            if is_plain { "none, which will do on this machine alone" } else { "the addresses are https://" },
+            "keys, addresses and links travel in the clear",
+            "give https:// addresses in UNIONHALL_BASE_URL and UNIONHALL_JOIN_SITE",
+        ),
+    ]
+}
+
+/// Variables that look like settings and are none.
+pub(super) fn unknown_variables(names: impl Iterator<Item = String>, known: &BTreeSet<String>) -> Vec<Finding> {
+    let unknown = names.filter(|name| name.starts_with("UNIONHALL_") && !known.contains(name));
+    let judge = |name: String| {
+        let meant =
+            known.iter().min_by_key(|setting| distance(setting, &name)).filter(|setting| distance(setting, &name) <= 3);
+        let mend = meant
+            .map_or_else(|| "`unionhall serve --help` lists them".to_owned(), |meant| format!("did you mean {meant}?"));
+        Finding::warn("variables", format!("{name} is no setting, and changes nothing"), mend)
+    };
+    unknown.map(judge).collect()
+}
+
+/// How many letters have to be changed, put in or left out to make one text of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in other.bytes().enumerate() {
+            let here = (before + usize::from(a != b)).min(row[j] + 1).min(row[j + 1] + 1);
+            before = std::mem::replace(&mut row[j + 1], here);
+        }
+    }
+    row[other.len()]
+}
+
+/// Flags whose values are secrets, whatever they hold.
+const SECRETS: [&str; 3] = ["--secret", "--resend-webhook-secret", "--postmark-webhook-login"];
+
+/// Secrets in the list of processes, which anyone on this machine can read.
+pub(super) fn secrets_among_flags(arguments: impl Iterator<Item = String>) -> Vec<Finding> {
+    let shows = |argument: &String| {
+        let (flag, value) = argument.split_once('=').unwrap_or((argument, ""));
+        let password = |text: &str| {
+            let authority = text.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+            authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+        };
+        SECRETS.contains(&flag) || password(argument) || password(value)
+    };
+    let told = |_| {
+        let says = "a secret was given as a flag, where anyone on this machine can read it";
+        Finding::warn("flags", says, "use its variable or its file")
+    };
+    arguments.filter(shows).map(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_is_no_setting_is_told() {
+        let known = ["UNIONHALL_LISTEN", "UNIONHALL_LOG"].map(str::to_owned).into();
+        let set = ["UNIONHALL_LISTN", "UNIONHALL_LOG", "UNIONHALL_SOMETHING_ELSE", "HOME"].map(str::to_owned);
+        let told: Vec<_> = unknown_variables(set.into_iter(), &known).iter().map(Finding::sentence).collect();
+        assert_eq!(
+            told,
+            [
+                "UNIONHALL_LISTN is no setting, and changes nothing; did you mean UNIONHALL_LISTEN?",
+                "UNIONHALL_SOMETHING_ELSE is no setting, and changes nothing; `unionhall serve --help` lists them",
+            ]
+        );
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+
+    #[test]
+    fn secrets_among_the_flags_are_told_and_not_repeated() {
+        let told = |arguments: &[&str]| {
+            let found = secrets_among_flags(arguments.iter().map(|argument| (*argument).to_owned()));
+            found.iter().map(Finding::sentence).collect::<Vec<_>>().join("\n")
+        };
+        for open in [
+            &["serve", "--secret", "hunter2"][..],
+            &["serve", "--secret=hunter2"],
+            &["serve", "--store", "postgres://u:hunter2@h/d"],
+            &["serve", "--mail=smtps://u:hunter2@h"],
+            &["serve", "--limits", "redis://:hunter2@h"],
+        ] {
+            let told = told(open);
+            assert!(told.contains("given as a flag") && !told.contains("hunter2"), "{open:?}: {told}");
+        }
+        assert_eq!(
+            told(&["serve", "--store", "postgres://u@h/d", "--base-url", "https://a:8443/x", "--mail", "hold"]),
+            ""
+        );
+    }
+
+    #[test]
+    fn an_error_is_what_is_wrong_and_what_would_be_right() {
+        let told = |text: &str| Finding::of_error("x", Grade::Fail, &anyhow::anyhow!(text.to_owned()));
+        let both = told("it is full (a; b);\nmake room; or not");
+        assert_eq!((both.says.as_str(), both.mend.as_deref()), ("it is full (a; b)", Some("make room; or not")));
+        assert_eq!(told("it is full").mend, None);
+    }
+}

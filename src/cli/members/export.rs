@@ -1,0 +1,168 @@
+//! `unionhall members export`: people page by page, in constant memory however many there are.
+
+use std::io::{BufWriter, Write};
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::cli::audit::act;
+use crate::cli::progress::Bar;
+use crate::cli::with_store;
+use crate::config::StoreSettings;
+use crate::domain::person::{PersonRecord, PersonState};
+use crate::domain::time::Timestamp;
+use crate::store::migration::Prepare;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ExportFormat {
+    /// With a line of headings, for a spreadsheet: no cell is taken for a formula.
+    Csv,
+    /// JSON Lines, an object a line.
+    Jsonl,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Which {
+    Member,
+    Invited,
+    Left,
+    All,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ExportPeople {
+    #[arg(long, value_enum, default_value = "csv")]
+    format: ExportFormat,
+    /// Whom to write.
+    #[arg(long, value_enum, default_value = "member")]
+    state: Which,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+/// People that are read at a time.
+const PAGE: u32 = 1000;
+
+/// A column: its name, and what it holds of a person.
+type ExportColumn = (&'static str, fn(&PersonRecord) -> Option<String>);
+
+const COLUMNS: &[ExportColumn] = &[
+    ("email", |person| Some(person.email.clone())),
+    ("state", |person| Some(person.state.name().to_owned())),
+    ("code", |person| Some(person.code.to_string())),
+    ("createdAt", |person| Some(person.created_at.to_string())),
+    ("joinedAt", |person| person.joined_at.map(|time| time.to_string())),
+    ("leftAt", |person| person.left_at.map(|time| time.to_string())),
+    ("partner", |person| person.door.clone().filter(|door| !door.is_empty())),
+    ("usState", |person| person.us_state.map(|state| state.code().to_owned())),
+    ("categories", |person| Some(person.categories.to_string())),
+    ("referredBy", |person| person.referrer.map(|code| code.to_string())),
+    ("membersReferred", |person| Some(person.referred.to_string())),
+];
+
+/// The same as an object; lists and figures are what they are.
+pub(super) fn as_json(person: &PersonRecord) -> Value {
+    let field = |(name, text): &ExportColumn| {
+        let value = match *name {
+            "categories" => person.categories.iter().map(|category| category.slug()).collect::<Vec<_>>().into(),
+            "membersReferred" => person.referred.into(),
+            _ => json!(text(person)),
+        };
+        ((*name).to_owned(), value)
+    };
+    Value::Object(COLUMNS.iter().map(field).collect())
+}
+
+pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
+    let state = match task.state {
+        Which::Member => Some(PersonState::Member),
+        Which::Invited => Some(PersonState::Invited),
+        Which::Left => Some(PersonState::Left),
+        Which::All => None,
+    };
+    let written = with_store(&task.store, Prepare::Expect, async |store| {
+        // Before the first line: whoever takes everybody's address along is written down, even if they stop half-way.
+        let what = state.map_or("everybody", PersonState::name).to_owned();
+        store.append_audit(act("members export", what, now)).await?;
+        let all = store.member_count().await?;
+        let mut bar = Bar::on_terminal().filter(|_| state == Some(PersonState::Member));
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        if task.format == ExportFormat::Csv {
+            let names: Vec<_> = COLUMNS.iter().map(|(name, _)| *name).collect();
+            write!(out, "{}\r\n", names.join(","))?;
+        }
+        let (mut last, mut done) = (0, 0);
+        loop {
+            let page = store.people_after(last, state, PAGE).await?;
+            let Some(end) = page.last() else { break };
+            last = end.id;
+            done += page.len() as u64;
+            for person in &page {
+                match task.format {
+                    ExportFormat::Csv => write!(out, "{}\r\n", csv_line(person))?,
+                    ExportFormat::Jsonl => writeln!(out, "{}", as_json(person))?,
+                }
+            }
+            if let Some(bar) = &mut bar {
+                bar.show("writing", "members", done, all);
+            }
+        }
+        out.flush()?;
+        if let Some(bar) = &bar {
+            bar.end();
+        }
+        Ok(done)
+    });
+    match written {
+        // A reader who has gone, such as `head`, is no error.
+        Err(error)
+            if error
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) =>
+        {
+            Ok(())
+        }
+        written => {
+            eprintln!("{} people were written.", written?);
+            Ok(())
+        }
+    }
+}
+
+fn csv_line(person: &PersonRecord) -> String {
+    let cells: Vec<_> = COLUMNS.iter().map(|(_, cell)| csv_cell(&cell(person).unwrap_or_default())).collect();
+    cells.join(",")
+}
+
+/// A cell as RFC 4180 has it. What a spreadsheet would run as a formula begins with an apostrophe.
+fn csv_cell(text: &str) -> String {
+    let safe = if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '|', '%']) {
+        format!("'{text}")
+    } else {
+        text.to_owned()
+    };
+    if safe.contains(['"', ',', '\r', '\n']) { format!("\"{}\"", safe.replace('"', "\"\"")) } else { safe }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula_and_none_breaks_its_line() {
+        for (text, cell) in [
+            ("ana@example.com", "ana@example.com"),
+            ("=1+1@example.com", "'=1+1@example.com"),
+            ("+kim@example.com", "'+kim@example.com"),
+            ("-2@example.com", "'-2@example.com"),
+            ("@x", "'@x"),
+            ("Bills, Bills", "\"Bills, Bills\""),
+            ("say \"hi\"", "\"say \"\"hi\"\"\""),
+            ("=a,\"b\"", "\"'=a,\"\"b\"\"\""),
+            ("two\nlines", "\"two\nlines\""),
+            ("", ""),
+        ] {
+            assert_eq!(csv_cell(text), cell);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! `unionhall members`
+
+mod export;
+mod show;
+
+use std::io::BufRead;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::audit::act;
+use super::{random, say, secret, with_store};
+use crate::clock::Clock;
+use crate::config::{SecretSettings, StoreSettings};
+use crate::domain::api_key::KeyId;
+use crate::domain::email::EmailAddress;
+use crate::domain::mail::brake::door_name;
+use crate::domain::person::{AccountId, Leaving, Lifted, PersonRecord};
+use crate::domain::sign_up::SignUpId;
+use crate::domain::time::Timestamp;
+use crate::membership::erasures::ErasureLog;
+use crate::membership::operator::People;
+use crate::store::Store;
+use crate::store::migration::Prepare;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum MembersCommand {
+    /// Print how many members there are now.
+    Count(CountMembers),
+    /// Show everything that is kept of a person: state, sign-ups, mail that went or waits, and what keeps mail from them.
+    Show(ShowPerson),
+    /// Find people by the beginning of their address, by their code or account, or all that a key signed up.
+    Find(FindPeople),
+    /// Write people to standard output, as CSV or JSON Lines, however many there are.
+    Export(export::ExportPeople),
+    /// End a membership at once, because the person asks for it. Their code stays theirs, should they come back.
+    Leave(NamedMember),
+    /// Delete what is kept of a person. It cannot be undone.
+    ///
+    /// What stays is no address: a keyed hash of it, so that the referral code stays theirs and nothing is earned twice if they
+    /// come back; whether they were a member, and who is credited for them. For 30 days no mail goes there.
+    Erase(EraseMember),
+    /// Let mail go to a person again, whatever keeps it: "this wasn't me", a complaint, or an address that seemed not to exist.
+    Unsuppress(NamedMember),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CountMembers {
+    /// As a JSON object, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowPerson {
+    /// The person's address; `-` to read it on standard input, so that it is not in the shell's history.
+    email: String,
+    /// As a JSON object, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    secret: SecretSettings,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct FindPeople {
+    /// The beginning of an address, a referral code or its link, or an account of the audit log; `-` to read it on standard
+    /// input.
+    #[arg(required_unless_present = "key")]
+    text: Option<String>,
+    /// All that were signed up with this key, newest first: after a leak.
+    #[arg(long, value_name = "ID", conflicts_with = "text")]
+    key: Option<KeyId>,
+    /// As JSON Lines, an object a line, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NamedMember {
+    /// The person's address; `-` to read it on standard input, so that it is not in the shell's history.
+    email: String,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EraseMember {
+    /// The person's address; `-` to read it on standard input, so that it is not in the shell's history.
+    email: String,
+    #[command(flatten)]
+    secret: SecretSettings,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+pub(super) fn run(command: MembersCommand) -> anyhow::Result<()> {
+    let now = Clock::start().now().time;
+    match command {
+        MembersCommand::Count(task) => count(&task),
+        MembersCommand::Show(task) => show::run(&task, now),
+        MembersCommand::Find(task) => find(&task, now),
+        MembersCommand::Export(task) => export::run(&task, now),
+        MembersCommand::Leave(task) => leave(&task, now),
+        MembersCommand::Erase(task) => erase(&task, now),
+        MembersCommand::Unsuppress(task) => unsuppress(&task, now),
+    }
+}
+
+/// What was given, or the first line of standard input.
+fn given(argument: &str, what: &str) -> anyhow::Result<String> {
+    if argument != "-" {
+        return Ok(argument.to_owned());
+    }
+    let mut line = String::new();
+    // Longer than any address, and no more.
+    std::io::Read::take(std::io::stdin().lock(), 4096).read_line(&mut line).context("cannot read standard input")?;
+    match line.trim() {
+        "" => bail!("there is nothing on standard input; write {what} there, on a line of its own"),
+        line => Ok(line.to_owned()),
+    }
+}
+
+fn address(argument: &str) -> anyhow::Result<EmailAddress> {
+    Ok(EmailAddress::parse(given(argument, "the address")?.trim())?)
+}
+
+fn new_account() -> anyhow::Result<AccountId> {
+    Ok(AccountId::from_random(&random()?))
+}
+
+fn nobody() -> anyhow::Error {
+    anyhow::anyhow!("nobody has that address; `unionhall members find` looks for its beginning")
+}
+
+/// The people of a store, with the installation's secret.
+async fn people(settings: &StoreSettings, given: &SecretSettings, store: Arc<dyn Store>) -> anyhow::Result<People> {
+    let secret = secret::claim(settings, given.given()?, &*store).await?.secret;
+    Ok(People::new(store, &secret, ErasureLog::beside(&settings.data)))
+}
+
+fn count(task: &CountMembers) -> anyhow::Result<()> {
+    let members = with_store(&task.store, Prepare::Expect, async |store| Ok(store.member_count().await?))?;
+    say(&if task.json { json!({ "members": members }).to_string() } else { members.to_string() })
+}
+
+/// People that are listed at the most; whoever looks for more is told to say more.
+const LISTED: u32 = 50;
+
+/// Sign-ups of a key that are read at a time.
+const PAGE: u32 = 1000;
+
+fn find(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
+    if let Some(key) = task.key {
+        return of_key(task, key, now);
+    }
+    let text = given(task.text.as_deref().unwrap_or_default(), "what is to be found")?.trim().to_lowercase();
+    if text.is_empty() {
+        bail!("say what the address begins with; `unionhall members export` writes everybody");
+    }
+    // A link is as good as its code.
+    let text = match crate::domain::referral::ReferralCode::from_pasted(&text) {
+        Some(code) => code.to_string(),
+        None => text,
+    };
+    let found = with_store(&task.store, Prepare::Expect, async |store| Ok(store.find_people(text, LISTED).await?))?;
+    if task.json {
+        return found.iter().try_for_each(|person| say(&export::as_json(person).to_string()));
+    }
+    if found.is_empty() {
+        return say("Nobody is found by that.");
+    }
+    say(&format!("{:<9}{:<14}{:<22}{:<18}ADDRESS", "STATE", "CODE", "SINCE", "JOINED THROUGH"))?;
+    for person in &found {
+        let since = person.joined_at.unwrap_or(person.created_at).to_string();
+        let door = person.door.as_deref().map_or("-", door_name);
+        let PersonRecord { state, code, email, .. } = person;
+        say(&format!("{:<9}{:<14}{since:<22}{door:<18}{email}", state.name(), code.as_str()))?;
+    }
+    if found.len() >= LISTED as usize {
+        eprintln!("There may be more: these are the first {LISTED}.");
+    }
+    Ok(())
+}
+
+fn of_key(task: &FindPeople, key: KeyId, now: Timestamp) -> anyhow::Result<()> {
+    let listed = with_store(&task.store, Prepare::Expect, async |store| {
+        if !store.list_keys().await?.iter().any(|(record, _)| record.id == key) {
+            bail!("there is no key {key}; `unionhall keys list` shows them");
+        }
+        let (mut before, mut listed) = (SignUpId(i64::MAX), 0);
+        loop {
+            let page = store.sign_ups_of_key(key, before, now, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(listed) };
+            before = last.id;
+            if listed == 0 && !task.json {
+                say(&format!("{:<22}{:<11}{:<14}ADDRESS", "SIGNED UP", "STATE", "MAIL"))?;
+            }
+            listed += page.len();
+            for sign_up in &page {
+                let (at, state) = (sign_up.created_at.to_string(), sign_up.state.name());
+                let mail = match &sign_up.mail {
+                    None => "-",
+                    Some(mail) if mail.given_up_at.is_some() => "given up",
+                    Some(mail) if mail.held_at.is_some() => "held",
+                    Some(_) => "waits",
+                };
+                say(&match task.json {
+                    true => show::sign_up_json(sign_up).to_string(),
+                    false => format!("{at:<22}{state:<11}{mail:<14}{}", sign_up.email),
+                })?;
+            }
+        }
+    })?;
+    match listed == 0 && !task.json {
+        true => say("Nobody was signed up with this key."),
+        false => Ok(()),
+    }
+}
+
+fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
+    let (email, account) = (address(&task.email)?, new_account()?);
+    let left = with_store(&task.store, Prepare::Expect, async |store| {
+        Ok(store.audited(act("members leave", String::new(), now)).leave(&email, account, now).await?)
+    })?;
+    match left {
+        Leaving::Unknown => Err(nobody()),
+        Leaving::NotAMember(state) => say(&format!("They are no member ({}); nothing was changed.", state.name())),
+        Leaving::Left { withdrawn } => {
+            say("They are no longer a member, and the count has fallen by one.")?;
+            if withdrawn > 0 {
+                say(&format!("{withdrawn} of their sign-ups waited to be confirmed and lapsed."))?;
+            }
+            say("Their referral code stays theirs; whoever wants to come back signs up again.")
+        }
+    }
+}
+
+fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
+    let (email, account) = (address(&task.email)?, new_account()?);
+    let erased = with_store(&task.store, Prepare::Expect, async |store| {
+        let store = store.audited(act("members erase", String::new(), now));
+        Ok(people(&task.store, &task.secret, store).await?.erase(&email, account, now).await?)
+    })?;
+    let Some(erased) = erased else { return Err(nobody()) };
+    say(match erased.was_member {
+        true => "They were a member and are erased; the count has fallen by one.",
+        false => "They were no member and are erased.",
+    })?;
+    say(&format!(
+        "Deleted: the address, {} sign-ups with their answers, {} waiting mails.",
+        erased.sign_ups, erased.mails
+    ))?;
+    say(&format!(
+        "Stays: the code {}, whether they were a member and who is credited for them, under a keyed hash of the address.",
+        erased.code
+    ))?;
+    say(match erased.mailbox_is_shared {
+        true => "Somebody else gets mail in the same mailbox, so what is known of that stays too.",
+        false => "No mail goes to that mailbox for 30 days, whoever asks for it.",
+    })?;
+    say("Backups made before now still hold them: `unionhall restore` says who has to be erased again.")
+}
+
+fn unsuppress(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
+    let (email, account) = (address(&task.email)?, new_account()?);
+    let lifted = with_store(&task.store, Prepare::Expect, async |store| {
+        Ok(store.audited(act("members unsuppress", String::new(), now)).unsuppress(&email, account).await?)
+    })?;
+    let Some(lifted) = lifted else { return Err(nobody()) };
+    let Lifted { suppression, complaint, undeliverable } = lifted;
+    for (was, what) in [
+        (suppression, "It had been silenced with \"this wasn't me\" or by an erasure; that is lifted."),
+        (complaint, "Its owner had called our mail unwanted; that is lifted."),
+        (undeliverable, "Mail had come back from there; that is forgotten."),
+    ] {
+        if was {
+            say(what)?;
+        }
+    }
+    match lifted == Lifted::default() {
+        true => say("Nothing kept mail from that address."),
+        false => say("Mail that was dropped meanwhile does not come back: the person signs up again."),
+    }
+}

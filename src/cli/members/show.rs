@@ -1,0 +1,232 @@
+//! `unionhall members show`: everything about a person, and why they get no mail.
+
+use serde_json::{Value, json};
+
+use super::{ShowPerson, address, nobody, people};
+use crate::cli::{say, with_store};
+use crate::domain::mail::brake::door_name;
+use crate::domain::mail::{MailKind, WaitingMail};
+use crate::domain::person::{PersonFile, PersonRecord, PersonState, SignUpEntry};
+use crate::domain::sign_up::SignUpState;
+use crate::domain::time::Timestamp;
+use crate::store::migration::Prepare;
+
+pub(super) fn run(task: &ShowPerson, now: Timestamp) -> anyhow::Result<()> {
+    let email = address(&task.email)?;
+    let found = with_store(&task.store, Prepare::Expect, async |store| {
+        Ok(people(&task.store, &task.secret, store).await?.find(&email, now).await?)
+    })?;
+    let Some(file) = found else { return Err(nobody()) };
+    if task.json {
+        return say(&serde_json::to_string_pretty(&file_json(&file, now))?);
+    }
+    lines(&file, now).iter().try_for_each(|line| say(line))
+}
+
+/// Why no mail goes there now, whatever is asked for; each with what would mend it.
+fn obstacles(file: &PersonFile, now: Timestamp) -> Vec<String> {
+    let mut obstacles = Vec::new();
+    let (person, mailbox) = (&file.person, &file.mailbox);
+    if let Some(until) = mailbox.suppressed_until.filter(|until| *until > now) {
+        obstacles.push(format!("silenced until {until}: somebody pressed \"this wasn't me\" there, or was erased"));
+    }
+    if let Some(since) = mailbox.complained_at {
+        obstacles.push(format!("called unwanted by its owner at {since}"));
+    }
+    if let Some(until) = person.undeliverable_until.filter(|until| *until > now) {
+        obstacles.push(format!("undeliverable until {until}: a mail server said that there is no such address"));
+    }
+    obstacles
+}
+
+fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
+    let person = &file.person;
+    if let Some(at) = person.erased_at {
+        let was = if person.joined_at.is_some() { "They had been a member." } else { "They had never been a member." };
+        return vec![
+            format!("Erased at {at}. {was}"),
+            format!("What stays is the code {}, should they sign up again.", person.code),
+        ];
+    }
+    let mut lines = vec![person.email.clone(), format!("  {}", state_words(person))];
+    lines.push(format!("  code {}; credited for {}", person.code, counted(person.referred, "member")));
+    if let Some(referrer) = &person.referrer {
+        lines.push(format!("  {referrer} is credited for them"));
+    }
+    if let Some(account) = &person.account {
+        lines.push(format!("  account {} in the audit log", account.as_str()));
+    }
+    lines.extend([String::new(), "Mail".to_owned()]);
+    let obstacles = obstacles(file, now);
+    match obstacles.is_empty() {
+        true => lines.push("  nothing keeps mail from this address".to_owned()),
+        false => {
+            lines.extend(obstacles.iter().map(|why| format!("  {why}")));
+            lines.push("  `unionhall members unsuppress` lifts this".to_owned());
+        }
+    }
+    if person.soft_bounces > 0 {
+        lines.push(format!("  came back for now {}", counted(person.soft_bounces, "time")));
+    }
+    if file.mailbox.shared_with > 0 {
+        lines.push(format!("  the mailbox is shared with {} other address(es)", file.mailbox.shared_with));
+    }
+    let sent = &file.mailbox.record.sent;
+    lines.extend(
+        sent.iter().map(|(time, door)| format!("  {time}  a mail went there, asked for by {}", door_name(door))),
+    );
+    if sent.is_empty() {
+        lines.push("  none went there yet, as far as is remembered".to_owned());
+    }
+    lines.extend([String::new(), "Sign-ups".to_owned()]);
+    if file.sign_ups.is_empty() {
+        lines.push("  none: only a referral link was asked for".to_owned());
+    }
+    for sign_up in &file.sign_ups {
+        lines.extend(sign_up_lines(sign_up, file, now));
+    }
+    lines
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn state_words(person: &PersonRecord) -> String {
+    let time = |time: Option<Timestamp>| time.map_or_else(|| "?".to_owned(), |time| time.to_string());
+    match person.state {
+        PersonState::Invited => format!("invited: known since {}, not a member", person.created_at),
+        PersonState::Member => {
+            let door = person.door.as_deref().map_or("the form", door_name);
+            format!("member since {}, through {door}", time(person.joined_at))
+        }
+        PersonState::Left => format!("left at {}, joined at {}", time(person.left_at), time(person.joined_at)),
+    }
+}
+
+fn sign_up_lines(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Vec<String> {
+    let key = sign_up.key.as_deref().map_or_else(String::new, |key| format!(" with key {key}"));
+    let decided = match (sign_up.state, sign_up.decided_at) {
+        (SignUpState::Pending, _) => format!("pending until {}", sign_up.expires_at),
+        (state, Some(at)) => format!("{} at {at}", state.name()),
+        (state, None) => state.name().to_owned(),
+    };
+    let mut lines = vec![format!("  {}  by {}{key}: {decided}", sign_up.created_at, door_name(&sign_up.door))];
+    let mut answers: Vec<_> = sign_up.us_state.iter().map(|state| state.code().to_owned()).collect();
+    answers.extend(sign_up.categories.iter().map(|category| category.slug().to_owned()));
+    if let Some(referrer) = &sign_up.referrer {
+        answers.push(format!("referred by {referrer}"));
+    }
+    if sign_up.disposable {
+        answers.push("an address of a kind that is thrown away".to_owned());
+    }
+    if !sign_up.comments.is_empty() {
+        answers.push(format!("\"{}\"", sign_up.comments));
+    }
+    if !answers.is_empty() {
+        lines.push(format!("      {}", answers.join(", ")));
+    }
+    lines.extend(mail_words(sign_up, file, now).map(|words| format!("      {words}")));
+    lines
+}
+
+/// What became of a sign-up's mail, as far as the records tell.
+fn mail_words(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Option<String> {
+    if let Some(mail) = &sign_up.mail {
+        return Some(waiting_words(mail, sign_up, file, now));
+    }
+    if sign_up.state != SignUpState::Pending {
+        return None;
+    }
+    let left = file.mailbox.record.sent.iter().find(|(at, door)| *door == sign_up.door && *at >= sign_up.created_at);
+    Some(match left {
+        Some((at, _)) => format!("its mail left at {at}"),
+        None if !obstacles(file, now).is_empty() => "its mail was dropped, for the reason above".to_owned(),
+        None => "no mail waits for it: it left, or others of this mailbox came first".to_owned(),
+    })
+}
+
+fn waiting_words(mail: &WaitingMail, sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> String {
+    let id = mail.id.0;
+    let cause = mail.last_error.as_deref().map_or_else(String::new, |cause| format!(": {cause}"));
+    let tries = counted(mail.attempts.into(), "attempt");
+    if mail.given_up_at.is_some() {
+        return format!("mail {id} was given up after {tries}{cause}; `unionhall mail retry {id}` tries again");
+    }
+    if let Some(since) = mail.held_at {
+        return format!(
+            "mail {id} is held since {since}: its door has had its mail of the day, or its key was revoked; `unionhall mail \
+             retry {id}` lets it go"
+        );
+    }
+    if mail.attempts > 0 {
+        return format!("mail {id} waits after {tries}{cause}; next at {}", mail.send_after);
+    }
+    let allowed = file.mailbox.record.next_allowed(&sign_up.door, now);
+    match allowed.max(mail.send_after) {
+        at if at > now => {
+            format!("mail {id} waits until {at}: the mailbox has had its share (one in ten minutes, four a day)")
+        }
+        _ => format!("mail {id} is due now; is the service running, and its mail not `hold`?"),
+    }
+}
+
+fn times(time: Option<Timestamp>) -> Option<String> {
+    time.map(|time| time.to_string())
+}
+
+pub(super) fn sign_up_json(sign_up: &SignUpEntry) -> Value {
+    let mail = sign_up.mail.as_ref().map(|mail| {
+        json!({
+            "id": mail.id.0,
+            "kind": MailKind::name(mail.kind),
+            "createdAt": mail.created_at.to_string(),
+            "sendAfter": mail.send_after.to_string(),
+            "attempts": mail.attempts,
+            "lastError": mail.last_error,
+            "givenUpAt": times(mail.given_up_at),
+            "heldAt": times(mail.held_at),
+        })
+    });
+    json!({
+        "id": sign_up.id.0,
+        "email": sign_up.email,
+        "partner": Some(&sign_up.door).filter(|door| !door.is_empty()),
+        "key": sign_up.key,
+        "state": sign_up.state.name(),
+        "usState": sign_up.us_state.map(|state| state.code()),
+        "categories": sign_up.categories.iter().map(|category| category.slug()).collect::<Vec<_>>(),
+        "comments": Some(&sign_up.comments).filter(|comments| !comments.is_empty()),
+        "referredBy": sign_up.referrer.map(|code| code.to_string()),
+        "disposable": sign_up.disposable,
+        "createdAt": sign_up.created_at.to_string(),
+        "updatedAt": sign_up.updated_at.to_string(),
+        "expiresAt": sign_up.expires_at.to_string(),
+        "decidedAt": times(sign_up.decided_at),
+        "mail": mail,
+    })
+}
+
+fn file_json(file: &PersonFile, now: Timestamp) -> Value {
+    let mailbox = &file.mailbox;
+    let sent = |(at, door): &(Timestamp, String)| json!({ "at": at.to_string(), "partner": Some(door).filter(|door| !door.is_empty()) });
+    let mut document = super::export::as_json(&file.person);
+    let more = json!({
+        "account": file.person.account.as_ref().map(|account| account.as_str()),
+        "erasedAt": times(file.person.erased_at),
+        "mail": {
+            "obstacles": obstacles(file, now),
+            "suppressedUntil": times(mailbox.suppressed_until),
+            "complainedAt": times(mailbox.complained_at),
+            "undeliverableUntil": times(file.person.undeliverable_until),
+            "softBounces": file.person.soft_bounces,
+            "mailboxSharedWith": mailbox.shared_with,
+            "sent": mailbox.record.sent.iter().map(sent).collect::<Vec<_>>(),
+        },
+        "signUps": file.sign_ups.iter().map(sign_up_json).collect::<Vec<_>>(),
+    });
+    if let (Value::Object(document), Value::Object(more)) = (&mut document, more) {
+        document.extend(more);
+    }
+    document
+}

@@ -1,0 +1,262 @@
+//! `unionhall stats`
+
+use std::collections::BTreeMap;
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::{say, with_store};
+use crate::clock::Clock;
+use crate::config::StoreSettings;
+use crate::domain::catalog::category::Category;
+use crate::domain::mail::brake::{day_of, door_name};
+use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
+use crate::membership::figures;
+use crate::store::figures::{Demand, Funnel};
+use crate::store::migration::Prepare;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// How many signed up, joined and left on each day (UTC).
+    Day,
+    /// What came of the sign-ups of each partner, and of the form.
+    Partner,
+    /// How many members live in each state.
+    State,
+    /// How many members want each category.
+    Category,
+    /// Who brought the most members, by referral code.
+    Referrer,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShowStats {
+    /// What the figures are broken down by [default: all together].
+    #[arg(long, value_enum)]
+    by: Option<By>,
+    /// From that day on (2027-01-31): for days, partners and the whole [default for days: the last 30].
+    #[arg(long, value_name = "DATE")]
+    since: Option<Timestamp>,
+    /// Only members who named this category when they joined: with `--by state`.
+    #[arg(long, value_name = "CATEGORY", value_parser = category)]
+    category: Option<Category>,
+    /// Only members who live there: with `--by category`.
+    #[arg(long, value_name = "STATE", value_parser = us_state)]
+    state: Option<UsState>,
+    /// As a JSON document, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+fn category(text: &str) -> Result<Category, String> {
+    Category::from_slug(text).ok_or_else(|| format!("there is no such category; write one of {}", Category::slugs()))
+}
+
+fn us_state(text: &str) -> Result<UsState, String> {
+    let wrong = || "write the two letters of a state, such as CA".to_owned();
+    UsState::from_code(&text.to_ascii_uppercase()).ok_or_else(wrong)
+}
+
+/// The days that are shown unless others are asked for.
+const DAYS: i64 = 30;
+
+/// Referrers that are listed.
+const TOP: u32 = 20;
+
+/// A figure below this could be about somebody: such rows are added up.
+const SMALLEST: u64 = 5;
+
+pub(super) fn run(task: &ShowStats) -> anyhow::Result<()> {
+    let by_day = matches!(task.by, None | Some(By::Day | By::Partner));
+    if task.since.is_some() && !by_day {
+        bail!("--since goes with days and partners; states, categories and referrers are of those who are members now");
+    }
+    if task.category.is_some() && task.by != Some(By::State) {
+        bail!("--category goes with --by state");
+    }
+    if task.state.is_some() && task.by != Some(By::Category) {
+        bail!("--state goes with --by category");
+    }
+    let clock = Clock::start();
+    let today = day_of(clock.now().time);
+    with_store(&task.store, Prepare::Expect, async |store| {
+        figures::catch_up(&*store, clock).await?;
+        let since = task.since.map(day_of);
+        match task.by {
+            None => whole(task, store.member_count().await?, &store.doors_since(since.unwrap_or(0)).await?),
+            Some(By::Day) => {
+                let since = since.unwrap_or(today - DAYS + 1);
+                let mut days: BTreeMap<i64, Funnel> = BTreeMap::new();
+                for door in store.door_days_since(since).await? {
+                    *days.entry(door.day).or_default() += door.funnel;
+                }
+                by_days(task, &days)
+            }
+            Some(By::Partner) => by_partner(task, store.doors_since(since.unwrap_or(0)).await?),
+            Some(By::State) => by_state(task, store.demand().await?),
+            Some(By::Category) => by_category(task, store.demand().await?),
+            Some(By::Referrer) => {
+                let top = store.top_referrers(TOP).await?;
+                let rows = top.iter().map(|(code, members)| (code.to_string(), code.to_string(), Some(*members)));
+                cells(task, "REFERRER", "referrer", rows.collect())
+            }
+        }
+    })
+}
+
+fn print(document: &Value) -> anyhow::Result<()> {
+    say(&serde_json::to_string_pretty(document)?)
+}
+
+fn funnel_json(funnel: &Funnel) -> Value {
+    json!({
+        "signedUp": funnel.signed_up,
+        "mailed": funnel.mailed,
+        "confirmed": funnel.confirmed,
+        "declined": funnel.declined,
+        "lapsed": funnel.lapsed,
+        "left": funnel.left,
+    })
+}
+
+const FUNNEL: &str = "SIGNED UP    MAILED CONFIRMED  DECLINED    LAPSED      LEFT";
+
+fn funnel_line(funnel: &Funnel) -> String {
+    let Funnel { signed_up, mailed, confirmed, declined, lapsed, left } = funnel;
+    format!("{signed_up:>9}{mailed:>10}{confirmed:>10}{declined:>10}{lapsed:>10}{left:>10}")
+}
+
+fn whole(task: &ShowStats, members: u64, doors: &[(String, Funnel)]) -> anyhow::Result<()> {
+    let mut all = Funnel::default();
+    doors.iter().for_each(|(_, funnel)| all += *funnel);
+    if task.json {
+        return print(
+            &json!({ "members": members, "since": task.since.map(|time| time.to_string()), "funnel": funnel_json(&all) }),
+        );
+    }
+    say(&format!("{members} members now. {}", since_words(task)))?;
+    say("")?;
+    say(FUNNEL)?;
+    say(&funnel_line(&all))
+}
+
+fn since_words(task: &ShowStats) -> String {
+    task.since.map_or_else(|| "Since the beginning:".to_owned(), |time| format!("Since {}:", time.day()))
+}
+
+/// A day as it is written: 2027-01-31.
+fn written(day: i64) -> String {
+    Timestamp::from_millis(day * 86_400_000).to_string()[..10].to_owned()
+}
+
+fn by_days(task: &ShowStats, days: &BTreeMap<i64, Funnel>) -> anyhow::Result<()> {
+    if task.json {
+        let row = |(day, funnel): (&i64, &Funnel)| {
+            let mut row = json!({ "day": written(*day) });
+            merge(&mut row, funnel_json(funnel));
+            row
+        };
+        return print(&days.iter().map(row).collect());
+    }
+    say(&format!("{:<12}{FUNNEL}", "DAY (UTC)"))?;
+    for (day, funnel) in days {
+        say(&format!("{:<12}{}", written(*day), funnel_line(funnel)))?;
+    }
+    if days.is_empty() { say("Nobody signed up in that time.") } else { Ok(()) }
+}
+
+fn merge(row: &mut Value, more: Value) {
+    if let (Value::Object(row), Value::Object(more)) = (row, more) {
+        row.extend(more);
+    }
+}
+
+fn by_partner(task: &ShowStats, mut doors: Vec<(String, Funnel)>) -> anyhow::Result<()> {
+    // The best first.
+    doors.sort_by(|(one, a), (other, b)| (b.confirmed, b.signed_up, one).cmp(&(a.confirmed, a.signed_up, other)));
+    if task.json {
+        let row = |(door, funnel): &(String, Funnel)| {
+            let is_form = door.is_empty();
+            let mut row = json!({
+                "door": if is_form { "form" } else { "partner" },
+                "partner": Some(door).filter(|_| !is_form),
+            });
+            merge(&mut row, funnel_json(funnel));
+            row
+        };
+        return print(&doors.iter().map(row).collect());
+    }
+    say(&format!("{FUNNEL}  PARTNER"))?;
+    for (door, funnel) in &doors {
+        say(&format!("{}  {}", funnel_line(funnel), door_name(door)))?;
+    }
+    if doors.is_empty() { say("Nobody signed up in that time.") } else { Ok(()) }
+}
+
+fn by_state(task: &ShowStats, demand: Vec<Demand>) -> anyhow::Result<()> {
+    let wanted = task.category.map_or("", Category::slug);
+    let of_category = demand.into_iter().filter(|cell| cell.category == wanted);
+    let name =
+        |code: &str| UsState::from_code(code).map_or_else(|| "not said".to_owned(), |state| state.name().to_owned());
+    let rows = of_category.map(|cell| (cell.us_state.clone(), name(&cell.us_state), cell.members));
+    cells(task, "STATE", "state", merged(rows.collect()))
+}
+
+fn by_category(task: &ShowStats, demand: Vec<Demand>) -> anyhow::Result<()> {
+    let lives = |cell: &Demand| task.state.is_none_or(|state| state.code() == cell.us_state);
+    let mut categories: BTreeMap<String, u64> = BTreeMap::new();
+    for cell in demand.into_iter().filter(|cell| !cell.category.is_empty()).filter(lives) {
+        *categories.entry(cell.category).or_default() += cell.members;
+    }
+    let rows = categories.into_iter().map(|(slug, members)| (slug.clone(), slug, members));
+    cells(task, "CATEGORY", "category", merged(rows.collect()))
+}
+
+/// A row: what programs call it, what people do, and its members; none where they are too few to tell.
+type CellRow = (String, String, Option<u64>);
+
+/// The most first; what is too few for a row of its own is one row together, and no figure where that is too few as well.
+fn merged(mut rows: Vec<(String, String, u64)>) -> Vec<CellRow> {
+    rows.sort_by(|one, other| (other.2, &one.0).cmp(&(one.2, &other.0)));
+    let (shown, few): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(_, _, members)| *members >= SMALLEST);
+    let mut rows: Vec<CellRow> = shown.into_iter().map(|(code, name, members)| (code, name, Some(members))).collect();
+    if !few.is_empty() {
+        let together: u64 = few.iter().map(|(_, _, members)| members).sum();
+        let name = format!("{} others, each fewer than {SMALLEST}", few.len());
+        rows.push(("others".to_owned(), name, Some(together).filter(|sum| *sum >= SMALLEST)));
+    }
+    rows
+}
+
+fn cells(task: &ShowStats, heading: &str, key: &str, rows: Vec<CellRow>) -> anyhow::Result<()> {
+    if task.json {
+        let row = |(code, _, members): &CellRow| json!({ key: code, "members": members });
+        return print(&rows.iter().map(row).collect());
+    }
+    say(&format!("{:>10}  {heading}", "MEMBERS"))?;
+    for (_, name, members) in &rows {
+        let members = members.map_or_else(|| format!("<{SMALLEST}"), |members| members.to_string());
+        say(&format!("{members:>10}  {name}"))?;
+    }
+    if rows.is_empty() { say("There are none yet.") } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_about_few_people_are_one_row_together() {
+        let row = |name: &str, members| (name.to_owned(), name.to_owned(), members);
+        let rows = |rows: Vec<CellRow>| rows.into_iter().map(|(code, _, members)| (code, members)).collect::<Vec<_>>();
+        let found = rows(merged(vec![row("AZ", 4), row("CA", 5), row("NY", 9), row("TX", 3)]));
+        let expected = [("NY", Some(9)), ("CA", Some(5)), ("others", Some(7))];
+        assert_eq!(found, expected.map(|(code, members)| (code.to_owned(), members)));
+        assert_eq!(rows(merged(vec![row("AZ", 4)])), [("others".to_owned(), None)], "nor can one be told from the sum");
+        assert!(merged(Vec::new()).is_empty());
+    }
+}

@@ -1,0 +1,153 @@
+//! Everything that is kept of a person, as the operator sees it, and what the operator can do about them.
+
+use super::catalog::category::CategorySet;
+use super::mail::{MailboxRecord, WaitingMail};
+use super::referral::ReferralCode;
+use super::sign_up::{SignUpId, SignUpState};
+use super::time::Timestamp;
+use super::us_state::UsState;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PersonState {
+    /// Known by a sign-up or a referral link, and not a member yet.
+    Invited,
+    Member,
+    /// Was a member.
+    Left,
+}
+
+impl PersonState {
+    pub const ALL: [Self; 3] = [Self::Invited, Self::Member, Self::Left];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Invited => "invited",
+            Self::Member => "member",
+            Self::Left => "left",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+/// Names a person where no address may stand: in the audit log. Random, and cut off when they are erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountId(String);
+
+impl AccountId {
+    /// Bytes of randomness that one is made of.
+    pub const ENTROPY: usize = 10;
+
+    pub fn from_random(bytes: &[u8; Self::ENTROPY]) -> Self {
+        Self(String::from_utf8_lossy(&super::base32::encode::<16>(bytes)).into_owned())
+    }
+
+    pub fn kept(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A person, without what hangs on them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PersonRecord {
+    pub id: i64,
+    /// As first typed; empty once erased.
+    pub email: String,
+    pub state: PersonState,
+    pub code: ReferralCode,
+    pub account: Option<AccountId>,
+    pub created_at: Timestamp,
+    pub joined_at: Option<Timestamp>,
+    pub left_at: Option<Timestamp>,
+    pub erased_at: Option<Timestamp>,
+    /// The code of whoever is credited for them.
+    pub referrer: Option<ReferralCode>,
+    /// Members that they are credited for; at most a minute old.
+    pub referred: u64,
+    /// A mail server said that there is no such mailbox.
+    pub undeliverable_until: Option<Timestamp>,
+    pub soft_bounces: u64,
+    /// What they said when they joined.
+    pub us_state: Option<UsState>,
+    pub categories: CategorySet,
+    /// The door that they joined through; none before they did.
+    pub door: Option<String>,
+}
+
+/// A person with all that is kept of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PersonFile {
+    pub person: PersonRecord,
+    pub mailbox: MailboxStanding,
+    /// Oldest first.
+    pub sign_ups: Vec<SignUpEntry>,
+}
+
+/// A mailbox, which several addresses may share, and what keeps mail from it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MailboxStanding {
+    pub record: MailboxRecord,
+    pub suppressed_until: Option<Timestamp>,
+    pub complained_at: Option<Timestamp>,
+    /// Other people whose mail arrives there.
+    pub shared_with: u64,
+}
+
+/// A sign-up with its mail, as far as that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignUpEntry {
+    pub id: SignUpId,
+    pub email: String,
+    pub door: String,
+    pub key: Option<String>,
+    /// A pending one past its time counts as expired.
+    pub state: SignUpState,
+    pub us_state: Option<UsState>,
+    pub categories: CategorySet,
+    /// Empty where none were sent.
+    pub comments: String,
+    pub referrer: Option<ReferralCode>,
+    pub disposable: bool,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub expires_at: Timestamp,
+    pub decided_at: Option<Timestamp>,
+    pub mail: Option<WaitingMail>,
+}
+
+/// What became of somebody who was to leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leaving {
+    /// They are no member any more; so many sign-ups that waited for them lapsed.
+    Left {
+        withdrawn: u64,
+    },
+    /// They were none.
+    NotAMember(PersonState),
+    Unknown,
+}
+
+/// What was erased of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Erased {
+    pub was_member: bool,
+    pub code: ReferralCode,
+    pub sign_ups: u64,
+    pub mails: u64,
+    /// Others get mail there, so what is known of the mailbox stays.
+    pub mailbox_is_shared: bool,
+}
+
+/// What kept mail from a person and no longer does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lifted {
+    pub suppression: bool,
+    pub complaint: bool,
+    pub undeliverable: bool,
+}

@@ -1,0 +1,65 @@
+//! What the operator does about people, by the same rules as everybody else.
+
+use std::sync::Arc;
+
+use crate::domain::email::EmailAddress;
+use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonFile};
+use crate::domain::secret::Secret;
+use crate::domain::secret::mark::AddressMarker;
+use crate::domain::time::Timestamp;
+use crate::membership::erasures::ErasureLog;
+use crate::store::{Store, StoreError};
+
+/// Why somebody was not erased.
+#[derive(Debug, thiserror::Error)]
+pub enum NotErased {
+    #[error("nothing was erased: the list of erasures beside the database cannot be written: {0}")]
+    Log(std::io::Error),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+#[derive(Debug)]
+pub struct People {
+    store: Arc<dyn Store>,
+    marker: AddressMarker,
+    erasures: ErasureLog,
+}
+
+impl People {
+    pub fn new(store: Arc<dyn Store>, secret: &Secret, erasures: ErasureLog) -> Self {
+        Self { store, marker: AddressMarker::new(secret), erasures }
+    }
+
+    /// Everything that is kept of whoever has that address; of somebody who was erased, what stayed.
+    pub async fn find(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
+        match self.store.find_person(email.compared(), now).await? {
+            None => self.store.find_person(self.marker.tombstone(email), now).await,
+            found => Ok(found),
+        }
+    }
+
+    pub async fn leave(&self, email: &EmailAddress, account: AccountId, now: Timestamp) -> Result<Leaving, StoreError> {
+        self.store.leave(email, account, now).await
+    }
+
+    pub async fn unsuppress(&self, email: &EmailAddress, account: AccountId) -> Result<Option<Lifted>, StoreError> {
+        self.store.unsuppress(email, account).await
+    }
+
+    /// Deletes what is kept of whoever has that address; none if nobody has. It is written down beside the database first:
+    /// who restores an older copy of the records has to know.
+    pub async fn erase(
+        &self,
+        email: &EmailAddress,
+        account: AccountId,
+        now: Timestamp,
+    ) -> Result<Option<Erased>, NotErased> {
+        if self.store.find_person(email.compared(), now).await?.is_none() {
+            return Ok(None);
+        }
+        let marks = self.marker.marks(email);
+        self.erasures.append(&marks.address, now).map_err(NotErased::Log)?;
+        Ok(self.store.erase(email, marks, account, now).await?)
+    }
+}

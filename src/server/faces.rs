@@ -1,0 +1,50 @@
+//! Every face that the catalog shows in: REST's answers, the documents, the pages, MCP. They are made together from one
+//! reading of it and replaced together, so that no two of them ever say different things.
+
+use std::sync::Arc;
+
+use crate::app::App;
+use crate::documents::Documents;
+use crate::domain::catalog::Catalog;
+use crate::http::request::host::Origins;
+use crate::http::response::etag::EntityTag;
+use crate::mail::mailbox::MailboxFolder;
+use crate::mcp::http::McpEndpoint;
+use crate::operations::ALL;
+use crate::operations::dispatch::Dispatcher;
+use crate::site::Site;
+
+#[derive(Debug)]
+pub(super) struct Faces {
+    app: Arc<App>,
+    pub dispatcher: Arc<Dispatcher>,
+    /// Of the answers that stay the same, one for each operation.
+    pub tags: Vec<EntityTag>,
+    pub documents: Documents,
+    pub site: Site,
+    pub mcp: McpEndpoint,
+    mcp_origins: Vec<String>,
+    mailbox: Option<(MailboxFolder, String)>,
+}
+
+impl Faces {
+    pub(super) fn new(app: Arc<App>, mcp_origins: Vec<String>, mailbox: Option<(MailboxFolder, String)>) -> Self {
+        let dispatcher = Dispatcher::new(Arc::clone(&app));
+        let origins = Origins::of(&app.union);
+        Self {
+            documents: Documents::new(&app.union),
+            mcp: McpEndpoint::new(Arc::clone(&dispatcher), origins.clone(), mcp_origins.clone()),
+            site: Site::new(Arc::clone(&app), origins, mailbox.clone()),
+            tags: ALL.iter().map(|_| EntityTag::default()).collect(),
+            dispatcher,
+            app,
+            mcp_origins,
+            mailbox,
+        }
+    }
+
+    /// The same for another catalog.
+    pub(super) fn with_catalog(&self, catalog: Catalog) -> Self {
+        Self::new(self.app.with_catalog(catalog), self.mcp_origins.clone(), self.mailbox.clone())
+    }
+}

@@ -1,0 +1,67 @@
+//! What the system says of this process, by the names under which monitoring systems look for it. Where it says nothing
+//! (no `/proc`), nothing is written.
+
+use std::fs;
+
+use rustix::param::clock_ticks_per_second;
+use rustix::process::{Resource, getrlimit};
+
+use crate::domain::time::Timestamp;
+use crate::metrics::{Exposition, Kind};
+
+pub(super) fn write(started: Timestamp, page: &mut Exposition) {
+    let since = started.as_millis() / 1000;
+    page.single("process_start_time_seconds", Kind::Gauge, "When the process began, in seconds since 1970.", since);
+    if let Some(bytes) = resident_bytes() {
+        page.single("process_resident_memory_bytes", Kind::Gauge, "Memory that the process holds.", bytes);
+    }
+    if let Some(seconds) = cpu_seconds() {
+        page.single("process_cpu_seconds_total", Kind::Counter, "Time of processors that was used.", seconds);
+    }
+    if let Some(files) = open_files() {
+        page.single("process_open_fds", Kind::Gauge, "Open files, connections among them.", files);
+    }
+    if let Some(most) = getrlimit(Resource::Nofile).current {
+        page.single("process_max_fds", Kind::Gauge, "Files that may be open.", most);
+    }
+}
+
+fn resident_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+}
+
+/// Of all threads, in the program and in the system on its behalf.
+fn cpu_seconds() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The program's name stands in parentheses and may hold anything; what follows it are numbers.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some((ticks()? + ticks()?) as f64 / clock_ticks_per_second() as f64)
+}
+
+fn open_files() -> Option<usize> {
+    // Looking is one more.
+    Some(fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_says_what_this_process_uses() {
+        let before = open_files().unwrap();
+        let _files: Vec<_> = (0..100).map(|_| fs::File::open("/dev/null").unwrap()).collect();
+        // Other tests open files too.
+        assert!(open_files().unwrap() > before + 50);
+        let held = resident_bytes().unwrap();
+        assert!(held > 1 << 20 && held < 1 << 36, "{held}");
+        let used = cpu_seconds().unwrap();
+        let mut sum = 0_u64;
+        while cpu_seconds().unwrap() <= used {
+            sum = (0..1_000_000).fold(sum, |sum, n| std::hint::black_box(sum ^ n));
+        }
+    }
+}

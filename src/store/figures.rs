@@ -1,0 +1,308 @@
+//! Figures for the operator: rolled up step by step from what happened, so that asking costs the same at any size; as SQL.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::sql::{Failure, Row, Sql, Unit, values};
+use crate::domain::catalog::category::CategorySet;
+use crate::domain::mail::brake::day_of;
+use crate::domain::referral::ReferralCode;
+use crate::domain::time::Timestamp;
+
+/// Changes of members, and sign-ups, that one step takes: few enough that a sign-up which waits for it does not notice.
+const AT_ONCE: u32 = 500;
+
+/// A sign-up is rolled up once it is this old: until then another node may still be writing one with a smaller id.
+const SETTLED_AFTER: Duration = Duration::from_secs(60);
+
+/// The day of a row's `created_at`.
+macro_rules! day {
+    () => {
+        "created_at / 86400000"
+    };
+}
+
+/// What is not rolled up yet, as a part of `FROM`.
+macro_rules! recent_sign_ups {
+    () => {
+        "sign_ups s WHERE s.id > (SELECT sign_up_id FROM rollup WHERE id = 1)"
+    };
+}
+
+area! {
+    /// Figures for the operator, and how they come about.
+    FigureStore {
+        /// Takes a part of what happened into the figures; says whether there may be more. Any node may do so at any time.
+        write roll_up(now: Timestamp) -> bool = RollUp { now };
+
+        /// Whether something that happened is not in the figures and should be.
+        read are_figures_behind(now: Timestamp) -> bool {
+            |sql| {
+                let behind = concat!(
+                    "SELECT EXISTS (SELECT 1 FROM member_changes) OR EXISTS (SELECT 1 FROM ",
+                    recent_sign_ups!(),
+                    " AND s.created_at < $1)"
+                );
+                let settled = now.minus(SETTLED_AFTER);
+                Ok(sql.row(behind, values![settled], |row| row.get(0)).await?.unwrap_or(false))
+            }
+        };
+
+        /// What each door did on each day since that one, in the order of days.
+        read door_days_since(day: i64) -> Vec<DoorDay> {
+            |sql| {
+                let days = "SELECT door, day, signed_up, asked, joined, declined, lapsed, departed FROM door_days
+                            WHERE day >= $1 ORDER BY day, door";
+                let mut days = sql.rows(days, values![*day], door_day).await?;
+                let recent = concat!("SELECT s.partner, s.", day!(), ", count(*), 0, 0, 0, 0, 0 FROM ", recent_sign_ups!(),
+                                     " AND s.", day!(), " >= $1 GROUP BY 1, 2 ORDER BY 2, 1");
+                days.extend(sql.rows(recent, values![*day], door_day).await?);
+                Ok(days)
+            }
+        };
+
+        /// What each door did since that day, all days together.
+        read doors_since(day: i64) -> Vec<(String, Funnel)> {
+            |sql| {
+                let doors = "SELECT door, CAST(sum(signed_up) AS BIGINT), CAST(sum(asked) AS BIGINT), CAST(sum(joined) AS BIGINT),
+                                    CAST(sum(declined) AS BIGINT), CAST(sum(lapsed) AS BIGINT), CAST(sum(departed) AS BIGINT)
+                             FROM door_days WHERE day >= $1 GROUP BY door";
+                let door = |row: &Row<'_>| Ok((row.get::<String>(0)?, funnel(row, 1)?));
+                let mut doors: BTreeMap<_, _> = sql.rows(doors, values![*day], door).await?.into_iter().collect();
+                let recent = concat!("SELECT s.partner, count(*) FROM ", recent_sign_ups!(), " AND s.", day!(),
+                                     " >= $1 GROUP BY s.partner");
+                let recent = sql.rows(recent, values![*day], |row| Ok((row.get::<String>(0)?, row.get::<u64>(1)?))).await?;
+                for (door, signed_up) in recent {
+                    doors.entry(door).or_default().signed_up += signed_up;
+                }
+                Ok(doors.into_iter().collect())
+            }
+        };
+
+        /// How many members named each category when they joined, by state; the category '' counts them all.
+        read demand() -> Vec<Demand> {
+            |sql| {
+                let demand = "SELECT category, us_state, members FROM demand WHERE members > 0 ORDER BY category, us_state";
+                let read = |row: &Row<'_>| {
+                    Ok(Demand { category: row.get(0)?, us_state: row.get(1)?, members: row.get(2)? })
+                };
+                sql.rows(demand, values![], read).await
+            }
+        };
+
+        /// Those who are credited for the most members.
+        read top_referrers(most: u32) -> Vec<(ReferralCode, u64)> {
+            |sql| {
+                let top = "SELECT p.code, r.members FROM referrers r JOIN people p ON p.id = r.person_id
+                           WHERE r.members > 0 ORDER BY r.members DESC, r.person_id LIMIT $1";
+                sql.rows(top, values![*most], |row| Ok((row.get(0)?, row.get(1)?))).await
+            }
+        };
+    }
+}
+
+/// How far sign-ups got.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Funnel {
+    pub signed_up: u64,
+    /// Mails that left and ask to be confirmed.
+    pub mailed: u64,
+    /// People who became members.
+    pub confirmed: u64,
+    pub declined: u64,
+    pub lapsed: u64,
+    /// Members who left; they came through this door once.
+    pub left: u64,
+}
+
+impl std::ops::AddAssign for Funnel {
+    fn add_assign(&mut self, other: Self) {
+        self.signed_up += other.signed_up;
+        self.mailed += other.mailed;
+        self.confirmed += other.confirmed;
+        self.declined += other.declined;
+        self.lapsed += other.lapsed;
+        self.left += other.left;
+    }
+}
+
+/// What a door did on a day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoorDay {
+    pub door: String,
+    pub day: i64,
+    pub funnel: Funnel,
+}
+
+/// A cell of what members want.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Demand {
+    pub category: String,
+    pub us_state: String,
+    pub members: u64,
+}
+
+fn funnel(row: &Row<'_>, first: usize) -> Result<Funnel, Failure> {
+    Ok(Funnel {
+        signed_up: row.get(first)?,
+        mailed: row.get(first + 1)?,
+        confirmed: row.get(first + 2)?,
+        declined: row.get(first + 3)?,
+        lapsed: row.get(first + 4)?,
+        left: row.get(first + 5)?,
+    })
+}
+
+fn door_day(row: &Row<'_>) -> Result<DoorDay, Failure> {
+    Ok(DoorDay { door: row.get(0)?, day: row.get(1)?, funnel: funnel(row, 2)? })
+}
+
+struct RollUp {
+    now: Timestamp,
+}
+
+/// Somebody who joined or left.
+struct MemberChange {
+    change: i64,
+    day: i64,
+    door: String,
+    key: Option<String>,
+    us_state: String,
+    categories: CategorySet,
+    referrer: Option<i64>,
+}
+
+/// A sign-up that is to be counted.
+struct NewRow {
+    id: i64,
+    created_at: Timestamp,
+    door: String,
+    key: Option<String>,
+}
+
+/// Additions to the figures, in an order in which two who add never wait for each other in a circle.
+#[derive(Default)]
+struct Additions {
+    /// By door and day: signed up, joined, departed.
+    doors: BTreeMap<(String, i64), [i64; 3]>,
+    /// By key: signed up, confirmed.
+    keys: BTreeMap<String, [i64; 2]>,
+    demand: BTreeMap<(String, String), i64>,
+    referrers: BTreeMap<i64, i64>,
+}
+
+impl Unit for RollUp {
+    type Done = bool;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
+        // Whoever else is at it does it for us.
+        if !sql.try_lock("roll-up").await? {
+            return Ok(false);
+        }
+        let mut additions = Additions::default();
+        let changes = take_changes(sql).await?;
+        changes.iter().for_each(|change| additions.add_change(change));
+        let (seen, last) = self.count_sign_ups(sql, &mut additions).await?;
+        if let Some(last) = last {
+            sql.execute("UPDATE rollup SET sign_up_id = $1 WHERE id = 1", values![last]).await?;
+        }
+        additions.write(sql).await?;
+        Ok(changes.len() as u64 == u64::from(AT_ONCE) || seen == u64::from(AT_ONCE))
+    }
+}
+
+impl RollUp {
+    /// Adds the sign-ups that follow; says how many were looked at, and the last that was counted.
+    async fn count_sign_ups(
+        &self,
+        sql: &mut impl Sql,
+        additions: &mut Additions,
+    ) -> Result<(u64, Option<i64>), Failure> {
+        let next = concat!(
+            "SELECT s.id, s.created_at, s.partner, s.key_id FROM ",
+            recent_sign_ups!(),
+            " ORDER BY s.id LIMIT $1"
+        );
+        let read = |row: &Row<'_>| {
+            Ok(NewRow { id: row.get(0)?, created_at: row.get(1)?, door: row.get(2)?, key: row.get(3)? })
+        };
+        let rows = sql.rows(next, values![AT_ONCE], read).await?;
+        let seen = rows.len() as u64;
+        let mut last = None;
+        // What a clock that was far ahead wrote is not waited for.
+        let unsettled = self.now.minus(SETTLED_AFTER)..self.now.plus(10 * SETTLED_AFTER);
+        for row in rows.into_iter().take_while(|row| !unsettled.contains(&row.created_at)) {
+            last = Some(row.id);
+            additions.doors.entry((row.door, day_of(row.created_at))).or_default()[0] += 1;
+            if let Some(key) = row.key {
+                additions.keys.entry(key).or_default()[0] += 1;
+            }
+        }
+        // None of those that are not settled will be by the next look.
+        Ok((if last.is_none() { 0 } else { seen }, last))
+    }
+}
+
+async fn take_changes(sql: &mut impl Sql) -> Result<Vec<MemberChange>, Failure> {
+    let take = "DELETE FROM member_changes WHERE id IN (SELECT id FROM member_changes ORDER BY id LIMIT $1)
+                RETURNING change, at, door, key_id, coalesce(us_state, ''), categories, referrer_id";
+    let read = |row: &Row<'_>| {
+        Ok(MemberChange {
+            change: row.get(0)?,
+            day: day_of(row.get(1)?),
+            door: row.get(2)?,
+            key: row.get(3)?,
+            us_state: row.get(4)?,
+            categories: CategorySet::from_slugs(row.get(5)?),
+            referrer: row.get(6)?,
+        })
+    };
+    sql.rows(take, values![AT_ONCE], read).await
+}
+
+impl Additions {
+    fn add_change(&mut self, member: &MemberChange) {
+        let joined = member.change > 0;
+        let of_door = self.doors.entry((member.door.clone(), member.day)).or_default();
+        of_door[if joined { 1 } else { 2 }] += 1;
+        if let Some(key) = member.key.clone().filter(|_| joined) {
+            self.keys.entry(key).or_default()[1] += 1;
+        }
+        let named = member.categories.iter().map(|category| category.slug());
+        for category in named.chain([""]) {
+            *self.demand.entry((category.to_owned(), member.us_state.clone())).or_default() += member.change;
+        }
+        if let Some(referrer) = member.referrer {
+            *self.referrers.entry(referrer).or_default() += member.change;
+        }
+    }
+
+    async fn write(&self, sql: &mut impl Sql) -> Result<(), Failure> {
+        for ((category, us_state), change) in &self.demand {
+            let add = "INSERT INTO demand (category, us_state, members) VALUES ($1, $2, $3)
+                       ON CONFLICT (category, us_state) DO UPDATE SET members = demand.members + excluded.members";
+            sql.execute(add, values![category, us_state, *change]).await?;
+        }
+        for (person, change) in &self.referrers {
+            let add = "INSERT INTO referrers (person_id, members) VALUES ($1, $2)
+                       ON CONFLICT (person_id) DO UPDATE SET members = referrers.members + excluded.members";
+            sql.execute(add, values![*person, *change]).await?;
+        }
+        for (key, [signed_up, confirmed]) in &self.keys {
+            let add = "UPDATE api_keys SET signed_up = signed_up + $2, confirmed = confirmed + $3 WHERE id = $1";
+            sql.execute(add, values![key, *signed_up, *confirmed]).await?;
+        }
+        // Last: others wait for these rows.
+        for ((door, day), [signed_up, joined, departed]) in &self.doors {
+            let add = "INSERT INTO door_days (door, day, signed_up, joined, departed) VALUES ($1, $2, $3, $4, $5)
+                       ON CONFLICT (door, day) DO UPDATE SET signed_up = door_days.signed_up + excluded.signed_up,
+                           joined = door_days.joined + excluded.joined, departed = door_days.departed + excluded.departed";
+            sql.execute(add, values![door, *day, *signed_up, *joined, *departed]).await?;
+        }
+        Ok(())
+    }
+}

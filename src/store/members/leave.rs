@@ -1,0 +1,197 @@
+//! Leaving and being erased, and coming back after it; as SQL.
+//!
+//! What stays of a person who was erased is a tombstone: their row without a name, so that the code is nobody else's, what
+//! they are credited with stays right, and whoever joins again is known to have been a member.
+
+use crate::domain::email::EmailAddress;
+use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonState};
+use crate::domain::secret::mark::{AddressMarks, tombstone};
+use crate::domain::sign_up::SUPPRESSED_FOR;
+use crate::domain::time::Timestamp;
+use crate::store::outbox;
+use crate::store::sql::{Failure, Row, Sql, Unit, values};
+
+/// Ends a membership; the person's row is locked, and the count is the caller's to change, last.
+async fn depart(sql: &mut impl Sql, person: i64, now: Timestamp) -> Result<bool, Failure> {
+    let leave = "UPDATE people SET state = 'left', left_at = $2 WHERE id = $1 AND state = 'member'";
+    Ok(sql.execute(leave, values![person, now]).await? == 1)
+}
+
+async fn count_down(sql: &mut impl Sql) -> Result<(), Failure> {
+    // Last, because every confirmation of the union waits for this row.
+    sql.execute("UPDATE installation SET member_count = member_count - 1 WHERE id = 1", values![]).await.map(|_| ())
+}
+
+/// Tells the audit log whom a unit is about.
+async fn name_account(sql: &mut impl Sql, person: i64, account: &AccountId) -> Result<(), Failure> {
+    let name = "UPDATE people SET account = coalesce(account, $2) WHERE id = $1 RETURNING account";
+    let account: Option<String> = sql.row(name, values![person, account.as_str()], |row| row.get(0)).await?;
+    sql.about(account.as_deref().unwrap_or_default());
+    Ok(())
+}
+
+/// Whose mailbox an address is, so that what is decided about one mailbox waits its turn; none if nobody has the address.
+async fn lock_mailbox_of(sql: &mut impl Sql, compared: &str) -> Result<Option<String>, Failure> {
+    let mailbox = "SELECT mailbox FROM people WHERE compared = $1";
+    let mailbox: Option<String> = sql.row(mailbox, values![compared], |row| row.get(0)).await?;
+    if let Some(mailbox) = &mailbox {
+        sql.lock(mailbox).await?;
+    }
+    Ok(mailbox)
+}
+
+pub(super) struct Leave {
+    pub compared: String,
+    /// What the audit log calls them, if they have no name there yet.
+    pub account: AccountId,
+    pub now: Timestamp,
+}
+
+impl Unit for Leave {
+    type Done = Leaving;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Leaving, Failure> {
+        if lock_mailbox_of(sql, &self.compared).await?.is_none() {
+            return Ok(Leaving::Unknown);
+        }
+        let find = "SELECT id, state FROM people WHERE compared = $1 FOR UPDATE";
+        let found = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.parsed(1, PersonState::from_name)?));
+        let Some((person, state)) = sql.row(find, values![&self.compared], found).await? else {
+            return Ok(Leaving::Unknown);
+        };
+        if !depart(sql, person, self.now).await? {
+            return Ok(Leaving::NotAMember(state));
+        }
+        name_account(sql, person, &self.account).await?;
+        // Whoever leaves is asked nothing more; coming back is a new sign-up.
+        let forget = "DELETE FROM outbox WHERE sign_up_id IN (SELECT id FROM sign_ups WHERE person_id = $1)";
+        sql.execute(forget, values![person]).await?;
+        let withdraw =
+            "UPDATE sign_ups SET state = 'expired', decided_at = $2 WHERE person_id = $1 AND state = 'pending'";
+        let withdrawn = sql.execute(withdraw, values![person, self.now]).await?;
+        count_down(sql).await?;
+        Ok(Leaving::Left { withdrawn })
+    }
+}
+
+pub(super) struct Erase {
+    pub compared: String,
+    pub marks: AddressMarks,
+    pub account: AccountId,
+    pub now: Timestamp,
+}
+
+impl Unit for Erase {
+    type Done = Option<Erased>;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Option<Erased>, Failure> {
+        let Some(mailbox) = lock_mailbox_of(sql, &self.compared).await? else { return Ok(None) };
+        let find = "SELECT id, code FROM people WHERE compared = $1 FOR UPDATE";
+        let found = sql.row(find, values![&self.compared], |row| Ok((row.get::<i64>(0)?, row.get(1)?))).await?;
+        let Some((person, code)) = found else { return Ok(None) };
+        name_account(sql, person, &self.account).await?;
+        // While their answers can still be taken out of the figures.
+        let was_member = depart(sql, person, self.now).await?;
+        let forget = "DELETE FROM outbox WHERE sign_up_id IN (SELECT id FROM sign_ups WHERE person_id = $1)";
+        let mails = sql.execute(forget, values![person]).await?;
+        let sign_ups = sql.execute("DELETE FROM sign_ups WHERE person_id = $1", values![person]).await?;
+        let bury = "
+            UPDATE people SET email = '', compared = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
+                joined_at = CASE WHEN joined_at IS NULL THEN NULL ELSE 0 END, undeliverable_until = NULL, soft_bounces = 0,
+                erased_at = $4
+            WHERE id = $1";
+        let (address, grave) = (tombstone(&self.marks.address), tombstone(&self.marks.mailbox));
+        sql.execute(bury, values![person, &address, &grave, self.now]).await?;
+        let mailbox_is_shared = people_of(sql, &mailbox).await? > 0;
+        if !mailbox_is_shared {
+            sql.execute("DELETE FROM mailboxes WHERE mailbox = $1", values![&mailbox]).await?;
+            outbox::suppress(sql, &grave, self.now.plus(SUPPRESSED_FOR)).await?;
+        }
+        if was_member {
+            count_down(sql).await?;
+        }
+        Ok(Some(Erased { was_member, code, sign_ups, mails, mailbox_is_shared }))
+    }
+}
+
+/// How many people get mail there.
+pub(super) async fn people_of(sql: &mut impl Sql, mailbox: &str) -> Result<u64, Failure> {
+    // In the two ways for which there is an index each.
+    let people = "SELECT (SELECT count(*) FROM people WHERE compared = $1 AND mailbox = $1)
+                       + (SELECT count(*) FROM people WHERE mailbox = $1 AND mailbox <> compared)";
+    Ok(sql.row(people, values![mailbox], |row| row.get(0)).await?.unwrap_or(0))
+}
+
+/// Somebody who was erased is named again: the tombstone becomes their row, with its code and what it remembers.
+pub(super) struct Revive {
+    pub email: EmailAddress,
+    pub marks: AddressMarks,
+    pub now: Timestamp,
+}
+
+impl Unit for Revive {
+    type Done = bool;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
+        let (compared, mailbox) = (self.email.compared(), self.email.mailbox());
+        let revive = "UPDATE people SET email = $2, compared = $3, mailbox = $4, created_at = $5, erased_at = NULL
+                      WHERE compared = $1";
+        let address = tombstone(&self.marks.address);
+        let person = values![&address, self.email.as_typed(), &compared, &mailbox, self.now];
+        if sql.execute(revive, person).await? == 0 {
+            return Ok(false);
+        }
+        let grave = tombstone(&self.marks.mailbox);
+        let until = "DELETE FROM mailboxes WHERE mailbox = $1 RETURNING suppressed_until";
+        let until: Option<Option<Timestamp>> = sql.row(until, values![&grave], |row| row.get(0)).await?;
+        if let Some(until) = until.flatten() {
+            outbox::suppress(sql, &mailbox, until).await?;
+        }
+        Ok(true)
+    }
+}
+
+/// Lets mail go to a person again, whatever kept it.
+pub(super) struct Unsuppress {
+    pub compared: String,
+    pub account: AccountId,
+}
+
+impl Unit for Unsuppress {
+    type Done = Option<Lifted>;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Option<Lifted>, Failure> {
+        let Some(mailbox) = lock_mailbox_of(sql, &self.compared).await? else { return Ok(None) };
+        let lift = "UPDATE mailboxes SET suppressed_until = NULL WHERE mailbox = $1 AND suppressed_until IS NOT NULL";
+        let suppression = sql.execute(lift, values![&mailbox]).await? > 0;
+        let lift = "UPDATE mailboxes SET complained_at = NULL WHERE mailbox = $1 AND complained_at IS NOT NULL";
+        let complaint = sql.execute(lift, values![&mailbox]).await? > 0;
+        let lift = "UPDATE people SET undeliverable_until = NULL, soft_bounces = 0
+                    WHERE compared = $1 AND (undeliverable_until IS NOT NULL OR soft_bounces > 0)";
+        let undeliverable = sql.execute(lift, values![&self.compared]).await? > 0;
+        let lifted = Lifted { suppression, complaint, undeliverable };
+        if lifted != Lifted::default() {
+            let find = "SELECT id FROM people WHERE compared = $1";
+            if let Some(person) = sql.row(find, values![&self.compared], |row| row.get(0)).await? {
+                name_account(sql, person, &self.account).await?;
+            }
+        }
+        Ok(Some(lifted))
+    }
+}

@@ -1,0 +1,162 @@
+//! People as the operator asks about them: one with everything, some that are looked for, all of them page by page; as SQL.
+
+use super::leave::people_of;
+use super::state_at;
+use crate::domain::api_key::KeyId;
+use crate::domain::catalog::category::CategorySet;
+use crate::domain::mail::{MailId, MailKind, WaitingMail};
+use crate::domain::person::{AccountId, MailboxStanding, PersonFile, PersonRecord, PersonState, SignUpEntry};
+use crate::domain::sign_up::{SignUpId, SignUpState};
+use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
+use crate::store::lease::{mailbox_columns, mailbox_record};
+use crate::store::sql::{Failure, Row, Sql, values};
+
+/// A person, as [`person`] reads them: with the sign-up by which they joined, while they are a member.
+macro_rules! people {
+    ($($which:expr),*) => {
+        concat!(
+            "SELECT p.id, p.email, p.state, p.code, p.account, p.created_at, p.joined_at, p.left_at, p.erased_at,
+                    (SELECT r.code FROM people r WHERE r.id = p.referrer_id),
+                    coalesce((SELECT f.members FROM referrers f WHERE f.person_id = p.id), 0),
+                    p.undeliverable_until, p.soft_bounces, s.us_state, coalesce(s.categories, ''), s.partner
+             FROM people p LEFT JOIN sign_ups s ON s.id =
+                 (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
+             WHERE ",
+            $($which,)*
+            ""
+        )
+    };
+}
+
+/// A sign-up, as [`entry`] reads it at the time `$2`.
+macro_rules! entries {
+    ($($which:expr),*) => {
+        concat!(
+            "SELECT s.id, p.email, s.partner, s.key_id, ",
+            state_at!("$2"),
+            ", s.us_state, s.categories, coalesce(s.comments, ''), (SELECT r.code FROM people r WHERE r.id = s.referrer_id),
+               s.disposable, s.created_at, s.updated_at, s.expires_at, s.decided_at,
+               o.id, o.kind, o.created_at, o.send_after, o.attempts, o.last_error, o.given_up_at, o.held_at
+             FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN outbox o ON o.sign_up_id = s.id
+             WHERE ",
+            $($which,)*
+            ""
+        )
+    };
+}
+
+area! {
+    /// People as the operator asks about them.
+    PeopleStore {
+        /// Everything that is kept of the person of that address (the form in which addresses are compared).
+        read find_person(compared: String, now: Timestamp) -> Option<PersonFile> {
+            |sql| {
+                let Some(person) = sql.row(people!("p.compared = $1"), values![compared], person).await? else {
+                    return Ok(None);
+                };
+                let mailbox = "SELECT mailbox FROM people WHERE id = $1";
+                let mailbox: Option<String> = sql.row(mailbox, values![person.id], |row| row.get(0)).await?;
+                let mailbox = standing(sql, &mailbox.unwrap_or_default()).await?;
+                let of_person = entries!("s.person_id = $1 ORDER BY s.id");
+                let sign_ups = sql.rows(of_person, values![person.id, *now], entry).await?;
+                Ok(Some(PersonFile { person, mailbox, sign_ups }))
+            }
+        };
+
+        /// Those whose address begins with a text, or whose code or account it is; in the order of their addresses.
+        read find_people(text: String, most: u32) -> Vec<PersonRecord> {
+            |sql| {
+                let exact = people!("(p.code = $1 OR p.account = $1) AND p.erased_at IS NULL ORDER BY p.id LIMIT $2");
+                let mut found = sql.rows(exact, values![text, *most], person).await?;
+                // What comes before the last character of all.
+                let end = format!("{text}\u{10ffff}");
+                let begins = people!("p.compared >= $1 AND p.compared < $2 AND p.erased_at IS NULL
+                                      ORDER BY p.compared LIMIT $3");
+                found.extend(sql.rows(begins, values![text, &end, *most], person).await?);
+                Ok(found)
+            }
+        };
+
+        /// Who comes after that id, in the order of ids; those in one state, or all.
+        read people_after(id: i64, state: Option<PersonState>, most: u32) -> Vec<PersonRecord> {
+            |sql| {
+                let after = people!("p.id > $1 AND p.erased_at IS NULL AND ($2 = '' OR p.state = $2) ORDER BY p.id LIMIT $3");
+                sql.rows(after, values![*id, state.map_or("", PersonState::name), *most], person).await
+            }
+        };
+
+        /// The sign-ups that were made with a key, newest first, before that id.
+        read sign_ups_of_key(key: KeyId, before: SignUpId, now: Timestamp, most: u32) -> Vec<SignUpEntry> {
+            |sql| {
+                let of_key = entries!("s.key_id = $1 AND s.id < $3 ORDER BY s.id DESC LIMIT $4");
+                sql.rows(of_key, values![key.as_str(), *now, before.0, *most], entry).await
+            }
+        };
+    }
+}
+
+fn person(row: &Row<'_>) -> Result<PersonRecord, Failure> {
+    Ok(PersonRecord {
+        id: row.get(0)?,
+        email: row.get(1)?,
+        state: row.parsed(2, PersonState::from_name)?,
+        code: row.get(3)?,
+        account: row.get::<Option<&str>>(4)?.map(AccountId::kept),
+        created_at: row.get(5)?,
+        joined_at: row.get(6)?,
+        left_at: row.get(7)?,
+        erased_at: row.get(8)?,
+        referrer: row.get(9)?,
+        referred: row.get(10)?,
+        undeliverable_until: row.get(11)?,
+        soft_bounces: row.get(12)?,
+        us_state: row.get::<Option<&str>>(13)?.and_then(UsState::from_code),
+        categories: CategorySet::from_slugs(row.get(14)?),
+        door: row.get(15)?,
+    })
+}
+
+fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
+    let mail = match row.get::<Option<i64>>(14)? {
+        None => None,
+        Some(id) => Some(WaitingMail {
+            id: MailId(id),
+            kind: row.parsed(15, MailKind::from_name)?,
+            created_at: row.get(16)?,
+            send_after: row.get(17)?,
+            attempts: row.get(18)?,
+            last_error: row.get(19)?,
+            given_up_at: row.get(20)?,
+            held_at: row.get(21)?,
+        }),
+    };
+    Ok(SignUpEntry {
+        id: SignUpId(row.get(0)?),
+        email: row.get(1)?,
+        door: row.get(2)?,
+        key: row.get(3)?,
+        state: row.parsed(4, SignUpState::from_name)?,
+        us_state: row.get::<Option<&str>>(5)?.and_then(UsState::from_code),
+        categories: CategorySet::from_slugs(row.get(6)?),
+        comments: row.get(7)?,
+        referrer: row.get(8)?,
+        disposable: row.get(9)?,
+        created_at: row.get(10)?,
+        updated_at: row.get(11)?,
+        expires_at: row.get(12)?,
+        decided_at: row.get(13)?,
+        mail,
+    })
+}
+
+async fn standing(sql: &mut impl Sql, mailbox: &str) -> Result<MailboxStanding, Failure> {
+    let look =
+        concat!("SELECT ", mailbox_columns!(), ", suppressed_until, complained_at FROM mailboxes WHERE mailbox = $1");
+    let read = |row: &Row<'_>| {
+        let record = mailbox_record(row)?;
+        Ok(MailboxStanding { record, suppressed_until: row.get(9)?, complained_at: row.get(10)?, shared_with: 0 })
+    };
+    let found = sql.row(look, values![mailbox], read).await?.unwrap_or_default();
+    Ok(MailboxStanding { shared_with: people_of(sql, mailbox).await?.saturating_sub(1), ..found })
+}

@@ -1,0 +1,54 @@
+//! What an operator should know of the server, as it says itself.
+
+use super::address::Address;
+use super::connection::PgConnection;
+use super::pool::{Pool, Work};
+use crate::domain::time::Timestamp;
+use crate::store::StoreError;
+use crate::store::sql::{Failure, Sql, expected, values};
+
+#[derive(Debug, Clone)]
+pub struct PostgresFacts {
+    /// As `version()` begins: PostgreSQL 17.2.
+    pub version: String,
+    /// Whether the connection has TLS.
+    pub encrypted: bool,
+    /// The server's clock.
+    pub time: Timestamp,
+    /// What a session has that sets nothing itself.
+    pub synchronous_commit: String,
+    pub fsync: bool,
+}
+
+/// Asks on a connection of its own, made as the service makes its own.
+pub async fn learn(address: Address) -> Result<PostgresFacts, StoreError> {
+    let pool = Pool::new(address, 1)?;
+    let learned = pool.run(&Learn).await.map_err(StoreError::of_a_read);
+    pool.close();
+    learned
+}
+
+struct Learn;
+
+impl Work for Learn {
+    type Done = PostgresFacts;
+
+    async fn apply(&self, connection: &mut PgConnection) -> Result<PostgresFacts, Failure> {
+        let ask = "
+            SELECT 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1),
+                   coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
+                   CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT),
+                   (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
+                   current_setting('fsync') = 'on'";
+        let facts = connection.row(ask, values![], |row| {
+            Ok(PostgresFacts {
+                version: row.get(0)?,
+                encrypted: row.get(1)?,
+                time: row.get(2)?,
+                synchronous_commit: row.get(3)?,
+                fsync: row.get(4)?,
+            })
+        });
+        expected(facts.await?)
+    }
+}

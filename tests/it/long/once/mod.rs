@@ -1,0 +1,3 @@
+//! What is about SQLite alone, and is not run again on PostgreSQL.
+
+mod many_people;

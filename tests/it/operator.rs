@@ -1,0 +1,217 @@
+//! The operator's page, `docs/operator.md`: every command on it is run on a union that has seen some life, and answers as it says.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use hyper::Request;
+use serde_json::json;
+
+use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
+
+const PAGE: &str = include_str!("../../docs/operator.md");
+
+/// What stands on the page for what differs each time: the key that leaked, and the request that was refused.
+const KEY: &str = "q7m2xk4d";
+const REQUEST: &str = "0d4f6b2c9e8a17350d4f6b2c9e8a1735";
+
+/// A union with two partners and a form, a member who brought others, and one who gets no mail.
+async fn union_with_a_past(server: &Server) -> (String, String) {
+    let (acme, zenith) = (server.run(&["keys", "issue", "Acme"]), server.run(&["keys", "issue", "Zenith"]));
+    let person = |n: u32, code: &str| {
+        json!({ "email": format!("p{n}@example.com"), "usState": if n < 8 { "CA" } else { "NY" },
+                "categories": { "internet": true }, "refCode": code })
+        .to_string()
+    };
+    let first = server.post("/v1/invite", &acme, person(1, "")).await.good();
+    let code = first["inviteLink"].as_str().unwrap().rsplit_once("joinus").unwrap().1.to_owned();
+    for n in 2..=6 {
+        server.post("/v1/invite", &acme, person(n, &code)).await.good();
+    }
+    for n in 7..=9 {
+        server.post("/v1/invite", &zenith, person(n, "")).await.good();
+    }
+    server.post("/v1/invite", &zenith, sign_up("gus@example.com")).await.good();
+    // Each has had its mail before somebody presses a button.
+    let mailed = async || server.number("SELECT count(*) FROM outbox") == 0;
+    wait_until(std::time::Duration::from_secs(20), mailed).await;
+    for id in 1..=8 {
+        assert_eq!(server.confirm(id).await.status, 200);
+    }
+    server.decline(10).await;
+    server.post("/v1/invite", &zenith, sign_up("gus@example.com")).await.good();
+    let refused = Request::post("/v1/invite").header("authorization", format!("Bearer {acme}"));
+    let refused = server.send(refused.header("content-type", "application/json"), sign_up("kim at example")).await;
+    assert_eq!(refused.status, 400);
+    wait_until(std::time::Duration::from_secs(20), mailed).await;
+    (zenith[3..11].to_owned(), refused.header("x-request-id").to_owned())
+}
+
+/// The commands of the page, each with what it is to answer.
+fn transcripts() -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut inside = false;
+    for line in PAGE.lines() {
+        match (line, line.strip_prefix("$ ")) {
+            ("```console", _) => inside = true,
+            ("```", _) => inside = false,
+            (_, Some(command)) if inside => found.push((command.to_owned(), String::new())),
+            _ if inside => {
+                let (_, answer) = found.last_mut().expect("a command comes first");
+                answer.push_str(line);
+                answer.push('\n');
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Without what differs each time: times, days, codes, ids, sizes; white space counts as one.
+fn steady(text: &str) -> Vec<String> {
+    let word = |word: &str| {
+        let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let base32 = |c: char| c.is_ascii_digit() || c.is_ascii_lowercase();
+        let digits = bare.chars().filter(char::is_ascii_digit).count();
+        let stands_for = match bare.len() {
+            _ if bare.len() == 20 && bare.ends_with('Z') && bare.starts_with("20") => "TIME",
+            10 if bare.matches('-').count() == 2 && digits == 8 => "DAY",
+            8 | 12 | 16 | 32 if digits > 0 && bare.chars().all(base32) => "ID",
+            _ => return word.to_owned(),
+        };
+        word.replace(bare, stands_for)
+    };
+    let line = |line: &str| {
+        line.split([' ', ',', '"']).filter(|part| !part.is_empty()).map(word).collect::<Vec<_>>().join(" ")
+    };
+    text.lines().map(line).filter(|line| !line.is_empty()).collect()
+}
+
+/// What a shell makes of a command there. The service's journal is its standard error here; who may not become another user
+/// stays who they are.
+fn answer(server: &Server, command: &str) -> String {
+    let prelude = "
+        set -o pipefail
+        unionhall() { \"$UNIONHALL\" \"$@\"; }
+        journalctl() { cat stderr; }
+        sudo() {
+            if [ \"$1\" = -u ]; then shift 2; else \"$@\"; return; fi
+            shift
+            if [ \"$(id -u)\" = 0 ]; then setpriv --reuid 65534 --regid 65534 --clear-groups \"$UNIONHALL\" \"$@\"; else \"$UNIONHALL\" \"$@\"; fi
+        }
+        owner() { if [ \"$(id -u)\" = 0 ]; then echo 65534; else id -u; fi; }
+        exec 2>&1";
+    let command = command.replace("-o hall", "-o \"$(owner)\"");
+    let mut shell = server.command_of("bash");
+    shell.env("UNIONHALL", env!("CARGO_BIN_EXE_unionhall")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    shell.stdin.take().unwrap().write_all(format!("{prelude}\n{command}\n").as_bytes()).unwrap();
+    String::from_utf8(shell.wait_with_output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn every_question_of_the_page_has_its_command_and_its_answer() {
+    block_on(async {
+        let server = Server::start_with(&["--key-per-minute", "1000"]);
+        let (key, request) = union_with_a_past(&server).await;
+        let on_sqlite = server.records().limits() == "memory";
+        let all = transcripts();
+        assert!(all.len() >= 10, "the ten questions");
+        let mut wrong = String::new();
+        for (command, expected) in all {
+            // Backups of PostgreSQL are its own affair: the page says so.
+            if !on_sqlite && ["backup", "restore", "hall/"].iter().any(|word| command.contains(word)) {
+                continue;
+            }
+            let answered = answer(&server, &command.replace(KEY, &key).replace(REQUEST, &request));
+            if steady(&answered) != steady(&expected) {
+                wrong.push_str(&format!("$ {command}\n{answered}\n--- the page says\n{expected}\n"));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong}");
+    });
+}
+
+#[test]
+fn addresses_are_told_apart_from_what_is_none_and_nobody_is_guessed() {
+    block_on(async {
+        let server = Server::start_with(&["--mail", "hold"]);
+        for (arguments, says) in [
+            (&["members", "show", "kim"][..], "the address has no @"),
+            (&["members", "show", "kim@example.com"], "nobody has that address"),
+            (&["members", "leave", "kim@example.com"], "nobody has that address"),
+            (&["members", "erase", "kim@example.com"], "nobody has that address"),
+            (&["members", "unsuppress", "kim@example.com"], "nobody has that address"),
+            (&["members", "erase", "-"], "nothing on standard input"),
+            (&["members", "find", "--key", "q7m2xk4d"], "there is no key"),
+            (&["stats", "--by", "state", "--since", "2026-01-01"], "goes with days and partners"),
+            (&["stats", "--category", "internet"], "--category goes with --by state"),
+            (&["stats", "--by", "state", "--category", "rent"], "there is no such category"),
+            (&["stats", "--by", "category", "--state", "Calif"], "two letters of a state"),
+            (&["audit", "--since", "yesterday"], "is not a date"),
+        ] {
+            let refused = server.try_run(arguments);
+            let told = String::from_utf8(refused.stderr).unwrap();
+            assert!(!refused.status.success() && told.contains(says), "{arguments:?}: {told}");
+            assert_eq!(told.trim_end().lines().count(), 1, "{arguments:?}: {told}");
+            assert!(refused.stdout.is_empty());
+        }
+        assert_eq!(server.run(&["members", "count"]), "0");
+        assert_eq!(server.run(&["audit"]), "Nothing was changed with a command in that time.");
+    });
+}
+
+/// Who was erased and signs up again goes through the same door as everybody, and keeps their code.
+#[test]
+fn whoever_was_erased_signs_up_again_with_the_same_code() {
+    block_on(async {
+        let server = Server::start_with(&["--mail", "hold"]);
+        let key = server.key();
+        let link =
+            async || server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good()["inviteLink"].clone();
+        let before = link().await;
+        assert_eq!(server.confirm(1).await.status, 200);
+        server.run(&["members", "erase", "ana@example.com"]);
+        assert_eq!(server.get("/v1/stats").await.good()["joinedCount"], 0);
+        for table in ["people", "sign_ups", "outbox", "mailboxes", "audit", "member_changes"] {
+            let rows = format!("{:?}", server.rows(&format!("SELECT * FROM {table}")));
+            assert!(!rows.contains("ana@"), "{table}: {rows}");
+        }
+        assert!(server.run(&["members", "show", "ana@example.com"]).starts_with("Erased at"));
+        assert_eq!(
+            server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await.good()["inviteLink"],
+            before
+        );
+        assert_eq!(link().await, before);
+        let told = server.run(&["members", "show", "ana@example.com"]);
+        assert!(told.contains("silenced until") && told.contains("its mail"), "{told}");
+        server.run(&["members", "unsuppress", "ana@example.com"]);
+        assert!(server.run(&["members", "show", "ana@example.com"]).contains("nothing keeps mail from this address"));
+        let audit = server.run(&["audit", "--json"]);
+        let commands: Vec<_> = audit
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+            .map(|entry| (entry["command"].as_str().unwrap().to_owned(), entry["about"].as_str().unwrap().to_owned()))
+            .collect();
+        let names: Vec<_> = commands.iter().map(|(command, _)| command.as_str()).collect();
+        assert_eq!(names, ["keys issue", "members erase", "members unsuppress"]);
+        assert!(commands[1].1.starts_with("account ") && commands[1].1 != commands[2].1, "a new name: {commands:?}");
+        let erasures = std::fs::read_to_string(server.data().join("erasures")).unwrap();
+        assert!(erasures.lines().count() == 1 && !erasures.contains('@'), "{erasures}");
+    });
+}
+
+/// The log is append-only, whoever writes to it.
+#[test]
+fn no_row_of_the_audit_log_is_changed_or_deleted() {
+    let server = Server::start_with(&["--mail", "hold"]);
+    server.key();
+    for change in ["UPDATE audit SET who = 'nobody'", "DELETE FROM audit"] {
+        let refused = server.records().try_rows(change).unwrap_err().to_string();
+        assert!(refused.contains("append-only") || refused.contains("db error"), "{change}: {refused}");
+    }
+    assert_eq!(server.number("SELECT count(*) FROM audit"), 1);
+    // Who reads it by another folder reads nothing.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let refused = unionhall(elsewhere.path()).arg("audit").output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("no records"));
+}
