@@ -226,7 +226,7 @@ fn merged(mut rows: Vec<(String, String, u64)>) -> Vec<CellRow> {
     let mut rows: Vec<CellRow> = shown.into_iter().map(|(code, name, members)| (code, name, Some(members))).collect();
     if !few.is_empty() {
         let together: u64 = few.iter().map(|(_, _, members)| members).sum();
-        let name = format!("{} others, each fewer than {SMALLEST}", few.len());
+        let name = format!("{} more, fewer than {SMALLEST} each", few.len());
         rows.push(("others".to_owned(), name, Some(together).filter(|sum| *sum >= SMALLEST)));
     }
     rows

@@ -289,22 +289,6 @@ fn a_catalog_is_checked_before_it_is_served() {
     assert!(code == Some(1) && told.contains("cannot read the catalog /nowhere.toml"), "{told}");
 }
 
-#[test]
-fn a_backup_is_made_of_one_machine_and_postgres_is_left_to_its_own_tools() {
-    let server = Server::start();
-    let (made, file) = (server.try_run(&["backup", "all"]), server.data().with_file_name("all"));
-    let told = String::from_utf8_lossy(&made.stderr);
-    match server.records() {
-        Records::Sqlite { .. } => assert!(made.status.success() && file.exists(), "{told}"),
-        Records::Postgres { .. } => {
-            assert!(!made.status.success() && !file.exists(), "{told}");
-            for word in ["pg_dump -Fc", "pg_basebackup", "UNIONHALL_SECRET_FILE", "Nothing was written"] {
-                assert!(told.contains(word), "{told}");
-            }
-        }
-    }
-}
-
 /// Every command that does something, with the words that lead to it.
 fn leaves(command: &clap::Command, words: &str, found: &mut Vec<String>) {
     let words = format!("{words} {}", command.get_name());
@@ -372,5 +356,21 @@ fn the_manual_names_every_command_and_every_variable_and_can_be_set() {
     if let Ok(set) = std::process::Command::new("groff").args(["-man", "-ww", "-Tascii"]).arg(&file).output() {
         assert!(set.status.success() && set.stderr.is_empty(), "{}", String::from_utf8_lossy(&set.stderr));
         assert!(String::from_utf8_lossy(&set.stdout).contains("UNIONHALL_CATALOG"));
+    }
+}
+
+#[test]
+fn a_backup_is_made_of_one_machine_and_postgres_is_left_to_its_own_tools() {
+    let server = Server::start();
+    let (made, file) = (server.try_run(&["backup", "all"]), server.data().with_file_name("all"));
+    let told = String::from_utf8_lossy(&made.stderr);
+    match server.records() {
+        Records::Sqlite { .. } => assert!(made.status.success() && file.exists(), "{told}"),
+        Records::Postgres { .. } => {
+            assert!(!made.status.success() && !file.exists(), "{told}");
+            for word in ["pg_dump -Fc", "pg_basebackup", "UNIONHALL_SECRET_FILE", "Nothing was written"] {
+                assert!(told.contains(word), "{told}");
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ const PAGE: &str = include_str!("../../docs/operator.md");
 
 /// What stands on the page for what differs each time: the key that leaked, and the request that was refused.
 const KEY: &str = "q7m2xk4d";
-const REQUEST: &str = "0d4f6b2c9e8a17350d4f6b2c9e8a1735";
+const REQUEST: &str = "cv08xz7c0000000m";
 
 /// A union with two partners and a form, a member who brought others, and one who gets no mail.
 async fn union_with_a_past(server: &Server) -> (String, String) {
@@ -73,9 +73,11 @@ fn steady(text: &str) -> Vec<String> {
         let base32 = |c: char| c.is_ascii_digit() || c.is_ascii_lowercase();
         let digits = bare.chars().filter(char::is_ascii_digit).count();
         let stands_for = match bare.len() {
+            // A figure of a line of the log.
+            _ if word.starts_with(':') && digits == bare.len() => "N",
             _ if bare.len() == 20 && bare.ends_with('Z') && bare.starts_with("20") => "TIME",
             10 if bare.matches('-').count() == 2 && digits == 8 => "DAY",
-            8 | 12 | 16 | 32 if digits > 0 && bare.chars().all(base32) => "ID",
+            8 | 12 | 16 if digits > 0 && bare.chars().all(base32) => "ID",
             _ => return word.to_owned(),
         };
         word.replace(bare, stands_for)
@@ -116,6 +118,8 @@ fn every_question_of_the_page_has_its_command_and_its_answer() {
         let on_sqlite = server.records().limits() == "memory";
         let all = transcripts();
         assert!(all.len() >= 10, "the ten questions");
+        // Whoever runs the tests signs in the audit log.
+        let me = answer(&server, "id -un").trim().to_owned();
         let mut wrong = String::new();
         for (command, expected) in all {
             // Backups of PostgreSQL are its own affair: the page says so.
@@ -123,6 +127,7 @@ fn every_question_of_the_page_has_its_command_and_its_answer() {
                 continue;
             }
             let answered = answer(&server, &command.replace(KEY, &key).replace(REQUEST, &request));
+            let answered = answered.replace(&format!(" {me} "), " root ");
             if steady(&answered) != steady(&expected) {
                 wrong.push_str(&format!("$ {command}\n{answered}\n--- the page says\n{expected}\n"));
             }
@@ -171,7 +176,7 @@ fn whoever_was_erased_signs_up_again_with_the_same_code() {
         let before = link().await;
         assert_eq!(server.confirm(1).await.status, 200);
         server.run(&["members", "erase", "ana@example.com"]);
-        assert_eq!(server.get("/v1/stats").await.good()["joinedCount"], 0);
+        assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 0);
         for table in ["people", "sign_ups", "outbox", "mailboxes", "audit", "member_changes"] {
             let rows = format!("{:?}", server.rows(&format!("SELECT * FROM {table}")));
             assert!(!rows.contains("ana@"), "{table}: {rows}");

@@ -14,6 +14,7 @@ use clap::Args;
 use super::erased::{ErasureLogs, erased_since};
 use super::format::BackupFile;
 use super::{StageBar, Unfinished, folder_of, is_there, new_file, put_in_place};
+use crate::cli::audit::act;
 use crate::cli::{files, say};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, quoted, read_secret};
@@ -77,7 +78,7 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     };
     bar.begin("preparing them to be served");
     let made_at = backup.manifest.made_at;
-    let held = records.resume(made_at, now)?;
+    let held = records.resume(made_at, &act("restore", format!("a backup of {made_at}"), now))?;
     let erased = match &secret {
         None => Vec::new(),
         Some(secret) => erased_since(&records, &logs, secret.value(), made_at)?,

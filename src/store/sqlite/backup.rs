@@ -14,9 +14,9 @@ use rusqlite::{Connection, OpenFlags};
 use super::transfer::{place, refuse_leftovers, refused};
 use super::{SqliteOpenError, schema};
 use crate::domain::time::Timestamp;
-use crate::store::StoreError;
 use crate::store::migration::{MIGRATIONS, Prepare};
 use crate::store::sql::Failure;
+use crate::store::{Act, StoreError};
 
 /// How far ids leap when records are served again, beside one for every millisecond since they were taken: links and message
 /// ids that were made meanwhile came from ids that the records know nothing of, and none may be given to somebody else. By
@@ -96,14 +96,14 @@ impl SqliteSnapshot {
 
     /// Makes the records fit to be served again after a gap in which nobody knows what happened: brings the schema up to
     /// date, lets every id leap ahead, takes back what workers had leased and holds the mail that waited, for it may have gone
-    /// since. Says how many mails that are.
-    pub fn resume(&mut self, taken_at: Timestamp, now: Timestamp) -> Result<u64, StoreError> {
+    /// since. Says how many mails that are. Who does so is written down with it.
+    pub fn resume(&mut self, taken_at: Timestamp, act: &Act) -> Result<u64, StoreError> {
         let opened = schema::open(&self.file, Prepare::Upgrade, MIGRATIONS);
         self.connection = opened.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(self.leap_and_hold(LEAP.saturating_add(millis_between(taken_at, now)), now)?)
+        Ok(self.leap_and_hold(LEAP.saturating_add(millis_between(taken_at, act.at)), act)?)
     }
 
-    fn leap_and_hold(&mut self, leap: i64, now: Timestamp) -> Result<u64, Failure> {
+    fn leap_and_hold(&mut self, leap: i64, act: &Act) -> Result<u64, Failure> {
         let transaction = self.connection.transaction()?;
         let numbered = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'";
         let tables: Vec<String> =
@@ -116,7 +116,9 @@ impl SqliteSnapshot {
         }
         transaction.execute("UPDATE outbox SET leased_until = 0, leased_by = NULL", [])?;
         let hold = "UPDATE outbox SET held_at = ?1 WHERE held_at IS NULL AND given_up_at IS NULL";
-        let held = transaction.execute(hold, [now.as_millis()])?;
+        let held = transaction.execute(hold, [act.at.as_millis()])?;
+        let append = "INSERT INTO audit (at, who, command, about) VALUES (?1, ?2, ?3, ?4)";
+        transaction.execute(append, (act.at.as_millis(), &act.who, act.command, &act.about))?;
         transaction.commit()?;
         Ok(held as u64)
     }
