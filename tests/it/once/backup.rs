@@ -61,11 +61,12 @@ fn as_another_user(folder: &Path) -> Command {
     if !rustix::process::geteuid().is_root() {
         return unionhall(folder);
     }
-    for path in [folder.to_owned()].into_iter().chain(names(folder).iter().map(|name| folder.join(name))) {
+    // Perhaps the build stands where nobody else can look. A link is the same file, whose owner must stay who it was.
+    let (built, linked) = (Path::new(env!("CARGO_BIN_EXE_unionhall")), folder.join("program"));
+    for path in names(folder).iter().map(|name| folder.join(name)).filter(|path| *path != linked) {
         std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     }
-    // Perhaps the build stands where nobody else can look.
-    let (built, linked) = (Path::new(env!("CARGO_BIN_EXE_unionhall")), folder.join("program"));
+    std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
     let there = linked.exists() || std::fs::hard_link(built, &linked).is_ok();
     let mut command = Command::new(if there { linked } else { built.to_owned() });
     command.env_clear().current_dir(folder).stdin(Stdio::null()).uid(NOBODY).gid(NOBODY);
