@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -30,8 +30,15 @@ impl ErasureLog {
 
     /// Writes an erasure down and waits until the disk has it.
     pub fn append(&self, mark: &str, now: Timestamp) -> io::Result<()> {
-        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.0)?;
-        file.write_all(format!("{} {mark}\n", now.as_millis()).as_bytes())?;
+        let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&self.0)?;
+        let mut last = [b'\n'];
+        if file.metadata()?.len() > 0 {
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+        }
+        // A line that a power cut left unfinished spoils no other.
+        let begin = if last == [b'\n'] { "" } else { "\n" };
+        file.write_all(format!("{begin}{} {mark}\n", now.as_millis()).as_bytes())?;
         file.sync_data()
     }
 
@@ -56,7 +63,6 @@ impl ErasureLog {
         file.read_to_string(&mut own)?;
         let theirs = std::fs::read_to_string(&other.0)?;
         let known: HashSet<_> = own.lines().collect();
-        // A line that a power cut left unfinished spoils no other.
         let mut more = if own.is_empty() || own.ends_with('\n') { String::new() } else { "\n".to_owned() };
         for line in theirs.lines().filter(|line| read(line).is_some() && !known.contains(line)) {
             more.push_str(line);
@@ -90,5 +96,9 @@ mod tests {
             assert_eq!(std::fs::read_to_string(ours.path()).unwrap(), "1 a\n3\n5 b\n7 c\n");
         }
         assert_eq!(ours.since(at(5)).unwrap(), ["b", "c"]);
+        let mut torn = OpenOptions::new().append(true).open(ours.path()).unwrap();
+        torn.write_all(b"8").unwrap();
+        ours.append("d", at(9)).unwrap();
+        assert_eq!(ours.since(at(6)).unwrap(), ["c", "d"]);
     }
 }

@@ -14,7 +14,6 @@ use unionhall::domain::email::EmailAddress;
 use unionhall::domain::secret::mark::AddressMarker;
 use unionhall::domain::time::Timestamp;
 use unionhall::membership::erasures::ErasureLog;
-use unionhall::store::migration::MIGRATIONS;
 
 use crate::records::Home;
 use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
