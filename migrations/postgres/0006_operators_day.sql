@@ -71,7 +71,7 @@ CREATE TABLE member_changes (
 CREATE FUNCTION note_member_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO member_changes (at, change, door, key_id, us_state, categories, referrer_id)
-    SELECT CASE WHEN NEW.state = 'member' THEN NEW.joined_at ELSE coalesce(NEW.left_at, OLD.joined_at) END,
+    SELECT coalesce(CASE WHEN NEW.state = 'member' THEN NEW.joined_at ELSE NEW.left_at END, OLD.joined_at, NEW.created_at),
            CASE WHEN NEW.state = 'member' THEN 1 ELSE -1 END,
            coalesce(s.partner, ''), s.key_id, s.us_state, coalesce(s.categories, ''),
            CASE WHEN NEW.state = 'member' THEN NEW.referrer_id ELSE OLD.referrer_id END

@@ -71,14 +71,14 @@ CREATE TABLE member_changes (
 CREATE TRIGGER person_joined AFTER UPDATE OF state ON people WHEN NEW.state = 'member' AND OLD.state <> 'member'
 BEGIN
     INSERT INTO member_changes (at, change, door, key_id, us_state, categories, referrer_id)
-    SELECT NEW.joined_at, 1, coalesce(s.partner, ''), s.key_id, s.us_state, coalesce(s.categories, ''), NEW.referrer_id
+    SELECT coalesce(NEW.joined_at, NEW.created_at), 1, coalesce(s.partner, ''), s.key_id, s.us_state, coalesce(s.categories, ''), NEW.referrer_id
     FROM (SELECT 1) LEFT JOIN sign_ups s ON s.id =
         (SELECT max(id) FROM sign_ups WHERE person_id = NEW.id AND state = 'confirmed' AND decided_at = NEW.joined_at);
 END;
 CREATE TRIGGER person_left AFTER UPDATE OF state ON people WHEN NEW.state <> 'member' AND OLD.state = 'member'
 BEGIN
     INSERT INTO member_changes (at, change, door, key_id, us_state, categories, referrer_id)
-    SELECT coalesce(NEW.left_at, OLD.joined_at), -1, coalesce(s.partner, ''), s.key_id, s.us_state, coalesce(s.categories, ''),
+    SELECT coalesce(NEW.left_at, OLD.joined_at, OLD.created_at), -1, coalesce(s.partner, ''), s.key_id, s.us_state, coalesce(s.categories, ''),
            OLD.referrer_id
     FROM (SELECT 1) LEFT JOIN sign_ups s ON s.id =
         (SELECT max(id) FROM sign_ups WHERE person_id = OLD.id AND state = 'confirmed' AND decided_at = OLD.joined_at);

@@ -194,9 +194,9 @@ impl Membership {
     ) -> Result<T, Error> {
         self.require_mail()?;
         for attempt in 0..CODE_ATTEMPTS {
-            let person = NamedPerson { email: email.clone(), code: self.codes.code(email, attempt) };
-            let done = match unit(person.clone()).await {
-                Err(StoreError::CodeTaken) if self.revive(email, now).await.map_err(refused)? => unit(person).await,
+            let person = || NamedPerson { email: email.clone(), code: self.codes.code(email, attempt) };
+            let done = match unit(person()).await {
+                Err(StoreError::CodeTaken) if self.revive(email, now).await.map_err(refused)? => unit(person()).await,
                 done => done,
             };
             match done {
