@@ -182,7 +182,7 @@ fn every_link_between_the_pages_leads_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let anchors = |page: &str| -> BTreeSet<String> {
         let headings = page.lines().filter_map(|line| line.strip_prefix('#'));
-        let plain = |text: &str| text.replace(' ', "-").replace([',', '.', '"', '\'', '`', ':', '/'], "");
+        let plain = |text: &str| text.replace(' ', "-").replace([',', '.', '?', '"', '\'', '`', ':', '/'], "");
         headings.map(|line| plain(&line.trim_start_matches('#').trim().to_lowercase())).collect()
     };
     let mut pages: Vec<_> = std::fs::read_dir(root.join("docs")).unwrap().map(|file| file.unwrap().path()).collect();
