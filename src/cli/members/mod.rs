@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{random, say, secret, with_store};
+use super::{files, random, say, secret, with_store};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
@@ -247,6 +247,8 @@ fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
 
 fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
     let (email, account) = (address(&task.email)?, new_account()?);
+    // Nothing else has made it where the records are elsewhere.
+    files::make_private_folder(&task.store.data)?;
     let erased = with_store(&task.store, Prepare::Expect, async |store| {
         let store = store.audited(act("members erase", String::new(), now));
         Ok(people(&task.store, &task.secret, store).await?.erase(&email, account, now).await?)
