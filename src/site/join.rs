@@ -82,6 +82,8 @@ async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form: &JoinForm)
             FormGate::Open
         }),
     };
+    // What failed for another reason is shown again with what was typed: a pause that is over may be remembered for a moment.
+    let gate = if gate == FormGate::Shut && form.general_error.is_some() { FormGate::Open } else { gate };
     let invited = code.as_ref().map(ReferralCode::as_str);
     let mut answer = Answer::html(status, view::join(&visit.app().union, count, invited, &gate, form));
     if matches!(gate, FormGate::Asks(_)) {

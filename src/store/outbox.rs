@@ -56,7 +56,7 @@ area! {
             |sql| {
                 let list = "SELECT id, kind, created_at, send_after, attempts, last_error, given_up_at, held_at
                             FROM outbox ORDER BY id LIMIT 10000";
-                sql.rows(list, values![], waiting).await
+                sql.rows(list, values![], |row| waiting(row, 0)).await
             }
         };
 
@@ -115,16 +115,17 @@ fn of(which: &HeldMail) -> (Option<&str>, i64) {
     }
 }
 
-fn waiting(row: &Row<'_>) -> Result<WaitingMail, Failure> {
+/// A mail as it waits, from that column on: id, kind, created_at, send_after, attempts, last_error, given_up_at, held_at.
+pub(super) fn waiting(row: &Row<'_>, first: usize) -> Result<WaitingMail, Failure> {
     Ok(WaitingMail {
-        id: MailId(row.get(0)?),
-        kind: row.parsed(1, MailKind::from_name)?,
-        created_at: row.get(2)?,
-        send_after: row.get(3)?,
-        attempts: row.get(4)?,
-        last_error: row.get(5)?,
-        given_up_at: row.get(6)?,
-        held_at: row.get(7)?,
+        id: MailId(row.get(first)?),
+        kind: row.parsed(first + 1, MailKind::from_name)?,
+        created_at: row.get(first + 2)?,
+        send_after: row.get(first + 3)?,
+        attempts: row.get(first + 4)?,
+        last_error: row.get(first + 5)?,
+        given_up_at: row.get(first + 6)?,
+        held_at: row.get(first + 7)?,
     })
 }
 

@@ -4,12 +4,12 @@ use super::leave::people_of;
 use super::state_at;
 use crate::domain::api_key::KeyId;
 use crate::domain::catalog::category::CategorySet;
-use crate::domain::mail::{MailId, MailKind, WaitingMail};
 use crate::domain::person::{AccountId, MailboxStanding, PersonFile, PersonRecord, PersonState, SignUpEntry};
 use crate::domain::sign_up::{SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::store::lease::{mailbox_columns, mailbox_record};
+use crate::store::outbox::waiting;
 use crate::store::sql::{Failure, Row, Sql, values};
 
 /// A person, as [`person`] reads them: with the sign-up by which they joined, while they are a member.
@@ -118,19 +118,7 @@ fn person(row: &Row<'_>) -> Result<PersonRecord, Failure> {
 }
 
 fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
-    let mail = match row.get::<Option<i64>>(14)? {
-        None => None,
-        Some(id) => Some(WaitingMail {
-            id: MailId(id),
-            kind: row.parsed(15, MailKind::from_name)?,
-            created_at: row.get(16)?,
-            send_after: row.get(17)?,
-            attempts: row.get(18)?,
-            last_error: row.get(19)?,
-            given_up_at: row.get(20)?,
-            held_at: row.get(21)?,
-        }),
-    };
+    let mail = row.get::<Option<i64>>(14)?.map(|_| waiting(row, 14)).transpose()?;
     Ok(SignUpEntry {
         id: SignUpId(row.get(0)?),
         email: row.get(1)?,
