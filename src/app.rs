@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::brake::Brake;
+use crate::domain::person::RetentionTimes;
 use crate::domain::secret::Secret;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::union::Union;
@@ -19,7 +20,9 @@ use crate::limiter::{Bucket, Class, Limiter, LimiterStatus, Verdict};
 use crate::log::Log;
 use crate::mail::Delivery;
 use crate::membership::Membership;
+use crate::membership::erasures::ErasureLog;
 use crate::membership::form_brake::FormBrake;
+use crate::membership::own_page::OwnPages;
 pub use crate::store::figures::Funnel;
 pub use crate::store::{BATCH_ENDS, MailFigures, StoreFigures};
 use crate::store::{DoorStore, FigureStore, InstallationStore, Store};
@@ -45,6 +48,8 @@ pub struct Parts {
     pub mail: Delivery,
     pub brake: Brake,
     pub disposable: DisposableDomains,
+    pub erasures: ErasureLog,
+    pub retention: RetentionTimes,
 }
 
 /// A word on each part that may be in another state than it should, and leaves the node of use.
@@ -75,6 +80,7 @@ impl Deref for App {
 #[derive(Debug)]
 pub struct Core {
     pub membership: Membership,
+    pub own_pages: OwnPages,
     pub form_brake: FormBrake,
     pub log: Log,
     pub mail: Delivery,
@@ -94,9 +100,11 @@ pub struct Core {
 impl App {
     /// Each area of the store goes to the room that it is for; nobody else can name it.
     pub fn new(parts: Parts) -> Arc<Self> {
-        let Parts { union, secret, store, limiter, log, mail, brake, disposable } = parts;
+        let Parts { union, secret, store, limiter, log, mail, brake, disposable, erasures, retention } = parts;
+        let notice = union.notice.clone();
         let core = Core {
-            membership: Membership::new(Arc::clone(&store) as _, &secret, mail.clone(), disposable),
+            membership: Membership::new(Arc::clone(&store) as _, &secret, mail.clone(), disposable, notice),
+            own_pages: OwnPages::new(Arc::clone(&store), &secret, erasures, mail.clone(), retention),
             form_brake: FormBrake::new(Arc::clone(&store) as _, brake, &secret),
             keys: Keys::new(Arc::clone(&store) as _),
             doors: Arc::clone(&store) as _,

@@ -79,7 +79,7 @@ fn mcp_envelope(bencher: Bencher<'_, '_>, era: &str) {
         second += 1;
         let now = Moment { time: start.time, tick: Tick::from_micros(second * 1_000_000) };
         let address = Ipv4Addr::LOCALHOST.into();
-        let context = RpcContext { authorization: None, address, now, headers: None, request_id: None };
+        let context = RpcContext { authorization: None, address, now, headers: None, request_id: None, client: None };
         let reply = runtime.block_on(server.answer(
             black_box(message.as_bytes()),
             context,
@@ -178,6 +178,8 @@ impl House {
             mail: Delivery::Off,
             brake: unionhall::domain::mail::brake::Brake::NONE,
             disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
+            erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),
+            retention: unionhall::domain::person::RetentionTimes::DEFAULT,
         });
         Self { app, store, clock, _folder: folder }
     }

@@ -12,9 +12,11 @@ use crate::config::{
     Concealed, LimitSettings, MailSettings, MailTransport, SecretSettings, StoreSettings, UnionSettings,
 };
 use crate::domain::mail::brake::Brake;
+use crate::domain::person::RetentionTimes;
 use crate::log::{Format, Level, Log};
 use crate::mail::Delivery;
 use crate::mcp::{McpServer, stdio};
+use crate::membership::erasures::ErasureLog;
 use crate::operations::dispatch::Dispatcher;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
@@ -70,7 +72,11 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             // The form is not served here.
             brake: Brake::NONE,
             disposable,
+            // Nor are people's own pages.
+            erasures: ErasureLog::beside(&settings.store.data),
+            retention: RetentionTimes::DEFAULT,
         });
+        app.membership.keep_notice(clock.now().time).await?;
         let server = McpServer::new(Dispatcher::new(app));
         let authorization = settings.key.as_ref().map(|key| format!("Bearer {}", key.reveal()));
         let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());

@@ -6,6 +6,7 @@
 mod brake;
 mod limits;
 mod mail;
+mod retention;
 mod secret;
 mod serve;
 mod store;
@@ -19,6 +20,7 @@ use anyhow::Context;
 pub use self::brake::BrakeSettings;
 pub use self::limits::{LimitSettings, LimitsAddress};
 pub use self::mail::{MailHookSettings, MailSettings, MailTransport};
+pub use self::retention::RetentionSettings;
 pub use self::secret::{SecretSettings, read_secret, read_secret_text};
 pub use self::serve::ServeSettings;
 pub use self::store::{Records, StoreSettings, quoted};

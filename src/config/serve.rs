@@ -8,8 +8,8 @@ use clap::Args;
 use ipnet::IpNet;
 
 use super::{
-    BrakeSettings, LimitSettings, MailHookSettings, MailSettings, SecretSettings, StoreSettings, UnionSettings,
-    listen_address, web_address,
+    BrakeSettings, LimitSettings, MailHookSettings, MailSettings, RetentionSettings, SecretSettings, StoreSettings,
+    UnionSettings, listen_address, web_address,
 };
 use crate::log::Level;
 use crate::store::WRITE_BATCH;
@@ -34,6 +34,9 @@ pub struct ServeSettings {
 
     #[command(flatten)]
     pub brake: BrakeSettings,
+
+    #[command(flatten)]
+    pub retention: RetentionSettings,
 
     #[command(flatten)]
     pub mail_hooks: MailHookSettings,

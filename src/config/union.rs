@@ -11,6 +11,7 @@ use lettre::message::Mailbox;
 use super::{listen_address, web_address};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
+use crate::domain::notice::Notice;
 use crate::domain::union::{Sender, Union};
 
 /// What the union says of itself; enough to print its documents.
@@ -89,6 +90,7 @@ impl UnionSettings {
         Ok(Union {
             name: self.name.clone(),
             sender: self.sender(&join_site)?,
+            notice: Notice::of(&self.name, &join_site),
             join_site,
             base_url,
             contact_email: self.contact_email.clone(),

@@ -1,9 +1,11 @@
 //! Everything that is kept of a person, as the operator sees it, and what the operator can do about them.
 
+use std::time::Duration;
+
 use super::catalog::category::CategorySet;
-use super::mail::{MailboxRecord, WaitingMail};
+use super::mail::{MailKind, MailboxRecord, WaitingMail};
 use super::referral::ReferralCode;
-use super::sign_up::{SignUpId, SignUpState};
+use super::sign_up::{Face, SignUpId, SignUpState};
 use super::time::Timestamp;
 use super::us_state::UsState;
 
@@ -73,9 +75,16 @@ pub struct PersonRecord {
     /// A mail server said that there is no such mailbox.
     pub undeliverable_until: Option<Timestamp>,
     pub soft_bounces: u64,
-    /// What they said when they joined.
+    /// What they said when they joined, or on their own page since.
     pub us_state: Option<UsState>,
     pub categories: CategorySet,
+    /// Empty where they said nothing.
+    pub comments: String,
+    /// When they changed their answers on their own page.
+    pub answered_at: Option<Timestamp>,
+    pub unwanted_mail: UnwantedMail,
+    /// Nobody is credited for them: somebody of their mailbox was a member, and is erased.
+    pub uncredited: bool,
     /// The door that they joined through; none before they did.
     pub door: Option<String>,
 }
@@ -87,6 +96,79 @@ pub struct PersonFile {
     pub mailbox: MailboxStanding,
     /// Oldest first.
     pub sign_ups: Vec<SignUpEntry>,
+    pub referrals: Referrals,
+    /// Requests to sign in within the last day, oldest first.
+    pub sign_ins: Vec<SignInEntry>,
+    /// Codes that were typed wrong today.
+    pub wrong_codes: u64,
+}
+
+/// What came of a person's referral link.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Referrals {
+    /// People who signed up with it and are still known.
+    pub signed_up: u64,
+    /// Members that the person is credited for.
+    pub members: u64,
+}
+
+/// A request to sign in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignInEntry {
+    pub asked_at: Timestamp,
+    pub mailed: bool,
+    pub tries: u32,
+    pub used_at: Option<Timestamp>,
+}
+
+/// The kinds of mail that a person wants none of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UnwantedMail {
+    /// "Somebody signed you up again."
+    pub already_member: bool,
+}
+
+impl UnwantedMail {
+    /// Reads what was kept; a kind that a newer program knows is none of ours.
+    pub fn from_names(text: &str) -> Self {
+        Self { already_member: text.split(',').any(|name| name == MailKind::AlreadyMember.name()) }
+    }
+
+    pub fn names(self) -> &'static str {
+        if self.already_member { MailKind::AlreadyMember.name() } else { "" }
+    }
+}
+
+/// A member's answers, as they give them on their own page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answers {
+    pub us_state: Option<UsState>,
+    pub categories: CategorySet,
+    /// Empty where they say nothing.
+    pub comments: String,
+}
+
+/// How long what is known of people is kept (retention).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetentionTimes {
+    /// People who never confirmed, and sign-ups that came to nothing.
+    pub unconfirmed: Duration,
+    /// The answers of sign-ups that came to nothing.
+    pub answers: Duration,
+    /// People who left; then they are as if erased.
+    pub left: Duration,
+    /// That somebody calls our mail unwanted.
+    pub complaints: Duration,
+}
+
+impl RetentionTimes {
+    const DAY: u64 = 24 * 3600;
+    pub const DEFAULT: Self = Self {
+        unconfirmed: Duration::from_secs(90 * Self::DAY),
+        answers: Duration::from_secs(30 * Self::DAY),
+        left: Duration::from_secs(365 * Self::DAY),
+        complaints: Duration::from_secs(365 * Self::DAY),
+    };
 }
 
 /// A mailbox, which several addresses may share, and what keeps mail from it.
@@ -119,6 +201,21 @@ pub struct SignUpEntry {
     pub expires_at: Timestamp,
     pub decided_at: Option<Timestamp>,
     pub mail: Option<WaitingMail>,
+    pub evidence: KeptEvidence,
+}
+
+/// What is kept to prove how a person came to be asked and what they said; older sign-ups have less of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptEvidence {
+    pub face: Option<Face>,
+    /// What the client called itself; nobody checked it.
+    pub client: Option<String>,
+    /// The hash of the notice that was shown.
+    pub notice: Option<String>,
+    pub notice_words: Option<String>,
+    /// When its mail last left.
+    pub mailed_at: Option<Timestamp>,
+    pub decided_how: Option<String>,
 }
 
 /// What became of somebody who was to leave.

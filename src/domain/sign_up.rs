@@ -4,6 +4,7 @@
 //! sign-up is a record of its own: what a person confirms is the sign-up they were mailed about, so nobody else's
 //! submission can change a member's answers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::api_key::{KeyId, PartnerName};
@@ -11,15 +12,13 @@ use super::catalog::category::CategorySet;
 use super::email::EmailAddress;
 use super::mail::lane::Lane;
 use super::referral::ReferralCode;
+use super::secret::mark::MailboxGrave;
 use super::text::Comments;
 use super::time::Timestamp;
 use super::us_state::UsState;
 
 /// How long a person has to confirm.
 pub const PENDING_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
-
-/// How long the answers of a sign-up that came to nothing are kept.
-pub const ANSWERS_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// How long a mailbox gets no mail after its owner said "this wasn't me".
 pub const SUPPRESSED_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -32,6 +31,8 @@ pub const CONSENT_VERSION: u32 = 1;
 pub struct NamedPerson {
     pub email: EmailAddress,
     pub code: ReferralCode,
+    /// By which somebody of the mailbox who was erased is known.
+    pub grave: MailboxGrave,
 }
 
 /// What a sign-up brings. What it leaves out (none) stays as it was where it repeats a pending one.
@@ -50,6 +51,92 @@ pub struct NewSignUp {
     pub proven: bool,
     /// The address is of a kind that is thrown away: nobody is credited for it.
     pub disposable: bool,
+    pub evidence: Evidence,
+}
+
+/// Which face of the union a sign-up came by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Face {
+    Rest,
+    Mcp,
+    Form,
+}
+
+impl Face {
+    pub const ALL: [Self; 3] = [Self::Rest, Self::Mcp, Self::Form];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rest => "rest",
+            Self::Mcp => "mcp",
+            Self::Form => "form",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|face| face.name() == name)
+    }
+}
+
+/// What a program calls itself. Nobody has checked it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientName(Arc<str>);
+
+impl ClientName {
+    /// In characters; what is longer is cut.
+    const LONGEST: usize = 100;
+
+    /// None where nothing is left of it but white space and what cannot be seen.
+    pub fn new(text: &str) -> Option<Self> {
+        let seen = text.chars().filter(|c| !c.is_control() && !super::text::is_hidden(*c)).take(Self::LONGEST);
+        let name: String = seen.collect();
+        let name = name.trim();
+        (!name.is_empty()).then(|| Self(name.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What is kept to prove how somebody came to be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    pub face: Face,
+    /// Only where MCP told one.
+    pub client: Option<ClientName>,
+    /// The hash of the notice that was shown.
+    pub notice: Arc<str>,
+}
+
+/// How a person decided about a sign-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecidedHow {
+    /// With the button that the mailed link leads to.
+    Button,
+    /// With the mail program's own button (RFC 8058).
+    OneClick,
+    /// By leaving: what still waited was withdrawn.
+    Leaving,
+}
+
+impl DecidedHow {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Button => "button",
+            Self::OneClick => "one-click",
+            Self::Leaving => "leaving",
+        }
+    }
+}
+
+/// What a page showed its reader before they pressed its button.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SeenPage {
+    /// When the answers on it had been given; none where the page did not say.
+    pub answers: Option<Timestamp>,
+    /// The hash of the notice on it.
+    pub notice: Option<Arc<str>>,
 }
 
 /// Posts of the form that may wait for one person: nobody can know that the same hand filled them in, so none touches another.

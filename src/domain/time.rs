@@ -22,6 +22,12 @@ impl Tick {
         self.0
     }
 
+    /// The point `span` later.
+    #[must_use]
+    pub fn plus(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
+    }
+
     /// How long after `earlier` this is; nothing when it is not after it.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))

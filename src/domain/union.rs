@@ -4,6 +4,7 @@
 //! A new fact is a field here, a setting in `config/union.rs` and the line there that hands it over: nobody else makes one.
 
 use super::catalog::Catalog;
+use super::notice::Notice;
 
 #[derive(Debug, Clone)]
 pub struct Union {
@@ -19,6 +20,8 @@ pub struct Union {
     /// Where letters reach the union.
     pub postal_address: Option<String>,
     pub catalog: Catalog,
+    /// What people are told before they join.
+    pub notice: Notice,
     /// Requests a minute to public data, for an address or a key.
     pub public_per_minute: u32,
     /// Agent actions a minute for keys without a figure of their own.
@@ -45,6 +48,11 @@ impl Union {
     /// Where people join by themselves.
     pub fn join_page(&self) -> String {
         format!("{}/join", self.join_site)
+    }
+
+    /// Where members see, change and end what they have with the union.
+    pub fn own_page(&self) -> String {
+        format!("{}/me", self.join_site)
     }
 
     /// Where the union can be reached, on one line; none if it says nothing of that.

@@ -7,11 +7,11 @@ use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart, SinglePart};
 use lettre::{Address, Message};
 
-use super::message::{AlreadyMemberMail, Body, ConfirmMail};
+use super::message::{AlreadyMemberMail, Body, ConfirmMail, SignInMail};
 use super::report::mime::RETURN_PATH;
 use super::{OutgoingMail, ReadableMail, SendError};
 use crate::domain::email::EmailAddress;
-use crate::domain::mail::{DueMail, MailKind};
+use crate::domain::mail::{DueMail, MailAbout, MailKind};
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::union::Union;
 
@@ -29,16 +29,21 @@ impl Composer {
     /// Nothing that a caller wrote is in it: not in the text and not in a header but the bare address it goes to.
     pub fn compose(&self, mail: &DueMail) -> Result<OutgoingMail, SendError> {
         let to = deliverable(&mail.recipient)?;
-        let decline_url =
-            format!("{}/not-me/{}", self.union.join_site, self.tokens.token(Purpose::Decline, mail.sign_up));
-        let body = self.body(mail, &decline_url);
+        let decline_url = match mail.about {
+            MailAbout::SignUp(id) => {
+                Some(format!("{}/not-me/{}", self.union.join_site, self.tokens.token(Purpose::Decline, id)))
+            }
+            // Whoever wants none of these asks for none.
+            MailAbout::SignIn(_) => None,
+        };
+        let body = self.body(mail, decline_url.as_deref().unwrap_or_default());
         let id = self.tokens.mail_id(mail.id.0);
         // By which a large provider tells the operator of complaints: the kind of mail, and the lane of whoever asked for it.
         let door = mail.partner.as_ref().map_or_else(|| "form".to_owned(), |_| format!("lane{}", mail.lane.number()));
         // Said outright, for lettre would read it back from the headers, where it knows fewer addresses than we take.
         let envelope = Envelope::new(Some(self.return_path(mail)?), vec![to.clone()])
             .map_err(|error| SendError::Later(format!("the message could not be made: {error}")))?;
-        let message = Message::builder()
+        let mut message = Message::builder()
             .envelope(envelope)
             .from(self.from.clone())
             .to(Mailbox::new(None, to.clone()))
@@ -48,17 +53,20 @@ impl Composer {
                     + std::time::Duration::from_millis(mail.first_attempt_at.as_millis().unsigned_abs()),
             )
             .message_id(Some(format!("<{}.{id}@{}>", mail.id.0, self.from.email.domain())))
-            .header(ListUnsubscribe(format!("<{decline_url}>")))
-            .header(ListUnsubscribePost("List-Unsubscribe=One-Click".to_owned()))
             .header(AutoSubmitted("auto-generated".to_owned()))
-            .header(FeedbackId(format!("{}:{door}:unionhall:{}", mail.kind.name(), self.from.email.domain())))
-            .multipart(
-                MultiPart::builder()
-                    .kind(lettre::message::MultiPartKind::Alternative)
-                    .boundary(format!("part-{id}"))
-                    .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(body.text.clone()))
-                    .singlepart(SinglePart::builder().header(ContentType::TEXT_HTML).body(body.html.clone())),
-            );
+            .header(FeedbackId(format!("{}:{door}:unionhall:{}", mail.kind.name(), self.from.email.domain())));
+        if let Some(decline_url) = &decline_url {
+            message = message
+                .header(ListUnsubscribe(format!("<{decline_url}>")))
+                .header(ListUnsubscribePost("List-Unsubscribe=One-Click".to_owned()));
+        }
+        let message = message.multipart(
+            MultiPart::builder()
+                .kind(lettre::message::MultiPartKind::Alternative)
+                .boundary(format!("part-{id}"))
+                .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(body.text.clone()))
+                .singlepart(SinglePart::builder().header(ContentType::TEXT_HTML).body(body.html.clone())),
+        );
         // What could fail is a missing header, and all are there.
         let message = message.map_err(|error| SendError::Later(format!("the message could not be made: {error}")))?;
         let readable = ReadableMail {
@@ -74,8 +82,10 @@ impl Composer {
 
     /// Where the mail comes back to if it does.
     fn return_path(&self, mail: &DueMail) -> Result<Address, SendError> {
-        let Some(domain) = &self.bounces else { return Ok(self.from.email.clone()) };
-        let name = format!("{RETURN_PATH}{}", self.tokens.token(Purpose::Bounce, mail.sign_up));
+        let (Some(domain), MailAbout::SignUp(id)) = (&self.bounces, mail.about) else {
+            return Ok(self.from.email.clone());
+        };
+        let name = format!("{RETURN_PATH}{}", self.tokens.token(Purpose::Bounce, id));
         Address::new(name, domain)
             .map_err(|error| SendError::Later(format!("the return path could not be made: {error}")))
     }
@@ -85,23 +95,31 @@ impl Composer {
         let asked_on = mail.asked_at.day();
         let partner = mail.partner.as_deref();
         let contact = self.union.contact_line();
-        match mail.kind {
-            MailKind::Confirm => ConfirmMail {
+        let own_page = self.union.own_page();
+        match (mail.kind, mail.about) {
+            (_, MailAbout::SignIn(id)) => SignInMail {
                 union: &self.union.name,
+                contact: contact.as_deref(),
+                enter_url: &format!("{own_page}/enter/{}", self.tokens.sign_in_token(id)),
+                code: &self.tokens.sign_in_code(id).to_string(),
+                own_page: &own_page,
+            }
+            .body(),
+            (MailKind::Confirm, MailAbout::SignUp(id)) => ConfirmMail {
+                union: &self.union.name,
+                notice: &self.union.notice.words,
+                own_page: &own_page,
                 contact: contact.as_deref(),
                 partner,
                 asked_on: &asked_on,
-                confirm_url: &format!(
-                    "{}/confirm/{}",
-                    self.union.join_site,
-                    self.tokens.token(Purpose::Confirm, mail.sign_up)
-                ),
+                confirm_url: &format!("{}/confirm/{}", self.union.join_site, self.tokens.token(Purpose::Confirm, id)),
                 decline_url,
                 referral_link: &referral_link,
             }
             .body(),
-            MailKind::AlreadyMember => AlreadyMemberMail {
+            (MailKind::AlreadyMember | MailKind::SignIn, MailAbout::SignUp(_)) => AlreadyMemberMail {
                 union: &self.union.name,
+                own_page: &own_page,
                 contact: contact.as_deref(),
                 partner,
                 asked_on: &asked_on,

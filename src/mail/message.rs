@@ -1,12 +1,13 @@
-//! The two letters: confirm your sign-up, and you are a member already.
+//! The letters: confirm your sign-up, you are a member already, and the way to your own page.
 //!
-//! Pure functions from facts to a subject, a text part and an HTML part. Both say who asked and when, and give a way to
-//! say "this wasn't me". Whoever has a letter sent may not put words into it: there is no field for any.
+//! Pure functions from facts to a subject, a text part and an HTML part. Those about a sign-up say who asked and when, and give a
+//! way to say "this wasn't me". Whoever has a letter sent may not put words into it: there is no field for any.
 
 use askama::Template;
 
 use crate::domain::mail::MailKind;
 use crate::domain::share;
+use crate::domain::sign_in::SIGN_IN_FOR;
 use crate::domain::sign_up::PENDING_FOR;
 
 /// A letter's content, ready to be put into an envelope.
@@ -30,6 +31,9 @@ pub struct ConfirmMail<'a> {
     pub confirm_url: &'a str,
     pub decline_url: &'a str,
     pub referral_link: &'a str,
+    /// What they agree to.
+    pub notice: &'a str,
+    pub own_page: &'a str,
 }
 
 #[derive(Template)]
@@ -70,6 +74,7 @@ pub struct AlreadyMemberMail<'a> {
     pub asked_on: &'a str,
     pub referral_link: &'a str,
     pub decline_url: &'a str,
+    pub own_page: &'a str,
 }
 
 #[derive(Template)]
@@ -98,6 +103,44 @@ impl AlreadyMemberMail<'_> {
     }
 }
 
+/// The way to one's own page: a link, and a code for another device.
+#[derive(Debug, Clone, Copy)]
+pub struct SignInMail<'a> {
+    pub union: &'a str,
+    /// As in [`ConfirmMail`].
+    pub contact: Option<&'a str>,
+    pub enter_url: &'a str,
+    pub code: &'a str,
+    pub own_page: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "mail/sign_in.txt")]
+struct SignInText<'a> {
+    letter: &'a SignInMail<'a>,
+    minutes: u64,
+}
+
+#[derive(Template)]
+#[template(path = "mail/sign_in.html")]
+struct SignInHtml<'a> {
+    letter: &'a SignInMail<'a>,
+    subject: &'a str,
+    minutes: u64,
+}
+
+impl SignInMail<'_> {
+    pub fn body(&self) -> Body {
+        let subject = MailKind::SignIn.subject(self.union);
+        let minutes = SIGN_IN_FOR.as_secs() / 60;
+        Body {
+            text: rendered(&SignInText { letter: self, minutes }),
+            html: rendered(&SignInHtml { letter: self, subject: &subject, minutes }),
+            subject,
+        }
+    }
+}
+
 /// Writing to a string fails only where a value's own formatting does, and these are texts and numbers.
 fn rendered(part: &impl Template) -> String {
     part.render().unwrap_or_default()
@@ -115,6 +158,8 @@ mod tests {
         confirm_url: "https://union.example/confirm/1-abc",
         decline_url: "https://union.example/decline/1-abc",
         referral_link: "https://union.example/joinusyd8z2z0xsrw1",
+        notice: "By confirming you join Consumer Union. You decide about everything else.",
+        own_page: "https://union.example/me",
     };
     const ALREADY: AlreadyMemberMail<'_> = AlreadyMemberMail {
         union: CONFIRM.union,
@@ -123,15 +168,24 @@ mod tests {
         asked_on: CONFIRM.asked_on,
         referral_link: CONFIRM.referral_link,
         decline_url: CONFIRM.decline_url,
+        own_page: CONFIRM.own_page,
+    };
+    const SIGN_IN: SignInMail<'_> = SignInMail {
+        union: CONFIRM.union,
+        contact: CONFIRM.contact,
+        enter_url: "https://union.example/me/enter/1-abc",
+        code: "7KQ2-M9X4",
+        own_page: CONFIRM.own_page,
     };
 
     /// Each letter, through a partner and through our form.
-    fn letters() -> [(&'static str, Body); 4] {
+    fn letters() -> [(&'static str, Body); 5] {
         [
             ("confirm", CONFIRM.body()),
             ("confirm_by_form", ConfirmMail { partner: None, contact: None, ..CONFIRM }.body()),
             ("already_member", ALREADY.body()),
             ("already_member_by_form", AlreadyMemberMail { partner: None, contact: None, ..ALREADY }.body()),
+            ("sign_in", SIGN_IN.body()),
         ]
     }
 
@@ -149,7 +203,8 @@ mod tests {
 
     #[test]
     fn a_letter_loads_nothing_and_links_only_where_it_was_told_to() {
-        let known = [CONFIRM.confirm_url, CONFIRM.decline_url, CONFIRM.referral_link];
+        let known =
+            [CONFIRM.confirm_url, CONFIRM.decline_url, CONFIRM.referral_link, CONFIRM.own_page, SIGN_IN.enter_url];
         for (name, body) in letters() {
             for forbidden in ["<script", "<img", "src=", "url(", "<table", "<link"] {
                 assert!(!body.html.contains(forbidden), "{name} holds {forbidden}");
@@ -157,7 +212,10 @@ mod tests {
             let mut links = body.html.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
             assert!(links.all(|link| known.contains(&link) || link.starts_with("mailto:?subject=")), "{name}");
             assert_eq!(body.html.matches("class=\"button\"").count(), 1, "{name}");
-            assert!(body.text.contains(CONFIRM.decline_url) && body.html.contains(CONFIRM.decline_url), "{name}");
+            // Whoever asks to sign in has asked for that mail, and no other comes of it.
+            for link in [CONFIRM.own_page, if name == "sign_in" { SIGN_IN.enter_url } else { CONFIRM.decline_url }] {
+                assert!(body.text.contains(link) && body.html.contains(link), "{name}: {link}");
+            }
             assert!(!body.subject.contains('\n'));
         }
     }

@@ -31,6 +31,8 @@ pub(super) struct Parameters<'a> {
     pub arguments: Option<Raw<'a>>,
     #[serde(default, borrow, rename = "protocolVersion")]
     pub version: Option<Raw<'a>>,
+    #[serde(default, borrow, rename = "clientInfo")]
+    client_info: Option<Raw<'a>>,
     #[serde(default, borrow, rename = "_meta")]
     meta: Option<Raw<'a>>,
 }
@@ -42,6 +44,29 @@ struct Meta<'a> {
     version: Option<Raw<'a>>,
     #[serde(default, borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
     capabilities: Option<Raw<'a>>,
+    #[serde(default, borrow, rename = "io.modelcontextprotocol/clientInfo")]
+    client_info: Option<Raw<'a>>,
+}
+
+/// What a program calls itself, as the protocol says it.
+#[derive(Debug, Deserialize)]
+struct ClientInfo<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+fn client_name(info: Raw<'_>) -> Option<String> {
+    serde_json::from_str::<ClientInfo<'_>>(info.get()).ok().map(|info| info.name.into_owned())
+}
+
+/// What a client calls itself in the message that it begins with, if this is that message.
+pub(super) fn client_of_initialize(text: &[u8]) -> Option<String> {
+    match Envelope::read(text) {
+        Ok(Message::Request(envelope)) if envelope.method == "initialize" => {
+            envelope.params.client_info.and_then(client_name)
+        }
+        _ => None,
+    }
 }
 
 /// A JSON string's text; none where it is no string. Most need no copy.
@@ -113,10 +138,16 @@ impl<'a> Envelope<'a> {
         }
     }
 
+    /// What the client calls itself, where the request says so.
+    pub(super) fn client(&self) -> Option<String> {
+        let meta = self.params.meta.and_then(|meta| serde_json::from_str::<Meta<'_>>(meta.get()).ok())?;
+        meta.client_info.and_then(client_name)
+    }
+
     /// Which era the request belongs to; an error if it belongs to the modern one and breaks its rules.
     pub(super) fn is_modern(&self, headers: Option<RpcHeaders<'_>>) -> Result<bool, Fault> {
         let meta = self.params.meta.and_then(|meta| serde_json::from_str::<Meta<'_>>(meta.get()).ok());
-        let Meta { version, capabilities } = meta.unwrap_or_default();
+        let Meta { version, capabilities, .. } = meta.unwrap_or_default();
         let claimed =
             self.method == "server/discover" || headers.is_some_and(|headers| headers.version == Some(MODERN));
         if version.is_none() && !claimed {

@@ -58,6 +58,8 @@ impl McpEndpoint {
             now,
             headers: Some(RpcHeaders { version: header(VERSION), method: header(METHOD), name: header(NAME) }),
             request_id: Some(id.as_str()),
+            // Without sessions, nobody remembers what an earlier request said.
+            client: None,
         };
         let fault = match text {
             Ok(text) => return from(self.server.answer(&text, context, trace).await),

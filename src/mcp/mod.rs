@@ -50,6 +50,8 @@ pub struct RpcContext<'a> {
     pub headers: Option<RpcHeaders<'a>>,
     /// What ties the answer to a line of the log, where there is one.
     pub request_id: Option<&'a str>,
+    /// What the client called itself when it began, where that is remembered.
+    pub client: Option<&'a str>,
 }
 
 /// The headers that a modern request repeats its own words in.
@@ -266,6 +268,8 @@ mod tests {
             mail: Delivery::Off,
             brake: crate::domain::mail::brake::Brake::NONE,
             disposable: Default::default(),
+            erasures: crate::membership::erasures::ErasureLog::beside(folder.path()),
+            retention: crate::domain::person::RetentionTimes::DEFAULT,
         })));
         let context = RpcContext {
             authorization: None,
@@ -273,6 +277,7 @@ mod tests {
             now: clock.now(),
             headers: None,
             request_id: None,
+            client: None,
         };
         let ask = |params: Value| {
             let text = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping", "params": params }).to_string();

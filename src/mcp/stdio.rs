@@ -3,7 +3,7 @@
 use std::io::{BufRead, Write};
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{McpServer, RpcContext};
+use super::{McpServer, RpcContext, envelope};
 use crate::clock::Clock;
 use crate::operations::dispatch::CallTrace;
 
@@ -19,6 +19,8 @@ pub async fn serve(
     mut output: impl Write,
 ) -> std::io::Result<()> {
     let mut line = Vec::new();
+    // Who begins says what it is called; one program is at the other end, to the end.
+    let mut client = None;
     loop {
         line.clear();
         let read = std::io::Read::take(&mut input, LONGEST_LINE + 1).read_until(b'\n', &mut line)?;
@@ -38,8 +40,11 @@ pub async fn serve(
             now: clock.now(),
             headers: None,
             request_id: None,
+            client: client.as_deref(),
         };
-        if let Some(body) = server.answer(&line, context, &mut CallTrace::default()).await.body {
+        let answer = server.answer(&line, context, &mut CallTrace::default()).await;
+        client = client.or_else(|| envelope::client_of_initialize(&line));
+        if let Some(body) = answer.body {
             output.write_all(&body)?;
             output.write_all(b"\n")?;
             output.flush()?;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::envelope::{Envelope, Fault, text};
 use super::{LIST_FRESH_MS, ModernEnd, Raw, RpcContext, RpcResponse, raw};
 use crate::documents::schema;
+use crate::domain::sign_up::Face;
 use crate::domain::union::Union;
 use crate::error::{Error, ErrorBody};
 use crate::operations::dispatch::{Call, CallTrace, Dispatcher};
@@ -118,8 +119,10 @@ impl<'a> ToolCall<'a> {
         end: Option<&ModernEnd>,
     ) -> RpcResponse {
         let RpcContext { authorization, address, now, request_id, .. } = context;
+        let told = envelope.client();
+        let client = told.as_deref().or(context.client);
         let arguments = self.arguments.map_or("{}", RawValue::get);
-        let call = Call { authorization, address, now };
+        let call = Call { authorization, address, now, face: Face::Mcp, client };
         let body = async || Ok::<_, Error>(Bytes::copy_from_slice(arguments.as_bytes()));
         let done = dispatcher.dispatch(self.operation, call, trace, body).await;
         let result = |text: &str, structured_content: Option<Raw<'_>>| {

@@ -2,9 +2,9 @@
 //! them again, and the backup cannot know.
 
 use std::collections::HashSet;
-use std::fs::OpenOptions;
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::domain::time::Timestamp;
@@ -30,6 +30,10 @@ impl ErasureLog {
 
     /// Writes an erasure down and waits until the disk has it.
     pub fn append(&self, mark: &str, now: Timestamp) -> io::Result<()> {
+        // Nothing else has made the folder where the records are elsewhere.
+        if let Some(folder) = self.0.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
         let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&self.0)?;
         let mut last = [b'\n'];
         if file.metadata()?.len() > 0 {

@@ -1,12 +1,15 @@
-//! What can happen to a person, once for every door: signing up, confirming (double opt-in), declining, looking up.
+//! What can happen to a person, once for every door: signing up, confirming (double opt-in), declining, signing in to their
+//! own page, leaving, being erased.
 //!
 //! Operations, pages and commands call this room, and the store of members is private to it: no rule about a person can be
 //! rebuilt elsewhere. It must never know HTTP, MCP or a command line.
 
 pub mod erasures;
+pub mod export;
 pub mod figures;
 pub mod form_brake;
-pub mod operator;
+pub mod own_page;
+pub mod people;
 pub mod retention;
 
 use std::sync::Arc;
@@ -19,12 +22,14 @@ use crate::domain::email::EmailAddress;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
+use crate::domain::notice::Notice;
 use crate::domain::referral::{CodeMaker, ReferralCode};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_up::{
-    Confirmation, Declining, NamedPerson, NewSignUp, Partner, SignUpId, SignUpRecord, SignedUp,
+    ClientName, Confirmation, DecidedHow, Declining, Evidence, Face, NamedPerson, NewSignUp, Partner, SeenPage,
+    SignUpId, SignUpRecord, SignedUp,
 };
 use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
@@ -48,6 +53,7 @@ pub struct Membership {
     tokens: TokenMaker,
     mail: Delivery,
     disposable: DisposableDomains,
+    notice: Notice,
 }
 
 /// What a person says when they sign up, whichever door they come through.
@@ -60,9 +66,12 @@ pub struct Application {
     pub ref_code: Option<ReferralCode>,
 }
 
-/// How a sign-up's mail leaves.
-#[derive(Debug, Clone, Copy)]
+/// How a sign-up came in, and how its mail leaves.
+#[derive(Debug, Clone)]
 pub struct Way {
+    pub face: Face,
+    /// What the client calls itself.
+    pub client: Option<ClientName>,
     /// The lane of whoever asked.
     pub lane: Lane,
     /// It came with a proof of work.
@@ -77,9 +86,20 @@ pub struct LinkedSignUp {
 }
 
 impl Membership {
-    pub fn new(store: Arc<dyn MemberStore>, secret: &Secret, mail: Delivery, disposable: DisposableDomains) -> Self {
+    pub fn new(
+        store: Arc<dyn MemberStore>,
+        secret: &Secret,
+        mail: Delivery,
+        disposable: DisposableDomains,
+        notice: Notice,
+    ) -> Self {
         let (codes, marker, tokens) = (CodeMaker::new(secret), AddressMarker::new(secret), TokenMaker::new(secret));
-        Self { store, codes, marker, tokens, mail, disposable }
+        Self { store, codes, marker, tokens, mail, disposable, notice }
+    }
+
+    /// Keeps the words that people are shown from now on; sign-ups name them by their hash.
+    pub async fn keep_notice(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.store.keep_notice(self.notice.clone(), now).await
     }
 
     /// How many members there are now.
@@ -95,6 +115,7 @@ impl Membership {
         way: Way,
         now: Timestamp,
     ) -> Result<SignedUp, Error> {
+        let evidence = Evidence { face: way.face, client: way.client, notice: Arc::clone(&self.notice.hash) };
         let unit = |person| {
             let new = NewSignUp {
                 person,
@@ -106,6 +127,7 @@ impl Membership {
                 lane: way.lane,
                 proven: way.proven,
                 disposable: self.disposable.holds(&application.email),
+                evidence: evidence.clone(),
             };
             self.store.sign_up(new, now)
         };
@@ -119,8 +141,7 @@ impl Membership {
     pub async fn referral_code(&self, email: &EmailAddress, now: Timestamp) -> Result<ReferralCode, Error> {
         let begun = Instant::now();
         let code = self.find_or_make_code(email, now).await;
-        let steps = begun.elapsed().as_micros() / STEP.as_micros() + 1;
-        tokio::time::sleep_until(begun + STEP * u32::try_from(steps).unwrap_or(u32::MAX)).await;
+        even_out(begun, STEP).await;
         code
     }
 
@@ -160,6 +181,7 @@ impl Membership {
         seen: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Confirmation, StoreError> {
+        let seen = SeenPage { answers: seen, notice: Some(Arc::clone(&self.notice.hash)) };
         match self.tokens.read(Purpose::Confirm, token) {
             Some(id) => self.store.confirm(id, seen, now).await,
             None => Ok(Confirmation::Unknown),
@@ -167,9 +189,9 @@ impl Membership {
     }
 
     /// The person said "this wasn't me", or unsubscribed with one click.
-    pub async fn decline(&self, token: &str, now: Timestamp) -> Result<Declining, StoreError> {
+    pub async fn decline(&self, token: &str, how: DecidedHow, now: Timestamp) -> Result<Declining, StoreError> {
         match self.tokens.read(Purpose::Decline, token) {
-            Some(id) => self.store.decline(id, now).await,
+            Some(id) => self.store.decline(id, how, now).await,
             None => Ok(Declining::Unknown),
         }
     }
@@ -193,8 +215,9 @@ impl Membership {
         unit: impl Fn(NamedPerson) -> StoreReply<'a, T>,
     ) -> Result<T, Error> {
         self.require_mail()?;
+        let grave = self.marker.grave(email);
         for attempt in 0..CODE_ATTEMPTS {
-            let person = || NamedPerson { email: email.clone(), code: self.codes.code(email, attempt) };
+            let person = || NamedPerson { email: email.clone(), code: self.codes.code(email, attempt), grave };
             let done = match unit(person()).await {
                 Err(StoreError::CodeTaken) if self.revive(email, now).await.map_err(refused)? => unit(person()).await,
                 done => done,
@@ -210,6 +233,12 @@ impl Membership {
     async fn revive(&self, email: &EmailAddress, now: Timestamp) -> Result<bool, StoreError> {
         self.store.revive(email, self.marker.marks(email), now).await
     }
+}
+
+/// Waits for the next even moment after something began, so that its time does not tell what was found.
+async fn even_out(begun: Instant, step: Duration) {
+    let steps = begun.elapsed().as_micros() / step.as_micros().max(1) + 1;
+    tokio::time::sleep_until(begun + step * u32::try_from(steps).unwrap_or(u32::MAX)).await;
 }
 
 /// What the store's refusal means to a caller.

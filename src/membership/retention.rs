@@ -1,4 +1,4 @@
-//! Retention: sign-ups that nobody confirmed expire, and their answers are deleted in time.
+//! Retention: sign-ups that nobody confirmed expire, and what is known of those who never joined, or left, is deleted in time.
 //!
 //! What expires does so for good, so a clock that is wrong for a while must not decide it: nothing expires until the clock
 //! has agreed with the one that never steps for a quarter of an hour, at the start and after every jump.
@@ -9,13 +9,26 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::clock::{Clock, Moment};
-use crate::domain::time::Tick;
+use crate::domain::person::RetentionTimes;
+use crate::domain::secret::Secret;
+use crate::domain::secret::mark::AddressMarker;
+use crate::domain::time::{Tick, Timestamp};
 use crate::log::Log;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use crate::supervise;
 
 /// How often sign-ups are looked at; what there is more of than one round takes is taken at once.
 const EVERY: Duration = Duration::from_secs(60);
+
+/// Between two steps others write: SQLite has one writer, and gives nobody their turn.
+const BETWEEN_STEPS: Duration = Duration::from_millis(5);
+
+/// How often the walk over people goes a step further, and how long it rests at the end: two million people take two hours.
+const WALK_STEP: Duration = Duration::from_secs(1);
+const WALK_REST: Duration = Duration::from_secs(3600);
+
+/// People who are forgotten in one commit.
+const FORGOTTEN_AT_ONCE: usize = 50;
 
 /// How far the clock may have moved against the one that never steps: what clocks are slewed by, and more.
 const SLEWED: Duration = Duration::from_secs(120);
@@ -24,11 +37,20 @@ const SLEWED: Duration = Duration::from_secs(120);
 const WATCHED_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// Works until told to stop. Several nodes may do so on one store.
-pub async fn run(store: Arc<dyn Store>, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
+pub async fn run(
+    store: Arc<dyn Store>,
+    secret: Secret,
+    times: RetentionTimes,
+    log: Log,
+    clock: Clock,
+    mut stop: watch::Receiver<bool>,
+) {
     let _vital = supervise::vital("retention");
     let mut watch = ClockWatch::new(clock.now());
+    let mut walk = Walk::new(&secret, times);
     // Mail may wait for a time that a wrong clock wrote before this start.
     let mut heal = true;
+    let (mut next_round, mut next_step) = (clock.now().tick, clock.now().tick);
     while !*stop.borrow() {
         let now = clock.now();
         if let Some(jump) = watch.look(now) {
@@ -53,16 +75,78 @@ pub async fn run(store: Arc<dyn Store>, log: Log, clock: Clock, mut stop: watch:
             }
         }
         if watch.is_believed(now.tick) {
-            match store.retain(now.time).await {
-                Ok(done) if done.expired + done.purged > 0 => continue,
-                Ok(_) => {}
-                Err(error) => log.problem(None, &format!("expired sign-ups could not be cleared away: {error}")),
+            if now.tick >= next_round {
+                match store.retain(times, now.time).await {
+                    Ok(done) if !done.is_nothing() => {
+                        tokio::time::sleep(BETWEEN_STEPS).await;
+                        continue;
+                    }
+                    Ok(_) => {}
+                    Err(error) => log.problem(None, &format!("expired sign-ups could not be cleared away: {error}")),
+                }
+                next_round = now.tick.plus(EVERY);
+            }
+            if now.tick >= next_step {
+                next_step = match walk.step(&*store, now.time).await {
+                    Ok(true) => now.tick.plus(WALK_STEP),
+                    Ok(false) => now.tick.plus(WALK_REST),
+                    Err(error) => {
+                        log.problem(None, &format!("people who are to be forgotten are still there: {error}"));
+                        now.tick.plus(EVERY)
+                    }
+                };
             }
         }
         tokio::select! {
-            () = tokio::time::sleep(EVERY) => {}
+            () = tokio::time::sleep(WALK_STEP) => {}
             _ = stop.changed() => {}
         }
+    }
+}
+
+/// A walk over all people and mailboxes, step by step: whoever's time is up is forgotten.
+#[derive(Debug)]
+pub struct Walk {
+    marker: AddressMarker,
+    times: RetentionTimes,
+    /// The last person and the last mailbox that were looked at; none once all were.
+    person: Option<i64>,
+    mailbox: Option<String>,
+}
+
+impl Walk {
+    pub fn new(secret: &Secret, times: RetentionTimes) -> Self {
+        Self { marker: AddressMarker::new(secret), times, person: Some(0), mailbox: Some(String::new()) }
+    }
+
+    /// Goes a step further; false at the end, after which it begins anew.
+    pub async fn step(&mut self, store: &dyn Store, now: Timestamp) -> Result<bool, StoreError> {
+        if let Some(after) = self.person {
+            self.person = self.look_at_people(store, after, now).await?;
+        }
+        if let Some(after) = self.mailbox.clone() {
+            self.mailbox = store.forget_mailboxes(after, self.times, now).await?;
+        }
+        let more = self.person.is_some() || self.mailbox.is_some();
+        if !more {
+            (self.person, self.mailbox) = (Some(0), Some(String::new()));
+        }
+        Ok(more)
+    }
+
+    async fn look_at_people(&self, store: &dyn Store, after: i64, now: Timestamp) -> Result<Option<i64>, StoreError> {
+        let found = store.people_to_forget(after, self.times, now).await?;
+        let marked: Vec<_> = found.forgettable.iter().map(|(id, email)| (*id, self.marker.marks(email))).collect();
+        for some in marked.chunks(FORGOTTEN_AT_ONCE) {
+            store.forget_people(some.to_vec(), self.times, now).await?;
+            tokio::time::sleep(BETWEEN_STEPS).await;
+        }
+        if let Some(last) = found.last.filter(|_| found.has_spent) {
+            while store.forget_sign_ups(after, last, self.times, now).await? > 0 {
+                tokio::time::sleep(BETWEEN_STEPS).await;
+            }
+        }
+        Ok(found.last)
     }
 }
 
@@ -100,7 +184,6 @@ impl ClockWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::time::Timestamp;
 
     const DAY: u64 = 24 * 3600;
 

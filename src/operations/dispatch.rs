@@ -11,7 +11,7 @@ use super::{ALL, Access, Caller, Entry, Lifetime};
 use crate::app::App;
 use crate::clock::Moment;
 use crate::domain::api_key::KeyId;
-use crate::domain::sign_up::Partner;
+use crate::domain::sign_up::{ClientName, Face, Partner};
 use crate::error::{Error, MaybeOperations, RefusedCall};
 use crate::keys::{Holder, Refusal};
 use crate::limiter::{Bucket, Class, Subject, Verdict};
@@ -23,6 +23,9 @@ pub struct Call<'a> {
     pub authorization: Option<&'a [u8]>,
     pub address: IpAddr,
     pub now: Moment,
+    pub face: Face,
+    /// What the client calls itself, where it told.
+    pub client: Option<&'a str>,
 }
 
 /// What is known of a call while it goes on, for the log: its caller may hang up at any moment.
@@ -107,7 +110,9 @@ impl Dispatcher {
         }
         let body = if operation.takes_input { body().await? } else { Bytes::new() };
         let partner = holder.map(|holder| Partner { key: holder.record.id, name: holder.record.partner.clone() });
-        let answer = (operation.run)(app, Caller { partner, now: call.now.time }, body).await?;
+        let client = call.client.and_then(ClientName::new);
+        let caller = Caller { partner, now: call.now.time, face: call.face, client };
+        let answer = (operation.run)(app, caller, body).await?;
         if let Some(place) = fixed {
             // Two first requests at once make the same answer; either may stay.
             let _kept_already = place.set(answer.clone());

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::domain::catalog::Catalog;
-use crate::domain::sign_up::Partner;
+use crate::domain::sign_up::{ClientName, Face, Partner};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 use crate::error::{Error, KeyProblem};
@@ -144,6 +144,9 @@ pub struct Caller {
     /// Always there for an agent action.
     pub partner: Option<Partner>,
     pub now: Timestamp,
+    pub face: Face,
+    /// What the client calls itself, where MCP told.
+    pub client: Option<ClientName>,
 }
 
 impl Caller {

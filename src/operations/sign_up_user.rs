@@ -76,8 +76,8 @@ pub struct InviteResponse {
     /// What the categories of this request are estimated to save in a year, in US dollars; 0 where none are in it.
     #[schemars(with = "f64")]
     pub selected_savings_total: u32,
-    /// Whether the `refCode` of this request names somebody who is credited once the user, not a member before, confirms.
-    /// False when no code was given, when it is nobody's, and when it is the user's own; if one was given, tell the user.
+    /// Whether the `refCode` of this request names somebody who, unless they leave the union, is credited once the user,
+    /// not a member before, confirms. False when no code was given, when it is nobody's, and when it is the user's own; if one was given, tell the user.
     pub ref_attributed: bool,
 }
 
@@ -127,7 +127,8 @@ impl Operation for SignUpUser {
         };
         let partner = caller.partner()?;
         let lane = Lane::of(partner.name.as_str().as_bytes());
-        let done = app.membership.sign_up(&application, Some(partner), Way { lane, proven: false }, caller.now).await?;
+        let way = Way { face: caller.face, client: caller.client.clone(), lane, proven: false };
+        let done = app.membership.sign_up(&application, Some(partner), way, caller.now).await?;
         Ok(InviteResponse {
             ok: True,
             invite_link: done.code.link(&app.union.join_site),

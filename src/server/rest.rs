@@ -7,6 +7,7 @@ use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, StatusCode};
 
 use super::Exchange;
+use crate::domain::sign_up::Face;
 use crate::error::Error;
 use crate::http::request::authorization;
 use crate::http::request::body::{self, SentBody};
@@ -23,7 +24,8 @@ pub(super) async fn call(
 ) -> Result<Answer, HttpError> {
     let Exchange { service, faces, client, now, id, trace, .. } = exchange;
     let (head, body) = request.into_parts();
-    let call = Call { authorization: authorization::of(&head.headers), address: client, now };
+    let authorization = authorization::of(&head.headers);
+    let call = Call { authorization, address: client, now, face: Face::Rest, client: None };
     let outcome = faces
         .dispatcher
         .dispatch(operation, call, trace, async || {

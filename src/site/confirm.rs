@@ -4,7 +4,7 @@ use hyper::header::CONTENT_SECURITY_POLICY;
 use hyper::{Request, StatusCode};
 
 use super::view::{self, Outcome};
-use super::{Visit, WITH_OUR_SCRIPT};
+use super::{PRESS_BYTES, Visit, WITH_OUR_SCRIPT};
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_up::{Confirmation, SignUpState};
 use crate::domain::time::Timestamp;
@@ -21,17 +21,18 @@ pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, 
     }
 }
 
-/// What a button sends: one small field.
-const PRESS_BYTES: u64 = 4 << 10;
-
 /// The person pressed the button.
 pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     if let Some(refused) = visit.refuse_link(Purpose::Confirm).await {
         return Ok(refused);
     }
     let body = request.into_body().read(PRESS_BYTES).await?;
-    let seen = form_urlencoded::parse(&body).find(|(name, _)| name == "seen");
-    let seen = seen.and_then(|(_, text)| text.parse().ok()).map(Timestamp::from_millis);
+    let sent = |wanted: &str| form_urlencoded::parse(&body).find(|(name, _)| name == wanted).map(|(_, text)| text);
+    // Other words than those that are shown now: whoever pressed the button has not read these.
+    if sent("notice").is_some_and(|notice| *notice != *visit.app().union.notice.hash) {
+        return Ok(page(visit, Shown::Changed).await);
+    }
+    let seen = sent("seen").and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
     Ok(match visit.app().membership.confirm(visit.parameter, seen, visit.now.time).await {
         Ok(Confirmation::Joined) => page(visit, Shown::Joined).await,
         Ok(Confirmation::Changed) => page(visit, Shown::Changed).await,

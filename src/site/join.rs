@@ -1,15 +1,15 @@
 //! `/`, `/join` and `/joinus<code>`: the page to join on, and the form that is sent from it.
 
-use hyper::header::{CONTENT_SECURITY_POLICY, HeaderName, ORIGIN};
-use hyper::{HeaderMap, Request, StatusCode};
+use hyper::header::CONTENT_SECURITY_POLICY;
+use hyper::{Request, StatusCode};
 
 use super::join_form::SentForm;
 use super::view::{self, JoinForm, Outcome};
-use super::{Visit, WITH_OUR_SCRIPT};
+use super::{FORM_BYTES, Visit, WITH_OUR_SCRIPT};
 use crate::domain::referral::ReferralCode;
+use crate::domain::sign_up::Face;
 use crate::error::Error;
 use crate::http::request::body::SentBody;
-use crate::http::request::host;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::limiter::Class;
@@ -17,11 +17,8 @@ use crate::mail::Delivery;
 use crate::membership::Way;
 use crate::membership::form_brake::{FormGate, Passage};
 
-/// The largest form: every field as long as it may be, each character written as three times three.
-const FORM_BYTES: u64 = 64 << 10;
-
 /// Forms sent a minute from one address: far more than a family, far fewer than a script.
-const FORMS_A_MINUTE: u32 = 10;
+pub(super) const FORMS_A_MINUTE: u32 = 10;
 
 /// A code that is nobody's does no harm: the sign-up is then simply not attributed.
 pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
@@ -30,7 +27,7 @@ pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, 
 
 pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let (head, body) = request.into_parts();
-    if !is_own(visit, &head.headers, host::of(&head.uri, &head.headers)) {
+    if !visit.is_own(&head) {
         return Ok(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
     }
     if let Some(too_many) = visit.spend(Class::Form, FORMS_A_MINUTE).await {
@@ -58,7 +55,8 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
         let form = JoinForm { ask_again: true, ..sent.form() };
         return Ok(page(visit, StatusCode::BAD_REQUEST, &sent.ref_code, &form).await);
     }
-    let way = Way { lane: visit.lane(), proven: passage == Passage::Proven };
+    let proven = passage == Passage::Proven;
+    let way = Way { face: Face::Form, client: None, lane: visit.lane(), proven };
     match visit.app().membership.sign_up(&application, None, way, visit.now.time).await {
         Ok(_) => Ok(visit.page(view::check_inbox(union, &masked, passage == Passage::MayWait))),
         Err(Error::BackendNotConfigured) => Ok(visit.outcome(StatusCode::INTERNAL_SERVER_ERROR, Outcome::SignUpsOff)),
@@ -91,17 +89,4 @@ async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form: &JoinForm)
         answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
     }
     answer
-}
-
-/// Whether a form was sent from our own page (CSRF). Old browsers and programs say neither; they carry nobody's cookies,
-/// because there are none.
-fn is_own(visit: Visit<'_>, headers: &HeaderMap, host: &str) -> bool {
-    if let Some(site) = headers.get(HeaderName::from_static("sec-fetch-site")) {
-        return site == "same-origin" || site == "none";
-    }
-    let Some(origin) = headers.get(ORIGIN) else { return true };
-    let origin = origin.to_str().unwrap_or_default();
-    // Our own addresses, or the very host that the form was sent to, under whichever name.
-    let here = origin.split("://").nth(1).is_some_and(|from| !from.is_empty() && from.eq_ignore_ascii_case(host));
-    here || visit.site.origins.contain(origin)
 }

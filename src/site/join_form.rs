@@ -1,6 +1,7 @@
 //! The join form: from what a browser sent to what a person says when they sign up, or back to the person with each mistake
 //! beside its field.
 
+use super::sentence;
 use super::view::JoinForm;
 use crate::domain::catalog::category::{Category, CategorySet};
 use crate::domain::email::EmailAddress;
@@ -84,11 +85,4 @@ impl SentForm {
             })),
         }
     }
-}
-
-/// A message as a sentence of its own.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }

@@ -1,20 +1,25 @@
-//! The pages that people see, by visitor: joining, confirming, "this wasn't me", and the mailbox of a development server.
+//! The pages that people see, by visitor: joining, confirming, "this wasn't me", a member's own, and the mailbox of a development
+//! server.
 //!
 //! A GET never changes anything: mail scanners open links, and some run scripts. Only a POST acts. A page reads what was
 //! sent, asks `membership` and shows what came of it (`view/` only renders); it must never decide what becomes of a person.
 
 pub mod confirm;
+mod cookie;
 pub mod decline;
 pub mod dev_mailbox;
 pub mod join;
 mod join_form;
+pub mod own_page;
+pub mod sign_in;
 pub mod view;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use hyper::header::{HeaderValue, RETRY_AFTER};
+use hyper::header::{HeaderName, HeaderValue, LOCATION, ORIGIN, RETRY_AFTER};
+use hyper::http::request::Parts;
 
 use self::dev_mailbox::DevMailbox;
 use self::view::Outcome;
@@ -22,16 +27,22 @@ use crate::app::App;
 use crate::clock::Moment;
 use crate::domain::mail::lane::Lane;
 use crate::domain::secret::token::Purpose;
-use crate::http::request::host::Origins;
+use crate::http::request::host::{self, Origins};
 use crate::http::request::id::RequestId;
 use crate::http::response::answer::Answer;
 use crate::http::response::etag::Document;
 use crate::limiter::{Bucket, Class, Network, Subject};
 use crate::mail::mailbox::MailboxFolder;
-use crate::membership::StoreError;
+use crate::membership::{StoreError, export};
 
 /// Mailed links opened or pressed a minute from one address: mail services press many, for the people they serve.
 const LINKS_A_MINUTE: u32 = 300;
+
+/// The largest form: every field as long as it may be, each character written as three times three.
+const FORM_BYTES: u64 = 64 << 10;
+
+/// What a button sends: a few small fields.
+const PRESS_BYTES: u64 = 4 << 10;
 
 /// The policy of a page with a script of ours; the others have none.
 const WITH_OUR_SCRIPT: HeaderValue = HeaderValue::from_static(
@@ -44,6 +55,8 @@ const WITH_OUR_SCRIPT: HeaderValue = HeaderValue::from_static(
 pub struct Site {
     app: Arc<App>,
     origins: Origins,
+    /// Whether people come over HTTPS, as far as the join site's address says.
+    secure: bool,
     /// Only on a development server.
     mailbox: Option<DevMailbox>,
     /// The stylesheet of every page.
@@ -51,11 +64,14 @@ pub struct Site {
     /// The scripts, which nothing depends on: one copies a link, one answers the form's question while its brake is on.
     pub copy_script: Document,
     pub proof_script: Document,
+    /// What a member's export looks like.
+    pub export_schema: Document,
 }
 
 impl Site {
     pub fn new(app: Arc<App>, origins: Origins, mailbox: Option<(MailboxFolder, String)>) -> Self {
         Self {
+            secure: app.union.join_site.starts_with("https://"),
             app,
             // Beside anything but this machine's own address it would show strangers' mail to strangers.
             mailbox: mailbox.filter(|_| origins.local).map(|(folder, key)| DevMailbox { folder, key }),
@@ -63,6 +79,7 @@ impl Site {
             style: Document::new("text/css; charset=utf-8", include_str!("../../templates/style.css")),
             copy_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/copy.js")),
             proof_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/proof.js")),
+            export_schema: Document::new("application/schema+json", export::schema().to_string()),
         }
     }
 
@@ -100,6 +117,27 @@ impl<'a> Visit<'a> {
 
     fn outcome(&self, status: StatusCode, outcome: Outcome) -> Answer {
         self.site.outcome(status, outcome)
+    }
+
+    /// To another page of ours, by GET.
+    fn redirect(&self, path: &'static str) -> Answer {
+        let mut answer = Answer::html(StatusCode::SEE_OTHER, String::new());
+        answer.set(LOCATION, HeaderValue::from_static(path));
+        answer
+    }
+
+    /// Whether a form was sent from our own page (CSRF). Old browsers and programs say neither; what carries a cookie asks for
+    /// more.
+    fn is_own(&self, head: &Parts) -> bool {
+        if let Some(site) = head.headers.get(HeaderName::from_static("sec-fetch-site")) {
+            return site == "same-origin" || site == "none";
+        }
+        let Some(origin) = head.headers.get(ORIGIN) else { return true };
+        let origin = origin.to_str().unwrap_or_default();
+        // Our own addresses, or the very host that the form was sent to, under whichever name.
+        let host = host::of(&head.uri, &head.headers);
+        let here = origin.split("://").nth(1).is_some_and(|from| !from.is_empty() && from.eq_ignore_ascii_case(host));
+        here || self.site.origins.contain(origin)
     }
 
     /// Draws on the visitor's budget; a page that says when to come back once it is spent.
@@ -155,4 +193,11 @@ impl<'a> Visit<'a> {
         let counted = self.app().membership.count().await;
         counted.map_err(|error| self.report(&error.to_string())).ok()
     }
+}
+
+/// A message as a sentence of its own.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::sql::{Failure, Row, Sql, Unit, Value, values};
 use super::{Engine, Store, StoreFigures, StoreReply};
-use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
+use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 
 area! {
@@ -80,7 +80,7 @@ impl<E: Engine + 'static> Engine for Audited<E> {
         self.engine.sign_up(new, now)
     }
 
-    fn confirm(&self, sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> StoreReply<'_, Confirmation> {
+    fn confirm(&self, sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
         self.engine.confirm(sign_up, seen, now)
     }
 

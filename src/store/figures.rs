@@ -187,7 +187,7 @@ struct Additions {
     doors: BTreeMap<(String, i64), [i64; 3]>,
     /// By key: signed up, confirmed.
     keys: BTreeMap<String, [i64; 2]>,
-    demand: BTreeMap<(String, String), i64>,
+    demand: DemandChanges,
     referrers: BTreeMap<i64, i64>,
 }
 
@@ -247,6 +247,26 @@ impl RollUp {
     }
 }
 
+/// By category and state.
+pub(super) type DemandChanges = BTreeMap<(String, String), i64>;
+
+/// What somebody wants, once more or once less.
+pub(super) fn add_wishes(demand: &mut DemandChanges, us_state: &str, categories: CategorySet, change: i64) {
+    for category in categories.iter().map(|category| category.slug()).chain([""]) {
+        *demand.entry((category.to_owned(), us_state.to_owned())).or_default() += change;
+    }
+}
+
+/// In the order of their names, so that two who add never wait for each other in a circle.
+pub(super) async fn add_demand(sql: &mut impl Sql, demand: &DemandChanges) -> Result<(), Failure> {
+    for ((category, us_state), change) in demand {
+        let add = "INSERT INTO demand (category, us_state, members) VALUES ($1, $2, $3)
+                   ON CONFLICT (category, us_state) DO UPDATE SET members = demand.members + excluded.members";
+        sql.execute(add, values![category, us_state, *change]).await?;
+    }
+    Ok(())
+}
+
 async fn take_changes(sql: &mut impl Sql) -> Result<Vec<MemberChange>, Failure> {
     let take = "DELETE FROM member_changes WHERE id IN (SELECT id FROM member_changes ORDER BY id LIMIT $1)
                 RETURNING change, at, door, key_id, coalesce(us_state, ''), categories, referrer_id";
@@ -272,21 +292,14 @@ impl Additions {
         if let Some(key) = member.key.clone().filter(|_| joined) {
             self.keys.entry(key).or_default()[1] += 1;
         }
-        let named = member.categories.iter().map(|category| category.slug());
-        for category in named.chain([""]) {
-            *self.demand.entry((category.to_owned(), member.us_state.clone())).or_default() += member.change;
-        }
+        add_wishes(&mut self.demand, &member.us_state, member.categories, member.change);
         if let Some(referrer) = member.referrer {
             *self.referrers.entry(referrer).or_default() += member.change;
         }
     }
 
     async fn write(&self, sql: &mut impl Sql) -> Result<(), Failure> {
-        for ((category, us_state), change) in &self.demand {
-            let add = "INSERT INTO demand (category, us_state, members) VALUES ($1, $2, $3)
-                       ON CONFLICT (category, us_state) DO UPDATE SET members = demand.members + excluded.members";
-            sql.execute(add, values![category, us_state, *change]).await?;
-        }
+        add_demand(sql, &self.demand).await?;
         for (person, change) in &self.referrers {
             let add = "INSERT INTO referrers (person_id, members) VALUES ($1, $2)
                        ON CONFLICT (person_id) DO UPDATE SET members = referrers.members + excluded.members";

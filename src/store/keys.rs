@@ -29,7 +29,7 @@ area! {
                     "SELECT ",
                     columns!(),
                     ", signed_up + coalesce(s.recent, 0), confirmed + coalesce(m.recent, 0),
-                       (SELECT count(*) FROM sign_ups WHERE key_id = api_keys.id AND state = 'declined')
+                       declined + (SELECT count(*) FROM sign_ups WHERE key_id = api_keys.id AND state = 'declined')
                      FROM api_keys
                      LEFT JOIN (SELECT key_id, count(*) AS recent FROM sign_ups
                                 WHERE id > (SELECT sign_up_id FROM rollup) GROUP BY key_id) s ON s.key_id = api_keys.id

@@ -9,8 +9,9 @@ use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::mail::brake::{Brake, Conduct};
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{
-    A_DAY, APART, DueMail, LEASE, Leased, MailId, MailKind, MailboxRecord, Turn, WAITING_FOR_A_MAILBOX,
+    A_DAY, APART, DueMail, LEASE, Leased, MailAbout, MailId, MailKind, MailboxRecord, Turn, WAITING_FOR_A_MAILBOX,
 };
+use crate::domain::sign_in::SignInId;
 use crate::domain::sign_up::SignUpId;
 use crate::domain::time::Timestamp;
 
@@ -112,13 +113,17 @@ struct DoorToday {
 macro_rules! due {
     ($($which:expr),*) => {
         concat!(
-            "SELECT o.id, o.sign_up_id, o.kind, o.recipient, s.partner, s.updated_at, p.code, o.attempts,
-                    coalesce(o.first_attempt_at, $1), o.lane, p.mailbox, o.pass,
+            "SELECT o.id, o.sign_up_id, o.kind, o.recipient, coalesce(s.partner, ''), coalesce(s.updated_at, i.created_at), p.code,
+                    o.attempts, coalesce(o.first_attempt_at, $1), o.lane, p.mailbox, o.pass,
                     EXISTS (SELECT 1 FROM api_keys k WHERE k.id = s.key_id AND k.revoked_at IS NOT NULL),
-                    s.state <> 'pending' OR (o.kind = 'confirm' AND p.state = 'member')
+                    coalesce(s.state <> 'pending', FALSE) OR (o.kind = 'confirm' AND p.state = 'member')
+                    OR (o.kind = 'sign_in' AND (p.state <> 'member' OR i.used_at IS NOT NULL OR i.expires_at <= $1))
+                    OR (o.kind = 'already_member' AND ',' || p.unwanted_mail || ',' LIKE '%,already_member,%')
                     OR coalesce(p.undeliverable_until > $1, FALSE)
-                    OR EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND (m.suppressed_until > $1 OR m.complained_at IS NOT NULL))
-             FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id JOIN people p ON p.id = s.person_id
+                    OR EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND (m.suppressed_until > $1 OR m.complained_at IS NOT NULL)),
+                    o.sign_in_id
+             FROM outbox o LEFT JOIN sign_ups s ON s.id = o.sign_up_id LEFT JOIN sign_ins i ON i.id = o.sign_in_id
+             JOIN people p ON p.id = coalesce(s.person_id, i.person_id)
              WHERE ",
             $($which,)*
             " FOR UPDATE OF o SKIP LOCKED"
@@ -145,7 +150,7 @@ impl Lease {
         let firsts = concat!(
             "WITH RECURSIVE lanes (n) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT n + 1 FROM lanes WHERE n + 1 < $3),
              firsts AS (
-                 SELECT (SELECT o.id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
+                 SELECT (SELECT o.id FROM outbox o LEFT JOIN sign_ups s ON s.id = o.sign_up_id
                          WHERE o.lane = n AND ",
             is_due!(),
             " ORDER BY o.send_after LIMIT 1) AS id FROM lanes
@@ -174,6 +179,11 @@ impl Lease {
         if pointless {
             sql.execute("DELETE FROM outbox WHERE id = $1", values![mail.id.0]).await?;
             return Ok(Considered::MadeWay);
+        }
+        // It was counted when it was asked for, and nobody's door is judged by it.
+        if mail.kind == MailKind::SignIn {
+            self.take(sql, &mut mail).await?;
+            return Ok(Considered::Leased(mail));
         }
         let today = match doors.entry(door.clone()) {
             Entry::Occupied(known) => known.into_mut(),
@@ -220,16 +230,22 @@ impl Lease {
                 sql.execute(note, values![&mailbox, self.now, mail.id.0, &door]).await?;
             }
         }
-        mail.attempts += 1;
-        let lease = "UPDATE outbox SET attempts = $2, first_attempt_at = $3, leased_until = $4, leased_by = $5
-                     WHERE id = $1";
-        let until = self.now.plus(LEASE);
-        sql.execute(lease, values![mail.id.0, mail.attempts, mail.first_attempt_at, until, &self.worker]).await?;
+        self.take(sql, &mut mail).await?;
         if first_time {
             today.mailed += 1;
             today.conduct.mailed_today += 1;
         }
         Ok(Considered::Leased(mail))
+    }
+
+    /// The mail is this worker's from now on.
+    async fn take(&self, sql: &mut impl Sql, mail: &mut DueMail) -> Result<(), Failure> {
+        mail.attempts += 1;
+        let lease = "UPDATE outbox SET attempts = $2, first_attempt_at = $3, leased_until = $4, leased_by = $5
+                     WHERE id = $1";
+        let until = self.now.plus(LEASE);
+        let values = values![mail.id.0, mail.attempts, mail.first_attempt_at, until, &self.worker];
+        sql.execute(lease, values).await.map(|_| ())
     }
 
     /// The mails that wait for a mailbox, in the order in which it should get them: one for a door that it has heard least of,
@@ -291,7 +307,10 @@ async fn put_off(sql: &mut impl Sql, mail: MailId, until: Timestamp, now: Timest
 fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
     let mail = DueMail {
         id: MailId(row.get(0)?),
-        sign_up: SignUpId(row.get(1)?),
+        about: match row.get(14)? {
+            Some(sign_in) => MailAbout::SignIn(SignInId(sign_in)),
+            None => MailAbout::SignUp(SignUpId(row.get(1)?)),
+        },
         kind: row.parsed(2, MailKind::from_name)?,
         recipient: row.get(3)?,
         partner: Some(row.get::<String>(4)?).filter(|partner| !partner.is_empty()),

@@ -59,6 +59,13 @@ pub const MIGRATIONS: &[Migration] = &[
         rebuilds: false,
         refolds: false,
     },
+    Migration {
+        sqlite: include_str!("../../migrations/sqlite/0007_own_page.sql"),
+        postgres: include_str!("../../migrations/postgres/0007_own_page.sql"),
+        serves: 4,
+        rebuilds: true,
+        refolds: false,
+    },
 ];
 
 /// What may be done to a schema when a store is opened.

@@ -1,4 +1,4 @@
-//! What the union remembers, behind traits by area: keys, members, people, outbox, doors, figures, audit, installation.
+//! What the union remembers, behind traits by area: keys, members, people, signing in, retention, outbox, doors, figures, audit, installation.
 //!
 //! A method is a whole unit of work: it commits everything it did or nothing, and no transaction crosses a trait. The
 //! time is passed in. Units off the hot path are written once, as SQL that both engines understand (`sql.rs`), in the file
@@ -80,7 +80,7 @@ pub mod transfer;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
+use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
@@ -89,8 +89,11 @@ pub use self::doors::{DoorStore, MailFigures, SpentProof};
 pub use self::figures::FigureStore;
 pub use self::installation::{Claim, InstallationStore};
 pub use self::keys::KeyStore;
+pub use self::members::MemberStore;
+pub use self::members::own_page::OwnPageStore;
 pub use self::members::people::PeopleStore;
-pub use self::members::{MemberStore, Retained};
+pub use self::members::retention::{MAILBOXES_KEPT_FOR, Retained, RetentionStore};
+pub use self::members::sign_in::SignInStore;
 pub use self::outbox::OutboxStore;
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
 use self::sql::Unit;
@@ -101,7 +104,17 @@ pub const WRITE_BATCH: usize = 256;
 /// All areas together, for whoever opens a store and hands each area to those who need it. Every engine passes the same
 /// suite: `tests/it/once/store_suite/`.
 pub trait Store:
-    KeyStore + MemberStore + PeopleStore + OutboxStore + DoorStore + FigureStore + AuditStore + InstallationStore
+    KeyStore
+    + MemberStore
+    + PeopleStore
+    + SignInStore
+    + OwnPageStore
+    + RetentionStore
+    + OutboxStore
+    + DoorStore
+    + FigureStore
+    + AuditStore
+    + InstallationStore
 {
     /// The same store, of which every change is written down in the audit log as this act, together with the change.
     fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store>;
@@ -125,7 +138,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp>;
 
-    fn confirm(&self, sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> StoreReply<'_, Confirmation>;
+    fn confirm(&self, sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation>;
 
     fn check(&self) -> StoreReply<'_, ()>;
 

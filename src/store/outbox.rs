@@ -6,9 +6,9 @@ use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::mail::brake::Brake;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{
-    DueMail, HeldMail, LONGEST_WAIT, Leased, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR, WaitingMail,
+    DueMail, HeldMail, LONGEST_WAIT, Leased, MailAbout, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR, WaitingMail,
 };
-use crate::domain::sign_up::{NewSignUp, PENDING_FOR, SignUpId};
+use crate::domain::sign_up::{PENDING_FOR, SignUpId};
 use crate::domain::time::Timestamp;
 
 /// What is held of a key `$1` or of the form `$2`, or at all; of a revoked key also what no worker has looked at since.
@@ -141,13 +141,13 @@ pub(super) async fn put(
     sql: &mut impl Sql,
     sign_up: i64,
     kind: MailKind,
-    new: &NewSignUp,
+    recipient: &str,
+    (lane, proven): (Lane, bool),
     now: Timestamp,
 ) -> Result<(), Failure> {
     let put = "INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, pass)
                VALUES ($1, $2, $3, $4, $4, $5, $6) ON CONFLICT (sign_up_id) DO NOTHING";
-    let pass = i64::from(new.proven);
-    let values = values![sign_up, kind.name(), new.person.email.as_typed(), now, new.lane.number(), pass];
+    let values = values![sign_up, kind.name(), recipient, now, lane.number(), i64::from(proven)];
     sql.execute(put, values).await.map(|_| ())
 }
 
@@ -183,20 +183,35 @@ impl Unit for Settle {
             MailOutcome::Sent => {
                 let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
                 let gone = sql.execute(delete, values![self.mail.id.0, self.mail.attempts]).await? == 1;
-                // A door is judged by what it asked people to confirm.
-                if gone && self.mail.kind == MailKind::Confirm {
-                    doors::count(sql, self.mail.door(), AtDoor::Asked, self.now).await?;
+                if let MailAbout::SignUp(sign_up) = self.mail.about
+                    && gone
+                {
+                    let left = "UPDATE sign_ups SET mailed_at = $2 WHERE id = $1";
+                    sql.execute(left, values![sign_up.0, self.now]).await?;
+                    // A door is judged by what it asked people to confirm.
+                    if self.mail.kind == MailKind::Confirm {
+                        doors::count(sql, self.mail.door(), AtDoor::Asked, self.now).await?;
+                    }
                 }
                 Ok(())
             }
             MailOutcome::Rejected => {
                 let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
                 if sql.execute(delete, values![self.mail.id.0, self.mail.attempts]).await? == 1 {
-                    let reject = "UPDATE people SET undeliverable_until = $2
-                                  WHERE id = (SELECT person_id FROM sign_ups WHERE id = $1)";
                     let until = self.now.plus(UNDELIVERABLE_FOR);
-                    sql.execute(reject, values![self.mail.sign_up.0, until]).await?;
-                    doors::count(sql, self.mail.door(), AtDoor::Bounced, self.now).await?;
+                    match self.mail.about {
+                        MailAbout::SignUp(sign_up) => {
+                            let reject = "UPDATE people SET undeliverable_until = $2
+                                          WHERE id = (SELECT person_id FROM sign_ups WHERE id = $1)";
+                            sql.execute(reject, values![sign_up.0, until]).await?;
+                            doors::count(sql, self.mail.door(), AtDoor::Bounced, self.now).await?;
+                        }
+                        MailAbout::SignIn(sign_in) => {
+                            let reject = "UPDATE people SET undeliverable_until = $2
+                                          WHERE id = (SELECT person_id FROM sign_ins WHERE id = $1)";
+                            sql.execute(reject, values![sign_in.0, until]).await?;
+                        }
+                    }
                 }
                 Ok(())
             }

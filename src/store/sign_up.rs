@@ -18,7 +18,7 @@ use crate::domain::time::Timestamp;
 macro_rules! sign_up_columns {
     () => {
         "person_id, key_id, partner, state, us_state, categories, comments, referrer_id, consent_version, created_at,
-         updated_at, expires_at, slot, disposable"
+         updated_at, expires_at, slot, disposable, face, client, notice"
     };
 }
 pub(super) use sign_up_columns;
@@ -34,11 +34,24 @@ macro_rules! merging_answers {
              comments = coalesce(excluded.comments, sign_ups.comments),
              referrer_id = coalesce(excluded.referrer_id, sign_ups.referrer_id),
              consent_version = excluded.consent_version, updated_at = excluded.updated_at,
-             expires_at = excluded.expires_at, disposable = excluded.disposable
+             expires_at = excluded.expires_at, disposable = excluded.disposable, face = excluded.face,
+             client = excluded.client, notice = excluded.notice
          WHERE sign_ups.slot = 0"
     };
 }
 pub(super) use merging_answers;
+
+/// Whether a member who is erased had a mailbox; that is where it lies.
+macro_rules! was_member_there {
+    ($grave:literal) => {
+        concat!(
+            "EXISTS (SELECT 1 FROM people gone WHERE gone.mailbox = ",
+            $grave,
+            " AND gone.mailbox <> gone.compared AND gone.joined_at IS NOT NULL)"
+        )
+    };
+}
+pub(super) use was_member_there;
 
 /// Categories as they are kept. Left out is not the same as none chosen, which would replace an earlier choice; it reads as
 /// an empty set all the same.
@@ -51,7 +64,7 @@ macro_rules! add {
         concat!(
             "INSERT INTO sign_ups (",
             sign_up_columns!(),
-            ") VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $9, $10, $11, $12)"
+            ") VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $9, $10, $11, $12, $13, $14, $15)"
         )
     };
 }
@@ -86,7 +99,8 @@ impl Unit for SignUp {
         if !person.is_new {
             outbox::replace(sql, sign_up, self.now).await?;
         }
-        outbox::put(sql, sign_up, kind, &self.new, self.now).await?;
+        let (typed, way) = (self.new.person.email.as_typed(), (self.new.lane, self.new.proven));
+        outbox::put(sql, sign_up, kind, typed, way, self.now).await?;
         Ok(SignedUp { code: person.code, joined_count, attributed: referrer.is_some() })
     }
 }
@@ -129,6 +143,9 @@ impl SignUp {
             now.plus(PENDING_FOR),
             slot,
             new.disposable,
+            new.evidence.face.name(),
+            new.evidence.client.as_ref().map(|client| client.as_str()),
+            &*new.evidence.notice,
         ];
         let id: Option<i64> = match person.is_new {
             true => sql.insert(add, written).await?,
@@ -182,9 +199,13 @@ async fn find_or_add(sql: &mut impl Sql, named: &NamedPerson, now: Timestamp) ->
     if let Some(person) = sql.row(find, values![&compared], known).await? {
         return Ok(person);
     }
-    let add = "INSERT INTO people (email, compared, mailbox, code, state, created_at)
-               VALUES ($1, $2, $3, $4, 'invited', $5) ON CONFLICT DO NOTHING RETURNING id";
-    let person = values![named.email.as_typed(), &compared, &mailbox, &named.code, now];
+    let add = concat!(
+        "INSERT INTO people (email, compared, mailbox, code, state, created_at, uncredited)
+         VALUES ($1, $2, $3, $4, 'invited', $5, ",
+        was_member_there!("$6"),
+        ") ON CONFLICT DO NOTHING RETURNING id"
+    );
+    let person = values![named.email.as_typed(), &compared, &mailbox, &named.code, now, named.grave.as_str()];
     match sql.insert(add, person).await? {
         Some(id) => Ok(Person { id, code: named.code, mailbox, is_member: false, is_new: true }),
         None => Err(not_added(sql, &named.code, &compared).await?),

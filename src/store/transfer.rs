@@ -39,27 +39,37 @@ pub const TABLES: &[Table] = &[
     },
     Table {
         name: "api_keys",
-        columns: "id, partner, hash, per_minute, created_at, expires_at, last_used_at, revoked_at, signed_up, confirmed",
+        columns: "id, partner, hash, per_minute, created_at, expires_at, last_used_at, revoked_at, signed_up, confirmed, \
+                  declined",
         numbered: false,
         has_row: false,
     },
     Table {
         name: "people",
         columns: "id, email, compared, mailbox, code, state, referrer_id, created_at, joined_at, undeliverable_until, \
-                  soft_bounces, account, left_at, erased_at",
+                  soft_bounces, account, left_at, erased_at, session, wrong_codes, wrong_codes_day, own_us_state, \
+                  own_categories, own_comments, answered_at, unwanted_mail, uncredited",
         numbered: true,
         has_row: false,
     },
     Table {
         name: "sign_ups",
         columns: "id, person_id, key_id, partner, state, us_state, categories, comments, referrer_id, consent_version, \
-                  created_at, updated_at, expires_at, decided_at, purged_at, slot, disposable",
+                  created_at, updated_at, expires_at, decided_at, purged_at, slot, disposable, face, client, notice, mailed_at, \
+                  decided_how",
+        numbered: true,
+        has_row: false,
+    },
+    Table { name: "notices", columns: "hash, words, first_shown_at", numbered: false, has_row: false },
+    Table {
+        name: "sign_ins",
+        columns: "id, person_id, browser, mailed, tries, created_at, expires_at, used_at",
         numbered: true,
         has_row: false,
     },
     Table {
         name: "outbox",
-        columns: "id, sign_up_id, kind, recipient, created_at, send_after, attempts, first_attempt_at, leased_until, \
+        columns: "id, sign_up_id, sign_in_id, kind, recipient, created_at, send_after, attempts, first_attempt_at, leased_until, \
                   leased_by, last_error, given_up_at, lane, pass, held_at",
         numbered: true,
         has_row: false,

@@ -125,6 +125,8 @@ impl House {
                 mail: Delivery::Held,
                 brake: unionhall::domain::mail::brake::Brake::NONE,
                 disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
+                erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),
+                retention: unionhall::domain::person::RetentionTimes::DEFAULT,
             });
             let settings = HttpSettings { metrics: true, ..HttpSettings::default() };
             let service = HttpService::new(app, clock, RequestIds::new([7; 5]), settings);

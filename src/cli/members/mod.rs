@@ -11,17 +11,18 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{files, random, say, secret, with_store};
+use super::{random, say, secret, with_store};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::brake::door_name;
 use crate::domain::person::{AccountId, Leaving, Lifted, PersonRecord};
+use crate::domain::secret::mark::AddressMarker;
 use crate::domain::sign_up::SignUpId;
 use crate::domain::time::Timestamp;
 use crate::membership::erasures::ErasureLog;
-use crate::membership::operator::People;
+use crate::membership::people::People;
 use crate::store::Store;
 use crate::store::migration::Prepare;
 
@@ -145,7 +146,7 @@ fn nobody() -> anyhow::Error {
 /// The people of a store, with the installation's secret.
 async fn people(settings: &StoreSettings, given: &SecretSettings, store: Arc<dyn Store>) -> anyhow::Result<People> {
     let secret = secret::claim(settings, given.given()?, &*store).await?.secret;
-    Ok(People::new(store, &secret, ErasureLog::beside(&settings.data)))
+    Ok(People::new(store, AddressMarker::new(&secret), ErasureLog::beside(&settings.data)))
 }
 
 fn count(task: &CountMembers) -> anyhow::Result<()> {
@@ -247,8 +248,6 @@ fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
 
 fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
     let (email, account) = (address(&task.email)?, new_account()?);
-    // Nothing else has made it where the records are elsewhere.
-    files::make_private_folder(&task.store.data)?;
     let erased = with_store(&task.store, Prepare::Expect, async |store| {
         let store = store.audited(act("members erase", String::new(), now));
         Ok(people(&task.store, &task.secret, store).await?.erase(&email, account, now).await?)

@@ -6,8 +6,8 @@ use super::{ShowPerson, address, nobody, people};
 use crate::cli::{say, with_store};
 use crate::domain::mail::brake::door_name;
 use crate::domain::mail::{MailKind, WaitingMail};
-use crate::domain::person::{PersonFile, PersonRecord, PersonState, SignUpEntry};
-use crate::domain::sign_up::SignUpState;
+use crate::domain::person::{KeptEvidence, PersonFile, PersonRecord, PersonState, SignUpEntry};
+use crate::domain::sign_up::{Face, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::store::migration::Prepare;
 
@@ -44,7 +44,7 @@ fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
     if let Some(at) = person.erased_at {
         let was = if person.joined_at.is_some() { "They had been a member." } else { "They had never been a member." };
         return vec![
-            format!("Erased at {at}. {was}"),
+            format!("Erased at {at}, on request or because the time was up. {was}"),
             format!("What stays is the code {}, should they sign up again.", person.code),
         ];
     }
@@ -55,6 +55,16 @@ fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
     }
     if let Some(account) = &person.account {
         lines.push(format!("  account {} in the audit log", account.as_str()));
+    }
+    if let Some(at) = person.answered_at {
+        lines.push(format!("  changed their answers on their own page at {at}: {}", answer_words(person)));
+    }
+    if person.unwanted_mail.already_member {
+        lines.push("  wants no mail when somebody signs them up again".to_owned());
+    }
+    if let Some(last) = file.sign_ins.last() {
+        let used = if last.used_at.is_some() { "and did" } else { "and did not yet" };
+        lines.push(format!("  asked to sign in at {}, {used}", last.asked_at));
     }
     lines.extend([String::new(), "Mail".to_owned()]);
     let obstacles = obstacles(file, now);
@@ -92,6 +102,15 @@ fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
+fn answer_words(person: &PersonRecord) -> String {
+    let mut answers: Vec<_> = person.us_state.iter().map(|state| state.code().to_owned()).collect();
+    answers.extend(person.categories.iter().map(|category| category.slug().to_owned()));
+    if !person.comments.is_empty() {
+        answers.push(format!("\"{}\"", person.comments));
+    }
+    if answers.is_empty() { "none".to_owned() } else { answers.join(", ") }
+}
+
 fn state_words(person: &PersonRecord) -> String {
     let time = |time: Option<Timestamp>| time.map_or_else(|| "?".to_owned(), |time| time.to_string());
     match person.state {
@@ -126,8 +145,21 @@ fn sign_up_lines(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Ve
     if !answers.is_empty() {
         lines.push(format!("      {}", answers.join(", ")));
     }
+    lines.extend(evidence_words(sign_up).map(|words| format!("      {words}")));
     lines.extend(mail_words(sign_up, file, now).map(|words| format!("      {words}")));
     lines
+}
+
+/// How they came to be asked, and how they decided, as far as it was kept.
+fn evidence_words(sign_up: &SignUpEntry) -> Option<String> {
+    let KeptEvidence { face, client, notice, mailed_at, decided_how, .. } = &sign_up.evidence;
+    let mut words = Vec::new();
+    words.extend(face.map(|face| format!("by {}", face.name())));
+    words.extend(client.as_ref().map(|client| format!("client \"{client}\" (self-asserted)")));
+    words.extend(notice.as_ref().map(|notice| format!("notice {notice}")));
+    words.extend(mailed_at.map(|at| format!("mailed at {at}")));
+    words.extend(decided_how.as_ref().map(|how| format!("decided by {how}")));
+    (!words.is_empty()).then(|| format!("evidence: {}", words.join(", ")))
 }
 
 /// What became of a sign-up's mail, as far as the records tell.
@@ -138,9 +170,8 @@ fn mail_words(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Optio
     if sign_up.state != SignUpState::Pending {
         return None;
     }
-    let left = file.mailbox.record.sent.iter().find(|(at, door)| *door == sign_up.door && *at >= sign_up.created_at);
-    Some(match left {
-        Some((at, _)) => format!("its mail left at {at}"),
+    Some(match sign_up.evidence.mailed_at {
+        Some(at) => format!("its mail left at {at}"),
         None if !obstacles(file, now).is_empty() => "its mail was dropped, for the reason above".to_owned(),
         None => "no mail waits for it: it left, or others of this mailbox came first".to_owned(),
     })
@@ -203,6 +234,14 @@ pub(super) fn sign_up_json(sign_up: &SignUpEntry) -> Value {
         "updatedAt": sign_up.updated_at.to_string(),
         "expiresAt": sign_up.expires_at.to_string(),
         "decidedAt": times(sign_up.decided_at),
+        "evidence": {
+            "face": sign_up.evidence.face.map(Face::name),
+            "clientSelfAsserted": sign_up.evidence.client,
+            "notice": sign_up.evidence.notice,
+            "noticeWords": sign_up.evidence.notice_words,
+            "mailedAt": times(sign_up.evidence.mailed_at),
+            "decidedHow": sign_up.evidence.decided_how,
+        },
         "mail": mail,
     })
 }

@@ -36,6 +36,7 @@ use crate::mail::mailbox::MailboxFolder;
 use crate::mail::outbox::Outbox;
 use crate::mail::report::MailHooks;
 use crate::mail::{Delivery, MailNotifier, Transport};
+use crate::membership::erasures::ErasureLog;
 use crate::membership::{figures, retention};
 use crate::server::{HttpService, HttpSettings, listener, metrics_listener};
 use crate::store::Store;
@@ -69,7 +70,14 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     warnings::tell(settings, &checked.mail, &union, &log);
     let (stop_work, work_stops) = watch::channel(false);
     let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());
-    tokio::spawn(retention::run(Arc::clone(&store), log.clone(), clock, work_stops.clone()));
+    tokio::spawn(retention::run(
+        Arc::clone(&store),
+        secret.clone(),
+        settings.retention.times(),
+        log.clone(),
+        clock,
+        work_stops.clone(),
+    ));
     tokio::spawn(figures::run(Arc::clone(&store), log.clone(), clock, work_stops.clone()));
     let mailbox_key = TokenMaker::new(&secret).mailbox_key();
     let app = App::new(Parts {
@@ -81,7 +89,10 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         mail: post.delivery.clone(),
         brake: settings.brake.brake(),
         disposable: checked.disposable,
+        erasures: ErasureLog::beside(&settings.store.data),
+        retention: settings.retention.times(),
     });
+    app.membership.keep_notice(clock.now().time).await.context("the notice of consent could not be kept")?;
     let service = HttpService::new(
         app,
         clock,

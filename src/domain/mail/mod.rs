@@ -10,6 +10,7 @@ use std::time::Duration;
 use self::lane::Lane;
 use crate::domain::api_key::KeyId;
 use crate::domain::referral::ReferralCode;
+use crate::domain::sign_in::SignInId;
 use crate::domain::sign_up::SignUpId;
 use crate::domain::time::Timestamp;
 
@@ -49,13 +50,18 @@ pub enum MailKind {
     Confirm,
     /// "You are already in."
     AlreadyMember,
+    /// The link and the code to one's own page.
+    SignIn,
 }
 
 impl MailKind {
+    pub const ALL: [Self; 3] = [Self::Confirm, Self::AlreadyMember, Self::SignIn];
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Confirm => "confirm",
             Self::AlreadyMember => "already_member",
+            Self::SignIn => "sign_in",
         }
     }
 
@@ -64,19 +70,27 @@ impl MailKind {
         match self {
             Self::Confirm => format!("Confirm your sign-up with {union}"),
             Self::AlreadyMember => format!("You are already a member of {union}"),
+            Self::SignIn => format!("Your page at {union}: sign in"),
         }
     }
 
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Confirm, Self::AlreadyMember].into_iter().find(|kind| kind.name() == name)
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
+}
+
+/// What a mail is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MailAbout {
+    SignUp(SignUpId),
+    SignIn(SignInId),
 }
 
 /// A mail that a worker has taken to send.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DueMail {
     pub id: MailId,
-    pub sign_up: SignUpId,
+    pub about: MailAbout,
     pub kind: MailKind,
     /// As typed.
     pub recipient: String,
@@ -251,7 +265,7 @@ mod tests {
     fn waits_double_up_to_an_hour_and_end_after_a_day() {
         let mail = |id, attempts| DueMail {
             id: MailId(id),
-            sign_up: SignUpId(1),
+            about: MailAbout::SignUp(SignUpId(1)),
             kind: MailKind::Confirm,
             recipient: "ana@example.com".to_owned(),
             partner: None,

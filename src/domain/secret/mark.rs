@@ -14,7 +14,25 @@ pub struct AddressMarker(hmac::Key);
 
 /// Where an address or a mailbox stood, its mark stands; nothing of either begins so.
 pub fn tombstone(mark: &str) -> String {
-    format!("erased:{mark}")
+    format!("{PREFIX}{mark}")
+}
+
+/// A mailbox's tombstone: what stands in its place once somebody of it is erased.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct MailboxGrave([u8; PREFIX.len() + LENGTH]);
+
+const PREFIX: &str = "erased:";
+
+impl MailboxGrave {
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for MailboxGrave {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MailboxGrave(…)")
+    }
 }
 
 /// Both marks of an address.
@@ -48,11 +66,24 @@ impl AddressMarker {
         self.mark(b"mailbox\0", &email.mailbox())
     }
 
+    /// Where the mailbox of an address would lie; every sign-up asks, so it costs next to nothing.
+    pub fn grave(&self, email: &EmailAddress) -> MailboxGrave {
+        let mut grave = [0; PREFIX.len() + LENGTH];
+        let (prefix, mark) = grave.split_at_mut(PREFIX.len());
+        prefix.copy_from_slice(PREFIX.as_bytes());
+        mark.copy_from_slice(&self.bytes(b"mailbox\0", &email.mailbox()));
+        MailboxGrave(grave)
+    }
+
     fn mark(&self, what: &[u8], text: &str) -> String {
+        String::from_utf8_lossy(&self.bytes(what, text)).into_owned()
+    }
+
+    fn bytes(&self, what: &[u8], text: &str) -> [u8; LENGTH] {
         let mut sum = hmac::Context::with_key(&self.0);
         sum.update(what);
         sum.update(text.as_bytes());
-        String::from_utf8_lossy(&base32::encode::<LENGTH>(sum.sign().as_ref())).into_owned()
+        base32::encode(sum.sign().as_ref())
     }
 }
 
@@ -71,5 +102,6 @@ mod tests {
         assert_ne!(ours.address(&plain), ours.mailbox(&plain));
         assert_ne!(ours.address(&plain), marker("y").address(&plain));
         assert_eq!(ours.address(&plain).len(), LENGTH);
+        assert_eq!(ours.grave(&tagged).as_str(), tombstone(&ours.mailbox(&plain)));
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod mark;
 pub mod proof;
+pub mod session;
 pub mod token;
 
 use ring::hmac;

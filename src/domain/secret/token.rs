@@ -1,4 +1,4 @@
-//! The tokens in a mail's links: which sign-up they are about and what they may do, proved by a keyed hash.
+//! The tokens in a mail's links: which sign-up or request to sign in they are about and what they may do, proved by a keyed hash.
 //!
 //! They are made anew whenever they are needed and kept nowhere, so a mail that is sent again carries the same link, and
 //! whoever steals the database can confirm nothing.
@@ -7,6 +7,7 @@ use ring::hmac;
 
 use super::Secret;
 use crate::domain::base32;
+use crate::domain::sign_in::{SignInCode, SignInId};
 use crate::domain::sign_up::SignUpId;
 
 /// What a token lets its holder do.
@@ -17,6 +18,8 @@ pub enum Purpose {
     Decline,
     /// Saying what became of a mail: the return path that it leaves with (VERP).
     Bounce,
+    /// Opening one's own page.
+    SignIn,
 }
 
 impl Purpose {
@@ -25,6 +28,7 @@ impl Purpose {
             Self::Confirm => b"confirm",
             Self::Decline => b"decline",
             Self::Bounce => b"bounce",
+            Self::SignIn => b"sign in",
         }
     }
 }
@@ -42,20 +46,42 @@ impl TokenMaker {
     }
 
     pub fn token(&self, purpose: Purpose, sign_up: SignUpId) -> String {
-        let id: [u8; ID] = base32::encode(&sign_up.0.to_be_bytes());
-        [&id[..], &self.proof(purpose, sign_up)].concat().into_iter().map(char::from).collect()
+        self.write(purpose, sign_up.0)
     }
 
     /// The sign-up that a token is about, if it is one of ours for this purpose.
     pub fn read(&self, purpose: Purpose, token: &str) -> Option<SignUpId> {
+        self.read_number(purpose, token).map(SignUpId)
+    }
+
+    /// The token of the link that a request to sign in is answered with.
+    pub fn sign_in_token(&self, sign_in: SignInId) -> String {
+        self.write(Purpose::SignIn, sign_in.0)
+    }
+
+    pub fn read_sign_in(&self, token: &str) -> Option<SignInId> {
+        self.read_number(Purpose::SignIn, token).map(SignInId)
+    }
+
+    /// The code that stands beside that link.
+    pub fn sign_in_code(&self, sign_in: SignInId) -> SignInCode {
+        SignInCode::from_bits(self.sign(b"sign-in code", sign_in.0).as_ref())
+    }
+
+    fn write(&self, purpose: Purpose, number: i64) -> String {
+        let id: [u8; ID] = base32::encode(&number.to_be_bytes());
+        [&id[..], &self.proof(purpose, number)].concat().into_iter().map(char::from).collect()
+    }
+
+    fn read_number(&self, purpose: Purpose, token: &str) -> Option<i64> {
         use subtle::ConstantTimeEq;
         let token = token.as_bytes();
         if token.len() != ID + PROOF {
             return None;
         }
         let (id, proof) = token.split_at(ID);
-        let sign_up = SignUpId(i64::from_be_bytes(base32::decode(id)?));
-        bool::from(self.proof(purpose, sign_up).ct_eq(proof)).then_some(sign_up)
+        let number = i64::from_be_bytes(base32::decode(id)?);
+        bool::from(self.proof(purpose, number).ct_eq(proof)).then_some(number)
     }
 
     /// An id for one mail that stays the same however often it is sent.
@@ -69,8 +95,8 @@ impl TokenMaker {
         base32::encode::<16>(self.sign(b"mailbox", 0).as_ref()).into_iter().map(char::from).collect()
     }
 
-    fn proof(&self, purpose: Purpose, sign_up: SignUpId) -> [u8; PROOF] {
-        base32::encode(self.sign(purpose.label(), sign_up.0).as_ref())
+    fn proof(&self, purpose: Purpose, number: i64) -> [u8; PROOF] {
+        base32::encode(self.sign(purpose.label(), number).as_ref())
     }
 
     fn sign(&self, label: &[u8], number: i64) -> hmac::Tag {
@@ -95,6 +121,8 @@ mod tests {
             assert_eq!(token, maker.token(Purpose::Confirm, SignUpId(id)), "the same each time");
             assert_eq!(maker.read(Purpose::Confirm, &token), Some(SignUpId(id)));
             assert_eq!(maker.read(Purpose::Decline, &token), None);
+            assert_eq!(maker.read_sign_in(&token), None);
+            assert_eq!(maker.read_sign_in(&maker.sign_in_token(SignInId(id))), Some(SignInId(id)));
             assert_eq!(other.read(Purpose::Confirm, &token), None);
             for at in 0..token.len() {
                 let mut bad = token.clone();

@@ -40,6 +40,11 @@ impl Answer {
         self.0.headers_mut().insert(name, value);
     }
 
+    /// Adds a header beside those of the same name.
+    pub fn append(&mut self, name: HeaderName, value: HeaderValue) {
+        self.0.headers_mut().append(name, value);
+    }
+
     /// Sets a header that was not set before.
     pub fn set_default(&mut self, name: HeaderName, value: HeaderValue) {
         self.0.headers_mut().entry(name).or_insert(value);

@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::{days_to_confirm, members, rendered};
 use crate::domain::catalog::Catalog;
-use crate::domain::catalog::category::CategorySet;
+use crate::domain::catalog::category::{Category, CategorySet};
 use crate::domain::figure::dollars;
 use crate::domain::secret::proof::BITS;
 use crate::domain::text::Comments;
@@ -48,11 +48,21 @@ struct JoinPage<'a> {
 }
 
 /// A line of the list of bills.
-struct BillRow {
-    slug: &'static str,
-    label: &'static str,
-    savings: String,
-    chosen: bool,
+pub(super) struct BillRow {
+    pub(super) slug: &'static str,
+    pub(super) label: &'static str,
+    pub(super) savings: String,
+    pub(super) chosen: bool,
+}
+
+pub(super) fn bill_rows(catalog: &Catalog, chosen: CategorySet) -> Vec<BillRow> {
+    let row = |(category, savings): &(Category, u32)| BillRow {
+        slug: category.slug(),
+        label: category.label(),
+        savings: dollars(*savings),
+        chosen: chosen.contains(*category),
+    };
+    catalog.listed().iter().map(row).collect()
 }
 
 /// What a referral earns, as the pages show it.
@@ -84,12 +94,6 @@ impl JoinPage<'_> {
 /// What there is of a form is the `gate`'s to say.
 pub fn join(union: &Union, member_count: Option<u64>, code: Option<&str>, gate: &FormGate, form: &JoinForm) -> String {
     let catalog = &union.catalog;
-    let rows = catalog.listed().iter().map(|(category, savings)| BillRow {
-        slug: category.slug(),
-        label: category.label(),
-        savings: dollars(*savings),
-        chosen: form.chosen.contains(*category),
-    });
     rendered(&JoinPage {
         union,
         form,
@@ -101,7 +105,7 @@ pub fn join(union: &Union, member_count: Option<u64>, code: Option<&str>, gate: 
         shut: *gate == FormGate::Shut,
         bits: BITS,
         members: members(member_count),
-        rows: rows.collect(),
+        rows: bill_rows(catalog, form.chosen),
         states: UsState::ALL,
         total: dollars(catalog.total_savings()),
         offer: Offer::of(catalog),

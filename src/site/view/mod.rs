@@ -7,6 +7,7 @@
 mod join;
 mod mailbox;
 mod outcome;
+mod own_page;
 mod person;
 
 use askama::Template;
@@ -14,6 +15,7 @@ use askama::Template;
 pub use self::join::{JoinForm, join};
 pub use self::mailbox::{MailboxEntry, mailbox, opened_mail};
 pub use self::outcome::{Outcome, outcome};
+pub use self::own_page::{OwnView, enter, erase, erased, leave, own_page, sign_in, sign_in_sent};
 pub use self::person::{ConfirmView, check_inbox, confirm, decline, declined, share};
 use crate::domain::figure::grouped;
 use crate::domain::sign_up::PENDING_FOR;

@@ -26,6 +26,10 @@ pub enum Outcome {
     NotFound,
     /// The form was sent from another site's page.
     WrongOrigin,
+    /// A link to sign in with was used, has ended, or is none of ours.
+    LinkUsed,
+    /// Nobody can sign in, for no mail is sent.
+    NoMail,
 }
 
 #[derive(Template)]
@@ -35,7 +39,8 @@ struct OutcomePage<'a> {
     title: &'static str,
     happened: String,
     next: &'static str,
-    action: Option<&'static str>,
+    /// What it leads to, and where that is.
+    action: Option<(&'static str, &'static str)>,
 }
 
 pub fn outcome(union: &Union, outcome: Outcome) -> String {
@@ -47,13 +52,13 @@ pub fn outcome(union: &Union, outcome: Outcome) -> String {
                 days_to_confirm()
             ),
             "Sign up again, and a new link is sent to you.",
-            Some("Sign up again"),
+            Some(("Sign up again", "/join")),
         ),
         Outcome::Unknown => (
             "We do not know this link",
             "Part of it may have been lost when it was copied, or broken over two lines.".into(),
             "Open it from the e-mail itself, or copy all of it. If that does not help, sign up again.",
-            Some("Sign up again"),
+            Some(("Sign up again", "/join")),
         ),
         Outcome::WasDeclined => (
             "This sign-up was withdrawn",
@@ -73,7 +78,7 @@ pub fn outcome(union: &Union, outcome: Outcome) -> String {
             "One moment, please",
             format!("Too many forms came from your network at once. Try again in {}.", wait(retry_after)),
             "Nothing was saved. Going back should bring up the form as you left it.",
-            Some("Back to the form"),
+            Some(("Back to the form", "/join")),
         ),
         Outcome::SignUpsOff => (
             "Sign-ups are paused",
@@ -85,7 +90,7 @@ pub fn outcome(union: &Union, outcome: Outcome) -> String {
             "That did not work",
             "Something failed on our side, and nothing was saved. It is not your doing.".into(),
             "Please try again in a minute.",
-            Some("Back to the form"),
+            Some(("Back to the form", "/join")),
         ),
         Outcome::Unsure => (
             "That may have worked, or not",
@@ -97,14 +102,27 @@ pub fn outcome(union: &Union, outcome: Outcome) -> String {
             "There is nothing here",
             "The address may have been mistyped, or part of a link was lost.".into(),
             "The way into the union is open all the same.",
-            Some("Go to the form"),
+            Some(("Go to the form", "/join")),
         ),
         Outcome::WrongOrigin => (
             "This form came from somewhere else",
-            "It was sent from a page that is not ours, so it was not taken. This keeps other sites from signing you up."
+            "It was sent from a page that is not ours, or that is out of date, so it was not taken and nothing was changed. This \
+             keeps other sites from acting for you."
                 .into(),
-            "If you want to join, fill in the form on our own page.",
-            Some("Go to the form"),
+            "Open our own page and try again.",
+            Some(("Go to the form", "/join")),
+        ),
+        Outcome::LinkUsed => (
+            "This link works no more",
+            "A link to sign in with works once and for ten minutes, or part of it was lost when it was copied.".into(),
+            "Ask for another one; it takes a minute.",
+            Some(("Ask for another", "/me")),
+        ),
+        Outcome::NoMail => (
+            "Nobody can sign in right now",
+            "Signing in needs an e-mail, and the union sends none at the moment. It is not your doing.".into(),
+            "Please come back later.",
+            None,
         ),
     };
     rendered(&OutcomePage { union, title, happened, next, action })

@@ -6,14 +6,16 @@
 use crate::domain::email::EmailAddress;
 use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonState};
 use crate::domain::secret::mark::{AddressMarks, tombstone};
-use crate::domain::sign_up::SUPPRESSED_FOR;
+use crate::domain::sign_up::{DecidedHow, SUPPRESSED_FOR};
 use crate::domain::time::Timestamp;
 use crate::store::outbox;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// Ends a membership; the person's row is locked, and the count is the caller's to change, last.
 async fn depart(sql: &mut impl Sql, person: i64, now: Timestamp) -> Result<bool, Failure> {
-    let leave = "UPDATE people SET state = 'left', left_at = $2 WHERE id = $1 AND state = 'member'";
+    let leave = "UPDATE people SET state = 'left', left_at = $2, own_us_state = NULL, own_categories = NULL,
+                     own_comments = NULL, answered_at = NULL
+                 WHERE id = $1 AND state = 'member'";
     Ok(sql.execute(leave, values![person, now]).await? == 1)
 }
 
@@ -31,7 +33,7 @@ async fn name_account(sql: &mut impl Sql, person: i64, account: &AccountId) -> R
 }
 
 /// Whose mailbox an address is, so that what is decided about one mailbox waits its turn; none if nobody has the address.
-async fn lock_mailbox_of(sql: &mut impl Sql, compared: &str) -> Result<Option<String>, Failure> {
+pub(super) async fn lock_mailbox_of(sql: &mut impl Sql, compared: &str) -> Result<Option<String>, Failure> {
     let mailbox = "SELECT mailbox FROM people WHERE compared = $1";
     let mailbox: Option<String> = sql.row(mailbox, values![compared], |row| row.get(0)).await?;
     if let Some(mailbox) = &mailbox {
@@ -68,11 +70,10 @@ impl Unit for Leave {
         }
         name_account(sql, person, &self.account).await?;
         // Whoever leaves is asked nothing more; coming back is a new sign-up.
-        let forget = "DELETE FROM outbox WHERE sign_up_id IN (SELECT id FROM sign_ups WHERE person_id = $1)";
-        sql.execute(forget, values![person]).await?;
-        let withdraw =
-            "UPDATE sign_ups SET state = 'expired', decided_at = $2 WHERE person_id = $1 AND state = 'pending'";
-        let withdrawn = sql.execute(withdraw, values![person, self.now]).await?;
+        forget_mail(sql, person).await?;
+        let withdraw = "UPDATE sign_ups SET state = 'expired', decided_at = $2, decided_how = $3
+                        WHERE person_id = $1 AND state = 'pending'";
+        let withdrawn = sql.execute(withdraw, values![person, self.now, DecidedHow::Leaving.name()]).await?;
         count_down(sql).await?;
         Ok(Leaving::Left { withdrawn })
     }
@@ -100,26 +101,63 @@ impl Unit for Erase {
         name_account(sql, person, &self.account).await?;
         // While their answers can still be taken out of the figures.
         let was_member = depart(sql, person, self.now).await?;
-        let forget = "DELETE FROM outbox WHERE sign_up_id IN (SELECT id FROM sign_ups WHERE person_id = $1)";
-        let mails = sql.execute(forget, values![person]).await?;
-        let sign_ups = sql.execute("DELETE FROM sign_ups WHERE person_id = $1", values![person]).await?;
-        let bury = "
-            UPDATE people SET email = '', compared = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
-                joined_at = CASE WHEN joined_at IS NULL THEN NULL ELSE 0 END, undeliverable_until = NULL, soft_bounces = 0,
-                erased_at = $4
-            WHERE id = $1";
-        let (address, grave) = (tombstone(&self.marks.address), tombstone(&self.marks.mailbox));
-        sql.execute(bury, values![person, &address, &grave, self.now]).await?;
+        let Buried { sign_ups, mails } = bury(sql, person, &mailbox, &self.marks, self.now).await?;
         let mailbox_is_shared = people_of(sql, &mailbox).await? > 0;
         if !mailbox_is_shared {
             sql.execute("DELETE FROM mailboxes WHERE mailbox = $1", values![&mailbox]).await?;
-            outbox::suppress(sql, &grave, self.now.plus(SUPPRESSED_FOR)).await?;
+            outbox::suppress(sql, &tombstone(&self.marks.mailbox), self.now.plus(SUPPRESSED_FOR)).await?;
         }
         if was_member {
             count_down(sql).await?;
         }
         Ok(Some(Erased { was_member, code, sign_ups, mails, mailbox_is_shared }))
     }
+}
+
+/// Deletes the mail that waits for a person; says how much.
+async fn forget_mail(sql: &mut impl Sql, person: i64) -> Result<u64, Failure> {
+    let sign_ups = "DELETE FROM outbox WHERE sign_up_id IN (SELECT id FROM sign_ups WHERE person_id = $1)";
+    let sign_ins = "DELETE FROM outbox WHERE sign_in_id IN (SELECT id FROM sign_ins WHERE person_id = $1)";
+    Ok(sql.execute(sign_ups, values![person]).await? + sql.execute(sign_ins, values![person]).await?)
+}
+
+/// What was deleted with a person.
+pub(super) struct Buried {
+    sign_ups: u64,
+    mails: u64,
+}
+
+/// Leaves a tombstone where a person was. Their row is locked, and they are no member any more.
+pub(super) async fn bury(
+    sql: &mut impl Sql,
+    person: i64,
+    mailbox: &str,
+    marks: &AddressMarks,
+    now: Timestamp,
+) -> Result<Buried, Failure> {
+    let mails = forget_mail(sql, person).await?;
+    sql.execute("DELETE FROM sign_ins WHERE person_id = $1", values![person]).await?;
+    let declined = "UPDATE api_keys SET declined = declined +
+                        (SELECT count(*) FROM sign_ups s WHERE s.person_id = $1 AND s.key_id = api_keys.id AND s.state = 'declined')
+                    WHERE id IN (SELECT s.key_id FROM sign_ups s WHERE s.person_id = $1 AND s.state = 'declined')";
+    sql.execute(declined, values![person]).await?;
+    let sign_ups = sql.execute("DELETE FROM sign_ups WHERE person_id = $1", values![person]).await?;
+    let bury = "
+        UPDATE people SET email = '', compared = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
+            joined_at = CASE WHEN joined_at IS NULL THEN NULL ELSE 0 END, undeliverable_until = NULL, soft_bounces = 0,
+            erased_at = $4, session = NULL, wrong_codes = 0, wrong_codes_day = 0, own_us_state = NULL,
+            own_categories = NULL, own_comments = NULL, answered_at = NULL, unwanted_mail = ''
+        WHERE id = $1";
+    let (address, grave) = (tombstone(&marks.address), tombstone(&marks.mailbox));
+    sql.execute(bury, values![person, &address, &grave, now]).await?;
+    // Nobody is credited for another spelling of the mailbox, now that it cannot be seen any more that one was a member.
+    let plain = "UPDATE people SET uncredited = TRUE WHERE compared = $2 AND mailbox = $2 AND joined_at IS NULL
+                 AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
+    let tagged = "UPDATE people SET uncredited = TRUE WHERE mailbox = $2 AND mailbox <> compared AND joined_at IS NULL
+                  AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
+    sql.execute(plain, values![person, mailbox]).await?;
+    sql.execute(tagged, values![person, mailbox]).await?;
+    Ok(Buried { sign_ups, mails })
 }
 
 /// How many people get mail there.

@@ -1,24 +1,26 @@
-//! People and what becomes of their sign-ups: codes, confirming (double opt-in), declining, retention; as SQL.
+//! People and what becomes of their sign-ups: codes, confirming (double opt-in), declining; as SQL.
 
 mod leave;
+pub mod own_page;
 pub mod people;
-
-use std::collections::BTreeMap;
+pub mod retention;
+pub mod sign_in;
 
 use self::leave::{Erase, Leave, Revive, Unsuppress};
 use super::doors::{self, AtDoor};
 use super::outbox;
 use super::report::NoteReport;
-use super::sign_up::{not_added, refuse_if};
+use super::sign_up::{not_added, refuse_if, was_member_there};
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
+use crate::domain::notice::Notice;
 use crate::domain::person::{AccountId, Erased, Leaving, Lifted};
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_up::{
-    ANSWERS_KEPT_FOR, Confirmation, Declining, NamedPerson, NewSignUp, SUPPRESSED_FOR, SignUpId, SignUpRecord,
+    Confirmation, DecidedHow, Declining, NamedPerson, NewSignUp, SUPPRESSED_FOR, SeenPage, SignUpId, SignUpRecord,
     SignUpState, SignedUp,
 };
 use crate::domain::time::Timestamp;
@@ -33,7 +35,7 @@ macro_rules! state_at {
 use state_at;
 
 /// Who is credited for a person who joins, `$person` of `people`: nobody new for one who was a member before, or where
-/// another address of the mailbox ever joined; else whoever the confirmed sign-up names.
+/// another address of the mailbox ever joined; else whoever the confirmed sign-up names, unless they have left.
 macro_rules! credited {
     ($person:literal, $referrer:literal) => {
         concat!(
@@ -42,6 +44,9 @@ macro_rules! credited {
             ".joined_at IS NOT NULL THEN ",
             $person,
             ".referrer_id
+                  WHEN ",
+            $person,
+            ".uncredited THEN NULL
                   WHEN EXISTS (SELECT 1 FROM people twin
                                WHERE twin.compared = ",
             $person,
@@ -58,9 +63,9 @@ macro_rules! credited {
                                AND twin.id <> ",
             $person,
             ".id AND twin.joined_at IS NOT NULL) THEN NULL
-                  ELSE ",
+                  ELSE (SELECT named.id FROM people named WHERE named.id = ",
             $referrer,
-            " END"
+            " AND named.state <> 'left' AND named.erased_at IS NULL) END"
         )
     };
 }
@@ -82,16 +87,19 @@ area! {
         /// The code of the person, who is remembered as `invited` if new.
         write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode {
             |sql| {
-                let NamedPerson { email, code } = person;
+                let NamedPerson { email, code, grave } = person;
                 let (compared, mailbox) = (email.compared(), email.mailbox());
-                let add = "
-                    INSERT INTO people (email, compared, mailbox, code, state, created_at)
-                    SELECT $1, $2, $3, $4, 'invited', $5 FROM installation
-                    WHERE id = 1 AND NOT signups_paused
-                      AND NOT EXISTS (SELECT 1 FROM people WHERE compared = $2)
-                      AND NOT EXISTS (SELECT 1 FROM people WHERE code = $4)
-                    ON CONFLICT DO NOTHING RETURNING id";
-                let values = values![email.as_typed(), &compared, &mailbox, code, *now];
+                let add = concat!(
+                    "INSERT INTO people (email, compared, mailbox, code, state, created_at, uncredited)
+                     SELECT $1, $2, $3, $4, 'invited', $5, ",
+                    was_member_there!("$6"),
+                    " FROM installation
+                     WHERE id = 1 AND NOT signups_paused
+                       AND NOT EXISTS (SELECT 1 FROM people WHERE compared = $2)
+                       AND NOT EXISTS (SELECT 1 FROM people WHERE code = $4)
+                     ON CONFLICT DO NOTHING RETURNING id"
+                );
+                let values = values![email.as_typed(), &compared, &mailbox, code, *now, grave.as_str()];
                 if sql.insert(add, values).await?.is_some() {
                     return Ok(*code);
                 }
@@ -116,12 +124,12 @@ area! {
             }
         };
 
-        /// The person clicked: at most one member more, whatever is repeated and however much of it at once. `seen` is when
-        /// the answers they were shown had been given; if those were replaced since, nothing is confirmed.
-        own confirm(sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> Confirmation;
+        /// The person clicked: at most one member more, whatever is repeated and however much of it at once. If the answers that
+        /// their page showed were replaced since, nothing is confirmed.
+        own confirm(sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> Confirmation;
 
         /// The person said "this wasn't me": the sign-up is withdrawn and their mailbox left in peace for a while.
-        transact decline(sign_up: SignUpId, now: Timestamp) -> Declining {
+        transact decline(sign_up: SignUpId, how: DecidedHow, now: Timestamp) -> Declining {
             |sql| {
                 let Some(mailbox) = mailbox_of(sql, *sign_up).await? else { return Ok(Declining::Unknown) };
                 let look = concat!("SELECT ", state_at!("$2"), ", partner FROM sign_ups s WHERE id = $1 FOR UPDATE");
@@ -134,7 +142,7 @@ area! {
                     SignUpState::Expired => Declining::Expired,
                     SignUpState::Declined => Declining::Declined,
                     SignUpState::Pending => {
-                        decide(sql, *sign_up, SignUpState::Declined, *now).await?;
+                        decide(sql, *sign_up, SignUpState::Declined, *how, *now).await?;
                         outbox::forget(sql, *sign_up).await?;
                         Declining::Declined
                     }
@@ -164,44 +172,16 @@ area! {
         write unsuppress(email: &EmailAddress, account: AccountId) -> Option<Lifted>
             = Unsuppress { compared: email.compared(), account };
 
-        /// Writes down what a mail server or a mail service reports of a mail that left.
-        write note_report(report: MailReport, now: Timestamp) -> ReportOutcome = NoteReport { report, now };
-
-        /// Lets sign-ups expire and deletes the answers of those that came to nothing, some at a time; says how many.
-        /// Every node does so, and each takes what no other holds.
-        transact retain(now: Timestamp) -> Retained {
+        /// Keeps the words of a notice, once and for ever.
+        write keep_notice(notice: Notice, now: Timestamp) -> () {
             |sql| {
-                // Mail of a sign-up past its time is pointless, whoever lets that sign-up expire.
-                let forget = "
-                    DELETE FROM outbox WHERE sign_up_id IN
-                        (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
-                         ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
-                sql.execute(forget, values![*now, AT_ONCE]).await?;
-                let expire = "
-                    UPDATE sign_ups SET state = 'expired', decided_at = $1 WHERE id IN
-                        (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
-                         ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING partner";
-                let lapsed: Vec<String> = sql.rows(expire, values![*now, AT_ONCE], |row| row.get(0)).await?;
-                let expired = lapsed.len() as u64;
-                let purge = "
-                    UPDATE sign_ups SET us_state = NULL, categories = '', comments = NULL, purged_at = $1 WHERE id IN
-                        (SELECT id FROM sign_ups
-                         WHERE state IN ('expired', 'declined') AND purged_at IS NULL AND updated_at <= $2
-                         ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)";
-                let purged = sql.execute(purge, values![*now, now.minus(ANSWERS_KEPT_FOR), AT_ONCE]).await?;
-                let forget = "DELETE FROM used_once WHERE name IN
-                                  (SELECT name FROM used_once WHERE ends_at <= $1 ORDER BY ends_at LIMIT $2
-                                   FOR UPDATE SKIP LOCKED)";
-                sql.execute(forget, values![*now, AT_ONCE]).await?;
-                // Last and in the order of their names: others wait for these rows.
-                let mut doors = BTreeMap::new();
-                lapsed.into_iter().for_each(|door| *doors.entry(door).or_insert(0) += 1);
-                for (door, times) in doors {
-                    doors::count(sql, &door, AtDoor::Lapsed(times), *now).await?;
-                }
-                Ok(Retained { expired, purged })
+                let keep = "INSERT INTO notices (hash, words, first_shown_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+                sql.execute(keep, values![&*notice.hash, &*notice.words, *now]).await.map(|_| ())
             }
         };
+
+        /// Writes down what a mail server or a mail service reports of a mail that left.
+        write note_report(report: MailReport, now: Timestamp) -> ReportOutcome = NoteReport { report, now };
     }
 }
 
@@ -240,7 +220,7 @@ fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
 /// The person pressed the button, statement by statement; `postgres/confirm.rs` does the same in one round trip.
 pub(super) struct Confirm {
     pub sign_up: SignUpId,
-    pub seen: Option<Timestamp>,
+    pub seen: SeenPage,
     pub now: Timestamp,
 }
 
@@ -270,7 +250,7 @@ impl Unit for Confirm {
         let found = sql.row(look, values![self.sign_up.0, self.now], undecided).await?;
         let Some((state, updated_at, person, referrer, praised)) = found else { return Ok(Confirmation::Unknown) };
         match state {
-            SignUpState::Pending if self.seen.is_some_and(|seen| seen != updated_at) => {
+            SignUpState::Pending if self.seen.answers.is_some_and(|seen| seen != updated_at) => {
                 return Ok(Confirmation::Changed);
             }
             SignUpState::Pending => {}
@@ -279,7 +259,11 @@ impl Unit for Confirm {
             // Retention decides so for good, once it believes the clock.
             SignUpState::Expired => return Ok(Confirmation::Expired),
         }
-        decide(sql, self.sign_up, SignUpState::Confirmed, self.now).await?;
+        decide(sql, self.sign_up, SignUpState::Confirmed, DecidedHow::Button, self.now).await?;
+        if let Some(notice) = &self.seen.notice {
+            let shown = "UPDATE sign_ups SET notice = $2 WHERE id = $1 AND notice IS DISTINCT FROM $2";
+            sql.execute(shown, values![self.sign_up.0, &**notice]).await?;
+        }
         outbox::forget(sql, self.sign_up).await?;
         let join = concat!(
             "UPDATE people SET state = 'member', referrer_id = ",
@@ -311,18 +295,14 @@ async fn mailbox_of(sql: &mut impl Sql, sign_up: SignUpId) -> Result<Option<Stri
 }
 
 /// Decides a sign-up, once.
-async fn decide(sql: &mut impl Sql, sign_up: SignUpId, state: SignUpState, now: Timestamp) -> Result<(), Failure> {
-    let decide = "UPDATE sign_ups SET state = $2, decided_at = $3 WHERE id = $1 AND state = 'pending'";
-    sql.execute(decide, values![sign_up.0, state.name(), now]).await.map(|_| ())
+async fn decide(
+    sql: &mut impl Sql,
+    sign_up: SignUpId,
+    state: SignUpState,
+    how: DecidedHow,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let decide =
+        "UPDATE sign_ups SET state = $2, decided_at = $3, decided_how = $4 WHERE id = $1 AND state = 'pending'";
+    sql.execute(decide, values![sign_up.0, state.name(), now, how.name()]).await.map(|_| ())
 }
-
-/// What one round of retention did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retained {
-    pub expired: u64,
-    /// Sign-ups whose answers were deleted.
-    pub purged: u64,
-}
-
-/// Few enough that sign-ups which share the commit, or wait for one of the rows, do not notice.
-const AT_ONCE: u32 = 200;

@@ -4,8 +4,12 @@ use super::leave::people_of;
 use super::state_at;
 use crate::domain::api_key::KeyId;
 use crate::domain::catalog::category::CategorySet;
-use crate::domain::person::{AccountId, MailboxStanding, PersonFile, PersonRecord, PersonState, SignUpEntry};
-use crate::domain::sign_up::{SignUpId, SignUpState};
+use crate::domain::mail::brake::day_of;
+use crate::domain::person::{
+    AccountId, KeptEvidence, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, SignInEntry,
+    SignUpEntry, UnwantedMail,
+};
+use crate::domain::sign_up::{Face, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::store::lease::{mailbox_columns, mailbox_record};
@@ -19,7 +23,11 @@ macro_rules! people {
             "SELECT p.id, p.email, p.state, p.code, p.account, p.created_at, p.joined_at, p.left_at, p.erased_at,
                     (SELECT r.code FROM people r WHERE r.id = p.referrer_id),
                     coalesce((SELECT f.members FROM referrers f WHERE f.person_id = p.id), 0),
-                    p.undeliverable_until, p.soft_bounces, s.us_state, coalesce(s.categories, ''), s.partner
+                    p.undeliverable_until, p.soft_bounces,
+                    CASE WHEN p.answered_at IS NULL THEN s.us_state ELSE p.own_us_state END,
+                    coalesce(CASE WHEN p.answered_at IS NULL THEN s.categories ELSE p.own_categories END, ''), s.partner,
+                    coalesce(CASE WHEN p.answered_at IS NULL THEN s.comments ELSE p.own_comments END, ''), p.answered_at, p.unwanted_mail,
+                    p.uncredited
              FROM people p LEFT JOIN sign_ups s ON s.id =
                  (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
              WHERE ",
@@ -37,7 +45,8 @@ macro_rules! entries {
             state_at!("$2"),
             ", s.us_state, s.categories, coalesce(s.comments, ''), (SELECT r.code FROM people r WHERE r.id = s.referrer_id),
                s.disposable, s.created_at, s.updated_at, s.expires_at, s.decided_at,
-               o.id, o.kind, o.created_at, o.send_after, o.attempts, o.last_error, o.given_up_at, o.held_at
+               o.id, o.kind, o.created_at, o.send_after, o.attempts, o.last_error, o.given_up_at, o.held_at,
+               s.face, s.client, s.notice, (SELECT n.words FROM notices n WHERE n.hash = s.notice), s.mailed_at, s.decided_how
              FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN outbox o ON o.sign_up_id = s.id
              WHERE ",
             $($which,)*
@@ -52,15 +61,12 @@ area! {
         /// Everything that is kept of the person of that address (the form in which addresses are compared).
         read find_person(compared: String, now: Timestamp) -> Option<PersonFile> {
             |sql| {
-                let Some(person) = sql.row(people!("p.compared = $1"), values![compared], person).await? else {
-                    return Ok(None);
-                };
-                let mailbox = "SELECT mailbox FROM people WHERE id = $1";
-                let mailbox: Option<String> = sql.row(mailbox, values![person.id], |row| row.get(0)).await?;
-                let mailbox = standing(sql, &mailbox.unwrap_or_default()).await?;
-                let of_person = entries!("s.person_id = $1 ORDER BY s.id");
-                let sign_ups = sql.rows(of_person, values![person.id, *now], entry).await?;
-                Ok(Some(PersonFile { person, mailbox, sign_ups }))
+                let find = "SELECT id FROM people WHERE compared = $1";
+                let person: Option<i64> = sql.row(find, values![compared], |row| row.get(0)).await?;
+                match person {
+                    Some(person) => file_of(sql, person, *now).await,
+                    None => Ok(None),
+                }
             }
         };
 
@@ -96,6 +102,26 @@ area! {
     }
 }
 
+/// Everything that is kept of a person.
+pub(super) async fn file_of(sql: &mut impl Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
+    let Some(person) = sql.row(people!("p.id = $1"), values![id], person).await? else { return Ok(None) };
+    let more = "SELECT mailbox, CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END FROM people WHERE id = $1";
+    let more = sql.row(more, values![id, day_of(now)], |row| Ok((row.get::<String>(0)?, row.get(1)?))).await?;
+    let (mailbox, wrong_codes) = more.unwrap_or_default();
+    let mailbox = standing(sql, &mailbox).await?;
+    let sign_ups = sql.rows(entries!("s.person_id = $1 ORDER BY s.id"), values![id, now], entry).await?;
+    let referrals = "SELECT (SELECT count(DISTINCT s.person_id) FROM sign_ups s WHERE s.referrer_id = $1),
+                            (SELECT count(*) FROM people p WHERE p.referrer_id = $1 AND p.state = 'member')";
+    let read = |row: &Row<'_>| Ok(Referrals { signed_up: row.get(0)?, members: row.get(1)? });
+    let referrals = sql.row(referrals, values![id], read).await?.unwrap_or_default();
+    let sign_ins = "SELECT created_at, mailed, tries, used_at FROM sign_ins WHERE person_id = $1 ORDER BY id";
+    let read = |row: &Row<'_>| {
+        Ok(SignInEntry { asked_at: row.get(0)?, mailed: row.get(1)?, tries: row.get(2)?, used_at: row.get(3)? })
+    };
+    let sign_ins = sql.rows(sign_ins, values![id], read).await?;
+    Ok(Some(PersonFile { person, mailbox, sign_ups, referrals, sign_ins, wrong_codes }))
+}
+
 fn person(row: &Row<'_>) -> Result<PersonRecord, Failure> {
     Ok(PersonRecord {
         id: row.get(0)?,
@@ -114,6 +140,10 @@ fn person(row: &Row<'_>) -> Result<PersonRecord, Failure> {
         us_state: row.get::<Option<&str>>(13)?.and_then(UsState::from_code),
         categories: CategorySet::from_slugs(row.get(14)?),
         door: row.get(15)?,
+        comments: row.get(16)?,
+        answered_at: row.get(17)?,
+        unwanted_mail: UnwantedMail::from_names(row.get(18)?),
+        uncredited: row.get(19)?,
     })
 }
 
@@ -135,6 +165,14 @@ fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
         expires_at: row.get(12)?,
         decided_at: row.get(13)?,
         mail,
+        evidence: KeptEvidence {
+            face: row.get::<Option<&str>>(22)?.and_then(Face::from_name),
+            client: row.get(23)?,
+            notice: row.get(24)?,
+            notice_words: row.get(25)?,
+            mailed_at: row.get(26)?,
+            decided_how: row.get(27)?,
+        },
     })
 }
 

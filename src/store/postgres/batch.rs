@@ -19,7 +19,7 @@ use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PEND
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 use crate::store::queue::{BatchCounts, Queue, Queued, Waiter};
-use crate::store::sign_up::{SignUp, kept_categories, merging_answers, sign_up_columns};
+use crate::store::sign_up::{SignUp, kept_categories, merging_answers, sign_up_columns, was_member_there};
 use crate::store::sql::{Failure, Row};
 use crate::store::{PoolFigures, StoreError, StoreReply, WriterFigures};
 use crate::supervise;
@@ -282,9 +282,9 @@ const SIGN_UP: &str = concat!(
     WITH job AS (
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
                              $8::text[], $9::text[], $10::text[], $11::bigint[], $14::bigint[], $16::boolean[],
-                             $17::boolean[]) WITH ORDINALITY
+                             $17::boolean[], $18::text[], $19::text[], $20::text[], $21::text[]) WITH ORDINALITY
         AS job (email, compared, mailbox, code, key_id, partner, us_state, categories, comments, ref_code, now, lane,
-                proven, disposable, n)
+                proven, disposable, grave, face, client, notice, n)
     ), house AS (
         SELECT signups_paused AS paused, member_count FROM installation WHERE id = 1
     ), known AS (
@@ -299,8 +299,10 @@ const SIGN_UP: &str = concat!(
                           AND s.state = 'pending' AND s.expires_at <= j.now)
         FOR KEY SHARE OF p
     ), added AS (
-        INSERT INTO people (email, compared, mailbox, code, state, created_at)
-        SELECT email, compared, mailbox, code, 'invited', now FROM job
+        INSERT INTO people (email, compared, mailbox, code, state, created_at, uncredited)
+        SELECT email, compared, mailbox, code, 'invited', now, ",
+    was_member_there!("job.grave"),
+    " FROM job
         WHERE NOT (SELECT paused FROM house)
         ON CONFLICT DO NOTHING
         RETURNING id, compared, code, mailbox
@@ -317,7 +319,7 @@ const SIGN_UP: &str = concat!(
     sign_up_columns!(),
     ")
         SELECT p.id, j.key_id, j.partner, 'pending', j.us_state, j.categories, j.comments, referrer_id, $12, j.now, j.now,
-               j.now + $13, p.slot, j.disposable
+               j.now + $13, p.slot, j.disposable, j.face, j.client, j.notice
         FROM person p JOIN job j USING (n) LEFT JOIN referral USING (n) WHERE p.slot IS NOT NULL
         ",
     merging_answers!(),
@@ -378,6 +380,10 @@ impl Work for Batch {
                     &(POSTS_PENDING as i64),
                     &flags(|new| new.proven),
                     &flags(|new| new.disposable),
+                    &texts(|job| job.unit.new.person.grave.as_str()),
+                    &texts(|job| job.unit.new.evidence.face.name()),
+                    &perhaps(|job| job.unit.new.evidence.client.as_ref().map(|client| client.as_str())),
+                    &texts(|job| &job.unit.new.evidence.notice),
                 ],
             )
             .await?;

@@ -6,7 +6,7 @@
 use super::connection::{Parameter, PgConnection};
 use super::pool::Work;
 use crate::domain::mail::brake::day_of;
-use crate::domain::sign_up::{Confirmation, SignUpId, SignUpState};
+use crate::domain::sign_up::{Confirmation, DecidedHow, SeenPage, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::store::members::credited;
 use crate::store::sql::{Failure, Row};
@@ -23,7 +23,7 @@ const CONFIRM: &str = concat!(
     WITH found AS (
         SELECT state, updated_at, expires_at FROM sign_ups WHERE id = $1
     ), confirmed AS (
-        UPDATE sign_ups SET state = 'confirmed', decided_at = $3
+        UPDATE sign_ups SET state = 'confirmed', decided_at = $3, decided_how = $5, notice = coalesce($6, notice)
         WHERE id = $1 AND state = 'pending' AND expires_at > $3 AND updated_at = coalesce($2, updated_at)
         RETURNING id, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END AS referrer_id, partner, disposable
     ), forgotten AS (
@@ -61,7 +61,7 @@ const CONFIRM: &str = concat!(
 
 pub(super) struct PgConfirm {
     pub sign_up: SignUpId,
-    pub seen: Option<Timestamp>,
+    pub seen: SeenPage,
     pub now: Timestamp,
 }
 
@@ -69,9 +69,10 @@ impl Work for PgConfirm {
     type Done = Confirmation;
 
     async fn apply(&self, connection: &mut PgConnection) -> Result<Confirmation, Failure> {
-        let seen = self.seen.map(Timestamp::as_millis);
+        let seen = self.seen.answers.map(Timestamp::as_millis);
+        let (how, notice) = (DecidedHow::Button.name(), self.seen.notice.as_deref());
         let (now, today) = (self.now.as_millis(), day_of(self.now));
-        let values: [Parameter<'_>; 4] = [&self.sign_up.0, &seen, &now, &today];
+        let values: [Parameter<'_>; 6] = [&self.sign_up.0, &seen, &now, &today, &how, &notice];
         let row = connection.locked(LOCK_MAILBOX, &self.sign_up.0, CONFIRM, &values).await?;
         let Some(row) = row else { return Ok(Confirmation::Unknown) };
         let row = Row(&row);

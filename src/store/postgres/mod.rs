@@ -27,7 +27,7 @@ use super::installation::Check;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sql::Unit;
 use super::{Engine, Store, StoreError, StoreFigures, StoreReply};
-use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
+use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
@@ -84,7 +84,7 @@ impl Engine for PostgresStore {
         self.batcher.sign_up(new, now)
     }
 
-    fn confirm(&self, sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> StoreReply<'_, Confirmation> {
+    fn confirm(&self, sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
         Reply::later(async move { self.pool.run(&PgConfirm { sign_up, seen, now }).await })
     }
 

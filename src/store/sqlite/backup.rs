@@ -114,6 +114,10 @@ impl SqliteSnapshot {
                 transaction.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", (&table, leap))?;
             }
         }
+        // Nobody is signed in to what others may have restored, and links from before lead nowhere.
+        transaction.execute("UPDATE people SET session = NULL WHERE session IS NOT NULL", [])?;
+        transaction.execute("DELETE FROM outbox WHERE sign_in_id IS NOT NULL", [])?;
+        transaction.execute("DELETE FROM sign_ins", [])?;
         transaction.execute("UPDATE outbox SET leased_until = 0, leased_by = NULL", [])?;
         let hold = "UPDATE outbox SET held_at = ?1 WHERE held_at IS NULL AND given_up_at IS NULL";
         let held = transaction.execute(hold, [act.at.as_millis()])?;

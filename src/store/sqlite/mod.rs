@@ -27,7 +27,7 @@ use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sign_up::SignUp;
 use super::sql::Unit;
 use super::{Engine, Store, StoreError, StoreFigures, StoreReply, WRITE_BATCH};
-use crate::domain::sign_up::{Confirmation, NewSignUp, SignUpId, SignedUp};
+use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
@@ -137,7 +137,7 @@ impl Engine for SqliteStore {
         self.writer.write(SignUp { new, now })
     }
 
-    fn confirm(&self, sign_up: SignUpId, seen: Option<Timestamp>, now: Timestamp) -> StoreReply<'_, Confirmation> {
+    fn confirm(&self, sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
         self.writer.write(Confirm { sign_up, seen, now })
     }
 

@@ -45,6 +45,8 @@ fn mcp_server() -> &'static (McpServer, Clock) {
             mail: Delivery::Held,
             brake: unionhall::domain::mail::brake::Brake::NONE,
             disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
+            erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),
+            retention: unionhall::domain::person::RetentionTimes::DEFAULT,
         });
         (McpServer::new(Dispatcher::new(app)), clock)
     })
@@ -63,6 +65,7 @@ pub fn mcp(data: &[u8]) {
         now: clock.now(),
         headers: data.contains(&0).then_some(headers),
         request_id: None,
+        client: None,
     };
     let mut trace = CallTrace::default();
     let response = runtime().block_on(server.answer(message, context, &mut trace));

@@ -10,7 +10,7 @@ use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::brake::Brake;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
-use unionhall::domain::sign_up::{Confirmation, NamedPerson, SignUpId};
+use unionhall::domain::sign_up::{Confirmation, NamedPerson, SeenPage, SignUpId};
 use unionhall::domain::time::Timestamp;
 use unionhall::store::figures::Funnel;
 use unionhall::store::migration::{MIGRATIONS, Migration, Prepare};
@@ -37,8 +37,18 @@ fn first_schema() -> (tempfile::TempDir, PathBuf) {
 }
 
 /// Tables that came after the fixtures' schemas.
-const LATER: &[&str] =
-    &["readiness", "door_days", "used_once", "audit", "demand", "referrers", "rollup", "member_changes"];
+const LATER: &[&str] = &[
+    "readiness",
+    "door_days",
+    "used_once",
+    "audit",
+    "demand",
+    "referrers",
+    "rollup",
+    "member_changes",
+    "notices",
+    "sign_ins",
+];
 
 /// Columns that came after them.
 const LATER_COLUMNS: &[&str] = &[
@@ -58,6 +68,22 @@ const LATER_COLUMNS: &[&str] = &[
     "erased_at",
     "signed_up",
     "confirmed",
+    "declined",
+    "session",
+    "wrong_codes",
+    "wrong_codes_day",
+    "own_us_state",
+    "own_categories",
+    "own_comments",
+    "answered_at",
+    "unwanted_mail",
+    "uncredited",
+    "face",
+    "client",
+    "notice",
+    "mailed_at",
+    "decided_how",
+    "sign_in_id",
 ];
 
 /// The columns that the fixtures have.
@@ -108,11 +134,12 @@ async fn is_of_use(store: &dyn Store) {
         let kept = store.referral_code(&email(known)).await.unwrap().unwrap();
         assert_eq!(kept, codes.code(&email(known), 0), "{known} keeps their code");
     }
-    let person = NamedPerson { code: codes.code(&email("new@example.com"), 0), email: email("new@example.com") };
+    let new = email("new@example.com");
+    let person = NamedPerson { code: codes.code(&new, 0), grave: super::grave(&new), email: new };
     store.create_referral_code(person, NOW).await.unwrap();
-    assert_eq!(store.confirm(SignUpId(1), None, NOW).await, Ok(Confirmation::AlreadyMember));
-    assert_eq!(store.confirm(SignUpId(4), None, NOW).await, Ok(Confirmation::Declined));
-    assert_eq!(store.confirm(SignUpId(5), None, NOW).await, Ok(Confirmation::Joined));
+    assert_eq!(store.confirm(SignUpId(1), SeenPage::default(), NOW).await, Ok(Confirmation::AlreadyMember));
+    assert_eq!(store.confirm(SignUpId(4), SeenPage::default(), NOW).await, Ok(Confirmation::Declined));
+    assert_eq!(store.confirm(SignUpId(5), SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
     assert_eq!(store.member_count().await, Ok(4));
     let due = store.lease_mail("w", 100, Vec::new(), Brake::NONE, NOW).await.unwrap().mails;
     assert_eq!(due.iter().map(|mail| mail.recipient.as_str()).collect::<Vec<_>>(), ["ivy@example.com"]);
@@ -127,6 +154,7 @@ fn records_of_older_schemas_are_brought_up_to_date_on_sqlite() {
         include_bytes!("../fixtures/schema-3.db"),
         include_bytes!("../fixtures/schema-4.db"),
         include_bytes!("../fixtures/schema-5.db"),
+        include_bytes!("../fixtures/schema-6.db"),
     ];
     for (schema, fixture) in (1..).zip(fixtures) {
         let (_folder, path) = first_schema();
@@ -177,7 +205,11 @@ fn records_of_older_schemas_are_brought_up_to_date_on_postgres() {
         "{fourth}; INSERT INTO unionhall_schema VALUES (5, 4); {}",
         include_str!("../../../migrations/postgres/0005_good_name.sql")
     );
-    for later in ["", "INSERT INTO unionhall_schema VALUES (2, 1)", &third, &fourth, &fifth] {
+    let sixth = format!(
+        "{fifth}; INSERT INTO unionhall_schema VALUES (6, 4); {}",
+        include_str!("../../../migrations/postgres/0006_operators_day.sql")
+    );
+    for later in ["", "INSERT INTO unionhall_schema VALUES (2, 1)", &third, &fourth, &fifth, &sixth] {
         brought_up_to_date_on_postgres(later);
     }
 }
@@ -221,7 +253,8 @@ fn and(step: Migration) -> &'static [Migration] {
 const REBUILD: Migration = Migration {
     sqlite: "CREATE TABLE api_keys_again (id TEXT PRIMARY KEY, partner TEXT NOT NULL, hash BLOB NOT NULL, per_minute INTEGER,
                  created_at INTEGER NOT NULL, expires_at INTEGER, last_used_at INTEGER, revoked_at INTEGER,
-                 signed_up INTEGER NOT NULL DEFAULT 0, confirmed INTEGER NOT NULL DEFAULT 0) STRICT;
+                 signed_up INTEGER NOT NULL DEFAULT 0, confirmed INTEGER NOT NULL DEFAULT 0,
+                 declined INTEGER NOT NULL DEFAULT 0) STRICT;
              INSERT INTO api_keys_again SELECT * FROM api_keys;
              DROP TABLE api_keys;
              ALTER TABLE api_keys_again RENAME TO api_keys",

@@ -129,7 +129,8 @@ impl Room {
 
     async fn sign_up_for(&self, address: &str, partner: Option<Partner>, now: Timestamp) {
         let email = EmailAddress::parse(address).unwrap();
-        let person = NamedPerson { code: CodeMaker::new(&secret()).code(&email, 0), email };
+        let person =
+            NamedPerson { code: CodeMaker::new(&secret()).code(&email, 0), grave: super::grave(&email), email };
         let (us_state, comments, ref_code) = (None, None, None);
         let new = NewSignUp {
             person,
@@ -141,6 +142,7 @@ impl Room {
             lane: Lane::of(address.as_bytes()),
             proven: false,
             disposable: false,
+            evidence: super::evidence(),
         };
         self.store.sign_up(new, now).await.unwrap();
     }

@@ -9,7 +9,7 @@ use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
-use unionhall::domain::sign_up::{Confirmation, NamedPerson, NewSignUp, SignUpId};
+use unionhall::domain::sign_up::{Confirmation, NamedPerson, NewSignUp, SeenPage, SignUpId};
 use unionhall::domain::time::Timestamp;
 use unionhall::store::migration::{MIGRATIONS, Prepare};
 use unionhall::store::postgres::PostgresStore;
@@ -29,7 +29,7 @@ fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
     let email = EmailAddress::parse(email).unwrap();
     let code = CodeMaker::new(&Secret::new(&"s".repeat(32)).unwrap()).code(&email, 0);
     NewSignUp {
-        person: NamedPerson { email, code },
+        person: NamedPerson { grave: super::grave(&email), email, code },
         us_state: None,
         categories: None,
         comments: None,
@@ -38,6 +38,7 @@ fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
         lane: Lane::of(b"form"),
         proven: false,
         disposable: false,
+        evidence: super::evidence(),
     }
 }
 
@@ -123,7 +124,7 @@ fn two_addresses_of_one_mailbox_never_both_earn_credit() {
             let ids = 2 + n * 2..;
             let mut clicks = tokio::task::JoinSet::new();
             for (node, id) in nodes.iter().cloned().zip(ids) {
-                clicks.spawn(async move { node.confirm(SignUpId(id), None, NOW).await.unwrap() });
+                clicks.spawn(async move { node.confirm(SignUpId(id), SeenPage::default(), NOW).await.unwrap() });
             }
             assert_eq!(clicks.join_all().await, [Confirmation::Joined; 2]);
         }
@@ -202,12 +203,12 @@ fn a_confirmation_that_waits_for_a_mail_does_not_hold_the_counter() {
         holder.batch_execute("BEGIN; SELECT FROM outbox WHERE sign_up_id = 1 FOR UPDATE").await.unwrap();
         let waiting = tokio::spawn({
             let node = Arc::clone(&node);
-            async move { node.confirm(SignUpId(1), None, NOW).await }
+            async move { node.confirm(SignUpId(1), SeenPage::default(), NOW).await }
         });
         let client = database.client().await;
         wait_until(Duration::from_secs(3), async || client.query_one(WAITS, &[]).await.unwrap().get::<_, i64>(0) == 1)
             .await;
-        assert_eq!(node.confirm(SignUpId(2), None, NOW).await, Ok(Confirmation::Joined));
+        assert_eq!(node.confirm(SignUpId(2), SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
         assert!(!waiting.is_finished());
         holder.batch_execute("ROLLBACK").await.unwrap();
         assert_eq!(waiting.await.unwrap(), Ok(Confirmation::Joined));
@@ -279,7 +280,7 @@ fn confirmations_that_wait_leave_sign_ups_and_the_count_alone() {
         let waiting: Vec<_> = (1..=24)
             .map(|id| {
                 let node = Arc::clone(&node);
-                tokio::spawn(async move { node.confirm(SignUpId(id), None, NOW).await })
+                tokio::spawn(async move { node.confirm(SignUpId(id), SeenPage::default(), NOW).await })
             })
             .collect();
         let client = database.client().await;
@@ -294,7 +295,7 @@ fn confirmations_that_wait_leave_sign_ups_and_the_count_alone() {
             assert!(matches!(confirming.await.unwrap(), Err(StoreError::Unavailable(_))));
         }
         holder.batch_execute("ROLLBACK").await.unwrap();
-        assert_eq!(node.confirm(SignUpId(1), None, NOW).await, Ok(Confirmation::Joined));
+        assert_eq!(node.confirm(SignUpId(1), SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
         database.drop().await;
     });
 }
@@ -330,13 +331,13 @@ fn a_lost_answer_is_told_as_one() {
         node.sign_up(new("ben@example.com", None), NOW).await.unwrap();
 
         // Once before, so that nothing but the transaction itself is asked.
-        assert_eq!(node.confirm(SignUpId(999), None, NOW).await, Ok(Confirmation::Unknown));
+        assert_eq!(node.confirm(SignUpId(999), SeenPage::default(), NOW).await, Ok(Confirmation::Unknown));
         cut.store(true, std::sync::atomic::Ordering::SeqCst);
-        let lost = node.confirm(SignUpId(1), None, NOW).await.unwrap_err();
+        let lost = node.confirm(SignUpId(1), SeenPage::default(), NOW).await.unwrap_err();
         assert!(matches!(lost, StoreError::Unknown(_)), "{lost:?}");
         cut.store(false, std::sync::atomic::Ordering::SeqCst);
         wait_until(Duration::from_secs(5), async || node.member_count().await == Ok(1)).await;
-        assert_eq!(node.confirm(SignUpId(1), None, NOW).await, Ok(Confirmation::AlreadyMember));
+        assert_eq!(node.confirm(SignUpId(1), SeenPage::default(), NOW).await, Ok(Confirmation::AlreadyMember));
         drop(client);
         database.drop().await;
     });

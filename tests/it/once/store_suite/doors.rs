@@ -105,7 +105,7 @@ pub(super) async fn good_conduct_earns_more_and_is_counted_where_it_happened(hou
     assert_eq!(house.confirm(1).await, Confirmation::AlreadyMember, "and counts once");
     assert_eq!(house.confirm(2).await, Confirmation::Joined);
     for _ in 0..2 {
-        assert_eq!(house.store.decline(SignUpId(3), NOW).await, Ok(Declining::Declined));
+        assert_eq!(house.store.decline(SignUpId(3), DecidedHow::Button, NOW).await, Ok(Declining::Declined));
     }
     let conduct = async |door| {
         let standings = house.store.door_standings(NOW).await.unwrap();
@@ -116,10 +116,13 @@ pub(super) async fn good_conduct_earns_more_and_is_counted_where_it_happened(hou
     assert_eq!(conduct(FORM).await, (1, 1));
     // Neither a member who confirms once more nor an address that is thrown away is to anybody's credit.
     house.by_form("ana@example.com", after(HOUR)).await;
-    assert_eq!(house.store.confirm(SignUpId(4), None, after(HOUR)).await, Ok(Confirmation::AlreadyMember));
+    assert_eq!(
+        house.store.confirm(SignUpId(4), SeenPage::default(), after(HOUR)).await,
+        Ok(Confirmation::AlreadyMember)
+    );
     let thrown = NewSignUp { partner: None, disposable: true, ..house.new_sign_up("x@mailinator.com") };
     house.store.sign_up(thrown, after(HOUR)).await.unwrap();
-    assert_eq!(house.store.confirm(SignUpId(5), None, after(HOUR)).await, Ok(Confirmation::Joined));
+    assert_eq!(house.store.confirm(SignUpId(5), SeenPage::default(), after(HOUR)).await, Ok(Confirmation::Joined));
     assert_eq!(conduct(FORM).await, (1, 1));
 
     for n in 0..6 {
@@ -146,7 +149,7 @@ pub(super) async fn a_door_is_judged_by_mail_that_left_and_can_be_confirmed(hous
         house.sign_up(email).await;
     }
     let mut due = house.lease("w", NOW).await;
-    due.sort_by_key(|mail| mail.sign_up);
+    due.sort_by_key(about);
     let away = MailOutcome::Retry { at: after(DAY * 3), cause: "away".to_owned(), perhaps_sent: false };
     house.settle(&due[0], MailOutcome::Sent, NOW).await;
     house.settle(&due[1], away, NOW).await;
@@ -204,7 +207,7 @@ pub(super) async fn a_proof_of_work_passes_the_brake_once_and_within_bounds(hous
     }
     assert_eq!(spend(40, "c", NOW).await, Ok(SpentProof::TooMany), "ten times the share of a day");
     assert_eq!(spend(40, "a", after(DAY)).await, Ok(SpentProof::Good));
-    house.store.retain(after(DAY)).await.unwrap();
+    house.store.retain(TIMES, after(DAY)).await.unwrap();
     assert_eq!(spend(0, "a", after(DAY)).await, Ok(SpentProof::Good), "forgotten once its time was over");
 
     for n in 0..4 {
@@ -261,7 +264,7 @@ pub(super) async fn a_complaint_silences_the_mailbox_until_its_owner_confirms(ho
     assert_eq!(house.send_due(NOW).await, ["ben@example.com"]);
 
     // The link of the mail that was complained about is in its owner's hands.
-    assert_eq!(house.store.confirm(SignUpId(1), None, after(DAY)).await, Ok(Confirmation::Joined));
+    assert_eq!(house.store.confirm(SignUpId(1), SeenPage::default(), after(DAY)).await, Ok(Confirmation::Joined));
     house.sign_up_at("ana+y@example.com", after(DAY * 401)).await;
     assert_eq!(house.send_due(after(DAY * 401)).await, ["ana+y@example.com"]);
 }

@@ -6,7 +6,7 @@ use super::*;
 pub(super) async fn a_clock_that_was_ahead_for_a_while_decides_nothing(house: &House) {
     house.sign_up("ana@example.com").await;
     let ahead = after(PENDING_FOR + HOUR * 24);
-    assert_eq!(house.store.confirm(SignUpId(1), None, ahead).await, Ok(Confirmation::Expired));
+    assert_eq!(house.store.confirm(SignUpId(1), SeenPage::default(), ahead).await, Ok(Confirmation::Expired));
     house.sign_up_at("ben@example.com", ahead).await;
     house.sign_up_at("cleo@example.com", ahead).await;
     house.store.lease_mail("w", 1, Vec::new(), Brake::NONE, ahead).await.unwrap();
@@ -104,7 +104,7 @@ pub(super) async fn mail_that_has_become_pointless_is_dropped(house: &House) {
 
     house.sign_up("ben@example.com").await;
     assert_eq!(house.send_due(after(PENDING_FOR)).await, Vec::<String>::new(), "the link would not work");
-    house.store.retain(after(PENDING_FOR)).await.unwrap();
+    house.store.retain(TIMES, after(PENDING_FOR)).await.unwrap();
 
     house.sign_up("ana@example.com").await;
     let due = house.lease("w", after(HOUR)).await;
@@ -202,13 +202,13 @@ pub(super) async fn what_a_revoked_key_asked_for_is_held(house: &House) {
     assert_eq!((sent.len(), held().await), (5, 0));
     let again = house.store.find_sign_up(SignUpId(3), after(PENDING_FOR * 2 - HOUR)).await.unwrap().unwrap();
     assert_eq!(again.state, SignUpState::Pending, "a week from when it was let go");
-    house.store.retain(after(PENDING_FOR * 3)).await.unwrap();
+    house.store.retain(TIMES, after(PENDING_FOR * 3)).await.unwrap();
 
     house.sign_up_at("ben@example.com", NOW).await;
     assert_eq!(house.store.drop_held(HeldMail::OfKey(key)).await, Ok(1), "what nobody has looked at yet too");
     house.sign_up_at("cem@example.com", NOW).await;
     assert_eq!(house.send_due(NOW).await, Vec::<String>::new());
-    house.store.retain(after(PENDING_FOR)).await.unwrap();
+    house.store.retain(TIMES, after(PENDING_FOR)).await.unwrap();
     assert_eq!(house.store.list_mail().await.unwrap(), [], "what is held lapses with its sign-up");
 }
 

@@ -8,18 +8,20 @@ use proptest::prelude::*;
 use proptest::strategy::{Union, ValueTree};
 
 use crate::database::Database;
+use crate::once::{evidence, grave};
 use crate::server::block_on;
 use unionhall::domain::api_key::{ApiKey, KeyRecord};
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::brake::Brake;
 use unionhall::domain::mail::lane::Lane;
-use unionhall::domain::mail::{DueMail, HeldMail, LEASE, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR};
+use unionhall::domain::mail::{DueMail, HeldMail, LEASE, MailAbout, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR};
+use unionhall::domain::person::RetentionTimes;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{
-    ANSWERS_KEPT_FOR, Confirmation, Declining, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, Partner,
-    SUPPRESSED_FOR, SignUpId, SignUpRecord, SignUpState, SignedUp,
+    Confirmation, DecidedHow, Declining, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, Partner, SUPPRESSED_FOR,
+    SeenPage, SignUpId, SignUpRecord, SignUpState, SignedUp,
 };
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
@@ -141,6 +143,14 @@ suite! {
     a_closed_store_says_so
 }
 
+/// The sign-up that a mail is about.
+fn about(mail: &DueMail) -> SignUpId {
+    match mail.about {
+        MailAbout::SignUp(id) => id,
+        MailAbout::SignIn(id) => panic!("a mail about signing in, {id:?}"),
+    }
+}
+
 /// A store with a partner, and what is needed to use it.
 struct House {
     store: Arc<dyn Store>,
@@ -149,6 +159,8 @@ struct House {
 }
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+const TIMES: RetentionTimes = RetentionTimes::DEFAULT;
 
 impl House {
     async fn new(store: Arc<dyn Store>) -> Self {
@@ -160,7 +172,7 @@ impl House {
 
     fn person(&self, email: &str) -> NamedPerson {
         let email = EmailAddress::parse(email).unwrap();
-        NamedPerson { code: self.codes.code(&email, 0), email }
+        NamedPerson { code: self.codes.code(&email, 0), grave: grave(&email), email }
     }
 
     fn new_sign_up(&self, email: &str) -> NewSignUp {
@@ -174,6 +186,7 @@ impl House {
             lane: Lane::of(email.as_bytes()),
             proven: false,
             disposable: false,
+            evidence: evidence(),
         }
     }
 
@@ -187,7 +200,7 @@ impl House {
     }
 
     async fn confirm(&self, id: i64) -> Confirmation {
-        self.store.confirm(SignUpId(id), None, NOW).await.unwrap()
+        self.store.confirm(SignUpId(id), SeenPage::default(), NOW).await.unwrap()
     }
 
     async fn members(&self) -> u64 {
@@ -299,7 +312,7 @@ async fn confirming_in_any_number_at_once_counts_once(house: &House) {
     let mut clicks = tokio::task::JoinSet::new();
     for _ in 0..12 {
         let store = Arc::clone(&house.store);
-        clicks.spawn(async move { store.confirm(SignUpId(1), None, NOW).await.unwrap() });
+        clicks.spawn(async move { store.confirm(SignUpId(1), SeenPage::default(), NOW).await.unwrap() });
     }
     let clicks = clicks.join_all().await;
     assert_eq!(clicks.iter().filter(|click| **click == Confirmation::Joined).count(), 1);
@@ -310,13 +323,19 @@ async fn a_sign_up_expires(house: &House) {
     house.sign_up("ana@example.com").await;
     house.sign_up("ben@example.com").await;
     let last = after(PENDING_FOR - Duration::from_millis(1));
-    assert_eq!(house.store.confirm(SignUpId(1), None, last).await, Ok(Confirmation::Joined));
-    assert_eq!(house.store.confirm(SignUpId(2), None, after(PENDING_FOR)).await, Ok(Confirmation::Expired));
-    house.store.retain(after(PENDING_FOR)).await.unwrap();
+    assert_eq!(house.store.confirm(SignUpId(1), SeenPage::default(), last).await, Ok(Confirmation::Joined));
+    assert_eq!(
+        house.store.confirm(SignUpId(2), SeenPage::default(), after(PENDING_FOR)).await,
+        Ok(Confirmation::Expired)
+    );
+    house.store.retain(TIMES, after(PENDING_FOR)).await.unwrap();
     assert_eq!(house.confirm(2).await, Confirmation::Expired, "for good");
     let again = house.store.sign_up(house.new_sign_up("ben@example.com"), after(PENDING_FOR)).await.unwrap();
     assert_eq!(again.code, house.kept_code("ben@example.com").await.unwrap());
-    assert_eq!(house.store.confirm(SignUpId(3), None, after(PENDING_FOR)).await, Ok(Confirmation::Joined));
+    assert_eq!(
+        house.store.confirm(SignUpId(3), SeenPage::default(), after(PENDING_FOR)).await,
+        Ok(Confirmation::Joined)
+    );
     assert_eq!(house.members().await, 2);
 }
 
@@ -326,7 +345,10 @@ async fn a_partner_replaces_its_own_pending_sign_up(house: &House) {
     house.store.sign_up(house.new_sign_up("ANA@example.com"), later).await.unwrap();
     assert_eq!(house.confirm(2).await, Confirmation::Unknown, "no second sign-up was made");
     // The time to confirm runs from the newer one.
-    assert_eq!(house.store.confirm(SignUpId(1), None, after(PENDING_FOR + HOUR)).await, Ok(Confirmation::Joined));
+    assert_eq!(
+        house.store.confirm(SignUpId(1), SeenPage::default(), after(PENDING_FOR + HOUR)).await,
+        Ok(Confirmation::Joined)
+    );
 }
 
 /// A request of the test below, by its choices.
@@ -410,6 +432,7 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
                 lane: Lane::of(b"all"),
                 proven: false,
                 disposable: false,
+                evidence: evidence(),
             };
             let sent = house.store.sign_up(new, Timestamp::from_millis(NOW.as_millis() + n as i64));
             if case % 2 == 0 {
@@ -545,8 +568,8 @@ async fn sign_ups_at_once_are_each_done_as_if_alone(house: &House) {
     assert_eq!(due.len(), 100 + 4 + 1, "one mail each, and none for the one refused");
     assert_eq!(to("same@example.com").len(), 1);
     assert_eq!(to("member@example.com")[0].kind, MailKind::AlreadyMember);
-    assert_eq!(to("fresh@example.com")[0].sign_up, SignUpId(3), "replaced");
-    assert_ne!(to("stale@example.com")[0].sign_up, SignUpId(2), "a new one beside the expired");
+    assert_eq!(about(to("fresh@example.com")[0]), SignUpId(3), "replaced");
+    assert_ne!(about(to("stale@example.com")[0]), SignUpId(2), "a new one beside the expired");
     assert_eq!(house.confirm(2).await, Confirmation::Expired);
 }
 
@@ -648,8 +671,12 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 async fn declining_withdraws_and_leaves_the_mailbox_in_peace(house: &House) {
     house.sign_up("ana@example.com").await;
-    assert_eq!(house.store.decline(SignUpId(1), NOW).await, Ok(Declining::Declined));
-    assert_eq!(house.store.decline(SignUpId(1), NOW).await, Ok(Declining::Declined), "twice is once");
+    assert_eq!(house.store.decline(SignUpId(1), DecidedHow::Button, NOW).await, Ok(Declining::Declined));
+    assert_eq!(
+        house.store.decline(SignUpId(1), DecidedHow::Button, NOW).await,
+        Ok(Declining::Declined),
+        "twice is once"
+    );
     assert_eq!(house.confirm(1).await, Confirmation::Declined);
     assert_eq!(house.members().await, 0);
     assert_eq!(house.send_due(NOW).await, Vec::<String>::new());
@@ -662,10 +689,10 @@ async fn declining_withdraws_and_leaves_the_mailbox_in_peace(house: &House) {
     assert_eq!(house.send_due(after(DAY)).await, Vec::<String>::new());
     house.sign_up_at("ana@example.com", after(SUPPRESSED_FOR)).await;
     assert_eq!(house.send_due(after(SUPPRESSED_FOR)).await.len(), 1);
-    assert_eq!(house.store.decline(SignUpId(99), NOW).await, Ok(Declining::Unknown));
+    assert_eq!(house.store.decline(SignUpId(99), DecidedHow::Button, NOW).await, Ok(Declining::Unknown));
     house.sign_up("ben@example.com").await;
-    let last = house.lease("w", NOW).await.remove(0).sign_up;
-    assert_eq!(house.store.decline(last, after(PENDING_FOR)).await, Ok(Declining::Expired));
+    let last = about(&house.lease("w", NOW).await[0]);
+    assert_eq!(house.store.decline(last, DecidedHow::Button, after(PENDING_FOR)).await, Ok(Declining::Expired));
 }
 
 async fn a_members_sign_up_is_shown_and_cannot_be_declined(house: &House) {
@@ -686,7 +713,7 @@ async fn a_members_sign_up_is_shown_and_cannot_be_declined(house: &House) {
     assert_eq!(later.state, SignUpState::Expired);
     assert_eq!(house.store.find_sign_up(SignUpId(2), NOW).await, Ok(None));
     house.confirm(1).await;
-    assert_eq!(house.store.decline(SignUpId(1), NOW).await, Ok(Declining::Confirmed));
+    assert_eq!(house.store.decline(SignUpId(1), DecidedHow::Button, NOW).await, Ok(Declining::Confirmed));
     assert_eq!(house.members().await, 1);
     house.sign_up_at("ana@example.com", after(DAY)).await;
     assert_eq!(house.send_due(after(DAY)).await, Vec::<String>::new(), "but the mailbox is left in peace");
@@ -699,14 +726,14 @@ async fn old_sign_ups_expire_and_their_answers_are_deleted(house: &House) {
     house.store.sign_up(NewSignUp { comments, ..house.new_sign_up("ben@example.com") }, NOW).await.unwrap();
     house.sign_up("cleo@example.com").await;
     house.confirm(3).await;
-    let retain = async |span| house.store.retain(after(span)).await.unwrap();
-    assert_eq!(retain(PENDING_FOR - MINUTE).await, Retained { expired: 0, purged: 0 });
-    assert_eq!(retain(PENDING_FOR).await, Retained { expired: 2, purged: 0 });
+    let retain = async |span| house.store.retain(TIMES, after(span)).await.unwrap();
+    assert_eq!(retain(PENDING_FOR - MINUTE).await, Retained { expired: 0, purged: 0, sign_ins: 0 });
+    assert_eq!(retain(PENDING_FOR).await, Retained { expired: 2, purged: 0, sign_ins: 0 });
     assert_eq!(house.store.list_mail().await.unwrap(), [], "their mail is gone too");
-    assert_eq!(retain(ANSWERS_KEPT_FOR - MINUTE).await, Retained { expired: 0, purged: 0 });
+    assert_eq!(retain(TIMES.answers - MINUTE).await, Retained { expired: 0, purged: 0, sign_ins: 0 });
     assert!(!house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().comments.is_empty());
-    assert_eq!(retain(ANSWERS_KEPT_FOR).await, Retained { expired: 0, purged: 2 });
-    assert_eq!(retain(ANSWERS_KEPT_FOR * 2).await, Retained { expired: 0, purged: 0 }, "once");
+    assert_eq!(retain(TIMES.answers).await, Retained { expired: 0, purged: 2, sign_ins: 0 });
+    assert_eq!(retain(TIMES.answers * 2).await, Retained { expired: 0, purged: 0, sign_ins: 0 }, "once");
     assert!(house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().comments.is_empty());
     assert_eq!(house.kept_code("ana@example.com").await, Some(code), "codes stay");
     assert_eq!(house.members().await, 1);
@@ -715,13 +742,13 @@ async fn old_sign_ups_expire_and_their_answers_are_deleted(house: &House) {
 async fn a_sign_up_without_a_partner_is_its_own(house: &House) {
     let alone = || NewSignUp { partner: None, ..house.new_sign_up("ana@example.com") };
     house.store.sign_up(alone(), NOW).await.unwrap();
-    let first = house.lease("w", NOW).await.remove(0).sign_up;
+    let first = about(&house.lease("w", NOW).await[0]);
     house.store.sign_up(alone(), NOW).await.unwrap();
     assert_eq!(house.store.list_mail().await.unwrap().len(), 2, "each post stands for itself");
     house.sign_up("ana@example.com").await;
     assert_eq!(house.store.list_mail().await.unwrap().len(), 3, "the partner's stands beside them");
     assert_eq!(house.store.find_sign_up(first, NOW).await.unwrap().unwrap().partner, None);
-    assert_eq!(house.store.confirm(first, None, NOW).await, Ok(Confirmation::Joined));
+    assert_eq!(house.store.confirm(first, SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
 }
 
 /// A thief's post replaced the owner's referrer and comments, unseen.
@@ -741,7 +768,7 @@ async fn a_post_of_the_form_touches_no_other(house: &House) {
     for n in 1..=6 {
         house.store.sign_up(post(thief, "theirs"), after(MINUTE * n)).await.unwrap();
     }
-    let shown = house.store.find_sign_up(own.sign_up, after(MINUTE * 7)).await.unwrap().unwrap();
+    let shown = house.store.find_sign_up(about(own), after(MINUTE * 7)).await.unwrap().unwrap();
     assert_eq!((shown.state, shown.comments.as_str(), shown.referrer), (SignUpState::Pending, "mine", Some(friend)));
     let of_ana = async || {
         let mut pending = 0;
@@ -755,7 +782,7 @@ async fn a_post_of_the_form_touches_no_other(house: &House) {
     };
     assert_eq!(of_ana().await, POSTS_PENDING, "whose mail has left is kept, and two more wait");
     // Credit follows the button that is pressed.
-    assert_eq!(house.store.confirm(own.sign_up, None, after(MINUTE * 7)).await, Ok(Confirmation::Joined));
+    assert_eq!(house.store.confirm(about(own), SeenPage::default(), after(MINUTE * 7)).await, Ok(Confirmation::Joined));
 }
 
 async fn only_what_was_seen_is_confirmed(house: &House) {
@@ -764,10 +791,19 @@ async fn only_what_was_seen_is_confirmed(house: &House) {
     assert_eq!(shown.updated_at, NOW);
     house.sign_up_at("ana@example.com", after(MINUTE)).await;
     assert_eq!(
-        house.store.confirm(SignUpId(1), Some(shown.updated_at), after(MINUTE)).await,
+        house
+            .store
+            .confirm(SignUpId(1), SeenPage { answers: Some(shown.updated_at), notice: None }, after(MINUTE))
+            .await,
         Ok(Confirmation::Changed)
     );
     assert_eq!(house.members().await, 0);
-    assert_eq!(house.store.confirm(SignUpId(1), Some(after(MINUTE)), after(MINUTE)).await, Ok(Confirmation::Joined));
-    assert_eq!(house.store.confirm(SignUpId(1), Some(NOW), after(MINUTE)).await, Ok(Confirmation::AlreadyMember));
+    assert_eq!(
+        house.store.confirm(SignUpId(1), SeenPage { answers: Some(after(MINUTE)), notice: None }, after(MINUTE)).await,
+        Ok(Confirmation::Joined)
+    );
+    assert_eq!(
+        house.store.confirm(SignUpId(1), SeenPage { answers: Some(NOW), notice: None }, after(MINUTE)).await,
+        Ok(Confirmation::AlreadyMember)
+    );
 }

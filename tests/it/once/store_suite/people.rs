@@ -32,7 +32,7 @@ impl House {
     /// Confirms what was last signed up for an address.
     async fn confirm_last(&self, address: &str, now: Timestamp) -> Confirmation {
         let last = self.file(address).await.unwrap().sign_ups.last().unwrap().id;
-        self.store.confirm(last, None, now).await.unwrap()
+        self.store.confirm(last, SeenPage::default(), now).await.unwrap()
     }
 
     async fn join(&self, address: &str) -> ReferralCode {
@@ -146,7 +146,7 @@ pub(super) async fn the_operator_lifts_whatever_keeps_mail_from_somebody(house: 
     assert_eq!(lift().await, None);
     house.sign_up("ana@example.com").await;
     assert_eq!(lift().await, Some(Lifted::default()));
-    house.store.decline(SignUpId(1), NOW).await.unwrap();
+    house.store.decline(SignUpId(1), DecidedHow::Button, NOW).await.unwrap();
     assert_eq!(lift().await, Some(Lifted { suppression: true, ..Lifted::default() }));
     house.sign_up_at("ana@example.com", after(DAY)).await;
     let mail = house.lease("w", after(DAY)).await.remove(0);
@@ -197,7 +197,7 @@ pub(super) async fn figures_follow_what_happened(house: &House) {
         assert_eq!(house.confirm_last(address, after(DAY)).await, Confirmation::Joined);
     }
     let last = house.file("p3@example.com").await.unwrap().sign_ups[0].id;
-    house.store.decline(last, after(DAY)).await.unwrap();
+    house.store.decline(last, DecidedHow::Button, after(DAY)).await.unwrap();
     // What is not settled yet is counted all the same, and counted once afterwards.
     for now in [NOW, after(DAY), after(2 * DAY)] {
         house.roll_up(now).await;
@@ -236,7 +236,7 @@ pub(super) async fn figures_follow_what_happened(house: &House) {
 pub(super) async fn what_nobody_decides_lapses_in_the_figures(house: &House) {
     house.sign_up("ana@example.com").await;
     house.sign_up("ben@example.com").await;
-    house.store.retain(after(PENDING_FOR)).await.unwrap();
+    house.store.retain(TIMES, after(PENDING_FOR)).await.unwrap();
     assert_eq!(house.store.doors_since(0).await.unwrap()[0].1.lapsed, 2);
     // Signed up again before anybody looked.
     house.sign_up_at("ana@example.com", after(2 * PENDING_FOR)).await;
@@ -319,7 +319,7 @@ pub(super) async fn figures_and_members_agree_whatever_happens(house: &House) {
                 if let Some(file) = house.file(&address).await
                     && let Some(last) = file.sign_ups.last()
                 {
-                    house.store.confirm(last.id, None, now).await.unwrap();
+                    house.store.confirm(last.id, SeenPage::default(), now).await.unwrap();
                 }
             }
             4 => {

@@ -1,10 +1,9 @@
-//! What the operator does about people, by the same rules as everybody else.
+//! Leaving, being erased and being mailed again: one code for the operator's commands and the member's own page.
 
 use std::sync::Arc;
 
 use crate::domain::email::EmailAddress;
 use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonFile};
-use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
 use crate::membership::erasures::ErasureLog;
@@ -27,8 +26,8 @@ pub struct People {
 }
 
 impl People {
-    pub fn new(store: Arc<dyn Store>, secret: &Secret, erasures: ErasureLog) -> Self {
-        Self { store, marker: AddressMarker::new(secret), erasures }
+    pub fn new(store: Arc<dyn Store>, marker: AddressMarker, erasures: ErasureLog) -> Self {
+        Self { store, marker, erasures }
     }
 
     /// Everything that is kept of whoever has that address; of somebody who was erased, what stayed.
@@ -59,7 +58,9 @@ impl People {
             return Ok(None);
         }
         let marks = self.marker.marks(email);
-        self.erasures.append(&marks.address, now).map_err(NotErased::Log)?;
+        let (erasures, mark) = (self.erasures.clone(), marks.address.clone());
+        let written = tokio::task::spawn_blocking(move || erasures.append(&mark, now)).await;
+        written.map_err(std::io::Error::other).and_then(|written| written).map_err(NotErased::Log)?;
         Ok(self.store.erase(email, marks, account, now).await?)
     }
 }

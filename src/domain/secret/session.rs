@@ -1,0 +1,134 @@
+//! The cookies of a member's own page, and the tokens of its forms (CSRF): proven by keyed hashes, so that a stolen database
+//! opens no session.
+
+use std::fmt;
+
+use ring::hmac;
+use subtle::ConstantTimeEq;
+
+use super::Secret;
+use crate::domain::base32;
+use crate::domain::email::EmailAddress;
+use crate::domain::time::Timestamp;
+
+/// Bytes of randomness in a nonce.
+pub const NONCE: usize = 16;
+
+/// Five bits a character.
+const NONCE_LENGTH: usize = 26;
+const PROOF: usize = 26;
+
+/// Something random that is kept for a person, or in a browser.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Nonce(String);
+
+impl Nonce {
+    pub fn from_random(bytes: &[u8; NONCE]) -> Self {
+        Self(text(base32::encode::<NONCE_LENGTH>(bytes)))
+    }
+
+    /// Reads one that was written down.
+    pub fn read(text: &str) -> Option<Self> {
+        (text.len() == NONCE_LENGTH && base32::is_canonical(text.as_bytes())).then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Nonce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Nonce(…)")
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct SessionMaker {
+    cookies: hmac::Key,
+    forms: hmac::Key,
+    browsers: hmac::Key,
+}
+
+impl SessionMaker {
+    pub fn new(secret: &Secret) -> Self {
+        let key = |purpose| secret.derive(purpose);
+        Self { cookies: key("session cookie"), forms: key("session form"), browsers: key("sign-in browser") }
+    }
+
+    /// What a browser keeps: the person's nonce, until when it works, and the proof of both. Nothing in it names the person.
+    pub fn cookie(&self, session: &Nonce, ends_at: Timestamp) -> String {
+        let ends_at = ends_at.as_millis();
+        format!("{}.{ends_at}.{}", session.0, self.proof(session, ends_at))
+    }
+
+    /// The nonce of a cookie that is ours and has not ended.
+    pub fn read_cookie(&self, cookie: &str, now: Timestamp) -> Option<Nonce> {
+        let mut parts = cookie.split('.');
+        let (nonce, ends_at, proof) = (Nonce::read(parts.next()?)?, parts.next()?.parse().ok()?, parts.next()?);
+        let is_ours = bool::from(self.proof(&nonce, ends_at).as_bytes().ct_eq(proof.as_bytes()));
+        (is_ours && parts.next().is_none() && Timestamp::from_millis(ends_at) > now).then_some(nonce)
+    }
+
+    fn proof(&self, session: &Nonce, ends_at: i64) -> String {
+        proof(&self.cookies, &[session.0.as_bytes(), &ends_at.to_be_bytes()])
+    }
+
+    /// What every form of a session carries.
+    pub fn form_token(&self, session: &Nonce) -> String {
+        proof(&self.forms, &[session.0.as_bytes()])
+    }
+
+    pub fn is_form_token(&self, session: &Nonce, token: &str) -> bool {
+        self.form_token(session).as_bytes().ct_eq(token.as_bytes()).into()
+    }
+
+    /// What is remembered of the browser that asked to sign in with an address: not its nonce, and not the address.
+    pub fn browser(&self, nonce: &Nonce, email: &EmailAddress) -> String {
+        proof(&self.browsers, &[nonce.0.as_bytes(), email.compared().as_bytes()])
+    }
+}
+
+fn proof(key: &hmac::Key, parts: &[&[u8]]) -> String {
+    let mut sum = hmac::Context::with_key(key);
+    parts.iter().for_each(|part| sum.update(part));
+    text(base32::encode::<PROOF>(sum.sign().as_ref()))
+}
+
+fn text<const LENGTH: usize>(characters: [u8; LENGTH]) -> String {
+    characters.into_iter().map(char::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_is_good_for_its_nonce_its_time_and_its_installation_alone() {
+        let maker = |secret: &str| SessionMaker::new(&Secret::new(&secret.repeat(32)).unwrap());
+        let (ours, at) = (maker("a"), Timestamp::from_millis);
+        let (one, two) = (Nonce::from_random(&[1; NONCE]), Nonce::from_random(&[2; NONCE]));
+        let cookie = ours.cookie(&one, at(1000));
+        assert_eq!(ours.read_cookie(&cookie, at(999)), Some(one.clone()));
+        assert_eq!(ours.read_cookie(&cookie, at(1000)), None, "it has ended");
+        assert_eq!(maker("b").read_cookie(&cookie, at(0)), None);
+        for forged in [
+            cookie.replace(one.as_str(), two.as_str()),
+            cookie.replace(".1000.", ".2000."),
+            format!("{cookie}.x"),
+            format!("{cookie}x"),
+            cookie.replace('.', ""),
+            String::new(),
+        ] {
+            assert_eq!(ours.read_cookie(&forged, at(0)), None, "{forged}");
+        }
+        assert!(ours.is_form_token(&one, &ours.form_token(&one)));
+        assert!(!ours.is_form_token(&one, &ours.form_token(&two)) && !ours.is_form_token(&one, ""));
+        assert_ne!(ours.form_token(&one), cookie.split('.').nth(2).unwrap());
+        let email = |text: &str| EmailAddress::parse(text).unwrap();
+        assert_eq!(ours.browser(&one, &email("ana@example.com")), ours.browser(&one, &email("ANA@example.com")));
+        assert_ne!(ours.browser(&one, &email("ana@example.com")), ours.browser(&one, &email("ben@example.com")));
+        assert_eq!(Nonce::read(one.as_str()), Some(one.clone()));
+        assert!(Nonce::read("x").is_none() && !format!("{one:?}").contains(one.as_str()));
+    }
+}

@@ -1,0 +1,191 @@
+//! A member's own page: signing in by mail, the session, and what they do there themselves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::time::Instant;
+
+use super::erasures::ErasureLog;
+use super::even_out;
+use super::people::{NotErased, People};
+use crate::domain::email::EmailAddress;
+use crate::domain::mail::lane::Lane;
+use crate::domain::person::{AccountId, Answers, Erased, Leaving, Lifted, PersonFile, RetentionTimes, UnwantedMail};
+use crate::domain::secret::Secret;
+use crate::domain::secret::mark::AddressMarker;
+use crate::domain::secret::session::{NONCE, Nonce, SessionMaker};
+use crate::domain::secret::token::TokenMaker;
+use crate::domain::sign_in::{SESSION_FOR, SignInCode};
+use crate::domain::time::Timestamp;
+use crate::mail::Delivery;
+use crate::store::{Act, Store, StoreError};
+
+/// Answers about signing in leave at multiples of this, whatever the address's state: longer than any of them takes.
+const STEP: Duration = Duration::from_millis(50);
+
+/// Who the audit log says did what was done here.
+const BY_THEMSELVES: &str = "the member";
+
+#[derive(Debug)]
+pub struct OwnPages {
+    store: Arc<dyn Store>,
+    sessions: SessionMaker,
+    tokens: TokenMaker,
+    marker: AddressMarker,
+    erasures: ErasureLog,
+    mail: Delivery,
+    /// How long what is known of people is kept, as the pages say it.
+    pub times: RetentionTimes,
+}
+
+impl OwnPages {
+    pub fn new(
+        store: Arc<dyn Store>,
+        secret: &Secret,
+        erasures: ErasureLog,
+        mail: Delivery,
+        times: RetentionTimes,
+    ) -> Self {
+        let (sessions, tokens, marker) =
+            (SessionMaker::new(secret), TokenMaker::new(secret), AddressMarker::new(secret));
+        Self { store, sessions, tokens, marker, erasures, mail, times }
+    }
+
+    /// Somebody wants to sign in with an address, in a browser that has a nonce or gets one now. What is done about it depends
+    /// on whose address it is; what is answered, and when, does not.
+    pub async fn ask(
+        &self,
+        email: &EmailAddress,
+        browser: Option<&str>,
+        lane: Lane,
+        now: Timestamp,
+    ) -> Result<Nonce, StoreError> {
+        let nonce = browser.and_then(Nonce::read).map_or_else(new_nonce, Ok)?;
+        let begun = Instant::now();
+        let asked = self.store.ask_sign_in(email, self.sessions.browser(&nonce, email), lane, now).await;
+        even_out(begun, STEP).await;
+        asked?;
+        self.mail.notify();
+        Ok(nonce)
+    }
+
+    /// Whether a token is of one of our links; asks nobody.
+    pub fn is_link(&self, token: &str) -> bool {
+        self.tokens.read_sign_in(token).is_some()
+    }
+
+    /// Whom a link would sign in; none once it was used or has ended.
+    pub async fn find_link(&self, token: &str, now: Timestamp) -> Result<Option<EmailAddress>, StoreError> {
+        match self.tokens.read_sign_in(token) {
+            Some(id) => self.store.find_sign_in(id, now).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The button behind a link was pressed. The cookie of the session; none if the link works no more.
+    pub async fn enter_by_link(&self, token: &str, now: Timestamp) -> Result<Option<String>, StoreError> {
+        let Some(id) = self.tokens.read_sign_in(token) else { return Ok(None) };
+        let session = self.store.use_sign_in(id, false, new_nonce()?, now).await?;
+        Ok(session.map(|session| self.cookie(&session, now)))
+    }
+
+    /// A code was typed, in the browser that asked. The cookie of the session; none if the code is not right, or no longer.
+    pub async fn enter_by_code(
+        &self,
+        email: &EmailAddress,
+        browser: Option<&str>,
+        code: SignInCode,
+        now: Timestamp,
+    ) -> Result<Option<String>, StoreError> {
+        let begun = Instant::now();
+        let session = self.compare_code(email, browser, code, now).await;
+        even_out(begun, STEP).await;
+        Ok(session?.map(|session| self.cookie(&session, now)))
+    }
+
+    async fn compare_code(
+        &self,
+        email: &EmailAddress,
+        browser: Option<&str>,
+        code: SignInCode,
+        now: Timestamp,
+    ) -> Result<Option<Nonce>, StoreError> {
+        let Some(browser) = browser.and_then(Nonce::read) else { return Ok(None) };
+        let open = self.store.try_code(self.sessions.browser(&browser, email), now).await?;
+        let right = open.into_iter().rev().find(|id| self.tokens.sign_in_code(*id).matches(&code));
+        match right {
+            Some(id) => self.store.use_sign_in(id, true, new_nonce()?, now).await,
+            None => Ok(None),
+        }
+    }
+
+    fn cookie(&self, session: &Nonce, now: Timestamp) -> String {
+        self.sessions.cookie(session, now.plus(SESSION_FOR))
+    }
+
+    /// The session that a cookie is proof of; whether anybody has it is the store's to say.
+    pub fn session(&self, cookie: &str, now: Timestamp) -> Option<Nonce> {
+        self.sessions.read_cookie(cookie, now)
+    }
+
+    /// What every form of a session carries.
+    pub fn form_token(&self, session: &Nonce) -> String {
+        self.sessions.form_token(session)
+    }
+
+    pub fn is_form_token(&self, session: &Nonce, token: &str) -> bool {
+        self.sessions.is_form_token(session, token)
+    }
+
+    /// Everything that is kept of whoever has the session; none if nobody has.
+    pub async fn find(&self, session: &Nonce, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
+        self.store.find_own(session.clone(), now).await
+    }
+
+    pub async fn change_answers(&self, session: &Nonce, answers: Answers, now: Timestamp) -> Result<bool, StoreError> {
+        self.store.change_answers(session.clone(), answers, now).await
+    }
+
+    pub async fn choose_mail(&self, session: &Nonce, unwanted: UnwantedMail) -> Result<bool, StoreError> {
+        self.store.choose_mail(session.clone(), unwanted).await
+    }
+
+    /// Ends every session of whoever has this one.
+    pub async fn sign_out_everywhere(&self, session: &Nonce) -> Result<bool, StoreError> {
+        self.store.end_sessions(session.clone(), new_nonce()?).await
+    }
+
+    pub async fn leave(&self, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
+        self.people("own page: leave", now).leave(email, new_account()?, now).await
+    }
+
+    pub async fn erase(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<Erased>, NotErased> {
+        self.people("own page: erase", now).erase(email, new_account()?, now).await
+    }
+
+    /// Lets mail reach them again, whatever they or a mail server said before.
+    pub async fn unsuppress(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<Lifted>, StoreError> {
+        self.people("own page: mail again", now).unsuppress(email, new_account()?).await
+    }
+
+    fn people(&self, command: &'static str, now: Timestamp) -> People {
+        let act = Act { who: BY_THEMSELVES.to_owned(), command, about: String::new(), at: now };
+        People::new(Arc::clone(&self.store).audited(act), self.marker.clone(), self.erasures.clone())
+    }
+}
+
+fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], StoreError> {
+    let mut bytes = [0; LENGTH];
+    let drawn = SystemRandom::new().fill(&mut bytes);
+    drawn.map_err(|_| StoreError::Unavailable("the system gives no random numbers".to_owned()))?;
+    Ok(bytes)
+}
+
+fn new_nonce() -> Result<Nonce, StoreError> {
+    Ok(Nonce::from_random(&random::<NONCE>()?))
+}
+
+fn new_account() -> Result<AccountId, StoreError> {
+    Ok(AccountId::from_random(&random()?))
+}

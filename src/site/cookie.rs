@@ -1,0 +1,86 @@
+//! The two cookies of the site: a member's session, and the nonce of a browser that asked to sign in. Others set none.
+
+use std::time::Duration;
+
+use hyper::HeaderMap;
+use hyper::header::{COOKIE, HeaderValue, SET_COOKIE};
+
+use crate::http::response::answer::Answer;
+
+/// Over HTTPS a name with this prefix keeps other hosts of the domain from setting the cookie.
+const HOST_PREFIX: &str = "__Host-";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SiteCookie {
+    Session,
+    /// Of the browser that asked for a code.
+    Asked,
+}
+
+impl SiteCookie {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Session => "union",
+            Self::Asked => "union-asked",
+        }
+    }
+
+    /// What the browser sent, where it sent it once: two of a name are none of ours.
+    pub(super) fn read(self, headers: &HeaderMap, secure: bool) -> Option<&str> {
+        let all =
+            headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|line| line.split(';'));
+        let mut ours = all.filter_map(|pair| {
+            let (name, value) = pair.trim().split_once('=')?;
+            let bare = if secure { name.strip_prefix(HOST_PREFIX)? } else { name };
+            (bare == self.name()).then_some(value)
+        });
+        let found = ours.next()?;
+        ours.next().is_none().then_some(found)
+    }
+
+    pub(super) fn set(self, answer: &mut Answer, secure: bool, value: &str, lasts: Duration) {
+        let (prefix, secure) = if secure { (HOST_PREFIX, "; Secure") } else { ("", "") };
+        // A link in a mail leads to the member's page, so the session comes along; the nonce is for our own forms alone.
+        let same_site = match self {
+            Self::Session => "Lax",
+            Self::Asked => "Strict",
+        };
+        let (name, seconds) = (self.name(), lasts.as_secs());
+        let cookie =
+            format!("{prefix}{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite={same_site}{secure}");
+        // Made of letters, digits and what is written here.
+        if let Ok(value) = HeaderValue::from_str(&cookie) {
+            answer.append(SET_COOKIE, value);
+        }
+    }
+
+    pub(super) fn clear(self, answer: &mut Answer, secure: bool) {
+        self.set(answer, secure, "", Duration::ZERO);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_is_read_by_its_whole_name_and_once() {
+        let read = |line: &str, secure| {
+            let mut headers = HeaderMap::new();
+            headers.insert(COOKIE, HeaderValue::from_str(line).unwrap());
+            SiteCookie::Session.read(&headers, secure).map(str::to_owned)
+        };
+        assert_eq!(read("a=b; __Host-union=x.1.y; c=d", true).as_deref(), Some("x.1.y"));
+        assert_eq!(read("union=x", false).as_deref(), Some("x"));
+        for (line, secure) in [
+            ("union=x", true),
+            ("__Host-union=x", false),
+            ("__Host-union-asked=x", true),
+            ("__Host-union=x; __Host-union=y", true),
+            ("xunion=x", false),
+            ("", true),
+        ] {
+            assert_eq!(read(line, secure), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! `/me`: what a member sees of themselves, and what they change there: answers, mail, sessions, leaving, being erased.
+//!
+//! Every form is sent from our own page and carries the session's token (CSRF); without a session nothing is shown.
+
+use hyper::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Request, StatusCode};
+
+use super::cookie::SiteCookie;
+use super::sign_in::field;
+use super::view::{self, Outcome, OwnView};
+use super::{FORM_BYTES, LINKS_A_MINUTE, Visit, WITH_OUR_SCRIPT, sentence};
+use crate::domain::catalog::category::{Category, CategorySet};
+use crate::domain::email::EmailAddress;
+use crate::domain::person::{Answers, PersonFile, PersonState, UnwantedMail};
+use crate::domain::secret::session::Nonce;
+use crate::domain::text::Comments;
+use crate::domain::us_state::UsState;
+use crate::http::request::body::SentBody;
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+use crate::limiter::Class;
+use crate::membership::export::MemberExport;
+use crate::membership::people::NotErased;
+
+/// Somebody who is signed in, and all that is kept of them.
+struct Session {
+    nonce: Nonce,
+    file: PersonFile,
+    email: EmailAddress,
+}
+
+/// What a page says after a form was taken, by the word in its address.
+const DONE: &[(&str, &str)] = &[
+    ("answers", "Your answers are saved."),
+    ("mail", "Your choice of mail is saved."),
+    ("mail-again", "Mail reaches you again."),
+    ("left", "You have left the union."),
+];
+
+const SIGNED_OUT: &str = "You are signed out here.";
+const SIGNED_OUT_EVERYWHERE: &str = "You are signed out everywhere.";
+const NOT_SIGNED_IN: &str = "You are not signed in any more, and nothing was changed. Sign in and try again.";
+
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let (head, _) = request.into_parts();
+    let session = match look(visit, &head.headers).await {
+        Ok(Some(session)) => session,
+        Ok(None) => return Ok(sign_in(visit, StatusCode::OK, None)),
+        Err(answer) => return Ok(answer),
+    };
+    let done = head.uri.query().and_then(|query| query.strip_prefix("done="));
+    let done = done.and_then(|word| DONE.iter().find(|(known, _)| *known == word)).map(|(_, text)| *text);
+    Ok(own_page(visit, StatusCode::OK, &session, done, None))
+}
+
+pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let (session, fields) = match take(visit, request).await? {
+        Ok(taken) => taken,
+        Err(answer) => return Ok(answer),
+    };
+    let listed = visit.app().union.catalog.listed();
+    // What is not listed now cannot be seen on the form, and stays as it was.
+    let unlisted = |category: &Category| listed.iter().all(|(known, _)| known != category);
+    let mut categories = CategorySet::default();
+    session.file.person.categories.iter().filter(unlisted).for_each(|category| categories.insert(category));
+    let ticked = form_urlencoded::parse(&fields).filter(|(_, value)| value == "true");
+    ticked.filter_map(|(name, _)| Category::from_slug(&name)).for_each(|category| categories.insert(category));
+    // Browsers send line breaks as two characters; the limit is meant for what was typed.
+    let comments = field(&fields, "otherComments").replace("\r\n", "\n").trim().to_owned();
+    let answers = Answers { us_state: UsState::from_code(&field(&fields, "usState")), categories, comments };
+    let comments = match Comments::new(answers.comments.as_str().into()) {
+        Ok(comments) => comments,
+        Err(why) => {
+            let why = sentence(&why.to_string());
+            return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some((&answers, &why))));
+        }
+    };
+    let answers = Answers { comments: comments.as_str().to_owned(), ..answers };
+    let changed = visit.app().own_pages.change_answers(&session.nonce, answers, visit.now.time).await;
+    Ok(match changed {
+        Ok(true) => visit.redirect("/me?done=answers"),
+        Ok(false) => sign_in(visit, StatusCode::FORBIDDEN, Some(NOT_SIGNED_IN)),
+        Err(error) => visit.problem(error),
+    })
+}
+
+pub async fn choose_mail(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let (session, fields) = match take(visit, request).await? {
+        Ok(taken) => taken,
+        Err(answer) => return Ok(answer),
+    };
+    let unwanted = UnwantedMail { already_member: field(&fields, "alreadyMember") != "true" };
+    Ok(match visit.app().own_pages.choose_mail(&session.nonce, unwanted).await {
+        Ok(true) => visit.redirect("/me?done=mail"),
+        Ok(false) => sign_in(visit, StatusCode::FORBIDDEN, Some(NOT_SIGNED_IN)),
+        Err(error) => visit.problem(error),
+    })
+}
+
+/// Whatever keeps mail from them is lifted.
+pub async fn mail_again(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let (session, _) = match take(visit, request).await? {
+        Ok(taken) => taken,
+        Err(answer) => return Ok(answer),
+    };
+    Ok(match visit.app().own_pages.unsuppress(&session.email, visit.now.time).await {
+        Ok(_) => visit.redirect("/me?done=mail-again"),
+        Err(error) => visit.problem(error),
+    })
+}
+
+pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let (session, fields) = match take(visit, request).await? {
+        Ok(taken) => taken,
+        Err(answer) => return Ok(answer),
+    };
+    let mut note = SIGNED_OUT;
+    if field(&fields, "everywhere") == "true" {
+        if let Err(error) = visit.app().own_pages.sign_out_everywhere(&session.nonce).await {
+            return Ok(visit.problem(error));
+        }
+        note = SIGNED_OUT_EVERYWHERE;
+    }
+    let mut answer = sign_in(visit, StatusCode::OK, Some(note));
+    SiteCookie::Session.clear(&mut answer, visit.site.secure);
+    Ok(answer)
+}
+
+/// Asks whether they want to leave.
+pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    Ok(match look(visit, request.headers()).await {
+        Ok(Some(session)) if session.file.person.state == PersonState::Member => {
+            let own_pages = &visit.app().own_pages;
+            let token = own_pages.form_token(&session.nonce);
+            visit.page(view::leave(&visit.app().union, &token, own_pages.times))
+        }
+        Ok(Some(_)) => visit.redirect("/me"),
+        Ok(None) => sign_in(visit, StatusCode::OK, None),
+        Err(answer) => answer,
+    })
+}
+
+pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let (session, _) = match take(visit, request).await? {
+        Ok(taken) => taken,
+        Err(answer) => return Ok(answer),
+    };
+    Ok(match visit.app().own_pages.leave(&session.email, visit.now.time).await {
+        Ok(_) => visit.redirect("/me?done=left"),
+        Err(error) => visit.problem(error),
+    })
+}
+
+/// Asks whether everything is to be erased.
+pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    Ok(match look(visit, request.headers()).await {
+        Ok(Some(session)) => {
+            let token = visit.app().own_pages.form_token(&session.nonce);
+            let is_member = session.file.person.state == PersonState::Member;
+            visit.page(view::erase(&visit.app().union, &token, is_member))
+        }
+        Ok(None) => sign_in(visit, StatusCode::OK, None),
+        Err(answer) => answer,
+    })
+}
+
+pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let (session, _) = match take(visit, request).await? {
+        Ok(taken) => taken,
+        Err(answer) => return Ok(answer),
+    };
+    Ok(match visit.app().own_pages.erase(&session.email, visit.now.time).await {
+        Ok(Some(erased)) => {
+            let mut answer = visit.page(view::erased(&visit.app().union, erased.mailbox_is_shared));
+            SiteCookie::Session.clear(&mut answer, visit.site.secure);
+            answer
+        }
+        Ok(None) => sign_in(visit, StatusCode::FORBIDDEN, Some(NOT_SIGNED_IN)),
+        Err(NotErased::Store(error)) => visit.problem(error),
+        Err(error @ NotErased::Log(_)) => {
+            visit.report(&error.to_string());
+            visit.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::Problem)
+        }
+    })
+}
+
+/// Everything that is kept of them, as a file.
+pub async fn export(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let session = match look(visit, request.headers()).await {
+        Ok(Some(session)) => session,
+        Ok(None) => return Ok(sign_in(visit, StatusCode::FORBIDDEN, None)),
+        Err(answer) => return Ok(answer),
+    };
+    let document = MemberExport::of(&session.file, &visit.app().union, visit.now.time);
+    let mut answer = Answer::json(StatusCode::OK, serde_json::to_vec_pretty(&document).unwrap_or_default());
+    answer.set(CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"member-export.json\""));
+    Ok(answer)
+}
+
+fn own_page(
+    visit: Visit<'_>,
+    status: StatusCode,
+    session: &Session,
+    done: Option<&str>,
+    refused: Option<(&Answers, &str)>,
+) -> Answer {
+    let own_pages = &visit.app().own_pages;
+    let token = own_pages.form_token(&session.nonce);
+    let (file, times, now) = (&session.file, own_pages.times, visit.now.time);
+    let view = OwnView { file, token: &token, done, refused, times, now };
+    let mut answer = Answer::html(status, view::own_page(&visit.app().union, &view));
+    // The button that copies the link is the only thing here that is done by a script.
+    answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
+    answer
+}
+
+fn sign_in(visit: Visit<'_>, status: StatusCode, note: Option<&str>) -> Answer {
+    Answer::html(status, view::sign_in(&visit.app().union, "", None, note))
+}
+
+/// Who is signed in, if anybody is; or why nobody can be told.
+async fn look(visit: Visit<'_>, headers: &HeaderMap) -> Result<Option<Session>, Answer> {
+    if let Some(too_many) = visit.spend(Class::Link, LINKS_A_MINUTE).await {
+        return Err(too_many);
+    }
+    let cookie = SiteCookie::Session.read(headers, visit.site.secure);
+    let nonce = cookie.and_then(|cookie| visit.app().own_pages.session(cookie, visit.now.time));
+    let Some(nonce) = nonce else { return Ok(None) };
+    let found = visit.app().own_pages.find(&nonce, visit.now.time).await.map_err(|error| visit.problem(error))?;
+    Ok(found.and_then(|file| {
+        let email = EmailAddress::kept(&file.person.email).ok()?;
+        Some(Session { nonce, file, email })
+    }))
+}
+
+/// A form that was sent: whose it is and what it says; or what to answer instead.
+async fn take(
+    visit: Visit<'_>,
+    request: Request<SentBody<'_>>,
+) -> Result<Result<(Session, Vec<u8>), Answer>, HttpError> {
+    let (head, body) = request.into_parts();
+    if !says_own(visit, &head) {
+        return Ok(Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin)));
+    }
+    let session = match look(visit, &head.headers).await {
+        Ok(Some(session)) => session,
+        Ok(None) => return Ok(Err(sign_in(visit, StatusCode::FORBIDDEN, Some(NOT_SIGNED_IN)))),
+        Err(answer) => return Ok(Err(answer)),
+    };
+    let fields = body.read(FORM_BYTES).await?.to_vec();
+    if !visit.app().own_pages.is_form_token(&session.nonce, &field(&fields, "token")) {
+        return Ok(Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin)));
+    }
+    Ok(Ok((session, fields)))
+}
+
+/// Whether the request says that it comes from a page of ours: it carries somebody's cookie, so silence is not enough.
+fn says_own(visit: Visit<'_>, head: &Parts) -> bool {
+    let speaks = head.headers.contains_key("sec-fetch-site") || head.headers.contains_key("origin");
+    speaks && visit.is_own(head)
+}

@@ -1,0 +1,127 @@
+//! `/me/sign-in`, `/me/code`, `/me/enter/<token>`: the way into one's own page, by mail.
+
+use hyper::{Request, StatusCode};
+
+use super::cookie::SiteCookie;
+use super::join::FORMS_A_MINUTE;
+use super::view::{self, Outcome};
+use super::{FORM_BYTES, LINKS_A_MINUTE, Visit, sentence};
+use crate::domain::email::EmailAddress;
+use crate::domain::sign_in::{SESSION_FOR, SIGN_IN_FOR, SignInCode};
+use crate::http::request::body::SentBody;
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+use crate::limiter::Class;
+use crate::mail::Delivery;
+
+const WRONG_CODE: &str =
+    "That code is not right, or it works no more. It works once, in the browser that asked for it.";
+const NO_CODE: &str = "A code has eight letters and digits, such as 7KQ2-M9X4.";
+
+/// Somebody typed their address. What is answered, and when, does not tell whether it is a member's.
+pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let (head, body) = request.into_parts();
+    if !visit.is_own(&head) {
+        return Ok(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
+    }
+    if let Some(too_many) = visit.spend(Class::Form, FORMS_A_MINUTE).await {
+        return Ok(too_many);
+    }
+    let fields = body.read(FORM_BYTES).await?;
+    let union = &visit.app().union;
+    let typed = field(&fields, "email").trim().to_owned();
+    let email = match EmailAddress::parse(&typed) {
+        Ok(email) => email,
+        Err(why) => {
+            let page = view::sign_in(union, &typed, Some(&sentence(&why.to_string())), None);
+            return Ok(Answer::html(StatusCode::BAD_REQUEST, page));
+        }
+    };
+    if matches!(visit.app().mail, Delivery::Off) {
+        return Ok(visit.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::NoMail));
+    }
+    let secure = visit.site.secure;
+    let browser = SiteCookie::Asked.read(&head.headers, secure);
+    match visit.app().own_pages.ask(&email, browser, visit.lane(), visit.now.time).await {
+        Ok(nonce) => {
+            let mut answer = visit.page(view::sign_in_sent(union, &typed, None));
+            SiteCookie::Asked.set(&mut answer, secure, nonce.as_str(), SIGN_IN_FOR);
+            Ok(answer)
+        }
+        Err(error) => Ok(visit.problem(error)),
+    }
+}
+
+/// Somebody typed a code.
+pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let (head, body) = request.into_parts();
+    if !visit.is_own(&head) {
+        return Ok(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
+    }
+    if let Some(too_many) = visit.spend(Class::Link, LINKS_A_MINUTE).await {
+        return Ok(too_many);
+    }
+    let fields = body.read(FORM_BYTES).await?;
+    let union = &visit.app().union;
+    let typed = field(&fields, "email").trim().to_owned();
+    let again = |why| Answer::html(StatusCode::BAD_REQUEST, view::sign_in_sent(union, &typed, Some(why)));
+    let Ok(email) = EmailAddress::parse(&typed) else { return Ok(visit.redirect("/me")) };
+    let Some(code) = SignInCode::from_typed(&field(&fields, "code")) else { return Ok(again(NO_CODE)) };
+    let browser = SiteCookie::Asked.read(&head.headers, visit.site.secure);
+    match visit.app().own_pages.enter_by_code(&email, browser, code, visit.now.time).await {
+        Ok(Some(cookie)) => Ok(signed_in(visit, &cookie)),
+        Ok(None) => Ok(again(WRONG_CODE)),
+        Err(error) => Ok(visit.problem(error)),
+    }
+}
+
+/// A mailed link: whom it signs in, and a button.
+pub async fn show_link(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    if let Some(refused) = refuse_link(visit).await {
+        return Ok(refused);
+    }
+    Ok(match visit.app().own_pages.find_link(visit.parameter, visit.now.time).await {
+        Ok(Some(email)) => {
+            let path = format!("/me/enter/{}", visit.parameter);
+            visit.page(view::enter(&visit.app().union, &email.masked(), &path))
+        }
+        Ok(None) => visit.outcome(StatusCode::GONE, Outcome::LinkUsed),
+        Err(error) => visit.problem(error),
+    })
+}
+
+/// The button was pressed, on our own page: a page elsewhere must not sign its reader in as somebody else (login CSRF).
+pub async fn enter_by_link(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let (head, _) = request.into_parts();
+    if !visit.is_own(&head) {
+        return Ok(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
+    }
+    if let Some(refused) = refuse_link(visit).await {
+        return Ok(refused);
+    }
+    Ok(match visit.app().own_pages.enter_by_link(visit.parameter, visit.now.time).await {
+        Ok(Some(cookie)) => signed_in(visit, &cookie),
+        Ok(None) => visit.outcome(StatusCode::GONE, Outcome::LinkUsed),
+        Err(error) => visit.problem(error),
+    })
+}
+
+async fn refuse_link(visit: Visit<'_>) -> Option<Answer> {
+    if !visit.app().own_pages.is_link(visit.parameter) {
+        return Some(visit.outcome(StatusCode::NOT_FOUND, Outcome::LinkUsed));
+    }
+    visit.spend(Class::Link, LINKS_A_MINUTE).await
+}
+
+fn signed_in(visit: Visit<'_>, cookie: &str) -> Answer {
+    let mut answer = visit.redirect("/me");
+    SiteCookie::Session.set(&mut answer, visit.site.secure, cookie, SESSION_FOR);
+    SiteCookie::Asked.clear(&mut answer, visit.site.secure);
+    answer
+}
+
+/// A field of a form, as it was sent; empty where it was not.
+pub(super) fn field(fields: &[u8], wanted: &str) -> String {
+    let found = form_urlencoded::parse(fields).find(|(name, _)| name == wanted);
+    found.map(|(_, value)| value.into_owned()).unwrap_or_default()
+}

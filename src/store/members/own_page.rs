@@ -1,0 +1,99 @@
+//! A member's own page: what is kept of them, and what they change there themselves; as SQL.
+
+use std::collections::BTreeMap;
+
+use super::people::file_of;
+use crate::domain::catalog::category::CategorySet;
+use crate::domain::person::{Answers, PersonFile, UnwantedMail};
+use crate::domain::secret::session::Nonce;
+use crate::domain::time::Timestamp;
+use crate::store::figures::{add_demand, add_wishes};
+use crate::store::sql::{Failure, Row, Sql, Unit, values};
+
+area! {
+    /// What the holder of a session may see and change.
+    OwnPageStore {
+        /// Everything that is kept of whoever has the session.
+        read find_own(session: Nonce, now: Timestamp) -> Option<PersonFile> {
+            |sql| {
+                let find = "SELECT id FROM people WHERE session = $1 AND erased_at IS NULL AND state <> 'invited'";
+                let person: Option<i64> = sql.row(find, values![session.as_str()], |row| row.get(0)).await?;
+                match person {
+                    Some(person) => file_of(sql, person, *now).await,
+                    None => Ok(None),
+                }
+            }
+        };
+
+        /// Replaces a member's answers; false if nobody who is a member has the session.
+        write change_answers(session: Nonce, answers: Answers, now: Timestamp) -> bool
+            = ChangeAnswers { session, answers, now };
+
+        /// What mail the holder of the session wants none of; false if nobody has it.
+        write choose_mail(session: Nonce, unwanted: UnwantedMail) -> bool {
+            |sql| {
+                let choose = "UPDATE people SET unwanted_mail = $2 WHERE session = $1 AND erased_at IS NULL";
+                Ok(sql.execute(choose, values![session.as_str(), unwanted.names()]).await? == 1)
+            }
+        };
+
+        /// Ends every session of whoever has this one, by giving them another nonce; false if nobody has it.
+        write end_sessions(session: Nonce, another: Nonce) -> bool {
+            |sql| {
+                let end = "UPDATE people SET session = $2 WHERE session = $1";
+                Ok(sql.execute(end, values![session.as_str(), another.as_str()]).await? == 1)
+            }
+        };
+    }
+}
+
+struct ChangeAnswers {
+    session: Nonce,
+    answers: Answers,
+    now: Timestamp,
+}
+
+/// What a member is counted for in the figures.
+struct Counted {
+    person: i64,
+    us_state: String,
+    categories: CategorySet,
+}
+
+impl Unit for ChangeAnswers {
+    type Done = bool;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
+        // Two changes at once, or a change and a departure, would take the same answers out of the figures twice.
+        let mailbox = "SELECT mailbox FROM people WHERE session = $1";
+        let mailbox: Option<String> = sql.row(mailbox, values![self.session.as_str()], |row| row.get(0)).await?;
+        let Some(mailbox) = mailbox else { return Ok(false) };
+        sql.lock(&mailbox).await?;
+        let before = "
+            SELECT p.id, coalesce(CASE WHEN p.answered_at IS NULL THEN s.us_state ELSE p.own_us_state END, ''),
+                   coalesce(CASE WHEN p.answered_at IS NULL THEN s.categories ELSE p.own_categories END, '')
+            FROM people p LEFT JOIN sign_ups s ON s.id =
+                (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
+            WHERE p.session = $1 AND p.state = 'member'";
+        let counted = |row: &Row<'_>| {
+            let categories = CategorySet::from_slugs(row.get(2)?);
+            Ok(Counted { person: row.get(0)?, us_state: row.get(1)?, categories })
+        };
+        let Some(before) = sql.row(before, values![self.session.as_str()], counted).await? else { return Ok(false) };
+        let Answers { us_state, categories, comments } = &self.answers;
+        let us_state = us_state.map(|state| state.code());
+        let change = "UPDATE people SET own_us_state = $2, own_categories = $3, own_comments = nullif($4, ''), answered_at = $5 WHERE id = $1";
+        let slugs = categories.to_string();
+        sql.execute(change, values![before.person, us_state, &slugs, comments, self.now]).await?;
+        let mut demand = BTreeMap::new();
+        add_wishes(&mut demand, &before.us_state, before.categories, -1);
+        add_wishes(&mut demand, us_state.unwrap_or_default(), *categories, 1);
+        demand.retain(|_, change| *change != 0);
+        add_demand(sql, &demand).await?;
+        Ok(true)
+    }
+}

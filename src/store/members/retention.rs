@@ -1,0 +1,244 @@
+//! Retention: what is known of people who never joined, or left, is deleted in time, a little at a time; as SQL.
+//!
+//! What has a time of its own is found by an index. Whom to forget is found by walking over all of them, some hundred at a
+//! step: an index for it would cost every sign-up, and a walk over two million takes an hour or two that nobody notices.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::leave::bury;
+use crate::domain::email::EmailAddress;
+use crate::domain::person::RetentionTimes;
+use crate::domain::secret::mark::AddressMarks;
+use crate::domain::sign_in::REMEMBERED_FOR;
+use crate::domain::time::Timestamp;
+use crate::store::doors::{self, AtDoor};
+use crate::store::sql::{Failure, Row, Sql, Unit, values};
+
+/// Few enough that sign-ups which share the commit, or wait for one of the rows, do not notice.
+const AT_ONCE: u32 = 200;
+
+/// People, or mailboxes, that a step of a walk looks at.
+const LOOKED_AT: u32 = 500;
+
+/// How long a mailbox is remembered after the last mail there; longer than any cap counts, and than a silence lasts.
+pub const MAILBOXES_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Whether a person `p` is to be forgotten: they never confirmed and nothing was heard of them since `$2`, or left before
+/// `$3`; and nothing waits for them.
+macro_rules! is_forgettable {
+    () => {
+        "p.erased_at IS NULL
+         AND ((p.state = 'invited' AND p.created_at < $2) OR (p.state = 'left' AND coalesce(p.left_at, p.joined_at, 0) < $3))
+         AND NOT EXISTS (SELECT 1 FROM sign_ups s WHERE s.person_id = p.id AND (s.state = 'pending' OR s.updated_at >= $2))"
+    };
+}
+
+/// Whether a sign-up `s` came to nothing before `$3` and is in the figures.
+macro_rules! is_spent {
+    () => {
+        "s.state IN ('expired', 'declined') AND s.updated_at < $3 AND s.id <= (SELECT sign_up_id FROM rollup WHERE id = 1)
+         AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.sign_up_id = s.id)"
+    };
+}
+
+area! {
+    /// What is deleted in time.
+    RetentionStore {
+        /// Lets sign-ups expire and deletes the answers of those that came to nothing, some at a time; says how many.
+        /// Every node does so, and each takes what no other holds.
+        write retain(times: RetentionTimes, now: Timestamp) -> Retained = Retain { times, now };
+
+        /// Looks at the next people after that id.
+        read people_to_forget(after: i64, times: RetentionTimes, now: Timestamp) -> PeopleLookedAt {
+            |sql| {
+                let look = concat!(
+                    "SELECT p.id, CASE WHEN ", is_forgettable!(), " THEN p.email ELSE '' END
+                     FROM people p WHERE p.id > $1 ORDER BY p.id LIMIT $4"
+                );
+                let (unconfirmed, left) = (now.minus(times.unconfirmed), now.minus(times.left));
+                let person = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<String>(1)?));
+                let people = sql.rows(look, values![*after, unconfirmed, left, LOOKED_AT], person).await?;
+                let Some((last, _)) = people.last() else { return Ok(PeopleLookedAt::default()) };
+                let spent = concat!(
+                    "SELECT EXISTS (SELECT 1 FROM sign_ups s WHERE s.person_id > $1 AND s.person_id <= $2 AND ",
+                    is_spent!(),
+                    ")"
+                );
+                let has_spent = sql.row(spent, values![*after, *last, unconfirmed], |row| row.get(0)).await?;
+                let last = Some(*last);
+                let named = people.into_iter().filter_map(|(id, email)| Some((id, EmailAddress::kept(&email).ok()?)));
+                Ok(PeopleLookedAt { last, forgettable: named.collect(), has_spent: has_spent.unwrap_or(false) })
+            }
+        };
+
+        /// Leaves tombstones where these people were, unless something happened to them since; says how many.
+        write forget_people(people: Vec<(i64, AddressMarks)>, times: RetentionTimes, now: Timestamp) -> u64
+            = ForgetPeople { people, times, now };
+
+        /// Deletes the sign-ups of people between two ids that came to nothing long ago; says how many.
+        transact forget_sign_ups(after: i64, to: i64, times: RetentionTimes, now: Timestamp) -> u64 {
+            |sql| {
+                let forget = concat!(
+                    "DELETE FROM sign_ups WHERE id IN
+                         (SELECT s.id FROM sign_ups s WHERE s.person_id > $1 AND s.person_id <= $2 AND ",
+                    is_spent!(),
+                    " ORDER BY s.id LIMIT $4 FOR UPDATE SKIP LOCKED)
+                     RETURNING CASE WHEN state = 'declined' THEN key_id END"
+                );
+                let values = values![*after, *to, now.minus(times.unconfirmed), AT_ONCE];
+                let declined: Vec<Option<String>> = sql.rows(forget, values, |row| row.get(0)).await?;
+                let mut keys = BTreeMap::<_, i64>::new();
+                declined.iter().flatten().for_each(|key| *keys.entry(key).or_default() += 1);
+                for (key, times) in keys {
+                    let add = "UPDATE api_keys SET declined = declined + $2 WHERE id = $1";
+                    sql.execute(add, values![key, times]).await?;
+                }
+                Ok(declined.len() as u64)
+            }
+        };
+
+        /// Deletes what is remembered of mailboxes and no longer of use, of the next ones after that name; the last name that
+        /// was looked at, none at the end.
+        transact forget_mailboxes(after: String, times: RetentionTimes, now: Timestamp) -> Option<String> {
+            |sql| {
+                let next = "SELECT max(mailbox) FROM (SELECT mailbox FROM mailboxes WHERE mailbox > $1 ORDER BY mailbox LIMIT $2) m";
+                let last: Option<Option<String>> = sql.row(next, values![after, LOOKED_AT], |row| row.get(0)).await?;
+                let Some(last) = last.flatten() else { return Ok(None) };
+                let forget = "
+                    DELETE FROM mailboxes WHERE mailbox IN
+                        (SELECT mailbox FROM mailboxes WHERE mailbox > $1 AND mailbox <= $2
+                         AND coalesce(sent_1 < $3, TRUE) AND coalesce(suppressed_until < $4, TRUE) AND coalesce(complained_at < $5, TRUE)
+                         ORDER BY mailbox FOR UPDATE SKIP LOCKED)";
+                let values =
+                    values![after, &last, now.minus(MAILBOXES_KEPT_FOR), *now, now.minus(times.complaints)];
+                sql.execute(forget, values).await?;
+                Ok(Some(last))
+            }
+        };
+    }
+}
+
+/// What one round of retention did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retained {
+    pub expired: u64,
+    /// Sign-ups whose answers were deleted.
+    pub purged: u64,
+    /// Requests to sign in that were deleted.
+    pub sign_ins: u64,
+}
+
+impl Retained {
+    pub fn is_nothing(&self) -> bool {
+        self.expired + self.purged + self.sign_ins == 0
+    }
+}
+
+/// Some people, in the order of their ids.
+#[derive(Debug, Default)]
+pub struct PeopleLookedAt {
+    /// The last of them; none where there are no more.
+    pub last: Option<i64>,
+    pub forgettable: Vec<(i64, EmailAddress)>,
+    /// Whether some of their sign-ups came to nothing long ago.
+    pub has_spent: bool,
+}
+
+struct Retain {
+    times: RetentionTimes,
+    now: Timestamp,
+}
+
+impl Unit for Retain {
+    type Done = Retained;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Retained, Failure> {
+        let now = self.now;
+        // Mail of a sign-up past its time is pointless, whoever lets that sign-up expire.
+        let forget = "
+            DELETE FROM outbox WHERE sign_up_id IN
+                (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
+                 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
+        sql.execute(forget, values![now, AT_ONCE]).await?;
+        let expire = "
+            UPDATE sign_ups SET state = 'expired', decided_at = $1 WHERE id IN
+                (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
+                 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING partner";
+        let lapsed: Vec<String> = sql.rows(expire, values![now, AT_ONCE], |row| row.get(0)).await?;
+        let expired = lapsed.len() as u64;
+        let purge = "
+            UPDATE sign_ups SET us_state = NULL, categories = '', comments = NULL, purged_at = $1 WHERE id IN
+                (SELECT id FROM sign_ups
+                 WHERE state IN ('expired', 'declined') AND purged_at IS NULL AND updated_at <= $2
+                 ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)";
+        let purged = sql.execute(purge, values![now, now.minus(self.times.answers), AT_ONCE]).await?;
+        let forget = "DELETE FROM used_once WHERE name IN
+                          (SELECT name FROM used_once WHERE ends_at <= $1 ORDER BY ends_at LIMIT $2
+                           FOR UPDATE SKIP LOCKED)";
+        sql.execute(forget, values![now, AT_ONCE]).await?;
+        let sign_ins = forget_sign_ins(sql, now).await?;
+        // Last and in the order of their names: others wait for these rows.
+        let mut doors = BTreeMap::new();
+        lapsed.into_iter().for_each(|door| *doors.entry(door).or_insert(0) += 1);
+        for (door, times) in doors {
+            doors::count(sql, &door, AtDoor::Lapsed(times), now).await?;
+        }
+        Ok(Retained { expired, purged, sign_ins })
+    }
+}
+
+/// Those of members a day after they ended, for the caps are counted from them; those of nobody at once.
+async fn forget_sign_ins(sql: &mut impl Sql, now: Timestamp) -> Result<u64, Failure> {
+    let mail = "DELETE FROM outbox WHERE sign_in_id IN
+                    (SELECT id FROM sign_ins WHERE person_id IS NOT NULL AND expires_at <= $1
+                     ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
+    let members = "DELETE FROM sign_ins WHERE id IN
+                       (SELECT id FROM sign_ins WHERE person_id IS NOT NULL AND expires_at <= $1
+                        ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
+    let nobodys = "DELETE FROM sign_ins WHERE id IN
+                       (SELECT id FROM sign_ins WHERE person_id IS NULL AND expires_at <= $1
+                        ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
+    let day_ago = now.minus(REMEMBERED_FOR);
+    sql.execute(mail, values![day_ago, AT_ONCE]).await?;
+    let members = sql.execute(members, values![day_ago, AT_ONCE]).await?;
+    Ok(members + sql.execute(nobodys, values![now, AT_ONCE]).await?)
+}
+
+struct ForgetPeople {
+    people: Vec<(i64, AddressMarks)>,
+    times: RetentionTimes,
+    now: Timestamp,
+}
+
+impl Unit for ForgetPeople {
+    type Done = u64;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<u64, Failure> {
+        let mut forgotten = 0;
+        let (unconfirmed, left) = (self.now.minus(self.times.unconfirmed), self.now.minus(self.times.left));
+        for (id, marks) in &self.people {
+            let mailbox = "SELECT mailbox FROM people WHERE id = $1";
+            let mailbox: Option<String> = sql.row(mailbox, values![*id], |row| row.get(0)).await?;
+            let Some(mailbox) = mailbox else { continue };
+            // Whoever decides about the mailbox now decides about the person, too; another walk comes.
+            if !sql.try_lock(&mailbox).await? {
+                continue;
+            }
+            let still = concat!("SELECT 1 FROM people p WHERE p.id = $1 AND ", is_forgettable!(), " FOR UPDATE");
+            if sql.row(still, values![*id, unconfirmed, left], |_| Ok(())).await?.is_some() {
+                bury(sql, *id, &mailbox, marks, self.now).await?;
+                forgotten += 1;
+            }
+        }
+        Ok(forgotten)
+    }
+}

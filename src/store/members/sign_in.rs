@@ -1,0 +1,179 @@
+//! Signing in to one's own page: requests, links and codes, and the sessions that come of them; as SQL.
+
+use super::leave::lock_mailbox_of;
+use crate::domain::email::EmailAddress;
+use crate::domain::mail::MailKind;
+use crate::domain::mail::brake::day_of;
+use crate::domain::mail::lane::Lane;
+use crate::domain::secret::session::Nonce;
+use crate::domain::sign_in::{REMEMBERED_FOR, SIGN_IN_FOR, SignInId, TRIES, WRONG_CODES_A_DAY, may_mail};
+use crate::domain::time::Timestamp;
+use crate::store::outbox;
+use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
+
+area! {
+    /// Requests to sign in.
+    SignInStore {
+        /// Somebody in a browser typed an address. A member is mailed a link and a code, unless their mailbox has had its share;
+        /// somebody who has not confirmed yet, that mail once more.
+        write ask_sign_in(email: &EmailAddress, browser: String, lane: Lane, now: Timestamp) -> ()
+            = AskSignIn { compared: email.compared(), browser, lane, now };
+
+        /// Whom a link would sign in, while it works.
+        read find_sign_in(id: SignInId, now: Timestamp) -> Option<EmailAddress> {
+            |sql| {
+                let find = "SELECT p.email FROM sign_ins i JOIN people p ON p.id = i.person_id
+                            WHERE i.id = $1 AND i.mailed AND i.used_at IS NULL AND i.expires_at > $2 AND p.state = 'member'";
+                sql.row(find, values![id.0, *now], |row| row.parsed(0, |text| EmailAddress::kept(text).ok())).await
+            }
+        };
+
+        /// A code is about to be compared: counts the try at each request that this browser made for the address and that is
+        /// still open, and gives those whose code may be right.
+        transact try_code(browser: String, now: Timestamp) -> Vec<SignInId> {
+            |sql| {
+                let count = "UPDATE sign_ins SET tries = tries + 1
+                             WHERE browser = $1 AND used_at IS NULL AND expires_at > $2 AND tries < $3
+                             RETURNING id, CASE WHEN mailed THEN person_id END";
+                let open = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<Option<i64>>(1)?));
+                let mut open = sql.rows(count, values![browser, *now, TRIES], open).await?;
+                open.sort_unstable();
+                let Some(person) = open.iter().find_map(|(_, person)| *person) else { return Ok(Vec::new()) };
+                // Counted as wrong until it proves right.
+                let wrong = "UPDATE people SET wrong_codes_day = $2,
+                                 wrong_codes = CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END + 1
+                             WHERE id = $1 AND (wrong_codes_day <> $2 OR wrong_codes < $3)";
+                let may = sql.execute(wrong, values![person, day_of(*now), WRONG_CODES_A_DAY]).await? == 1;
+                let mailed = open.iter().filter(|(_, person)| may && person.is_some());
+                Ok(mailed.map(|(id, _)| SignInId(*id)).collect())
+            }
+        };
+
+        /// Uses a request, once: the member is signed in, with the session that they have or else with this one. None if it
+        /// cannot be used.
+        write use_sign_in(id: SignInId, by_code: bool, session: Nonce, now: Timestamp) -> Option<Nonce>
+            = UseSignIn { id, by_code, session, now };
+    }
+}
+
+struct AskSignIn {
+    compared: String,
+    browser: String,
+    lane: Lane,
+    now: Timestamp,
+}
+
+/// Somebody who may be mailed.
+struct Asked {
+    id: i64,
+    email: String,
+    is_member: bool,
+}
+
+impl Unit for AskSignIn {
+    type Done = ();
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<(), Failure> {
+        let asked = self.find(sql).await?;
+        let Some(member) = asked.as_ref().filter(|asked| asked.is_member) else {
+            self.note(sql, None, false).await?;
+            return match asked {
+                Some(Asked { id, email, .. }) => self.remind(sql, id, &email).await,
+                None => Ok(()),
+            };
+        };
+        let mailed = self.may_mail(sql).await?;
+        let id = self.note(sql, Some(member.id), mailed).await?;
+        if mailed {
+            let put = "INSERT INTO outbox (sign_in_id, kind, recipient, created_at, send_after, lane)
+                       VALUES ($1, $2, $3, $4, $4, $5)";
+            // Where the mail goes is what they joined with, not what was typed just now.
+            let values = values![id, MailKind::SignIn.name(), &member.email, self.now, self.lane.number()];
+            sql.execute(put, values).await?;
+        }
+        Ok(())
+    }
+}
+
+impl AskSignIn {
+    /// Whoever has the address and may be mailed at all; everything about their mailbox waits meanwhile.
+    async fn find(&self, sql: &mut impl Sql) -> Result<Option<Asked>, Failure> {
+        if lock_mailbox_of(sql, &self.compared).await?.is_none() {
+            return Ok(None);
+        }
+        let find = "SELECT p.id, p.email, p.state = 'member' FROM people p
+                    WHERE p.compared = $1 AND coalesce(p.undeliverable_until <= $2, TRUE) AND NOT EXISTS
+                        (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox
+                         AND (m.suppressed_until > $2 OR m.complained_at IS NOT NULL))";
+        let asked = |row: &Row<'_>| Ok(Asked { id: row.get(0)?, email: row.get(1)?, is_member: row.get(2)? });
+        sql.row(find, values![&self.compared, self.now], asked).await
+    }
+
+    async fn note(&self, sql: &mut impl Sql, person: Option<i64>, mailed: bool) -> Result<i64, Failure> {
+        let note = "INSERT INTO sign_ins (person_id, browser, mailed, created_at, expires_at)
+                    VALUES ($1, $2, $3, $4, $5) RETURNING id";
+        let values = values![person, &self.browser, mailed, self.now, self.now.plus(SIGN_IN_FOR)];
+        expected(sql.insert(note, values).await?)
+    }
+
+    /// Whether the mailbox may get another, over all its addresses.
+    async fn may_mail(&self, sql: &mut impl Sql) -> Result<bool, Failure> {
+        let sent = "
+            WITH mine AS MATERIALIZED (
+                SELECT twin.id FROM people p JOIN people twin ON twin.compared = p.mailbox AND twin.mailbox = p.mailbox
+                WHERE p.compared = $1
+                UNION ALL
+                SELECT twin.id FROM people p JOIN people twin ON twin.mailbox = p.mailbox AND twin.mailbox <> twin.compared
+                WHERE p.compared = $1
+            )
+            SELECT i.created_at FROM mine m JOIN sign_ins i ON i.person_id = m.id
+            WHERE i.mailed AND i.created_at > $2 ORDER BY i.created_at DESC LIMIT 20";
+        let since = self.now.minus(REMEMBERED_FOR);
+        let sent: Vec<Timestamp> = sql.rows(sent, values![&self.compared, since], |row| row.get(0)).await?;
+        Ok(may_mail(&sent, self.now))
+    }
+
+    /// The mail of the newest sign-up that waits to be confirmed goes once more, under the caps of such mail; unless it waits.
+    async fn remind(&self, sql: &mut impl Sql, person: i64, email: &str) -> Result<(), Failure> {
+        let pending = "SELECT id FROM sign_ups WHERE person_id = $1 AND state = 'pending' AND expires_at > $2
+                       ORDER BY updated_at DESC, id DESC LIMIT 1";
+        let pending: Option<i64> = sql.row(pending, values![person, self.now], |row| row.get(0)).await?;
+        match pending {
+            Some(sign_up) => outbox::put(sql, sign_up, MailKind::Confirm, email, (self.lane, false), self.now).await,
+            None => Ok(()),
+        }
+    }
+}
+
+struct UseSignIn {
+    id: SignInId,
+    by_code: bool,
+    session: Nonce,
+    now: Timestamp,
+}
+
+impl Unit for UseSignIn {
+    type Done = Option<Nonce>;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Option<Nonce>, Failure> {
+        let once = "UPDATE sign_ins SET used_at = $2
+                    WHERE id = $1 AND mailed AND used_at IS NULL AND expires_at > $2 AND EXISTS
+                        (SELECT 1 FROM people p WHERE p.id = sign_ins.person_id AND p.state = 'member')
+                    RETURNING person_id";
+        let person: Option<i64> = sql.row(once, values![self.id.0, self.now], |row| row.get(0)).await?;
+        let Some(person) = person else { return Ok(None) };
+        let enter = "UPDATE people SET session = coalesce(session, $2),
+                         wrong_codes = CASE WHEN $3 AND wrong_codes > 0 THEN wrong_codes - 1 ELSE wrong_codes END
+                     WHERE id = $1 AND state = 'member' RETURNING session";
+        let values = values![person, self.session.as_str(), self.by_code];
+        sql.row(enter, values, |row| row.parsed(0, Nonce::read)).await
+    }
+}
