@@ -1,4 +1,4 @@
-//! The two cookies of the site: a member's session, and the nonce of a browser that asked to sign in. Others set none.
+//! The two cookies of a member's own page: the session, and the nonce of a browser that asked to sign in. No other page sets one.
 
 use std::time::Duration;
 

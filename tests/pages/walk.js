@@ -7,6 +7,7 @@ import { appendFileSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
+import { eraseWalk, meWalk } from "./me.js";
 
 const [way, size, scheme, scripts] = process.argv.slice(2);
 const { UNION_URL: base, UNION_KEY: key, UNION_DATA: data, PAGES_BROWSER, PAGES_SCREENSHOTS } = process.env;
@@ -451,7 +452,8 @@ async function brakedWalk(page) {
 
 const { browser, page } = await openBrowser();
 try {
-  await { join: joinWalk, "not-me": notMeWalk, scanner: scannerWalk, braked: brakedWalk }[way](page);
+  const walks = { join: joinWalk, "not-me": notMeWalk, scanner: scannerWalk, braked: brakedWalk, me: meWalk, erase: eraseWalk };
+  await walks[way](page, { base, call, go, heading, isFocused, look, memberCount, openLetter, size, scheme, step, tab, withScripts });
 } finally {
   await browser.close();
   for (const { what, answer } of complaints) {

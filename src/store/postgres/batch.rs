@@ -13,14 +13,13 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::connection::PgConnection;
-use super::pool::{Pool, SHARES, Work, is_locked, is_of_the_unit};
-use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, SignedUp};
+use super::batch_statement::Batch;
+use super::pool::{Pool, SHARES, is_locked, is_of_the_unit};
+use crate::domain::sign_up::{NewSignUp, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 use crate::store::queue::{BatchCounts, Queue, Queued, Waiter};
-use crate::store::sign_up::{SignUp, kept_categories, merging_answers, sign_up_columns, was_member_there};
-use crate::store::sql::{Failure, Row};
+use crate::store::sign_up::SignUp;
 use crate::store::{PoolFigures, StoreError, StoreReply, WriterFigures};
 use crate::supervise;
 
@@ -48,11 +47,11 @@ pub(super) struct Batcher {
     pool: Pool,
 }
 
-struct QueuedSignUp {
-    unit: SignUp,
+pub(super) struct QueuedSignUp {
+    pub(super) unit: SignUp,
     /// The form in which addresses are the same or not, and whose mailbox it is: both cost a moment to make.
-    compared: String,
-    mailbox: String,
+    pub(super) compared: String,
+    pub(super) mailbox: String,
     waiter: Waiter<SignedUp>,
 }
 
@@ -270,133 +269,4 @@ impl QueuedSignUp {
         // The caller may have gone; the work stands.
         let _gone = self.waiter.send(done);
     }
-}
-
-/// What nearly every sign-up needs, for all of them at once. A sign-up is done whole or not at all: one whose person is
-/// neither known nor added goes no further. Somebody who is known costs as much as somebody new, so that the time tells
-/// nothing: both are put to the table, and both rows are held as the foreign key of a new sign-up holds them. Mail that
-/// waits gives way to newer, mail that is on its way stays; in its new place it has a new id, so that a late worker cannot
-/// settle it.
-const SIGN_UP: &str = concat!(
-    "
-    WITH job AS (
-        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-                             $8::text[], $9::text[], $10::text[], $11::bigint[], $14::bigint[], $16::boolean[],
-                             $17::boolean[], $18::text[], $19::text[], $20::text[], $21::text[]) WITH ORDINALITY
-        AS job (email, compared, mailbox, code, key_id, partner, us_state, categories, comments, ref_code, now, lane,
-                proven, disposable, grave, face, client, notice, n)
-    ), house AS (
-        SELECT signups_paused AS paused, member_count FROM installation WHERE id = 1
-    ), known AS (
-        SELECT j.n, p.id, p.code, p.mailbox, p.state = 'member' AS is_member,
-               CASE WHEN j.partner <> '' THEN 0 ELSE
-                   (SELECT min(free) FROM generate_series(1::bigint, $15::bigint) free WHERE NOT EXISTS
-                       (SELECT FROM sign_ups s WHERE s.person_id = p.id AND s.partner = '' AND s.slot = free
-                        AND s.state = 'pending')) END AS slot
-        FROM job j JOIN people p ON p.compared = j.compared
-        WHERE NOT (SELECT paused FROM house)
-          AND NOT EXISTS (SELECT FROM sign_ups s WHERE s.person_id = p.id AND s.partner = j.partner
-                          AND s.state = 'pending' AND s.expires_at <= j.now)
-        FOR KEY SHARE OF p
-    ), added AS (
-        INSERT INTO people (email, compared, mailbox, code, state, created_at, uncredited)
-        SELECT email, compared, mailbox, code, 'invited', now, ",
-    was_member_there!("job.grave"),
-    " FROM job
-        WHERE NOT (SELECT paused FROM house)
-        ON CONFLICT DO NOTHING
-        RETURNING id, compared, code, mailbox
-    ), person AS (
-        SELECT n, id, code, mailbox, is_member, slot FROM known
-        UNION ALL
-        SELECT j.n, a.id, a.code, a.mailbox, FALSE, CASE WHEN j.partner <> '' THEN 0 ELSE 1 END
-        FROM added a JOIN job j USING (compared)
-    ), referral AS (
-        SELECT p.n, r.id AS referrer_id
-        FROM person p JOIN job j USING (n) JOIN people r ON r.code = j.ref_code AND r.mailbox <> p.mailbox
-    ), signed AS (
-        INSERT INTO sign_ups (",
-    sign_up_columns!(),
-    ")
-        SELECT p.id, j.key_id, j.partner, 'pending', j.us_state, j.categories, j.comments, referrer_id, $12, j.now, j.now,
-               j.now + $13, p.slot, j.disposable, j.face, j.client, j.notice
-        FROM person p JOIN job j USING (n) LEFT JOIN referral USING (n) WHERE p.slot IS NOT NULL
-        ",
-    merging_answers!(),
-    "
-        RETURNING id, person_id
-    ), mailed AS (
-        INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, pass)
-        SELECT s.id, CASE WHEN p.is_member THEN 'already_member' ELSE 'confirm' END, j.email, j.now, j.now, j.lane,
-               j.proven::int
-        FROM signed s JOIN person p ON p.id = s.person_id JOIN job j USING (n)
-        ON CONFLICT (sign_up_id) DO UPDATE
-        SET id = excluded.id, kind = excluded.kind, recipient = excluded.recipient, created_at = excluded.created_at,
-            send_after = excluded.send_after, attempts = 0, first_attempt_at = NULL, leased_by = NULL, last_error = NULL,
-            given_up_at = NULL, lane = excluded.lane, pass = excluded.pass, held_at = NULL
-        WHERE outbox.leased_until <= excluded.created_at
-    )
-    SELECT h.paused, h.member_count, p.code, referrer_id IS NOT NULL, s.id IS NOT NULL
-    FROM job j CROSS JOIN house h LEFT JOIN person p USING (n) LEFT JOIN referral USING (n)
-    LEFT JOIN signed s ON s.person_id = p.id
-    ORDER BY j.n"
-);
-
-struct Batch(Vec<QueuedSignUp>);
-
-/// What came of each, in their order; none for one that was left undone.
-type Done = Vec<Option<Result<SignedUp, StoreError>>>;
-
-impl Work for Batch {
-    type Done = Done;
-
-    async fn apply(&self, connection: &mut PgConnection) -> Result<Done, Failure> {
-        let jobs = &self.0;
-        let texts = |text: for<'a> fn(&'a QueuedSignUp) -> &'a str| jobs.iter().map(text).collect::<Vec<_>>();
-        let perhaps = |text: for<'a> fn(&'a QueuedSignUp) -> Option<&'a str>| jobs.iter().map(text).collect::<Vec<_>>();
-        let categories: Vec<_> = jobs.iter().map(|job| kept_categories(job.unit.new.categories)).collect();
-        let now: Vec<_> = jobs.iter().map(|job| job.unit.now.as_millis()).collect();
-        let lanes: Vec<_> = jobs.iter().map(|job| job.unit.new.lane.number()).collect();
-        let flags = |flag: fn(&NewSignUp) -> bool| jobs.iter().map(|job| flag(&job.unit.new)).collect::<Vec<_>>();
-        let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);
-        let rows = connection
-            .query(
-                SIGN_UP,
-                &[
-                    &texts(|job| job.unit.new.person.email.as_typed()),
-                    &texts(|job| &job.compared),
-                    &texts(|job| &job.mailbox),
-                    &texts(|job| job.unit.new.person.code.as_str()),
-                    &perhaps(|job| job.unit.new.partner.as_ref().map(|partner| partner.key.as_str())),
-                    &texts(|job| job.unit.new.partner.as_ref().map_or("", |partner| partner.name.as_str())),
-                    &perhaps(|job| job.unit.new.us_state.map(|state| state.code())),
-                    &categories,
-                    &perhaps(|job| job.unit.new.comments.as_ref().map(|comments| comments.as_str())),
-                    &perhaps(|job| job.unit.new.ref_code.as_ref().map(|code| code.as_str())),
-                    &now,
-                    &i64::from(CONSENT_VERSION),
-                    &pending_for,
-                    &lanes,
-                    &(POSTS_PENDING as i64),
-                    &flags(|new| new.proven),
-                    &flags(|new| new.disposable),
-                    &texts(|job| job.unit.new.person.grave.as_str()),
-                    &texts(|job| job.unit.new.evidence.face.name()),
-                    &perhaps(|job| job.unit.new.evidence.client.as_ref().map(|client| client.as_str())),
-                    &texts(|job| &job.unit.new.evidence.notice),
-                ],
-            )
-            .await?;
-        rows.iter().map(|row| done(&Row(row))).collect()
-    }
-}
-
-fn done(row: &Row<'_>) -> Result<Option<Result<SignedUp, StoreError>>, Failure> {
-    if row.get(0)? {
-        return Ok(Some(Err(StoreError::Paused)));
-    }
-    if !row.get(4)? {
-        return Ok(None);
-    }
-    Ok(Some(Ok(SignedUp { joined_count: row.get(1)?, code: row.get(2)?, attributed: row.get(3)? })))
 }

@@ -7,6 +7,7 @@
 
 mod address;
 mod batch;
+mod batch_statement;
 mod confirm;
 mod connection;
 mod count;

@@ -1,0 +1,207 @@
+// A member's own page, walked in a browser: the way in by code or by link, what it shows, what can be changed, and the way out.
+
+import assert from "node:assert/strict";
+import jsQR from "jsqr";
+import { PNG } from "pngjs";
+
+// What a phone's camera would read off the screen, by another hand than ours.
+async function readQr(figure) {
+  const { data, width, height } = PNG.sync.read(await figure.screenshot());
+  const read = jsQR(new Uint8ClampedArray(data), width, height);
+  return read?.data;
+}
+
+// Those of ours; the mailbox of a development server has one of its own.
+const cookies = async (context) => (await context.cookies()).filter(({ name }) => name.includes("union"));
+
+export async function meWalk(page, tools) {
+  const { base, call, go, heading, isFocused, look, memberCount, openLetter, size, scheme, step, tab, withScripts } = tools;
+  const address = `mia-${size}-${scheme}@example.com`;
+  const main = page.getByRole("main");
+  const confirmed = async (email, refCode) => {
+    const { inviteLink } = await call("/v1/invite", refCode ? { email, refCode } : { email, usState: "CA", categories: { travel: true } });
+    const letter = await openLetter(page, email);
+    await go(page, () => letter.click());
+    const links = await page.locator("pre.letter").getByRole("link").evaluateAll((found) => found.map((link) => link.href));
+    const confirm = links.find((link) => link.includes("/confirm/"));
+    assert.equal((await fetch(confirm, { method: "POST" })).status, 200);
+    return { inviteLink, links };
+  };
+
+  step("a member, whose link somebody else joined by");
+  const { inviteLink, links } = await confirmed(address);
+  assert(links.includes(`${base}/me`), "the mail leads to the member's page");
+  await confirmed(`ned-${size}-${scheme}@example.com`, inviteLink);
+  const before = await memberCount();
+
+  step("find the way in");
+  await go(page, "/join");
+  await go(page, () => page.getByRole("link", { name: /^Lost your link/ }).click());
+  await heading(page, "Your own page");
+  await look(page, "me-sign-in");
+  const email = page.getByRole("textbox", { name: "The e-mail address you joined with" });
+  await email.fill("mia@example");
+  await go(page, () => page.keyboard.press("Enter"), 400);
+  assert(await isFocused(email), "the mistake has the focus");
+  assert.equal(await email.getAttribute("aria-invalid"), "true");
+  await look(page, "me-mistake");
+  await email.fill(address);
+  await go(page, () => page.keyboard.press("Enter"));
+  await heading(page, "Check your inbox");
+  await look(page, "me-sent");
+  const sent = page.url();
+
+  step("open the mail in a program of its own, as scanners do");
+  const elsewhere = await page.context().browser().newContext({ colorScheme: scheme });
+  const scanner = await elsewhere.newPage();
+  const letter = await openLetter(scanner, address);
+  await letter.click();
+  await scanner.getByRole("link", { name: "Show the HTML part" }).click();
+  await scanner.waitForURL(/html$/);
+  const enter = await scanner.getByRole("link", { name: "Open my page" }).getAttribute("href");
+  const code = /[0-9A-Z]{4}-[0-9A-Z]{4}/.exec(await scanner.locator("body").innerText())[0];
+  for (const method of ["GET", "HEAD", "GET", "HEAD"]) {
+    const answer = await fetch(enter, { method });
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers.get("set-cookie"), null, "looking signs nobody in");
+    await answer.arrayBuffer();
+  }
+  for (let time = 0; time < 2; time += 1) {
+    await scanner.goto(enter);
+    await scanner.waitForLoadState("networkidle");
+  }
+  assert.deepEqual(await cookies(elsewhere), [], "nor does a browser that runs scripts");
+  await scanner.goto(`${base}/me`);
+  assert.equal(await scanner.getByRole("heading", { level: 1 }).innerText(), "Your own page");
+
+  if (withScripts) {
+    step("type a code that is wrong, then the right one");
+    assert.equal(page.url(), sent);
+    const field = page.getByRole("textbox", { name: "Eight letters and digits" });
+    await field.fill("0000-0000");
+    await go(page, () => page.keyboard.press("Enter"), 400);
+    assert(await isFocused(field), "the mistake has the focus");
+    await look(page, "me-wrong-code");
+    await field.fill(code.toLowerCase().replace("-", " "));
+    await go(page, () => page.keyboard.press("Enter"));
+  } else {
+    step("press the link's button");
+    await go(page, enter);
+    await heading(page, "Sign in?");
+    assert((await main.innerText()).includes("m•••@e•••.com"));
+    await look(page, "me-enter");
+    await go(page, () => page.getByRole("button", { name: "Yes, open my page" }).click());
+  }
+  await elsewhere.close();
+  assert.equal(new URL(page.url()).pathname, "/me");
+  await heading(page, "Your page");
+  const used = await fetch(enter);
+  assert.equal(used.status, 410, "the link was used");
+
+  step("see everything");
+  const shown = await main.innerText();
+  for (const text of [address, "Member since", "Acme Assistant", "over its API", "with the button that the mailed link leads to"]) {
+    assert(shown.includes(text), text);
+  }
+  const link = page.getByRole("textbox", { name: "Copy it and pass it on" });
+  assert.equal(await link.inputValue(), inviteLink);
+  const counts = await page.locator(".counts dd").allInnerTexts();
+  assert.deepEqual(counts, ["1", "1"], "one signed up, one is a member");
+  assert.equal(await readQr(page.getByRole("img", { name: "QR code of your referral link" })), inviteLink, "the QR code");
+  await page.getByText("What you were told").first().click();
+  assert((await main.innerText()).includes("By confirming you join"), "the words of the notice");
+  await look(page, "me");
+  if (withScripts) {
+    await page.evaluate(() => navigator.clipboard.writeText("something else"));
+    await page.getByRole("button", { name: "Copy the link" }).click();
+    await page.getByRole("status").filter({ hasText: "Copied" }).waitFor();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), inviteLink);
+  }
+
+  step("change the answers");
+  const box = (name) => page.getByRole("checkbox", { name });
+  assert(await box(/^Travel/).isChecked());
+  await box(/^Travel/).uncheck();
+  await box(/^Home Internet/).check();
+  await page.getByRole("combobox", { name: /^State you live in/ }).selectOption("NY");
+  await page.getByRole("textbox", { name: /^Anything else/ }).fill("Moved <b>east</b>.");
+  await go(page, () => page.getByRole("button", { name: "Save my answers" }).click());
+  await page.getByRole("status").filter({ hasText: "Your answers are saved." }).waitFor();
+  assert(!(await box(/^Travel/).isChecked()) && (await box(/^Home Internet/).isChecked()));
+  assert.equal(await page.getByRole("combobox", { name: /^State you live in/ }).inputValue(), "NY");
+  assert.equal(await page.getByRole("textbox", { name: /^Anything else/ }).inputValue(), "Moved <b>east</b>.");
+
+  step("choose mail, and take everything along");
+  await box("When somebody signs my address up again").uncheck();
+  await go(page, () => page.getByRole("button", { name: "Save", exact: true }).click());
+  assert(!(await box("When somebody signs my address up again").isChecked()));
+  const exported = await (await page.request.get(`${base}/me/export`)).json();
+  assert.equal(exported.email, address);
+  assert.deepEqual(exported.answers.categories, ["internet"]);
+  assert.deepEqual(exported.mail.unwantedKinds, ["already_member"]);
+  const schema = await (await fetch(exported.$schema)).json();
+  assert.deepEqual(Object.keys(exported).sort(), Object.keys(schema.properties).sort(), "the schema names every field");
+
+  step("leave");
+  await go(page, () => page.getByRole("link", { name: "Leave the union" }).click());
+  await heading(page, "Leave the union?");
+  await look(page, "me-leave");
+  await go(page, () => page.getByRole("link", { name: "Stay" }).click());
+  assert.equal(await memberCount(), before, "asking changes nothing");
+  await go(page, "/me/leave");
+  const leave = page.getByRole("button", { name: "Leave now" });
+  for (const target of [page.getByRole("link", { name: "Skip" }), page.getByRole("link", { name: "Consumer" }), main.getByRole("link", { name: "erase it" }), leave]) {
+    await tab(page, target, target);
+  }
+  await go(page, () => page.keyboard.press("Enter"));
+  await heading(page, "You are not a member any more");
+  assert.equal(await memberCount(), before - 1);
+  await look(page, "me-left");
+  await go(page, "/me/leave");
+  await heading(page, "You are not a member any more");
+
+  step("sign out, and stay out");
+  await go(page, () => page.getByRole("button", { name: "Sign out here" }).click());
+  await heading(page, "Your own page");
+  await page.getByRole("status").filter({ hasText: "You are signed out here." }).waitFor();
+  await page.goBack();
+  await go(page, "/me");
+  await heading(page, "Your own page");
+  assert.deepEqual(await cookies(page.context()), []);
+}
+
+// Somebody has themselves erased, and comes back.
+export async function eraseWalk(page, tools) {
+  const { base, call, go, heading, look, memberCount, openLetter, size, scheme, step } = tools;
+  const address = `oda-${size}-${scheme}@example.com`;
+  const open = async (wanted) => {
+    const letter = await openLetter(page, address);
+    await go(page, () => letter.click());
+    const links = await page.locator("pre.letter").getByRole("link").evaluateAll((found) => found.map((link) => link.href));
+    return links.find((link) => link.includes(wanted));
+  };
+  const { inviteLink } = await call("/v1/invite", { email: address });
+  assert.equal((await fetch(await open("/confirm/"), { method: "POST" })).status, 200);
+  await go(page, "/me");
+  await page.getByRole("textbox", { name: "The e-mail address you joined with" }).fill(address);
+  await go(page, () => page.getByRole("button", { name: "Send me the e-mail" }).click());
+  await go(page, await open("/me/enter/"));
+  await look(page, "me-enter");
+  await go(page, () => page.getByRole("button", { name: "Yes, open my page" }).click());
+
+  step("erase");
+  await go(page, () => page.getByRole("link", { name: "Erase everything about me" }).click());
+  await heading(page, "Erase everything about you?");
+  await look(page, "me-erase");
+  await go(page, () => page.getByRole("button", { name: "Erase it all now" }).click());
+  await heading(page, "You are erased");
+  await look(page, "me-erased");
+  assert.equal(await memberCount(), 0);
+  await go(page, "/me");
+  await heading(page, "Your own page");
+  assert.deepEqual(await cookies(page.context()), []);
+
+  step("come back");
+  assert.equal((await call("/v1/invite", { email: address })).inviteLink, inviteLink, "the code stays theirs");
+  assert.equal((await fetch(`${base}/me/export`)).status, 403);
+}
