@@ -89,8 +89,10 @@ impl Unit for SignUp {
         let person = find_or_add(sql, &self.new.person, self.now).await?;
         let referrer = match &self.new.ref_code {
             Some(code) => {
-                let other = "SELECT id FROM people WHERE code = $1 AND mailbox <> $2";
-                sql.row(other, values![code, &person.mailbox], |row| row.get(0)).await?
+                // Nor is somebody of the same mailbox who was erased anybody else.
+                let other = "SELECT id FROM people WHERE code = $1 AND mailbox <> $2 AND mailbox <> $3";
+                let grave = self.new.person.grave.as_str();
+                sql.row(other, values![code, &person.mailbox, grave], |row| row.get(0)).await?
             }
             None => None,
         };

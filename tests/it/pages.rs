@@ -11,7 +11,7 @@ use crate::server::{Answer, Server, block_on, sign_up, wait_until};
 use unionhall::domain::secret::token::TokenMaker;
 
 /// Waits for the newest message in the development mailbox to be the `count`-th.
-async fn letter(server: &Server, count: usize) -> String {
+pub(crate) async fn letter(server: &Server, count: usize) -> String {
     let folder = server.data().join("mailbox");
     let letters = || {
         let mut files: Vec<_> =
@@ -29,7 +29,7 @@ async fn members(server: &Server) -> u64 {
 }
 
 #[track_caller]
-fn page(answer: &Answer, status: u16, part: &str) -> String {
+pub(crate) fn page(answer: &Answer, status: u16, part: &str) -> String {
     let text = String::from_utf8(answer.body.to_vec()).unwrap();
     assert_eq!(answer.status.as_u16(), status, "{text}");
     assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
@@ -160,7 +160,7 @@ fn links_that_lead_nowhere_say_so_kindly() {
     });
 }
 
-fn form(fields: &[(&str, &str)]) -> String {
+pub(crate) fn form(fields: &[(&str, &str)]) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
 }
 

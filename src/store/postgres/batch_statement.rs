@@ -50,6 +50,7 @@ const SIGN_UP: &str = concat!(
     ), referral AS (
         SELECT p.n, r.id AS referrer_id
         FROM person p JOIN job j USING (n) JOIN people r ON r.code = j.ref_code AND r.mailbox <> p.mailbox
+             AND r.mailbox <> j.grave
     ), signed AS (
         INSERT INTO sign_ups (",
     sign_up_columns!(),

@@ -32,10 +32,12 @@ use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
 use unionhall::store::{Claim, Retained, Store, StoreError};
 
+mod coming_and_going;
 mod doors;
 mod mail;
 mod people;
 
+use coming_and_going::*;
 use doors::*;
 use mail::*;
 use people::*;
@@ -140,6 +142,12 @@ suite! {
     nodes_that_roll_up_at_once_count_once
     every_change_is_written_down_with_who_did_it
     figures_and_members_agree_whatever_happens
+    whoever_comes_and_goes_is_counted_as_a_naive_model_counts
+    whoever_never_confirmed_is_forgotten_in_time_and_keeps_their_code
+    whoever_left_is_forgotten_a_year_later
+    spent_sign_ups_and_mailboxes_are_forgotten
+    a_complaint_is_remembered_for_a_year
+    notices_are_kept_once
     a_closed_store_says_so
 }
 

@@ -1,0 +1,198 @@
+//! The export of everything that is kept of a person: complete by the tables themselves, and by its published schema.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use unionhall::store::transfer::TABLES;
+
+use crate::own_page::{Browser, join};
+use crate::server::{Server, block_on};
+
+/// Where each column about a person is found in the export.
+const EXPORTED: &[(&str, &str)] = &[
+    ("people.email", "/email"),
+    ("people.code", "/referralLink"),
+    ("people.state", "/state"),
+    ("people.referrer_id", "/referredBy"),
+    ("people.created_at", "/firstKnownAt"),
+    ("people.joined_at", "/joinedAt"),
+    ("people.left_at", "/leftAt"),
+    ("people.undeliverable_until", "/mail/undeliverableUntil"),
+    ("people.soft_bounces", "/mail/softBounces"),
+    ("people.account", "/account"),
+    ("people.wrong_codes", "/wrongCodesToday"),
+    ("people.own_us_state", "/answers/usState"),
+    ("people.own_categories", "/answers/categories"),
+    ("people.own_comments", "/answers/comments"),
+    ("people.answered_at", "/answers/changedAt"),
+    ("people.unwanted_mail", "/mail/unwantedKinds"),
+    ("people.uncredited", "/uncredited"),
+    ("sign_ups.key_id", "/signUps/0/key"),
+    ("sign_ups.partner", "/signUps/0/through"),
+    ("sign_ups.state", "/signUps/0/state"),
+    ("sign_ups.us_state", "/signUps/0/usState"),
+    ("sign_ups.categories", "/signUps/0/categories"),
+    ("sign_ups.comments", "/signUps/0/comments"),
+    ("sign_ups.referrer_id", "/signUps/0/referredBy"),
+    ("sign_ups.created_at", "/signUps/0/createdAt"),
+    ("sign_ups.updated_at", "/signUps/0/updatedAt"),
+    ("sign_ups.expires_at", "/signUps/0/expiresAt"),
+    ("sign_ups.decided_at", "/signUps/0/decidedAt"),
+    ("sign_ups.disposable", "/signUps/0/disposableAddress"),
+    ("sign_ups.face", "/signUps/0/face"),
+    ("sign_ups.client", "/signUps/0/clientSelfAsserted"),
+    ("sign_ups.notice", "/signUps/0/notice/hash"),
+    ("sign_ups.mailed_at", "/signUps/0/mailedAt"),
+    ("sign_ups.decided_how", "/signUps/0/decidedHow"),
+    ("notices.words", "/signUps/0/notice/words"),
+    ("sign_ins.mailed", "/signIns/0/mailed"),
+    ("sign_ins.tries", "/signIns/0/tries"),
+    ("sign_ins.created_at", "/signIns/0/askedAt"),
+    ("sign_ins.used_at", "/signIns/0/usedAt"),
+    ("outbox.kind", "/signUps/1/waitingMail/kind"),
+    ("outbox.created_at", "/signUps/1/waitingMail/createdAt"),
+    ("outbox.send_after", "/signUps/1/waitingMail/sendAfter"),
+    ("outbox.attempts", "/signUps/1/waitingMail/attempts"),
+    ("outbox.last_error", "/signUps/1/waitingMail/lastError"),
+    ("outbox.given_up_at", "/signUps/1/waitingMail/givenUpAt"),
+    ("outbox.held_at", "/signUps/1/waitingMail/heldAt"),
+    ("mailboxes.sent_1", "/mail/sent/0/at"),
+    ("mailboxes.sent_2", "/mail/sent/1/at"),
+    ("mailboxes.sent_3", "/mail/sent/2/at"),
+    ("mailboxes.sent_4", "/mail/sent/3/at"),
+    ("mailboxes.door_1", "/mail/sent/0/askedForBy"),
+    ("mailboxes.door_2", "/mail/sent/1/askedForBy"),
+    ("mailboxes.door_3", "/mail/sent/2/askedForBy"),
+    ("mailboxes.door_4", "/mail/sent/3/askedForBy"),
+    ("mailboxes.suppressed_until", "/mail/suppressedUntil"),
+    ("mailboxes.complained_at", "/mail/complainedAt"),
+    ("referrers.members", "/referrals/members"),
+];
+
+/// Why the others are not; `TABLE.*` is all of a table's.
+const REASONS: &[(&str, &str)] = &[
+    ("people.id", "a number inside the records that leads to nothing outside them"),
+    ("people.compared", "made from the address"),
+    ("people.mailbox", "made from the address"),
+    ("people.erased_at", "there is nobody to export for, once it is set"),
+    ("people.session", "a secret: whoever reads it would be half-way into the session"),
+    ("people.wrong_codes_day", "says of which day /wrongCodesToday is"),
+    ("sign_ups.id", "a number inside the records; links are made from it"),
+    ("sign_ups.person_id", "a number inside the records"),
+    ("sign_ups.consent_version", "a number of the program, the same for everybody"),
+    ("sign_ups.purged_at", "set with answers that are gone"),
+    ("sign_ups.slot", "how posts of the form are told apart"),
+    ("sign_ins.id", "a number inside the records; links and codes are made from it"),
+    ("sign_ins.person_id", "a number inside the records"),
+    ("sign_ins.browser", "a secret: a keyed hash of the browser's nonce"),
+    ("sign_ins.expires_at", "ten minutes after /signIns/0/askedAt"),
+    ("outbox.id", "a number inside the records; message ids are made from it"),
+    ("outbox.sign_up_id", "a number inside the records"),
+    ("outbox.sign_in_id", "a number inside the records; /signIns/0/mailed says that there is a mail"),
+    ("outbox.recipient", "their own address, as it was typed for that sign-up"),
+    ("outbox.first_attempt_at", "the worker's own"),
+    ("outbox.leased_until", "the worker's own"),
+    ("outbox.leased_by", "the worker's own"),
+    ("outbox.lane", "the worker's own"),
+    ("outbox.pass", "the worker's own"),
+    ("mailboxes.mailbox", "made from the address"),
+    ("mailboxes.holder", "the worker's own"),
+    ("notices.hash", "the same as /signUps/0/notice/hash"),
+    ("notices.first_shown_at", "about the words, not about the person"),
+    ("referrers.person_id", "a number inside the records"),
+    ("member_changes.*", "figures on their way: a door, a state and categories, without a person"),
+    ("demand.*", "figures without a person"),
+    ("door_days.*", "figures of partners"),
+    ("api_keys.*", "of partners"),
+    ("audit.*", "of operators; a person appears as /account"),
+    ("used_once.*", "names of proofs and reports, without a person"),
+    ("installation.*", "of the installation"),
+    ("readiness.*", "of the installation"),
+    ("rollup.*", "of the installation"),
+];
+
+#[test]
+fn every_column_about_a_person_is_exported_or_has_a_reason_not_to_be() {
+    let all: BTreeSet<String> = TABLES
+        .iter()
+        .flat_map(|table| table.columns.split(',').map(|column| format!("{}.{}", table.name, column.trim())))
+        .collect();
+    let mut named = BTreeSet::new();
+    for (name, _) in EXPORTED.iter().chain(REASONS) {
+        let covered: Vec<_> = match name.strip_suffix('*') {
+            Some(table) => all.iter().filter(|column| column.starts_with(table)).cloned().collect(),
+            None => vec![(*name).to_owned()],
+        };
+        assert!(!covered.is_empty(), "{name} is no column");
+        for column in covered {
+            assert!(all.contains(&column), "{column} is no column");
+            assert!(named.insert(column.clone()), "{column} is named twice");
+        }
+    }
+    let forgotten: Vec<_> = all.difference(&named).collect();
+    assert!(forgotten.is_empty(), "neither exported nor with a reason: {forgotten:?}");
+}
+
+/// Somebody of whom everything is kept that can be: each value is found where the list says, and the schema holds.
+#[test]
+fn an_export_holds_what_is_kept_by_its_published_schema() {
+    block_on(async {
+        let server = Server::start_with(&["--mail", "hold"]);
+        let key = server.key();
+        let referrer = join(&server, &key, "ref@example.com", None).await;
+        let body = json!({
+            "email": "Ana@example.com", "usState": "CA", "categories": { "travel": true }, "otherComments": "first words",
+            "refCode": referrer,
+        });
+        server.post("/v1/invite", &key, body.to_string()).await.good();
+        server.confirm(2).await;
+        let mut ana = Browser::new(&server, 1);
+        ana.sign_in("ana@example.com").await;
+        server.post("/v1/invite", &key, json!({ "email": "ana@example.com" }).to_string()).await.good();
+        let id = server.number("SELECT id FROM people WHERE compared = 'ana@example.com'");
+        for sql in [
+            &format!("UPDATE people SET soft_bounces = 3, undeliverable_until = 1800000000000, wrong_codes = 2,
+                          wrong_codes_day = {}, own_us_state = 'NY', own_categories = 'internet', own_comments = 'own words',
+                          answered_at = 1794743200000, unwanted_mail = 'already_member', account = 'account1' WHERE id = {id}",
+                     server.number("SELECT max(created_at) / 86400000 FROM sign_ups")),
+            "UPDATE sign_ups SET client = 'Helper', mailed_at = 1794743200000 WHERE id = 2",
+            "UPDATE outbox SET last_error = 'the relay is away', attempts = 2, given_up_at = 1794743200000, held_at = 1794743200000",
+            "DELETE FROM mailboxes",
+            "INSERT INTO mailboxes (mailbox, sent_1, sent_2, sent_3, sent_4, door_1, door_2, door_3, door_4, suppressed_until,
+                                    complained_at)
+             VALUES ('ana@example.com', 1794743200000, 1794743100000, 1794743000000, 1794742900000, 'Acme', '', 'Zoe', 'Acme',
+                     1800000000000, 1794743200000)",
+        ] {
+            server.execute(sql);
+        }
+        let answer = ana.get("/me/export").await;
+        assert_eq!(answer.header("content-disposition"), "attachment; filename=\"member-export.json\"");
+        assert_eq!(answer.header("cache-control"), "no-store");
+        let export: Value = serde_json::from_slice(&answer.body).unwrap();
+        // What can only be told of somebody else, or in another state.
+        let elsewhere = ["/leftAt", "/signUps/0/clientSelfAsserted"];
+        for (column, pointer) in EXPORTED {
+            let value =
+                export.pointer(pointer).unwrap_or_else(|| panic!("{column}: nothing at {pointer} in {export:#}"));
+            assert!(!value.is_null() || elsewhere.contains(pointer), "{column}: {pointer} is null in {export:#}");
+        }
+        assert_eq!(export["answers"]["comments"], "own words");
+        assert_eq!(export["signUps"][0]["comments"], "first words");
+        assert_eq!(
+            (&export["signUps"][0]["clientSelfAsserted"], &export["referredBy"]),
+            (&json!("Helper"), &json!(referrer))
+        );
+        let session = server.rows(&format!("SELECT session FROM people WHERE id = {id}"))[0][0].clone();
+        assert!(session.len() > 20 && !export.to_string().contains(&session), "no secret leaves");
+
+        let published = server.get("/me/export.schema.json").await;
+        assert_eq!(published.header("content-type"), "application/schema+json");
+        assert!(export["$schema"].as_str().unwrap().ends_with("/me/export.schema.json"));
+        let schema: Value = serde_json::from_slice(&published.body).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let mistakes: Vec<_> = validator.iter_errors(&export).map(|error| error.to_string()).collect();
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        let wrong = json!({ "email": 5 });
+        assert!(!validator.is_valid(&wrong), "the schema refuses something");
+    });
+}

@@ -1,0 +1,335 @@
+//! What every store makes of people who come and go, held to a naive model; and of those whose time is up (retention).
+
+use std::collections::BTreeMap;
+
+use unionhall::domain::email::disposable::DisposableDomains;
+use unionhall::domain::notice::Notice;
+use unionhall::domain::person::{AccountId, PersonState};
+use unionhall::domain::secret::mark::{AddressMarker, tombstone};
+use unionhall::domain::secret::token::{Purpose, TokenMaker};
+use unionhall::domain::sign_up::Face;
+use unionhall::mail::Delivery;
+use unionhall::membership::erasures::ErasureLog;
+use unionhall::membership::people::People;
+use unionhall::membership::retention::Walk;
+use unionhall::membership::{Application, Membership, Way};
+
+use super::*;
+
+fn secret() -> Secret {
+    Secret::new(&"s".repeat(32)).unwrap()
+}
+
+/// The rooms above a store, as the service puts them together.
+struct Rooms {
+    membership: Membership,
+    people: People,
+    tokens: TokenMaker,
+    marker: AddressMarker,
+    _folder: tempfile::TempDir,
+}
+
+impl Rooms {
+    fn above(house: &House) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let notice = Notice::of("Consumer Union", "https://union.example");
+        let store = Arc::clone(&house.store);
+        Self {
+            membership: Membership::new(store as _, &secret(), Delivery::Held, DisposableDomains::default(), notice),
+            people: People::new(
+                Arc::clone(&house.store),
+                AddressMarker::new(&secret()),
+                ErasureLog::beside(folder.path()),
+            ),
+            tokens: TokenMaker::new(&secret()),
+            marker: AddressMarker::new(&secret()),
+            _folder: folder,
+        }
+    }
+}
+
+/// Somebody as the model knows them: by an address, of which two may share a mailbox.
+#[derive(Debug, Clone, Default)]
+struct Modelled {
+    is_member: bool,
+    has_joined: bool,
+    is_erased: bool,
+    /// Who is credited for them, as an address.
+    credited_to: Option<usize>,
+    /// The referrer of the sign-up that waits, if one waits.
+    pending: Option<Option<usize>>,
+    code: Option<ReferralCode>,
+}
+
+const ADDRESSES: [&str; 6] = ["a", "a+x", "b", "b+x", "c", "d"];
+
+/// Whose mailbox an address is.
+fn mailbox(who: usize) -> usize {
+    if who < 4 { who / 2 } else { who }
+}
+
+/// Whatever people do in whatever order, the count, codes and credits are those of a model that has no tables.
+pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(house: &House) {
+    let rooms = Rooms::above(house);
+    for case in 0..40_u64 {
+        let before = house.members().await;
+        let mut random = case * 7919 + 17;
+        let mut pick = |most: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as usize % most
+        };
+        let emails = ADDRESSES.map(|name| {
+            // The case goes before the tag, so that every case has people of its own.
+            let (name, tag) =
+                name.split_once('+').map_or((name, String::new()), |(name, tag)| (name, format!("+{tag}")));
+            EmailAddress::parse(&format!("{name}{case}{tag}@example.com")).unwrap()
+        });
+        let mut people: [Modelled; 6] = Default::default();
+        let mut told = Vec::new();
+        for step in 0..30_u32 {
+            let now = NOW.plus(MINUTE * step);
+            let who = pick(6);
+            match pick(7) {
+                0..=2 => {
+                    let referrer = Some(pick(6)).filter(|other| people[*other].code.is_some());
+                    told.push(format!("{} signs up, referred by {referrer:?}", ADDRESSES[who]));
+                    let application = Application {
+                        email: emails[who].clone(),
+                        us_state: None,
+                        categories: None,
+                        comments: None,
+                        ref_code: referrer.and_then(|other| people[other].code),
+                    };
+                    let way = Way { face: Face::Rest, client: None, lane: Lane::of(b"x"), proven: false };
+                    let partner = Some(&house.partner);
+                    let done = rooms.membership.sign_up(&application, partner, way, now).await.unwrap();
+                    let person = &mut people[who];
+                    assert_eq!(person.code.unwrap_or(done.code), done.code, "case {case}: {told:#?}");
+                    person.code = Some(done.code);
+                    person.is_erased = false;
+                    // The same partner again merges, and an attribution is lost by no repeat.
+                    let named = referrer.filter(|other| mailbox(*other) != mailbox(who));
+                    assert_eq!(done.attributed, named.is_some(), "case {case}: {told:#?}");
+                    person.pending = Some(named.or(person.pending.flatten()));
+                }
+                3 | 4 => {
+                    let Some(file) = house.store.find_person(emails[who].compared(), now).await.unwrap() else {
+                        continue;
+                    };
+                    let Some(last) = file.sign_ups.last() else { continue };
+                    told.push(format!("{} confirms", ADDRESSES[who]));
+                    let token = rooms.tokens.token(Purpose::Confirm, last.id);
+                    let done = rooms.membership.confirm(&token, None, now).await.unwrap();
+                    let Some(referrer) = people[who].pending.take() else {
+                        assert_ne!(done, Confirmation::Joined, "case {case}: {told:#?}");
+                        continue;
+                    };
+                    if people[who].is_member {
+                        assert_eq!(done, Confirmation::AlreadyMember, "case {case}: {told:#?}");
+                        continue;
+                    }
+                    assert_eq!(done, Confirmation::Joined, "case {case}: {told:#?}");
+                    let twins =
+                        (0..6).any(|other| other != who && mailbox(other) == mailbox(who) && people[other].has_joined);
+                    let earns = |other: &usize| {
+                        let other = &people[*other];
+                        !other.is_erased && (other.is_member || !other.has_joined)
+                    };
+                    if !people[who].has_joined {
+                        people[who].credited_to = referrer.filter(|_| !twins).filter(earns);
+                    }
+                    people[who].is_member = true;
+                    people[who].has_joined = true;
+                }
+                5 => {
+                    told.push(format!("{} leaves", ADDRESSES[who]));
+                    rooms.people.leave(&emails[who], account(case as u32 * 1000 + step), now).await.unwrap();
+                    if std::mem::take(&mut people[who].is_member) {
+                        people[who].pending = None;
+                    }
+                }
+                _ => {
+                    told.push(format!("{} is erased", ADDRESSES[who]));
+                    let known = people[who].code.is_some() && !people[who].is_erased;
+                    let erased =
+                        rooms.people.erase(&emails[who], account(case as u32 * 1000 + step), now).await.unwrap();
+                    assert_eq!(erased.is_some(), known, "case {case}: {told:#?}");
+                    people[who].is_member = false;
+                    people[who].pending = None;
+                    people[who].is_erased = known || people[who].is_erased;
+                }
+            }
+            let members = people.iter().filter(|person| person.is_member).count() as u64;
+            assert_eq!(house.members().await - before, members, "case {case}: {told:#?}");
+        }
+        // At the end, what each of them is credited for.
+        let mut credits = BTreeMap::<usize, u64>::new();
+        for referrer in people.iter().filter(|person| person.is_member).filter_map(|person| person.credited_to) {
+            *credits.entry(referrer).or_default() += 1;
+        }
+        for (who, person) in people.iter().enumerate().filter(|(_, person)| person.code.is_some()) {
+            let key =
+                if person.is_erased { tombstone(&rooms.marker.address(&emails[who])) } else { emails[who].compared() };
+            let file = house.store.find_person(key, NOW).await.unwrap().unwrap();
+            let state = match (person.is_member, person.has_joined) {
+                (true, _) => PersonState::Member,
+                (false, true) => PersonState::Left,
+                (false, false) => PersonState::Invited,
+            };
+            assert_eq!(file.person.state, state, "case {case}, {}: {told:#?}", ADDRESSES[who]);
+            assert_eq!(Some(file.person.code), person.code);
+            let earned = credits.get(&who).copied().unwrap_or(0);
+            assert_eq!(file.referrals.members, earned, "case {case}, {}: {told:#?}", ADDRESSES[who]);
+        }
+    }
+}
+
+fn account(n: u32) -> AccountId {
+    let mut random = [0; AccountId::ENTROPY];
+    random[..4].copy_from_slice(&n.to_be_bytes());
+    AccountId::from_random(&random)
+}
+
+/// Walks over everybody, as retention does.
+async fn walk(house: &House, now: Timestamp) {
+    let mut walk = Walk::new(&secret(), TIMES);
+    while !house.store.retain(TIMES, now).await.unwrap().is_nothing() {}
+    house.roll(now).await;
+    while walk.step(&*house.store, now).await.unwrap() {}
+}
+
+impl House {
+    async fn roll(&self, now: Timestamp) {
+        while self.store.roll_up(now).await.unwrap() {}
+    }
+
+    async fn state_of(&self, address: &str) -> Option<PersonState> {
+        let compared = EmailAddress::parse(address).unwrap().compared();
+        self.store.find_person(compared, NOW).await.unwrap().map(|file| file.person.state)
+    }
+}
+
+pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their_code(house: &House) {
+    let rooms = Rooms::above(house);
+    let code = house.sign_up("never@example.com").await.code;
+    house.store.create_referral_code(house.person("link@example.com"), NOW).await.unwrap();
+    house.sign_up("member@example.com").await;
+    house.confirm(2).await;
+    let referred = house.refer("friend@example.com", code).await;
+    assert!(referred.attributed);
+    house.confirm(3).await;
+    let day = |days: u32| NOW.plus(Duration::from_secs(24 * 3600) * days);
+    walk(house, day(89)).await;
+    assert_eq!(house.state_of("never@example.com").await, Some(PersonState::Invited));
+    // Whoever was heard of since is kept.
+    house.store.sign_up(house.new_sign_up("link@example.com"), day(50)).await.unwrap();
+    walk(house, day(91)).await;
+    assert_eq!(house.state_of("never@example.com").await, None, "their address is gone");
+    assert_eq!(house.state_of("link@example.com").await, Some(PersonState::Invited));
+    walk(house, day(141)).await;
+    assert_eq!(house.state_of("link@example.com").await, None);
+    assert_eq!(house.state_of("member@example.com").await, Some(PersonState::Member), "members stay");
+    assert_eq!(house.members().await, 2);
+    // Their code is known, and their own again.
+    let later = house.refer("other@example.com", code).await;
+    assert!(later.attributed, "a link that they passed on leads to them");
+    let application = Application {
+        email: EmailAddress::parse("never@example.com").unwrap(),
+        us_state: None,
+        categories: None,
+        comments: None,
+        ref_code: None,
+    };
+    let way = Way { face: Face::Rest, client: None, lane: Lane::of(b"x"), proven: false };
+    let back = rooms.membership.sign_up(&application, Some(&house.partner), way, day(200)).await.unwrap();
+    assert_eq!(back.code, code);
+    let file = house.store.find_person("never@example.com".to_owned(), day(200)).await.unwrap().unwrap();
+    assert_eq!(file.referrals.members, 1, "and so is what they are credited for");
+}
+
+pub(super) async fn whoever_left_is_forgotten_a_year_later(house: &House) {
+    for address in ["ana@example.com", "ben@example.com"] {
+        house.sign_up(address).await;
+    }
+    house.confirm(1).await;
+    house.confirm(2).await;
+    let leave = async |address: &str, now| {
+        let email = EmailAddress::parse(address).unwrap();
+        house.store.leave(&email, account(1), now).await.unwrap();
+    };
+    let day = |days: u32| NOW.plus(Duration::from_secs(24 * 3600) * days);
+    leave("ana@example.com", day(1)).await;
+    walk(house, day(365)).await;
+    assert_eq!(house.state_of("ana@example.com").await, Some(PersonState::Left));
+    walk(house, day(367)).await;
+    assert_eq!((house.state_of("ana@example.com").await, house.members().await), (None, 1));
+    assert_eq!(house.state_of("ben@example.com").await, Some(PersonState::Member));
+    // They are known to have been a member: nobody is credited for them, or for another name of theirs.
+    let ben = house.person("ben@example.com").code;
+    house.refer("ana+new@example.com", ben).await;
+    let file = house.store.find_person("ana+new@example.com".to_owned(), day(400)).await.unwrap().unwrap();
+    house.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
+    let file = house.store.find_person("ana+new@example.com".to_owned(), day(400)).await.unwrap().unwrap();
+    assert_eq!((file.person.state, file.person.referrer, file.person.uncredited), (PersonState::Member, None, true));
+}
+
+/// Sign-ups that came to nothing, of people who stay; and what is remembered of mailboxes.
+pub(super) async fn spent_sign_ups_and_mailboxes_are_forgotten(house: &House) {
+    house.sign_up("ana@example.com").await;
+    house.confirm(1).await;
+    house.sign_up("ana@example.com").await;
+    assert_eq!(house.store.decline(SignUpId(2), DecidedHow::OneClick, NOW).await, Ok(Declining::Declined));
+    house.sign_up("silent@example.com").await;
+    house.store.decline(SignUpId(3), DecidedHow::Button, NOW).await.unwrap();
+    let declined = async || house.store.list_keys().await.unwrap()[0].1.declined;
+    let kept = async |address: &str| {
+        let file = house.store.find_person(address.to_owned(), NOW).await.unwrap();
+        file.map(|file| (file.sign_ups.len(), file.mailbox.suppressed_until.is_some()))
+    };
+    let before = declined().await;
+    let day = |days: u32| NOW.plus(Duration::from_secs(24 * 3600) * days);
+    walk(house, day(29)).await;
+    assert_eq!(kept("silent@example.com").await, Some((1, true)), "a silence lasts as long as was promised");
+    walk(house, day(31)).await;
+    assert_eq!(kept("silent@example.com").await, Some((1, false)), "the mailbox is forgotten once it is over");
+    assert_eq!(kept("ana@example.com").await, Some((2, false)));
+    walk(house, day(91)).await;
+    assert_eq!(kept("ana@example.com").await, Some((1, false)), "what they joined by stays, the other goes");
+    assert_eq!(kept("silent@example.com").await, None);
+    assert_eq!(declined().await, before, "and a key's figure stays");
+    assert_eq!(house.members().await, 1);
+}
+
+/// A complaint outlasts the mailbox's last mail by a year.
+pub(super) async fn a_complaint_is_remembered_for_a_year(house: &House) {
+    use unionhall::domain::mail::report::{MailReport, ReportKind, ReportedMail};
+    house.sign_up("ana@example.com").await;
+    house.confirm(1).await;
+    let report = MailReport { mail: ReportedMail::OfSignUp(SignUpId(1)), kind: ReportKind::Complaint, once: None };
+    house.store.note_report(report, NOW).await.unwrap();
+    let complained = async || {
+        let file = house.store.find_person("ana@example.com".to_owned(), NOW).await.unwrap().unwrap();
+        file.mailbox.complained_at.is_some()
+    };
+    let day = |days: u32| NOW.plus(Duration::from_secs(24 * 3600) * days);
+    walk(house, day(364)).await;
+    assert!(complained().await);
+    walk(house, day(366)).await;
+    assert!(!complained().await);
+}
+
+/// Words once kept are never changed; a later start with the same words changes nothing.
+pub(super) async fn notices_are_kept_once(house: &House) {
+    let notice = Notice::of("Consumer Union", "https://union.example");
+    for now in [NOW, NOW.plus(HOUR)] {
+        house.store.keep_notice(notice.clone(), now).await.unwrap();
+    }
+    let new = NewSignUp {
+        evidence: unionhall::domain::sign_up::Evidence { notice: Arc::clone(&notice.hash), ..evidence() },
+        ..house.new_sign_up("ana@example.com")
+    };
+    house.store.sign_up(new, NOW).await.unwrap();
+    let file = house.store.find_person("ana@example.com".to_owned(), NOW).await.unwrap().unwrap();
+    let kept = &file.sign_ups[0].evidence;
+    assert_eq!((kept.notice.as_deref(), kept.notice_words.as_deref()), (Some(&*notice.hash), Some(&*notice.words)));
+}
