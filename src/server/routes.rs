@@ -261,6 +261,9 @@ mod tests {
             ("/joinus", "/joinus{code}", ""),
             ("/confirm/abc", "/confirm/{token}", "abc"),
             ("/not-me/abc", "/not-me/{token}", "abc"),
+            ("/me", "/me", ""),
+            ("/me/enter/abc", "/me/enter/{token}", "abc"),
+            ("/me/export.schema.json", "/me/export.schema.json", ""),
             ("/dev/mailbox", "/dev/mailbox", ""),
             ("/dev/mailbox/1-a", "/dev/mailbox/{name}", "1-a"),
             ("/dev/mailbox/1-a/html", "/dev/mailbox/{name}/html", "1-a"),
@@ -269,7 +272,18 @@ mod tests {
             assert_eq!((found.route.name(), found.parameter), (name, parameter), "{path}");
             assert_eq!(names()[found.place], name);
         }
-        for none in ["", "/joinus/x", "/confirm", "/confirm/a/b", "/not-me/a/b", "/dev", "/dev/mailbox/a/b/html"] {
+        for none in [
+            "",
+            "/me/",
+            "/me/enter",
+            "/me/x",
+            "/joinus/x",
+            "/confirm",
+            "/confirm/a/b",
+            "/not-me/a/b",
+            "/dev",
+            "/dev/mailbox/a/b/html",
+        ] {
             assert!(find(none).is_none(), "{none}");
         }
         let names = names();

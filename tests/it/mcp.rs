@@ -534,13 +534,20 @@ fn the_same_over_standard_input_on_the_same_records() {
         };
         let list = message(2, "tools/list", json!({}));
         let lines = [
-            message(1, "initialize", json!({ "protocolVersion": "2025-11-25" })),
+            message(
+                1,
+                "initialize",
+                json!({ "protocolVersion": "2025-11-25", "clientInfo": { "name": "Desk Helper" } }),
+            ),
             json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
             list.clone(),
             call("createReferralLink", json!({ "email": "ana@example.com" })),
+            call("signUpUser", json!({ "email": "ana@example.com" })),
         ];
         let answers = talk(Some(&key), &lines);
-        assert_eq!(answers.len(), 3, "a notification is not answered");
+        assert_eq!(answers.len(), 4, "a notification is not answered");
+        let evidence = server.rows("SELECT face, client FROM sign_ups");
+        assert_eq!(evidence, [["mcp", "Desk Helper"]], "what it called itself when it began is kept");
         assert_eq!(answers[1]["result"]["tools"].as_array().unwrap().len(), 5);
         let rest = server.post("/v1/referral-link", &key, crate::server::sign_up("ana@example.com")).await.good();
         assert_eq!(answers[2]["result"]["structuredContent"], rest);

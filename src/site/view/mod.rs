@@ -44,11 +44,83 @@ mod tests {
     use super::*;
     use crate::config::UnionSettings;
     use crate::domain::catalog::category::{Category, CategorySet};
+    use crate::domain::person::{
+        Answers, KeptEvidence, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, RetentionTimes,
+        SignUpEntry, UnwantedMail,
+    };
+    use crate::domain::referral::ReferralCode;
+    use crate::domain::sign_up::{Face, SignUpId, SignUpState};
+    use crate::domain::time::Timestamp;
     use crate::domain::union::Union;
     use crate::mail::ReadableMail;
     use crate::membership::form_brake::FormGate;
 
     pub(super) const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='a' style=\"b\">";
+
+    /// A member with every kind of text that others can bring.
+    fn own_file(text: &str) -> PersonFile {
+        let at = Timestamp::from_millis(1_794_743_200_000);
+        let code = ReferralCode::from_canonical("yd8z2z0xsrw1").unwrap();
+        let sign_up = SignUpEntry {
+            id: SignUpId(1),
+            email: String::new(),
+            door: format!("Acme Assistant{text}"),
+            key: None,
+            state: SignUpState::Confirmed,
+            us_state: None,
+            categories: CategorySet::default(),
+            comments: String::new(),
+            referrer: Some(code),
+            disposable: false,
+            created_at: at,
+            updated_at: at,
+            expires_at: at,
+            decided_at: Some(at),
+            mail: None,
+            evidence: KeptEvidence {
+                face: Some(Face::Mcp),
+                client: Some(format!("Helper{text}")),
+                notice: Some("abc".to_owned()),
+                notice_words: Some(format!("By confirming you join.{text}")),
+                mailed_at: Some(at),
+                decided_how: Some("button".to_owned()),
+            },
+        };
+        let mailbox = MailboxStanding {
+            suppressed_until: Some(at.plus(PENDING_FOR)),
+            complained_at: Some(at),
+            ..MailboxStanding::default()
+        };
+        PersonFile {
+            person: PersonRecord {
+                id: 1,
+                email: format!("ana@example.com{text}"),
+                state: PersonState::Member,
+                code,
+                account: None,
+                created_at: at,
+                joined_at: Some(at),
+                left_at: Some(at),
+                erased_at: None,
+                referrer: None,
+                referred: 1,
+                undeliverable_until: Some(at.plus(PENDING_FOR)),
+                soft_bounces: 0,
+                us_state: None,
+                categories: CategorySet::default(),
+                comments: format!("My own words{text}"),
+                answered_at: None,
+                unwanted_mail: UnwantedMail::default(),
+                uncredited: false,
+                door: None,
+            },
+            mailbox,
+            sign_ups: vec![sign_up],
+            referrals: Referrals { signed_up: 1234, members: 12 },
+            sign_ins: Vec::new(),
+            wrong_codes: 0,
+        }
+    }
 
     /// Every page in every shape, with the caller's texts given: kind ones to look at, hostile ones to test with.
     fn every_page(text: &str) -> Vec<(&'static str, String)> {
@@ -111,6 +183,18 @@ mod tests {
             text: body,
             html: String::new(),
         };
+        let file = own_file(text);
+        let refused = Answers { us_state: None, categories: chosen, comments: format!("Too long{text}") };
+        let own = OwnView {
+            file: &file,
+            token: "abc",
+            done: Some("Your answers are saved."),
+            refused: Some((&refused, "Shorten this.")),
+            times: RetentionTimes::DEFAULT,
+            now: Timestamp::from_millis(1_794_743_200_000),
+        };
+        let mut left = file.clone();
+        left.person.state = PersonState::Left;
         let asks = FormGate::Asks("1.a.b".to_owned());
         vec![
             ("join-shut", join(&union, None, None, &FormGate::Shut, &JoinForm::default())),
@@ -128,6 +212,17 @@ mod tests {
             ("confirm-bare", confirm(&union, &bare)),
             ("share-first", share(&union, true, &link, Some(12_346))),
             ("share-again", share(&union, false, &link, None)),
+            (
+                "me-sign-in",
+                sign_in(&union, &form.email, Some(&format!("Write a whole address.{text}")), Some("Sign in.")),
+            ),
+            ("me-sent", sign_in_sent(&union, &form.email, Some("That code is not right."))),
+            ("me-enter", enter(&union, &masked, "/me/enter/abc")),
+            ("me", own_page(&union, &own)),
+            ("me-left", own_page(&union, &OwnView { file: &left, done: None, refused: None, ..own })),
+            ("me-leave", leave(&union, "abc", RetentionTimes::DEFAULT)),
+            ("me-erase", erase(&union, "abc", true)),
+            ("me-erased", erased(&union, false)),
             ("decline", decline(&union, &masked, Some(&partner), "/decline/abc")),
             ("decline-bare", decline(&union, &masked, None, "/decline/abc")),
             ("declined", declined(&union)),

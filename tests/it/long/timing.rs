@@ -130,3 +130,61 @@ fn a_refused_key_does_not_tell_whether_its_id_is_known() {
         assert!(told < MOST, "{told}");
     });
 }
+
+/// Requests of each kind, where an answer waits for the next even moment.
+const EVEN_SAMPLES: usize = 600;
+
+/// Whatever is done about it, what is answered leaves at the same time: for nobody, for those who are known and are no members,
+/// for members, and for those whom no mail reaches.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long it takes is what is measured")]
+fn signing_in_does_not_tell_whose_address_it_is() {
+    const STATES: [&str; 7] = ["unknown", "invited", "pending", "member", "left", "erased", "silenced"];
+    block_on(async {
+        let flags =
+            ["--key-per-minute", "1000000", "--log", "off", "--mail", "hold", "--trusted-proxies", "127.0.0.0/8"];
+        let server = Server::start_with(&flags);
+        let key = server.key();
+        let address = |kind: usize, n: usize| format!("{}{n}@example.com", STATES[kind]);
+        for n in 0..EVEN_SAMPLES + 20 {
+            server.post("/v1/referral-link", &key, sign_up(&address(1, n))).await.good();
+            for kind in 2..STATES.len() {
+                server.post("/v1/invite", &key, sign_up(&address(kind, n))).await.good();
+            }
+        }
+        for sql in [
+            "DELETE FROM outbox",
+            "UPDATE sign_ups SET state = 'confirmed' WHERE person_id IN
+                 (SELECT id FROM people WHERE email NOT LIKE 'invited%' AND email NOT LIKE 'pending%')",
+            "UPDATE people SET state = 'member', joined_at = 1 WHERE email LIKE 'member%' OR email LIKE 'silenced%'",
+            "UPDATE people SET state = 'left', joined_at = 1, left_at = 1 WHERE email LIKE 'left%' OR email LIKE 'erased%'",
+            "UPDATE people SET compared = 'erased:' || id, mailbox = 'erased:' || id, email = '', erased_at = 1
+             WHERE email LIKE 'erased%'",
+            "INSERT INTO mailboxes (mailbox, suppressed_until)
+             SELECT mailbox, 9000000000000 FROM people WHERE email LIKE 'silenced%'",
+        ] {
+            server.execute(sql);
+        }
+        let mut connection = server.connect(Ipv4Addr::LOCALHOST).await;
+        let mut times: [Vec<f64>; STATES.len()] = std::array::from_fn(|_| Vec::new());
+        for n in 0..EVEN_SAMPLES + 20 {
+            for kind in (0..STATES.len()).map(|kind| (kind + n) % STATES.len()) {
+                let body = format!("email={}", address(kind, n).replace('@', "%40"));
+                // Each from a network of its own, for one may send ten forms a minute.
+                let client = format!("10.{}.{}.{}", kind + 1, n / 250, n % 250 + 1);
+                let request = Request::post("/me/sign-in").header("x-forwarded-for", client);
+                let begun = Instant::now();
+                let answer = connection.send(request.header("origin", "http://unionhall.test"), body).await;
+                let took = begun.elapsed().as_secs_f64();
+                assert_eq!(answer.status, 200);
+                if n >= 20 {
+                    times[kind].push(took);
+                }
+            }
+        }
+        let told: Vec<_> = times.iter().map(|kind| told_apart(&times[0], kind)).collect();
+        let shown: Vec<_> = STATES.iter().zip(&told).map(|(state, told)| format!("{state} {told:.3}")).collect();
+        eprintln!("unknown against each at /me/sign-in: {}", shown.join(", "));
+        assert!(told.iter().all(|told| *told < MOST), "{shown:?}");
+    });
+}

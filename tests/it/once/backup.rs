@@ -15,6 +15,7 @@ use unionhall::domain::secret::mark::AddressMarker;
 use unionhall::domain::time::Timestamp;
 use unionhall::membership::erasures::ErasureLog;
 
+use crate::own_page::Browser;
 use crate::records::Home;
 use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
 
@@ -107,6 +108,11 @@ fn the_drill() {
             assert_eq!(server.confirm(*id).await.status, 200);
         }
 
+        // Somebody is signed in, and somebody is about to be.
+        let mut bea = Browser::new(&server, 1);
+        bea.sign_in("bea@example.com").await;
+        bea.post("/me/sign-in", &[("email", "ana@example.com")]).await;
+
         // Sign-ups come in and are confirmed while the backup is made.
         let ended = AtomicBool::new(false);
         let load = async |name: &str| {
@@ -161,6 +167,9 @@ fn the_drill() {
         assert!(members >= 3);
         let last = number(&database, "SELECT max(id) FROM sign_ups");
         assert!(last < late[0], "{last} {late:?}");
+        let signed_in =
+            "SELECT (SELECT count(*) FROM people WHERE session IS NOT NULL) + (SELECT count(*) FROM sign_ins)";
+        assert_eq!(number(&database, signed_in), 0, "all sessions end, and links to sign in lead nowhere");
         assert_eq!(number(&database, "SELECT count(*) FROM outbox WHERE held_at IS NULL OR leased_by IS NOT NULL"), 0);
 
         let again: Vec<_> = erase[0].split_whitespace().skip(1).collect();
