@@ -240,8 +240,8 @@ impl Unfinished {
             let _told = writeln!(std::io::stderr(), "\nunionhall: stopped before it was finished; nothing is kept");
             remove(&doomed);
             // The work goes on meanwhile, and may have been about to open what is gone.
-            for _ in 0..5 {
-                std::thread::sleep(std::time::Duration::from_millis(10));
+            for _ in 0..3 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
                 remove(&doomed);
             }
             std::process::exit(1);
