@@ -77,7 +77,7 @@ fn steady(text: &str) -> Vec<String> {
             _ if word.starts_with(':') && digits == bare.len() => "N",
             _ if bare.len() == 20 && bare.ends_with('Z') && bare.starts_with("20") => "TIME",
             10 if bare.matches('-').count() == 2 && digits == 8 => "DAY",
-            8 | 12 | 16 if digits > 0 && bare.chars().all(base32) => "ID",
+            8 | 12 | 16 | 26 if digits > 0 && bare.chars().all(base32) => "ID",
             _ => return word.to_owned(),
         };
         word.replace(bare, stands_for)
