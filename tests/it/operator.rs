@@ -70,14 +70,15 @@ fn transcripts() -> Vec<(String, String)> {
 fn steady(text: &str) -> Vec<String> {
     let word = |word: &str| {
         let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-        let base32 = |c: char| c.is_ascii_digit() || c.is_ascii_lowercase();
+        // Some have no digit; and few words have none of these four letters.
+        let base32 = |c: char| c.is_ascii_digit() || (c.is_ascii_lowercase() && !"ilou".contains(c));
         let digits = bare.chars().filter(char::is_ascii_digit).count();
         let stands_for = match bare.len() {
             // A figure of a line of the log.
             _ if word.starts_with(':') && digits == bare.len() => "N",
             _ if bare.len() == 20 && bare.ends_with('Z') && bare.starts_with("20") => "TIME",
             10 if bare.matches('-').count() == 2 && digits == 8 => "DAY",
-            8 | 12 | 16 | 26 if digits > 0 && bare.chars().all(base32) => "ID",
+            8 | 12 | 16 | 26 if bare.chars().all(base32) => "ID",
             _ => return word.to_owned(),
         };
         word.replace(bare, stands_for)
