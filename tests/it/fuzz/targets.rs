@@ -3,6 +3,7 @@
 //! The fuzz crate (`fuzz/`) and the tests of `mod.rs` call the same functions, so nothing here may need a test's own helpers.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +20,9 @@ use unionhall::domain::mail::report::ReportedMail;
 use unionhall::domain::referral::ReferralCode;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::proof::{self, ProofCheck, ProofMaker};
+use unionhall::domain::secret::session::{Nonce, SessionMaker};
 use unionhall::domain::secret::token::{Purpose, TokenMaker};
+use unionhall::domain::sign_in::SignInCode;
 use unionhall::domain::sign_up::SignUpId;
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
@@ -196,9 +199,11 @@ pub fn catalog(data: &[u8]) {
     assert_eq!(Catalog::parse(&written), Ok(catalog));
 }
 
-/// A token is good for one purpose and one sign-up, in one spelling.
+/// A token is good for one purpose and one sign-up, in one spelling; so is the cookie of a session. A code is what it is however
+/// it is typed.
 pub fn link_token(data: &[u8]) {
-    let tokens = TokenMaker::new(&Secret::new("the secret of a fuzzed installation").unwrap());
+    let secret = Secret::new("the secret of a fuzzed installation").unwrap();
+    let (tokens, sessions) = (TokenMaker::new(&secret), SessionMaker::new(&secret));
     let purposes = [Purpose::Confirm, Purpose::Decline];
     if let Some((id, rest)) = data.split_first_chunk() {
         let sign_up = SignUpId(i64::from_be_bytes(*id));
@@ -206,6 +211,7 @@ pub fn link_token(data: &[u8]) {
             let token = tokens.token(purpose, sign_up);
             assert_eq!(tokens.read(purpose, &token), Some(sign_up));
             assert_eq!(tokens.read(other, &token), None, "it is for one purpose");
+            assert_eq!(tokens.read_sign_in(&token), None);
             let mut changed = token.clone().into_bytes();
             if let [place, bits, ..] = rest {
                 let place = usize::from(*place) % changed.len();
@@ -219,6 +225,26 @@ pub fn link_token(data: &[u8]) {
     for purpose in purposes {
         if let Some(sign_up) = tokens.read(purpose, text) {
             assert_eq!(tokens.token(purpose, sign_up), text);
+        }
+    }
+    if let Some(sign_in) = tokens.read_sign_in(text) {
+        assert_eq!(tokens.sign_in_token(sign_in), text);
+    }
+    if let Some(code) = SignInCode::from_typed(text) {
+        assert!(SignInCode::from_typed(&code.to_string().to_lowercase()).unwrap().matches(&code));
+    }
+    let now = Timestamp::from_millis(1_800_000_000_000);
+    assert_eq!(sessions.read_cookie(text, now), None, "nobody can make one up");
+    if let Some((random, rest)) = data.split_first_chunk() {
+        let session = Nonce::from_random(random);
+        let cookie = sessions.cookie(&session, now.plus(Duration::from_secs(1)));
+        assert_eq!(sessions.read_cookie(&cookie, now).as_ref(), Some(&session));
+        let mut changed = cookie.clone().into_bytes();
+        if let [place, bits, ..] = rest {
+            let place = usize::from(*place) % changed.len();
+            changed[place] = (changed[place] ^ (bits % 127 + 1)) & 0x7f;
+            let changed = String::from_utf8(changed).unwrap();
+            assert_eq!(sessions.read_cookie(&changed, now), (changed == cookie).then_some(session), "{changed}");
         }
     }
 }
