@@ -104,7 +104,7 @@ impl App {
         let notice = union.notice.clone();
         let core = Core {
             membership: Membership::new(Arc::clone(&store) as _, &secret, mail.clone(), disposable, notice),
-            own_pages: OwnPages::new(Arc::clone(&store), &secret, erasures, mail.clone(), retention),
+            own_pages: OwnPages::new(Arc::clone(&store), &secret, erasures, retention),
             form_brake: FormBrake::new(Arc::clone(&store) as _, brake, &secret),
             keys: Keys::new(Arc::clone(&store) as _),
             doors: Arc::clone(&store) as _,

@@ -6,7 +6,7 @@ ALTER TABLE people
     -- Codes that were typed wrong on the last day that one was, counted from 1970.
     ADD COLUMN wrong_codes     BIGINT NOT NULL DEFAULT 0,
     ADD COLUMN wrong_codes_day BIGINT NOT NULL DEFAULT 0,
-    -- Their answers since they changed them; before that, those of the sign-up that they joined by.
+    -- Their answers, if they changed them since they joined; else those of the sign-up that they joined by count.
     ADD COLUMN own_us_state    TEXT COLLATE "C",
     ADD COLUMN own_categories  TEXT COLLATE "C",
     ADD COLUMN own_comments    TEXT COLLATE "C",
@@ -70,7 +70,7 @@ ALTER TABLE api_keys ADD COLUMN declined BIGINT NOT NULL DEFAULT 0;
 -- Whoever leaves is taken out of the figures with the answers that they last gave.
 CREATE OR REPLACE FUNCTION note_member_change() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    own BOOLEAN := NEW.state <> 'member' AND OLD.answered_at IS NOT NULL;
+    own BOOLEAN := NEW.state <> 'member' AND coalesce(OLD.answered_at >= OLD.joined_at, FALSE);
 BEGIN
     INSERT INTO member_changes (at, change, door, key_id, us_state, categories, referrer_id)
     SELECT coalesce(CASE WHEN NEW.state = 'member' THEN NEW.joined_at ELSE NEW.left_at END, OLD.joined_at, NEW.created_at),

@@ -5,7 +5,7 @@ ALTER TABLE people ADD COLUMN session TEXT;
 -- Codes that were typed wrong on the last day that one was, counted from 1970.
 ALTER TABLE people ADD COLUMN wrong_codes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE people ADD COLUMN wrong_codes_day INTEGER NOT NULL DEFAULT 0;
--- Their answers since they changed them; before that, those of the sign-up that they joined by.
+-- Their answers, if they changed them since they joined; else those of the sign-up that they joined by count.
 ALTER TABLE people ADD COLUMN own_us_state TEXT;
 ALTER TABLE people ADD COLUMN own_categories TEXT;
 ALTER TABLE people ADD COLUMN own_comments TEXT;
@@ -96,8 +96,8 @@ CREATE TRIGGER person_left AFTER UPDATE OF state ON people WHEN NEW.state <> 'me
 BEGIN
     INSERT INTO member_changes (at, change, door, key_id, us_state, categories, referrer_id)
     SELECT coalesce(NEW.left_at, OLD.joined_at, OLD.created_at), -1, coalesce(s.partner, ''), s.key_id,
-           CASE WHEN OLD.answered_at IS NULL THEN s.us_state ELSE OLD.own_us_state END,
-           coalesce(CASE WHEN OLD.answered_at IS NULL THEN s.categories ELSE OLD.own_categories END, ''),
+           CASE WHEN OLD.answered_at >= OLD.joined_at THEN OLD.own_us_state ELSE s.us_state END,
+           coalesce(CASE WHEN OLD.answered_at >= OLD.joined_at THEN OLD.own_categories ELSE s.categories END, ''),
            OLD.referrer_id
     FROM (SELECT 1) LEFT JOIN sign_ups s ON s.id =
         (SELECT max(id) FROM sign_ups WHERE person_id = OLD.id AND state = 'confirmed' AND decided_at = OLD.joined_at);

@@ -39,7 +39,7 @@ pub(super) struct ShowStats {
     /// From that day on (2027-01-31): for days, partners and the whole [default for days: the last 30].
     #[arg(long, value_name = "DATE")]
     since: Option<Timestamp>,
-    /// Only members who named this category when they joined: with `--by state`.
+    /// Only members who named this category when they joined, or on their own page since: with `--by state`.
     #[arg(long, value_name = "CATEGORY", value_parser = category)]
     category: Option<Category>,
     /// Only members who live there: with `--by category`.

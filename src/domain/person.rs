@@ -55,6 +55,9 @@ impl AccountId {
     }
 }
 
+/// What stands where a time was, once somebody is erased.
+pub const NO_TIME: Timestamp = Timestamp::from_millis(0);
+
 /// A person, without what hangs on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PersonRecord {

@@ -62,6 +62,20 @@ impl Timestamp {
 }
 
 impl Timestamp {
+    const DAY: i64 = 86_400_000;
+
+    /// When its day, of UTC, began.
+    #[must_use]
+    pub const fn start_of_day(self) -> Self {
+        Self(self.0 - self.0.rem_euclid(Self::DAY))
+    }
+
+    /// When the next day begins.
+    #[must_use]
+    pub const fn end_of_day(self) -> Self {
+        Self(self.start_of_day().0.saturating_add(Self::DAY))
+    }
+
     /// The day as people write it: 14 November 2026.
     pub fn day(self) -> String {
         self.printable().strftime("%-d %B %Y").to_string()
@@ -134,6 +148,9 @@ mod tests {
     fn the_ends_of_time_print_without_a_panic() {
         assert_eq!(Timestamp::from_millis(i64::MAX).to_string(), "9999-12-31T23:59:59Z");
         assert_eq!(Timestamp::from_millis(i64::MIN).to_string(), "1970-01-01T00:00:00Z");
+        let day = Timestamp::from_millis(2 * 86_400_000);
+        assert_eq!((day.start_of_day(), day.end_of_day()), (day, Timestamp::from_millis(3 * 86_400_000)));
+        assert_eq!(Timestamp::from_millis(3 * 86_400_000 - 1).start_of_day(), day);
         assert_eq!(Timestamp::from_millis(1).plus(Duration::MAX), Timestamp::from_millis(i64::MAX));
     }
 }

@@ -93,7 +93,7 @@ pub struct ExportedSignUp {
     pub face: Option<String>,
     /// What the assistant's program called itself. Nobody checked it.
     pub client_self_asserted: Option<String>,
-    /// The notice that was shown.
+    /// The notice in force when it was made; for one that was confirmed, the one that stood above the button.
     pub notice: Option<ExportedNotice>,
     pub us_state: Option<String>,
     pub categories: Vec<String>,

@@ -174,14 +174,8 @@ impl Membership {
         self.tokens.token(Purpose::Decline, sign_up.id)
     }
 
-    /// The person pressed the button; `seen` tells which answers their page showed.
-    pub async fn confirm(
-        &self,
-        token: &str,
-        seen: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Result<Confirmation, StoreError> {
-        let seen = SeenPage { answers: seen, notice: Some(Arc::clone(&self.notice.hash)) };
+    /// The person pressed the button; `seen` tells what their page showed.
+    pub async fn confirm(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
         match self.tokens.read(Purpose::Confirm, token) {
             Some(id) => self.store.confirm(id, seen, now).await,
             None => Ok(Confirmation::Unknown),

@@ -59,7 +59,10 @@ impl People {
         }
         let marks = self.marker.marks(email);
         let (erasures, mark) = (self.erasures.clone(), marks.address.clone());
-        let written = tokio::task::spawn_blocking(move || erasures.append(&mark, now)).await;
+        // To the end of the day: its moment would lead to whoever the audit log says was erased then, and a backup of the same
+        // day may have been made before.
+        let at = now.end_of_day();
+        let written = tokio::task::spawn_blocking(move || erasures.append(&mark, at)).await;
         written.map_err(std::io::Error::other).and_then(|written| written).map_err(NotErased::Log)?;
         Ok(self.store.erase(email, marks, account, now).await?)
     }

@@ -76,8 +76,8 @@ pub struct InviteResponse {
     /// What the categories of this request are estimated to save in a year, in US dollars; 0 where none are in it.
     #[schemars(with = "f64")]
     pub selected_savings_total: u32,
-    /// Whether the `refCode` of this request names somebody who, unless they leave the union, is credited once the user,
-    /// not a member before, confirms. False when no code was given, when it is nobody's, and when it is the user's own; if one was given, tell the user.
+    /// Whether the `refCode` of this request names somebody who is credited once the user, not a member before, confirms;
+    /// unless that person has left the union. False when no code was given, when it is nobody's, and when it is the user's own; if one was given, tell the user.
     pub ref_attributed: bool,
 }
 

@@ -51,7 +51,7 @@ use crate::mail::mailbox::MailboxFolder;
 use crate::mail::report::MailHooks;
 use crate::metrics::Requests;
 use crate::operations::dispatch::CallTrace;
-use crate::site::{Visit, join};
+use crate::site::{Home, Visit, join};
 
 /// Requests that may be under way at once; past it callers are asked to come back. No caller gets more than a share.
 const IN_FLIGHT: usize = 8192;
@@ -301,7 +301,7 @@ impl<'a> Exchange<'a> {
         'a: 'v,
     {
         let Self { faces, peer, client, now, id, .. } = *self;
-        Visit { site: &faces.site, parameter, client, peer, now, id }
+        Visit { site: &faces.site, parameter, client, peer, now, id, home: Home::Join }
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/me/export.schema.json", document(|faces| &faces.site.export_schema)).open(),
             get("/me/enter/{token}", page!(site::sign_in::show_link)).posted(page!(site::sign_in::enter_by_link)),
             get("/me/leave", page!(site::own_page::ask_to_leave)).posted(page!(site::own_page::leave)),
+            get("/me/erased", page!(site::own_page::erased)),
             get("/me/erase", page!(site::own_page::ask_to_erase)).posted(page!(site::own_page::erase)),
             // Whoever comes back to the address of a form finds the page that it is on.
             get("/me/sign-in", page!(site::own_page::show)).posted(page!(site::sign_in::ask)),

@@ -1,12 +1,14 @@
 //! `/confirm/<token>`: what is being confirmed with one button (double opt-in), and the person's own link once they are in.
 
+use std::sync::Arc;
+
 use hyper::header::CONTENT_SECURITY_POLICY;
 use hyper::{Request, StatusCode};
 
 use super::view::{self, Outcome};
 use super::{PRESS_BYTES, Visit, WITH_OUR_SCRIPT};
 use crate::domain::secret::token::Purpose;
-use crate::domain::sign_up::{Confirmation, SignUpState};
+use crate::domain::sign_up::{Confirmation, SeenPage, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::http::request::body::SentBody;
@@ -29,10 +31,14 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
     let body = request.into_body().read(PRESS_BYTES).await?;
     let sent = |wanted: &str| form_urlencoded::parse(&body).find(|(name, _)| name == wanted).map(|(_, text)| text);
     // Other words than those that are shown now: whoever pressed the button has not read these.
-    if sent("notice").is_some_and(|notice| *notice != *visit.app().union.notice.hash) {
+    let (notice, current) = (sent("notice"), &visit.app().union.notice.hash);
+    if notice.as_ref().is_some_and(|notice| **notice != **current) {
         return Ok(page(visit, Shown::Changed).await);
     }
-    let seen = sent("seen").and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
+    let seen = SeenPage {
+        answers: sent("seen").and_then(|text| text.parse().ok()).map(Timestamp::from_millis),
+        notice: notice.map(|_| Arc::clone(current)),
+    };
     Ok(match visit.app().membership.confirm(visit.parameter, seen, visit.now.time).await {
         Ok(Confirmation::Joined) => page(visit, Shown::Joined).await,
         Ok(Confirmation::Changed) => page(visit, Shown::Changed).await,

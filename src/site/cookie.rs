@@ -25,12 +25,12 @@ impl SiteCookie {
         }
     }
 
-    /// What the browser sent, where it sent it once: two of a name are none of ours.
+    /// What the browser sent, where it sent it once: two of a name are none of ours. Whatever other cookies hold is nobody's
+    /// affair here.
     pub(super) fn read(self, headers: &HeaderMap, secure: bool) -> Option<&str> {
-        let all =
-            headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|line| line.split(';'));
-        let mut ours = all.filter_map(|pair| {
-            let (name, value) = pair.trim().split_once('=')?;
+        let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+        let mut ours = pairs.filter_map(|pair| {
+            let (name, value) = std::str::from_utf8(pair).ok()?.trim().split_once('=')?;
             let bare = if secure { name.strip_prefix(HOST_PREFIX)? } else { name };
             (bare == self.name()).then_some(value)
         });
@@ -67,11 +67,12 @@ mod tests {
     fn a_cookie_is_read_by_its_whole_name_and_once() {
         let read = |line: &str, secure| {
             let mut headers = HeaderMap::new();
-            headers.insert(COOKIE, HeaderValue::from_str(line).unwrap());
+            headers.insert(COOKIE, HeaderValue::from_bytes(line.as_bytes()).unwrap());
             SiteCookie::Session.read(&headers, secure).map(str::to_owned)
         };
         assert_eq!(read("a=b; __Host-union=x.1.y; c=d", true).as_deref(), Some("x.1.y"));
         assert_eq!(read("union=x", false).as_deref(), Some("x"));
+        assert_eq!(read("tool=caf\u{e9}; union=x", false).as_deref(), Some("x"), "others' bytes are theirs");
         for (line, secure) in [
             ("union=x", true),
             ("__Host-union=x", false),

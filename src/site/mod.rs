@@ -22,6 +22,7 @@ use hyper::header::{HeaderName, HeaderValue, LOCATION, ORIGIN, RETRY_AFTER};
 use hyper::http::request::Parts;
 
 use self::dev_mailbox::DevMailbox;
+pub use self::view::Home;
 use self::view::Outcome;
 use crate::app::App;
 use crate::clock::Moment;
@@ -84,11 +85,11 @@ impl Site {
     }
 
     pub fn not_found(&self) -> Answer {
-        self.outcome(StatusCode::NOT_FOUND, Outcome::NotFound)
+        self.outcome(StatusCode::NOT_FOUND, Outcome::NotFound, Home::Join)
     }
 
-    fn outcome(&self, status: StatusCode, outcome: Outcome) -> Answer {
-        Answer::html(status, view::outcome(&self.app.union, outcome))
+    fn outcome(&self, status: StatusCode, outcome: Outcome, home: Home) -> Answer {
+        Answer::html(status, view::outcome(&self.app.union, outcome, home))
     }
 }
 
@@ -104,6 +105,8 @@ pub struct Visit<'a> {
     pub peer: IpAddr,
     pub now: Moment,
     pub id: &'a RequestId,
+    /// Where it leads back to if it does not work.
+    pub home: Home,
 }
 
 impl<'a> Visit<'a> {
@@ -116,7 +119,12 @@ impl<'a> Visit<'a> {
     }
 
     fn outcome(&self, status: StatusCode, outcome: Outcome) -> Answer {
-        self.site.outcome(status, outcome)
+        self.site.outcome(status, outcome, self.home)
+    }
+
+    /// The same visit, as one of a member's own page.
+    fn of_own_page(self) -> Self {
+        Self { home: Home::Own, ..self }
     }
 
     /// To another page of ours, by GET.
@@ -138,6 +146,15 @@ impl<'a> Visit<'a> {
         let host = host::of(&head.uri, &head.headers);
         let here = origin.split("://").nth(1).is_some_and(|from| !from.is_empty() && from.eq_ignore_ascii_case(host));
         here || self.site.origins.contain(origin)
+    }
+
+    /// The same of what signs somebody in or carries their cookie: silence is not enough, and where we are reached over HTTPS
+    /// neither is a page of this host that is not.
+    fn says_own(&self, head: &Parts) -> bool {
+        let origin = head.headers.get(ORIGIN).map(HeaderValue::as_bytes);
+        let speaks = origin.is_some() || head.headers.contains_key("sec-fetch-site");
+        let plain = self.site.secure && origin.is_some_and(|origin| origin.starts_with(b"http://"));
+        speaks && !plain && self.is_own(head)
     }
 
     /// Draws on the visitor's budget; a page that says when to come back once it is spent.

@@ -2,8 +2,7 @@
 //!
 //! Every form is sent from our own page and carries the session's token (CSRF); without a session nothing is shown.
 
-use hyper::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderValue};
-use hyper::http::request::Parts;
+use hyper::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, StatusCode};
 
 use super::cookie::SiteCookie;
@@ -40,57 +39,66 @@ const DONE: &[(&str, &str)] = &[
 
 const SIGNED_OUT: &str = "You are signed out here.";
 const SIGNED_OUT_EVERYWHERE: &str = "You are signed out everywhere.";
-const NOT_SIGNED_IN: &str = "You are not signed in any more, and nothing was changed. Sign in and try again.";
+const NOT_SIGNED_IN: &str =
+    "You are not signed in, so what was sent just now was not taken. If you sent it twice, the first one counted.";
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    let (head, _) = request.into_parts();
+    let (visit, (head, _)) = (visit.of_own_page(), request.into_parts());
     let session = match look(visit, &head.headers).await {
         Ok(Some(session)) => session,
         Ok(None) => return Ok(sign_in(visit, StatusCode::OK, None)),
         Err(answer) => return Ok(answer),
     };
     let done = head.uri.query().and_then(|query| query.strip_prefix("done="));
-    let done = done.and_then(|word| DONE.iter().find(|(known, _)| *known == word)).map(|(_, text)| *text);
+    // A word that anybody can write is believed as far as it can be true.
+    let has_left = session.file.person.state == PersonState::Left;
+    let done = done.and_then(|word| DONE.iter().find(|(known, _)| *known == word && (word != "left" || has_left)));
+    let done = done.map(|(_, text)| *text);
     Ok(own_page(visit, StatusCode::OK, &session, done, None))
 }
 
 pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
     let (session, fields) = match take(visit, request).await? {
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
     };
-    let listed = visit.app().union.catalog.listed();
-    // What is not listed now cannot be seen on the form, and stays as it was.
-    let unlisted = |category: &Category| listed.iter().all(|(known, _)| known != category);
     let mut categories = CategorySet::default();
-    session.file.person.categories.iter().filter(unlisted).for_each(|category| categories.insert(category));
     let ticked = form_urlencoded::parse(&fields).filter(|(_, value)| value == "true");
     ticked.filter_map(|(name, _)| Category::from_slug(&name)).for_each(|category| categories.insert(category));
+    let us_state = match field(&fields, "usState").as_deref() {
+        Some("") => Ok(None),
+        Some(code) => UsState::from_code(code).map(Some).ok_or("Choose a state from the list."),
+        None => Err("The form did not arrive whole."),
+    };
     // Browsers send line breaks as two characters; the limit is meant for what was typed.
-    let comments = field(&fields, "otherComments").replace("\r\n", "\n").trim().to_owned();
-    let answers = Answers { us_state: UsState::from_code(&field(&fields, "usState")), categories, comments };
-    let comments = match Comments::new(answers.comments.as_str().into()) {
-        Ok(comments) => comments,
-        Err(why) => {
-            let why = sentence(&why.to_string());
-            return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some((&answers, &why))));
+    let typed = field(&fields, "otherComments").unwrap_or_default().replace("\r\n", "\n").trim().to_owned();
+    let comments = Comments::new(typed.as_str().into());
+    let answers = match (us_state, comments) {
+        (Ok(us_state), Ok(comments)) => Answers { us_state, categories, comments: comments.as_str().to_owned() },
+        (us_state, comments) => {
+            let told = [us_state.err().map(str::to_owned), comments.err().map(|why| sentence(&why.to_string()))];
+            let why = told.into_iter().flatten().collect::<Vec<_>>().join(" ");
+            let typed = Answers { us_state: us_state.unwrap_or_default(), categories, comments: typed };
+            return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some((&typed, &why))));
         }
     };
-    let answers = Answers { comments: comments.as_str().to_owned(), ..answers };
     let changed = visit.app().own_pages.change_answers(&session.nonce, answers, visit.now.time).await;
     Ok(match changed {
         Ok(true) => visit.redirect("/me?done=answers"),
-        Ok(false) => sign_in(visit, StatusCode::FORBIDDEN, Some(NOT_SIGNED_IN)),
+        // They have left meanwhile; their page says so.
+        Ok(false) => visit.redirect("/me"),
         Err(error) => visit.problem(error),
     })
 }
 
 pub async fn choose_mail(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
     let (session, fields) = match take(visit, request).await? {
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
     };
-    let unwanted = UnwantedMail { already_member: field(&fields, "alreadyMember") != "true" };
+    let unwanted = UnwantedMail { already_member: field(&fields, "alreadyMember").as_deref() != Some("true") };
     Ok(match visit.app().own_pages.choose_mail(&session.nonce, unwanted).await {
         Ok(true) => visit.redirect("/me?done=mail"),
         Ok(false) => sign_in(visit, StatusCode::FORBIDDEN, Some(NOT_SIGNED_IN)),
@@ -100,6 +108,7 @@ pub async fn choose_mail(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Re
 
 /// Whatever keeps mail from them is lifted.
 pub async fn mail_again(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
     let (session, _) = match take(visit, request).await? {
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
@@ -111,12 +120,13 @@ pub async fn mail_again(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Res
 }
 
 pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
     let (session, fields) = match take(visit, request).await? {
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
     };
     let mut note = SIGNED_OUT;
-    if field(&fields, "everywhere") == "true" {
+    if field(&fields, "everywhere").as_deref() == Some("true") {
         if let Err(error) = visit.app().own_pages.sign_out_everywhere(&session.nonce).await {
             return Ok(visit.problem(error));
         }
@@ -129,6 +139,7 @@ pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Resul
 
 /// Asks whether they want to leave.
 pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
     Ok(match look(visit, request.headers()).await {
         Ok(Some(session)) if session.file.person.state == PersonState::Member => {
             let own_pages = &visit.app().own_pages;
@@ -142,6 +153,7 @@ pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> R
 }
 
 pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
     let (session, _) = match take(visit, request).await? {
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
@@ -154,6 +166,7 @@ pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
 
 /// Asks whether everything is to be erased.
 pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
     Ok(match look(visit, request.headers()).await {
         Ok(Some(session)) => {
             let token = visit.app().own_pages.form_token(&session.nonce);
@@ -166,13 +179,16 @@ pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> R
 }
 
 pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
     let (session, _) = match take(visit, request).await? {
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
     };
     Ok(match visit.app().own_pages.erase(&session.email, visit.now.time).await {
         Ok(Some(erased)) => {
-            let mut answer = visit.page(view::erased(&visit.app().union, erased.mailbox_is_shared));
+            // By another address, so that whoever loads it again does not send the form again.
+            let shown = if erased.mailbox_is_shared { "/me/erased?shared" } else { "/me/erased" };
+            let mut answer = visit.redirect(shown);
             SiteCookie::Session.clear(&mut answer, visit.site.secure);
             answer
         }
@@ -185,16 +201,26 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
     })
 }
 
+/// What whoever was erased is told; it says nothing of anybody.
+pub async fn erased(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    Ok(visit.page(view::erased(&visit.app().union, request.uri().query() == Some("shared"))))
+}
+
 /// Everything that is kept of them, as a file.
 pub async fn export(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
+    // A download that begins or not would tell another site whether its visitor is signed in.
+    let led_here = request.headers().get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none");
     let session = match look(visit, request.headers()).await {
-        Ok(Some(session)) => session,
+        Ok(Some(session)) if !led_here => session,
+        Ok(Some(_)) => return Ok(sign_in(visit, StatusCode::FORBIDDEN, None)),
         Ok(None) => return Ok(sign_in(visit, StatusCode::FORBIDDEN, None)),
         Err(answer) => return Ok(answer),
     };
     let document = MemberExport::of(&session.file, &visit.app().union, visit.now.time);
     let mut answer = Answer::json(StatusCode::OK, serde_json::to_vec_pretty(&document).unwrap_or_default());
     answer.set(CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"member-export.json\""));
+    keep_apart(&mut answer);
     Ok(answer)
 }
 
@@ -212,11 +238,21 @@ fn own_page(
     let mut answer = Answer::html(status, view::own_page(&visit.app().union, &view));
     // The button that copies the link is the only thing here that is done by a script.
     answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
+    keep_apart(&mut answer);
     answer
 }
 
 fn sign_in(visit: Visit<'_>, status: StatusCode, note: Option<&str>) -> Answer {
-    Answer::html(status, view::sign_in(&visit.app().union, "", None, note))
+    let mut answer = Answer::html(status, view::sign_in(&visit.app().union, "", None, note));
+    keep_apart(&mut answer);
+    answer
+}
+
+/// No window of another site holds on to it, and none shows it within its own.
+fn keep_apart(answer: &mut Answer) {
+    for name in ["cross-origin-opener-policy", "cross-origin-resource-policy"] {
+        answer.set(HeaderName::from_static(name), HeaderValue::from_static("same-origin"));
+    }
 }
 
 /// Who is signed in, if anybody is; or why nobody can be told.
@@ -240,7 +276,7 @@ async fn take(
     request: Request<SentBody<'_>>,
 ) -> Result<Result<(Session, Vec<u8>), Answer>, HttpError> {
     let (head, body) = request.into_parts();
-    if !says_own(visit, &head) {
+    if !visit.says_own(&head) {
         return Ok(Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin)));
     }
     let session = match look(visit, &head.headers).await {
@@ -249,14 +285,8 @@ async fn take(
         Err(answer) => return Ok(Err(answer)),
     };
     let fields = body.read(FORM_BYTES).await?.to_vec();
-    if !visit.app().own_pages.is_form_token(&session.nonce, &field(&fields, "token")) {
+    if !visit.app().own_pages.is_form_token(&session.nonce, &field(&fields, "token").unwrap_or_default()) {
         return Ok(Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin)));
     }
     Ok(Ok((session, fields)))
-}
-
-/// Whether the request says that it comes from a page of ours: it carries somebody's cookie, so silence is not enough.
-fn says_own(visit: Visit<'_>, head: &Parts) -> bool {
-    let speaks = head.headers.contains_key("sec-fetch-site") || head.headers.contains_key("origin");
-    speaks && visit.is_own(head)
 }

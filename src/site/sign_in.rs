@@ -16,12 +16,14 @@ use crate::mail::Delivery;
 
 const WRONG_CODE: &str =
     "That code is not right, or it works no more. It works once, in the browser that asked for it.";
+const NO_ADDRESS: &str = "Type the address that you joined with, such as ana@example.com.";
 const NO_CODE: &str = "A code has eight letters and digits, such as 7KQ2-M9X4.";
 
 /// Somebody typed their address. What is answered, and when, does not tell whether it is a member's.
 pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
     let (head, body) = request.into_parts();
-    if !visit.is_own(&head) {
+    if !visit.says_own(&head) {
         return Ok(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
     }
     if let Some(too_many) = visit.spend(Class::Form, FORMS_A_MINUTE).await {
@@ -29,11 +31,12 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Ans
     }
     let fields = body.read(FORM_BYTES).await?;
     let union = &visit.app().union;
-    let typed = field(&fields, "email").trim().to_owned();
+    let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
     let email = match EmailAddress::parse(&typed) {
         Ok(email) => email,
         Err(why) => {
-            let page = view::sign_in(union, &typed, Some(&sentence(&why.to_string())), None);
+            let why = if typed.is_empty() { NO_ADDRESS.to_owned() } else { sentence(&why.to_string()) };
+            let page = view::sign_in(union, &typed, Some(&why), None);
             return Ok(Answer::html(StatusCode::BAD_REQUEST, page));
         }
     };
@@ -54,8 +57,9 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Ans
 
 /// Somebody typed a code.
 pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
     let (head, body) = request.into_parts();
-    if !visit.is_own(&head) {
+    if !visit.says_own(&head) {
         return Ok(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
     }
     if let Some(too_many) = visit.spend(Class::Link, LINKS_A_MINUTE).await {
@@ -63,10 +67,12 @@ pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
     }
     let fields = body.read(FORM_BYTES).await?;
     let union = &visit.app().union;
-    let typed = field(&fields, "email").trim().to_owned();
+    let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
     let again = |why| Answer::html(StatusCode::BAD_REQUEST, view::sign_in_sent(union, &typed, Some(why)));
     let Ok(email) = EmailAddress::parse(&typed) else { return Ok(visit.redirect("/me")) };
-    let Some(code) = SignInCode::from_typed(&field(&fields, "code")) else { return Ok(again(NO_CODE)) };
+    let Some(code) = SignInCode::from_typed(&field(&fields, "code").unwrap_or_default()) else {
+        return Ok(again(NO_CODE));
+    };
     let browser = SiteCookie::Asked.read(&head.headers, visit.site.secure);
     match visit.app().own_pages.enter_by_code(&email, browser, code, visit.now.time).await {
         Ok(Some(cookie)) => Ok(signed_in(visit, &cookie)),
@@ -77,6 +83,7 @@ pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
 
 /// A mailed link: whom it signs in, and a button.
 pub async fn show_link(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
     if let Some(refused) = refuse_link(visit).await {
         return Ok(refused);
     }
@@ -92,8 +99,9 @@ pub async fn show_link(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Ans
 
 /// The button was pressed, on our own page: a page elsewhere must not sign its reader in as somebody else (login CSRF).
 pub async fn enter_by_link(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
     let (head, _) = request.into_parts();
-    if !visit.is_own(&head) {
+    if !visit.says_own(&head) {
         return Ok(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
     }
     if let Some(refused) = refuse_link(visit).await {
@@ -120,8 +128,8 @@ fn signed_in(visit: Visit<'_>, cookie: &str) -> Answer {
     answer
 }
 
-/// A field of a form, as it was sent; empty where it was not.
-pub(super) fn field(fields: &[u8], wanted: &str) -> String {
+/// A field of a form, if it was sent.
+pub(super) fn field(fields: &[u8], wanted: &str) -> Option<String> {
     let found = form_urlencoded::parse(fields).find(|(name, _)| name == wanted);
-    found.map(|(_, value)| value.into_owned()).unwrap_or_default()
+    found.map(|(_, value)| value.into_owned())
 }

@@ -39,6 +39,10 @@ struct Candidate {
     pointless: bool,
 }
 
+/// What a mail passes that was asked for on the way to one's own page: its door neither holds it nor is judged by it, for it did
+/// not ask.
+pub(super) const REMINDER: i64 = -1;
+
 /// How often a lease looks for more; each look settles what it finds, and the worker soon asks again. Few enough that even a
 /// distant PostgreSQL has time for all of it.
 const ROUNDS: usize = 8;
@@ -194,7 +198,7 @@ impl Lease {
         };
         let first_time = mail.attempts == 0;
         let braked = first_time && self.brake.holds(&door, &today.conduct);
-        if (disowned || braked) && pass == 0 {
+        if (disowned && pass <= 0) || (braked && pass == 0) {
             today.held += u64::from(braked);
             let hold = "UPDATE outbox SET held_at = $2, leased_until = 0, leased_by = NULL WHERE id = $1";
             sql.execute(hold, values![mail.id.0, self.now]).await?;
@@ -231,7 +235,7 @@ impl Lease {
             }
         }
         self.take(sql, &mut mail).await?;
-        if first_time {
+        if first_time && !mail.is_reminder {
             today.mailed += 1;
             today.conduct.mailed_today += 1;
         }
@@ -319,6 +323,7 @@ fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
         attempts: row.get(7)?,
         first_attempt_at: row.get(8)?,
         lane: Lane::from_number(row.get(9)?),
+        is_reminder: row.get::<i64>(11)? == REMINDER,
     };
     let (mailbox, door) = (row.get(10)?, row.get(4)?);
     Ok(Candidate { mail, mailbox, door, pass: row.get(11)?, disowned: row.get(12)?, pointless: row.get(13)? })

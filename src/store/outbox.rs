@@ -189,7 +189,7 @@ impl Unit for Settle {
                     let left = "UPDATE sign_ups SET mailed_at = $2 WHERE id = $1";
                     sql.execute(left, values![sign_up.0, self.now]).await?;
                     // A door is judged by what it asked people to confirm.
-                    if self.mail.kind == MailKind::Confirm {
+                    if self.mail.kind == MailKind::Confirm && !self.mail.is_reminder {
                         doors::count(sql, self.mail.door(), AtDoor::Asked, self.now).await?;
                     }
                 }

@@ -53,6 +53,15 @@ macro_rules! was_member_there {
 }
 pub(super) use was_member_there;
 
+/// A silence that is there already ends no sooner.
+macro_rules! no_sooner {
+    () => {
+        "ON CONFLICT (mailbox) DO UPDATE SET suppressed_until = excluded.suppressed_until
+         WHERE coalesce(mailboxes.suppressed_until < excluded.suppressed_until, TRUE)"
+    };
+}
+pub(super) use no_sooner;
+
 /// Categories as they are kept. Left out is not the same as none chosen, which would replace an earlier choice; it reads as
 /// an empty set all the same.
 pub(super) fn kept_categories(categories: Option<CategorySet>) -> Cow<'static, str> {
@@ -171,9 +180,13 @@ async fn free_slot(sql: &mut impl Sql, person: i64, now: Timestamp) -> Result<i6
         return Ok(free);
     }
     let Some((id, slot)) = taken.into_iter().next() else { return Err(Failure::Overtaken) };
-    let give_way = "UPDATE sign_ups SET state = 'expired', decided_at = $2 WHERE id = $1 AND state = 'pending'";
-    sql.execute(give_way, values![id, now]).await?;
     outbox::forget(sql, SignUpId(id)).await?;
+    // What nobody was ever mailed about was nobody's but the sender's: a stranger's thousand posts leave nothing behind.
+    let unheard = "DELETE FROM sign_ups WHERE id = $1 AND state = 'pending' AND mailed_at IS NULL";
+    if sql.execute(unheard, values![id]).await? == 0 {
+        let give_way = "UPDATE sign_ups SET state = 'expired', decided_at = $2 WHERE id = $1 AND state = 'pending'";
+        sql.execute(give_way, values![id, now]).await?;
+    }
     Ok(slot)
 }
 
@@ -209,9 +222,27 @@ async fn find_or_add(sql: &mut impl Sql, named: &NamedPerson, now: Timestamp) ->
     );
     let person = values![named.email.as_typed(), &compared, &mailbox, &named.code, now, named.grave.as_str()];
     match sql.insert(add, person).await? {
-        Some(id) => Ok(Person { id, code: named.code, mailbox, is_member: false, is_new: true }),
+        Some(id) => {
+            keep_silent(sql, &mailbox, named, now).await?;
+            Ok(Person { id, code: named.code, mailbox, is_member: false, is_new: true })
+        }
         None => Err(not_added(sql, &named.code, &compared).await?),
     }
+}
+
+/// Somebody of the mailbox was erased a while ago, and was promised that no mail goes there: under whichever spelling.
+pub(super) async fn keep_silent(
+    sql: &mut impl Sql,
+    mailbox: &str,
+    named: &NamedPerson,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let keep = concat!(
+        "INSERT INTO mailboxes (mailbox, suppressed_until)
+         SELECT $1, gone.suppressed_until FROM mailboxes gone WHERE gone.mailbox = $2 AND gone.suppressed_until > $3 ",
+        no_sooner!()
+    );
+    sql.execute(keep, values![mailbox, named.grave.as_str(), now]).await.map(|_| ())
 }
 
 /// Why a person was not added: somebody else has the code, or another node added the same person at this moment.

@@ -153,7 +153,7 @@ fn an_export_holds_what_is_kept_by_its_published_schema() {
         for sql in [
             &format!("UPDATE people SET soft_bounces = 3, undeliverable_until = 1800000000000, wrong_codes = 2,
                           wrong_codes_day = {}, own_us_state = 'NY', own_categories = 'internet', own_comments = 'own words',
-                          answered_at = 1794743200000, unwanted_mail = 'already_member', account = 'account1' WHERE id = {id}",
+                          answered_at = joined_at + 1, unwanted_mail = 'already_member', account = 'account1' WHERE id = {id}",
                      server.number("SELECT max(created_at) / 86400000 FROM sign_ups")),
             "UPDATE sign_ups SET client = 'Helper', mailed_at = 1794743200000 WHERE id = 2",
             "UPDATE outbox SET last_error = 'the relay is away', attempts = 2, given_up_at = 1794743200000, held_at = 1794743200000",

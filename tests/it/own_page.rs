@@ -50,7 +50,7 @@ impl<'a> Browser<'a> {
     }
 
     pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        self.send(Request::post(path).header("origin", ORIGIN), form(fields)).await
+        self.send(Request::post(path).header("sec-fetch-site", "same-origin"), form(fields)).await
     }
 
     /// Sends a form of the own page, with the token that the page has.
@@ -145,7 +145,7 @@ fn a_link_signs_in_once_in_any_browser_and_looking_does_not() {
         for (name, value) in [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site"), ("origin", "null")]
         {
             let forged = other.send(Request::post(&link).header(name, value), String::new()).await;
-            page(&forged, 403, "somewhere else");
+            page(&forged, 403, "out of date");
         }
         assert_eq!(other.post(&link, &[]).await.status, 303);
         assert!(other.is_signed_in().await);
@@ -297,8 +297,12 @@ fn sessions_end_when_they_are_to() {
             assert!(!ben.is_signed_in().await);
         }
         ben.cookies.insert("union".to_owned(), cookie.clone());
-        page(&ben.act("/me/erase", &[]).await, 200, "You are erased");
+        let token = ben.token().await;
+        let erased = ben.post("/me/erase", &[("token", &token)]).await;
+        assert_eq!((erased.status.as_u16(), erased.header("location")), (303, "/me/erased"));
+        page(&ben.get("/me/erased").await, 200, "You are erased");
         assert!(ben.cookies.is_empty());
+        page(&ben.post("/me/erase", &[("token", &token)]).await, 403, "the first one counted");
         ben.cookies = BTreeMap::from([("union".to_owned(), format!("{nonce}.{ends}.{proof}"))]);
         assert!(!ben.is_signed_in().await, "a cookie of somebody who is erased");
         assert_eq!(ben.get("/me/export").await.status, 403);
@@ -326,11 +330,22 @@ fn over_https_the_cookies_are_secure_and_of_this_host_alone() {
         page(&own, 200, "ana@example.com");
         assert_eq!(own.header("referrer-policy"), "same-origin");
         assert!(own.header("content-security-policy").contains("frame-ancestors 'none'"));
+        let away = ana.get("/me?done=left").await;
+        assert!(
+            !String::from_utf8_lossy(&away.body).contains("You have left the union."),
+            "what is not so is not said"
+        );
+        let plain = ana.send(Request::post("/me/leave").header("origin", "http://unionhall.test"), String::new()).await;
+        page(&plain, 403, "out of date");
         // Under its bare name, which any other host of the domain could set, it opens nothing.
         let value = ana.cookies.remove("__Host-union").unwrap();
         ana.cookies.insert("union".to_owned(), value);
         assert!(!ana.is_signed_in().await);
         // What stands in the address leads nowhere.
+        for (name, value) in [("sec-fetch-site", "cross-site"), ("sec-fetch-site", "same-site")] {
+            let led = ana.send(Request::get("/me/export").header(name, value), String::new()).await;
+            page(&led, 403, "Send me the e-mail");
+        }
         for path in ["/me?next=https://evil.example", "/me?done=https://evil.example", "/me?done=%22%3E%3Cscript%3E"] {
             let answer = ana.get(path).await;
             assert_eq!((answer.status.as_u16(), answer.header("location")), (200, ""));
@@ -368,7 +383,7 @@ fn forms_of_the_own_page_cannot_be_forged() {
                 page(&ana.send(request, body).await, 403, "nothing was changed");
             }
             let mut nobody = Browser::new(&server, 3);
-            page(&nobody.send(own(), body(&token)).await, 403, "nothing was changed");
+            page(&nobody.send(own(), body(&token)).await, 403, "was not taken");
             // A GET changes nothing, whatever stands behind it.
             assert_eq!(ana.get(&format!("{path}?token={token}")).await.status, 200);
         }
@@ -536,14 +551,25 @@ fn a_member_changes_what_they_said_and_the_figures_follow() {
             html.contains(&"x".repeat(1001)) && html.contains("name=\"travel\" value=\"true\" checked"),
             "kept as typed"
         );
-        ana.act("/me/answers", &[("usState", "XX"), ("pets", "true")]).await;
+        // Half a form, or a state that is none, changes nothing.
+        page(&ana.act("/me/answers", &[("usState", "XX"), ("otherComments", "")]).await, 400, "Choose a state");
+        page(&ana.act("/me/answers", &[("travel", "true")]).await, 400, "did not arrive whole");
+        assert_eq!(show(&server, "ana@example.com"), shown);
+        ana.act("/me/answers", &[("usState", ""), ("otherComments", ""), ("pets", "true")]).await;
         let shown = show(&server, "ana@example.com");
         assert_eq!((&shown["usState"], &shown["categories"]), (&Value::Null, &json!([])));
-        ana.act("/me/answers", &[("usState", "HI"), ("travel", "true")]).await;
+        ana.act("/me/answers", &[("usState", "HI"), ("travel", "true"), ("otherComments", "Aloha")]).await;
         ana.act("/me/leave", &[]).await;
         assert!(demand().is_empty(), "{:?}", demand());
         page(&ana.get("/me").await, 200, "You are not a member any more");
-        page(&ana.act("/me/answers", &[("travel", "true")]).await, 403, "nothing was changed");
+        assert_eq!(ana.act("/me/answers", &[("usState", "NY"), ("otherComments", "")]).await.header("location"), "/me");
+        let export: Value = serde_json::from_slice(&ana.get("/me/export").await.body).unwrap();
+        assert_eq!((&export["answers"]["usState"], &export["answers"]["comments"]), (&json!("HI"), &json!("Aloha")));
+        // Whoever comes back begins with what they sign up with then.
+        join(&server, &key, "ana@example.com", None).await;
+        let shown = show(&server, "ana@example.com");
+        assert_eq!((&shown["usState"], &shown["answeredAt"]), (&Value::Null, &Value::Null));
+        assert_eq!(demand(), [" 1"].map(|cell| format!(" {cell}")));
     });
 }
 
@@ -587,7 +613,8 @@ fn whoever_comes_and_goes_keeps_their_code_and_earns_nobody_twice() {
         assert!(ana.is_signed_in().await);
         let others = join(&server, &key, "other@example.com", None).await;
         let erased = ana.act("/me/erase", &[]).await;
-        page(&erased, 200, "No mail goes from us to that mailbox for 30 days");
+        assert_eq!(erased.header("location"), "/me/erased");
+        page(&ana.get("/me/erased").await, 200, "No mail goes from us to that mailbox for 30 days");
         (credited(), assert_eq!((members(&server).await, credited()), (2, 0))).1;
         assert_eq!(server.number("SELECT count(*) FROM people WHERE email LIKE 'ana%' OR compared LIKE 'ana%'"), 0);
         assert_eq!(

@@ -245,6 +245,9 @@ impl Restored<'_> {
             "- Keys that were revoked since work again, and keys that were issued since do not: `unionhall keys list{flags}`."
         ))?;
         say("- Who left, declined or complained since is as before; who joined since has to sign up again.")?;
+        say(
+            "- Everybody is signed out of their own page. Answers and choices of mail that were changed there since are as before.",
+        )?;
         self.report_mail(&flags)?;
         self.report_erasures(&flags)?;
         self.report_owner()?;

@@ -9,7 +9,7 @@ use crate::cli::audit::act;
 use crate::cli::progress::Bar;
 use crate::cli::with_store;
 use crate::config::StoreSettings;
-use crate::domain::person::{PersonRecord, PersonState};
+use crate::domain::person::{NO_TIME, PersonRecord, PersonState};
 use crate::domain::time::Timestamp;
 use crate::store::migration::Prepare;
 
@@ -50,8 +50,8 @@ const COLUMNS: &[ExportColumn] = &[
     ("email", |person| Some(person.email.clone())),
     ("state", |person| Some(person.state.name().to_owned())),
     ("code", |person| Some(person.code.to_string())),
-    ("createdAt", |person| Some(person.created_at.to_string())),
-    ("joinedAt", |person| person.joined_at.map(|time| time.to_string())),
+    ("createdAt", |person| known(Some(person.created_at))),
+    ("joinedAt", |person| known(person.joined_at)),
     ("leftAt", |person| person.left_at.map(|time| time.to_string())),
     ("partner", |person| person.door.clone().filter(|door| !door.is_empty())),
     ("usState", |person| person.us_state.map(|state| state.code().to_owned())),
@@ -59,6 +59,11 @@ const COLUMNS: &[ExportColumn] = &[
     ("referredBy", |person| person.referrer.map(|code| code.to_string())),
     ("membersReferred", |person| Some(person.referred.to_string())),
 ];
+
+/// A time that was not deleted.
+fn known(time: Option<Timestamp>) -> Option<String> {
+    time.filter(|time| *time != NO_TIME).map(|time| time.to_string())
+}
 
 /// The same as an object; lists and figures are what they are.
 pub(super) fn as_json(person: &PersonRecord) -> Value {

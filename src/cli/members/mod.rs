@@ -266,7 +266,7 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
         erased.code
     ))?;
     say(match erased.mailbox_is_shared {
-        true => "Somebody else gets mail in the same mailbox, so what is known of that stays too.",
+        true => "Another member gets mail in the same mailbox, so what is known of that stays too.",
         false => "No mail goes to that mailbox for 30 days, whoever asks for it.",
     })?;
     say("Backups made before now still hold them: `unionhall restore` says who has to be erased again.")

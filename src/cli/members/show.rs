@@ -6,7 +6,7 @@ use super::{ShowPerson, address, nobody, people};
 use crate::cli::{say, with_store};
 use crate::domain::mail::brake::door_name;
 use crate::domain::mail::{MailKind, WaitingMail};
-use crate::domain::person::{KeptEvidence, PersonFile, PersonRecord, PersonState, SignUpEntry};
+use crate::domain::person::{KeptEvidence, NO_TIME, PersonFile, PersonRecord, PersonState, SignInEntry, SignUpEntry};
 use crate::domain::sign_up::{Face, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::store::migration::Prepare;
@@ -44,7 +44,7 @@ fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
     if let Some(at) = person.erased_at {
         let was = if person.joined_at.is_some() { "They had been a member." } else { "They had never been a member." };
         return vec![
-            format!("Erased at {at}, on request or because the time was up. {was}"),
+            format!("Erased on {}, on request or because the time was up. {was}", at.day()),
             format!("What stays is the code {}, should they sign up again.", person.code),
         ];
     }
@@ -62,10 +62,6 @@ fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
     if person.unwanted_mail.already_member {
         lines.push("  wants no mail when somebody signs them up again".to_owned());
     }
-    if let Some(last) = file.sign_ins.last() {
-        let used = if last.used_at.is_some() { "and did" } else { "and did not yet" };
-        lines.push(format!("  asked to sign in at {}, {used}", last.asked_at));
-    }
     lines.extend([String::new(), "Mail".to_owned()]);
     let obstacles = obstacles(file, now);
     match obstacles.is_empty() {
@@ -80,6 +76,16 @@ fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
     }
     if file.mailbox.shared_with > 0 {
         lines.push(format!("  the mailbox is shared with {} other address(es)", file.mailbox.shared_with));
+    }
+    lines.extend(file.sign_ins.iter().map(|sign_in| {
+        let used = sign_in.used_at.map_or_else(|| "not used".to_owned(), |at| format!("used at {at}"));
+        format!("  {}  a way to sign in was asked for and mailed, {used}", sign_in.asked_at)
+    }));
+    if !file.sign_ins.is_empty() {
+        lines.push(
+            "  of those a mailbox gets one a minute, 5 an hour and 10 a day; what is asked for past that is not mailed"
+                .to_owned(),
+        );
     }
     let sent = &file.mailbox.record.sent;
     lines.extend(
@@ -118,6 +124,9 @@ fn state_words(person: &PersonRecord) -> String {
         PersonState::Member => {
             let door = person.door.as_deref().map_or("the form", door_name);
             format!("member since {}, through {door}", time(person.joined_at))
+        }
+        PersonState::Left if person.joined_at == Some(NO_TIME) => {
+            "was a member, was erased, and was signed up again since".to_owned()
         }
         PersonState::Left => format!("left at {}, joined at {}", time(person.left_at), time(person.joined_at)),
     }
@@ -172,6 +181,9 @@ fn mail_words(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Optio
     }
     Some(match sign_up.evidence.mailed_at {
         Some(at) => format!("its mail left at {at}"),
+        None if file.person.state == PersonState::Member && file.person.unwanted_mail.already_member => {
+            "they want no mail about such".to_owned()
+        }
         None if !obstacles(file, now).is_empty() => "its mail was dropped, for the reason above".to_owned(),
         None => "no mail waits for it: it left, or others of this mailbox came first".to_owned(),
     })
@@ -246,12 +258,21 @@ pub(super) fn sign_up_json(sign_up: &SignUpEntry) -> Value {
     })
 }
 
+fn sign_in_json(sign_in: &SignInEntry) -> Value {
+    json!({ "askedAt": sign_in.asked_at.to_string(), "tries": sign_in.tries, "usedAt": times(sign_in.used_at) })
+}
+
 fn file_json(file: &PersonFile, now: Timestamp) -> Value {
     let mailbox = &file.mailbox;
     let sent = |(at, door): &(Timestamp, String)| json!({ "at": at.to_string(), "partner": Some(door).filter(|door| !door.is_empty()) });
     let mut document = super::export::as_json(&file.person);
     let more = json!({
         "account": file.person.account.as_ref().map(|account| account.as_str()),
+        "comments": Some(&file.person.comments).filter(|comments| !comments.is_empty()),
+        "answeredAt": times(file.person.answered_at),
+        "uncredited": file.person.uncredited,
+        "signIns": file.sign_ins.iter().map(sign_in_json).collect::<Vec<_>>(),
+        "wrongCodesToday": file.wrong_codes,
         "erasedAt": times(file.person.erased_at),
         "mail": {
             "obstacles": obstacles(file, now),
@@ -260,6 +281,7 @@ fn file_json(file: &PersonFile, now: Timestamp) -> Value {
             "undeliverableUntil": times(file.person.undeliverable_until),
             "softBounces": file.person.soft_bounces,
             "mailboxSharedWith": mailbox.shared_with,
+            "unwantedKinds": file.person.unwanted_mail.names().split(',').filter(|name| !name.is_empty()).collect::<Vec<_>>(),
             "sent": mailbox.record.sent.iter().map(sent).collect::<Vec<_>>(),
         },
         "signUps": file.sign_ups.iter().map(sign_up_json).collect::<Vec<_>>(),

@@ -101,6 +101,8 @@ pub struct DueMail {
     pub attempts: u32,
     pub first_attempt_at: Timestamp,
     pub lane: Lane,
+    /// It goes once more because somebody wanted to sign in, and counts at no door.
+    pub is_reminder: bool,
 }
 
 impl DueMail {
@@ -274,6 +276,7 @@ mod tests {
             attempts,
             first_attempt_at: at(0),
             lane: Lane::of(b"Acme"),
+            is_reminder: false,
         };
         let wait = |id, attempts| match after_failure(&mail(id, attempts), at(0), String::new(), false) {
             MailOutcome::Retry { at, .. } => at.as_millis(),

@@ -56,13 +56,16 @@ pub(super) struct BillRow {
 }
 
 pub(super) fn bill_rows(catalog: &Catalog, chosen: CategorySet) -> Vec<BillRow> {
-    let row = |(category, savings): &(Category, u32)| BillRow {
+    let row = |category: Category, savings| BillRow {
         slug: category.slug(),
         label: category.label(),
-        savings: dollars(*savings),
-        chosen: chosen.contains(*category),
+        savings,
+        chosen: chosen.contains(category),
     };
-    catalog.listed().iter().map(row).collect()
+    let listed = catalog.listed().iter().map(|(category, savings)| row(*category, dollars(*savings)));
+    // Those that were chosen while they were listed: whoever does not see them cannot take them back.
+    let unlisted = chosen.iter().filter(|category| catalog.listed().iter().all(|(known, _)| known != category));
+    listed.chain(unlisted.map(|category| row(category, "not offered now".to_owned()))).collect()
 }
 
 /// What a referral earns, as the pages show it.

@@ -14,7 +14,7 @@ use askama::Template;
 
 pub use self::join::{JoinForm, join};
 pub use self::mailbox::{MailboxEntry, mailbox, opened_mail};
-pub use self::outcome::{Outcome, outcome};
+pub use self::outcome::{Home, Outcome, outcome};
 pub use self::own_page::{OwnView, enter, erase, erased, leave, own_page, sign_in, sign_in_sent};
 pub use self::person::{ConfirmView, check_inbox, confirm, decline, declined, share};
 use crate::domain::figure::grouped;
@@ -226,14 +226,14 @@ mod tests {
             ("decline", decline(&union, &masked, Some(&partner), "/decline/abc")),
             ("decline-bare", decline(&union, &masked, None, "/decline/abc")),
             ("declined", declined(&union)),
-            ("outcome-expired", outcome(&union, Outcome::Expired)),
-            ("outcome-unknown", outcome(&union, Outcome::Unknown)),
-            ("outcome-was-declined", outcome(&union, Outcome::WasDeclined)),
-            ("outcome-too-many", outcome(&union, Outcome::TooMany { retry_after: 40 })),
-            ("outcome-sign-ups-off", outcome(&union, Outcome::SignUpsOff)),
-            ("outcome-problem", outcome(&union, Outcome::Problem)),
-            ("outcome-not-found", outcome(&union, Outcome::NotFound)),
-            ("outcome-wrong-origin", outcome(&union, Outcome::WrongOrigin)),
+            ("outcome-expired", outcome(&union, Outcome::Expired, Home::Join)),
+            ("outcome-unknown", outcome(&union, Outcome::Unknown, Home::Join)),
+            ("outcome-was-declined", outcome(&union, Outcome::WasDeclined, Home::Join)),
+            ("outcome-too-many", outcome(&union, Outcome::TooMany { retry_after: 40 }, Home::Join)),
+            ("outcome-sign-ups-off", outcome(&union, Outcome::SignUpsOff, Home::Join)),
+            ("outcome-problem", outcome(&union, Outcome::Problem, Home::Join)),
+            ("outcome-not-found", outcome(&union, Outcome::NotFound, Home::Join)),
+            ("outcome-wrong-origin", outcome(&union, Outcome::WrongOrigin, Home::Join)),
             ("mailbox", mailbox(&union, &entries)),
             ("mailbox-empty", mailbox(&union, &[])),
             ("opened-mail", opened_mail(&union, &mail, "/dev/mailbox/1/html")),

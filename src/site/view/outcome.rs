@@ -43,7 +43,20 @@ struct OutcomePage<'a> {
     action: Option<(&'static str, &'static str)>,
 }
 
-pub fn outcome(union: &Union, outcome: Outcome) -> String {
+/// Where a page that did not work leads back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Home {
+    /// The page to join on.
+    Join,
+    /// A member's own.
+    Own,
+}
+
+pub fn outcome(union: &Union, outcome: Outcome, home: Home) -> String {
+    let (back, own) = match home {
+        Home::Join => (("Back to the form", "/join"), false),
+        Home::Own => (("Back to your page", "/me"), true),
+    };
     let (title, happened, next, action): (_, String, _, _) = match outcome {
         Outcome::Expired => (
             "This link has expired",
@@ -71,14 +84,15 @@ pub fn outcome(union: &Union, outcome: Outcome) -> String {
         Outcome::AlreadyConfirmed => (
             "This sign-up was confirmed",
             "Somebody with access to this mailbox has confirmed it, so this link can no longer withdraw it.".into(),
-            "This mailbox gets no more mail from us for 30 days. If it was not you, or you want to leave, write to us.",
+            "This mailbox gets no more mail from us for 30 days, not even to sign in with. If it was not you, or you want to leave before, \
+             write to us.",
             None,
         ),
         Outcome::TooMany { retry_after } => (
             "One moment, please",
             format!("Too many forms came from your network at once. Try again in {}.", wait(retry_after)),
-            "Nothing was saved. Going back should bring up the form as you left it.",
-            Some(("Back to the form", "/join")),
+            "Nothing was saved. Going back should bring up the page as you left it.",
+            Some(back),
         ),
         Outcome::SignUpsOff => (
             "Sign-ups are paused",
@@ -90,13 +104,17 @@ pub fn outcome(union: &Union, outcome: Outcome) -> String {
             "That did not work",
             "Something failed on our side, and nothing was saved. It is not your doing.".into(),
             "Please try again in a minute.",
-            Some(("Back to the form", "/join")),
+            Some(back),
         ),
         Outcome::Unsure => (
             "That may have worked, or not",
             "Something failed on our side before we could see whether it was saved. It is not your doing.".into(),
-            "Open the link in your e-mail again in a minute: it shows what is true, and doing the same again is safe.",
-            None,
+            if own {
+                "Open your page again in a minute: it shows what is true, and doing the same again is safe."
+            } else {
+                "Open the link in your e-mail again in a minute: it shows what is true, and doing the same again is safe."
+            },
+            own.then_some(back),
         ),
         Outcome::NotFound => (
             "There is nothing here",
@@ -104,12 +122,18 @@ pub fn outcome(union: &Union, outcome: Outcome) -> String {
             "The way into the union is open all the same.",
             Some(("Go to the form", "/join")),
         ),
+        Outcome::WrongOrigin if own => (
+            "That form was out of date",
+            "It was sent from a page that is not ours, or from before you last signed in, so it was not taken and nothing was changed."
+                .into(),
+            "Open your page and try again.",
+            Some(back),
+        ),
         Outcome::WrongOrigin => (
             "This form came from somewhere else",
-            "It was sent from a page that is not ours, or that is out of date, so it was not taken and nothing was changed. This \
-             keeps other sites from acting for you."
+            "It was sent from a page that is not ours, so it was not taken. This keeps other sites from signing you up."
                 .into(),
-            "Open our own page and try again.",
+            "If you want to join, fill in the form on our own page.",
             Some(("Go to the form", "/join")),
         ),
         Outcome::LinkUsed => (
@@ -158,14 +182,17 @@ mod tests {
             Outcome::WrongOrigin,
         ];
         for one in all {
-            assert!(outcome(&union(), one).contains(r#"<a class="button" href="/join">"#), "{one:?}");
+            assert!(outcome(&union(), one, Home::Join).contains(r#"<a class="button" href="/join">"#), "{one:?}");
         }
-        assert!(outcome(&union(), Outcome::Expired).contains("7 days"));
+        assert!(outcome(&union(), Outcome::Expired, Home::Join).contains("7 days"));
         for closed in [Outcome::SignUpsOff, Outcome::WasDeclined, Outcome::AlreadyConfirmed, Outcome::Unsure] {
-            assert!(!outcome(&union(), closed).contains("class=\"button\""), "a form that would lead nowhere");
+            assert!(
+                !outcome(&union(), closed, Home::Join).contains("class=\"button\""),
+                "a form that would lead nowhere"
+            );
         }
         for silent in [Outcome::WasDeclined, Outcome::AlreadyConfirmed] {
-            let page = outcome(&union(), silent);
+            let page = outcome(&union(), silent, Home::Join);
             assert!(page.contains("30 days") && page.contains("write to us"), "{page}");
         }
     }

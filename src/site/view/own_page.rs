@@ -131,7 +131,9 @@ struct OwnPage<'a> {
     us_state: &'a str,
     comments: &'a str,
     longest_comments: usize,
-    entries: Vec<EvidenceView<'a>>,
+    joined_by: Vec<EvidenceView<'a>>,
+    others: Vec<EvidenceView<'a>>,
+    more: usize,
     obstacles: Vec<String>,
     wants_already_member: bool,
 }
@@ -150,14 +152,26 @@ struct EvidenceView<'a> {
     mailed: Option<String>,
     outcome: String,
     referrer: Option<&'a str>,
+    /// What was said then.
+    said: String,
+    comments: &'a str,
     notice: Option<&'a str>,
+    /// It is one that they were shown a notice for, and the words are not known.
+    lacks_notice: bool,
 }
+
+/// What others asked for, at the most: the download has all of it.
+const OTHERS: usize = 10;
 
 pub fn own_page(union: &Union, view: &OwnView<'_>) -> String {
     let PersonFile { person, mailbox, sign_ups, referrals, .. } = view.file;
     let link = person.code.link(&union.join_site);
     let kept = Answers { us_state: person.us_state, categories: person.categories, comments: person.comments.clone() };
     let answers = view.refused.map_or(&kept, |(answers, _)| answers);
+    let (joined_by, others): (Vec<_>, Vec<_>) = sign_ups
+        .iter()
+        .rev()
+        .partition(|entry| entry.state == SignUpState::Confirmed && entry.decided_at == person.joined_at);
     let day = |time: Option<Timestamp>| time.map(Timestamp::day).unwrap_or_default();
     rendered(&OwnPage {
         union,
@@ -166,7 +180,7 @@ pub fn own_page(union: &Union, view: &OwnView<'_>) -> String {
         problem: view.refused.map(|(_, why)| why),
         email: &person.email,
         is_member: person.state == PersonState::Member,
-        since: day(person.joined_at),
+        since: day(person.joined_at.or(Some(person.created_at))),
         left_on: day(person.left_at),
         left_kept: days(view.times.left),
         by_mail: share::by_mail(&union.name, &link),
@@ -181,8 +195,9 @@ pub fn own_page(union: &Union, view: &OwnView<'_>) -> String {
         us_state: answers.us_state.map(UsState::code).unwrap_or_default(),
         comments: &answers.comments,
         longest_comments: Comments::LONGEST,
-        // The one that they joined by first, then what others asked for since.
-        entries: sign_ups.iter().rev().map(evidence).collect(),
+        joined_by: joined_by.into_iter().map(evidence).collect(),
+        more: others.len().saturating_sub(OTHERS),
+        others: others.into_iter().take(OTHERS).map(evidence).collect(),
         obstacles: obstacles(mailbox, person.undeliverable_until, view.now),
         wants_already_member: !person.unwanted_mail.already_member,
     })
@@ -209,6 +224,10 @@ fn evidence(sign_up: &SignUpEntry) -> EvidenceView<'_> {
         SignUpState::Expired => format!("Lapsed{}{how}", at(sign_up.decided_at)),
         SignUpState::Pending => format!("Not confirmed; it lapses on {}", moment(sign_up.expires_at)),
     };
+    let mut said: Vec<_> = sign_up.us_state.iter().map(|state| state.name()).collect();
+    said.extend(sign_up.categories.iter().map(|category| category.label()));
+    // To whoever filled in the form, and above the button; a member who is signed up again is not asked anything.
+    let was_shown = sign_up.state == SignUpState::Confirmed || kept.face == Some(Face::Form);
     EvidenceView {
         asked: moment(sign_up.created_at),
         through: format!("{door}{face}"),
@@ -216,7 +235,10 @@ fn evidence(sign_up: &SignUpEntry) -> EvidenceView<'_> {
         mailed: kept.mailed_at.map(moment),
         outcome,
         referrer: sign_up.referrer.as_ref().map(|code| code.as_str()),
-        notice: kept.notice_words.as_deref(),
+        said: said.join(", "),
+        comments: &sign_up.comments,
+        notice: kept.notice_words.as_deref().filter(|_| was_shown),
+        lacks_notice: was_shown && kept.notice_words.is_none(),
     }
 }
 
@@ -226,7 +248,7 @@ fn obstacles(mailbox: &MailboxStanding, undeliverable_until: Option<Timestamp>, 
     let mut obstacles = Vec::new();
     if let Some(time) = until(mailbox.suppressed_until) {
         obstacles.push(format!(
-            "No mail goes to your mailbox until {}: somebody there said that a sign-up was not theirs.",
+            "No mail goes to your mailbox until {}: somebody there said that a sign-up was not theirs, or was erased.",
             time.day()
         ));
     }

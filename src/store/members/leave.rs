@@ -13,9 +13,7 @@ use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// Ends a membership; the person's row is locked, and the count is the caller's to change, last.
 async fn depart(sql: &mut impl Sql, person: i64, now: Timestamp) -> Result<bool, Failure> {
-    let leave = "UPDATE people SET state = 'left', left_at = $2, own_us_state = NULL, own_categories = NULL,
-                     own_comments = NULL, answered_at = NULL
-                 WHERE id = $1 AND state = 'member'";
+    let leave = "UPDATE people SET state = 'left', left_at = $2 WHERE id = $1 AND state = 'member'";
     Ok(sql.execute(leave, values![person, now]).await? == 1)
 }
 
@@ -102,10 +100,17 @@ impl Unit for Erase {
         // While their answers can still be taken out of the figures.
         let was_member = depart(sql, person, self.now).await?;
         let Buried { sign_ups, mails } = bury(sql, person, &mailbox, &self.marks, self.now).await?;
-        let mailbox_is_shared = people_of(sql, &mailbox).await? > 0;
-        if !mailbox_is_shared {
+        let (others, members) = people_of(sql, &mailbox).await?;
+        // Whoever else gets mail there as a member is not silenced with them.
+        let mailbox_is_shared = members > 0;
+        let until = self.now.end_of_day().plus(SUPPRESSED_FOR);
+        if others == 0 {
             sql.execute("DELETE FROM mailboxes WHERE mailbox = $1", values![&mailbox]).await?;
-            outbox::suppress(sql, &tombstone(&self.marks.mailbox), self.now.plus(SUPPRESSED_FOR)).await?;
+        } else if !mailbox_is_shared {
+            outbox::suppress(sql, &mailbox, until).await?;
+        }
+        if !mailbox_is_shared {
+            outbox::suppress(sql, &tombstone(&self.marks.mailbox), until).await?;
         }
         if was_member {
             count_down(sql).await?;
@@ -149,7 +154,8 @@ pub(super) async fn bury(
             own_categories = NULL, own_comments = NULL, answered_at = NULL, unwanted_mail = ''
         WHERE id = $1";
     let (address, grave) = (tombstone(&marks.address), tombstone(&marks.mailbox));
-    sql.execute(bury, values![person, &address, &grave, now]).await?;
+    // To the day alone: to the millisecond it would lead to the row of the audit log that says who was erased then.
+    sql.execute(bury, values![person, &address, &grave, now.start_of_day()]).await?;
     // Nobody is credited for another spelling of the mailbox, now that it cannot be seen any more that one was a member.
     let plain = "UPDATE people SET uncredited = TRUE WHERE compared = $2 AND mailbox = $2 AND joined_at IS NULL
                  AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
@@ -160,12 +166,15 @@ pub(super) async fn bury(
     Ok(Buried { sign_ups, mails })
 }
 
-/// How many people get mail there.
-pub(super) async fn people_of(sql: &mut impl Sql, mailbox: &str) -> Result<u64, Failure> {
+/// How many people get mail there, and how many of them are members.
+pub(super) async fn people_of(sql: &mut impl Sql, mailbox: &str) -> Result<(u64, u64), Failure> {
     // In the two ways for which there is an index each.
-    let people = "SELECT (SELECT count(*) FROM people WHERE compared = $1 AND mailbox = $1)
-                       + (SELECT count(*) FROM people WHERE mailbox = $1 AND mailbox <> compared)";
-    Ok(sql.row(people, values![mailbox], |row| row.get(0)).await?.unwrap_or(0))
+    let people = "
+        SELECT count(*), CAST(coalesce(sum(CASE WHEN state = 'member' THEN 1 ELSE 0 END), 0) AS BIGINT) FROM (
+            SELECT state FROM people WHERE compared = $1 AND mailbox = $1
+            UNION ALL SELECT state FROM people WHERE mailbox = $1 AND mailbox <> compared) here";
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    Ok(sql.row(people, values![mailbox], read).await?.unwrap_or_default())
 }
 
 /// Somebody who was erased is named again: the tombstone becomes their row, with its code and what it remembers.

@@ -10,7 +10,7 @@ use self::leave::{Erase, Leave, Revive, Unsuppress};
 use super::doors::{self, AtDoor};
 use super::outbox;
 use super::report::NoteReport;
-use super::sign_up::{not_added, refuse_if, was_member_there};
+use super::sign_up::{keep_silent, not_added, refuse_if, was_member_there};
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
@@ -85,7 +85,7 @@ area! {
         read referral_code(email: &EmailAddress) -> Option<ReferralCode> = FindCode { compared: email.compared() };
 
         /// The code of the person, who is remembered as `invited` if new.
-        write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode {
+        transact create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode {
             |sql| {
                 let NamedPerson { email, code, grave } = person;
                 let (compared, mailbox) = (email.compared(), email.mailbox());
@@ -101,6 +101,7 @@ area! {
                 );
                 let values = values![email.as_typed(), &compared, &mailbox, code, *now, grave.as_str()];
                 if sql.insert(add, values).await?.is_some() {
+                    keep_silent(sql, &mailbox, person, *now).await?;
                     return Ok(*code);
                 }
                 match (FindCode { compared: compared.clone() }).apply(sql).await? {
@@ -268,7 +269,8 @@ impl Unit for Confirm {
         let join = concat!(
             "UPDATE people SET state = 'member', referrer_id = ",
             credited!("people", "$2"),
-            ", joined_at = $3 WHERE id = $1 AND state <> 'member'"
+            ", joined_at = $3, own_us_state = NULL, own_categories = NULL, own_comments = NULL, answered_at = NULL
+               WHERE id = $1 AND state <> 'member'"
         );
         let joined = sql.execute(join, values![person, referrer, self.now]).await? == 1;
         // Whoever presses the button of their own mail does not call it unwanted; what they asked for with "this wasn't me"

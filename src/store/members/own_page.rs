@@ -74,8 +74,8 @@ impl Unit for ChangeAnswers {
         let Some(mailbox) = mailbox else { return Ok(false) };
         sql.lock(&mailbox).await?;
         let before = "
-            SELECT p.id, coalesce(CASE WHEN p.answered_at IS NULL THEN s.us_state ELSE p.own_us_state END, ''),
-                   coalesce(CASE WHEN p.answered_at IS NULL THEN s.categories ELSE p.own_categories END, '')
+            SELECT p.id, coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END, ''),
+                   coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '')
             FROM people p LEFT JOIN sign_ups s ON s.id =
                 (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
             WHERE p.session = $1 AND p.state = 'member'";

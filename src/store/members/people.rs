@@ -24,9 +24,9 @@ macro_rules! people {
                     (SELECT r.code FROM people r WHERE r.id = p.referrer_id),
                     coalesce((SELECT f.members FROM referrers f WHERE f.person_id = p.id), 0),
                     p.undeliverable_until, p.soft_bounces,
-                    CASE WHEN p.answered_at IS NULL THEN s.us_state ELSE p.own_us_state END,
-                    coalesce(CASE WHEN p.answered_at IS NULL THEN s.categories ELSE p.own_categories END, ''), s.partner,
-                    coalesce(CASE WHEN p.answered_at IS NULL THEN s.comments ELSE p.own_comments END, ''), p.answered_at, p.unwanted_mail,
+                    CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END,
+                    coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, ''), s.partner,
+                    coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_comments ELSE s.comments END, ''), p.answered_at, p.unwanted_mail,
                     p.uncredited
              FROM people p LEFT JOIN sign_ups s ON s.id =
                  (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
@@ -110,7 +110,9 @@ pub(super) async fn file_of(sql: &mut impl Sql, id: i64, now: Timestamp) -> Resu
     let (mailbox, wrong_codes) = more.unwrap_or_default();
     let mailbox = standing(sql, &mailbox).await?;
     let sign_ups = sql.rows(entries!("s.person_id = $1 ORDER BY s.id"), values![id, now], entry).await?;
-    let referrals = "SELECT (SELECT count(DISTINCT s.person_id) FROM sign_ups s WHERE s.referrer_id = $1),
+    // Those who are credited may have signed up long ago.
+    let referrals = "SELECT (SELECT count(*) FROM (SELECT person_id FROM sign_ups WHERE referrer_id = $1
+                                                   UNION SELECT id FROM people WHERE referrer_id = $1) referred),
                             (SELECT count(*) FROM people p WHERE p.referrer_id = $1 AND p.state = 'member')";
     let read = |row: &Row<'_>| Ok(Referrals { signed_up: row.get(0)?, members: row.get(1)? });
     let referrals = sql.row(referrals, values![id], read).await?.unwrap_or_default();
@@ -184,5 +186,5 @@ async fn standing(sql: &mut impl Sql, mailbox: &str) -> Result<MailboxStanding, 
         Ok(MailboxStanding { record, suppressed_until: row.get(9)?, complained_at: row.get(10)?, shared_with: 0 })
     };
     let found = sql.row(look, values![mailbox], read).await?.unwrap_or_default();
-    Ok(MailboxStanding { shared_with: people_of(sql, mailbox).await?.saturating_sub(1), ..found })
+    Ok(MailboxStanding { shared_with: people_of(sql, mailbox).await?.0.saturating_sub(1), ..found })
 }

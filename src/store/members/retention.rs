@@ -29,8 +29,10 @@ pub const MAILBOXES_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 macro_rules! is_forgettable {
     () => {
         "p.erased_at IS NULL
-         AND ((p.state = 'invited' AND p.created_at < $2) OR (p.state = 'left' AND coalesce(p.left_at, p.joined_at, 0) < $3))
-         AND NOT EXISTS (SELECT 1 FROM sign_ups s WHERE s.person_id = p.id AND (s.state = 'pending' OR s.updated_at >= $2))"
+         AND ((p.state = 'invited' AND p.created_at < $2
+               AND NOT EXISTS (SELECT 1 FROM sign_ups s WHERE s.person_id = p.id AND s.updated_at >= $2))
+              OR (p.state = 'left' AND coalesce(p.left_at, p.joined_at, 0) < $3))
+         AND NOT EXISTS (SELECT 1 FROM sign_ups s WHERE s.person_id = p.id AND s.state = 'pending')"
     };
 }
 

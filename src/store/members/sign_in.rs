@@ -1,6 +1,5 @@
 //! Signing in to one's own page: requests, links and codes, and the sessions that come of them; as SQL.
 
-use super::leave::lock_mailbox_of;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::MailKind;
 use crate::domain::mail::brake::day_of;
@@ -8,7 +7,7 @@ use crate::domain::mail::lane::Lane;
 use crate::domain::secret::session::Nonce;
 use crate::domain::sign_in::{REMEMBERED_FOR, SIGN_IN_FOR, SignInId, TRIES, WRONG_CODES_A_DAY, may_mail};
 use crate::domain::time::Timestamp;
-use crate::store::outbox;
+use crate::store::lease::REMINDER;
 use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
 
 area! {
@@ -17,7 +16,7 @@ area! {
         /// Somebody in a browser typed an address. A member is mailed a link and a code, unless their mailbox has had its share;
         /// somebody who has not confirmed yet, that mail once more.
         write ask_sign_in(email: &EmailAddress, browser: String, lane: Lane, now: Timestamp) -> ()
-            = AskSignIn { compared: email.compared(), browser, lane, now };
+            = AskSignIn { compared: email.compared(), mailbox: email.mailbox(), browser, lane, now };
 
         /// Whom a link would sign in, while it works.
         read find_sign_in(id: SignInId, now: Timestamp) -> Option<EmailAddress> {
@@ -38,8 +37,8 @@ area! {
                 let open = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<Option<i64>>(1)?));
                 let mut open = sql.rows(count, values![browser, *now, TRIES], open).await?;
                 open.sort_unstable();
-                let Some(person) = open.iter().find_map(|(_, person)| *person) else { return Ok(Vec::new()) };
-                // Counted as wrong until it proves right.
+                // Counted as wrong until it proves right; of nobody, where nobody can sign in.
+                let person = open.iter().find_map(|(_, person)| *person);
                 let wrong = "UPDATE people SET wrong_codes_day = $2,
                                  wrong_codes = CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END + 1
                              WHERE id = $1 AND (wrong_codes_day <> $2 OR wrong_codes < $3)";
@@ -58,18 +57,22 @@ area! {
 
 struct AskSignIn {
     compared: String,
+    mailbox: String,
     browser: String,
     lane: Lane,
     now: Timestamp,
 }
 
 /// Somebody who may be mailed.
+#[derive(Default)]
 struct Asked {
-    id: i64,
+    /// None where nobody may be.
+    id: Option<i64>,
     email: String,
     is_member: bool,
 }
 
+/// The same statements one after the other, whoever's address it is: their number is what the time of an answer tells.
 impl Unit for AskSignIn {
     type Done = ();
 
@@ -78,74 +81,64 @@ impl Unit for AskSignIn {
     }
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<(), Failure> {
+        // Everything about the mailbox waits meanwhile; also where it is nobody's.
+        sql.lock(&self.mailbox).await?;
         let asked = self.find(sql).await?;
-        let Some(member) = asked.as_ref().filter(|asked| asked.is_member) else {
-            self.note(sql, None, false).await?;
-            return match asked {
-                Some(Asked { id, email, .. }) => self.remind(sql, id, &email).await,
-                None => Ok(()),
-            };
-        };
-        let mailed = self.may_mail(sql).await?;
-        let id = self.note(sql, Some(member.id), mailed).await?;
-        if mailed {
-            let put = "INSERT INTO outbox (sign_in_id, kind, recipient, created_at, send_after, lane)
-                       VALUES ($1, $2, $3, $4, $4, $5)";
-            // Where the mail goes is what they joined with, not what was typed just now.
-            let values = values![id, MailKind::SignIn.name(), &member.email, self.now, self.lane.number()];
-            sql.execute(put, values).await?;
-        }
-        Ok(())
+        let has_room = self.has_room(sql).await?;
+        let member = asked.id.filter(|_| asked.is_member && has_room);
+        let id = self.note(sql, member).await?;
+        let mail = "INSERT INTO outbox (sign_in_id, kind, recipient, created_at, send_after, lane)
+                    SELECT i.id, $2, $3, $4, $4, $5 FROM sign_ins i WHERE i.id = $1 AND i.mailed";
+        // Where the mail goes is what they joined with, not what was typed just now.
+        let values = values![id, MailKind::SignIn.name(), &asked.email, self.now, self.lane.number()];
+        sql.execute(mail, values).await?;
+        self.remind(sql, asked.id.filter(|_| !asked.is_member), &asked.email).await
     }
 }
 
 impl AskSignIn {
-    /// Whoever has the address and may be mailed at all; everything about their mailbox waits meanwhile.
-    async fn find(&self, sql: &mut impl Sql) -> Result<Option<Asked>, Failure> {
-        if lock_mailbox_of(sql, &self.compared).await?.is_none() {
-            return Ok(None);
-        }
+    /// Whoever has the address and may be mailed at all.
+    async fn find(&self, sql: &mut impl Sql) -> Result<Asked, Failure> {
         let find = "SELECT p.id, p.email, p.state = 'member' FROM people p
                     WHERE p.compared = $1 AND coalesce(p.undeliverable_until <= $2, TRUE) AND NOT EXISTS
                         (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox
                          AND (m.suppressed_until > $2 OR m.complained_at IS NOT NULL))";
         let asked = |row: &Row<'_>| Ok(Asked { id: row.get(0)?, email: row.get(1)?, is_member: row.get(2)? });
-        sql.row(find, values![&self.compared, self.now], asked).await
+        Ok(sql.row(find, values![&self.compared, self.now], asked).await?.unwrap_or_default())
     }
 
-    async fn note(&self, sql: &mut impl Sql, person: Option<i64>, mailed: bool) -> Result<i64, Failure> {
+    /// Writes the request down; without a person where nobody can sign in by it, so that such are soon forgotten.
+    async fn note(&self, sql: &mut impl Sql, member: Option<i64>) -> Result<i64, Failure> {
         let note = "INSERT INTO sign_ins (person_id, browser, mailed, created_at, expires_at)
                     VALUES ($1, $2, $3, $4, $5) RETURNING id";
-        let values = values![person, &self.browser, mailed, self.now, self.now.plus(SIGN_IN_FOR)];
+        let values = values![member, &self.browser, member.is_some(), self.now, self.now.plus(SIGN_IN_FOR)];
         expected(sql.insert(note, values).await?)
     }
 
     /// Whether the mailbox may get another, over all its addresses.
-    async fn may_mail(&self, sql: &mut impl Sql) -> Result<bool, Failure> {
+    async fn has_room(&self, sql: &mut impl Sql) -> Result<bool, Failure> {
         let sent = "
             WITH mine AS MATERIALIZED (
-                SELECT twin.id FROM people p JOIN people twin ON twin.compared = p.mailbox AND twin.mailbox = p.mailbox
-                WHERE p.compared = $1
-                UNION ALL
-                SELECT twin.id FROM people p JOIN people twin ON twin.mailbox = p.mailbox AND twin.mailbox <> twin.compared
-                WHERE p.compared = $1
+                SELECT id FROM people WHERE compared = $1 AND mailbox = $1
+                UNION ALL SELECT id FROM people WHERE mailbox = $1 AND mailbox <> compared
             )
             SELECT i.created_at FROM mine m JOIN sign_ins i ON i.person_id = m.id
             WHERE i.mailed AND i.created_at > $2 ORDER BY i.created_at DESC LIMIT 20";
         let since = self.now.minus(REMEMBERED_FOR);
-        let sent: Vec<Timestamp> = sql.rows(sent, values![&self.compared, since], |row| row.get(0)).await?;
+        let sent: Vec<Timestamp> = sql.rows(sent, values![&self.mailbox, since], |row| row.get(0)).await?;
         Ok(may_mail(&sent, self.now))
     }
 
     /// The mail of the newest sign-up that waits to be confirmed goes once more, under the caps of such mail; unless it waits.
-    async fn remind(&self, sql: &mut impl Sql, person: i64, email: &str) -> Result<(), Failure> {
-        let pending = "SELECT id FROM sign_ups WHERE person_id = $1 AND state = 'pending' AND expires_at > $2
-                       ORDER BY updated_at DESC, id DESC LIMIT 1";
-        let pending: Option<i64> = sql.row(pending, values![person, self.now], |row| row.get(0)).await?;
-        match pending {
-            Some(sign_up) => outbox::put(sql, sign_up, MailKind::Confirm, email, (self.lane, false), self.now).await,
-            None => Ok(()),
-        }
+    async fn remind(&self, sql: &mut impl Sql, person: Option<i64>, email: &str) -> Result<(), Failure> {
+        let remind = "
+            INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, pass)
+            SELECT s.id, $3, $4, $2, $2, $5, $6 FROM sign_ups s WHERE s.id =
+                (SELECT id FROM sign_ups WHERE person_id = $1 AND state = 'pending' AND expires_at > $2
+                 ORDER BY updated_at DESC, id DESC LIMIT 1)
+            ON CONFLICT (sign_up_id) DO NOTHING";
+        let (kind, lane) = (MailKind::Confirm.name(), self.lane.number());
+        sql.execute(remind, values![person, self.now, kind, email, lane, REMINDER]).await.map(|_| ())
     }
 }
 

@@ -5,7 +5,7 @@ use super::connection::PgConnection;
 use super::pool::Work;
 use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, SignedUp};
 use crate::store::StoreError;
-use crate::store::sign_up::{kept_categories, merging_answers, sign_up_columns, was_member_there};
+use crate::store::sign_up::{kept_categories, merging_answers, no_sooner, sign_up_columns, was_member_there};
 use crate::store::sql::{Failure, Row};
 
 /// What nearly every sign-up needs, for all of them at once. A sign-up is done whole or not at all: one whose person is
@@ -42,6 +42,14 @@ const SIGN_UP: &str = concat!(
         WHERE NOT (SELECT paused FROM house)
         ON CONFLICT DO NOTHING
         RETURNING id, compared, code, mailbox
+    ), silenced AS (
+        INSERT INTO mailboxes (mailbox, suppressed_until)
+        SELECT DISTINCT ON (j.mailbox) j.mailbox, gone.suppressed_until
+        FROM added a JOIN job j USING (compared) JOIN mailboxes gone ON gone.mailbox = j.grave
+        WHERE gone.suppressed_until > j.now ORDER BY j.mailbox
+        ",
+    no_sooner!(),
+    "
     ), person AS (
         SELECT n, id, code, mailbox, is_member, slot FROM known
         UNION ALL

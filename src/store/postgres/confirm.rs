@@ -34,7 +34,7 @@ const CONFIRM: &str = concat!(
             referrer_id = ",
     credited!("p", "c.referrer_id"),
     ",
-            joined_at = $3
+            joined_at = $3, own_us_state = NULL, own_categories = NULL, own_comments = NULL, answered_at = NULL
         FROM confirmed c WHERE p.id = c.person_id AND p.state <> 'member'
         RETURNING p.id
     ), lifted AS (

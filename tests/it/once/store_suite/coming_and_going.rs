@@ -119,7 +119,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
                     let Some(last) = file.sign_ups.last() else { continue };
                     told.push(format!("{} confirms", ADDRESSES[who]));
                     let token = rooms.tokens.token(Purpose::Confirm, last.id);
-                    let done = rooms.membership.confirm(&token, None, now).await.unwrap();
+                    let done = rooms.membership.confirm(&token, SeenPage::default(), now).await.unwrap();
                     let Some(referrer) = people[who].pending.take() else {
                         assert_ne!(done, Confirmation::Joined, "case {case}: {told:#?}");
                         continue;
@@ -247,6 +247,88 @@ pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their
     assert_eq!(file.referrals.members, 1, "and so is what they are credited for");
 }
 
+/// Whoever was erased was promised silence, under whichever spelling of the mailbox somebody asks for mail.
+pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(house: &House) {
+    let rooms = Rooms::above(house);
+    for (n, plain) in (0..).zip(["kim@example.com", "lee@example.com", "moe@example.com"]) {
+        let email = EmailAddress::parse(plain).unwrap();
+        let tagged = plain.replace('@', "+x@");
+        if n == 1 {
+            // A stranger's sign-up of another spelling does not make it somebody's mailbox.
+            house.sign_up(&tagged).await;
+        }
+        house.sign_up(plain).await;
+        let file = house.store.find_person(email.compared(), NOW).await.unwrap().unwrap();
+        house.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
+        rooms.people.erase(&email, account(n), NOW.plus(MINUTE)).await.unwrap();
+        if n == 2 {
+            house.store.create_referral_code(house.person(&tagged), NOW.plus(HOUR)).await.unwrap();
+        }
+        house.store.sign_up(house.new_sign_up(&tagged), NOW.plus(HOUR)).await.unwrap();
+    }
+    let sent = house.send_due(NOW.plus(HOUR * 2)).await;
+    assert!(sent.is_empty(), "{sent:?}");
+    // To the day alone: by the moment the audit log would tell who a tombstone was.
+    let key = tombstone(&rooms.marker.address(&EmailAddress::parse("kim@example.com").unwrap()));
+    let grave = house.store.find_person(key, NOW).await.unwrap().unwrap();
+    assert_eq!(grave.person.erased_at.unwrap().as_millis() % 86_400_000, 0);
+    // A member who shares the mailbox is not silenced with them.
+    house.sign_up("zoe+a@example.com").await;
+    house.sign_up("zoe@example.com").await;
+    for address in ["zoe+a@example.com", "zoe@example.com"] {
+        let file = house.store.find_person(address.to_owned(), NOW).await.unwrap().unwrap();
+        house.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
+    }
+    let zoe = EmailAddress::parse("zoe@example.com").unwrap();
+    let erased = rooms.people.erase(&zoe, account(9), NOW.plus(MINUTE)).await.unwrap().unwrap();
+    assert!(erased.mailbox_is_shared);
+    house.store.sign_up(house.new_sign_up("zoe+a@example.com"), NOW.plus(HOUR)).await.unwrap();
+    assert_eq!(house.send_due(NOW.plus(HOUR * 2)).await, ["zoe+a@example.com"]);
+}
+
+/// A thousand posts of the form about somebody leave no more behind than the few that may wait.
+pub(super) async fn posts_that_nobody_was_mailed_about_leave_nothing(house: &House) {
+    house.sign_up("ana@example.com").await;
+    house.confirm(1).await;
+    for n in 0..30 {
+        let post = NewSignUp { partner: None, ..house.new_sign_up("ana@example.com") };
+        house.store.sign_up(post, NOW.plus(MINUTE * n)).await.unwrap();
+    }
+    let kept =
+        async || house.store.find_person("ana@example.com".to_owned(), NOW).await.unwrap().unwrap().sign_ups.len();
+    assert_eq!(kept().await, 1 + POSTS_PENDING);
+    // One that was mailed keeps its place: whoever holds its link can use it.
+    assert_eq!(house.send_due(NOW.plus(HOUR)).await.len(), 1);
+    for n in 0..30 {
+        let post = NewSignUp { partner: None, ..house.new_sign_up("ana@example.com") };
+        house.store.sign_up(post, NOW.plus(HOUR + MINUTE * n)).await.unwrap();
+    }
+    assert_eq!(kept().await, 1 + POSTS_PENDING);
+    let file = house.store.find_person("ana@example.com".to_owned(), NOW).await.unwrap().unwrap();
+    assert_eq!(file.sign_ups.iter().filter(|entry| entry.evidence.mailed_at.is_some()).count(), 1);
+}
+
+/// Whoever asks to sign in and has not confirmed is reminded; whose door that came through is not judged by it.
+pub(super) async fn a_reminder_counts_at_no_door(house: &House) {
+    house.sign_up("ana@example.com").await;
+    assert_eq!(house.send_due(NOW).await, ["ana@example.com"]);
+    let conduct = async || {
+        let doors = house.store.door_standings(NOW).await.unwrap();
+        doors.iter().map(|door| (door.door.clone(), door.conduct.mailed_today)).collect::<Vec<_>>()
+    };
+    let before = conduct().await;
+    let email = EmailAddress::parse("ana@example.com").unwrap();
+    let (browser, later) = ("b".to_owned(), NOW.plus(HOUR));
+    house.store.ask_sign_in(&email, browser.clone(), Lane::of(b"x"), later).await.unwrap();
+    house.store.ask_sign_in(&email, browser, Lane::of(b"x"), later).await.unwrap();
+    let due = house.lease("w", later).await;
+    assert_eq!(due.iter().map(|mail| (mail.kind, mail.is_reminder)).collect::<Vec<_>>(), [(MailKind::Confirm, true)]);
+    house.store.settle_mail(&due[0], MailOutcome::Sent, later).await.unwrap();
+    assert_eq!(conduct().await, before);
+    let asked = house.store.doors_since(0).await.unwrap()[0].1.mailed;
+    assert_eq!(asked, 1, "what the partner asked to be confirmed");
+}
+
 pub(super) async fn whoever_left_is_forgotten_a_year_later(house: &House) {
     for address in ["ana@example.com", "ben@example.com"] {
         house.sign_up(address).await;
@@ -261,6 +343,8 @@ pub(super) async fn whoever_left_is_forgotten_a_year_later(house: &House) {
     leave("ana@example.com", day(1)).await;
     walk(house, day(365)).await;
     assert_eq!(house.state_of("ana@example.com").await, Some(PersonState::Left));
+    // A stranger's sign-up holds it up only as long as it can be confirmed.
+    house.store.sign_up(house.new_sign_up("ana@example.com"), day(358)).await.unwrap();
     walk(house, day(367)).await;
     assert_eq!((house.state_of("ana@example.com").await, house.members().await), (None, 1));
     assert_eq!(house.state_of("ben@example.com").await, Some(PersonState::Member));

@@ -145,6 +145,9 @@ suite! {
     whoever_comes_and_goes_is_counted_as_a_naive_model_counts
     whoever_never_confirmed_is_forgotten_in_time_and_keeps_their_code
     whoever_left_is_forgotten_a_year_later
+    whoever_is_erased_is_left_in_peace_under_every_name
+    posts_that_nobody_was_mailed_about_leave_nothing
+    a_reminder_counts_at_no_door
     spent_sign_ups_and_mailboxes_are_forgotten
     a_complaint_is_remembered_for_a_year
     notices_are_kept_once
