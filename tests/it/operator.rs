@@ -182,7 +182,7 @@ fn whoever_was_erased_signs_up_again_with_the_same_code() {
             let rows = format!("{:?}", server.rows(&format!("SELECT * FROM {table}")));
             assert!(!rows.contains("ana@"), "{table}: {rows}");
         }
-        assert!(server.run(&["members", "show", "ana@example.com"]).starts_with("Erased at"));
+        assert!(server.run(&["members", "show", "ana@example.com"]).starts_with("Erased on"));
         assert_eq!(
             server.post("/v1/referral-link", &key, sign_up("ana@example.com")).await.good()["inviteLink"],
             before
