@@ -70,6 +70,13 @@ impl Timestamp {
         Self(self.0 - self.0.rem_euclid(Self::DAY))
     }
 
+    /// When the next hour begins.
+    #[must_use]
+    pub const fn end_of_hour(self) -> Self {
+        const HOUR: i64 = 3_600_000;
+        Self((self.0 - self.0.rem_euclid(HOUR)).saturating_add(HOUR))
+    }
+
     /// When the next day begins.
     #[must_use]
     pub const fn end_of_day(self) -> Self {
@@ -151,6 +158,7 @@ mod tests {
         let day = Timestamp::from_millis(2 * 86_400_000);
         assert_eq!((day.start_of_day(), day.end_of_day()), (day, Timestamp::from_millis(3 * 86_400_000)));
         assert_eq!(Timestamp::from_millis(3 * 86_400_000 - 1).start_of_day(), day);
+        assert_eq!(day.end_of_hour(), day.plus(Duration::from_secs(3600)));
         assert_eq!(Timestamp::from_millis(1).plus(Duration::MAX), Timestamp::from_millis(i64::MAX));
     }
 }

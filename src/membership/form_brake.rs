@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::Mutex;
 
+use super::random;
 use crate::clock::Moment;
 use crate::domain::mail::brake::{Brake, FORM};
 use crate::domain::secret::Secret;
@@ -72,10 +72,7 @@ impl FormBrake {
             FormState::Paused => return Ok(FormGate::Shut),
             FormState::Braked => {}
         }
-        let mut random = [0; ENTROPY];
-        let drawn = SystemRandom::new().fill(&mut random);
-        drawn.map_err(|_| StoreError::Unavailable("the system gives no random numbers".to_owned()))?;
-        Ok(FormGate::Asks(self.proofs.ask(&random, now.time)))
+        Ok(FormGate::Asks(self.proofs.ask(&random::<ENTROPY>()?, now.time)))
     }
 
     /// Whether a form may pass, by the question that came with it, its answer, and the site that sends it.

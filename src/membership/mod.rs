@@ -15,6 +15,7 @@ pub mod retention;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ring::rand::{SecureRandom, SystemRandom};
 use tokio::time::Instant;
 
 use crate::domain::catalog::category::CategorySet;
@@ -233,6 +234,14 @@ impl Membership {
 async fn even_out(begun: Instant, step: Duration) {
     let steps = begun.elapsed().as_micros() / step.as_micros().max(1) + 1;
     tokio::time::sleep_until(begun + step * u32::try_from(steps).unwrap_or(u32::MAX)).await;
+}
+
+/// Bytes that nobody can guess.
+fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], StoreError> {
+    let mut bytes = [0; LENGTH];
+    let drawn = SystemRandom::new().fill(&mut bytes);
+    drawn.map_err(|_| StoreError::Unavailable("the system gives no random numbers".to_owned()))?;
+    Ok(bytes)
 }
 
 /// What the store's refusal means to a caller.

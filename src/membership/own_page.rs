@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::rand::{SecureRandom, SystemRandom};
 use tokio::time::Instant;
 
 use super::erasures::ErasureLog;
-use super::even_out;
 use super::people::{NotErased, People};
+use super::{even_out, random};
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::lane::Lane;
-use crate::domain::person::{AccountId, Answers, Erased, Leaving, Lifted, PersonFile, RetentionTimes, UnwantedMail};
+use crate::domain::person::{Answers, Erased, Leaving, Lifted, PersonFile, RetentionTimes, UnwantedMail};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::session::{NONCE, Nonce, SessionMaker};
@@ -149,16 +148,16 @@ impl OwnPages {
     }
 
     pub async fn leave(&self, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
-        self.people("own page: leave", now).leave(email, new_account()?, now).await
+        self.people("own page: leave", now).leave(email, now).await
     }
 
     pub async fn erase(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<Erased>, NotErased> {
-        self.people("own page: erase", now).erase(email, new_account()?, now).await
+        self.people("own page: erase", now).erase(email, now).await
     }
 
     /// Lets mail reach them again, whatever they or a mail server said before.
     pub async fn unsuppress(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<Lifted>, StoreError> {
-        self.people("own page: mail again", now).unsuppress(email, new_account()?).await
+        self.people("own page: mail again", now).unsuppress(email).await
     }
 
     fn people(&self, command: &'static str, now: Timestamp) -> People {
@@ -167,17 +166,6 @@ impl OwnPages {
     }
 }
 
-fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], StoreError> {
-    let mut bytes = [0; LENGTH];
-    let drawn = SystemRandom::new().fill(&mut bytes);
-    drawn.map_err(|_| StoreError::Unavailable("the system gives no random numbers".to_owned()))?;
-    Ok(bytes)
-}
-
 fn new_nonce() -> Result<Nonce, StoreError> {
     Ok(Nonce::from_random(&random::<NONCE>()?))
-}
-
-fn new_account() -> Result<AccountId, StoreError> {
-    Ok(AccountId::from_random(&random()?))
 }

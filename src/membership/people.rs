@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::random;
 use crate::domain::email::EmailAddress;
 use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonFile};
 use crate::domain::secret::mark::AddressMarker;
@@ -16,6 +17,21 @@ pub enum NotErased {
     Log(std::io::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Ends a membership, because the person asks for it.
+pub async fn leave(store: &dyn Store, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
+    store.leave(email, new_account()?, now).await
+}
+
+/// Lets mail go to whoever has that address, whatever kept it from them.
+pub async fn unsuppress(store: &dyn Store, email: &EmailAddress) -> Result<Option<Lifted>, StoreError> {
+    store.unsuppress(email, new_account()?).await
+}
+
+/// What the audit log calls somebody who has no name there yet.
+fn new_account() -> Result<AccountId, StoreError> {
+    Ok(AccountId::from_random(&random()?))
 }
 
 #[derive(Debug)]
@@ -38,32 +54,26 @@ impl People {
         }
     }
 
-    pub async fn leave(&self, email: &EmailAddress, account: AccountId, now: Timestamp) -> Result<Leaving, StoreError> {
-        self.store.leave(email, account, now).await
+    pub async fn leave(&self, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
+        leave(&*self.store, email, now).await
     }
 
-    pub async fn unsuppress(&self, email: &EmailAddress, account: AccountId) -> Result<Option<Lifted>, StoreError> {
-        self.store.unsuppress(email, account).await
+    pub async fn unsuppress(&self, email: &EmailAddress) -> Result<Option<Lifted>, StoreError> {
+        unsuppress(&*self.store, email).await
     }
 
     /// Deletes what is kept of whoever has that address; none if nobody has. It is written down beside the database first:
     /// who restores an older copy of the records has to know.
-    pub async fn erase(
-        &self,
-        email: &EmailAddress,
-        account: AccountId,
-        now: Timestamp,
-    ) -> Result<Option<Erased>, NotErased> {
+    pub async fn erase(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<Erased>, NotErased> {
         if self.store.find_person(email.compared(), now).await?.is_none() {
             return Ok(None);
         }
         let marks = self.marker.marks(email);
         let (erasures, mark) = (self.erasures.clone(), marks.address.clone());
-        // To the end of the day: its moment would lead to whoever the audit log says was erased then, and a backup of the same
-        // day may have been made before.
-        let at = now.end_of_day();
+        // To the hour: its moment would lead to whoever the audit log says was erased then.
+        let at = now.end_of_hour();
         let written = tokio::task::spawn_blocking(move || erasures.append(&mark, at)).await;
         written.map_err(std::io::Error::other).and_then(|written| written).map_err(NotErased::Log)?;
-        Ok(self.store.erase(email, marks, account, now).await?)
+        Ok(self.store.erase(email, marks, new_account()?, now).await?)
     }
 }

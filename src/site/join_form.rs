@@ -14,8 +14,9 @@ use crate::membership::Application;
 #[derive(Debug, Default)]
 pub(super) struct SentForm {
     email: String,
-    us_state: String,
-    chosen: CategorySet,
+    /// None where the form did not arrive whole.
+    pub us_state: Option<String>,
+    pub chosen: CategorySet,
     comments: String,
     pub ref_code: String,
     /// What people cannot see and leave empty.
@@ -31,7 +32,7 @@ impl SentForm {
         for (name, value) in form_urlencoded::parse(body) {
             match &*name {
                 "email" => sent.email = value.trim().to_owned(),
-                "usState" => sent.us_state = value.into_owned(),
+                "usState" => sent.us_state = Some(value.into_owned()),
                 // Browsers send line breaks as two characters; the limit is meant for what was typed.
                 "otherComments" => sent.comments = value.replace("\r\n", "\n"),
                 "refCode" => sent.ref_code = value.into_owned(),
@@ -52,22 +53,33 @@ impl SentForm {
     pub(super) fn form(&self) -> JoinForm {
         JoinForm {
             email: self.email.clone(),
-            us_state: self.us_state.clone(),
+            us_state: self.us_state.clone().unwrap_or_default(),
             chosen: self.chosen,
             comments: self.comments.clone(),
             ..JoinForm::default()
         }
     }
 
+    pub(super) fn us_state(&self) -> Result<Option<UsState>, String> {
+        match self.us_state.as_deref().unwrap_or_default() {
+            "" => Ok(None),
+            code => UsState::from_code(code).map(Some).ok_or_else(|| sentence("choose a state from the list")),
+        }
+    }
+
+    pub(super) fn comments(&self) -> Result<Comments, String> {
+        Comments::new(self.typed_comments().into()).map_err(|why| sentence(&why.to_string()))
+    }
+
+    pub(super) fn typed_comments(&self) -> &str {
+        self.comments.trim()
+    }
+
     /// The same types as the API's, so that a form can bring nothing that a partner could not; or the form again, with
     /// each mistake beside its field.
     pub(super) fn check(&self) -> Result<Application, Box<JoinForm>> {
         let email = EmailAddress::parse(&self.email);
-        let us_state = match self.us_state.as_str() {
-            "" => Ok(None),
-            code => UsState::from_code(code).map(Some).ok_or("choose a state from the list"),
-        };
-        let comments = Comments::new(self.comments.trim().into());
+        let (us_state, comments) = (self.us_state(), self.comments());
         match (email, us_state, comments) {
             (Ok(email), Ok(us_state), Ok(comments)) => Ok(Application {
                 email,
@@ -79,8 +91,8 @@ impl SentForm {
             }),
             (email, us_state, comments) => Err(Box::new(JoinForm {
                 email_error: email.err().map(|why| sentence(&why.to_string())),
-                us_state_error: us_state.err().map(sentence),
-                comments_error: comments.err().map(|why| sentence(&why.to_string())),
+                us_state_error: us_state.err(),
+                comments_error: comments.err(),
                 ..self.form()
             })),
         }

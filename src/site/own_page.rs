@@ -6,15 +6,13 @@ use hyper::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, He
 use hyper::{HeaderMap, Request, StatusCode};
 
 use super::cookie::SiteCookie;
+use super::join_form::SentForm;
 use super::sign_in::field;
 use super::view::{self, Outcome, OwnView};
-use super::{FORM_BYTES, LINKS_A_MINUTE, Visit, WITH_OUR_SCRIPT, sentence};
-use crate::domain::catalog::category::{Category, CategorySet};
+use super::{FORM_BYTES, LINKS_A_MINUTE, Visit, WITH_OUR_SCRIPT};
 use crate::domain::email::EmailAddress;
 use crate::domain::person::{Answers, PersonFile, PersonState, UnwantedMail};
 use crate::domain::secret::session::Nonce;
-use crate::domain::text::Comments;
-use crate::domain::us_state::UsState;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -63,24 +61,21 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
     };
-    let mut categories = CategorySet::default();
-    let ticked = form_urlencoded::parse(&fields).filter(|(_, value)| value == "true");
-    ticked.filter_map(|(name, _)| Category::from_slug(&name)).for_each(|category| categories.insert(category));
-    let us_state = match field(&fields, "usState").as_deref() {
-        Some("") => Ok(None),
-        Some(code) => UsState::from_code(code).map(Some).ok_or("Choose a state from the list."),
-        None => Err("The form did not arrive whole."),
+    let sent = SentForm::read(&fields);
+    let us_state = match sent.us_state {
+        Some(_) => sent.us_state(),
+        None => Err("The form did not arrive whole.".to_owned()),
     };
-    // Browsers send line breaks as two characters; the limit is meant for what was typed.
-    let typed = field(&fields, "otherComments").unwrap_or_default().replace("\r\n", "\n").trim().to_owned();
-    let comments = Comments::new(typed.as_str().into());
-    let answers = match (us_state, comments) {
-        (Ok(us_state), Ok(comments)) => Answers { us_state, categories, comments: comments.as_str().to_owned() },
+    let answers = match (us_state, sent.comments()) {
+        (Ok(us_state), Ok(comments)) => {
+            Answers { us_state, categories: sent.chosen, comments: comments.as_str().to_owned() }
+        }
         (us_state, comments) => {
-            let told = [us_state.err().map(str::to_owned), comments.err().map(|why| sentence(&why.to_string()))];
-            let why = told.into_iter().flatten().collect::<Vec<_>>().join(" ");
-            let typed = Answers { us_state: us_state.unwrap_or_default(), categories, comments: typed };
-            return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some((&typed, &why))));
+            let (categories, comments_typed) = (sent.chosen, sent.typed_comments().to_owned());
+            let us_state_typed = us_state.clone().unwrap_or_default();
+            let typed = Answers { us_state: us_state_typed, categories, comments: comments_typed };
+            let why: Vec<_> = [us_state.err(), comments.err()].into_iter().flatten().collect();
+            return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some((&typed, &why.join(" ")))));
         }
     };
     let changed = visit.app().own_pages.change_answers(&session.nonce, answers, visit.now.time).await;

@@ -96,6 +96,8 @@ impl Unit for SignUp {
         let (paused, joined_count) = expected(house)?;
         refuse_if(paused)?;
         let person = find_or_add(sql, &self.new.person, self.now).await?;
+        // Of somebody who is known as well: who is new may not cost more.
+        keep_silent(sql, &person.mailbox, &self.new.person, self.now).await?;
         let referrer = match &self.new.ref_code {
             Some(code) => {
                 // Nor is somebody of the same mailbox who was erased anybody else.
@@ -222,21 +224,13 @@ async fn find_or_add(sql: &mut impl Sql, named: &NamedPerson, now: Timestamp) ->
     );
     let person = values![named.email.as_typed(), &compared, &mailbox, &named.code, now, named.grave.as_str()];
     match sql.insert(add, person).await? {
-        Some(id) => {
-            keep_silent(sql, &mailbox, named, now).await?;
-            Ok(Person { id, code: named.code, mailbox, is_member: false, is_new: true })
-        }
+        Some(id) => Ok(Person { id, code: named.code, mailbox, is_member: false, is_new: true }),
         None => Err(not_added(sql, &named.code, &compared).await?),
     }
 }
 
 /// Somebody of the mailbox was erased a while ago, and was promised that no mail goes there: under whichever spelling.
-pub(super) async fn keep_silent(
-    sql: &mut impl Sql,
-    mailbox: &str,
-    named: &NamedPerson,
-    now: Timestamp,
-) -> Result<(), Failure> {
+async fn keep_silent(sql: &mut impl Sql, mailbox: &str, named: &NamedPerson, now: Timestamp) -> Result<(), Failure> {
     let keep = concat!(
         "INSERT INTO mailboxes (mailbox, suppressed_until)
          SELECT $1, gone.suppressed_until FROM mailboxes gone WHERE gone.mailbox = $2 AND gone.suppressed_until > $3 ",

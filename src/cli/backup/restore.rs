@@ -282,6 +282,9 @@ impl Restored<'_> {
             return say("Nobody in these records was erased since, as far as the log of erasures knows.");
         }
         say("ERASED SINCE, AND IN THESE RECORDS AGAIN. Erase them once more, before the service starts:")?;
+        say(
+            "(The log tells the hour alone: whoever was erased and joined again in the hour of the backup is among them.)",
+        )?;
         for address in &self.erased {
             // One that begins like a flag is none.
             let end = if address.starts_with('-') { " --" } else { "" };

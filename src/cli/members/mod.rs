@@ -11,18 +11,18 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{random, say, secret, with_store};
+use super::{say, secret, with_store};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::brake::door_name;
-use crate::domain::person::{AccountId, Leaving, Lifted, PersonRecord};
+use crate::domain::person::{Leaving, Lifted, PersonRecord};
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::sign_up::SignUpId;
 use crate::domain::time::Timestamp;
 use crate::membership::erasures::ErasureLog;
-use crate::membership::people::People;
+use crate::membership::people::{self, People};
 use crate::store::Store;
 use crate::store::migration::Prepare;
 
@@ -135,16 +135,12 @@ fn address(argument: &str) -> anyhow::Result<EmailAddress> {
     Ok(EmailAddress::kept(given(argument, "the address")?.trim())?)
 }
 
-fn new_account() -> anyhow::Result<AccountId> {
-    Ok(AccountId::from_random(&random()?))
-}
-
 fn nobody() -> anyhow::Error {
     anyhow::anyhow!("nobody has that address; `unionhall members find` looks for its beginning")
 }
 
 /// The people of a store, with the installation's secret.
-async fn people(settings: &StoreSettings, given: &SecretSettings, store: Arc<dyn Store>) -> anyhow::Result<People> {
+async fn people_of(settings: &StoreSettings, given: &SecretSettings, store: Arc<dyn Store>) -> anyhow::Result<People> {
     let secret = secret::claim(settings, given.given()?, &*store).await?.secret;
     Ok(People::new(store, AddressMarker::new(&secret), ErasureLog::beside(&settings.data)))
 }
@@ -229,9 +225,9 @@ fn of_key(task: &FindPeople, key: KeyId, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
-    let (email, account) = (address(&task.email)?, new_account()?);
+    let email = address(&task.email)?;
     let left = with_store(&task.store, Prepare::Expect, async |store| {
-        Ok(store.audited(act("members leave", String::new(), now)).leave(&email, account, now).await?)
+        Ok(people::leave(&*store.audited(act("members leave", String::new(), now)), &email, now).await?)
     })?;
     match left {
         Leaving::Unknown => Err(nobody()),
@@ -247,10 +243,10 @@ fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
-    let (email, account) = (address(&task.email)?, new_account()?);
+    let email = address(&task.email)?;
     let erased = with_store(&task.store, Prepare::Expect, async |store| {
         let store = store.audited(act("members erase", String::new(), now));
-        Ok(people(&task.store, &task.secret, store).await?.erase(&email, account, now).await?)
+        Ok(people_of(&task.store, &task.secret, store).await?.erase(&email, now).await?)
     })?;
     let Some(erased) = erased else { return Err(nobody()) };
     say(match erased.was_member {
@@ -273,9 +269,9 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn unsuppress(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
-    let (email, account) = (address(&task.email)?, new_account()?);
+    let email = address(&task.email)?;
     let lifted = with_store(&task.store, Prepare::Expect, async |store| {
-        Ok(store.audited(act("members unsuppress", String::new(), now)).unsuppress(&email, account).await?)
+        Ok(people::unsuppress(&*store.audited(act("members unsuppress", String::new(), now)), &email).await?)
     })?;
     let Some(lifted) = lifted else { return Err(nobody()) };
     let Lifted { suppression, complaint, undeliverable } = lifted;

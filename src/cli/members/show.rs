@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ShowPerson, address, nobody, people};
+use super::{ShowPerson, address, nobody, people_of};
 use crate::cli::{say, with_store};
 use crate::domain::mail::brake::door_name;
 use crate::domain::mail::{MailKind, WaitingMail};
@@ -14,7 +14,7 @@ use crate::store::migration::Prepare;
 pub(super) fn run(task: &ShowPerson, now: Timestamp) -> anyhow::Result<()> {
     let email = address(&task.email)?;
     let found = with_store(&task.store, Prepare::Expect, async |store| {
-        Ok(people(&task.store, &task.secret, store).await?.find(&email, now).await?)
+        Ok(people_of(&task.store, &task.secret, store).await?.find(&email, now).await?)
     })?;
     let Some(file) = found else { return Err(nobody()) };
     if task.json {

@@ -10,7 +10,7 @@ use self::leave::{Erase, Leave, Revive, Unsuppress};
 use super::doors::{self, AtDoor};
 use super::outbox;
 use super::report::NoteReport;
-use super::sign_up::{keep_silent, not_added, refuse_if, was_member_there};
+use super::sign_up::{not_added, refuse_if, was_member_there};
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
@@ -85,7 +85,7 @@ area! {
         read referral_code(email: &EmailAddress) -> Option<ReferralCode> = FindCode { compared: email.compared() };
 
         /// The code of the person, who is remembered as `invited` if new.
-        transact create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode {
+        write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode {
             |sql| {
                 let NamedPerson { email, code, grave } = person;
                 let (compared, mailbox) = (email.compared(), email.mailbox());
@@ -101,7 +101,6 @@ area! {
                 );
                 let values = values![email.as_typed(), &compared, &mailbox, code, *now, grave.as_str()];
                 if sql.insert(add, values).await?.is_some() {
-                    keep_silent(sql, &mailbox, person, *now).await?;
                     return Ok(*code);
                 }
                 match (FindCode { compared: compared.clone() }).apply(sql).await? {

@@ -45,8 +45,8 @@ const SIGN_UP: &str = concat!(
     ), silenced AS (
         INSERT INTO mailboxes (mailbox, suppressed_until)
         SELECT DISTINCT ON (j.mailbox) j.mailbox, gone.suppressed_until
-        FROM added a JOIN job j USING (compared) JOIN mailboxes gone ON gone.mailbox = j.grave
-        WHERE gone.suppressed_until > j.now ORDER BY j.mailbox
+        FROM job j JOIN mailboxes gone ON gone.mailbox = j.grave
+        WHERE gone.suppressed_until > j.now AND NOT (SELECT paused FROM house) ORDER BY j.mailbox
         ",
     no_sooner!(),
     "

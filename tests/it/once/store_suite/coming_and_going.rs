@@ -143,7 +143,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
                 }
                 5 => {
                     told.push(format!("{} leaves", ADDRESSES[who]));
-                    rooms.people.leave(&emails[who], account(case as u32 * 1000 + step), now).await.unwrap();
+                    rooms.people.leave(&emails[who], now).await.unwrap();
                     if std::mem::take(&mut people[who].is_member) {
                         people[who].pending = None;
                     }
@@ -151,8 +151,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
                 _ => {
                     told.push(format!("{} is erased", ADDRESSES[who]));
                     let known = people[who].code.is_some() && !people[who].is_erased;
-                    let erased =
-                        rooms.people.erase(&emails[who], account(case as u32 * 1000 + step), now).await.unwrap();
+                    let erased = rooms.people.erase(&emails[who], now).await.unwrap();
                     assert_eq!(erased.is_some(), known, "case {case}: {told:#?}");
                     people[who].is_member = false;
                     people[who].pending = None;
@@ -260,7 +259,7 @@ pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(house: &
         house.sign_up(plain).await;
         let file = house.store.find_person(email.compared(), NOW).await.unwrap().unwrap();
         house.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
-        rooms.people.erase(&email, account(n), NOW.plus(MINUTE)).await.unwrap();
+        rooms.people.erase(&email, NOW.plus(MINUTE)).await.unwrap();
         if n == 2 {
             house.store.create_referral_code(house.person(&tagged), NOW.plus(HOUR)).await.unwrap();
         }
@@ -280,7 +279,7 @@ pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(house: &
         house.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
     }
     let zoe = EmailAddress::parse("zoe@example.com").unwrap();
-    let erased = rooms.people.erase(&zoe, account(9), NOW.plus(MINUTE)).await.unwrap().unwrap();
+    let erased = rooms.people.erase(&zoe, NOW.plus(MINUTE)).await.unwrap().unwrap();
     assert!(erased.mailbox_is_shared);
     house.store.sign_up(house.new_sign_up("zoe+a@example.com"), NOW.plus(HOUR)).await.unwrap();
     assert_eq!(house.send_due(NOW.plus(HOUR * 2)).await, ["zoe+a@example.com"]);
