@@ -101,9 +101,9 @@ impl App {
     /// Each area of the store goes to the room that it is for; nobody else can name it.
     pub fn new(parts: Parts) -> Arc<Self> {
         let Parts { union, secret, store, limiter, log, mail, brake, disposable, erasures, retention } = parts;
-        let notice = union.notice.clone();
+        let notices = union.notices.clone();
         let core = Core {
-            membership: Membership::new(Arc::clone(&store) as _, &secret, mail.clone(), disposable, notice),
+            membership: Membership::new(Arc::clone(&store) as _, &secret, mail.clone(), disposable, notices),
             own_pages: OwnPages::new(Arc::clone(&store), &secret, erasures, retention),
             form_brake: FormBrake::new(Arc::clone(&store) as _, brake, &secret),
             keys: Keys::new(Arc::clone(&store) as _),

@@ -1,10 +1,12 @@
-// The only script of the site, and nothing depends on it: it puts a button beside the link that copies it.
+// Puts a button beside the link that copies it, and makes the field as high as the link is long. Nothing depends on it.
 const link = document.getElementById("link");
 const button = document.getElementById("copy");
+if (link) link.addEventListener("focus", () => link.select());
 if (link && button && navigator.clipboard) {
   button.hidden = false;
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(link.value);
-    document.getElementById("copied").textContent = "Copied. Now paste it where your friends will see it.";
+    const copied = document.getElementById("copied");
+    copied.textContent = copied.dataset.copied;
   });
 }

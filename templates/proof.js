@@ -65,7 +65,7 @@ if (question) {
         if (zeros(n) >= bits) {
           form.elements.answer.value = n;
           if (pressed) {
-            status.textContent = "Done. Sending your sign-up.";
+            status.textContent = status.dataset.worked;
             // Not every browser knows the first; what it checks, the server checks, too.
             if (form.requestSubmit) form.requestSubmit();
             else form.submit();
@@ -82,7 +82,7 @@ if (question) {
     if (form.elements.answer.value === "") {
       event.preventDefault();
       pressed = true;
-      status.textContent = "One moment: your browser is working out a proof that a person is here. Your sign-up is sent as soon as it is done.";
+      status.textContent = status.dataset.working;
     }
   });
 }

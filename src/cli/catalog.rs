@@ -8,6 +8,7 @@ use clap::Subcommand;
 use super::say;
 use crate::domain::catalog::Catalog;
 use crate::domain::figure::dollars;
+use crate::domain::language::Language;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum CatalogCommand {
@@ -27,6 +28,6 @@ pub(super) fn run(command: &CatalogCommand) -> anyhow::Result<()> {
         say(&format!("{:<20}{:>10}  {}", category.slug(), dollars(*savings), category.label()))?;
     }
     say(&format!("{} categories, {} a year in all.", listed.len(), dollars(catalog.total_savings())))?;
-    terms.rules().iter().try_for_each(|rule| say(rule))?;
+    terms.rules(Language::English).iter().try_for_each(|rule| say(rule))?;
     say("The catalog is good.")
 }

@@ -6,10 +6,12 @@
 mod brake;
 mod limits;
 mod mail;
+mod own_text;
 mod retention;
 mod secret;
 mod serve;
 mod store;
+mod theme;
 mod union;
 
 use std::net::{Ipv4Addr, SocketAddr};

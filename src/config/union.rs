@@ -8,10 +8,11 @@ use clap::{Args, FromArgMatches};
 use lettre::Address;
 use lettre::message::Mailbox;
 
-use super::{listen_address, web_address};
+use super::own_text::own_texts;
+use super::{listen_address, theme, web_address};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
-use crate::domain::notice::Notice;
+use crate::domain::union::notice::Notices;
 use crate::domain::union::{Sender, Union};
 
 /// What the union says of itself; enough to print its documents.
@@ -40,7 +41,7 @@ pub struct UnionSettings {
     #[arg(long, env = "UNIONHALL_JOIN_SITE", value_name = "URL", value_parser = web_address)]
     pub join_site: Option<String>,
 
-    /// Whom partners write to for a key; shown in the documents.
+    /// Whom people write to with questions, and partners for a key; shown on pages, in mails and in the documents.
     #[arg(long, env = "UNIONHALL_CONTACT_EMAIL", value_name = "EMAIL", value_parser = contact)]
     pub contact_email: Option<String>,
 
@@ -60,6 +61,25 @@ pub struct UnionSettings {
     /// Read again on SIGHUP.
     #[arg(long, env = "UNIONHALL_CATALOG", value_name = "FILE")]
     pub catalog: Option<PathBuf>,
+
+    /// A folder with the union's own texts for people, in Markdown: about.md, privacy.md, terms.md, and the same in other
+    /// languages, about.es.md.
+    ///
+    /// They stand above what the program says there by itself: what it keeps, for how long, and what joining means. Read at the
+    /// start. HTML in them is shown and not obeyed, and pictures are left out.
+    #[arg(long, env = "UNIONHALL_PAGES", value_name = "FOLDER")]
+    pub pages: Option<PathBuf>,
+
+    /// How pages, mails and the picture of shared links look: a TOML file with `main` and `highlight`, two colours such as
+    /// "#0a4d3f", and `logo`, a PNG or SVG beside it.
+    ///
+    /// Colours that could not be read on each other are refused. Read at the start.
+    #[arg(long, env = "UNIONHALL_THEME", value_name = "FILE")]
+    pub theme: Option<PathBuf>,
+
+    /// Pages say how many members there are from this many on: "1 member" wins nobody.
+    #[arg(long, env = "UNIONHALL_SHOW_MEMBERS_FROM", value_name = "N", default_value_t = 100)]
+    pub show_members_from: u64,
 
     /// Requests a minute to public data, for each address, or for each key that is sent.
     #[arg(long, env = "UNIONHALL_PUBLIC_PER_MINUTE", value_name = "N", default_value_t = 60, value_parser = per_minute())]
@@ -90,7 +110,10 @@ impl UnionSettings {
         Ok(Union {
             name: self.name.clone(),
             sender: self.sender(&join_site)?,
-            notice: Notice::of(&self.name, &join_site),
+            notices: Notices::of(&self.name, &join_site),
+            theme: theme::read(self.theme.as_deref())?,
+            texts: own_texts(self.pages.as_deref())?,
+            show_members_from: self.show_members_from,
             join_site,
             base_url,
             contact_email: self.contact_email.clone(),

@@ -24,6 +24,7 @@ pub struct Documents {
     pub reference: Document,
     pub icon_svg: Document,
     pub icon_png: Document,
+    pub icon_ico: Document,
 }
 
 impl Documents {
@@ -36,6 +37,7 @@ impl Documents {
             openapi: Document::new("application/json", openapi.to_string()),
             icon_svg: Document::new("image/svg+xml", icon::SVG),
             icon_png: Document::new("image/png", icon::PNG),
+            icon_ico: Document::new("image/vnd.microsoft.icon", icon::ico()),
         }
     }
 }

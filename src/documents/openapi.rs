@@ -63,6 +63,7 @@ fn info(union: &Union) -> Value {
             union.public_per_minute,
             union.key_per_minute
         ),
+        "termsOfService": union.terms_page(),
         "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
     });
     if let Some(email) = &union.contact_email {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::catalog::category::CategorySet;
+use super::language::Language;
 use super::mail::{MailKind, MailboxRecord, WaitingMail};
 use super::referral::ReferralCode;
 use super::sign_up::{Face, SignUpId, SignUpState};
@@ -86,6 +87,8 @@ pub struct PersonRecord {
     /// When they changed their answers on their own page.
     pub answered_at: Option<Timestamp>,
     pub unwanted_mail: UnwantedMail,
+    /// The one that they chose.
+    pub language: Option<Language>,
     /// Nobody is credited for them: somebody of their mailbox was a member, and is erased.
     pub uncredited: bool,
     /// The door that they joined through; none before they did.
@@ -180,8 +183,17 @@ pub struct MailboxStanding {
     pub record: MailboxRecord,
     pub suppressed_until: Option<Timestamp>,
     pub complained_at: Option<Timestamp>,
+    /// Partners whose mail is not sent there, by name.
+    pub stopped: Vec<StoppedPartner>,
     /// Other people whose mail arrives there.
     pub shared_with: u64,
+}
+
+/// A partner whose mail a mailbox wants none of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoppedPartner {
+    pub partner: String,
+    pub stopped_at: Timestamp,
 }
 
 /// A sign-up with its mail, as far as that waits.
@@ -219,6 +231,8 @@ pub struct KeptEvidence {
     /// When its mail last left.
     pub mailed_at: Option<Timestamp>,
     pub decided_how: Option<String>,
+    /// Of the page that the form was filled in on.
+    pub language: Option<Language>,
 }
 
 /// What became of somebody who was to leave.
@@ -250,4 +264,6 @@ pub struct Lifted {
     pub suppression: bool,
     pub complaint: bool,
     pub undeliverable: bool,
+    /// Partners' mail that was stopped.
+    pub partners: bool,
 }

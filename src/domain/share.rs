@@ -1,22 +1,21 @@
 //! How a member passes their referral link on: the words, and links that open a letter or a text message with them.
 
+use super::language::Words;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// A letter to nobody yet, with the words and the link in it.
-pub fn by_mail(union: &str, link: &str) -> String {
-    format!("mailto:?subject={}&body={}", encoded(&format!("Join me in {union}")), encoded(&words(union, link)))
+pub fn by_mail(words: &Words, union: &str, link: &str) -> String {
+    let subject = words.share.subject.put("union", union).plain();
+    format!("mailto:?subject={}&body={}", encoded(&subject), encoded(&message(words, union, link)))
 }
 
 /// A text message to nobody yet. The odd `?&` is what both iOS and Android read.
-pub fn by_text_message(union: &str, link: &str) -> String {
-    format!("sms:?&body={}", encoded(&words(union, link)))
+pub fn by_text_message(words: &Words, union: &str, link: &str) -> String {
+    format!("sms:?&body={}", encoded(&message(words, union, link)))
 }
 
-fn words(union: &str, link: &str) -> String {
-    format!(
-        "I am a member of {union}. Members pool their demand, and an AI negotiates better prices on their household \
-         bills. You can join here: {link}"
-    )
+fn message(words: &Words, union: &str, link: &str) -> String {
+    words.share.words.put("union", union).put("link", link).plain()
 }
 
 /// All but the characters that RFC 3986 never reserves.
@@ -30,15 +29,17 @@ pub fn encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::language::Language;
 
     #[test]
     fn a_name_cannot_add_a_recipient_or_a_header() {
-        let link = by_mail("A&B?cc=x@example.com\nBcc: é", "https://union.example/joinus0123456789ab");
+        let words = Language::English.words();
+        let link = by_mail(words, "A&B?cc=x@example.com\nBcc: é", "https://union.example/joinus0123456789ab");
         assert!(
             link.starts_with("mailto:?subject=Join%20me%20in%20A%26B%3Fcc%3Dx%40example.com%0ABcc%3A%20%C3%A9&body=")
         );
         assert!(link.ends_with("here%3A%20https%3A%2F%2Funion.example%2Fjoinus0123456789ab"));
         assert_eq!(link.matches('&').count(), 1);
-        assert!(by_text_message("Union", "x").starts_with("sms:?&body=I%20am"));
+        assert!(by_text_message(words, "Union", "x").starts_with("sms:?&body=I%20am"));
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::api_key::{KeyId, PartnerName};
 use super::catalog::category::CategorySet;
 use super::email::EmailAddress;
+use super::language::Language;
 use super::mail::lane::Lane;
 use super::referral::ReferralCode;
 use super::secret::mark::MailboxGrave;
@@ -20,7 +21,7 @@ use super::us_state::UsState;
 /// How long a person has to confirm.
 pub const PENDING_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long a mailbox gets no mail after its owner said "this wasn't me".
+/// How long a mailbox gets no mail after its owner asked for silence.
 pub const SUPPRESSED_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Which wording of the consent text a sign-up was made under; it goes up whenever that text changes.
@@ -51,6 +52,8 @@ pub struct NewSignUp {
     pub proven: bool,
     /// The address is of a kind that is thrown away: nobody is credited for it.
     pub disposable: bool,
+    /// Of the page that the form was filled in on; none where a partner asked.
+    pub language: Option<Language>,
     pub evidence: Evidence,
 }
 
@@ -118,6 +121,8 @@ pub enum DecidedHow {
     OneClick,
     /// By leaving: what still waited was withdrawn.
     Leaving,
+    /// By taking "this wasn't me" back.
+    TakenBack,
 }
 
 impl DecidedHow {
@@ -126,6 +131,7 @@ impl DecidedHow {
             Self::Button => "button",
             Self::OneClick => "one-click",
             Self::Leaving => "leaving",
+            Self::TakenBack => "taken-back",
         }
     }
 }
@@ -137,6 +143,19 @@ pub struct SeenPage {
     pub answers: Option<Timestamp>,
     /// The hash of the notice on it.
     pub notice: Option<Arc<str>>,
+    /// The one that it was in.
+    pub language: Option<Language>,
+}
+
+/// What whoever holds a mail's link wants not to be sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Silence {
+    /// That somebody signed a member up again.
+    pub again: bool,
+    /// Whatever the partner of that sign-up asks for.
+    pub partner: bool,
+    /// Anything at all, for a while.
+    pub mailbox: bool,
 }
 
 /// Posts of the form that may wait for one person: nobody can know that the same hand filled them in, so none touches another.
@@ -178,11 +197,11 @@ pub enum Confirmation {
 /// What came of a person's "this wasn't me".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Declining {
-    /// The sign-up is withdrawn, and the mailbox gets no more mail for a while.
+    /// The sign-up is withdrawn.
     Declined,
-    /// They confirmed it before; membership is never ended this way, but the mailbox gets no more mail for a while.
+    /// They confirmed it before; membership is never ended this way.
     Confirmed,
-    /// It had expired, and there is nothing to withdraw; the mailbox gets no more mail for a while all the same.
+    /// It had expired, and there is nothing to withdraw.
     Expired,
     Unknown,
 }
@@ -224,8 +243,26 @@ pub struct SignUpRecord {
     pub categories: CategorySet,
     /// Empty where none were sent.
     pub comments: String,
-    /// The code of whoever is credited if this is confirmed.
-    pub referrer: Option<ReferralCode>,
+    /// Whoever is credited if this is confirmed.
+    pub referrer: Option<NamedReferrer>,
     /// When its answers were last sent.
     pub updated_at: Timestamp,
+    /// Whether its person is a member now.
+    pub is_member: bool,
+    /// The person's, or else that of whoever filled in the form.
+    pub language: Option<Language>,
+    /// Whether it was declined, and that can still be taken back.
+    pub can_take_back: bool,
+    /// What is not sent.
+    pub silence: Silence,
+    /// Until when nothing is sent to the mailbox.
+    pub silent_until: Option<Timestamp>,
+}
+
+/// Whoever a sign-up names as its referrer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedReferrer {
+    pub code: ReferralCode,
+    /// None once they were erased.
+    pub email: Option<EmailAddress>,
 }

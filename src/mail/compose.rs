@@ -7,7 +7,7 @@ use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart, SinglePart};
 use lettre::{Address, Message};
 
-use super::message::{AlreadyMemberMail, Body, ConfirmMail, SignInMail};
+use super::message::{Body, Letter, LetterFacts};
 use super::report::mime::RETURN_PATH;
 use super::{OutgoingMail, ReadableMail, SendError};
 use crate::domain::email::EmailAddress;
@@ -91,42 +91,26 @@ impl Composer {
     }
 
     fn body(&self, mail: &DueMail, decline_url: &str) -> Body {
-        let referral_link = mail.code.link(&self.union.join_site);
-        let asked_on = mail.asked_at.day();
-        let partner = mail.partner.as_deref();
-        let contact = self.union.contact_line();
-        let own_page = self.union.own_page();
+        let facts = LetterFacts {
+            union: &self.union,
+            language: mail.language,
+            partner: mail.partner.as_deref(),
+            asked_at: mail.asked_at,
+            decline_url,
+            referral_link: &mail.code.link(&self.union.join_site),
+        };
         match (mail.kind, mail.about) {
-            (_, MailAbout::SignIn(id)) => SignInMail {
-                union: &self.union.name,
-                contact: contact.as_deref(),
-                enter_url: &format!("{own_page}/enter/{}", self.tokens.sign_in_token(id)),
-                code: &self.tokens.sign_in_code(id).to_string(),
-                own_page: &own_page,
+            (_, MailAbout::SignIn(id)) => {
+                let enter_url = format!("{}/enter/{}", self.union.own_page(), self.tokens.sign_in_token(id));
+                let code = self.tokens.sign_in_code(id).to_string();
+                Letter::SignIn { enter_url: &enter_url, code: &code }.body(&facts)
             }
-            .body(),
-            (MailKind::Confirm, MailAbout::SignUp(id)) => ConfirmMail {
-                union: &self.union.name,
-                notice: &self.union.notice.words,
-                own_page: &own_page,
-                contact: contact.as_deref(),
-                partner,
-                asked_on: &asked_on,
-                confirm_url: &format!("{}/confirm/{}", self.union.join_site, self.tokens.token(Purpose::Confirm, id)),
-                decline_url,
-                referral_link: &referral_link,
+            (MailKind::Confirm, MailAbout::SignUp(id)) => {
+                let token = self.tokens.token(Purpose::Confirm, id);
+                let confirm_url = format!("{}/confirm/{token}", self.union.join_site);
+                Letter::Confirm { confirm_url: &confirm_url }.body(&facts)
             }
-            .body(),
-            (MailKind::AlreadyMember | MailKind::SignIn, MailAbout::SignUp(_)) => AlreadyMemberMail {
-                union: &self.union.name,
-                own_page: &own_page,
-                contact: contact.as_deref(),
-                partner,
-                asked_on: &asked_on,
-                decline_url,
-                referral_link: &referral_link,
-            }
-            .body(),
+            (MailKind::AlreadyMember | MailKind::SignIn, MailAbout::SignUp(_)) => Letter::AlreadyMember.body(&facts),
         }
     }
 }

@@ -1,14 +1,19 @@
 //! The letters: confirm your sign-up, you are a member already, and the way to your own page.
 //!
-//! Pure functions from facts to a subject, a text part and an HTML part. Those about a sign-up say who asked and when, and give a
-//! way to say "this wasn't me". Whoever has a letter sent may not put words into it: there is no field for any.
+//! Pure functions from facts to a subject, a text part and an HTML part, in the language of whoever reads them. Those about a
+//! sign-up say who asked and when, and give a way to say "this wasn't me". Whoever has a letter sent may not put words into it:
+//! there is no field for any.
 
 use askama::Template;
 
+use crate::domain::language::{Language, Words};
 use crate::domain::mail::MailKind;
 use crate::domain::share;
 use crate::domain::sign_in::SIGN_IN_FOR;
 use crate::domain::sign_up::PENDING_FOR;
+use crate::domain::time::Timestamp;
+use crate::domain::union::Union;
+use crate::domain::union::theme::Theme;
 
 /// A letter's content, ready to be put into an envelope.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,125 +23,166 @@ pub struct Body {
     pub html: String,
 }
 
-/// Asks a person to confirm the sign-up that was made for their address.
+/// What a letter is about: its link.
 #[derive(Debug, Clone, Copy)]
-pub struct ConfirmMail<'a> {
-    pub union: &'a str,
-    /// Where the union can be reached, on one line: its postal address, its contact address, or both.
-    pub contact: Option<&'a str>,
+pub enum Letter<'a> {
+    /// Asks a person to confirm the sign-up that was made for their address.
+    Confirm { confirm_url: &'a str },
+    /// Tells a member that somebody asked to sign their address up again. Only the mailbox learns of the membership; the
+    /// caller who asked does not.
+    AlreadyMember,
+    /// The way to one's own page: a link, and a code for another device.
+    SignIn { enter_url: &'a str, code: &'a str },
+}
+
+/// What the letters have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct LetterFacts<'a> {
+    pub union: &'a Union,
+    /// None where the reader's is not known: then it is English, with a link to the others.
+    pub language: Option<Language>,
     /// The partner whose assistant asked; none when our own form was used.
     pub partner: Option<&'a str>,
-    /// A date in words, such as 14 November 2026.
-    pub asked_on: &'a str,
-    pub confirm_url: &'a str,
+    pub asked_at: Timestamp,
+    /// Empty in a letter that is about no sign-up.
     pub decline_url: &'a str,
     pub referral_link: &'a str,
-    /// What they agree to.
-    pub notice: &'a str,
-    pub own_page: &'a str,
+}
+
+/// What every template reads.
+struct Common<'a> {
+    union: &'a Union,
+    theme: &'a Theme,
+    language: Language,
+    say: &'static Words,
+    /// Where the union can be reached, on one line: its postal address, its contact address, or both.
+    contact: Option<String>,
+    /// Who asked, and when.
+    asked: String,
+    decline_url: &'a str,
+    referral_link: &'a str,
+    own_page: String,
+    /// The same in other languages.
+    elsewhere: Vec<(Language, String)>,
 }
 
 #[derive(Template)]
 #[template(path = "mail/confirm.txt")]
 struct ConfirmText<'a> {
-    letter: &'a ConfirmMail<'a>,
+    letter: &'a Common<'a>,
+    confirm_url: &'a str,
+    notice: &'a str,
     days: u64,
 }
 
 #[derive(Template)]
 #[template(path = "mail/confirm.html")]
 struct ConfirmHtml<'a> {
-    letter: &'a ConfirmMail<'a>,
+    letter: &'a Common<'a>,
     subject: &'a str,
+    confirm_url: &'a str,
+    notice: &'a str,
     days: u64,
-}
-
-impl ConfirmMail<'_> {
-    pub fn body(&self) -> Body {
-        let subject = MailKind::Confirm.subject(self.union);
-        let days = PENDING_FOR.as_secs() / (24 * 3600);
-        Body {
-            text: rendered(&ConfirmText { letter: self, days }),
-            html: rendered(&ConfirmHtml { letter: self, subject: &subject, days }),
-            subject,
-        }
-    }
-}
-
-/// Tells a member that somebody asked to sign their address up again. Only the mailbox learns of the membership; the
-/// caller who asked does not.
-#[derive(Debug, Clone, Copy)]
-pub struct AlreadyMemberMail<'a> {
-    pub union: &'a str,
-    /// As in [`ConfirmMail`].
-    pub contact: Option<&'a str>,
-    pub partner: Option<&'a str>,
-    pub asked_on: &'a str,
-    pub referral_link: &'a str,
-    pub decline_url: &'a str,
-    pub own_page: &'a str,
 }
 
 #[derive(Template)]
 #[template(path = "mail/already_member.txt")]
 struct AlreadyMemberText<'a> {
-    letter: &'a AlreadyMemberMail<'a>,
+    letter: &'a Common<'a>,
 }
 
 #[derive(Template)]
 #[template(path = "mail/already_member.html")]
 struct AlreadyMemberHtml<'a> {
-    letter: &'a AlreadyMemberMail<'a>,
+    letter: &'a Common<'a>,
     subject: &'a str,
     share_by_mail: String,
-}
-
-impl AlreadyMemberMail<'_> {
-    pub fn body(&self) -> Body {
-        let subject = MailKind::AlreadyMember.subject(self.union);
-        let share_by_mail = share::by_mail(self.union, self.referral_link);
-        Body {
-            text: rendered(&AlreadyMemberText { letter: self }),
-            html: rendered(&AlreadyMemberHtml { letter: self, subject: &subject, share_by_mail }),
-            subject,
-        }
-    }
-}
-
-/// The way to one's own page: a link, and a code for another device.
-#[derive(Debug, Clone, Copy)]
-pub struct SignInMail<'a> {
-    pub union: &'a str,
-    /// As in [`ConfirmMail`].
-    pub contact: Option<&'a str>,
-    pub enter_url: &'a str,
-    pub code: &'a str,
-    pub own_page: &'a str,
 }
 
 #[derive(Template)]
 #[template(path = "mail/sign_in.txt")]
 struct SignInText<'a> {
-    letter: &'a SignInMail<'a>,
+    letter: &'a Common<'a>,
+    enter_url: &'a str,
+    code: &'a str,
     minutes: u64,
 }
 
 #[derive(Template)]
 #[template(path = "mail/sign_in.html")]
 struct SignInHtml<'a> {
-    letter: &'a SignInMail<'a>,
+    letter: &'a Common<'a>,
     subject: &'a str,
+    enter_url: &'a str,
+    code: &'a str,
     minutes: u64,
 }
 
-impl SignInMail<'_> {
-    pub fn body(&self) -> Body {
-        let subject = MailKind::SignIn.subject(self.union);
-        let minutes = SIGN_IN_FOR.as_secs() / 60;
-        Body {
-            text: rendered(&SignInText { letter: self, minutes }),
-            html: rendered(&SignInHtml { letter: self, subject: &subject, minutes }),
-            subject,
+impl Letter<'_> {
+    pub fn body(&self, facts: &LetterFacts<'_>) -> Body {
+        let letter = &self.common(facts);
+        let (union, language) = (facts.union, letter.language);
+        match *self {
+            Letter::Confirm { confirm_url } => {
+                let subject = MailKind::Confirm.subject(&union.name, language);
+                let days = PENDING_FOR.as_secs() / (24 * 3600);
+                let notice = &*union.notices.in_language(language).words;
+                Body {
+                    text: rendered(&ConfirmText { letter, confirm_url, notice, days }),
+                    html: rendered(&ConfirmHtml { letter, subject: &subject, confirm_url, notice, days }),
+                    subject,
+                }
+            }
+            Letter::AlreadyMember => {
+                let subject = MailKind::AlreadyMember.subject(&union.name, language);
+                let share_by_mail = share::by_mail(letter.say, &union.name, facts.referral_link);
+                Body {
+                    text: rendered(&AlreadyMemberText { letter }),
+                    html: rendered(&AlreadyMemberHtml { letter, subject: &subject, share_by_mail }),
+                    subject,
+                }
+            }
+            Letter::SignIn { enter_url, code } => {
+                let subject = MailKind::SignIn.subject(&union.name, language);
+                let minutes = SIGN_IN_FOR.as_secs() / 60;
+                Body {
+                    text: rendered(&SignInText { letter, enter_url, code, minutes }),
+                    html: rendered(&SignInHtml { letter, subject: &subject, enter_url, code, minutes }),
+                    subject,
+                }
+            }
+        }
+    }
+
+    fn common<'a>(&self, facts: &LetterFacts<'a>) -> Common<'a> {
+        let language = facts.language.unwrap_or_default();
+        let (union, say) = (facts.union, language.words());
+        let date = say.date(facts.asked_at);
+        let asked = match facts.partner {
+            Some(partner) => say.mail.asked_by_partner.put("partner", partner).put("date", date),
+            None => say.mail.asked_by_form.put("date", date),
+        };
+        // What the link leads to is in whatever language its reader asks for there.
+        let leads_to = match *self {
+            Letter::Confirm { confirm_url } => Some(confirm_url),
+            Letter::AlreadyMember => Some(facts.decline_url),
+            Letter::SignIn { .. } => None,
+        };
+        let others = leads_to
+            .into_iter()
+            .filter(|_| facts.language.is_none())
+            .flat_map(|url| language.others().map(move |other| (other, format!("{url}?lang={}", other.code()))));
+        Common {
+            union,
+            theme: &union.theme,
+            language,
+            say,
+            contact: union.contact_line(),
+            asked: asked.plain(),
+            decline_url: facts.decline_url,
+            referral_link: facts.referral_link,
+            own_page: union.own_page(),
+            elsewhere: others.collect(),
         }
     }
 }
@@ -149,43 +195,37 @@ fn rendered(part: &impl Template) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::UnionSettings;
 
-    const CONFIRM: ConfirmMail<'_> = ConfirmMail {
-        union: "Consumer Union",
-        contact: Some("12 Mill Street, Springfield, IL 62701 · hello@union.example"),
-        partner: Some("Acme Assistant"),
-        asked_on: "14 November 2026",
-        confirm_url: "https://union.example/confirm/1-abc",
-        decline_url: "https://union.example/decline/1-abc",
-        referral_link: "https://union.example/joinusyd8z2z0xsrw1",
-        notice: "By confirming you join Consumer Union. You decide about everything else.",
-        own_page: "https://union.example/me",
-    };
-    const ALREADY: AlreadyMemberMail<'_> = AlreadyMemberMail {
-        union: CONFIRM.union,
-        contact: CONFIRM.contact,
-        partner: CONFIRM.partner,
-        asked_on: CONFIRM.asked_on,
-        referral_link: CONFIRM.referral_link,
-        decline_url: CONFIRM.decline_url,
-        own_page: CONFIRM.own_page,
-    };
-    const SIGN_IN: SignInMail<'_> = SignInMail {
-        union: CONFIRM.union,
-        contact: CONFIRM.contact,
-        enter_url: "https://union.example/me/enter/1-abc",
-        code: "7KQ2-M9X4",
-        own_page: CONFIRM.own_page,
-    };
+    const CONFIRM: Letter<'_> = Letter::Confirm { confirm_url: "https://union.example/confirm/1-abc" };
+    const SIGN_IN: Letter<'_> = Letter::SignIn { enter_url: "https://union.example/me/enter/1-abc", code: "7KQ2-M9X4" };
 
-    /// Each letter, through a partner and through our form.
-    fn letters() -> [(&'static str, Body); 5] {
-        [
-            ("confirm", CONFIRM.body()),
-            ("confirm_by_form", ConfirmMail { partner: None, contact: None, ..CONFIRM }.body()),
-            ("already_member", ALREADY.body()),
-            ("already_member_by_form", AlreadyMemberMail { partner: None, contact: None, ..ALREADY }.body()),
-            ("sign_in", SIGN_IN.body()),
+    fn facts(union: &Union) -> LetterFacts<'_> {
+        LetterFacts {
+            union,
+            language: None,
+            partner: Some("Acme Assistant"),
+            asked_at: Timestamp::from_millis(1_794_656_800_000),
+            decline_url: "https://union.example/not-me/1-abc",
+            referral_link: "https://union.example/joinusyd8z2z0xsrw1",
+        }
+    }
+
+    /// Each letter, through a partner and through our form, with and without a contact, and in Spanish.
+    fn letters() -> Vec<(&'static str, Body)> {
+        let union = UnionSettings::sample();
+        let bare = Union { contact_email: None, postal_address: None, ..UnionSettings::sample() };
+        let by_form = LetterFacts { partner: None, language: Some(Language::English), ..facts(&bare) };
+        let spanish = LetterFacts { language: Some(Language::Spanish), ..facts(&union) };
+        vec![
+            ("confirm", CONFIRM.body(&facts(&union))),
+            ("confirm_by_form", CONFIRM.body(&by_form)),
+            ("confirm_spanish", CONFIRM.body(&spanish)),
+            ("already_member", Letter::AlreadyMember.body(&facts(&union))),
+            ("already_member_by_form", Letter::AlreadyMember.body(&by_form)),
+            ("already_member_spanish", Letter::AlreadyMember.body(&spanish)),
+            ("sign_in", SIGN_IN.body(&facts(&union))),
+            ("sign_in_spanish", SIGN_IN.body(&spanish)),
         ]
     }
 
@@ -203,28 +243,37 @@ mod tests {
 
     #[test]
     fn a_letter_loads_nothing_and_links_only_where_it_was_told_to() {
-        let known =
-            [CONFIRM.confirm_url, CONFIRM.decline_url, CONFIRM.referral_link, CONFIRM.own_page, SIGN_IN.enter_url];
         for (name, body) in letters() {
-            for forbidden in ["<script", "<img", "src=", "url(", "<table", "<link"] {
-                assert!(!body.html.contains(forbidden), "{name} holds {forbidden}");
+            for forbidden in ["<script", "<img", "src=", "url(", "<table", "<link", "{"] {
+                let styled = body.html.replace("</style>", "<style>");
+                let unstyled: String = styled.split("<style>").step_by(2).collect();
+                assert!(!unstyled.contains(forbidden), "{name} holds {forbidden}");
             }
+            assert!(!body.text.contains('{') && !body.text.contains('<'), "{name}: {}", body.text);
             let mut links = body.html.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
-            assert!(links.all(|link| known.contains(&link) || link.starts_with("mailto:?subject=")), "{name}");
+            assert!(
+                links.all(|link| link.starts_with("https://union.example/") || link.starts_with("mailto:?subject=")),
+                "{name}"
+            );
             assert_eq!(body.html.matches("class=\"button\"").count(), 1, "{name}");
-            // Whoever asks to sign in has asked for that mail, and no other comes of it.
-            for link in [CONFIRM.own_page, if name == "sign_in" { SIGN_IN.enter_url } else { CONFIRM.decline_url }] {
-                assert!(body.text.contains(link) && body.html.contains(link), "{name}: {link}");
+            for page in ["/privacy", "/terms", "/me"] {
+                let link = format!("https://union.example{page}");
+                assert!(body.html.contains(&link) && body.text.contains(&link), "{name} leads to {page}");
             }
-            assert!(!body.subject.contains('\n'));
+            // Whoever asks to sign in has asked for that mail, and no other comes of it.
+            let about_a_sign_up = !name.starts_with("sign_in");
+            assert_eq!(body.text.contains("/not-me/"), about_a_sign_up, "{name}");
+            let known = name.ends_with("_spanish") || name.ends_with("_by_form") || !about_a_sign_up;
+            assert_eq!(body.text.contains("Leer"), !known, "{name}: who reads another language is led to it");
         }
     }
 
     #[test]
     fn names_are_text_in_the_html_part_and_untouched_in_the_other() {
         let name = "Ann & \"Bob\" <script>";
-        let body = ConfirmMail { union: name, partner: Some(name), contact: Some(name), ..CONFIRM }.body();
+        let union = Union { name: name.to_owned(), postal_address: Some(name.to_owned()), ..UnionSettings::sample() };
+        let body = CONFIRM.body(&LetterFacts { partner: Some(name), ..facts(&union) });
         assert!(!body.html.contains("<script") && body.html.contains("Ann &#38; &#34;Bob&#34; &#60;script&#62;"));
-        assert!(body.text.contains(name) && body.subject.contains(name));
+        assert!(body.text.contains(name) && body.subject.contains(name) && !body.subject.contains('\n'));
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::brake::door_name;
 use crate::domain::mail::{MailKind, WaitingMail};
-use crate::domain::person::{KeptEvidence, PersonFile, SignInEntry, SignUpEntry};
+use crate::domain::person::{KeptEvidence, PersonFile, SignInEntry, SignUpEntry, StoppedPartner};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
@@ -41,6 +41,8 @@ pub struct MemberExport {
     pub first_known_at: String,
     pub joined_at: Option<String>,
     pub left_at: Option<String>,
+    /// The language that they chose for pages and mail.
+    pub language: Option<String>,
     pub answers: ExportedAnswers,
     /// The code of whoever is credited for them.
     pub referred_by: Option<String>,
@@ -107,8 +109,10 @@ pub struct ExportedSignUp {
     /// When its mail last left.
     pub mailed_at: Option<String>,
     pub decided_at: Option<String>,
-    /// `button` (of the page that the mailed link leads to), `one-click` (of the mail program) or `leaving`.
+    /// `button` (of the page that the mailed link leads to), `one-click` (of the mail program), `leaving` or `taken-back` (of "this wasn't me").
     pub decided_how: Option<String>,
+    /// The language of the page that the form was filled in on.
+    pub language: Option<String>,
     /// Its mail, while that waits.
     pub waiting_mail: Option<ExportedWaitingMail>,
 }
@@ -138,7 +142,7 @@ pub struct ExportedWaitingMail {
 pub struct ExportedMail {
     /// The last mails that went there, newest first, and who asked for them.
     pub sent: Vec<ExportedSent>,
-    /// Until when no mail goes there, because somebody there said "this wasn't me".
+    /// Until when no mail goes there, because somebody there asked for silence.
     pub suppressed_until: Option<String>,
     /// When its owner called our mail unwanted.
     pub complained_at: Option<String>,
@@ -150,6 +154,15 @@ pub struct ExportedMail {
     pub shared_with: u64,
     /// The kinds that they want none of.
     pub unwanted_kinds: Vec<String>,
+    /// Partners whose mail is not sent there, because somebody there asked for it.
+    pub stopped_partners: Vec<ExportedStop>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExportedStop {
+    pub partner: String,
+    pub stopped_at: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -182,6 +195,7 @@ impl MemberExport {
             first_known_at: person.created_at.to_string(),
             joined_at: text(person.joined_at),
             left_at: text(person.left_at),
+            language: person.language.map(|language| language.code().to_owned()),
             answers: ExportedAnswers {
                 us_state: code(person.us_state),
                 categories: slugs(person.categories),
@@ -200,6 +214,7 @@ impl MemberExport {
                 soft_bounces: person.soft_bounces,
                 shared_with: mailbox.shared_with,
                 unwanted_kinds: person.unwanted_mail.names().split(',').filter_map(said).collect(),
+                stopped_partners: mailbox.stopped.iter().map(exported_stop).collect(),
             },
             sign_ins: file.sign_ins.iter().map(exported_sign_in).collect(),
             wrong_codes_today: file.wrong_codes,
@@ -209,7 +224,8 @@ impl MemberExport {
 }
 
 fn exported_sign_up(sign_up: &SignUpEntry) -> ExportedSignUp {
-    let KeptEvidence { face, client, notice, notice_words, mailed_at, decided_how } = sign_up.evidence.clone();
+    let KeptEvidence { face, client, notice, notice_words, mailed_at, decided_how, language } =
+        sign_up.evidence.clone();
     ExportedSignUp {
         state: sign_up.state.name().to_owned(),
         through: door_name(&sign_up.door).to_owned(),
@@ -228,6 +244,7 @@ fn exported_sign_up(sign_up: &SignUpEntry) -> ExportedSignUp {
         mailed_at: text(mailed_at),
         decided_at: text(sign_up.decided_at),
         decided_how,
+        language: language.map(|language| language.code().to_owned()),
         waiting_mail: sign_up.mail.as_ref().map(exported_mail),
     }
 }
@@ -247,6 +264,10 @@ fn exported_mail(mail: &WaitingMail) -> ExportedWaitingMail {
 fn exported_sign_in(sign_in: &SignInEntry) -> ExportedSignIn {
     let SignInEntry { asked_at, mailed, tries, used_at } = *sign_in;
     ExportedSignIn { asked_at: asked_at.to_string(), mailed, tries, used_at: text(used_at) }
+}
+
+fn exported_stop(stopped: &StoppedPartner) -> ExportedStop {
+    ExportedStop { partner: stopped.partner.clone(), stopped_at: stopped.stopped_at.to_string() }
 }
 
 fn sent(at: Timestamp, door: &str) -> ExportedSent {

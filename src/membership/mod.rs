@@ -21,19 +21,20 @@ use tokio::time::Instant;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::email::disposable::DisposableDomains;
+use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
-use crate::domain::notice::Notice;
 use crate::domain::referral::{CodeMaker, ReferralCode};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_up::{
     ClientName, Confirmation, DecidedHow, Declining, Evidence, Face, NamedPerson, NewSignUp, Partner, SeenPage,
-    SignUpId, SignUpRecord, SignedUp,
+    SignUpId, SignUpRecord, SignedUp, Silence,
 };
 use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
+use crate::domain::union::notice::Notices;
 use crate::domain::us_state::UsState;
 use crate::error::Error;
 use crate::mail::Delivery;
@@ -54,7 +55,7 @@ pub struct Membership {
     tokens: TokenMaker,
     mail: Delivery,
     disposable: DisposableDomains,
-    notice: Notice,
+    notices: Notices,
 }
 
 /// What a person says when they sign up, whichever door they come through.
@@ -77,6 +78,8 @@ pub struct Way {
     pub lane: Lane,
     /// It came with a proof of work.
     pub proven: bool,
+    /// The one that its form was in.
+    pub language: Option<Language>,
 }
 
 /// A sign-up that a link in a mail leads to.
@@ -92,15 +95,18 @@ impl Membership {
         secret: &Secret,
         mail: Delivery,
         disposable: DisposableDomains,
-        notice: Notice,
+        notices: Notices,
     ) -> Self {
         let (codes, marker, tokens) = (CodeMaker::new(secret), AddressMarker::new(secret), TokenMaker::new(secret));
-        Self { store, codes, marker, tokens, mail, disposable, notice }
+        Self { store, codes, marker, tokens, mail, disposable, notices }
     }
 
     /// Keeps the words that people are shown from now on; sign-ups name them by their hash.
     pub async fn keep_notice(&self, now: Timestamp) -> Result<(), StoreError> {
-        self.store.keep_notice(self.notice.clone(), now).await
+        for notice in self.notices.all() {
+            self.store.keep_notice(notice.clone(), now).await?;
+        }
+        Ok(())
     }
 
     /// How many members there are now.
@@ -116,7 +122,8 @@ impl Membership {
         way: Way,
         now: Timestamp,
     ) -> Result<SignedUp, Error> {
-        let evidence = Evidence { face: way.face, client: way.client, notice: Arc::clone(&self.notice.hash) };
+        let notice = self.notices.in_language(way.language.unwrap_or_default());
+        let evidence = Evidence { face: way.face, client: way.client, notice: Arc::clone(&notice.hash) };
         let unit = |person| {
             let new = NewSignUp {
                 person,
@@ -128,6 +135,7 @@ impl Membership {
                 lane: way.lane,
                 proven: way.proven,
                 disposable: self.disposable.holds(&application.email),
+                language: way.language,
                 evidence: evidence.clone(),
             };
             self.store.sign_up(new, now)
@@ -175,6 +183,11 @@ impl Membership {
         self.tokens.token(Purpose::Decline, sign_up.id)
     }
 
+    /// And of the one by which they confirm: whoever holds either reads the mailbox.
+    pub fn confirm_token(&self, sign_up: &LinkedSignUp) -> String {
+        self.tokens.token(Purpose::Confirm, sign_up.id)
+    }
+
     /// The person pressed the button; `seen` tells what their page showed.
     pub async fn confirm(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
         match self.tokens.read(Purpose::Confirm, token) {
@@ -184,11 +197,38 @@ impl Membership {
     }
 
     /// The person said "this wasn't me", or unsubscribed with one click.
-    pub async fn decline(&self, token: &str, how: DecidedHow, now: Timestamp) -> Result<Declining, StoreError> {
+    pub async fn decline(
+        &self,
+        token: &str,
+        how: DecidedHow,
+        silence: Option<Silence>,
+        now: Timestamp,
+    ) -> Result<Declining, StoreError> {
         match self.tokens.read(Purpose::Decline, token) {
-            Some(id) => self.store.decline(id, how, now).await,
+            Some(id) => self.store.decline(id, how, silence, now).await,
             None => Ok(Declining::Unknown),
         }
+    }
+
+    /// They say by the same link what they want not to be sent; false if it is none of ours.
+    pub async fn choose_silence(&self, token: &str, silence: Silence, now: Timestamp) -> Result<bool, StoreError> {
+        match self.tokens.read(Purpose::Decline, token) {
+            Some(id) => self.store.choose_silence(id, silence, now).await,
+            None => Ok(false),
+        }
+    }
+
+    /// It was them after all: confirmed, by the same link.
+    pub async fn take_back(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
+        match self.tokens.read(Purpose::Decline, token) {
+            Some(id) => self.store.take_back(id, seen, now).await,
+            None => Ok(Confirmation::Unknown),
+        }
+    }
+
+    /// Whether a referral code was ever given to anyone.
+    pub async fn is_code_known(&self, code: ReferralCode) -> Result<bool, StoreError> {
+        self.store.is_code_known(code).await
     }
 
     /// A mail server or a mail service says what became of a mail.

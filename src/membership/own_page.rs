@@ -9,6 +9,7 @@ use super::erasures::ErasureLog;
 use super::people::{NotErased, People};
 use super::{even_out, random};
 use crate::domain::email::EmailAddress;
+use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::person::{Answers, Erased, Leaving, Lifted, PersonFile, RetentionTimes, UnwantedMail};
 use crate::domain::secret::Secret;
@@ -140,6 +141,10 @@ impl OwnPages {
 
     pub async fn choose_mail(&self, session: &Nonce, unwanted: UnwantedMail) -> Result<bool, StoreError> {
         self.store.choose_mail(session.clone(), unwanted).await
+    }
+
+    pub async fn choose_language(&self, session: &Nonce, language: Language) -> Result<bool, StoreError> {
+        self.store.choose_language(session.clone(), language).await
     }
 
     /// Ends every session of whoever has this one.

@@ -14,6 +14,7 @@ use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::{Tick, Timestamp};
 use crate::log::Log;
+pub use crate::store::MAILBOXES_KEPT_FOR;
 use crate::store::{Store, StoreError};
 use crate::supervise;
 

@@ -8,6 +8,7 @@ use super::wording::CAMPAIGNS;
 use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
+use crate::domain::language::Language;
 use crate::domain::union::Union;
 use crate::error::Error;
 
@@ -75,6 +76,6 @@ fn terms(catalog: &Catalog) -> ReferralProgram {
         group_size: terms.group_size,
         max_reward: terms.max_reward(),
         max_groups: terms.max_groups,
-        rules: terms.rules(),
+        rules: terms.rules(Language::English),
     }
 }

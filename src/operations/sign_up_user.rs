@@ -12,6 +12,7 @@ use super::wording::{CONSENT_RULE, ERRORS_OF_ACTIONS};
 use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
+use crate::domain::language::Language;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::lane::Lane;
@@ -61,8 +62,8 @@ impl Input for InviteRequest {
     }
 }
 
-/// The sign-up is saved. Its mail goes as soon as the limits on mail allow, and not at all within 30 days after somebody
-/// there said "this wasn't me"; the answer is the same, for members too.
+/// The sign-up is saved. Its mail goes as soon as the limits on mail allow, and not at all where the address's owner has asked
+/// for silence, from everybody or from this partner; the answer is the same, for members too.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InviteResponse {
@@ -111,8 +112,8 @@ impl Operation for SignUpUser {
              never change.\n\n{ERRORS_OF_ACTIONS}",
             pending = days(PENDING_FOR),
             join_page = union.join_page(),
-            subject = MailKind::Confirm.subject(&union.name),
-            already = MailKind::AlreadyMember.subject(&union.name),
+            subject = MailKind::Confirm.subject(&union.name, Language::English),
+            already = MailKind::AlreadyMember.subject(&union.name, Language::English),
             sender = union.sender,
         )
     }
@@ -127,7 +128,7 @@ impl Operation for SignUpUser {
         };
         let partner = caller.partner()?;
         let lane = Lane::of(partner.name.as_str().as_bytes());
-        let way = Way { face: caller.face, client: caller.client.clone(), lane, proven: false };
+        let way = Way { face: caller.face, client: caller.client.clone(), lane, proven: false, language: None };
         let done = app.membership.sign_up(&application, Some(partner), way, caller.now).await?;
         Ok(InviteResponse {
             ok: True,

@@ -34,8 +34,8 @@ pub const CAMPAIGNS: &str = "A campaign is one negotiation over one category tha
 
 pub fn what_it_is(union: &Union) -> String {
     format!(
-        "In {}, a union of consumers, members pool their demand and an AI negotiates better prices and terms on their \
-         household bills.",
+        "Members of {} pool their demand as consumers, and an AI negotiates better prices and terms on their household \
+         bills.",
         union.name
     )
 }
@@ -48,8 +48,11 @@ pub fn who_runs_it(union: &Union) -> String {
         None => "its operator has published no contact".to_owned(),
     };
     format!(
-        "{name} runs this service; {reached}. Its site is {join_site}; anyone can join by themselves at {}.",
-        union.join_page()
+        "{name} runs this service; {reached}. Its site is {join_site}; anyone can join by themselves at {}. What it keeps of \
+         people and for how long stands at {}, what joining means at {}.",
+        union.join_page(),
+        union.privacy_page(),
+        union.terms_page()
     )
 }
 

@@ -51,6 +51,7 @@ use crate::mail::mailbox::MailboxFolder;
 use crate::mail::report::MailHooks;
 use crate::metrics::Requests;
 use crate::operations::dispatch::CallTrace;
+use crate::site::reader::Reader;
 use crate::site::{Home, Visit, join};
 
 /// Requests that may be under way at once; past it callers are asked to come back. No caller gets more than a share.
@@ -104,6 +105,7 @@ pub(crate) struct Exchange<'a> {
     client: IpAddr,
     now: Moment,
     id: &'a RequestId,
+    path: &'a str,
     trace: &'a mut CallTrace,
 }
 
@@ -147,6 +149,7 @@ impl HttpService {
         let found = routes::find(uri.path());
         // Only where nothing may be found; operations are read by programs.
         let wants_page = found.is_none_or(|found| found.route.is_page()) && prefers_html(&head.headers);
+        let reader = wants_page.then(|| Reader::of(&uri, &head.headers, faces.site.secure));
         let awaits_go_ahead = head.headers.contains_key(EXPECT);
         let client = self.proxies.client(connection.peer, &head.headers);
         let forwarded;
@@ -176,11 +179,14 @@ impl HttpService {
                 let [network, site] = share.bodies();
                 let body = SentBody::new(&mut unread, [Some(&self.bodies), network, site]);
                 let (peer, trace) = (connection.peer, &mut entry.trace);
-                let exchange = Exchange { service: self, faces: &faces, peer, client, now, id: &id, trace };
+                let exchange =
+                    Exchange { service: self, faces: &faces, peer, client, now, id: &id, path: uri.path(), trace };
                 match unless_it_panics(pin!(route(exchange, found, Request::from_parts(head, body)))).await {
                     Ok(Ok(answer)) => answer,
-                    Ok(Err(HttpError::NotFound(_))) if wants_page => faces.site.not_found(),
-                    Ok(Err(error)) => error.answer(),
+                    Ok(Err(error)) => match (error, reader) {
+                        (HttpError::NotFound(_), Some(reader)) => faces.site.not_found(reader),
+                        (error, _) => error.answer(),
+                    },
                     Err(Panicked) => HttpError::Internal.answer(),
                 }
             }
@@ -209,7 +215,7 @@ impl HttpService {
     /// What keeps a browser from doing more with an answer than showing it.
     fn guard(&self, answer: &mut Answer) {
         const POLICY: HeaderValue = HeaderValue::from_static(
-            "default-src 'none'; img-src 'self'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+            "default-src 'none'; img-src 'self'; style-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
         );
         answer.set(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         answer.set_default(CONTENT_SECURITY_POLICY, POLICY);
@@ -240,7 +246,7 @@ impl HttpService {
     async fn front(exchange: Exchange<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
         let front = request.uri().path() == "/" && prefers_html(request.headers());
         let mut answer = if front {
-            join::show(exchange.visit(""), request).await?
+            exchange.show_page(|visit, request| Box::pin(join::show(visit, request)), "", request).await?
         } else {
             exchange.faces.documents.descriptor.answer(request.headers())
         };
@@ -289,19 +295,28 @@ async fn route(
     match handler {
         Handler::Operation(operation) => rest::call(exchange, operation, request).await,
         Handler::Document(document) => Ok(document(exchange.faces).answer(request.headers())),
-        Handler::Page(page) => page(exchange.visit(parameter), request).await,
+        Handler::Page(page) => exchange.show_page(page, parameter, request).await,
         Handler::Own(own) => own(exchange, request).await,
     }
 }
 
 impl<'a> Exchange<'a> {
-    /// The request as a page sees it.
-    fn visit<'v>(&self, parameter: &'v str) -> Visit<'v>
+    /// Shows a page to whoever asked for it, in the language that they read.
+    async fn show_page<'v>(
+        &self,
+        page: routes::PageHandler,
+        parameter: &'v str,
+        request: Request<SentBody<'v>>,
+    ) -> Result<Answer, HttpError>
     where
         'a: 'v,
     {
-        let Self { faces, peer, client, now, id, .. } = *self;
-        Visit { site: &faces.site, parameter, client, peer, now, id, home: Home::Join }
+        let Self { faces, peer, client, now, id, path, .. } = *self;
+        let (site, home) = (&faces.site, Home::Join);
+        let reader = Reader::of(request.uri(), request.headers(), site.secure);
+        let mut answer = page(Visit { site, path, reader, parameter, client, peer, now, id, home }, request).await?;
+        reader.remember(&mut answer, site.secure);
+        Ok(answer)
     }
 }
 

@@ -47,9 +47,15 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/docs", document(|faces| &faces.documents.reference)),
             get("/icon.svg", document(|faces| &faces.documents.icon_svg)).open(),
             get("/icon.png", document(|faces| &faces.documents.icon_png)).open(),
+            get("/favicon.ico", document(|faces| &faces.documents.icon_ico)),
+            get("/card.png", page!(site::card::show)),
+            get("/logo", document(|faces| &faces.site.logo)),
+            get("/heading.woff2", document(|faces| &faces.site.font)),
+            get("/heading-licence.txt", document(|faces| &faces.site.font_licence)),
             get("/style.css", document(|faces| &faces.site.style)),
             get("/copy.js", document(|faces| &faces.site.copy_script)),
             get("/proof.js", document(|faces| &faces.site.proof_script)),
+            get("/total.js", document(|faces| &faces.site.total_script)),
             get("/healthz", own!(HttpService::health)).always(),
             get("/readyz", own!(HttpService::ready)).always(),
             post("/mcp", own!(HttpService::mcp)),
@@ -57,6 +63,9 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             post("/hooks/mail/postmark", own!(mail_hooks::postmark)),
             get("/join", page!(site::join::show)).posted(page!(site::join::send)),
             get("/joinus{code}", page!(site::join::show)),
+            get("/about", page!(site::policy::about)),
+            get("/privacy", page!(site::policy::privacy)),
+            get("/terms", page!(site::policy::terms)),
             get("/confirm/{token}", page!(site::confirm::show)).posted(page!(site::confirm::press)),
             get("/not-me/{token}", page!(site::decline::show)).posted(page!(site::decline::press)),
             get("/me", page!(site::own_page::show)),
@@ -72,6 +81,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/me/answers", page!(site::own_page::show)).posted(page!(site::own_page::change_answers)),
             get("/me/mail", page!(site::own_page::show)).posted(page!(site::own_page::choose_mail)),
             get("/me/mail-again", page!(site::own_page::show)).posted(page!(site::own_page::mail_again)),
+            get("/me/language", page!(site::own_page::show)).posted(page!(site::own_page::choose_language)),
             get("/me/sign-out", page!(site::own_page::show)).posted(page!(site::own_page::sign_out)),
             get("/dev/mailbox", page!(site::dev_mailbox::list)),
             get("/dev/mailbox/{name}", page!(site::dev_mailbox::show)),
@@ -101,10 +111,12 @@ pub(super) enum Handler {
     /// What was made beforehand.
     Document(fn(&Faces) -> &Document),
     /// A page for people.
-    Page(for<'a> fn(Visit<'a>, Request<SentBody<'a>>) -> Answering<'a>),
+    Page(PageHandler),
     /// What needs more of the service than a page does.
     Own(for<'a> fn(Exchange<'a>, Request<SentBody<'a>>) -> Answering<'a>),
 }
+
+pub(super) type PageHandler = for<'a> fn(Visit<'a>, Request<SentBody<'a>>) -> Answering<'a>;
 
 /// In a box of its own: a request's future is moved several times before it runs, and was 6.6 KB with room for what every
 /// route might need; it is 3.1 with operations alone.

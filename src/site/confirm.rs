@@ -5,7 +5,9 @@ use std::sync::Arc;
 use hyper::header::CONTENT_SECURITY_POLICY;
 use hyper::{Request, StatusCode};
 
-use super::view::{self, Outcome};
+use super::join;
+use super::sign_in::field;
+use super::view::{self, JoinForm, Outcome, ShownAgain};
 use super::{PRESS_BYTES, Visit, WITH_OUR_SCRIPT};
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_up::{Confirmation, SeenPage, SignUpState};
@@ -29,15 +31,18 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
         return Ok(refused);
     }
     let body = request.into_body().read(PRESS_BYTES).await?;
-    let sent = |wanted: &str| form_urlencoded::parse(&body).find(|(name, _)| name == wanted).map(|(_, text)| text);
+    let language = field(&body, "lang");
+    let visit = visit.of_form(language.as_deref());
     // Other words than those that are shown now: whoever pressed the button has not read these.
-    let (notice, current) = (sent("notice"), &visit.app().union.notice.hash);
-    if notice.as_ref().is_some_and(|notice| **notice != **current) {
+    let notice = field(&body, "notice");
+    let known = notice.as_ref().and_then(|hash| visit.app().union.notices.find(hash));
+    if notice.is_some() && known.is_none() {
         return Ok(page(visit, Shown::Changed).await);
     }
     let seen = SeenPage {
-        answers: sent("seen").and_then(|text| text.parse().ok()).map(Timestamp::from_millis),
-        notice: notice.map(|_| Arc::clone(current)),
+        answers: field(&body, "seen").and_then(|text| text.parse().ok()).map(Timestamp::from_millis),
+        notice: known.map(|notice| Arc::clone(&notice.hash)),
+        language: language.map(|_| visit.reader.language),
     };
     Ok(match visit.app().membership.confirm(visit.parameter, seen, visit.now.time).await {
         Ok(Confirmation::Joined) => page(visit, Shown::Joined).await,
@@ -66,29 +71,50 @@ async fn page(visit: Visit<'_>, shown: Shown) -> Answer {
         Ok(None) => return visit.unknown(),
         Err(error) => return visit.problem(error),
     };
+    let visit = visit.who_chose(found.record.language);
     match found.record.state {
         SignUpState::Confirmed => share(visit, &found, shown == Shown::Joined).await,
-        SignUpState::Expired => visit.outcome(StatusCode::GONE, Outcome::Expired),
-        SignUpState::Declined => visit.outcome(StatusCode::GONE, Outcome::WasDeclined),
+        SignUpState::Expired => form_again(visit, &found).await,
+        SignUpState::Declined => {
+            let take_back = format!("/not-me/{}", visit.app().membership.decline_token(&found));
+            visit.outcome(StatusCode::GONE, Outcome::WasDeclined { take_back: &take_back })
+        }
         SignUpState::Pending => ask(visit, &found, shown == Shown::Changed),
     }
 }
 
+/// The form with what was filled in, for whoever comes too late: the link proves that it is theirs to see.
+async fn form_again(visit: Visit<'_>, found: &LinkedSignUp) -> Answer {
+    let record = &found.record;
+    let form = JoinForm {
+        email: record.email.as_typed().to_owned(),
+        us_state: record.us_state.map(UsState::code).unwrap_or_default().to_owned(),
+        chosen: record.categories,
+        comments: record.comments.clone(),
+        again: Some(ShownAgain::Expired),
+        ..JoinForm::default()
+    };
+    let code = record.referrer.as_ref().map(|referrer| referrer.code.as_str()).unwrap_or_default();
+    join::page(visit, StatusCode::GONE, code, &form).await
+}
+
 /// What is being confirmed, and one button.
 fn ask(visit: Visit<'_>, found: &LinkedSignUp, changed: bool) -> Answer {
-    let (union, record) = (&visit.app().union, &found.record);
+    let (union, record, say) = (&visit.app().union, &found.record, visit.say());
     let listed = union.catalog.listed().iter().filter(|(category, _)| record.categories.contains(*category));
-    let chosen: Vec<_> = listed.map(|(category, savings)| (category.label(), *savings)).collect();
+    let chosen: Vec<_> = listed.map(|(category, savings)| (say.category(*category), *savings)).collect();
+    let referrer = record.referrer.as_ref();
+    let referrer = referrer.map(|named| named.email.as_ref().map(|email| email.masked()).unwrap_or_default());
     visit.page(view::confirm(
-        union,
+        visit.frame(),
         &view::ConfirmView {
             masked_address: &record.email.masked(),
             partner: record.partner.as_deref(),
-            us_state: record.us_state.map(UsState::name),
+            us_state: record.us_state.map(|state| say.state(state)),
             categories: &chosen,
-            total: union.catalog.savings_of(record.categories),
+            total: union.catalog.combined_savings(record.categories),
             comments: &record.comments,
-            referrer: record.referrer.as_ref().map(|code| code.as_str()),
+            referrer: referrer.as_deref(),
             seen: record.updated_at.as_millis(),
             changed,
             confirm_path: &format!("/confirm/{}", visit.parameter),
@@ -98,11 +124,10 @@ fn ask(visit: Visit<'_>, found: &LinkedSignUp, changed: bool) -> Answer {
 }
 
 /// The person's own link to share, once they are in.
-async fn share(visit: Visit<'_>, found: &LinkedSignUp, first_time: bool) -> Answer {
-    let union = &visit.app().union;
-    let link = found.record.code.link(&union.join_site);
+pub(super) async fn share(visit: Visit<'_>, found: &LinkedSignUp, first_time: bool) -> Answer {
+    let link = found.record.code.link(&visit.app().union.join_site);
     let count = visit.member_count().await;
-    let mut answer = visit.page(view::share(union, first_time, &link, count));
+    let mut answer = visit.page(view::share(visit.frame(), first_time, &link, count));
     // The button that copies the link is the only thing here that is done by a script.
     answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
     answer

@@ -1,4 +1,5 @@
-//! The two cookies of a member's own page: the session, and the nonce of a browser that asked to sign in. No other page sets one.
+//! The cookies: of a member's own page the session, and the nonce of a browser that asked to sign in; and the language that
+//! somebody chose. Nobody gets one who asked for none of these.
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ pub(super) enum SiteCookie {
     Session,
     /// Of the browser that asked for a code.
     Asked,
+    Language,
 }
 
 impl SiteCookie {
@@ -22,6 +24,7 @@ impl SiteCookie {
         match self {
             Self::Session => "union",
             Self::Asked => "union-asked",
+            Self::Language => "union-language",
         }
     }
 
@@ -42,7 +45,7 @@ impl SiteCookie {
         let (prefix, secure) = if secure { (HOST_PREFIX, "; Secure") } else { ("", "") };
         // A link in a mail leads to the member's page, so the session comes along; the nonce is for our own forms alone.
         let same_site = match self {
-            Self::Session => "Lax",
+            Self::Session | Self::Language => "Lax",
             Self::Asked => "Strict",
         };
         let (name, seconds) = (self.name(), lasts.as_secs());

@@ -26,13 +26,13 @@ pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
         visit.app().log.problem(Some(visit.id.as_str()), &cause);
         HttpError::Internal
     })?;
-    Ok(visit.page(view::mailbox(&visit.app().union, &entries)))
+    Ok(visit.page(view::mailbox(visit.frame(), &entries)))
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let mail = mailbox(visit, &request)?.open(visit.parameter).ok_or_else(nothing)?;
     let html_path = format!("/dev/mailbox/{}/html", visit.parameter);
-    Ok(visit.page(view::opened_mail(&visit.app().union, &mail, &html_path)))
+    Ok(visit.page(view::opened_mail(visit.frame(), &mail, &html_path)))
 }
 
 pub async fn show_html(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {

@@ -4,7 +4,7 @@ use hyper::header::CONTENT_SECURITY_POLICY;
 use hyper::{Request, StatusCode};
 
 use super::join_form::SentForm;
-use super::view::{self, JoinForm, Outcome};
+use super::view::{self, InvitedBy, JoinForm, Outcome, ShownAgain};
 use super::{FORM_BYTES, Visit, WITH_OUR_SCRIPT};
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::Face;
@@ -20,9 +20,11 @@ use crate::membership::form_brake::{FormGate, Passage};
 /// Forms sent a minute from one address: far more than a family, far fewer than a script.
 pub(super) const FORMS_A_MINUTE: u32 = 10;
 
-/// A code that is nobody's does no harm: the sign-up is then simply not attributed.
+/// A code that is nobody's does no harm: it is told, and the sign-up is not attributed.
 pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    Ok(page(visit, StatusCode::OK, visit.parameter, &JoinForm::default()).await)
+    // Where `/joinus` is all there is, the code was lost.
+    let code = if visit.parameter.is_empty() && visit.path.starts_with("/joinus") { "?" } else { visit.parameter };
+    Ok(page(visit, StatusCode::OK, code, &JoinForm::default()).await)
 }
 
 pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
@@ -35,15 +37,19 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
     }
     let body = body.read(FORM_BYTES).await?;
     let sent = SentForm::read(&body);
-    let application = match sent.check() {
+    let visit = visit.of_form(sent.language.as_deref());
+    // Whoever has sent it sees it again as it was, and nothing is done.
+    if sent.changes {
+        let form = JoinForm { again: Some(ShownAgain::Changes), ..sent.form() };
+        return Ok(page(visit, StatusCode::OK, &sent.ref_code, &form).await);
+    }
+    let application = match sent.check(visit.say()) {
         Ok(application) => application,
         Err(form) => return Ok(page(visit, StatusCode::BAD_REQUEST, &sent.ref_code, &form).await),
     };
-    let union = &visit.app().union;
-    let masked = application.email.masked();
     // Only a program fills in what people cannot see; it is told what it hopes to hear.
     if !sent.website.is_empty() {
-        return Ok(visit.page(view::check_inbox(union, &masked, false)));
+        return Ok(check_inbox(visit, &sent, false));
     }
     let (brake, network) = (&visit.app().form_brake, visit.network());
     let passage = brake.passage(sent.question.as_deref(), &sent.answer, network.octets(), visit.now).await;
@@ -52,26 +58,46 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
         Passage::Free
     });
     if passage == Passage::Ask {
-        let form = JoinForm { ask_again: true, ..sent.form() };
+        let form = JoinForm { again: Some(ShownAgain::Asks), ..sent.form() };
         return Ok(page(visit, StatusCode::BAD_REQUEST, &sent.ref_code, &form).await);
     }
     let proven = passage == Passage::Proven;
-    let way = Way { face: Face::Form, client: None, lane: visit.lane(), proven };
+    let language = Some(visit.reader.language);
+    let way = Way { face: Face::Form, client: None, lane: visit.lane(), proven, language };
     match visit.app().membership.sign_up(&application, None, way, visit.now.time).await {
-        Ok(_) => Ok(visit.page(view::check_inbox(union, &masked, passage == Passage::MayWait))),
+        Ok(_) => Ok(check_inbox(visit, &sent, passage == Passage::MayWait)),
         Err(Error::BackendNotConfigured) => Ok(visit.outcome(StatusCode::INTERNAL_SERVER_ERROR, Outcome::SignUpsOff)),
         Err(error) => {
             let mut form = sent.form();
-            form.general_error = Some(error.message().into_owned());
+            let say = &visit.say().mistake;
+            let why = if matches!(error, Error::OutcomeUnknown { .. }) { &say.unsure } else { &say.not_sent };
+            form.general_error = Some(why.to_string());
             visit.report(error.cause().unwrap_or("a sign-up by form failed"));
             Ok(page(visit, StatusCode::INTERNAL_SERVER_ERROR, &sent.ref_code, &form).await)
         }
     }
 }
 
+fn check_inbox(visit: Visit<'_>, sent: &SentForm, may_wait: bool) -> Answer {
+    visit.page(view::check_inbox(visit.frame(), sent.email(), &sent.fields(), may_wait))
+}
+
 /// The page with a form as it was filled in; `code` is whatever came as the code of whoever referred the reader.
-async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form: &JoinForm) -> Answer {
-    let code = ReferralCode::from_pasted(code);
+pub(super) async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form: &JoinForm) -> Answer {
+    let pasted = ReferralCode::from_pasted(code);
+    let invited_by = match &pasted {
+        _ if code.is_empty() => InvitedBy::Nobody,
+        None => InvitedBy::Unknown,
+        Some(known) => match visit.app().membership.is_code_known(*known).await {
+            Ok(false) => InvitedBy::Unknown,
+            Ok(true) => InvitedBy::Code(known.as_str()),
+            // Whoever invited them may not be forgotten because the store is away.
+            Err(error) => {
+                visit.report(&error.to_string());
+                InvitedBy::Code(known.as_str())
+            }
+        },
+    };
     let count = visit.member_count().await;
     let gate = match &visit.app().mail {
         Delivery::Off => FormGate::Shut,
@@ -82,10 +108,9 @@ async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form: &JoinForm)
     };
     // What failed for another reason is shown again with what was typed: a pause that is over may be remembered for a moment.
     let gate = if gate == FormGate::Shut && form.general_error.is_some() { FormGate::Open } else { gate };
-    let invited = code.as_ref().map(ReferralCode::as_str);
-    let mut answer = Answer::html(status, view::join(&visit.app().union, count, invited, &gate, form));
-    if matches!(gate, FormGate::Asks(_)) {
-        // The script that answers it.
+    let mut answer = Answer::html(status, view::join(visit.frame(), count, invited_by, &gate, form));
+    if gate != FormGate::Shut {
+        // The one that adds up what is ticked, and the one that answers the question.
         answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
     }
     answer

@@ -1,10 +1,11 @@
 //! The join form: from what a browser sent to what a person says when they sign up, or back to the person with each mistake
 //! beside its field.
 
-use super::sentence;
 use super::view::JoinForm;
 use crate::domain::catalog::category::{Category, CategorySet};
-use crate::domain::email::EmailAddress;
+use crate::domain::email::suggestion::suggestion;
+use crate::domain::email::{BadEmail, EmailAddress};
+use crate::domain::language::Words;
 use crate::domain::referral::ReferralCode;
 use crate::domain::text::Comments;
 use crate::domain::us_state::UsState;
@@ -19,6 +20,12 @@ pub(super) struct SentForm {
     pub chosen: CategorySet,
     comments: String,
     pub ref_code: String,
+    /// The language that it was in.
+    pub language: Option<String>,
+    /// It is not to be taken, but shown again.
+    pub changes: bool,
+    /// The address that was asked about before, and is right.
+    sure: String,
     /// What people cannot see and leave empty.
     pub website: String,
     /// The question that the form asked while its brake was on, and what the browser answered.
@@ -29,13 +36,19 @@ pub(super) struct SentForm {
 impl SentForm {
     pub(super) fn read(body: &[u8]) -> Self {
         let mut sent = Self::default();
+        let mut instead = None;
         for (name, value) in form_urlencoded::parse(body) {
             match &*name {
                 "email" => sent.email = value.trim().to_owned(),
+                // The button of the address that was meant.
+                "instead" => instead = Some(value.trim().to_owned()),
+                "sure" => sent.sure = value.into_owned(),
                 "usState" => sent.us_state = Some(value.into_owned()),
                 // Browsers send line breaks as two characters; the limit is meant for what was typed.
                 "otherComments" => sent.comments = value.replace("\r\n", "\n"),
                 "refCode" => sent.ref_code = value.into_owned(),
+                "lang" => sent.language = Some(value.into_owned()),
+                "change" => sent.changes = true,
                 "website" => sent.website = value.into_owned(),
                 "question" => sent.question = Some(value.into_owned()),
                 "answer" => sent.answer = value.into_owned(),
@@ -46,7 +59,16 @@ impl SentForm {
                 }
             }
         }
+        if let Some(instead) = instead {
+            sent.sure.clone_from(&instead);
+            sent.email = instead;
+        }
         sent
+    }
+
+    /// As it was typed.
+    pub(super) fn email(&self) -> &str {
+        &self.email
     }
 
     /// What was typed, to be shown again.
@@ -60,15 +82,29 @@ impl SentForm {
         }
     }
 
-    pub(super) fn us_state(&self) -> Result<Option<UsState>, String> {
+    /// The same as fields of another form, which brings this one back.
+    pub(super) fn fields(&self) -> Vec<(&'static str, String)> {
+        let mut fields = vec![
+            ("email", self.email.clone()),
+            ("usState", self.us_state.clone().unwrap_or_default()),
+            ("otherComments", self.comments.clone()),
+            ("refCode", self.ref_code.clone()),
+        ];
+        fields.extend(self.chosen.iter().map(|category| (category.slug(), "true".to_owned())));
+        fields.retain(|(_, value)| !value.is_empty());
+        fields
+    }
+
+    pub(super) fn us_state(&self, say: &Words) -> Result<Option<UsState>, String> {
         match self.us_state.as_deref().unwrap_or_default() {
             "" => Ok(None),
-            code => UsState::from_code(code).map(Some).ok_or_else(|| sentence("choose a state from the list")),
+            code => UsState::from_code(code).map(Some).ok_or_else(|| say.mistake.state.to_string()),
         }
     }
 
-    pub(super) fn comments(&self) -> Result<Comments, String> {
-        Comments::new(self.typed_comments().into()).map_err(|why| sentence(&why.to_string()))
+    pub(super) fn comments(&self, say: &Words) -> Result<Comments, String> {
+        let shorten = |_| say.mistake.comments.put("most", Comments::LONGEST).plain();
+        Comments::new(self.typed_comments().into()).map_err(shorten)
     }
 
     pub(super) fn typed_comments(&self) -> &str {
@@ -76,12 +112,13 @@ impl SentForm {
     }
 
     /// The same types as the API's, so that a form can bring nothing that a partner could not; or the form again, with
-    /// each mistake beside its field.
-    pub(super) fn check(&self) -> Result<Application, Box<JoinForm>> {
+    /// each mistake beside its field. An address at a host that looks misspelled is asked about, once.
+    pub(super) fn check(&self, say: &Words) -> Result<Application, Box<JoinForm>> {
         let email = EmailAddress::parse(&self.email);
-        let (us_state, comments) = (self.us_state(), self.comments());
-        match (email, us_state, comments) {
-            (Ok(email), Ok(us_state), Ok(comments)) => Ok(Application {
+        let (us_state, comments) = (self.us_state(say), self.comments(say));
+        let meant = if email.is_ok() && self.sure != self.email { suggestion(&self.email) } else { None };
+        match (email, us_state, comments, meant) {
+            (Ok(email), Ok(us_state), Ok(comments), None) => Ok(Application {
                 email,
                 us_state,
                 // An empty field of the form is an answer too: whoever sends it again has seen it.
@@ -89,12 +126,85 @@ impl SentForm {
                 comments: Some(comments),
                 ref_code: ReferralCode::from_pasted(&self.ref_code),
             }),
-            (email, us_state, comments) => Err(Box::new(JoinForm {
-                email_error: email.err().map(|why| sentence(&why.to_string())),
+            (email, us_state, comments, meant) => Err(Box::new(JoinForm {
+                email_error: email.err().map(|why| email_mistake(say, why, &self.email)),
                 us_state_error: us_state.err(),
                 comments_error: comments.err(),
+                suggestion: meant,
                 ..self.form()
             })),
+        }
+    }
+}
+
+/// What is wrong with an address, for the one who typed it.
+pub(super) fn email_mistake(say: &Words, why: BadEmail, typed: &str) -> String {
+    let say = &say.mistake;
+    let (plain, meant) = match why {
+        BadEmail::Empty => return say.email_empty.to_string(),
+        BadEmail::TooLong => return say.email_long.to_string(),
+        // Of two addresses, whatever else is wrong with them.
+        _ if typed.matches('@').count() > 1 => return say.email_several.to_string(),
+        BadEmail::SecondAt => return say.email_several.to_string(),
+        BadEmail::Lookalike => return say.email_letter.to_string(),
+        BadEmail::NoAt | BadEmail::NoLocalPart | BadEmail::Domain => {
+            (&say.email_incomplete, &say.email_incomplete_meant)
+        }
+        BadEmail::Invisible | BadEmail::TwoDots | BadEmail::OuterDot | BadEmail::LocalCharacter => {
+            (&say.email_wrong, &say.email_wrong_meant)
+        }
+    };
+    match suggestion(typed) {
+        Some(suggestion) => meant.put("suggestion", suggestion).plain(),
+        None => plain.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::language::Language;
+
+    fn check(body: &str) -> Result<Application, Box<JoinForm>> {
+        SentForm::read(body.as_bytes()).check(Language::English.words())
+    }
+
+    #[test]
+    fn a_misspelled_host_is_asked_about_once_and_never_put_right_by_us() {
+        let asked = check("email=kim%40gmial.com&internet=true").unwrap_err();
+        assert_eq!((asked.email.as_str(), asked.suggestion.as_deref()), ("kim@gmial.com", Some("kim@gmail.com")));
+        assert!(asked.email_error.is_none() && asked.chosen.contains(Category::Internet));
+        let kept = check("email=kim%40gmial.com&sure=kim%40gmial.com").unwrap();
+        assert_eq!(kept.email.as_typed(), "kim@gmial.com");
+        let changed = check("email=kim%40gmial.com&instead=kim%40gmail.com").unwrap();
+        assert_eq!(changed.email.as_typed(), "kim@gmail.com");
+        let another = check("email=kim%40yaho.com&sure=kim%40gmial.com").unwrap_err();
+        assert_eq!(another.suggestion.as_deref(), Some("kim@yahoo.com"), "another address is asked about anew");
+    }
+
+    #[test]
+    fn mistakes_are_told_in_peoples_words() {
+        let told = |email: &str| {
+            let body = form_urlencoded::Serializer::new(String::new()).append_pair("email", email).finish();
+            check(&body).unwrap_err().email_error.unwrap()
+        };
+        for (typed, said) in [
+            ("", "Type your e-mail address"),
+            ("kim@example", "looks incomplete: did you mean kim@example.com?"),
+            ("kim", "looks incomplete. A whole one"),
+            ("kim@", "looks incomplete. A whole one"),
+            ("kim lee@gmail.com", "did you mean kimlee@gmail.com?"),
+            ("kim..lee@gmail.com", "does not look like an e-mail address"),
+            ("a@b.com, c@d.com", "Type one address only"),
+        ] {
+            assert!(told(typed).contains(said), "{typed}: {}", told(typed));
+        }
+        for language in Language::ALL {
+            for typed in ["kim@example", "@example.com", "a..b@example.com", "kim@-.com"] {
+                let why = EmailAddress::parse(typed).unwrap_err();
+                let said = email_mistake(language.words(), why, typed);
+                assert!(!said.contains("domain") && !said.contains("parts") && !said.contains('{'), "{said}");
+            }
         }
     }
 }

@@ -1,9 +1,10 @@
-//! The pages that people see, by visitor: joining, confirming, "this wasn't me", a member's own, and the mailbox of a development
-//! server.
+//! The pages that people see, by visitor: joining, confirming, "this wasn't me", a member's own, the pages of trust, and the
+//! mailbox of a development server.
 //!
 //! A GET never changes anything: mail scanners open links, and some run scripts. Only a POST acts. A page reads what was
 //! sent, asks `membership` and shows what came of it (`view/` only renders); it must never decide what becomes of a person.
 
+pub mod card;
 pub mod confirm;
 mod cookie;
 pub mod decline;
@@ -11,6 +12,8 @@ pub mod dev_mailbox;
 pub mod join;
 mod join_form;
 pub mod own_page;
+pub mod policy;
+pub mod reader;
 pub mod sign_in;
 pub mod view;
 
@@ -21,11 +24,14 @@ use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue, LOCATION, ORIGIN, RETRY_AFTER};
 use hyper::http::request::Parts;
 
+use self::card::CardPicture;
 use self::dev_mailbox::DevMailbox;
+use self::reader::Reader;
 pub use self::view::Home;
-use self::view::Outcome;
+use self::view::{Frame, Outcome};
 use crate::app::App;
 use crate::clock::Moment;
+use crate::domain::language::{Language, Words};
 use crate::domain::mail::lane::Lane;
 use crate::domain::secret::token::Purpose;
 use crate::http::request::host::{self, Origins};
@@ -42,12 +48,15 @@ const LINKS_A_MINUTE: u32 = 300;
 /// The largest form: every field as long as it may be, each character written as three times three.
 const FORM_BYTES: u64 = 64 << 10;
 
+/// The stylesheet, before the union's own colours.
+const STYLE: &str = include_str!("../../templates/style.css");
+
 /// What a button sends: a few small fields.
 const PRESS_BYTES: u64 = 4 << 10;
 
 /// The policy of a page with a script of ours; the others have none.
 const WITH_OUR_SCRIPT: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \
+    "default-src 'none'; img-src 'self'; style-src 'self'; font-src 'self'; script-src 'self'; base-uri 'none'; form-action 'self'; \
      frame-ancestors 'none'",
 );
 
@@ -57,14 +66,22 @@ pub struct Site {
     app: Arc<App>,
     origins: Origins,
     /// Whether people come over HTTPS, as far as the join site's address says.
-    secure: bool,
+    pub secure: bool,
     /// Only on a development server.
     mailbox: Option<DevMailbox>,
     /// The stylesheet of every page.
     pub style: Document,
-    /// The scripts, which nothing depends on: one copies a link, one answers the form's question while its brake is on.
+    /// The typeface of headings, and its licence.
+    pub font: Document,
+    pub font_licence: Document,
+    /// The scripts, which nothing depends on: one copies a link, one answers the form's question while its brake is on, one adds
+    /// up what is ticked.
     pub copy_script: Document,
     pub proof_script: Document,
+    pub total_script: Document,
+    /// What the union shows as its own mark, if that is not ours.
+    pub logo: Document,
+    card: CardPicture,
     /// What a member's export looks like.
     pub export_schema: Document,
 }
@@ -73,23 +90,28 @@ impl Site {
     pub fn new(app: Arc<App>, origins: Origins, mailbox: Option<(MailboxFolder, String)>) -> Self {
         Self {
             secure: app.union.join_site.starts_with("https://"),
-            app,
             // Beside anything but this machine's own address it would show strangers' mail to strangers.
             mailbox: mailbox.filter(|_| origins.local).map(|(folder, key)| DevMailbox { folder, key }),
             origins,
-            style: Document::new("text/css; charset=utf-8", include_str!("../../templates/style.css")),
+            style: Document::new("text/css; charset=utf-8", [STYLE, &app.union.theme.css()].concat()),
+            font: Document::new("font/woff2", &include_bytes!("../../templates/font/heading.woff2")[..]),
+            font_licence: Document::new("text/plain; charset=utf-8", include_str!("../../templates/font/OFL.txt")),
             copy_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/copy.js")),
             proof_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/proof.js")),
+            total_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/total.js")),
+            logo: match &app.union.theme.logo {
+                Some(logo) => Document::new(logo.content_type, logo.bytes.clone()),
+                None => Document::new("image/svg+xml", include_str!("../../templates/icon.svg")),
+            },
+            card: CardPicture::default(),
             export_schema: Document::new("application/schema+json", export::schema().to_string()),
+            app,
         }
     }
 
-    pub fn not_found(&self) -> Answer {
-        self.outcome(StatusCode::NOT_FOUND, Outcome::NotFound, Home::Join)
-    }
-
-    fn outcome(&self, status: StatusCode, outcome: Outcome, home: Home) -> Answer {
-        Answer::html(status, view::outcome(&self.app.union, outcome, home))
+    pub fn not_found(&self, reader: Reader) -> Answer {
+        let frame = Frame::new(&self.app.union, reader.language, "/join");
+        Answer::html(StatusCode::NOT_FOUND, view::outcome(frame, Outcome::NotFound, Home::Join))
     }
 }
 
@@ -97,6 +119,9 @@ impl Site {
 #[derive(Debug, Clone, Copy)]
 pub struct Visit<'a> {
     pub site: &'a Site,
+    /// Where the page is.
+    pub path: &'a str,
+    pub reader: Reader,
     /// What stood at the `{…}` of the route's pattern.
     pub parameter: &'a str,
     /// Whose request it is, behind proxies or not.
@@ -118,8 +143,28 @@ impl<'a> Visit<'a> {
         Answer::html(StatusCode::OK, html)
     }
 
-    fn outcome(&self, status: StatusCode, outcome: Outcome) -> Answer {
-        self.site.outcome(status, outcome, self.home)
+    /// What its page has around it.
+    fn frame(&self) -> Frame<'a> {
+        Frame::new(&self.site.app.union, self.reader.language, self.path)
+    }
+
+    /// The texts of its reader's language.
+    fn say(&self) -> &'static Words {
+        self.reader.language.words()
+    }
+
+    fn outcome(&self, status: StatusCode, outcome: Outcome<'_>) -> Answer {
+        Answer::html(status, view::outcome(self.frame(), outcome, self.home))
+    }
+
+    /// The same visit, of a reader who chose a language before.
+    fn who_chose(self, kept: Option<Language>) -> Self {
+        Self { reader: self.reader.who_chose(kept), ..self }
+    }
+
+    /// The same visit, of a reader whose form was in a language.
+    fn of_form(self, code: Option<&str>) -> Self {
+        Self { reader: self.reader.of_form(code), ..self }
     }
 
     /// The same visit, as one of a member's own page.
@@ -210,11 +255,4 @@ impl<'a> Visit<'a> {
         let counted = self.app().membership.count().await;
         counted.map_err(|error| self.report(&error.to_string())).ok()
     }
-}
-
-/// A message as a sentence of its own.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }

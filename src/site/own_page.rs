@@ -8,16 +8,20 @@ use hyper::{HeaderMap, Request, StatusCode};
 use super::cookie::SiteCookie;
 use super::join_form::SentForm;
 use super::sign_in::field;
-use super::view::{self, Outcome, OwnView};
+use super::view::{self, Outcome, OwnView, RefusedAnswers};
 use super::{FORM_BYTES, LINKS_A_MINUTE, Visit, WITH_OUR_SCRIPT};
 use crate::domain::email::EmailAddress;
+use crate::domain::language::words::OwnWords;
+use crate::domain::language::{Language, Phrase};
 use crate::domain::person::{Answers, PersonFile, PersonState, UnwantedMail};
 use crate::domain::secret::session::Nonce;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::limiter::Class;
+use crate::mail::Delivery;
 use crate::membership::export::MemberExport;
+use crate::membership::form_brake::FormGate;
 use crate::membership::people::NotErased;
 
 /// Somebody who is signed in, and all that is kept of them.
@@ -28,17 +32,18 @@ struct Session {
 }
 
 /// What a page says after a form was taken, by the word in its address.
-const DONE: &[(&str, &str)] = &[
-    ("answers", "Your answers are saved."),
-    ("mail", "Your choice of mail is saved."),
-    ("mail-again", "Mail reaches you again."),
-    ("left", "You have left the union."),
-];
-
-const SIGNED_OUT: &str = "You are signed out here.";
-const SIGNED_OUT_EVERYWHERE: &str = "You are signed out everywhere.";
-const NOT_SIGNED_IN: &str =
-    "You are not signed in, so what was sent just now was not taken. If you sent it twice, the first one counted.";
+fn done<'a>(say: &'a OwnWords, query: &str, has_left: bool) -> Option<&'a Phrase> {
+    let word = query.split('&').find_map(|part| part.strip_prefix("done="))?;
+    match word {
+        "answers" => Some(&say.answers_saved),
+        "mail" => Some(&say.mail_saved),
+        "mail-again" => Some(&say.mail_again_done),
+        "language" => Some(&say.language_saved),
+        // A word that anybody can write is believed as far as it can be true.
+        "left" if has_left => Some(&say.left_done),
+        _ => None,
+    }
+}
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let (visit, (head, _)) = (visit.of_own_page(), request.into_parts());
@@ -47,26 +52,24 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
         Ok(None) => return Ok(sign_in(visit, StatusCode::OK, None)),
         Err(answer) => return Ok(answer),
     };
-    let done = head.uri.query().and_then(|query| query.strip_prefix("done="));
-    // A word that anybody can write is believed as far as it can be true.
+    let visit = visit.who_chose(session.file.person.language);
     let has_left = session.file.person.state == PersonState::Left;
-    let done = done.and_then(|word| DONE.iter().find(|(known, _)| *known == word && (word != "left" || has_left)));
-    let done = done.map(|(_, text)| *text);
-    Ok(own_page(visit, StatusCode::OK, &session, done, None))
+    let done = done(&visit.say().own, head.uri.query().unwrap_or_default(), has_left);
+    Ok(own_page(visit, StatusCode::OK, &session, done.map(Phrase::as_str), None).await)
 }
 
 pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let visit = visit.of_own_page();
-    let (session, fields) = match take(visit, request).await? {
+    let (visit, session, fields) = match take(visit, request).await? {
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
     };
-    let sent = SentForm::read(&fields);
+    let (sent, say) = (SentForm::read(&fields), visit.say());
     let us_state = match sent.us_state {
-        Some(_) => sent.us_state(),
-        None => Err("The form did not arrive whole.".to_owned()),
+        Some(_) => sent.us_state(say),
+        None => Err(say.mistake.not_whole.to_string()),
     };
-    let answers = match (us_state, sent.comments()) {
+    let answers = match (us_state, sent.comments(say)) {
         (Ok(us_state), Ok(comments)) => {
             Answers { us_state, categories: sent.chosen, comments: comments.as_str().to_owned() }
         }
@@ -74,8 +77,13 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
             let (categories, comments_typed) = (sent.chosen, sent.typed_comments().to_owned());
             let us_state_typed = us_state.clone().unwrap_or_default();
             let typed = Answers { us_state: us_state_typed, categories, comments: comments_typed };
-            let why: Vec<_> = [us_state.err(), comments.err()].into_iter().flatten().collect();
-            return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some((&typed, &why.join(" ")))));
+            let (state_error, comments_error) = (us_state.err(), comments.err());
+            let refused = RefusedAnswers {
+                answers: &typed,
+                state_error: state_error.as_deref(),
+                comments_error: comments_error.as_deref(),
+            };
+            return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some(refused)).await);
         }
     };
     let changed = visit.app().own_pages.change_answers(&session.nonce, answers, visit.now.time).await;
@@ -89,14 +97,34 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
 
 pub async fn choose_mail(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let visit = visit.of_own_page();
-    let (session, fields) = match take(visit, request).await? {
+    let (visit, session, fields) = match take(visit, request).await? {
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
     };
     let unwanted = UnwantedMail { already_member: field(&fields, "alreadyMember").as_deref() != Some("true") };
     Ok(match visit.app().own_pages.choose_mail(&session.nonce, unwanted).await {
         Ok(true) => visit.redirect("/me?done=mail"),
-        Ok(false) => sign_in(visit, StatusCode::FORBIDDEN, Some(NOT_SIGNED_IN)),
+        Ok(false) => sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.say().sign_in.not_signed_in)),
+        Err(error) => visit.problem(error),
+    })
+}
+
+pub async fn choose_language(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let visit = visit.of_own_page();
+    let (visit, session, fields) = match take(visit, request).await? {
+        Ok(taken) => taken,
+        Err(answer) => return Ok(answer),
+    };
+    let chosen = field(&fields, "language").and_then(|code| Language::from_code(&code));
+    let Some(language) = chosen else { return Ok(visit.redirect("/me")) };
+    Ok(match visit.app().own_pages.choose_language(&session.nonce, language).await {
+        Ok(true) => {
+            let mut answer = visit.redirect("/me?done=language");
+            // What was chosen in this browser before would come first.
+            SiteCookie::Language.clear(&mut answer, visit.site.secure);
+            answer
+        }
+        Ok(false) => sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.say().sign_in.not_signed_in)),
         Err(error) => visit.problem(error),
     })
 }
@@ -104,7 +132,7 @@ pub async fn choose_mail(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Re
 /// Whatever keeps mail from them is lifted.
 pub async fn mail_again(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let visit = visit.of_own_page();
-    let (session, _) = match take(visit, request).await? {
+    let (visit, session, _) = match take(visit, request).await? {
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
     };
@@ -116,16 +144,17 @@ pub async fn mail_again(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Res
 
 pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let visit = visit.of_own_page();
-    let (session, fields) = match take(visit, request).await? {
+    let (visit, session, fields) = match take(visit, request).await? {
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
     };
-    let mut note = SIGNED_OUT;
+    let say = &visit.say().sign_in;
+    let mut note = &say.signed_out;
     if field(&fields, "everywhere").as_deref() == Some("true") {
         if let Err(error) = visit.app().own_pages.sign_out_everywhere(&session.nonce).await {
             return Ok(visit.problem(error));
         }
-        note = SIGNED_OUT_EVERYWHERE;
+        note = &say.signed_out_everywhere;
     }
     let mut answer = sign_in(visit, StatusCode::OK, Some(note));
     SiteCookie::Session.clear(&mut answer, visit.site.secure);
@@ -137,9 +166,9 @@ pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> R
     let visit = visit.of_own_page();
     Ok(match look(visit, request.headers()).await {
         Ok(Some(session)) if session.file.person.state == PersonState::Member => {
-            let own_pages = &visit.app().own_pages;
+            let (visit, own_pages) = (visit.who_chose(session.file.person.language), &visit.app().own_pages);
             let token = own_pages.form_token(&session.nonce);
-            visit.page(view::leave(&visit.app().union, &token, own_pages.times))
+            visit.page(view::leave(visit.frame(), &token, own_pages.times))
         }
         Ok(Some(_)) => visit.redirect("/me"),
         Ok(None) => sign_in(visit, StatusCode::OK, None),
@@ -149,7 +178,7 @@ pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> R
 
 pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let visit = visit.of_own_page();
-    let (session, _) = match take(visit, request).await? {
+    let (visit, session, _) = match take(visit, request).await? {
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
     };
@@ -166,7 +195,8 @@ pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> R
         Ok(Some(session)) => {
             let token = visit.app().own_pages.form_token(&session.nonce);
             let is_member = session.file.person.state == PersonState::Member;
-            visit.page(view::erase(&visit.app().union, &token, is_member))
+            let visit = visit.who_chose(session.file.person.language);
+            visit.page(view::erase(visit.frame(), &token, is_member))
         }
         Ok(None) => sign_in(visit, StatusCode::OK, None),
         Err(answer) => answer,
@@ -175,7 +205,7 @@ pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> R
 
 pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let visit = visit.of_own_page();
-    let (session, _) = match take(visit, request).await? {
+    let (visit, session, _) = match take(visit, request).await? {
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
     };
@@ -187,7 +217,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
             SiteCookie::Session.clear(&mut answer, visit.site.secure);
             answer
         }
-        Ok(None) => sign_in(visit, StatusCode::FORBIDDEN, Some(NOT_SIGNED_IN)),
+        Ok(None) => sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.say().sign_in.not_signed_in)),
         Err(NotErased::Store(error)) => visit.problem(error),
         Err(error @ NotErased::Log(_)) => {
             visit.report(&error.to_string());
@@ -198,7 +228,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
 
 /// What whoever was erased is told; it says nothing of anybody.
 pub async fn erased(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    Ok(visit.page(view::erased(&visit.app().union, request.uri().query() == Some("shared"))))
+    Ok(visit.page(view::erased(visit.frame(), request.uri().query().is_some_and(|query| query.starts_with("shared")))))
 }
 
 /// Everything that is kept of them, as a file.
@@ -219,26 +249,29 @@ pub async fn export(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<
     Ok(answer)
 }
 
-fn own_page(
+async fn own_page(
     visit: Visit<'_>,
     status: StatusCode,
     session: &Session,
     done: Option<&str>,
-    refused: Option<(&Answers, &str)>,
+    refused: Option<RefusedAnswers<'_>>,
 ) -> Answer {
     let own_pages = &visit.app().own_pages;
     let token = own_pages.form_token(&session.nonce);
     let (file, times, now) = (&session.file, own_pages.times, visit.now.time);
-    let view = OwnView { file, token: &token, done, refused, times, now };
-    let mut answer = Answer::html(status, view::own_page(&visit.app().union, &view));
+    // Whoever left is not led to a form that is shut.
+    let gate = visit.app().form_brake.gate(visit.now).await;
+    let sign_ups_paused = matches!(gate, Ok(FormGate::Shut)) || matches!(visit.app().mail, Delivery::Off);
+    let view = OwnView { file, token: &token, done, refused, times, sign_ups_paused, now };
+    let mut answer = Answer::html(status, view::own_page(visit.frame(), &view));
     // The button that copies the link is the only thing here that is done by a script.
     answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
     keep_apart(&mut answer);
     answer
 }
 
-fn sign_in(visit: Visit<'_>, status: StatusCode, note: Option<&str>) -> Answer {
-    let mut answer = Answer::html(status, view::sign_in(&visit.app().union, "", None, note));
+fn sign_in(visit: Visit<'_>, status: StatusCode, note: Option<&Phrase>) -> Answer {
+    let mut answer = Answer::html(status, view::sign_in(visit.frame(), "", None, note.map(Phrase::as_str)));
     keep_apart(&mut answer);
     answer
 }
@@ -265,23 +298,23 @@ async fn look(visit: Visit<'_>, headers: &HeaderMap) -> Result<Option<Session>, 
     }))
 }
 
-/// A form that was sent: whose it is and what it says; or what to answer instead.
-async fn take(
-    visit: Visit<'_>,
+/// A form that was sent: whose it is, in whose language they are answered, and what it says; or what to answer instead.
+async fn take<'a>(
+    visit: Visit<'a>,
     request: Request<SentBody<'_>>,
-) -> Result<Result<(Session, Vec<u8>), Answer>, HttpError> {
+) -> Result<Result<(Visit<'a>, Session, Vec<u8>), Answer>, HttpError> {
     let (head, body) = request.into_parts();
     if !visit.says_own(&head) {
         return Ok(Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin)));
     }
     let session = match look(visit, &head.headers).await {
         Ok(Some(session)) => session,
-        Ok(None) => return Ok(Err(sign_in(visit, StatusCode::FORBIDDEN, Some(NOT_SIGNED_IN)))),
+        Ok(None) => return Ok(Err(sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.say().sign_in.not_signed_in)))),
         Err(answer) => return Ok(Err(answer)),
     };
     let fields = body.read(FORM_BYTES).await?.to_vec();
     if !visit.app().own_pages.is_form_token(&session.nonce, &field(&fields, "token").unwrap_or_default()) {
         return Ok(Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin)));
     }
-    Ok(Ok((session, fields)))
+    Ok(Ok((visit.who_chose(session.file.person.language), session, fields)))
 }

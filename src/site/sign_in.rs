@@ -4,20 +4,17 @@ use hyper::{Request, StatusCode};
 
 use super::cookie::SiteCookie;
 use super::join::FORMS_A_MINUTE;
+use super::join_form::email_mistake;
 use super::view::{self, Outcome};
-use super::{FORM_BYTES, LINKS_A_MINUTE, Visit, sentence};
+use super::{FORM_BYTES, LINKS_A_MINUTE, Visit};
 use crate::domain::email::EmailAddress;
+use crate::domain::language::Phrase;
 use crate::domain::sign_in::{SESSION_FOR, SIGN_IN_FOR, SignInCode};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::limiter::Class;
 use crate::mail::Delivery;
-
-const WRONG_CODE: &str =
-    "That code is not right, or it works no more. It works once, in the browser that asked for it.";
-const NO_ADDRESS: &str = "Type the address that you joined with, such as ana@example.com.";
-const NO_CODE: &str = "A code has eight letters and digits, such as 7KQ2-M9X4.";
 
 /// Somebody typed their address. What is answered, and when, does not tell whether it is a member's.
 pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
@@ -30,13 +27,14 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Ans
         return Ok(too_many);
     }
     let fields = body.read(FORM_BYTES).await?;
-    let union = &visit.app().union;
+    let (frame, say) = (visit.frame(), visit.say());
     let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
     let email = match EmailAddress::parse(&typed) {
         Ok(email) => email,
         Err(why) => {
-            let why = if typed.is_empty() { NO_ADDRESS.to_owned() } else { sentence(&why.to_string()) };
-            let page = view::sign_in(union, &typed, Some(&why), None);
+            let why =
+                if typed.is_empty() { say.sign_in.email_empty.to_string() } else { email_mistake(say, why, &typed) };
+            let page = view::sign_in(frame, &typed, Some(&why), None);
             return Ok(Answer::html(StatusCode::BAD_REQUEST, page));
         }
     };
@@ -47,7 +45,7 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Ans
     let browser = SiteCookie::Asked.read(&head.headers, secure);
     match visit.app().own_pages.ask(&email, browser, visit.lane(), visit.now.time).await {
         Ok(nonce) => {
-            let mut answer = visit.page(view::sign_in_sent(union, &typed, None));
+            let mut answer = visit.page(view::sign_in_sent(frame, &typed, None));
             SiteCookie::Asked.set(&mut answer, secure, nonce.as_str(), SIGN_IN_FOR);
             Ok(answer)
         }
@@ -66,17 +64,18 @@ pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
         return Ok(too_many);
     }
     let fields = body.read(FORM_BYTES).await?;
-    let union = &visit.app().union;
+    let (frame, say) = (visit.frame(), &visit.say().mistake);
     let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
-    let again = |why| Answer::html(StatusCode::BAD_REQUEST, view::sign_in_sent(union, &typed, Some(why)));
+    let again =
+        |why: &Phrase| Answer::html(StatusCode::BAD_REQUEST, view::sign_in_sent(frame, &typed, Some(why.as_str())));
     let Ok(email) = EmailAddress::parse(&typed) else { return Ok(visit.redirect("/me")) };
     let Some(code) = SignInCode::from_typed(&field(&fields, "code").unwrap_or_default()) else {
-        return Ok(again(NO_CODE));
+        return Ok(again(&say.code_form));
     };
     let browser = SiteCookie::Asked.read(&head.headers, visit.site.secure);
     match visit.app().own_pages.enter_by_code(&email, browser, code, visit.now.time).await {
         Ok(Some(cookie)) => Ok(signed_in(visit, &cookie)),
-        Ok(None) => Ok(again(WRONG_CODE)),
+        Ok(None) => Ok(again(&say.code_wrong)),
         Err(error) => Ok(visit.problem(error)),
     }
 }
@@ -90,7 +89,7 @@ pub async fn show_link(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Ans
     Ok(match visit.app().own_pages.find_link(visit.parameter, visit.now.time).await {
         Ok(Some(email)) => {
             let path = format!("/me/enter/{}", visit.parameter);
-            visit.page(view::enter(&visit.app().union, &email.masked(), &path))
+            visit.page(view::enter(visit.frame(), &email.masked(), &path))
         }
         Ok(None) => visit.outcome(StatusCode::GONE, Outcome::LinkUsed),
         Err(error) => visit.problem(error),

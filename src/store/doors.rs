@@ -197,6 +197,12 @@ pub(super) async fn count(sql: &mut impl Sql, door: &str, what: AtDoor, now: Tim
     sql.execute(count, values![door, day_of(now), times]).await.map(|_| ())
 }
 
+/// What was declined on some day was not, after all.
+pub(super) async fn uncount_declined(sql: &mut impl Sql, door: &str, at: Timestamp) -> Result<(), Failure> {
+    let uncount = "UPDATE door_days SET declined = declined - 1 WHERE door = $1 AND day = $2 AND declined > 0";
+    sql.execute(uncount, values![door, day_of(at)]).await.map(|_| ())
+}
+
 /// Whether this is the first time.
 pub(super) async fn use_once(sql: &mut impl Sql, name: &str, ends_at: Timestamp) -> Result<bool, Failure> {
     let first = "INSERT INTO used_once (name, ends_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";

@@ -6,6 +6,7 @@ use std::collections::btree_map::Entry;
 
 use super::doors::{self, AtDoor};
 use super::sql::{Failure, Row, Sql, Unit, values};
+use crate::domain::language::Language;
 use crate::domain::mail::brake::{Brake, Conduct};
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{
@@ -123,9 +124,10 @@ macro_rules! due {
                     coalesce(s.state <> 'pending', FALSE) OR (o.kind = 'confirm' AND p.state = 'member')
                     OR (o.kind = 'sign_in' AND (p.state <> 'member' OR i.used_at IS NOT NULL OR i.expires_at <= $1))
                     OR (o.kind = 'already_member' AND ',' || p.unwanted_mail || ',' LIKE '%,already_member,%')
+                    OR EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox AND x.partner = s.partner)
                     OR coalesce(p.undeliverable_until > $1, FALSE)
                     OR EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND (m.suppressed_until > $1 OR m.complained_at IS NOT NULL)),
-                    o.sign_in_id
+                    o.sign_in_id, coalesce(p.language, s.language)
              FROM outbox o LEFT JOIN sign_ups s ON s.id = o.sign_up_id LEFT JOIN sign_ins i ON i.id = o.sign_in_id
              JOIN people p ON p.id = coalesce(s.person_id, i.person_id)
              WHERE ",
@@ -323,6 +325,7 @@ fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
         attempts: row.get(7)?,
         first_attempt_at: row.get(8)?,
         lane: Lane::from_number(row.get(9)?),
+        language: row.get::<Option<&str>>(15)?.and_then(Language::from_code),
         is_reminder: row.get::<i64>(11)? == REMINDER,
     };
     let (mailbox, door) = (row.get(10)?, row.get(4)?);

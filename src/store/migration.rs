@@ -66,6 +66,13 @@ pub const MIGRATIONS: &[Migration] = &[
         rebuilds: true,
         refolds: false,
     },
+    Migration {
+        sqlite: include_str!("../../migrations/sqlite/0008_language.sql"),
+        postgres: include_str!("../../migrations/postgres/0008_language.sql"),
+        serves: 4,
+        rebuilds: false,
+        refolds: false,
+    },
 ];
 
 /// What may be done to a schema when a store is opened.

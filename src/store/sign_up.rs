@@ -9,6 +9,7 @@ use super::doors::{self, AtDoor};
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use super::{StoreError, outbox};
 use crate::domain::catalog::category::CategorySet;
+use crate::domain::language::Language;
 use crate::domain::mail::MailKind;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, SignUpId, SignedUp};
@@ -18,7 +19,7 @@ use crate::domain::time::Timestamp;
 macro_rules! sign_up_columns {
     () => {
         "person_id, key_id, partner, state, us_state, categories, comments, referrer_id, consent_version, created_at,
-         updated_at, expires_at, slot, disposable, face, client, notice"
+         updated_at, expires_at, slot, disposable, face, client, notice, language"
     };
 }
 pub(super) use sign_up_columns;
@@ -35,7 +36,8 @@ macro_rules! merging_answers {
              referrer_id = coalesce(excluded.referrer_id, sign_ups.referrer_id),
              consent_version = excluded.consent_version, updated_at = excluded.updated_at,
              expires_at = excluded.expires_at, disposable = excluded.disposable, face = excluded.face,
-             client = excluded.client, notice = excluded.notice
+             client = excluded.client, notice = excluded.notice,
+             language = coalesce(excluded.language, sign_ups.language)
          WHERE sign_ups.slot = 0"
     };
 }
@@ -73,7 +75,7 @@ macro_rules! add {
         concat!(
             "INSERT INTO sign_ups (",
             sign_up_columns!(),
-            ") VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $9, $10, $11, $12, $13, $14, $15)"
+            ") VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $9, $10, $11, $12, $13, $14, $15, $16)"
         )
     };
 }
@@ -159,6 +161,7 @@ impl SignUp {
             new.evidence.face.name(),
             new.evidence.client.as_ref().map(|client| client.as_str()),
             &*new.evidence.notice,
+            new.language.map(Language::code),
         ];
         let id: Option<i64> = match person.is_new {
             true => sql.insert(add, written).await?,

@@ -48,7 +48,7 @@ pub const TABLES: &[Table] = &[
         name: "people",
         columns: "id, email, compared, mailbox, code, state, referrer_id, created_at, joined_at, undeliverable_until, \
                   soft_bounces, account, left_at, erased_at, session, wrong_codes, wrong_codes_day, own_us_state, \
-                  own_categories, own_comments, answered_at, unwanted_mail, uncredited",
+                  own_categories, own_comments, answered_at, unwanted_mail, uncredited, language",
         numbered: true,
         has_row: false,
     },
@@ -56,7 +56,7 @@ pub const TABLES: &[Table] = &[
         name: "sign_ups",
         columns: "id, person_id, key_id, partner, state, us_state, categories, comments, referrer_id, consent_version, \
                   created_at, updated_at, expires_at, decided_at, purged_at, slot, disposable, face, client, notice, mailed_at, \
-                  decided_how",
+                  decided_how, language",
         numbered: true,
         has_row: false,
     },
@@ -81,6 +81,7 @@ pub const TABLES: &[Table] = &[
         numbered: false,
         has_row: false,
     },
+    Table { name: "stopped_partners", columns: "id, mailbox, partner, stopped_at", numbered: true, has_row: false },
     Table {
         name: "door_days",
         columns: "id, door, day, mailed, asked, proven, confirmed, declined, bounced, complained, soft_bounced, \

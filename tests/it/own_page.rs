@@ -548,7 +548,8 @@ fn a_member_changes_what_they_said_and_the_figures_follow() {
         let too_long = ana.act("/me/answers", &[("travel", "true"), ("otherComments", &"x".repeat(1001))]).await;
         let html = page(&too_long, 400, "Nothing was saved");
         assert!(
-            html.contains(&"x".repeat(1001)) && html.contains("name=\"travel\" value=\"true\" checked"),
+            html.contains(&"x".repeat(1001))
+                && html.contains("name=\"travel\" value=\"true\" data-savings=\"350\" checked"),
             "kept as typed"
         );
         // Half a form, or a state that is none, changes nothing.

@@ -119,10 +119,13 @@ impl Server {
         self.send(Request::post(self.confirm_path(sign_up)), "").await
     }
 
-    /// Says "this wasn't me".
+    /// Says "this wasn't me", and asks to be left in peace.
     pub(crate) async fn decline(&self, sign_up: i64) {
         let token = TokenMaker::new(&self.records().secret()).token(Purpose::Decline, SignUpId(sign_up));
-        assert_eq!(self.send(Request::post(format!("/not-me/{token}")), "").await.status, 200);
+        assert_eq!(
+            self.send(Request::post(format!("/not-me/{token}")), "do=withdraw&mailbox=silence").await.status,
+            200
+        );
     }
 
     /// The binary with the settings of this server's records, for a command of the operator's.

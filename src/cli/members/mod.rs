@@ -274,11 +274,12 @@ fn unsuppress(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
         Ok(people::unsuppress(&*store.audited(act("members unsuppress", String::new(), now)), &email).await?)
     })?;
     let Some(lifted) = lifted else { return Err(nobody()) };
-    let Lifted { suppression, complaint, undeliverable } = lifted;
+    let Lifted { suppression, complaint, undeliverable, partners } = lifted;
     for (was, what) in [
-        (suppression, "It had been silenced with \"this wasn't me\" or by an erasure; that is lifted."),
+        (suppression, "Somebody there had asked for silence, or was erased; that is lifted."),
         (complaint, "Its owner had called our mail unwanted; that is lifted."),
         (undeliverable, "Mail had come back from there; that is forgotten."),
+        (partners, "It wanted nothing that some partners ask for; that is lifted."),
     ] {
         if was {
             say(what)?;

@@ -28,7 +28,7 @@ fn obstacles(file: &PersonFile, now: Timestamp) -> Vec<String> {
     let mut obstacles = Vec::new();
     let (person, mailbox) = (&file.person, &file.mailbox);
     if let Some(until) = mailbox.suppressed_until.filter(|until| *until > now) {
-        obstacles.push(format!("silenced until {until}: somebody pressed \"this wasn't me\" there, or was erased"));
+        obstacles.push(format!("silenced until {until}: somebody there asked for silence, or was erased"));
     }
     if let Some(since) = mailbox.complained_at {
         obstacles.push(format!("called unwanted by its owner at {since}"));
@@ -36,6 +36,9 @@ fn obstacles(file: &PersonFile, now: Timestamp) -> Vec<String> {
     if let Some(until) = person.undeliverable_until.filter(|until| *until > now) {
         obstacles.push(format!("undeliverable until {until}: a mail server said that there is no such address"));
     }
+    let stopped = mailbox.stopped.iter();
+    obstacles
+        .extend(stopped.map(|stop| format!("wants nothing that {} asks for, since {}", stop.partner, stop.stopped_at)));
     obstacles
 }
 

@@ -28,6 +28,12 @@ pub(super) fn greet(
         Records::Sqlite(_) => format!("{data}/"),
         records @ Records::Postgres(_) => records.to_string(),
     };
+    let contact = match settings.union.contact_email {
+        Some(_) => "",
+        None => {
+            "\nContact: people find none on the pages, and partners none in the documents, until you give a --contact-email."
+        }
+    };
     let mail = match mail {
         MailTransport::Mailbox => format!(
             "Mail: nobody is written to. Each message lands in {data}/mailbox/; open this and click:\n     {mailbox}"
@@ -51,7 +57,7 @@ This is its first start. What it keeps is in {kept}{keep}.
        -d '{{\"email\": \"ana@example.com\", \"categories\": {{\"internet\": true}}}}'
 
 {mail}
-Reference: {address}/docs   Settings: {program} serve --help   The savings shown are samples until you give a --catalog.
+Reference: {address}/docs   Settings: {program} serve --help   The savings shown are samples until you give a --catalog.{contact}
 "
     ))
 }

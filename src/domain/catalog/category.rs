@@ -118,14 +118,20 @@ impl CategorySet {
 
     /// Reads what [`Display`](fmt::Display) wrote; a slug that is no longer one is left out.
     pub fn from_slugs(slugs: &str) -> Self {
-        let mut set = Self::default();
-        slugs.split(',').filter_map(Category::from_slug).for_each(|category| set.insert(category));
-        set
+        slugs.split(',').filter_map(Category::from_slug).collect()
     }
 
     const fn bit(category: Category) -> u16 {
         let () = Self::FITS;
         1 << category as u16
+    }
+}
+
+impl FromIterator<Category> for CategorySet {
+    fn from_iter<T: IntoIterator<Item = Category>>(categories: T) -> Self {
+        let mut set = Self::default();
+        categories.into_iter().for_each(|category| set.insert(category));
+        set
     }
 }
 

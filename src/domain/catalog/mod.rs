@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use self::category::{Category, CategorySet};
 use super::figure::dollars;
+use super::language::Language;
 
 /// The built-in sample, to be replaced by the operator's own figures.
 const SAMPLE: &str = include_str!("../../../catalog.sample.toml");
@@ -91,6 +92,25 @@ impl Catalog {
         &self.listed
     }
 
+    /// What the chosen categories save in a year, where one and its parts are not added up: the larger of the two counts. For
+    /// people, who read a sum as money; the API's sums are plain ones, as the contract has them.
+    pub fn combined_savings(&self, chosen: CategorySet) -> u32 {
+        // By what they are part of, or themselves: the whole, and its parts together.
+        let mut kinds = BTreeMap::<&str, (u32, u32)>::new();
+        for (category, dollars) in self.listed.iter().filter(|(category, _)| chosen.contains(*category)) {
+            match category.part_of() {
+                Some(whole) => kinds.entry(whole.slug()).or_default().1 += dollars,
+                None => kinds.entry(category.slug()).or_default().0 += dollars,
+            }
+        }
+        kinds.into_values().map(|(whole, parts)| whole.max(parts)).sum()
+    }
+
+    /// The same of all that is offered.
+    pub fn headline_savings(&self) -> u32 {
+        self.combined_savings(self.listed.iter().map(|(category, _)| *category).collect())
+    }
+
     pub fn total_savings(&self) -> u32 {
         self.listed.iter().map(|(_, dollars)| dollars).sum()
     }
@@ -107,27 +127,20 @@ impl ReferralTerms {
     }
 
     /// The terms in sentences, with these figures in them.
-    pub fn rules(&self) -> Vec<String> {
-        let Self { reward_per_group, group_size, max_groups } = *self;
-        let reward = dollars(reward_per_group);
-        let people = if group_size == 1 { "person".to_owned() } else { format!("{group_size} people") };
-        let groups = if max_groups == 1 { "one group".to_owned() } else { format!("{max_groups} groups") };
-        let mut rules = vec![
-            format!(
-                "You earn {reward} for every full group of {people} you referred who take part in the same \
-                 campaign once that campaign is active; a group with anyone missing earns nothing."
-            ),
-            format!("At most {groups} are rewarded per person, {} in all.", dollars(self.max_reward())),
-            "A referred person counts once they have confirmed their sign-up from the e-mail sent to them.".to_owned(),
-            "Referring yourself does not count, nor does a second address of the same mailbox.".to_owned(),
-        ];
-        if group_size == 1 {
-            rules[0] = format!(
-                "You earn {reward} for every person you referred who takes part in a campaign once that \
-                 campaign is active; a referral that does not take part earns nothing."
-            );
-        }
-        rules
+    pub fn rules(&self, language: Language) -> Vec<String> {
+        let words = language.words();
+        let reward = dollars(self.reward_per_group);
+        let earned = match self.group_size {
+            1 => words.rule.single.put("reward", reward),
+            size => words.rule.group.put("reward", reward).put("people", words.people(size)),
+        };
+        let most = words.rule.most.put("groups", words.groups(self.max_groups));
+        vec![
+            earned.plain(),
+            most.put("most", dollars(self.max_reward())).plain(),
+            words.rule.confirmed.to_string(),
+            words.rule.oneself.to_string(),
+        ]
     }
 }
 
@@ -176,8 +189,16 @@ mod tests {
         chosen.insert(Category::Travel);
         chosen.insert(Category::Mortgage);
         assert_eq!(catalog.savings_of(chosen), 400, "an unlisted category adds nothing");
+        let whole = parse("insurance = 500\ncar_insurance = 300\ntravel = 400\ninternet = 300").unwrap();
+        assert_eq!((whole.total_savings(), whole.headline_savings()), (1500, 1200), "a part is not added to its whole");
+        let parts = parse("insurance = 500\ncar_insurance = 400\nhome_insurance = 300").unwrap();
+        assert_eq!(parts.headline_savings(), 700, "nor the whole to parts that are worth more");
+        let set = CategorySet::from_slugs("car_insurance,internet");
+        assert_eq!(whole.combined_savings(set), 600, "but counts where its whole is not chosen");
+        let part = parse("car_insurance = 300").unwrap();
+        assert_eq!(part.combined_savings(CategorySet::from_slugs("insurance,car_insurance")), 300, "or not offered");
         assert_eq!(catalog.referral.max_reward(), 1000);
-        let rules = catalog.referral.rules().join("\n");
+        let rules = catalog.referral.rules(Language::English).join("\n");
         for part in ["$100", "group of 5 people", "same campaign", "10 groups", "$1,000"] {
             assert!(rules.contains(part), "{part} in {rules}");
         }

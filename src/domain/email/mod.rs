@@ -2,6 +2,7 @@
 
 mod alias;
 pub mod disposable;
+pub mod suggestion;
 
 use std::borrow::Cow;
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use self::lane::Lane;
 use crate::domain::api_key::KeyId;
+use crate::domain::language::Language;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_in::SignInId;
 use crate::domain::sign_up::SignUpId;
@@ -66,12 +67,14 @@ impl MailKind {
     }
 
     /// What the mail is called in an inbox.
-    pub fn subject(self, union: &str) -> String {
-        match self {
-            Self::Confirm => format!("Confirm your sign-up with {union}"),
-            Self::AlreadyMember => format!("You are already a member of {union}"),
-            Self::SignIn => format!("Your page at {union}: sign in"),
-        }
+    pub fn subject(self, union: &str, language: Language) -> String {
+        let words = &language.words().mail;
+        let subject = match self {
+            Self::Confirm => &words.confirm_subject,
+            Self::AlreadyMember => &words.member_subject,
+            Self::SignIn => &words.sign_in_subject,
+        };
+        subject.put("union", union).plain()
     }
 
     pub fn from_name(name: &str) -> Option<Self> {
@@ -101,6 +104,8 @@ pub struct DueMail {
     pub attempts: u32,
     pub first_attempt_at: Timestamp,
     pub lane: Lane,
+    /// The person's, or else that of whoever filled in the form.
+    pub language: Option<Language>,
     /// It goes once more because somebody wanted to sign in, and counts at no door.
     pub is_reminder: bool,
 }
@@ -276,6 +281,7 @@ mod tests {
             attempts,
             first_attempt_at: at(0),
             lane: Lane::of(b"Acme"),
+            language: None,
             is_reminder: false,
         };
         let wait = |id, attempts| match after_failure(&mail(id, attempts), at(0), String::new(), false) {

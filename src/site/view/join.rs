@@ -2,13 +2,11 @@
 
 use askama::Template;
 
-use super::{days_to_confirm, members, rendered};
-use crate::domain::catalog::Catalog;
+use super::{Frame, days_to_confirm, rendered};
 use crate::domain::catalog::category::{Category, CategorySet};
 use crate::domain::figure::dollars;
 use crate::domain::secret::proof::BITS;
 use crate::domain::text::Comments;
-use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
 use crate::membership::form_brake::FormGate;
 
@@ -23,49 +21,132 @@ pub struct JoinForm {
     pub us_state_error: Option<String>,
     pub comments_error: Option<String>,
     pub general_error: Option<String>,
-    /// It is shown again only because the form's brake came on meanwhile.
-    pub ask_again: bool,
+    /// Another address that may have been meant.
+    pub suggestion: Option<String>,
+    /// Why it is shown again, if nothing is wrong with it.
+    pub again: Option<ShownAgain>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShownAgain {
+    /// The form's brake came on meanwhile.
+    Asks,
+    /// A link that expired led here.
+    Expired,
+    /// Whoever sent it wants to change it.
+    Changes,
+}
+
+/// The code of whoever referred the reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InvitedBy<'a> {
+    Nobody,
+    Code(&'a str),
+    /// What came as a code was never given to anyone.
+    Unknown,
 }
 
 #[derive(Template)]
 #[template(path = "join.html")]
 struct JoinPage<'a> {
-    union: &'a Union,
+    page: Frame<'a>,
     form: &'a JoinForm,
     code: Option<&'a str>,
+    unknown_code: bool,
+    /// It is one reader's, and no search engine's.
+    is_private: bool,
     /// What the browser is to answer, and how hard it is.
     question: Option<&'a str>,
     bits: u32,
     /// Whether no sign-ups are taken, and there is no form.
     shut: bool,
     members: Option<String>,
-    rows: Vec<BillRow>,
-    states: &'static [UsState],
-    total: String,
+    bills: Bills<'a>,
+    states: Vec<(&'static str, &'a str)>,
+    us_state: &'a str,
+    comments: &'a str,
+    state_error: &'a Option<String>,
+    comments_error: &'a Option<String>,
+    notice: &'a str,
     offer: Offer,
     longest_comments: usize,
     days: u64,
 }
 
-/// A line of the list of bills.
-pub(super) struct BillRow {
-    pub(super) slug: &'static str,
-    pub(super) label: &'static str,
-    pub(super) savings: String,
-    pub(super) chosen: bool,
+/// The list of bills to tick.
+pub(super) struct Bills<'a> {
+    pub(super) first: Vec<BillRow<'a>>,
+    /// The others, below a line that opens them.
+    pub(super) more: Vec<BillRow<'a>>,
+    pub(super) more_open: bool,
+    pub(super) all: String,
+    /// What is ticked, together.
+    pub(super) chosen: Option<String>,
+    /// Whether some are part of others, which are not added up.
+    pub(super) overlap: bool,
 }
 
-pub(super) fn bill_rows(catalog: &Catalog, chosen: CategorySet) -> Vec<BillRow> {
-    let row = |category: Category, savings| BillRow {
-        slug: category.slug(),
-        label: category.label(),
-        savings,
-        chosen: chosen.contains(category),
-    };
-    let listed = catalog.listed().iter().map(|(category, savings)| row(*category, dollars(*savings)));
-    // Those that were chosen while they were listed: whoever does not see them cannot take them back.
-    let unlisted = chosen.iter().filter(|category| catalog.listed().iter().all(|(known, _)| known != category));
-    listed.chain(unlisted.map(|category| row(category, "not offered now".to_owned()))).collect()
+/// A line of it.
+pub(super) struct BillRow<'a> {
+    pub(super) slug: &'static str,
+    pub(super) label: &'a str,
+    pub(super) savings: String,
+    pub(super) dollars: u32,
+    pub(super) offered: bool,
+    pub(super) chosen: bool,
+    /// The slug and the label of what it is part of.
+    pub(super) part_of: Option<&'static str>,
+    pub(super) whole: Option<&'a str>,
+}
+
+impl<'a> Bills<'a> {
+    /// Bills that everybody sees; a phone's screen has no room for more.
+    const FIRST: usize = 4;
+
+    pub(super) fn of(page: Frame<'a>, chosen: CategorySet) -> Self {
+        let catalog = &page.union.catalog;
+        let is_listed = |category: Category| catalog.listed().iter().any(|(listed, _)| *listed == category);
+        let row = |category: Category, dollars_a_year: Option<u32>| {
+            // Together with its siblings it is one kind of bill, whether the whole is offered or not.
+            let whole = category.part_of().filter(|_| dollars_a_year.is_some());
+            BillRow {
+                slug: category.slug(),
+                label: page.say.category(category),
+                savings: dollars_a_year.map_or_else(|| page.say.join.not_offered.to_string(), dollars),
+                dollars: dollars_a_year.unwrap_or(0),
+                offered: dollars_a_year.is_some(),
+                chosen: chosen.contains(category),
+                part_of: whole.map(Category::slug),
+                whole: whole.filter(|whole| is_listed(*whole)).map(|whole| page.say.category(whole)),
+            }
+        };
+        let mut rows: Vec<_> =
+            catalog.listed().iter().map(|(category, savings)| row(*category, Some(*savings))).collect();
+        // Those that were chosen while they were listed: whoever does not see them cannot take them back.
+        rows.extend(chosen.iter().filter(|category| !is_listed(*category)).map(|category| row(category, None)));
+        let overlap = rows.iter().any(|row| row.whole.is_some());
+        // Parts come after what they are part of is seen; a line that would hide one or two bills is not worth its room.
+        let (mut first, mut more): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.whole.is_none());
+        more.splice(0..0, first.split_off(Self::FIRST.min(first.len())));
+        if more.len() <= 2 {
+            first.append(&mut more);
+        }
+        Self {
+            more_open: more.iter().any(|row| row.chosen),
+            first,
+            more,
+            all: dollars(catalog.headline_savings()),
+            chosen: (chosen != CategorySet::default()).then(|| dollars(catalog.combined_savings(chosen))),
+            overlap,
+        }
+    }
+}
+
+/// The states by the names that the reader's language has for them, in its order.
+pub(super) fn states(page: Frame<'_>) -> Vec<(&'static str, &str)> {
+    let mut states: Vec<_> = UsState::ALL.iter().map(|state| (state.code(), page.say.state(*state))).collect();
+    states.sort_by_key(|(_, name)| *name);
+    states
 }
 
 /// What a referral earns, as the pages show it.
@@ -77,10 +158,14 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    pub(super) fn of(catalog: &Catalog) -> Self {
-        let terms = &catalog.referral;
-        let group = if terms.group_size == 1 { "person".to_owned() } else { format!("{} people", terms.group_size) };
-        Self { reward: dollars(terms.reward_per_group), group, most: dollars(terms.max_reward()), rules: terms.rules() }
+    pub(super) fn of(page: Frame<'_>) -> Self {
+        let terms = &page.union.catalog.referral;
+        Self {
+            reward: dollars(terms.reward_per_group),
+            group: page.say.people(terms.group_size),
+            most: dollars(terms.max_reward()),
+            rules: terms.rules(page.language),
+        }
     }
 }
 
@@ -91,27 +176,62 @@ impl JoinPage<'_> {
             .iter()
             .any(|error| error.is_some())
     }
+
+    fn title(&self) -> &str {
+        let say = &self.page.say.join;
+        if self.code.is_some() { &say.title_invited } else { &say.title }.as_str()
+    }
+
+    fn note(&self) -> Option<(&str, String)> {
+        let say = &self.page.say.join;
+        Some(match self.form.again? {
+            ShownAgain::Asks => (say.again.as_str(), say.again_text.to_string()),
+            ShownAgain::Expired => (say.expired.as_str(), say.expired_text.put("days", self.days).plain()),
+            ShownAgain::Changes => (say.change.as_str(), say.change_text.to_string()),
+        })
+    }
+
+    /// Whether what is optional is shown at once: because something is in it, or wrong with it.
+    fn more_open(&self) -> bool {
+        let form = self.form;
+        let filled = !form.us_state.is_empty() || !form.comments.is_empty();
+        filled || form.us_state_error.is_some() || form.comments_error.is_some()
+    }
 }
 
 /// The page for `/`, `/join` and `/joinus<code>`. Without a `member_count` the figure is left out.
 /// What there is of a form is the `gate`'s to say.
-pub fn join(union: &Union, member_count: Option<u64>, code: Option<&str>, gate: &FormGate, form: &JoinForm) -> String {
-    let catalog = &union.catalog;
+pub fn join(
+    page: Frame<'_>,
+    member_count: Option<u64>,
+    invited_by: InvitedBy<'_>,
+    gate: &FormGate,
+    form: &JoinForm,
+) -> String {
     rendered(&JoinPage {
-        union,
+        page,
         form,
-        code,
+        code: match invited_by {
+            InvitedBy::Code(code) => Some(code),
+            InvitedBy::Nobody | InvitedBy::Unknown => None,
+        },
+        unknown_code: invited_by == InvitedBy::Unknown,
+        is_private: invited_by != InvitedBy::Nobody || form.again.is_some(),
         question: match gate {
             FormGate::Asks(question) => Some(question),
             FormGate::Open | FormGate::Shut => None,
         },
         shut: *gate == FormGate::Shut,
         bits: BITS,
-        members: members(member_count),
-        rows: bill_rows(catalog, form.chosen),
-        states: UsState::ALL,
-        total: dollars(catalog.total_savings()),
-        offer: Offer::of(catalog),
+        members: page.members(member_count),
+        bills: Bills::of(page, form.chosen),
+        states: states(page),
+        us_state: &form.us_state,
+        comments: &form.comments,
+        state_error: &form.us_state_error,
+        comments_error: &form.comments_error,
+        notice: &page.union.notices.in_language(page.language).words,
+        offer: Offer::of(page),
         longest_comments: Comments::LONGEST,
         days: days_to_confirm(),
     })
@@ -121,10 +241,16 @@ pub fn join(union: &Union, member_count: Option<u64>, code: Option<&str>, gate: 
 mod tests {
     use super::*;
     use crate::config::UnionSettings;
-    use crate::domain::catalog::category::Category;
+    use crate::domain::catalog::Catalog;
+    use crate::domain::language::Language;
+    use crate::domain::union::Union;
+
+    fn of(union: &Union, count: Option<u64>, invited_by: InvitedBy<'_>, form: &JoinForm) -> String {
+        join(Frame::new(union, Language::English, "/join"), count, invited_by, &FormGate::Open, form)
+    }
 
     fn page(form: &JoinForm) -> String {
-        join(&UnionSettings::sample(), Some(1234), Some("0123456789ab"), &FormGate::Open, form)
+        of(&UnionSettings::sample(), Some(1234), InvitedBy::Code("0123456789ab"), form)
     }
 
     #[test]
@@ -135,7 +261,7 @@ mod tests {
             assert_eq!(html.matches(&format!(r#"name="{field}""#)).count(), 1, "{field}");
         }
         for category in Category::ALL {
-            assert!(html.contains(&format!(r#"name="{}" value="true">"#, category.slug())), "{}", category.slug());
+            assert_eq!(html.matches(&format!(r#"name="{}" value="true""#, category.slug())).count(), 1);
             assert!(html.contains(category.label()));
         }
         assert_eq!(html.matches("<option ").count(), 52, "51 states and none");
@@ -143,18 +269,41 @@ mod tests {
         assert!(html.contains(r#"type="hidden" name="refCode" value="0123456789ab""#));
         assert!(html.contains(r#"maxlength="1000""#));
         assert!(!html.contains("aria-invalid") && !html.contains(r#"role="alert""#));
+        assert!(html.contains("You have been invited"));
+    }
+
+    #[test]
+    fn a_code_that_is_nobodys_is_told() {
+        let html = of(&UnionSettings::sample(), None, InvitedBy::Unknown, &JoinForm::default());
+        assert!(html.contains("We do not know the code of this link"));
+        assert!(!html.contains("You have been invited") && !html.contains("refCode") && html.contains("noindex"));
+        let plain = of(&UnionSettings::sample(), None, InvitedBy::Nobody, &JoinForm::default());
+        assert!(!plain.contains("We do not know the code") && !plain.contains("noindex"));
     }
 
     #[test]
     fn a_category_that_is_not_offered_is_not_asked_about() {
         let text = "[savings]\ninternet = 1300\n[referral]\nreward_per_group = 1500\ngroup_size = 1\nmax_groups = 2\n";
         let union = Union { catalog: Catalog::parse(text).unwrap(), ..UnionSettings::sample() };
-        let html = join(&union, None, None, &FormGate::Open, &JoinForm::default());
+        let html = of(&union, None, InvitedBy::Nobody, &JoinForm::default());
         assert_eq!(html.matches(r#"type="checkbox""#).count(), 1);
         for figure in ["$1,300", "$1,500", "$3,000"] {
             assert!(html.contains(figure), "{figure}");
         }
         assert!(!html.contains("refCode"), "nobody invited");
+        assert!(!html.contains("more kinds of bills"));
+    }
+
+    #[test]
+    fn what_contains_another_is_not_added_up() {
+        let text = "[savings]\ninsurance = 500\ncar_insurance = 300\ninternet = 200\n\
+                    [referral]\nreward_per_group = 100\ngroup_size = 5\nmax_groups = 2\n";
+        let union = Union { catalog: Catalog::parse(text).unwrap(), ..UnionSettings::sample() };
+        let chosen = CategorySet::from_slugs("insurance,car_insurance");
+        let html = of(&union, None, InvitedBy::Nobody, &JoinForm { chosen, ..JoinForm::default() });
+        assert!(html.contains(r#"<span class="figure">$700</span>"#));
+        assert!(html.contains(r#"<output id="chosen-total">$500</output>"#), "and neither is what was ticked");
+        assert!(html.contains("(part of Insurance)") && html.contains(r#"data-part-of="insurance""#));
     }
 
     #[test]
@@ -166,12 +315,17 @@ mod tests {
             email_error: Some("Write a whole address.".to_owned()),
             ..JoinForm::default()
         };
-        form.chosen.insert(Category::Travel);
+        form.chosen.insert(Category::AlaskaCruise);
         let html = page(&form);
         assert!(html.contains(r#"value="ana@""#));
         assert!(html.contains(r#"<option value="CA" selected>California</option>"#));
-        assert!(html.contains(r#"name="travel" value="true" checked>"#));
+        assert!(html.contains(r#"name="alaska_cruise" value="true""#));
         assert_eq!(html.matches(" checked").count(), 1);
+        assert_eq!(
+            html.matches("<details").count(),
+            html.matches(" open>").count(),
+            "nothing that was filled in is hidden"
+        );
         assert!(html.contains(">\nTwo\nlines</textarea>"));
         assert!(html.contains(r##"<a href="#email">Write a whole address.</a>"##), "the summary leads to the field");
         assert!(html.contains(r#"aria-invalid="true" aria-describedby="email-hint email-error""#));
@@ -180,12 +334,14 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_cannot_be_read_is_left_out() {
-        let with = |count| join(&UnionSettings::sample(), count, None, &FormGate::Open, &JoinForm::default());
-        assert!(with(Some(1234)).contains("1,234 members"));
-        assert!(with(Some(1)).contains("1 member"));
-        for count in [None, Some(0)] {
-            assert!(!with(count).contains("0 members") && !with(count).contains("already in"));
+    fn few_members_and_a_count_that_cannot_be_read_are_left_out() {
+        let with = |count| of(&UnionSettings::sample(), count, InvitedBy::Nobody, &JoinForm::default());
+        assert!(with(Some(1234)).contains("1,234 members") && with(Some(100)).contains("100 members"));
+        for count in [None, Some(0), Some(1), Some(99)] {
+            assert!(!with(count).contains("already in"), "{count:?}");
         }
+        let proud = Union { show_members_from: 1, ..UnionSettings::sample() };
+        let html = |count| of(&proud, Some(count), InvitedBy::Nobody, &JoinForm::default());
+        assert!(html(1).contains("1 member<") && !html(0).contains("already in"), "nobody is no figure");
     }
 }

@@ -2,9 +2,8 @@
 
 use askama::Template;
 
-use super::rendered;
+use super::{Frame, rendered};
 use crate::domain::share::encoded;
-use crate::domain::union::Union;
 use crate::mail::ReadableMail;
 
 /// A line of the mailbox.
@@ -26,27 +25,27 @@ impl MailboxEntry {
 #[derive(Template)]
 #[template(path = "mailbox.html")]
 struct MailboxPage<'a> {
-    union: &'a Union,
+    page: Frame<'a>,
     entries: &'a [MailboxEntry],
 }
 
 /// The mails in the order given: newest first.
-pub fn mailbox(union: &Union, entries: &[MailboxEntry]) -> String {
-    rendered(&MailboxPage { union, entries })
+pub fn mailbox(page: Frame<'_>, entries: &[MailboxEntry]) -> String {
+    rendered(&MailboxPage { page, entries })
 }
 
 #[derive(Template)]
 #[template(path = "opened_mail.html")]
 struct OpenedMailPage<'a> {
-    union: &'a Union,
+    page: Frame<'a>,
     mail: &'a ReadableMail,
     pieces: Vec<Piece<'a>>,
     html_path: &'a str,
 }
 
 /// One mail; its HTML part is served apart, at `html_path`: it brings styles of its own.
-pub fn opened_mail(union: &Union, mail: &ReadableMail, html_path: &str) -> String {
-    rendered(&OpenedMailPage { union, mail, pieces: pieces(&mail.text), html_path })
+pub fn opened_mail(page: Frame<'_>, mail: &ReadableMail, html_path: &str) -> String {
+    rendered(&OpenedMailPage { page, mail, pieces: pieces(&mail.text), html_path })
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -77,6 +76,7 @@ mod tests {
     use super::Piece::{Link, Text};
     use super::*;
     use crate::config::UnionSettings;
+    use crate::domain::language::Language;
 
     #[test]
     fn addresses_in_a_letter_can_be_clicked_and_nothing_else_can() {
@@ -96,9 +96,11 @@ mod tests {
     #[test]
     fn the_mailbox_says_loudly_what_it_is_and_links_by_name() {
         let entry = MailboxEntry { name: "a b/../c.eml".into(), to: "x".into(), subject: "y".into(), date: "z".into() };
-        let html = mailbox(&UnionSettings::sample(), &[entry]);
+        let union = UnionSettings::sample();
+        let page = Frame::new(&union, Language::English, "/dev/mailbox");
+        let html = mailbox(page, &[entry]);
         assert!(html.contains("href=\"/dev/mailbox/a%20b%2F..%2Fc.eml\""));
         assert!(html.contains("For development only"));
-        assert!(mailbox(&UnionSettings::sample(), &[]).contains("No mail yet"));
+        assert!(mailbox(page, &[]).contains("No mail yet"));
     }
 }

@@ -3,9 +3,10 @@
 use askama::Template;
 use qrcode::{Color, EcLevel, QrCode};
 
-use super::join::{BillRow, Offer, bill_rows};
-use super::rendered;
+use super::join::{Bills, Offer, states};
+use super::{Frame, rendered};
 use crate::domain::figure::grouped;
+use crate::domain::language::{Language, Words};
 use crate::domain::mail::brake::FORM;
 use crate::domain::person::{Answers, MailboxStanding, PersonFile, PersonState, RetentionTimes, SignUpEntry};
 use crate::domain::share;
@@ -13,27 +14,26 @@ use crate::domain::sign_in::{SIGN_IN_FOR, TRIES};
 use crate::domain::sign_up::{Face, SignUpState};
 use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
 
 #[derive(Template)]
 #[template(path = "me/sign_in.html")]
 struct SignInPage<'a> {
-    union: &'a Union,
+    page: Frame<'a>,
     email: &'a str,
     error: Option<&'a str>,
     note: Option<&'a str>,
 }
 
 /// The form to sign in with, as it was filled in.
-pub fn sign_in(union: &Union, email: &str, error: Option<&str>, note: Option<&str>) -> String {
-    rendered(&SignInPage { union, email, error, note })
+pub fn sign_in(page: Frame<'_>, email: &str, error: Option<&str>, note: Option<&str>) -> String {
+    rendered(&SignInPage { page, email, error, note })
 }
 
 #[derive(Template)]
 #[template(path = "me/sent.html")]
 struct SentPage<'a> {
-    union: &'a Union,
+    page: Frame<'a>,
     email: &'a str,
     error: Option<&'a str>,
     minutes: u64,
@@ -41,56 +41,56 @@ struct SentPage<'a> {
 }
 
 /// The page after it. It is the same whatever the address's state, so that it tells nobody who is a member.
-pub fn sign_in_sent(union: &Union, email: &str, error: Option<&str>) -> String {
-    rendered(&SentPage { union, email, error, minutes: SIGN_IN_FOR.as_secs() / 60, tries: TRIES })
+pub fn sign_in_sent(page: Frame<'_>, email: &str, error: Option<&str>) -> String {
+    rendered(&SentPage { page, email, error, minutes: SIGN_IN_FOR.as_secs() / 60, tries: TRIES })
 }
 
 #[derive(Template)]
 #[template(path = "me/enter.html")]
 struct EnterPage<'a> {
-    union: &'a Union,
+    page: Frame<'a>,
     address: &'a str,
     path: &'a str,
 }
 
 /// What a mailed link shows: whom it signs in, and a button. Opening it changes nothing.
-pub fn enter(union: &Union, masked_address: &str, path: &str) -> String {
-    rendered(&EnterPage { union, address: masked_address, path })
+pub fn enter(page: Frame<'_>, masked_address: &str, path: &str) -> String {
+    rendered(&EnterPage { page, address: masked_address, path })
 }
 
 #[derive(Template)]
 #[template(path = "me/leave.html")]
 struct LeavePage<'a> {
-    union: &'a Union,
+    page: Frame<'a>,
     token: &'a str,
     kept: String,
 }
 
-pub fn leave(union: &Union, token: &str, times: RetentionTimes) -> String {
-    rendered(&LeavePage { union, token, kept: days(times.left) })
+pub fn leave(page: Frame<'_>, token: &str, times: RetentionTimes) -> String {
+    rendered(&LeavePage { page, token, kept: page.say.days(times.left) })
 }
 
 #[derive(Template)]
 #[template(path = "me/erase.html")]
 struct ErasePage<'a> {
-    union: &'a Union,
+    page: Frame<'a>,
     token: &'a str,
     is_member: bool,
 }
 
-pub fn erase(union: &Union, token: &str, is_member: bool) -> String {
-    rendered(&ErasePage { union, token, is_member })
+pub fn erase(page: Frame<'_>, token: &str, is_member: bool) -> String {
+    rendered(&ErasePage { page, token, is_member })
 }
 
 #[derive(Template)]
 #[template(path = "me/erased.html")]
 struct ErasedPage<'a> {
-    union: &'a Union,
+    page: Frame<'a>,
     mailbox_is_shared: bool,
 }
 
-pub fn erased(union: &Union, mailbox_is_shared: bool) -> String {
-    rendered(&ErasedPage { union, mailbox_is_shared })
+pub fn erased(page: Frame<'_>, mailbox_is_shared: bool) -> String {
+    rendered(&ErasedPage { page, mailbox_is_shared })
 }
 
 /// What the page shows besides what is kept.
@@ -102,18 +102,28 @@ pub struct OwnView<'a> {
     /// What was just done.
     pub done: Option<&'a str>,
     /// Answers that were sent and not taken, and why.
-    pub refused: Option<(&'a Answers, &'a str)>,
+    pub refused: Option<RefusedAnswers<'a>>,
     pub times: RetentionTimes,
+    pub sign_ups_paused: bool,
     pub now: Timestamp,
+}
+
+/// Answers that were sent and not taken.
+#[derive(Debug, Clone, Copy)]
+pub struct RefusedAnswers<'a> {
+    pub answers: &'a Answers,
+    pub state_error: Option<&'a str>,
+    pub comments_error: Option<&'a str>,
 }
 
 #[derive(Template)]
 #[template(path = "me/page.html")]
 struct OwnPage<'a> {
-    union: &'a Union,
+    page: Frame<'a>,
     token: &'a str,
     done: Option<&'a str>,
-    problem: Option<&'a str>,
+    state_error: Option<&'a str>,
+    comments_error: Option<&'a str>,
     email: &'a str,
     is_member: bool,
     since: String,
@@ -126,8 +136,8 @@ struct OwnPage<'a> {
     signed_up: String,
     members: String,
     offer: Offer,
-    rows: Vec<BillRow>,
-    states: &'static [UsState],
+    bills: Bills<'a>,
+    states: Vec<(&'static str, &'a str)>,
     us_state: &'a str,
     comments: &'a str,
     longest_comments: usize,
@@ -136,6 +146,8 @@ struct OwnPage<'a> {
     more: usize,
     obstacles: Vec<String>,
     wants_already_member: bool,
+    kept_language: Language,
+    sign_ups_paused: bool,
 }
 
 /// A QR code as the outline of its dark parts.
@@ -163,76 +175,85 @@ struct EvidenceView<'a> {
 /// What others asked for, at the most: the download has all of it.
 const OTHERS: usize = 10;
 
-pub fn own_page(union: &Union, view: &OwnView<'_>) -> String {
+pub fn own_page(page: Frame<'_>, view: &OwnView<'_>) -> String {
     let PersonFile { person, mailbox, sign_ups, referrals, .. } = view.file;
+    let (union, say) = (page.union, page.say);
     let link = person.code.link(&union.join_site);
     let kept = Answers { us_state: person.us_state, categories: person.categories, comments: person.comments.clone() };
-    let answers = view.refused.map_or(&kept, |(answers, _)| answers);
+    let answers = view.refused.map_or(&kept, |refused| refused.answers);
     let (joined_by, others): (Vec<_>, Vec<_>) = sign_ups
         .iter()
         .rev()
         .partition(|entry| entry.state == SignUpState::Confirmed && entry.decided_at == person.joined_at);
-    let day = |time: Option<Timestamp>| time.map(Timestamp::day).unwrap_or_default();
+    let day = |time: Option<Timestamp>| time.map(|time| say.date(time)).unwrap_or_default();
     rendered(&OwnPage {
-        union,
+        page,
         token: view.token,
         done: view.done,
-        problem: view.refused.map(|(_, why)| why),
+        state_error: view.refused.and_then(|refused| refused.state_error),
+        comments_error: view.refused.and_then(|refused| refused.comments_error),
         email: &person.email,
         is_member: person.state == PersonState::Member,
         since: day(person.joined_at.or(Some(person.created_at))),
         left_on: day(person.left_at),
-        left_kept: days(view.times.left),
-        by_mail: share::by_mail(&union.name, &link),
-        by_text_message: share::by_text_message(&union.name, &link),
+        left_kept: say.days(view.times.left),
+        by_mail: share::by_mail(say, &union.name, &link),
+        by_text_message: share::by_text_message(say, &union.name, &link),
         qr: qr(&link),
         link: &link,
         signed_up: grouped(referrals.signed_up),
         members: grouped(referrals.members),
-        offer: Offer::of(&union.catalog),
-        rows: bill_rows(&union.catalog, answers.categories),
-        states: UsState::ALL,
+        offer: Offer::of(page),
+        bills: Bills::of(page, answers.categories),
+        states: states(page),
         us_state: answers.us_state.map(UsState::code).unwrap_or_default(),
         comments: &answers.comments,
         longest_comments: Comments::LONGEST,
-        joined_by: joined_by.into_iter().map(evidence).collect(),
+        joined_by: joined_by.into_iter().map(|entry| evidence(say, entry)).collect(),
         more: others.len().saturating_sub(OTHERS),
-        others: others.into_iter().take(OTHERS).map(evidence).collect(),
-        obstacles: obstacles(mailbox, person.undeliverable_until, view.now),
+        others: others.into_iter().take(OTHERS).map(|entry| evidence(say, entry)).collect(),
+        obstacles: obstacles(say, mailbox, person.undeliverable_until, view.now),
         wants_already_member: !person.unwanted_mail.already_member,
+        kept_language: person.language.unwrap_or(page.language),
+        sign_ups_paused: view.sign_ups_paused,
     })
 }
 
-fn evidence(sign_up: &SignUpEntry) -> EvidenceView<'_> {
-    let kept = &sign_up.evidence;
-    let face = match kept.face {
-        Some(Face::Mcp) => " (an assistant, over MCP)",
-        Some(Face::Rest) => " (over its API)",
-        Some(Face::Form) | None => "",
+fn evidence<'a>(say: &Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {
+    let (kept, own) = (&sign_up.evidence, &say.own);
+    let door = if sign_up.door == FORM { say.confirm.our_form.as_str() } else { &sign_up.door };
+    let through = match kept.face {
+        Some(Face::Mcp) => own.by_assistant.put("door", door).plain(),
+        Some(Face::Rest) => own.by_api.put("door", door).plain(),
+        Some(Face::Form) | None => door.to_owned(),
     };
-    let door = if sign_up.door == FORM { "our form" } else { &sign_up.door };
-    let at = |time: Option<Timestamp>| time.map(|time| format!(" on {}", moment(time))).unwrap_or_default();
     let how = match kept.decided_how.as_deref() {
-        Some("button") => ", with the button that the mailed link leads to",
-        Some("one-click") => ", with your mail program's own button",
-        Some("leaving") => ", by leaving",
+        Some("button") => own.how_button.as_str(),
+        Some("one-click") => own.how_one_click.as_str(),
+        Some("leaving") => own.how_leaving.as_str(),
+        Some("taken-back") => own.how_taken_back.as_str(),
         _ => "",
     };
-    let outcome = match sign_up.state {
-        SignUpState::Confirmed => format!("You confirmed it{}{how}", at(sign_up.decided_at)),
-        SignUpState::Declined => format!("Declined{}{how}", at(sign_up.decided_at)),
-        SignUpState::Expired => format!("Lapsed{}{how}", at(sign_up.decided_at)),
-        SignUpState::Pending => format!("Not confirmed; it lapses on {}", moment(sign_up.expires_at)),
+    let (on, alone) = match sign_up.state {
+        SignUpState::Confirmed => (&own.confirmed_on, &own.confirmed),
+        SignUpState::Declined => (&own.declined_on, &own.declined),
+        SignUpState::Expired => (&own.lapsed_on, &own.lapsed),
+        SignUpState::Pending => (&own.pending, &own.pending),
     };
-    let mut said: Vec<_> = sign_up.us_state.iter().map(|state| state.name()).collect();
-    said.extend(sign_up.categories.iter().map(|category| category.label()));
+    let outcome = match (sign_up.state, sign_up.decided_at) {
+        (SignUpState::Pending, _) => on.put("moment", say.moment(sign_up.expires_at)).plain(),
+        (_, Some(at)) => format!("{}{how}", on.put("moment", say.moment(at)).plain()),
+        (_, None) => format!("{alone}{how}"),
+    };
+    let mut said: Vec<_> = sign_up.us_state.iter().map(|state| say.state(*state)).collect();
+    said.extend(sign_up.categories.iter().map(|category| say.category(category)));
     // To whoever filled in the form, and above the button; a member who is signed up again is not asked anything.
     let was_shown = sign_up.state == SignUpState::Confirmed || kept.face == Some(Face::Form);
     EvidenceView {
-        asked: moment(sign_up.created_at),
-        through: format!("{door}{face}"),
+        asked: say.moment(sign_up.created_at),
+        through,
         client: kept.client.as_deref(),
-        mailed: kept.mailed_at.map(moment),
+        mailed: kept.mailed_at.map(|time| say.moment(time)),
         outcome,
         referrer: sign_up.referrer.as_ref().map(|code| code.as_str()),
         said: said.join(", "),
@@ -243,36 +264,25 @@ fn evidence(sign_up: &SignUpEntry) -> EvidenceView<'_> {
 }
 
 /// Why no mail reaches them, in their own words.
-fn obstacles(mailbox: &MailboxStanding, undeliverable_until: Option<Timestamp>, now: Timestamp) -> Vec<String> {
+fn obstacles(
+    say: &Words,
+    mailbox: &MailboxStanding,
+    undeliverable_until: Option<Timestamp>,
+    now: Timestamp,
+) -> Vec<String> {
     let until = |time: Option<Timestamp>| time.filter(|time| *time > now);
     let mut obstacles = Vec::new();
     if let Some(time) = until(mailbox.suppressed_until) {
-        obstacles.push(format!(
-            "No mail goes to your mailbox until {}: somebody there said that a sign-up was not theirs, or was erased.",
-            time.day()
-        ));
+        obstacles.push(say.own.silent.put("date", say.date(time)).plain());
     }
     if mailbox.complained_at.is_some() {
-        obstacles.push("No mail goes to your mailbox: our mail was reported as unwanted there.".to_owned());
+        obstacles.push(say.own.complained.to_string());
     }
     if let Some(time) = until(undeliverable_until) {
-        obstacles.push(format!("No mail goes to your address until {}: the last one came back.", time.day()));
+        obstacles.push(say.own.bounced.put("date", say.date(time)).plain());
     }
+    obstacles.extend(mailbox.stopped.iter().map(|stop| say.own.stopped.put("partner", &stop.partner).plain()));
     obstacles
-}
-
-/// To the minute, as people write it.
-fn moment(time: Timestamp) -> String {
-    let text = time.to_string();
-    format!("{}, {} UTC", time.day(), text.get(11..16).unwrap_or_default())
-}
-
-/// A span in whole days.
-fn days(span: std::time::Duration) -> String {
-    match span.as_secs() / (24 * 3600) {
-        1 => "a day".to_owned(),
-        days => format!("{} days", grouped(days)),
-    }
 }
 
 /// The QR code of a link; none for one that is too long to be read off a screen.
@@ -305,11 +315,5 @@ mod tests {
         assert_eq!(qr.size, 29 + 8, "a link of 40 characters");
         assert!(qr.path.starts_with("M4 4h7v1h-7z"), "{}", &qr.path[..40]);
         assert!(super::qr(&"x".repeat(4000)).is_none());
-    }
-
-    #[test]
-    fn a_moment_is_told_to_the_minute() {
-        assert_eq!(moment(Timestamp::from_millis(1_794_743_200_000)), "15 November 2026, 11:46 UTC");
-        assert_eq!(days(std::time::Duration::from_secs(365 * 24 * 3600)), "365 days");
     }
 }

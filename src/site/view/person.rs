@@ -3,24 +3,29 @@
 use askama::Template;
 
 use super::join::Offer;
-use super::{days_to_confirm, members, rendered};
+use super::{Frame, days_to_confirm, rendered};
 use crate::domain::figure::dollars;
+use crate::domain::language::Words;
 use crate::domain::share;
-use crate::domain::union::Union;
+use crate::domain::time::Timestamp;
+use crate::domain::union::notice::Notice;
 
 #[derive(Template)]
 #[template(path = "check_inbox.html")]
 struct CheckInboxPage<'a> {
-    union: &'a Union,
-    address: &'a str,
+    page: Frame<'a>,
+    email: &'a str,
+    /// The form, to be shown again.
+    sent: &'a [(&'static str, String)],
     /// Its mail may be held.
     may_wait: bool,
     days: u64,
 }
 
-/// The page after the form. It is the same whatever the address's state, so that it tells nobody who is a member.
-pub fn check_inbox(union: &Union, masked_address: &str, may_wait: bool) -> String {
-    rendered(&CheckInboxPage { union, address: masked_address, may_wait, days: days_to_confirm() })
+/// The page after the form, to whoever sent it. It is the same whatever the address's state, so that it tells nobody who is a
+/// member.
+pub fn check_inbox(page: Frame<'_>, email: &str, sent: &[(&'static str, String)], may_wait: bool) -> String {
+    rendered(&CheckInboxPage { page, email, sent, may_wait, days: days_to_confirm() })
 }
 
 /// What a person is about to confirm.
@@ -33,10 +38,11 @@ pub struct ConfirmView<'a> {
     pub us_state: Option<&'a str>,
     /// Labels and yearly savings.
     pub categories: &'a [(&'a str, u32)],
+    /// Where one is part of another, less than their sum.
     pub total: u32,
     /// In the sender's own words; empty where none were sent.
     pub comments: &'a str,
-    /// The code of whoever is credited with it.
+    /// The first letters of whoever is credited with it; empty once they are erased.
     pub referrer: Option<&'a str>,
     /// Which answers these are; sent back with the button.
     pub seen: i64,
@@ -49,22 +55,26 @@ pub struct ConfirmView<'a> {
 #[derive(Template)]
 #[template(path = "confirm.html")]
 struct ConfirmPage<'a> {
-    union: &'a Union,
+    page: Frame<'a>,
+    notice: &'a Notice,
     view: &'a ConfirmView<'a>,
     categories: Vec<(&'a str, String)>,
     total: String,
+    overlap: bool,
 }
 
 /// Shows what is being confirmed. Opening it changes nothing; its first POST form confirms.
-pub fn confirm(union: &Union, view: &ConfirmView<'_>) -> String {
+pub fn confirm(page: Frame<'_>, view: &ConfirmView<'_>) -> String {
     let categories = view.categories.iter().map(|(label, savings)| (*label, dollars(*savings))).collect();
-    rendered(&ConfirmPage { union, view, categories, total: dollars(view.total) })
+    let overlap = view.categories.iter().map(|(_, savings)| savings).sum::<u32>() != view.total;
+    let (notice, total) = (page.union.notices.in_language(page.language), dollars(view.total));
+    rendered(&ConfirmPage { page, notice, view, categories, total, overlap })
 }
 
 #[derive(Template)]
 #[template(path = "share.html")]
 struct SharePage<'a> {
-    union: &'a Union,
+    page: Frame<'a>,
     first_time: bool,
     link: &'a str,
     by_mail: String,
@@ -74,50 +84,124 @@ struct SharePage<'a> {
 }
 
 /// The page after confirming, the first time or again, with the person's own referral link.
-pub fn share(union: &Union, first_time: bool, link: &str, member_count: Option<u64>) -> String {
+pub fn share(page: Frame<'_>, first_time: bool, link: &str, member_count: Option<u64>) -> String {
     rendered(&SharePage {
-        union,
+        page,
         first_time,
         link,
-        by_mail: share::by_mail(&union.name, link),
-        by_text_message: share::by_text_message(&union.name, link),
-        members: members(member_count),
-        offer: Offer::of(&union.catalog),
+        by_mail: share::by_mail(page.say, &page.union.name, link),
+        by_text_message: share::by_text_message(page.say, &page.union.name, link),
+        members: page.members(member_count),
+        offer: Offer::of(page),
     })
+}
+
+/// What "this wasn't me" is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeclineState {
+    /// It can be withdrawn.
+    Asks,
+    Withdrawn,
+    Confirmed,
+    Lapsed,
+}
+
+/// A sign-up, as whoever holds the link of its mail decides about it.
+#[derive(Debug, Clone, Copy)]
+pub struct DeclineView<'a> {
+    pub state: DeclineState,
+    /// Whether its person is a member, whatever becomes of it.
+    pub is_member: bool,
+    pub masked_address: &'a str,
+    pub partner: Option<&'a str>,
+    pub path: &'a str,
+    /// Of the link that brings the form back, once it has lapsed.
+    pub again_path: &'a str,
+    pub can_take_back: bool,
+    /// What is not sent.
+    pub no_again: bool,
+    pub no_partner: bool,
+    pub silent_until: Option<Timestamp>,
+    /// What is not to be sent was changed just now.
+    pub saved: bool,
 }
 
 #[derive(Template)]
 #[template(path = "decline.html")]
 struct DeclinePage<'a> {
-    union: &'a Union,
-    address: &'a str,
-    partner: Option<&'a str>,
-    path: &'a str,
+    page: Frame<'a>,
+    notice: &'a Notice,
+    view: &'a DeclineView<'a>,
+    title: &'a str,
+    kicker: &'a str,
+    heading: &'a str,
+    texts: Vec<Html>,
+    button: &'a str,
+    silence: String,
 }
 
-/// Asks whether the sign-up is to be withdrawn.
-pub fn decline(union: &Union, masked_address: &str, partner: Option<&str>, decline_path: &str) -> String {
-    rendered(&DeclinePage { union, address: masked_address, partner, path: decline_path })
+/// A text of the table, filled in.
+struct Html(String);
+
+impl std::fmt::Display for Html {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
 }
 
-#[derive(Template)]
-#[template(path = "declined.html")]
-struct DeclinedPage<'a> {
-    union: &'a Union,
-}
+// Texts of ours in which every value was escaped.
+impl askama::filters::HtmlSafe for Html {}
 
-pub fn declined(union: &Union) -> String {
-    rendered(&DeclinedPage { union })
+/// Asks whether the sign-up is to be withdrawn, or says what became of it; and what is not to be sent.
+pub fn decline(page: Frame<'_>, view: &DeclineView<'_>) -> String {
+    let Words { decline: say, .. } = page.say;
+    let asked = match view.partner {
+        Some(partner) => say.lead_partner.put("partner", partner),
+        None => say.lead_form.put("address", view.masked_address),
+    };
+    let asked = asked.put("address", view.masked_address).to_string();
+    let (title, kicker, heading, texts) = match (view.state, view.is_member) {
+        (DeclineState::Asks, false) => (&say.title, &say.kicker, &say.heading, vec![asked, say.ask.to_string()]),
+        (DeclineState::Asks, true) => {
+            (&say.member_title, &say.kicker, &say.member_heading, vec![asked, say.member_ask.to_string()])
+        }
+        (DeclineState::Withdrawn, false) => {
+            (&say.done_title, &say.done_kicker, &say.done_heading, vec![say.done_text.to_string()])
+        }
+        (DeclineState::Withdrawn, true) => {
+            (&say.done_title, &say.done_kicker, &say.member_done_heading, vec![say.member_done_text.to_string()])
+        }
+        (DeclineState::Confirmed, is_member) => {
+            let since = if is_member { &say.confirmed_member } else { &say.confirmed_left };
+            let texts = vec![say.confirmed_text.to_string(), since.to_string()];
+            (&say.confirmed_title, &say.kicker, &say.confirmed_heading, texts)
+        }
+        (DeclineState::Lapsed, _) => {
+            let again = say.lapsed_again.put("path", view.again_path).to_string();
+            (&say.lapsed_title, &say.kicker, &say.lapsed_heading, vec![say.lapsed_text.to_string(), again])
+        }
+    };
+    rendered(&DeclinePage {
+        page,
+        notice: page.union.notices.in_language(page.language),
+        view,
+        title: title.as_str(),
+        kicker: kicker.as_str(),
+        heading: heading.as_str(),
+        texts: texts.into_iter().map(Html).collect(),
+        button: if view.is_member { &say.member_button } else { &say.button }.as_str(),
+        silence: match view.silent_until {
+            Some(until) => say.no_mail_until.put("date", page.say.date(until)).plain(),
+            None => say.no_mail.to_string(),
+        },
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::UnionSettings;
-
-    fn union() -> Union {
-        UnionSettings::sample()
-    }
+    use crate::domain::language::Language;
 
     const VIEW: ConfirmView<'_> = ConfirmView {
         masked_address: "a•••@example.com",
@@ -126,51 +210,100 @@ mod tests {
         categories: &[("Mobile Plan", 420), ("Mortgage", 1800)],
         total: 2220,
         comments: "Two cars <b>and</b> a cat",
-        referrer: Some("0123456789ab"),
+        referrer: Some("k•••@e•••.com"),
         seen: 1_800_000_000_000,
         changed: true,
         confirm_path: "/confirm/token",
         decline_path: "/decline/token",
     };
 
+    const DECLINE: DeclineView<'_> = DeclineView {
+        state: DeclineState::Asks,
+        is_member: false,
+        masked_address: "a•••@example.com",
+        partner: Some("Acme Assistant"),
+        path: "/not-me/token",
+        again_path: "/confirm/token",
+        can_take_back: false,
+        no_again: false,
+        no_partner: false,
+        silent_until: None,
+        saved: false,
+    };
+
+    fn with(make: impl Fn(Frame<'_>) -> String) -> String {
+        make(Frame::new(&UnionSettings::sample(), Language::English, "/"))
+    }
+
+    fn forms(html: &str) -> Vec<String> {
+        html.split("<form ").skip(1).map(|rest| rest.split('>').next().unwrap().to_owned()).collect()
+    }
+
     #[test]
     fn the_first_and_only_form_of_the_confirm_page_confirms() {
-        let html = confirm(&union(), &VIEW);
-        let forms: Vec<_> = html.split("<form ").skip(1).map(|rest| rest.split('>').next().unwrap()).collect();
-        assert_eq!(forms, [r#"method="post" action="/confirm/token""#]);
+        let html = with(|page| confirm(page, &VIEW));
+        assert_eq!(forms(&html), [r#"method="post" action="/confirm/token""#]);
         assert!(html.contains(r#"<a href="/decline/token">"#));
-        for part in ["a•••@example.com", "Acme Assistant", "California", "Mobile Plan", "$1,800", "$2,220"] {
+        for part in
+            ["a•••@example.com", "Acme Assistant", "California", "Mobile Plan", "$1,800", "$2,220", "k•••@e•••.com"]
+        {
             assert!(html.contains(part), "{part}");
         }
+        assert!(!html.contains("are not added up"));
+        assert!(with(|page| confirm(page, &ConfirmView { total: 1800, ..VIEW })).contains("are not added up"));
     }
 
     #[test]
     fn the_confirm_page_says_only_what_the_sign_up_holds() {
         let bare = ConfirmView { partner: None, us_state: None, categories: &[], comments: "", referrer: None, ..VIEW };
-        let html = confirm(&union(), &bare);
+        let html = with(|page| confirm(page, &bare));
         assert!(html.contains("our form") && html.contains("None chosen"));
         assert!(!html.contains("State") && !html.contains("Comments") && !html.contains('$'));
+        let gone = with(|page| confirm(page, &ConfirmView { referrer: Some(""), ..VIEW }));
+        assert!(gone.contains("Somebody who is no longer with us"));
     }
 
     #[test]
-    fn declining_asks_first_and_posts_to_its_own_path() {
-        let html = decline(&union(), "a•••@example.com", Some("Acme Assistant"), "/decline/token");
-        assert_eq!(html.matches("<form ").count(), 1);
-        assert!(html.contains(r#"<form method="post" action="/decline/token">"#));
-        assert!(html.contains("Acme Assistant"));
+    fn declining_asks_first_and_silences_nothing_by_itself() {
+        let html = with(|page| decline(page, &DECLINE));
+        assert_eq!(forms(&html), [r#"method="post" action="/not-me/token""#]);
+        assert!(html.contains("Acme Assistant") && !html.contains("checked"));
+        assert!(!html.contains(r#"name="again""#), "nobody who is no member is asked about members' mail");
+        let member = with(|page| decline(page, &DeclineView { is_member: true, partner: None, ..DECLINE }));
+        assert!(member.contains("You are a member already and stay one") && member.contains(r#"name="again""#));
+        assert!(!member.contains(r#"name="partner""#), "nobody asked but the form");
     }
 
     #[test]
-    fn the_share_page_gives_the_link_to_copy_and_to_send() {
+    fn what_was_withdrawn_can_be_taken_back_and_what_is_silent_says_so() {
+        let done = DeclineView { state: DeclineState::Withdrawn, can_take_back: true, no_partner: true, ..DECLINE };
+        let html = with(|page| decline(page, &done));
+        assert_eq!(forms(&html).len(), 2);
+        assert!(html.contains("It was me: confirm and join") && html.contains("By confirming you join"));
+        assert_eq!(html.matches(" checked").count(), 1);
+        let silent = DeclineView { silent_until: Some(Timestamp::from_millis(1_794_743_200_000)), ..done };
+        assert!(with(|page| decline(page, &silent)).contains("nothing until 15 November 2026"));
+        let lapsed = DeclineView { state: DeclineState::Lapsed, ..DECLINE };
+        assert!(with(|page| decline(page, &lapsed)).contains(r#"<a href="/confirm/token">"#));
+        for (is_member, said) in [(true, "You are a member because of it"), (false, "has ended since")] {
+            let confirmed = DeclineView { state: DeclineState::Confirmed, is_member, ..DECLINE };
+            let html = with(|page| decline(page, &confirmed));
+            assert!(html.contains(said) && !html.contains("It was me"), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_share_page_gives_the_link_once_to_copy_and_to_send() {
         let link = "https://union.example/joinus0123456789ab";
-        let first = share(&union(), true, link, Some(5));
-        let again = share(&union(), false, link, None);
+        let first = with(|page| share(page, true, link, Some(500)));
+        let again = with(|page| share(page, false, link, None));
         for html in [&first, &again] {
-            assert!(html.contains(&format!(r#"value="{link}" readonly"#)));
+            assert_eq!(html.matches(&format!(">{link}</")).count(), 1);
             assert!(html.contains("mailto:?subject=Join%20me") && html.contains("sms:?&#38;body="));
             assert!(html.contains("$100") && html.contains("$1,000") && html.contains("5 people"));
         }
-        assert!(first.contains("5 members") && !first.contains("already"));
+        assert!(first.contains("500 members") && !first.contains("already"));
         assert!(again.contains("already") && !again.contains("members strong"));
+        assert!(!with(|page| share(page, true, link, Some(5))).contains("5 members"), "too few to show off");
     }
 }

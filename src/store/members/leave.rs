@@ -106,6 +106,7 @@ impl Unit for Erase {
         let until = self.now.end_of_day().plus(SUPPRESSED_FOR);
         if others == 0 {
             sql.execute("DELETE FROM mailboxes WHERE mailbox = $1", values![&mailbox]).await?;
+            sql.execute("DELETE FROM stopped_partners WHERE mailbox = $1", values![&mailbox]).await?;
         } else if !mailbox_is_shared {
             outbox::suppress(sql, &mailbox, until).await?;
         }
@@ -151,7 +152,8 @@ pub(super) async fn bury(
         UPDATE people SET email = '', compared = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
             joined_at = CASE WHEN joined_at IS NULL THEN NULL ELSE 0 END, undeliverable_until = NULL, soft_bounces = 0,
             erased_at = $4, session = NULL, wrong_codes = 0, wrong_codes_day = 0, own_us_state = NULL,
-            own_categories = NULL, own_comments = NULL, answered_at = NULL, unwanted_mail = ''
+            own_categories = NULL, own_comments = NULL, answered_at = NULL, unwanted_mail = '',
+            language = NULL
         WHERE id = $1";
     let (address, grave) = (tombstone(&marks.address), tombstone(&marks.mailbox));
     // To the day alone: to the millisecond it would lead to the row of the audit log that says who was erased then.
@@ -232,7 +234,9 @@ impl Unit for Unsuppress {
         let lift = "UPDATE people SET undeliverable_until = NULL, soft_bounces = 0
                     WHERE compared = $1 AND (undeliverable_until IS NOT NULL OR soft_bounces > 0)";
         let undeliverable = sql.execute(lift, values![&self.compared]).await? > 0;
-        let lifted = Lifted { suppression, complaint, undeliverable };
+        let lift = "DELETE FROM stopped_partners WHERE mailbox = $1";
+        let partners = sql.execute(lift, values![&mailbox]).await? > 0;
+        let lifted = Lifted { suppression, complaint, undeliverable, partners };
         if lifted != Lifted::default() {
             let find = "SELECT id FROM people WHERE compared = $1";
             if let Some(person) = sql.row(find, values![&self.compared], |row| row.get(0)).await? {

@@ -1,11 +1,13 @@
 //! People and what becomes of their sign-ups: codes, confirming (double opt-in), declining; as SQL.
 
+mod decline;
 mod leave;
 pub mod own_page;
 pub mod people;
 pub mod retention;
 pub mod sign_in;
 
+use self::decline::{ChooseSilence, Decline, TakeBack};
 use self::leave::{Erase, Leave, Revive, Unsuppress};
 use super::doors::{self, AtDoor};
 use super::outbox;
@@ -14,16 +16,17 @@ use super::sign_up::{not_added, refuse_if, was_member_there};
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
+use crate::domain::language::Language;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
-use crate::domain::notice::Notice;
 use crate::domain::person::{AccountId, Erased, Leaving, Lifted};
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_up::{
-    Confirmation, DecidedHow, Declining, NamedPerson, NewSignUp, SUPPRESSED_FOR, SeenPage, SignUpId, SignUpRecord,
-    SignUpState, SignedUp,
+    Confirmation, DecidedHow, Declining, NamedPerson, NamedReferrer, NewSignUp, SeenPage, SignUpId, SignUpRecord,
+    SignUpState, SignedUp, Silence,
 };
 use crate::domain::time::Timestamp;
+use crate::domain::union::notice::Notice;
 use crate::domain::us_state::UsState;
 
 /// A sign-up's state; a pending one past its time counts as expired.
@@ -116,9 +119,14 @@ area! {
                 let find = concat!(
                     "SELECT ",
                     state_at!("$2"),
-                    ", email, code, nullif(partner, ''), us_state, categories, coalesce(comments, ''),
-                      (SELECT r.code FROM people r WHERE r.id = s.referrer_id), updated_at
-                     FROM sign_ups s JOIN people p ON p.id = person_id WHERE s.id = $1"
+                    ", p.email, p.code, nullif(s.partner, ''), s.us_state, s.categories, coalesce(s.comments, ''), r.code,
+                      s.updated_at, r.email, p.state = 'member', coalesce(p.language, s.language),
+                      s.state = 'declined' AND s.expires_at > $2,
+                      ',' || p.unwanted_mail || ',' LIKE '%,already_member,%',
+                      EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox AND x.partner = s.partner),
+                      (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.suppressed_until > $2)
+                     FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN people r ON r.id = s.referrer_id
+                     WHERE s.id = $1"
                 );
                 sql.row(find, values![sign_up.0, *now], record).await
             }
@@ -128,30 +136,22 @@ area! {
         /// their page showed were replaced since, nothing is confirmed.
         own confirm(sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> Confirmation;
 
-        /// The person said "this wasn't me": the sign-up is withdrawn and their mailbox left in peace for a while.
-        transact decline(sign_up: SignUpId, how: DecidedHow, now: Timestamp) -> Declining {
+        /// The person said "this wasn't me": the sign-up is withdrawn, and nothing is silenced but what they ask for.
+        write decline(sign_up: SignUpId, how: DecidedHow, silence: Option<Silence>, now: Timestamp) -> Declining
+            = Decline { sign_up, how, silence, now };
+
+        /// What whoever holds a mail's link wants not to be sent; false if there is no such sign-up.
+        write choose_silence(sign_up: SignUpId, silence: Silence, now: Timestamp) -> bool
+            = ChooseSilence { sign_up, silence, now };
+
+        /// They take "this wasn't me" back: it is confirmed, and mail reaches them again.
+        write take_back(sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> Confirmation = TakeBack { sign_up, seen, now };
+
+        /// Whether a code was ever given to anyone, whatever became of them.
+        read is_code_known(code: ReferralCode) -> bool {
             |sql| {
-                let Some(mailbox) = mailbox_of(sql, *sign_up).await? else { return Ok(Declining::Unknown) };
-                let look = concat!("SELECT ", state_at!("$2"), ", partner FROM sign_ups s WHERE id = $1 FOR UPDATE");
-                let state = |row: &Row<'_>| Ok((row.parsed(0, SignUpState::from_name)?, row.get::<String>(1)?));
-                let found = sql.row(look, values![sign_up.0, *now], state).await?;
-                let Some((state, door)) = found else { return Ok(Declining::Unknown) };
-                let was_pending = state == SignUpState::Pending;
-                let declining = match state {
-                    SignUpState::Confirmed => Declining::Confirmed,
-                    SignUpState::Expired => Declining::Expired,
-                    SignUpState::Declined => Declining::Declined,
-                    SignUpState::Pending => {
-                        decide(sql, *sign_up, SignUpState::Declined, *how, *now).await?;
-                        outbox::forget(sql, *sign_up).await?;
-                        Declining::Declined
-                    }
-                };
-                outbox::suppress(sql, &mailbox, now.plus(SUPPRESSED_FOR)).await?;
-                if was_pending {
-                    doors::count(sql, &door, AtDoor::Declined, *now).await?;
-                }
-                Ok(declining)
+                let known = sql.row("SELECT 1 FROM people WHERE code = $1", values![code], |_| Ok(())).await?;
+                Ok(known.is_some())
             }
         };
 
@@ -204,6 +204,7 @@ impl Unit for FindCode {
 }
 
 fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
+    let silent_until: Option<Timestamp> = row.get(15)?;
     Ok(SignUpRecord {
         state: row.parsed(0, SignUpState::from_name)?,
         email: row.parsed(1, |text| EmailAddress::kept(text).ok())?,
@@ -212,8 +213,19 @@ fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
         us_state: row.get::<Option<&str>>(4)?.and_then(UsState::from_code),
         categories: CategorySet::from_slugs(row.get(5)?),
         comments: row.get(6)?,
-        referrer: row.get(7)?,
+        referrer: match row.get(7)? {
+            Some(code) => {
+                let email = row.get::<Option<&str>>(9)?.and_then(|email| EmailAddress::kept(email).ok());
+                Some(NamedReferrer { code, email })
+            }
+            None => None,
+        },
         updated_at: row.get(8)?,
+        is_member: row.get(10)?,
+        language: row.get::<Option<&str>>(11)?.and_then(Language::from_code),
+        can_take_back: row.get(12)?,
+        silence: Silence { again: row.get(13)?, partner: row.get(14)?, mailbox: silent_until.is_some() },
+        silent_until,
     })
 }
 
@@ -221,6 +233,8 @@ fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
 pub(super) struct Confirm {
     pub sign_up: SignUpId,
     pub seen: SeenPage,
+    /// It was declined, and that is taken back.
+    pub taking_back: bool,
     pub now: Timestamp,
 }
 
@@ -254,12 +268,19 @@ impl Unit for Confirm {
                 return Ok(Confirmation::Changed);
             }
             SignUpState::Pending => {}
+            SignUpState::Declined if self.taking_back => {}
             SignUpState::Confirmed => return Ok(Confirmation::AlreadyMember),
             SignUpState::Declined => return Ok(Confirmation::Declined),
             // Retention decides so for good, once it believes the clock.
             SignUpState::Expired => return Ok(Confirmation::Expired),
         }
-        decide(sql, self.sign_up, SignUpState::Confirmed, DecidedHow::Button, self.now).await?;
+        if self.taking_back {
+            let decide = "UPDATE sign_ups SET state = 'confirmed', decided_at = $2, decided_how = $3
+                          WHERE id = $1 AND state = 'declined'";
+            sql.execute(decide, values![self.sign_up.0, self.now, DecidedHow::TakenBack.name()]).await?;
+        } else {
+            decide(sql, self.sign_up, SignUpState::Confirmed, DecidedHow::Button, self.now).await?;
+        }
         if let Some(notice) = &self.seen.notice {
             let shown = "UPDATE sign_ups SET notice = $2 WHERE id = $1 AND notice IS DISTINCT FROM $2";
             sql.execute(shown, values![self.sign_up.0, &**notice]).await?;
@@ -268,10 +289,11 @@ impl Unit for Confirm {
         let join = concat!(
             "UPDATE people SET state = 'member', referrer_id = ",
             credited!("people", "$2"),
-            ", joined_at = $3, own_us_state = NULL, own_categories = NULL, own_comments = NULL, answered_at = NULL
-               WHERE id = $1 AND state <> 'member'"
+            ", joined_at = $3, own_us_state = NULL, own_categories = NULL, own_comments = NULL, answered_at = NULL,
+               language = coalesce($4, language) WHERE id = $1 AND state <> 'member'"
         );
-        let joined = sql.execute(join, values![person, referrer, self.now]).await? == 1;
+        let language = self.seen.language.map(Language::code);
+        let joined = sql.execute(join, values![person, referrer, self.now, language]).await? == 1;
         // Whoever presses the button of their own mail does not call it unwanted; what they asked for with "this wasn't me"
         // stays, for they were promised so.
         let lift = "UPDATE mailboxes SET complained_at = NULL WHERE mailbox = $1 AND complained_at IS NOT NULL";

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::people::file_of;
 use crate::domain::catalog::category::CategorySet;
+use crate::domain::language::Language;
 use crate::domain::person::{Answers, PersonFile, UnwantedMail};
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
@@ -34,6 +35,14 @@ area! {
             |sql| {
                 let choose = "UPDATE people SET unwanted_mail = $2 WHERE session = $1 AND erased_at IS NULL";
                 Ok(sql.execute(choose, values![session.as_str(), unwanted.names()]).await? == 1)
+            }
+        };
+
+        /// The language that the holder of the session reads; false if nobody has it.
+        write choose_language(session: Nonce, language: Language) -> bool {
+            |sql| {
+                let choose = "UPDATE people SET language = $2 WHERE session = $1 AND erased_at IS NULL";
+                Ok(sql.execute(choose, values![session.as_str(), language.code()]).await? == 1)
             }
         };
 

@@ -4,10 +4,11 @@ use super::leave::people_of;
 use super::state_at;
 use crate::domain::api_key::KeyId;
 use crate::domain::catalog::category::CategorySet;
+use crate::domain::language::Language;
 use crate::domain::mail::brake::day_of;
 use crate::domain::person::{
     AccountId, KeptEvidence, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, SignInEntry,
-    SignUpEntry, UnwantedMail,
+    SignUpEntry, StoppedPartner, UnwantedMail,
 };
 use crate::domain::sign_up::{Face, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
@@ -27,7 +28,7 @@ macro_rules! people {
                     CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END,
                     coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, ''), s.partner,
                     coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_comments ELSE s.comments END, ''), p.answered_at, p.unwanted_mail,
-                    p.uncredited
+                    p.uncredited, p.language
              FROM people p LEFT JOIN sign_ups s ON s.id =
                  (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
              WHERE ",
@@ -46,7 +47,7 @@ macro_rules! entries {
             ", s.us_state, s.categories, coalesce(s.comments, ''), (SELECT r.code FROM people r WHERE r.id = s.referrer_id),
                s.disposable, s.created_at, s.updated_at, s.expires_at, s.decided_at,
                o.id, o.kind, o.created_at, o.send_after, o.attempts, o.last_error, o.given_up_at, o.held_at,
-               s.face, s.client, s.notice, (SELECT n.words FROM notices n WHERE n.hash = s.notice), s.mailed_at, s.decided_how
+               s.face, s.client, s.notice, (SELECT n.words FROM notices n WHERE n.hash = s.notice), s.mailed_at, s.decided_how, s.language
              FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN outbox o ON o.sign_up_id = s.id
              WHERE ",
             $($which,)*
@@ -146,6 +147,7 @@ fn person(row: &Row<'_>) -> Result<PersonRecord, Failure> {
         answered_at: row.get(17)?,
         unwanted_mail: UnwantedMail::from_names(row.get(18)?),
         uncredited: row.get(19)?,
+        language: row.get::<Option<&str>>(20)?.and_then(Language::from_code),
     })
 }
 
@@ -174,6 +176,7 @@ fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
             notice_words: row.get(25)?,
             mailed_at: row.get(26)?,
             decided_how: row.get(27)?,
+            language: row.get::<Option<&str>>(28)?.and_then(Language::from_code),
         },
     })
 }
@@ -183,8 +186,12 @@ async fn standing(sql: &mut impl Sql, mailbox: &str) -> Result<MailboxStanding, 
         concat!("SELECT ", mailbox_columns!(), ", suppressed_until, complained_at FROM mailboxes WHERE mailbox = $1");
     let read = |row: &Row<'_>| {
         let record = mailbox_record(row)?;
-        Ok(MailboxStanding { record, suppressed_until: row.get(9)?, complained_at: row.get(10)?, shared_with: 0 })
+        let (suppressed_until, complained_at) = (row.get(9)?, row.get(10)?);
+        Ok(MailboxStanding { record, suppressed_until, complained_at, ..MailboxStanding::default() })
     };
     let found = sql.row(look, values![mailbox], read).await?.unwrap_or_default();
-    Ok(MailboxStanding { shared_with: people_of(sql, mailbox).await?.0.saturating_sub(1), ..found })
+    let stopped = "SELECT partner, stopped_at FROM stopped_partners WHERE mailbox = $1 ORDER BY partner";
+    let read = |row: &Row<'_>| Ok(StoppedPartner { partner: row.get(0)?, stopped_at: row.get(1)? });
+    let stopped = sql.rows(stopped, values![mailbox], read).await?;
+    Ok(MailboxStanding { stopped, shared_with: people_of(sql, mailbox).await?.0.saturating_sub(1), ..found })
 }

@@ -183,6 +183,10 @@ impl Unit for Retain {
                           (SELECT name FROM used_once WHERE ends_at <= $1 ORDER BY ends_at LIMIT $2
                            FOR UPDATE SKIP LOCKED)";
         sql.execute(forget, values![now, AT_ONCE]).await?;
+        let forget = "DELETE FROM stopped_partners WHERE id IN
+                          (SELECT id FROM stopped_partners WHERE stopped_at <= $1 ORDER BY stopped_at LIMIT $2
+                           FOR UPDATE SKIP LOCKED)";
+        sql.execute(forget, values![now.minus(self.times.complaints), AT_ONCE]).await?;
         let sign_ins = forget_sign_ins(sql, now).await?;
         // Last and in the order of their names: others wait for these rows.
         let mut doors = BTreeMap::new();

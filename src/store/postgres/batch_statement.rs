@@ -3,6 +3,7 @@
 use super::batch::QueuedSignUp;
 use super::connection::PgConnection;
 use super::pool::Work;
+use crate::domain::language::Language;
 use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, SignedUp};
 use crate::store::StoreError;
 use crate::store::sign_up::{kept_categories, merging_answers, no_sooner, sign_up_columns, was_member_there};
@@ -18,9 +19,10 @@ const SIGN_UP: &str = concat!(
     WITH job AS (
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
                              $8::text[], $9::text[], $10::text[], $11::bigint[], $14::bigint[], $16::boolean[],
-                             $17::boolean[], $18::text[], $19::text[], $20::text[], $21::text[]) WITH ORDINALITY
+                             $17::boolean[], $18::text[], $19::text[], $20::text[], $21::text[],
+                             $22::text[]) WITH ORDINALITY
         AS job (email, compared, mailbox, code, key_id, partner, us_state, categories, comments, ref_code, now, lane,
-                proven, disposable, grave, face, client, notice, n)
+                proven, disposable, grave, face, client, notice, language, n)
     ), house AS (
         SELECT signups_paused AS paused, member_count FROM installation WHERE id = 1
     ), known AS (
@@ -64,7 +66,7 @@ const SIGN_UP: &str = concat!(
     sign_up_columns!(),
     ")
         SELECT p.id, j.key_id, j.partner, 'pending', j.us_state, j.categories, j.comments, referrer_id, $12, j.now, j.now,
-               j.now + $13, p.slot, j.disposable, j.face, j.client, j.notice
+               j.now + $13, p.slot, j.disposable, j.face, j.client, j.notice, j.language
         FROM person p JOIN job j USING (n) LEFT JOIN referral USING (n) WHERE p.slot IS NOT NULL
         ",
     merging_answers!(),
@@ -129,6 +131,7 @@ impl Work for Batch {
                     &texts(|job| job.unit.new.evidence.face.name()),
                     &perhaps(|job| job.unit.new.evidence.client.as_ref().map(|client| client.as_str())),
                     &texts(|job| &job.unit.new.evidence.notice),
+                    &perhaps(|job| job.unit.new.language.map(Language::code)),
                 ],
             )
             .await?;

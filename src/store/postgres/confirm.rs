@@ -5,6 +5,7 @@
 
 use super::connection::{Parameter, PgConnection};
 use super::pool::Work;
+use crate::domain::language::Language;
 use crate::domain::mail::brake::day_of;
 use crate::domain::sign_up::{Confirmation, DecidedHow, SeenPage, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
@@ -34,7 +35,8 @@ const CONFIRM: &str = concat!(
             referrer_id = ",
     credited!("p", "c.referrer_id"),
     ",
-            joined_at = $3, own_us_state = NULL, own_categories = NULL, own_comments = NULL, answered_at = NULL
+            joined_at = $3, own_us_state = NULL, own_categories = NULL, own_comments = NULL, answered_at = NULL,
+            language = coalesce($7, p.language)
         FROM confirmed c WHERE p.id = c.person_id AND p.state <> 'member'
         RETURNING p.id
     ), lifted AS (
@@ -72,7 +74,8 @@ impl Work for PgConfirm {
         let seen = self.seen.answers.map(Timestamp::as_millis);
         let (how, notice) = (DecidedHow::Button.name(), self.seen.notice.as_deref());
         let (now, today) = (self.now.as_millis(), day_of(self.now));
-        let values: [Parameter<'_>; 6] = [&self.sign_up.0, &seen, &now, &today, &how, &notice];
+        let language = self.seen.language.map(Language::code);
+        let values: [Parameter<'_>; 7] = [&self.sign_up.0, &seen, &now, &today, &how, &notice, &language];
         let row = connection.locked(LOCK_MAILBOX, &self.sign_up.0, CONFIRM, &values).await?;
         let Some(row) = row else { return Ok(Confirmation::Unknown) };
         let row = Row(&row);

@@ -16,6 +16,7 @@ use unionhall::domain::api_key::{ApiKey, KeyId};
 use unionhall::domain::catalog::Catalog;
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
+use unionhall::domain::language::Language;
 use unionhall::domain::mail::report::ReportedMail;
 use unionhall::domain::referral::ReferralCode;
 use unionhall::domain::secret::Secret;
@@ -188,7 +189,7 @@ pub fn catalog(data: &[u8]) {
     listed.iter().for_each(|(category, _)| all.insert(*category));
     assert_eq!(catalog.savings_of(all), catalog.total_savings());
     assert!(catalog.referral.max_reward() >= catalog.referral.reward_per_group);
-    assert!(catalog.referral.rules().iter().all(|rule| rule.ends_with('.')));
+    assert!(catalog.referral.rules(Language::English).iter().all(|rule| rule.ends_with('.')));
     let savings: String =
         listed.iter().map(|(category, dollars)| format!("{} = {dollars}\n", category.slug())).collect();
     let terms = catalog.referral;

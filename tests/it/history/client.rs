@@ -157,7 +157,9 @@ impl Client {
                 let partner = partner.map(partner_name).unwrap_or_default();
                 let Some(sign_up) = self.world.newest_sign_up(&email(who), &partner).await else { return };
                 let path = format!("/not-me/{}", self.world.tokens.token(Purpose::Decline, SignUpId(sign_up)));
-                let talk = self.talk(Ipv4Addr::LOCALHOST, wire::post(&path), String::new(), wire::understood_decision);
+                // As of somebody who ticks that they want to be left in peace.
+                let quiet = "do=withdraw&mailbox=silence".to_owned();
+                let talk = self.talk(Ipv4Addr::LOCALHOST, wire::post(&path), quiet, wire::understood_decision);
                 self.record(Deed::Decline { sign_up, email: email(who) }, None, talk).await;
             }
             Step::Issue { partner } => {

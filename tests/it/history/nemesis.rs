@@ -19,8 +19,18 @@ use crate::records::{Home, Records, create_database};
 use crate::server::{Server, unionhall};
 
 /// Everybody may do as much as they like: limits are not what is looked at here.
-const FLAGS: [&str; 8] =
-    ["--mail", "hold", "--key-per-minute", "1000000", "--public-per-minute", "1000000", "--form-mails-a-day", "0"];
+const FLAGS: [&str; 10] = [
+    "--mail",
+    "hold",
+    "--key-per-minute",
+    "1000000",
+    "--public-per-minute",
+    "1000000",
+    "--form-mails-a-day",
+    "0",
+    "--show-members-from",
+    "1",
+];
 
 /// Where the clock may be moved to: never as far as a week, after which sign-ups expire.
 const CLOCKS: [&str; 6] = ["-1h", "+1h", "-3d", "+5d", "-90", "+90"];

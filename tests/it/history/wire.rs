@@ -111,10 +111,12 @@ pub(super) fn understood_decision(reply: &Reply) -> Outcome {
     let decided = |before| Outcome::Refused(Why::Decided(before));
     match reply.status {
         200 if says("<h1>Welcome to the union</h1>") || says("<h1>You have already confirmed</h1>") => {
-            let code = between(&reply.body, "/joinus", "\"").map(str::to_owned);
+            let code = between(&reply.body, "/joinus", "<").map(str::to_owned);
             Outcome::Acknowledged(Answer { code, count: members(&reply.body), ..Answer::default() })
         }
-        200 if says("<h1>The sign-up is withdrawn</h1>") => Outcome::Acknowledged(Answer::default()),
+        200 if says("<h1>The sign-up is withdrawn</h1>") || says("<h1>The request is withdrawn</h1>") => {
+            Outcome::Acknowledged(Answer::default())
+        }
         200 if says("This sign-up was confirmed") => decided(Decision::Confirmed),
         200 if says("This sign-up has changed") => Outcome::Refused(Why::Changed),
         410 if says("This sign-up was withdrawn") => decided(Decision::Declined),

@@ -43,6 +43,7 @@ This is its first start. What it keeps is in data/; the file `secret` there make
 Mail: nobody is written to. Each message lands in data/mailbox/; open this and click:
      http://HOST:PORT/dev/mailbox?key=KEY
 Reference: http://HOST:PORT/docs   Settings: unionhall serve --help   The savings shown are samples until you give a --catalog.
+Contact: people find none on the pages, and partners none in the documents, until you give a --contact-email.
 "#;
     assert_eq!(greeting(folder.path()), expected);
     let later = "unionhall listens on http://HOST:PORT\nMail: http://HOST:PORT/dev/mailbox?key=KEY";

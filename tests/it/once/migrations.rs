@@ -48,6 +48,7 @@ const LATER: &[&str] = &[
     "member_changes",
     "notices",
     "sign_ins",
+    "stopped_partners",
 ];
 
 /// Columns that came after them.
@@ -78,6 +79,7 @@ const LATER_COLUMNS: &[&str] = &[
     "answered_at",
     "unwanted_mail",
     "uncredited",
+    "language",
     "face",
     "client",
     "notice",
@@ -155,6 +157,7 @@ fn records_of_older_schemas_are_brought_up_to_date_on_sqlite() {
         include_bytes!("../fixtures/schema-4.db"),
         include_bytes!("../fixtures/schema-5.db"),
         include_bytes!("../fixtures/schema-6.db"),
+        include_bytes!("../fixtures/schema-7.db"),
     ];
     for (schema, fixture) in (1..).zip(fixtures) {
         let (_folder, path) = first_schema();

@@ -142,6 +142,7 @@ impl Room {
             lane: Lane::of(address.as_bytes()),
             proven: false,
             disposable: false,
+            language: None,
             evidence: super::evidence(),
         };
         self.store.sign_up(new, now).await.unwrap();

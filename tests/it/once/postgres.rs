@@ -38,6 +38,7 @@ fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
         lane: Lane::of(b"form"),
         proven: false,
         disposable: false,
+        language: None,
         evidence: super::evidence(),
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use unionhall::domain::email::disposable::DisposableDomains;
-use unionhall::domain::notice::Notice;
 use unionhall::domain::person::{AccountId, PersonState};
 use unionhall::domain::secret::mark::{AddressMarker, tombstone};
 use unionhall::domain::secret::token::{Purpose, TokenMaker};
 use unionhall::domain::sign_up::Face;
+use unionhall::domain::union::notice::Notices;
 use unionhall::mail::Delivery;
 use unionhall::membership::erasures::ErasureLog;
 use unionhall::membership::people::People;
@@ -32,7 +32,7 @@ struct Rooms {
 impl Rooms {
     fn above(house: &House) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let notice = Notice::of("Consumer Union", "https://union.example");
+        let notice = Notices::of("Consumer Union", "https://union.example");
         let store = Arc::clone(&house.store);
         Self {
             membership: Membership::new(store as _, &secret(), Delivery::Held, DisposableDomains::default(), notice),
@@ -100,7 +100,8 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
                         comments: None,
                         ref_code: referrer.and_then(|other| people[other].code),
                     };
-                    let way = Way { face: Face::Rest, client: None, lane: Lane::of(b"x"), proven: false };
+                    let way =
+                        Way { face: Face::Rest, client: None, lane: Lane::of(b"x"), proven: false, language: None };
                     let partner = Some(&house.partner);
                     let done = rooms.membership.sign_up(&application, partner, way, now).await.unwrap();
                     let person = &mut people[who];
@@ -239,7 +240,7 @@ pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their
         comments: None,
         ref_code: None,
     };
-    let way = Way { face: Face::Rest, client: None, lane: Lane::of(b"x"), proven: false };
+    let way = Way { face: Face::Rest, client: None, lane: Lane::of(b"x"), proven: false, language: None };
     let back = rooms.membership.sign_up(&application, Some(&house.partner), way, day(200)).await.unwrap();
     assert_eq!(back.code, code);
     let file = house.store.find_person("never@example.com".to_owned(), day(200)).await.unwrap().unwrap();
@@ -361,9 +362,9 @@ pub(super) async fn spent_sign_ups_and_mailboxes_are_forgotten(house: &House) {
     house.sign_up("ana@example.com").await;
     house.confirm(1).await;
     house.sign_up("ana@example.com").await;
-    assert_eq!(house.store.decline(SignUpId(2), DecidedHow::OneClick, NOW).await, Ok(Declining::Declined));
+    assert_eq!(house.store.decline(SignUpId(2), DecidedHow::OneClick, None, NOW).await, Ok(Declining::Declined));
     house.sign_up("silent@example.com").await;
-    house.store.decline(SignUpId(3), DecidedHow::Button, NOW).await.unwrap();
+    house.store.decline(SignUpId(3), DecidedHow::OneClick, None, NOW).await.unwrap();
     let declined = async || house.store.list_keys().await.unwrap()[0].1.declined;
     let kept = async |address: &str| {
         let file = house.store.find_person(address.to_owned(), NOW).await.unwrap();
@@ -403,7 +404,7 @@ pub(super) async fn a_complaint_is_remembered_for_a_year(house: &House) {
 
 /// Words once kept are never changed; a later start with the same words changes nothing.
 pub(super) async fn notices_are_kept_once(house: &House) {
-    let notice = Notice::of("Consumer Union", "https://union.example");
+    let notice = Notices::of("Consumer Union", "https://union.example").all()[0].clone();
     for now in [NOW, NOW.plus(HOUR)] {
         house.store.keep_notice(notice.clone(), now).await.unwrap();
     }

@@ -23,7 +23,7 @@ impl House {
         (mails.len(), held.into_iter().collect())
     }
 
-    async fn by_form(&self, email: &str, now: Timestamp) {
+    pub(super) async fn by_form(&self, email: &str, now: Timestamp) {
         let new = NewSignUp { partner: None, ..self.new_sign_up(email) };
         self.store.sign_up(new, now).await.unwrap();
     }
@@ -105,7 +105,7 @@ pub(super) async fn good_conduct_earns_more_and_is_counted_where_it_happened(hou
     assert_eq!(house.confirm(1).await, Confirmation::AlreadyMember, "and counts once");
     assert_eq!(house.confirm(2).await, Confirmation::Joined);
     for _ in 0..2 {
-        assert_eq!(house.store.decline(SignUpId(3), DecidedHow::Button, NOW).await, Ok(Declining::Declined));
+        assert_eq!(house.store.decline(SignUpId(3), DecidedHow::Button, None, NOW).await, Ok(Declining::Declined));
     }
     let conduct = async |door| {
         let standings = house.store.door_standings(NOW).await.unwrap();

@@ -25,7 +25,7 @@ fn account(n: u8) -> AccountId {
 }
 
 impl House {
-    async fn file(&self, address: &str) -> Option<PersonFile> {
+    pub(super) async fn file(&self, address: &str) -> Option<PersonFile> {
         self.store.find_person(email(address).compared(), NOW).await.unwrap()
     }
 
@@ -35,17 +35,17 @@ impl House {
         self.store.confirm(last, SeenPage::default(), now).await.unwrap()
     }
 
-    async fn join(&self, address: &str) -> ReferralCode {
+    pub(super) async fn join(&self, address: &str) -> ReferralCode {
         let code = self.sign_up(address).await.code;
         assert_eq!(self.confirm_last(address, NOW).await, Confirmation::Joined, "{address}");
         code
     }
 
-    async fn leave(&self, address: &str) -> Leaving {
+    pub(super) async fn leave(&self, address: &str) -> Leaving {
         self.store.leave(&email(address), account_of(address), after(HOUR)).await.unwrap()
     }
 
-    async fn erase(&self, address: &str) -> Option<Erased> {
+    pub(super) async fn erase(&self, address: &str) -> Option<Erased> {
         self.store.erase(&email(address), marks(address), account_of(address), after(HOUR)).await.unwrap()
     }
 
@@ -150,7 +150,7 @@ pub(super) async fn the_operator_lifts_whatever_keeps_mail_from_somebody(house: 
     assert_eq!(lift().await, None);
     house.sign_up("ana@example.com").await;
     assert_eq!(lift().await, Some(Lifted::default()));
-    house.store.decline(SignUpId(1), DecidedHow::Button, NOW).await.unwrap();
+    house.store.decline(SignUpId(1), DecidedHow::OneClick, None, NOW).await.unwrap();
     assert_eq!(lift().await, Some(Lifted { suppression: true, ..Lifted::default() }));
     house.sign_up_at("ana@example.com", after(DAY)).await;
     let mail = house.lease("w", after(DAY)).await.remove(0);
@@ -201,7 +201,7 @@ pub(super) async fn figures_follow_what_happened(house: &House) {
         assert_eq!(house.confirm_last(address, after(DAY)).await, Confirmation::Joined);
     }
     let last = house.file("p3@example.com").await.unwrap().sign_ups[0].id;
-    house.store.decline(last, DecidedHow::Button, after(DAY)).await.unwrap();
+    house.store.decline(last, DecidedHow::Button, None, after(DAY)).await.unwrap();
     // What is not settled yet is counted all the same, and counted once afterwards.
     for now in [NOW, after(DAY), after(2 * DAY)] {
         house.roll_up(now).await;

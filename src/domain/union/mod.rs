@@ -3,8 +3,14 @@
 //!
 //! A new fact is a field here, a setting in `config/union.rs` and the line there that hands it over: nobody else makes one.
 
+pub mod notice;
+pub mod own_text;
+pub mod theme;
+
+use self::notice::Notices;
+use self::own_text::OwnTexts;
+use self::theme::Theme;
 use super::catalog::Catalog;
-use super::notice::Notice;
 
 #[derive(Debug, Clone)]
 pub struct Union {
@@ -21,7 +27,13 @@ pub struct Union {
     pub postal_address: Option<String>,
     pub catalog: Catalog,
     /// What people are told before they join.
-    pub notice: Notice,
+    pub notices: Notices,
+    /// How its pages and mails look.
+    pub theme: Theme,
+    /// What it says of itself on the pages of trust.
+    pub texts: OwnTexts,
+    /// Fewer members are not told on pages.
+    pub show_members_from: u64,
     /// Requests a minute to public data, for an address or a key.
     pub public_per_minute: u32,
     /// Agent actions a minute for keys without a figure of their own.
@@ -53,6 +65,16 @@ impl Union {
     /// Where members see, change and end what they have with the union.
     pub fn own_page(&self) -> String {
         format!("{}/me", self.join_site)
+    }
+
+    /// Where people read what is kept of them and for how long.
+    pub fn privacy_page(&self) -> String {
+        format!("{}/privacy", self.join_site)
+    }
+
+    /// Where they read what joining means.
+    pub fn terms_page(&self) -> String {
+        format!("{}/terms", self.join_site)
     }
 
     /// Where the union can be reached, on one line; none if it says nothing of that.

@@ -1,0 +1,221 @@
+//! What somebody may have meant who typed an address that is none, or one at a host that looks like another: asked, and never
+//! put in its place by us.
+
+use super::EmailAddress;
+
+/// Where most people of the union's country get their mail, and hosts that are near to those and right.
+const HOSTS: &[&str] = &[
+    "gmail.com",
+    "yahoo.com",
+    "hotmail.com",
+    "outlook.com",
+    "icloud.com",
+    "aol.com",
+    "comcast.net",
+    "live.com",
+    "msn.com",
+    "verizon.net",
+    "sbcglobal.net",
+    "att.net",
+    "bellsouth.net",
+    "cox.net",
+    "charter.net",
+    "earthlink.net",
+    "optonline.net",
+    "frontier.com",
+    "protonmail.com",
+    "proton.me",
+    "fastmail.com",
+    "zoho.com",
+    "mail.com",
+    "ymail.com",
+    "rocketmail.com",
+    "me.com",
+    "mac.com",
+    "gmx.com",
+    "gmx.net",
+    "gmx.us",
+    "hey.com",
+    "pm.me",
+    "tutanota.com",
+    "googlemail.com",
+    "yahoo.es",
+    "yahoo.ca",
+    "yahoo.co.uk",
+    "yahoo.com.mx",
+    "yahoo.com.br",
+    "hotmail.es",
+    "hotmail.co.uk",
+    "hotmail.fr",
+    "outlook.es",
+    "live.co.uk",
+    "gmail.co",
+];
+
+/// Those that are worth guessing at: the rest is only known to be right.
+const GUESSED: usize = 20;
+
+/// Another address that was probably meant; none if the one that was typed looks right, or no guess is a good one.
+pub fn suggestion(typed: &str) -> Option<String> {
+    // What nobody has typed by hand is not worth the time.
+    if typed.len() > EmailAddress::LONGEST {
+        return None;
+    }
+    let bare = bare(typed);
+    let (local, domain) = match bare.split_once('@') {
+        Some((local, domain)) => (local, mended(domain)?),
+        None => without_at(&bare)?,
+    };
+    let meant = format!("{local}@{domain}");
+    (meant != typed && EmailAddress::parse(&meant).is_ok()).then_some(meant)
+}
+
+/// Without what surrounds an address that was copied, and white space within.
+fn bare(typed: &str) -> String {
+    let inner = match (typed.rfind('<'), typed.rfind('>')) {
+        (Some(open), Some(close)) if open < close => &typed[open + 1..close],
+        _ => typed,
+    };
+    let inner = inner.trim().trim_start_matches("mailto:");
+    inner.chars().filter(|c| !super::is_invisible(*c) && !matches!(c, '<' | '>' | '"' | '(' | ')')).collect()
+}
+
+/// A domain as it was probably meant: the same where it looks right.
+fn mended(domain: &str) -> Option<String> {
+    if domain.contains('@') {
+        return None;
+    }
+    let domain = domain.to_lowercase().replace([',', ';'], ".");
+    let mut domain = domain.trim_matches(['.', '-', '_']).to_owned();
+    while domain.contains("..") {
+        domain = domain.replace("..", ".");
+    }
+    if domain.is_empty() || HOSTS.contains(&domain.as_str()) {
+        return (!domain.is_empty()).then_some(domain);
+    }
+    let Some((name, last)) = domain.rsplit_once('.') else {
+        // Half of a host: the one that is called so, or begins so, or is nearly called so; else the commonest end.
+        let called = |host: &&&str| host.split('.').next().is_some_and(|name| name == domain);
+        let host = HOSTS.iter().find(called).copied().or_else(|| nearest(&format!("{domain}.com")));
+        return Some(host.map_or_else(|| format!("{domain}.com"), str::to_owned));
+    };
+    if let Some(host) = nearest(&domain) {
+        return Some(host.to_owned());
+    }
+    match last {
+        "con" | "cmo" | "ocm" | "comm" | "vom" | "xom" | "cpm" | "coom" => Some(format!("{name}.com")),
+        "nte" | "ent" | "ner" | "nett" => Some(format!("{name}.net")),
+        "ogr" | "orgg" | "rog" => Some(format!("{name}.org")),
+        _ => Some(domain),
+    }
+}
+
+/// A name that runs into a host: `kimgmail.com`, `kim.gmail.com`.
+fn without_at(text: &str) -> Option<(&str, String)> {
+    let lower = text.to_lowercase();
+    let host = HOSTS.iter().take(GUESSED).find(|host| lower.ends_with(**host) && lower.len() == text.len())?;
+    let local = text[..text.len() - host.len()].trim_end_matches(['.', '-', '_', '#', '2']);
+    (!local.is_empty()).then(|| (local, (*host).to_owned()))
+}
+
+/// The host that is one slip of the fingers away, or two where it is long; none where more than one is as near.
+fn nearest(domain: &str) -> Option<&'static str> {
+    let near = |host: &&str| slips(domain, host) <= if host.len() >= 10 { 2 } else { 1 };
+    let mut hosts = HOSTS.iter().take(GUESSED).copied().filter(near);
+    let found = hosts.next()?;
+    hosts.next().is_none().then_some(found)
+}
+
+/// How many letters are missing, too many, wrong or changed with their neighbour (Damerau–Levenshtein, each part once).
+fn slips(typed: &str, host: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (typed.chars().collect(), host.chars().collect());
+    if a.len().abs_diff(b.len()) > 2 {
+        return usize::MAX;
+    }
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = match (i, j) {
+                (0, j) => j,
+                (i, 0) => i,
+                (i, j) => {
+                    let same = usize::from(a[i - 1] != b[j - 1]);
+                    let mut least = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + same);
+                    if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                        least = least.min(rows[i - 2][j - 2] + 1);
+                    }
+                    least
+                }
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_of_the_fingers_are_asked_about() {
+        for (typed, meant) in [
+            ("kim@gmial.com", "kim@gmail.com"),
+            ("kim@gmai.com", "kim@gmail.com"),
+            ("kim@gmail.con", "kim@gmail.com"),
+            ("kim@gmail.cm", "kim@gmail.com"),
+            ("Kim.Lee+x@GMIAL.com", "Kim.Lee+x@gmail.com"),
+            ("kim@yaho.com", "kim@yahoo.com"),
+            ("kim@hotmial.com", "kim@hotmail.com"),
+            ("kim@outlok.com", "kim@outlook.com"),
+            ("kim@iclould.com", "kim@icloud.com"),
+            ("kim@comcats.net", "kim@comcast.net"),
+            ("kim@sbcgloabl.net", "kim@sbcglobal.net"),
+            ("kim@union.con", "kim@union.com"),
+            ("kim@gmail", "kim@gmail.com"),
+            ("kim@gmal", "kim@gmail.com"),
+            ("kim@comcast", "kim@comcast.net"),
+            ("kim@example", "kim@example.com"),
+            ("kim@gmail..com", "kim@gmail.com"),
+            ("kim@gmail,com", "kim@gmail.com"),
+            ("kim@gmail.com.", "kim@gmail.com"),
+            ("kim @ gmail.com", "kim@gmail.com"),
+            ("kimgmail.com", "kim@gmail.com"),
+            ("Kim Lee <kim@example.com>", "kim@example.com"),
+            ("mailto:kim@example.com", "kim@example.com"),
+        ] {
+            assert_eq!(suggestion(typed).as_deref(), Some(meant), "{typed}");
+        }
+    }
+
+    #[test]
+    fn what_looks_right_is_left_alone() {
+        for typed in [
+            "kim@gmail.com",
+            "kim@GMAIL.com",
+            "kim@ymail.com",
+            "kim@mail.com",
+            "kim@gmx.net",
+            "kim@example.com",
+            "kim@acme.org",
+            "kim@cox.net",
+            "kim@me.com",
+            "kim@yahoo.es",
+            "kim@bücher.example",
+            "kim@aol.co",
+            "用户@例子.广告",
+        ] {
+            let asked = suggestion(typed);
+            let alike = asked.as_deref().is_none_or(|meant| meant.eq_ignore_ascii_case(typed));
+            assert!(alike || typed == "kim@aol.co", "{typed}: {asked:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_guessed_is_not() {
+        for typed in
+            ["", "@", "kim", "kim@", "@gmail.com", "a@b@gmail.com", "gmail.com", "kim@@", "<>", &"é".repeat(400)]
+        {
+            assert_eq!(suggestion(typed), None, "{typed}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The notice of consent: the words that a person is shown before they press the button that makes them a member.
+//!
+//! The form, the mail and the page to confirm on show these words and no others, and each sign-up keeps their hash; the
+//! store keeps the words themselves, and never changes them.
+
+use std::sync::Arc;
+
+use crate::domain::base32;
+use crate::domain::language::Language;
+
+/// Five bits a character: 130 bits.
+const HASH: usize = 26;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// One sentence after the other.
+    pub words: Arc<str>,
+    pub hash: Arc<str>,
+}
+
+/// The notice of a union, in each language.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notices([Notice; Language::ALL.len()]);
+
+impl Notices {
+    pub fn of(union: &str, join_site: &str) -> Self {
+        Self(Language::ALL.map(|language| {
+            let words = &language.words().notice.words;
+            let words = words.put("union", union).put("own_page", format_args!("{join_site}/me")).plain();
+            let digest = ring::digest::digest(&ring::digest::SHA256, words.as_bytes());
+            let hash: String = base32::encode::<HASH>(digest.as_ref()).into_iter().map(char::from).collect();
+            Notice { words: words.into(), hash: hash.into() }
+        }))
+    }
+
+    pub fn in_language(&self, language: Language) -> &Notice {
+        &self.0[language as usize]
+    }
+
+    /// The one that has this hash; none if it is not shown any more.
+    pub fn find(&self, hash: &str) -> Option<&Notice> {
+        self.0.iter().find(|notice| *notice.hash == *hash)
+    }
+
+    pub fn all(&self) -> &[Notice] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_words_have_another_hash() {
+        let english = |union| Notices::of(union, "https://union.example").in_language(Language::English).clone();
+        let notice = english("Consumer Union");
+        assert_eq!(notice, english("Consumer Union"));
+        assert_ne!(notice.hash, english("Consumer Unions").hash);
+        assert_eq!(notice.hash.len(), HASH);
+        assert!(notice.words.contains("https://union.example/me"));
+        let all = Notices::of("Consumer Union", "https://union.example");
+        assert_ne!(all.in_language(Language::Spanish).hash, notice.hash);
+        assert_eq!(all.find(&notice.hash), Some(&notice));
+        assert_eq!(all.find(""), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! `/card.png`: the picture that a shared link shows in chats (Open Graph), with the union's name, members and savings.
+
+mod canvas;
+mod face;
+mod picture;
+mod setting;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::{Request, StatusCode};
+use tokio::sync::Mutex;
+
+use self::picture::Card;
+use super::Visit;
+use super::view::Frame;
+use crate::domain::figure::dollars;
+use crate::domain::language::Language;
+use crate::domain::time::Tick;
+use crate::domain::union::theme::Color;
+use crate::http::request::body::SentBody;
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+
+/// How long a picture is shown before it is drawn anew: drawing takes a few milliseconds of a core, and anyone may ask.
+const FRESH_FOR: Duration = Duration::from_secs(60);
+
+/// Chats ask once for a link; who asks again an hour later sees the newer figure.
+const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+
+/// The pictures that were drawn last, one for each language. Whoever asks while one is drawn waits for it.
+#[derive(Debug, Default)]
+pub struct CardPicture([Mutex<Option<(Tick, Bytes)>>; Language::ALL.len()]);
+
+pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let mut kept = visit.site.card.0[visit.reader.language as usize].lock().await;
+    let picture = match &*kept {
+        Some((drawn_at, picture)) if visit.now.tick.since(*drawn_at) < FRESH_FOR => picture.clone(),
+        _ => {
+            let frame = visit.frame();
+            let figures = figures(frame, visit.member_count().await);
+            let (name, headline) = (frame.union.name.clone(), frame.say.join.card_headline.to_string());
+            let (deep, sun) = (frame.union.theme.main.0, frame.union.theme.highlight.0);
+            let draw = move || {
+                let (name, headline, on_deep) = (&*name, &*headline, Color::PALE.0);
+                picture::card(&Card { name, headline, figures: &figures, deep, sun, on_deep })
+            };
+            let drawn = tokio::task::spawn_blocking(draw).await.map_err(|_| HttpError::Internal)?;
+            kept.insert((visit.now.tick, drawn.into())).1.clone()
+        }
+    };
+    drop(kept);
+    let mut answer = Answer::json(StatusCode::OK, picture);
+    answer.set(CONTENT_TYPE, HeaderValue::from_static("image/png"));
+    answer.set(CACHE_CONTROL, CACHED);
+    Ok(answer)
+}
+
+/// What stands at its foot, large, with a line below each.
+fn figures(frame: Frame<'_>, member_count: Option<u64>) -> Vec<(String, String)> {
+    let say = &frame.say.join;
+    let mut figures = vec![(dollars(frame.union.catalog.headline_savings()), say.card_savings.to_string())];
+    figures.extend(frame.members(member_count).map(|members| (members, say.card_members.to_string())));
+    figures
+}

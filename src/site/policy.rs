@@ -1,0 +1,26 @@
+//! `/about`, `/privacy`, `/terms`: the pages of trust.
+
+use hyper::Request;
+
+use super::{Visit, view};
+use crate::domain::union::own_text::PolicyPage;
+use crate::http::request::body::SentBody;
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+
+pub async fn about(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let count = visit.member_count().await;
+    Ok(page(visit, PolicyPage::About, count))
+}
+
+pub async fn privacy(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    Ok(page(visit, PolicyPage::Privacy, None))
+}
+
+pub async fn terms(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    Ok(page(visit, PolicyPage::Terms, None))
+}
+
+fn page(visit: Visit<'_>, which: PolicyPage, member_count: Option<u64>) -> Answer {
+    visit.page(view::policy(visit.frame(), which, member_count, visit.app().own_pages.times))
+}

@@ -1,0 +1,352 @@
+//! Every page in every shape and language: whole, our own, and with nothing of a caller's as markup.
+
+#[cfg(test)]
+mod tests {
+    use super::super::*;
+    use crate::config::UnionSettings;
+    use crate::domain::catalog::category::{Category, CategorySet};
+    use crate::domain::person::{
+        Answers, KeptEvidence, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, RetentionTimes,
+        SignUpEntry, StoppedPartner, UnwantedMail,
+    };
+    use crate::domain::referral::ReferralCode;
+    use crate::domain::sign_up::{Face, SignUpId, SignUpState};
+    use crate::domain::time::Timestamp;
+    use crate::domain::union::own_text::PolicyPage;
+    use crate::mail::ReadableMail;
+    use crate::membership::form_brake::FormGate;
+
+    const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='a' style=\"b\">";
+
+    /// A member with every kind of text that others can bring.
+    fn own_file(text: &str) -> PersonFile {
+        let at = Timestamp::from_millis(1_794_743_200_000);
+        let code = ReferralCode::from_canonical("yd8z2z0xsrw1").unwrap();
+        let sign_up = SignUpEntry {
+            id: SignUpId(1),
+            email: String::new(),
+            door: format!("Acme Assistant{text}"),
+            key: None,
+            state: SignUpState::Confirmed,
+            us_state: None,
+            categories: CategorySet::default(),
+            comments: String::new(),
+            referrer: Some(code),
+            disposable: false,
+            created_at: at,
+            updated_at: at,
+            expires_at: at,
+            decided_at: Some(at),
+            mail: None,
+            evidence: KeptEvidence {
+                face: Some(Face::Mcp),
+                client: Some(format!("Helper{text}")),
+                notice: Some("abc".to_owned()),
+                notice_words: Some(format!("By confirming you join.{text}")),
+                mailed_at: Some(at),
+                decided_how: Some("button".to_owned()),
+                language: Some(Language::English),
+            },
+        };
+        let mailbox = MailboxStanding {
+            suppressed_until: Some(at.plus(PENDING_FOR)),
+            complained_at: Some(at),
+            stopped: vec![StoppedPartner { partner: format!("Acme Assistant{text}"), stopped_at: at }],
+            ..MailboxStanding::default()
+        };
+        PersonFile {
+            person: PersonRecord {
+                id: 1,
+                email: format!("ana@example.com{text}"),
+                state: PersonState::Member,
+                code,
+                account: None,
+                created_at: at,
+                joined_at: Some(at),
+                left_at: Some(at),
+                erased_at: None,
+                referrer: None,
+                referred: 1,
+                undeliverable_until: Some(at.plus(PENDING_FOR)),
+                soft_bounces: 0,
+                us_state: None,
+                categories: CategorySet::default(),
+                comments: format!("My own words{text}"),
+                answered_at: None,
+                unwanted_mail: UnwantedMail::default(),
+                language: None,
+                uncredited: false,
+                door: None,
+            },
+            mailbox,
+            sign_ups: vec![sign_up],
+            referrals: Referrals { signed_up: 1234, members: 12 },
+            sign_ins: Vec::new(),
+            wrong_codes: 0,
+        }
+    }
+
+    /// Every page in every shape, with the caller's texts given: kind ones to look at, hostile ones to test with.
+    fn every_page(text: &str, language: Language) -> Vec<(&'static str, String)> {
+        let union = &Union { name: format!("Consumer Union{text}"), ..UnionSettings::sample() };
+        let page = Frame::new(union, language, "/join");
+        let partner = format!("Acme Assistant{text}");
+        let mut chosen = CategorySet::default();
+        for category in [Category::MobileBills, Category::Internet, Category::Groceries] {
+            chosen.insert(category);
+        }
+        let form = JoinForm {
+            email: format!("ana@example{text}"),
+            us_state: format!("CA{text}"),
+            chosen,
+            comments: format!("My landlord picks the provider.{text}"),
+            email_error: Some(format!("Write a whole e-mail address, such as ana@example.com.{text}")),
+            us_state_error: Some(format!("Choose a state from the list.{text}")),
+            comments_error: Some(format!("Shorten this to 1,000 characters.{text}")),
+            general_error: Some(format!("Your sign-up was not sent yet.{text}")),
+            suggestion: None,
+            again: None,
+        };
+        let meant = JoinForm {
+            email: format!("kim@gmial.com{text}"),
+            suggestion: Some(format!("kim@gmail.com{text}")),
+            ..JoinForm::default()
+        };
+        let shown_again = |again| JoinForm {
+            email_error: None,
+            us_state_error: None,
+            comments_error: None,
+            general_error: None,
+            again: Some(again),
+            ..form.clone()
+        };
+        let sent = [("email", form.email.clone()), ("otherComments", form.comments.clone())];
+        let masked = format!("a•••@example.com{text}");
+        let link = format!("https://union.example/joinusyd8z2z0xsrw1{text}");
+        let view = ConfirmView {
+            masked_address: &masked,
+            partner: Some(&partner),
+            us_state: Some(text).filter(|text| !text.is_empty()).or(Some("California")),
+            categories: &[("Mobile Plan", 420), ("Home Internet", 300), ("Mortgage", 1800)],
+            total: 2520,
+            comments: "Two cars, and a cat.\nRing after six.",
+            referrer: Some("k•••@e•••.com"),
+            seen: 1_800_000_000_000,
+            changed: true,
+            confirm_path: "/confirm/abc",
+            decline_path: "/decline/abc",
+        };
+        let bare = ConfirmView {
+            partner: None,
+            us_state: None,
+            categories: &[],
+            total: 0,
+            comments: "",
+            referrer: None,
+            ..view
+        };
+        let entries: Vec<_> =
+            ["Confirm your sign-up with Consumer Union", "You are already a member of Consumer Union"]
+                .map(|subject| MailboxEntry {
+                    name: format!("20261114-091500-1.eml{text}"),
+                    to: format!("ana@example.com{text}"),
+                    subject: format!("{subject}{text}"),
+                    date: format!("14 November 2026, 09:15 UTC{text}"),
+                })
+                .into();
+        let body = format!("Good day,\n\nconfirm here:\nhttps://union.example/confirm/abc\n\nThank you{text}");
+        let mail = ReadableMail {
+            to: entries[0].to.clone(),
+            from: format!("Consumer Union <hello@union.example>{text}"),
+            subject: entries[0].subject.clone(),
+            date: entries[0].date.clone(),
+            text: body,
+            html: String::new(),
+        };
+        let file = own_file(text);
+        let refused = Answers { us_state: None, categories: chosen, comments: format!("Too long{text}") };
+        let own = OwnView {
+            file: &file,
+            token: "abc",
+            done: Some("Your answers are saved."),
+            refused: Some(RefusedAnswers {
+                answers: &refused,
+                state_error: None,
+                comments_error: Some("Shorten this."),
+            }),
+            sign_ups_paused: false,
+            times: RetentionTimes::DEFAULT,
+            now: Timestamp::from_millis(1_794_743_200_000),
+        };
+        let mut left = file.clone();
+        left.person.state = PersonState::Left;
+        let asks = FormGate::Asks("1.a.b".to_owned());
+        let declining = DeclineView {
+            state: DeclineState::Asks,
+            is_member: false,
+            masked_address: &masked,
+            partner: Some(&partner),
+            path: "/not-me/abc",
+            again_path: "/confirm/abc",
+            can_take_back: false,
+            no_again: false,
+            no_partner: false,
+            silent_until: None,
+            saved: false,
+        };
+        let withdrawn = DeclineView {
+            state: DeclineState::Withdrawn,
+            can_take_back: true,
+            no_partner: true,
+            silent_until: Some(Timestamp::from_millis(1_794_743_200_000)),
+            saved: true,
+            ..declining
+        };
+        let invited = format!("yd8z2z0xsrw1{text}");
+        let (open, nobody) = (&FormGate::Open, InvitedBy::Nobody);
+        let simple = |outcome: Outcome| super::super::outcome(page, outcome, Home::Join);
+        vec![
+            ("join-shut", join(page, None, nobody, &FormGate::Shut, &JoinForm::default())),
+            ("join", join(page, Some(12_345), nobody, open, &JoinForm::default())),
+            ("join-braked", join(page, None, nobody, &asks, &JoinForm::default())),
+            ("join-ask-again", join(page, None, nobody, &asks, &shown_again(ShownAgain::Asks))),
+            ("join-expired", join(page, None, nobody, open, &shown_again(ShownAgain::Expired))),
+            ("join-changes", join(page, None, nobody, open, &shown_again(ShownAgain::Changes))),
+            ("join-invited", join(page, None, InvitedBy::Code(&invited), open, &JoinForm::default())),
+            ("join-unknown-code", join(page, None, InvitedBy::Unknown, open, &JoinForm::default())),
+            ("join-errors", join(page, Some(1), nobody, open, &form)),
+            ("join-meant", join(page, Some(1), nobody, open, &meant)),
+            ("check-inbox", check_inbox(page, &form.email, &sent, false)),
+            ("check-inbox-may-wait", check_inbox(page, &form.email, &sent, true)),
+            ("confirm", confirm(page, &view)),
+            ("confirm-bare", confirm(page, &bare)),
+            ("share-first", share(page, true, &link, Some(12_346))),
+            ("share-again", share(page, false, &link, None)),
+            (
+                "me-sign-in",
+                sign_in(page, &form.email, Some(&format!("Write a whole address.{text}")), Some("Sign in.")),
+            ),
+            ("me-sent", sign_in_sent(page, &form.email, Some("That code is not right."))),
+            ("me-enter", enter(page, &masked, "/me/enter/abc")),
+            ("me", own_page(page, &own)),
+            ("me-left", own_page(page, &OwnView { file: &left, done: None, refused: None, ..own })),
+            ("me-leave", leave(page, "abc", RetentionTimes::DEFAULT)),
+            ("me-erase", erase(page, "abc", true)),
+            ("me-erased", erased(page, false)),
+            ("decline", decline(page, &declining)),
+            ("decline-member", decline(page, &DeclineView { is_member: true, ..declining })),
+            ("decline-bare", decline(page, &DeclineView { partner: None, ..declining })),
+            ("declined", decline(page, &withdrawn)),
+            ("declined-member", decline(page, &DeclineView { is_member: true, can_take_back: false, ..withdrawn })),
+            ("decline-confirmed", decline(page, &DeclineView { state: DeclineState::Confirmed, ..withdrawn })),
+            ("decline-lapsed", decline(page, &DeclineView { state: DeclineState::Lapsed, ..withdrawn })),
+            ("about", policy(page, PolicyPage::About, Some(12_345), RetentionTimes::DEFAULT)),
+            ("privacy", policy(page, PolicyPage::Privacy, None, RetentionTimes::DEFAULT)),
+            ("terms", policy(page, PolicyPage::Terms, None, RetentionTimes::DEFAULT)),
+            ("outcome-unknown", simple(Outcome::Unknown)),
+            ("outcome-was-declined", simple(Outcome::WasDeclined { take_back: "/not-me/abc" })),
+            ("outcome-too-many", simple(Outcome::TooMany { retry_after: 40 })),
+            ("outcome-sign-ups-off", simple(Outcome::SignUpsOff)),
+            ("outcome-problem", simple(Outcome::Problem)),
+            ("outcome-not-found", simple(Outcome::NotFound)),
+            ("outcome-wrong-origin", simple(Outcome::WrongOrigin)),
+            ("mailbox", mailbox(page, &entries)),
+            ("mailbox-empty", mailbox(page, &[])),
+            ("opened-mail", opened_mail(page, &mail, "/dev/mailbox/1/html")),
+        ]
+    }
+
+    fn without_our_scripts(html: &str) -> String {
+        ["copy", "proof", "total"].iter().fold(html.to_owned(), |html, name| {
+            html.replace(&format!("<script src=\"/{name}.js\" defer></script>"), "")
+        })
+    }
+
+    #[test]
+    fn every_page_is_whole_and_loads_nothing_but_our_own() {
+        for language in Language::ALL {
+            whole_and_our_own(language);
+        }
+    }
+
+    fn whole_and_our_own(language: Language) {
+        let pages = every_page("", language);
+        // For looking at them: `UNIONHALL_PAGES_TO=FOLDER cargo test --lib every_page_is_whole`.
+        if let Some(folder) = std::env::var_os("UNIONHALL_PAGES_TO") {
+            let folder = std::path::Path::new(&folder);
+            pages.iter().for_each(|(name, html)| {
+                let name = format!("{name}-{}.html", language.code());
+                std::fs::write(folder.join(name), html).unwrap();
+            });
+        }
+        for (name, html) in pages {
+            assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"), "{name}");
+            assert_eq!(html.matches("<h1").count(), 1, "{name}");
+            assert_eq!(html.matches("<main").count(), 1, "{name}");
+            assert!(html.contains("Consumer Union</title>"), "{name}: a title that ends with the union's name");
+            assert!(html.contains("12 Mill Street") && html.contains("mailto:hello@union.example"), "{name}");
+            // Scripts of our own, which nothing depends on.
+            let html = without_our_scripts(&html);
+            for forbidden in ["<script", "style=", "src=", "<style", " onclick", "javascript:", "@import", "<img"] {
+                assert!(!html.contains(forbidden), "{name} holds {forbidden}");
+            }
+            let sheets: Vec<_> = html.split("<link ").skip(1).map(|rest| rest.split('>').next().unwrap()).collect();
+            let own = [
+                r#"rel="preload" href="/heading.woff2" as="font" type="font/woff2" crossorigin"#,
+                r#"rel="stylesheet" href="/style.css""#,
+                r#"rel="icon" href="/icon.svg" type="image/svg+xml""#,
+                r#"rel="apple-touch-icon" href="/icon.png""#,
+            ];
+            assert_eq!(sheets, own, "{name}");
+            // Whatever is not filled in would stand there in braces.
+            assert!(!html.contains('{'), "{name} in {}: {:?}", language.code(), html.split_once('{'));
+            for policy in ["/about", "/privacy", "/terms"] {
+                assert!(html.contains(&format!("href=\"{policy}\"")), "{name} leads to {policy}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_of_the_callers_becomes_markup() {
+        for (name, html) in every_page(HOSTILE, Language::Spanish) {
+            assert!(html.contains("&#60;script&#62;"), "{name} shows the text as text");
+            let html = without_our_scripts(&html);
+            for forbidden in ["<script", "<img", "style=\""] {
+                assert!(!html.contains(forbidden), "{name} lets {forbidden} through");
+            }
+        }
+    }
+
+    #[test]
+    fn ids_are_unique_and_every_reference_finds_its_own() {
+        for (name, html) in every_page("", Language::English) {
+            let values = |attribute: &str| -> Vec<String> {
+                let opening = format!(" {attribute}=\"");
+                let parts = html.split(&opening).skip(1);
+                parts.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+            };
+            let ids = values("id");
+            let distinct: std::collections::HashSet<_> = ids.iter().collect();
+            assert_eq!(distinct.len(), ids.len(), "{name}: {ids:?}");
+            let described = values("aria-describedby").join(" ");
+            let labelled = values("aria-labelledby").join(" ");
+            let links = values("href").into_iter().filter_map(|link| link.strip_prefix('#').map(str::to_owned));
+            let named = described.split_whitespace().chain(labelled.split_whitespace()).map(str::to_owned);
+            for target in named.chain(values("for")).chain(links) {
+                assert!(ids.contains(&target), "{name}: nothing is called {target}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_union_without_an_address_asks_nobody_to_write() {
+        let bare = Union { contact_email: None, postal_address: None, ..UnionSettings::sample() };
+        for language in Language::ALL {
+            let html = policy(Frame::new(&bare, language, "/"), PolicyPage::Privacy, None, RetentionTimes::DEFAULT);
+            assert!(!html.contains("mailto:") && !html.contains("Mill Street"));
+        }
+        for (name, html) in every_page("", Language::English) {
+            assert!(!html.to_lowercase().contains("write to us"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The pages of trust: who this is, what is kept and for how long, what joining means. What the program says there it takes
+//! from what it does; the union's own text stands above it.
+
+use askama::Template;
+
+use super::join::Offer;
+use super::{Frame, rendered};
+use crate::domain::figure::{dollars, grouped};
+use crate::domain::language::Phrase;
+use crate::domain::person::RetentionTimes;
+use crate::domain::sign_in::REMEMBERED_FOR;
+use crate::domain::sign_up::PENDING_FOR;
+use crate::domain::union::own_text::PolicyPage;
+use crate::membership::retention::MAILBOXES_KEPT_FOR;
+
+#[derive(Template)]
+#[template(path = "about.html")]
+struct AboutPage<'a> {
+    page: Frame<'a>,
+    title: &'a str,
+    heading: String,
+    no_text: &'a Phrase,
+    own_text: Option<String>,
+    members: Option<String>,
+    docs: String,
+    rows: Vec<(&'a str, String)>,
+    total: String,
+}
+
+#[derive(Template)]
+#[template(path = "privacy.html")]
+struct PrivacyPage<'a> {
+    page: Frame<'a>,
+    title: &'a str,
+    heading: String,
+    no_text: &'a Phrase,
+    own_text: Option<String>,
+    sign_ins: String,
+    pending: String,
+    answers: String,
+    unconfirmed: String,
+    left: String,
+    mailboxes: String,
+    complaints: String,
+}
+
+#[derive(Template)]
+#[template(path = "terms.html")]
+struct TermsPage<'a> {
+    page: Frame<'a>,
+    title: &'a str,
+    heading: String,
+    no_text: &'a Phrase,
+    own_text: Option<String>,
+    notice: &'a str,
+    offer: Offer,
+}
+
+pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, times: RetentionTimes) -> String {
+    let say = page.say;
+    // Marked where it is not in the language around it, for those who hear the page.
+    let own_text =
+        page.union.texts.find(which, page.language).map(|(language, html)| match language == page.language {
+            true => html.to_owned(),
+            false => format!("<div lang=\"{}\">{html}</div>", language.code()),
+        });
+    match which {
+        PolicyPage::About => rendered(&AboutPage {
+            page,
+            title: say.about.title.as_str(),
+            heading: say.about.heading.put("union", &page.union.name).plain(),
+            no_text: &say.about.no_text,
+            own_text,
+            members: page.members(member_count).and(member_count).map(grouped),
+            docs: format!("{}/docs", page.union.base_url),
+            rows: {
+                let listed = page.union.catalog.listed().iter();
+                listed.map(|(category, savings)| (say.category(*category), dollars(*savings))).collect()
+            },
+            total: dollars(page.union.catalog.headline_savings()),
+        }),
+        PolicyPage::Privacy => rendered(&PrivacyPage {
+            page,
+            title: say.privacy.title.as_str(),
+            heading: say.privacy.heading.to_string(),
+            no_text: &say.privacy.no_text,
+            own_text,
+            sign_ins: say.days(REMEMBERED_FOR),
+            pending: say.days(PENDING_FOR),
+            answers: say.days(times.answers),
+            unconfirmed: say.days(times.unconfirmed),
+            left: say.days(times.left),
+            mailboxes: say.days(MAILBOXES_KEPT_FOR),
+            complaints: say.days(times.complaints),
+        }),
+        PolicyPage::Terms => rendered(&TermsPage {
+            page,
+            title: say.terms.title.as_str(),
+            heading: say.terms.heading.to_string(),
+            no_text: &say.terms.no_text,
+            own_text,
+            notice: &page.union.notices.in_language(page.language).words,
+            offer: Offer::of(page),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::UnionSettings;
+    use crate::domain::language::Language;
+    use crate::domain::union::Union;
+
+    #[test]
+    fn what_is_said_is_what_is_set() {
+        let times = RetentionTimes { left: Duration::from_secs(777 * 24 * 3600), ..RetentionTimes::DEFAULT };
+        let union = UnionSettings::sample();
+        let privacy = |language| policy(Frame::new(&union, language, "/privacy"), PolicyPage::Privacy, None, times);
+        assert!(privacy(Language::English).contains("deleted 777 days after they left"));
+        assert!(privacy(Language::Spanish).contains("777"));
+        assert!(privacy(Language::English).contains("has not published a privacy text of its own"));
+    }
+
+    #[test]
+    fn the_unions_own_text_stands_above_and_takes_the_place_of_the_excuse() {
+        let mut union = UnionSettings::sample();
+        union.texts.add(PolicyPage::Terms, Language::English, "Our *own* terms.");
+        let terms = |union: &Union, language| {
+            policy(Frame::new(union, language, "/terms"), PolicyPage::Terms, None, RetentionTimes::DEFAULT)
+        };
+        let english = terms(&union, Language::English);
+        assert!(english.contains("<p>Our <em>own</em> terms.</p>") && !english.contains("has not published"));
+        assert!(english.find("own</em> terms").unwrap() < english.find("By confirming you join").unwrap());
+        assert!(terms(&union, Language::Spanish).contains("<div lang=\"en\"><p>Our"));
+    }
+}

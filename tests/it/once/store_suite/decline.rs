@@ -1,0 +1,181 @@
+//! "This wasn't me": what it withdraws, what it silences and what not, and taking it back.
+
+use unionhall::domain::language::Language;
+use unionhall::domain::person::{AccountId, RetentionTimes};
+use unionhall::domain::sign_up::Silence;
+
+use super::*;
+
+const QUIET: Silence = Silence { again: false, partner: false, mailbox: true };
+
+pub(super) async fn declining_withdraws_and_silences_nothing_by_itself(house: &House) {
+    house.sign_up("ana@example.com").await;
+    for _ in 0..2 {
+        let declined = house.store.decline(SignUpId(1), DecidedHow::Button, Some(Silence::default()), NOW).await;
+        assert_eq!(declined, Ok(Declining::Declined), "twice is once");
+    }
+    assert_eq!(house.confirm(1).await, Confirmation::Declined);
+    assert_eq!(house.members().await, 0);
+    assert_eq!(house.send_due(NOW).await, Vec::<String>::new());
+    let keys = house.store.list_keys().await.unwrap();
+    let expected = KeyFigures { signed_up: 1, confirmed: 0, declined: 1 };
+    assert_eq!(keys[0].1, expected, "counted against the partner");
+    house.sign_up_at("ana@example.com", after(DAY)).await;
+    assert_eq!(house.send_due(after(DAY)).await.len(), 1, "whoever declined by mistake and signs up again is mailed");
+    let unknown = house.store.decline(SignUpId(99), DecidedHow::Button, None, NOW).await;
+    assert_eq!(unknown, Ok(Declining::Unknown));
+    house.sign_up("ben@example.com").await;
+    let last = about(&house.lease("w", NOW).await[0]);
+    let late = house.store.decline(last, DecidedHow::Button, None, after(PENDING_FOR)).await;
+    assert_eq!(late, Ok(Declining::Expired));
+}
+
+pub(super) async fn a_mailbox_that_asks_for_silence_has_it_until_it_is_over_or_taken_back(house: &House) {
+    house.sign_up("ana@example.com").await;
+    let shown = async |now| house.store.find_sign_up(SignUpId(1), now).await.unwrap().unwrap();
+    house.store.decline(SignUpId(1), DecidedHow::Button, Some(QUIET), NOW).await.unwrap();
+    let until = NOW.plus(SUPPRESSED_FOR);
+    assert_eq!((shown(NOW).await.silence, shown(NOW).await.silent_until), (QUIET, Some(until)));
+    for email in ["ana@example.com", "ana+x@example.com"] {
+        house.sign_up_at(email, after(DAY)).await;
+    }
+    assert_eq!(house.send_due(after(DAY)).await, Vec::<String>::new(), "under every spelling");
+    assert_eq!(house.store.choose_silence(SignUpId(1), QUIET, after(DAY)).await, Ok(true));
+    assert_eq!(shown(after(DAY)).await.silent_until, Some(until), "asking again makes it no longer");
+    assert_eq!(house.store.choose_silence(SignUpId(1), Silence::default(), after(DAY)).await, Ok(true));
+    assert_eq!(shown(after(DAY)).await.silent_until, None);
+    house.sign_up_at("ana@example.com", after(DAY)).await;
+    assert_eq!(house.send_due(after(DAY)).await, ["ana@example.com"]);
+    assert_eq!(house.store.choose_silence(SignUpId(99), QUIET, NOW).await, Ok(false));
+    // A mail program's own button means silence, if nobody there is a member.
+    house.sign_up("ben@example.com").await;
+    let ben = about(&house.lease("w", after(DAY)).await[0]);
+    house.store.decline(ben, DecidedHow::OneClick, None, after(DAY)).await.unwrap();
+    house.sign_up_at("ben@example.com", after(2 * DAY)).await;
+    assert_eq!(house.send_due(after(2 * DAY)).await, Vec::<String>::new());
+    house.sign_up_at("ben@example.com", after(DAY + SUPPRESSED_FOR)).await;
+    assert_eq!(house.send_due(after(DAY + SUPPRESSED_FOR)).await.len(), 1, "and it is over when it was said to be");
+}
+
+pub(super) async fn one_partners_mail_is_stopped_and_no_other(house: &House) {
+    house.sign_up("ana@example.com").await;
+    let stop = Silence { partner: true, ..Silence::default() };
+    house.store.decline(SignUpId(1), DecidedHow::Button, Some(stop), NOW).await.unwrap();
+    assert_eq!(house.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap().silence, stop);
+    house.sign_up_at("ana+y@example.com", after(DAY)).await;
+    assert_eq!(house.send_due(after(DAY)).await, Vec::<String>::new(), "whichever spelling that partner uses");
+    house.by_form("ana@example.com", after(DAY)).await;
+    assert_eq!(house.send_due(after(DAY)).await, ["ana@example.com"], "what they ask for themselves comes");
+    let file = house.file("ana@example.com").await.unwrap();
+    assert_eq!(file.mailbox.stopped.iter().map(|stop| stop.partner.as_str()).collect::<Vec<_>>(), ["Acme"]);
+    // It is remembered for as long as a complaint is.
+    let times = RetentionTimes::DEFAULT;
+    house.store.retain(times, NOW.plus(times.complaints)).await.unwrap();
+    assert!(house.file("ana@example.com").await.unwrap().mailbox.stopped.is_empty());
+    house.store.choose_silence(SignUpId(1), stop, NOW).await.unwrap();
+    let lifted = house
+        .store
+        .unsuppress(&EmailAddress::parse("ana@example.com").unwrap(), AccountId::kept("a"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(lifted.partners);
+    house.store.choose_silence(SignUpId(1), stop, NOW).await.unwrap();
+    house.erase("ana+y@example.com").await.unwrap();
+    assert!(!house.file("ana@example.com").await.unwrap().mailbox.stopped.is_empty(), "another has the mailbox");
+    house.erase("ana@example.com").await.unwrap();
+    house.sign_up_at("ana+z@example.com", after(DAY)).await;
+    assert!(house.file("ana+z@example.com").await.unwrap().mailbox.stopped.is_empty(), "erased with the rest");
+}
+
+pub(super) async fn a_member_withdraws_a_request_and_stays_as_they_are(house: &House) {
+    let mut categories = CategorySet::default();
+    categories.insert(Category::Travel);
+    let new = NewSignUp {
+        us_state: Some(UsState::CA),
+        categories: Some(categories),
+        comments: Some(Comments::new("hello".into()).unwrap()),
+        language: Some(Language::Spanish),
+        ..house.new_sign_up("Ana@example.com")
+    };
+    house.store.sign_up(new, NOW).await.unwrap();
+    let shown = async |id, now| house.store.find_sign_up(SignUpId(id), now).await.unwrap().unwrap();
+    let first = shown(1, NOW).await;
+    assert_eq!((first.state, first.email.as_typed()), (SignUpState::Pending, "Ana@example.com"));
+    assert_eq!((first.partner.as_deref(), first.us_state), (Some("Acme"), Some(UsState::CA)));
+    assert_eq!((first.categories, first.comments.is_empty()), (categories, false));
+    assert_eq!((first.language, first.is_member), (Some(Language::Spanish), false));
+    assert_eq!(shown(1, after(PENDING_FOR)).await.state, SignUpState::Expired);
+    assert_eq!(house.store.find_sign_up(SignUpId(2), NOW).await, Ok(None));
+    house.confirm(1).await;
+    // The mail of the first sign-up still has its link.
+    let declined = house.store.decline(SignUpId(1), DecidedHow::Button, Some(Silence::default()), NOW).await;
+    assert_eq!(declined, Ok(Declining::Confirmed));
+    assert_eq!((house.members().await, shown(1, NOW).await.state), (1, SignUpState::Confirmed));
+    house.sign_up_at("ana@example.com", after(DAY)).await;
+    assert_eq!(house.send_due(after(DAY)).await.len(), 1, "and nothing is silenced that nobody asked to silence");
+    let declined = house.store.decline(SignUpId(2), DecidedHow::Button, Some(Silence::default()), after(DAY)).await;
+    assert_eq!(declined, Ok(Declining::Declined));
+    let second = shown(2, after(DAY)).await;
+    assert_eq!((second.state, second.is_member, second.silence), (SignUpState::Declined, true, Silence::default()));
+    // With the mail program's own button, the kind: the mailbox itself stays open, and with it the way in.
+    house.sign_up_at("ana@example.com", after(2 * DAY)).await;
+    house.store.decline(SignUpId(3), DecidedHow::OneClick, None, after(2 * DAY)).await.unwrap();
+    let third = shown(3, after(2 * DAY)).await;
+    assert_eq!((third.silence.again, third.silent_until), (true, None));
+    house.sign_up_at("ana@example.com", after(3 * DAY)).await;
+    assert_eq!(house.send_due(after(3 * DAY)).await, Vec::<String>::new());
+    assert_eq!(house.members().await, 1);
+}
+
+pub(super) async fn it_was_me_after_all_confirms_and_lets_mail_through(house: &House) {
+    house.sign_up("ana@example.com").await;
+    let seen = || SeenPage { notice: Some("words".into()), language: Some(Language::Spanish), ..SeenPage::default() };
+    let back = async |id, now| house.store.take_back(SignUpId(id), seen(), now).await.unwrap();
+    assert_eq!(back(1, NOW).await, Confirmation::Changed, "nothing was declined");
+    assert_eq!(house.members().await, 0);
+    let all = Silence { again: true, partner: true, mailbox: true };
+    house.store.decline(SignUpId(1), DecidedHow::Button, Some(all), NOW).await.unwrap();
+    assert!(house.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap().can_take_back);
+    // Meanwhile somebody signs them up once more, in the same place.
+    house.sign_up_at("ana@example.com", after(MINUTE)).await;
+    for expected in [Confirmation::Joined, Confirmation::AlreadyMember] {
+        assert_eq!(back(1, after(MINUTE)).await, expected);
+    }
+    assert_eq!(house.members().await, 1);
+    let file = house.file("ana@example.com").await.unwrap();
+    assert_eq!((file.mailbox.suppressed_until, file.mailbox.stopped.len()), (None, 0));
+    assert_eq!(file.person.language, Some(Language::Spanish));
+    let kept = &file.sign_ups[0].evidence;
+    assert_eq!((kept.decided_how.as_deref(), kept.notice.as_deref()), (Some("taken-back"), Some("words")));
+    let standings = house.store.door_standings(NOW).await.unwrap();
+    let acme = standings.iter().find(|standing| standing.door == "Acme").unwrap();
+    assert_eq!((acme.conduct.confirmed, acme.conduct.unwanted), (1, 0), "and it is not held against the partner");
+    house.send_due(after(HOUR)).await;
+    house.sign_up_at("ana@example.com", after(DAY)).await;
+    assert_eq!(house.send_due(after(DAY)).await, ["ana@example.com"]);
+    // Too late: the time to confirm is over.
+    house.sign_up("ben@example.com").await;
+    let ben = house.file("ben@example.com").await.unwrap().sign_ups[0].id;
+    house.store.decline(ben, DecidedHow::Button, None, NOW).await.unwrap();
+    assert_eq!(house.store.take_back(ben, seen(), after(PENDING_FOR)).await, Ok(Confirmation::Expired));
+    assert!(!house.store.find_sign_up(ben, after(PENDING_FOR)).await.unwrap().unwrap().can_take_back);
+    assert_eq!(house.store.take_back(SignUpId(99), seen(), NOW).await, Ok(Confirmation::Unknown));
+}
+
+pub(super) async fn a_code_is_known_whatever_became_of_its_owner(house: &House) {
+    let unknown = ReferralCode::from_canonical("zzzzzzzzzzzz").unwrap();
+    let known = async |code| house.store.is_code_known(code).await.unwrap();
+    let code = house.join("ana@example.com").await;
+    assert_eq!((known(code).await, known(unknown).await), (true, false));
+    let new = NewSignUp { ref_code: Some(code), ..house.new_sign_up("ben@example.com") };
+    house.store.sign_up(new, NOW).await.unwrap();
+    let ben = house.file("ben@example.com").await.unwrap().sign_ups[0].id;
+    let referrer = async || house.store.find_sign_up(ben, NOW).await.unwrap().unwrap().referrer.unwrap();
+    assert_eq!(referrer().await.email.map(|email| email.masked()).as_deref(), Some("a•••@e•••.com"));
+    house.leave("ana@example.com").await;
+    assert!(known(code).await);
+    house.erase("ana@example.com").await.unwrap();
+    assert!(known(code).await);
+    assert_eq!((referrer().await.code, referrer().await.email), (code, None), "of whom no letter is left");
+}
