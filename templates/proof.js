@@ -6,7 +6,8 @@ if (question) {
   const form = question.form;
   const status = document.getElementById("working");
   const bits = Number(question.dataset.bits);
-  let pressed = false;
+  // The button that was pressed before the answer was there.
+  let pressed = null, waiting = false;
 
   // The constants of SHA-256: parts of the square and cube roots of the first primes.
   const primes = [];
@@ -64,10 +65,10 @@ if (question) {
       for (let i = 0; i < 256; i++, n++) {
         if (zeros(n) >= bits) {
           form.elements.answer.value = n;
-          if (pressed) {
+          if (waiting) {
             status.textContent = status.dataset.worked;
             // Not every browser knows the first; what it checks, the server checks, too.
-            if (form.requestSubmit) form.requestSubmit();
+            if (form.requestSubmit) form.requestSubmit(pressed);
             else form.submit();
           }
           return;
@@ -81,7 +82,8 @@ if (question) {
   form.addEventListener("submit", (event) => {
     if (form.elements.answer.value === "") {
       event.preventDefault();
-      pressed = true;
+      pressed = event.submitter;
+      waiting = true;
       status.textContent = status.dataset.working;
     }
   });

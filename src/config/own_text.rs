@@ -16,8 +16,8 @@ pub(super) fn own_texts(folder: Option<&Path>) -> anyhow::Result<OwnTexts> {
         for entry in std::fs::read_dir(folder)? {
             names.push(entry?.file_name().to_string_lossy().into_owned());
         }
-        // In the order of their names, so that the one without a language comes first where there is no better.
-        names.sort();
+        // English first: it is what is shown where there is no text in the reader's language.
+        names.sort_by_key(|name| (named(name).is_none_or(|(_, language)| language != Language::English), name.clone()));
         for name in names.iter().filter(|name| name.ends_with(".md")) {
             let (page, language) = named(name).with_context(|| {
                 let pages = PolicyPage::ALL.map(|page| format!("{}.md", page.name())).join(", ");
@@ -29,6 +29,9 @@ pub(super) fn own_texts(folder: Option<&Path>) -> anyhow::Result<OwnTexts> {
             let text = std::fs::read_to_string(folder.join(name)).with_context(|| format!("cannot read {name}"))?;
             if text.len() > OwnTexts::LARGEST {
                 bail!("{name} has {} KB; {} are the most", text.len() >> 10, OwnTexts::LARGEST >> 10);
+            }
+            if texts.find(page, language).is_some_and(|(known, _)| known == language) {
+                bail!("{name} is the second text of the same page and language; keep one of them");
             }
             texts.add(page, language, &text);
         }

@@ -158,6 +158,26 @@ pub struct Silence {
     pub mailbox: bool,
 }
 
+/// What a reader changes about it: a box that their page showed as ticked and that is not ticked any more is lifted. What the page
+/// did not show stays, whoever asked for it meanwhile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SilenceChange {
+    pub add: Silence,
+    pub lift: Silence,
+}
+
+impl SilenceChange {
+    pub fn between(shown: Silence, wanted: Silence) -> Self {
+        let lifted = |shown: bool, wanted: bool| shown && !wanted;
+        let lift = Silence {
+            again: lifted(shown.again, wanted.again),
+            partner: lifted(shown.partner, wanted.partner),
+            mailbox: lifted(shown.mailbox, wanted.mailbox),
+        };
+        Self { add: wanted, lift }
+    }
+}
+
 /// Posts of the form that may wait for one person: nobody can know that the same hand filled them in, so none touches another.
 pub const POSTS_PENDING: usize = 3;
 

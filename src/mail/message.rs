@@ -39,7 +39,7 @@ pub enum Letter<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct LetterFacts<'a> {
     pub union: &'a Union,
-    /// None where the reader's is not known: then it is English, with a link to the others.
+    /// None where the reader's is not known: then it is English.
     pub language: Option<Language>,
     /// The partner whose assistant asked; none when our own form was used.
     pub partner: Option<&'a str>,
@@ -164,14 +164,11 @@ impl Letter<'_> {
         };
         // What the link leads to is in whatever language its reader asks for there.
         let leads_to = match *self {
-            Letter::Confirm { confirm_url } => Some(confirm_url),
-            Letter::AlreadyMember => Some(facts.decline_url),
-            Letter::SignIn { .. } => None,
+            Letter::Confirm { confirm_url } => confirm_url,
+            Letter::AlreadyMember => facts.decline_url,
+            Letter::SignIn { enter_url, .. } => enter_url,
         };
-        let others = leads_to
-            .into_iter()
-            .filter(|_| facts.language.is_none())
-            .flat_map(|url| language.others().map(move |other| (other, format!("{url}?lang={}", other.code()))));
+        let others = language.others().map(|other| (other, format!("{leads_to}?lang={}", other.code())));
         Common {
             union,
             theme: &union.theme,
@@ -263,8 +260,8 @@ mod tests {
             // Whoever asks to sign in has asked for that mail, and no other comes of it.
             let about_a_sign_up = !name.starts_with("sign_in");
             assert_eq!(body.text.contains("/not-me/"), about_a_sign_up, "{name}");
-            let known = name.ends_with("_spanish") || name.ends_with("_by_form") || !about_a_sign_up;
-            assert_eq!(body.text.contains("Leer"), !known, "{name}: who reads another language is led to it");
+            let other = if name.ends_with("_spanish") { "Read this in English" } else { "Leer esto en español" };
+            assert!(body.text.contains(other), "{name}: who reads another language is led to it");
         }
     }
 

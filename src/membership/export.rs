@@ -267,7 +267,7 @@ fn exported_sign_in(sign_in: &SignInEntry) -> ExportedSignIn {
 }
 
 fn exported_stop(stopped: &StoppedPartner) -> ExportedStop {
-    ExportedStop { partner: stopped.partner.clone(), stopped_at: stopped.stopped_at.to_string() }
+    ExportedStop { partner: door_name(&stopped.partner).to_owned(), stopped_at: stopped.stopped_at.to_string() }
 }
 
 fn sent(at: Timestamp, door: &str) -> ExportedSent {

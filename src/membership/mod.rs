@@ -30,7 +30,7 @@ use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_up::{
     ClientName, Confirmation, DecidedHow, Declining, Evidence, Face, NamedPerson, NewSignUp, Partner, SeenPage,
-    SignUpId, SignUpRecord, SignedUp, Silence,
+    SignUpId, SignUpRecord, SignedUp, SilenceChange,
 };
 use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
@@ -201,7 +201,7 @@ impl Membership {
         &self,
         token: &str,
         how: DecidedHow,
-        silence: Option<Silence>,
+        silence: Option<SilenceChange>,
         now: Timestamp,
     ) -> Result<Declining, StoreError> {
         match self.tokens.read(Purpose::Decline, token) {
@@ -211,7 +211,12 @@ impl Membership {
     }
 
     /// They say by the same link what they want not to be sent; false if it is none of ours.
-    pub async fn choose_silence(&self, token: &str, silence: Silence, now: Timestamp) -> Result<bool, StoreError> {
+    pub async fn choose_silence(
+        &self,
+        token: &str,
+        silence: SilenceChange,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
         match self.tokens.read(Purpose::Decline, token) {
             Some(id) => self.store.choose_silence(id, silence, now).await,
             None => Ok(false),

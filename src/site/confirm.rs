@@ -72,9 +72,14 @@ async fn page(visit: Visit<'_>, shown: Shown) -> Answer {
         Err(error) => return visit.problem(error),
     };
     let visit = visit.who_chose(found.record.language);
-    match found.record.state {
+    let record = &found.record;
+    match record.state {
+        SignUpState::Confirmed if !record.is_member => visit.outcome(StatusCode::OK, Outcome::Left),
         SignUpState::Confirmed => share(visit, &found, shown == Shown::Joined).await,
+        // Whatever became of it, they are in.
+        SignUpState::Expired | SignUpState::Declined if record.is_member => share(visit, &found, false).await,
         SignUpState::Expired => form_again(visit, &found).await,
+        SignUpState::Declined if !record.can_take_back => form_again(visit, &found).await,
         SignUpState::Declined => {
             let take_back = format!("/not-me/{}", visit.app().membership.decline_token(&found));
             visit.outcome(StatusCode::GONE, Outcome::WasDeclined { take_back: &take_back })
@@ -100,27 +105,55 @@ async fn form_again(visit: Visit<'_>, found: &LinkedSignUp) -> Answer {
 
 /// What is being confirmed, and one button.
 fn ask(visit: Visit<'_>, found: &LinkedSignUp, changed: bool) -> Answer {
-    let (union, record, say) = (&visit.app().union, &found.record, visit.say());
-    let listed = union.catalog.listed().iter().filter(|(category, _)| record.categories.contains(*category));
-    let chosen: Vec<_> = listed.map(|(category, savings)| (say.category(*category), *savings)).collect();
-    let referrer = record.referrer.as_ref();
-    let referrer = referrer.map(|named| named.email.as_ref().map(|email| email.masked()).unwrap_or_default());
-    visit.page(view::confirm(
-        visit.frame(),
-        &view::ConfirmView {
-            masked_address: &record.email.masked(),
-            partner: record.partner.as_deref(),
+    let facts = SignUpFacts::of(visit, found);
+    let confirm_path = format!("/confirm/{}", visit.parameter);
+    let decline_path = format!("/not-me/{}", visit.app().membership.decline_token(found));
+    let view = view::ConfirmView { changed, ..facts.view(&confirm_path, &decline_path) };
+    visit.page(view::confirm(visit.frame(), &view))
+}
+
+/// A sign-up, as its reader is shown it before they confirm it.
+pub(super) struct SignUpFacts<'a> {
+    found: &'a LinkedSignUp,
+    masked_address: String,
+    us_state: Option<&'static str>,
+    chosen: Vec<(&'static str, u32)>,
+    total: u32,
+    /// The first letters of whoever referred them.
+    referrer: Option<String>,
+}
+
+impl<'a> SignUpFacts<'a> {
+    pub(super) fn of(visit: Visit<'_>, found: &'a LinkedSignUp) -> Self {
+        let (catalog, record, say) = (&visit.app().union.catalog, &found.record, visit.say());
+        let listed = catalog.listed().iter().filter(|(category, _)| record.categories.contains(*category));
+        let referrer = record.referrer.as_ref();
+        Self {
+            found,
+            masked_address: record.email.masked(),
             us_state: record.us_state.map(|state| say.state(state)),
-            categories: &chosen,
-            total: union.catalog.combined_savings(record.categories),
+            chosen: listed.map(|(category, savings)| (say.category(*category), *savings)).collect(),
+            total: catalog.combined_savings(record.categories),
+            referrer: referrer.map(|named| named.email.as_ref().map(|email| email.masked()).unwrap_or_default()),
+        }
+    }
+
+    pub(super) fn view<'v>(&'v self, confirm_path: &'v str, decline_path: &'v str) -> view::ConfirmView<'v> {
+        let record = &self.found.record;
+        view::ConfirmView {
+            masked_address: &self.masked_address,
+            partner: record.partner.as_deref(),
+            us_state: self.us_state,
+            categories: &self.chosen,
+            total: self.total,
             comments: &record.comments,
-            referrer: referrer.as_deref(),
+            referrer: self.referrer.as_deref(),
             seen: record.updated_at.as_millis(),
-            changed,
-            confirm_path: &format!("/confirm/{}", visit.parameter),
-            decline_path: &format!("/not-me/{}", visit.app().membership.decline_token(found)),
-        },
-    ))
+            changed: false,
+            confirm_path,
+            decline_path,
+        }
+    }
 }
 
 /// The person's own link to share, once they are in.

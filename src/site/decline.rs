@@ -8,7 +8,8 @@ use super::sign_in::field;
 use super::view::{self, DeclineState, DeclineView};
 use super::{PRESS_BYTES, Visit};
 use crate::domain::secret::token::Purpose;
-use crate::domain::sign_up::{Confirmation, DecidedHow, Declining, SeenPage, SignUpState, Silence};
+use crate::domain::sign_up::{Confirmation, DecidedHow, Declining, SeenPage, SignUpState, Silence, SilenceChange};
+use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -29,10 +30,19 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
     let body = request.into_body().read(PRESS_BYTES).await?;
     let visit = visit.of_form(field(&body, "lang").as_deref());
     let is = |name: &str, value: &str| field(&body, name).as_deref() == Some(value);
-    let silence =
+    let wanted =
         Silence { again: is("again", "stop"), partner: is("partner", "stop"), mailbox: is("mailbox", "silence") };
+    let shown = Silence {
+        again: is("was-again", "stop"),
+        partner: is("was-partner", "stop"),
+        mailbox: is("was-mailbox", "silence"),
+    };
+    let silence = SilenceChange::between(shown, wanted);
     match field(&body, "do").as_deref() {
-        Some("take-back") => return Ok(take_back(visit, field(&body, "notice").as_deref()).await),
+        Some("take-back") => {
+            let seen = field(&body, "seen").and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
+            return Ok(take_back(visit, field(&body, "notice").as_deref(), seen).await);
+        }
         Some("choose") => {
             return Ok(match visit.app().membership.choose_silence(visit.parameter, silence, visit.now.time).await {
                 Ok(true) => page(visit, true).await,
@@ -53,18 +63,17 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
     })
 }
 
-/// It was them after all. As for confirming, they must have read the words that are shown now.
-async fn take_back(visit: Visit<'_>, notice: Option<&str>) -> Answer {
-    let Some(notice) = notice.and_then(|hash| visit.app().union.notices.find(hash)) else {
-        return page(visit, false).await;
-    };
+/// It was them after all. As for confirming, they must have seen the answers, and read the words that are shown now.
+async fn take_back(visit: Visit<'_>, notice: Option<&str>, answers: Option<Timestamp>) -> Answer {
+    let notice = notice.and_then(|hash| visit.app().union.notices.find(hash));
+    let (Some(notice), Some(_)) = (notice, answers) else { return page(visit, false).await };
     let language = Some(visit.reader.language);
-    let seen = SeenPage { answers: None, notice: Some(Arc::clone(&notice.hash)), language };
+    let seen = SeenPage { answers, notice: Some(Arc::clone(&notice.hash)), language };
     let (membership, now) = (&visit.app().membership, visit.now.time);
     match membership.take_back(visit.parameter, seen, now).await {
-        Ok(Confirmation::Joined | Confirmation::AlreadyMember) => {
+        Ok(done @ (Confirmation::Joined | Confirmation::AlreadyMember)) => {
             match membership.find(Purpose::Decline, visit.parameter, now).await {
-                Ok(Some(found)) => super::confirm::share(visit, &found, true).await,
+                Ok(Some(found)) => super::confirm::share(visit, &found, done == Confirmation::Joined).await,
                 Ok(None) => visit.unknown(),
                 Err(error) => visit.problem(error),
             }
@@ -89,7 +98,8 @@ async fn page(visit: Visit<'_>, saved: bool) -> Answer {
 }
 
 fn shown(visit: Visit<'_>, found: &LinkedSignUp, again_path: &str, saved: bool) -> String {
-    let record = &found.record;
+    let (record, masked) = (&found.record, found.record.email.masked());
+    let facts = super::confirm::SignUpFacts::of(visit, found);
     let state = match record.state {
         SignUpState::Pending => DeclineState::Asks,
         SignUpState::Declined => DeclineState::Withdrawn,
@@ -101,12 +111,12 @@ fn shown(visit: Visit<'_>, found: &LinkedSignUp, again_path: &str, saved: bool) 
         &DeclineView {
             state,
             is_member: record.is_member,
-            masked_address: &record.email.masked(),
+            masked_address: &masked,
+            facts: facts.view(again_path, visit.path),
             partner: record.partner.as_deref(),
             path: visit.path,
             again_path,
-            // A member's second request has nothing to confirm.
-            can_take_back: record.can_take_back && !record.is_member,
+            can_take_back: record.can_take_back,
             no_again: record.silence.again,
             no_partner: record.silence.partner,
             silent_until: record.silent_until,

@@ -4,7 +4,7 @@ use hyper::header::CONTENT_SECURITY_POLICY;
 use hyper::{Request, StatusCode};
 
 use super::join_form::SentForm;
-use super::view::{self, InvitedBy, JoinForm, Outcome, ShownAgain};
+use super::view::{self, Frame, InvitedBy, JoinForm, Outcome, ShownAgain};
 use super::{FORM_BYTES, Visit, WITH_OUR_SCRIPT};
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::Face;
@@ -108,7 +108,13 @@ pub(super) async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form:
     };
     // What failed for another reason is shown again with what was typed: a pause that is over may be remembered for a moment.
     let gate = if gate == FormGate::Shut && form.general_error.is_some() { FormGate::Open } else { gate };
-    let mut answer = Answer::html(status, view::join(visit.frame(), count, invited_by, &gate, form));
+    // In another language, whoever invited them is not forgotten.
+    let invited_path = match invited_by {
+        InvitedBy::Code(code) => format!("/joinus{code}"),
+        InvitedBy::Nobody | InvitedBy::Unknown => visit.path.to_owned(),
+    };
+    let frame = Frame { path: &invited_path, ..visit.frame() };
+    let mut answer = Answer::html(status, view::join(frame, count, invited_by, &gate, form));
     if gate != FormGate::Shut {
         // The one that adds up what is ticked, and the one that answers the question.
         answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);

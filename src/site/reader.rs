@@ -60,9 +60,14 @@ impl Reader {
         }
     }
 
-    /// Has the browser remember what was asked for.
+    /// The language that the address itself asks for.
+    pub(super) fn asked(self) -> Option<Language> {
+        (self.known_by == KnownBy::Asked).then_some(self.language)
+    }
+
+    /// Has the browser remember what was asked for, if it is a page that was.
     pub fn remember(self, answer: &mut Answer, secure: bool) {
-        if self.known_by == KnownBy::Asked {
+        if self.known_by == KnownBy::Asked && answer.is_html() {
             SiteCookie::Language.set(answer, secure, self.language.code(), REMEMBERED_FOR);
         }
     }

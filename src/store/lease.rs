@@ -127,7 +127,7 @@ macro_rules! due {
                     OR EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox AND x.partner = s.partner)
                     OR coalesce(p.undeliverable_until > $1, FALSE)
                     OR EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND (m.suppressed_until > $1 OR m.complained_at IS NOT NULL)),
-                    o.sign_in_id, coalesce(p.language, s.language)
+                    o.sign_in_id, coalesce(p.language, CASE WHEN o.kind = 'confirm' THEN s.language END)
              FROM outbox o LEFT JOIN sign_ups s ON s.id = o.sign_up_id LEFT JOIN sign_ins i ON i.id = o.sign_in_id
              JOIN people p ON p.id = coalesce(s.person_id, i.person_id)
              WHERE ",

@@ -163,6 +163,13 @@ pub(super) async fn suppress(sql: &mut impl Sql, mailbox: &str, until: Timestamp
     sql.execute(suppress, values![mailbox, until]).await.map(|_| ())
 }
 
+/// Mail goes to the mailbox again; says whether anything kept it. What somebody there was promised who is erased does not come back
+/// with the next sign-up: a silence that was lifted is told from one that never was.
+pub(super) async fn lift_silence(sql: &mut impl Sql, mailbox: &str) -> Result<bool, Failure> {
+    let lift = "UPDATE mailboxes SET suppressed_until = 0 WHERE mailbox = $1 AND suppressed_until > 0";
+    Ok(sql.execute(lift, values![mailbox]).await? > 0)
+}
+
 /// Writes down what became of an attempt, unless another worker has taken the mail since: who tried it last is told by the
 /// number of attempts.
 struct Settle {

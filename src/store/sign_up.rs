@@ -55,11 +55,11 @@ macro_rules! was_member_there {
 }
 pub(super) use was_member_there;
 
-/// A silence that is there already ends no sooner.
+/// A silence that is there already ends no sooner, and one that was lifted (0) stays so.
 macro_rules! no_sooner {
     () => {
         "ON CONFLICT (mailbox) DO UPDATE SET suppressed_until = excluded.suppressed_until
-         WHERE coalesce(mailboxes.suppressed_until < excluded.suppressed_until, TRUE)"
+         WHERE coalesce(mailboxes.suppressed_until < excluded.suppressed_until AND mailboxes.suppressed_until <> 0, TRUE)"
     };
 }
 pub(super) use no_sooner;

@@ -35,5 +35,6 @@ mod records;
 mod referral;
 mod reports;
 mod server;
+mod site;
 mod stopping;
 mod stored;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Answer, Server, block_on, wait_until};
 use unionhall::domain::mail::{A_DAY, APART};
-use unionhall::domain::sign_up::{PENDING_FOR};
+use unionhall::domain::sign_up::PENDING_FOR;
 use unionhall::operations::{ALL, Access};
 
 const MODERN: &str = "2026-07-28";
@@ -501,7 +501,7 @@ fn the_tools_claims_are_what_happens() {
         ] {
             assert!(told.contains(&claim), "{claim} in {told}");
         }
-        assert!(tools.to_string().contains("not at all where the address's owner has asked for silence"));
+        assert!(tools.to_string().contains("not at all where the address's owner has asked"));
         assert_eq!(server.get("/join").await.status, 200);
         assert!(!tools.to_string().contains("gent action"), "a word that only the documents explain");
     });

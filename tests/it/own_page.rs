@@ -149,20 +149,20 @@ fn a_link_signs_in_once_in_any_browser_and_looking_does_not() {
         }
         assert_eq!(other.post(&link, &[]).await.status, 303);
         assert!(other.is_signed_in().await);
-        page(&other.post(&link, &[]).await, 410, "works no more");
-        page(&asking.post(&link, &[]).await, 410, "works no more");
-        page(&asking.get(&link).await, 410, "works no more");
-        page(&asking.get(&format!("{link}0")).await, 404, "works no more");
+        page(&other.post(&link, &[]).await, 410, "This link has expired");
+        page(&asking.post(&link, &[]).await, 410, "This link has expired");
+        page(&asking.get(&link).await, 410, "This link has expired");
+        page(&asking.get(&format!("{link}0")).await, 404, "This link has expired");
         let after = asking.post("/me/code", &[("email", "ana@example.com"), ("code", &code(&server, id))]).await;
         page(&after, 400, "not right");
         assert!(!asking.is_signed_in().await);
         // Neither a link of a sign-up nor one that has ended opens anything.
         let token = server.confirm_path(1).replace("/confirm/", "");
-        page(&asking.post(&format!("/me/enter/{token}"), &[]).await, 404, "works no more");
+        page(&asking.post(&format!("/me/enter/{token}"), &[]).await, 404, "This link has expired");
         server.execute("UPDATE sign_ins SET created_at = created_at - 3600001");
         let late = asking.ask("ana@example.com").await;
         server.execute("UPDATE sign_ins SET expires_at = created_at");
-        page(&asking.post(&enter(&server, late), &[]).await, 410, "works no more");
+        page(&asking.post(&enter(&server, late), &[]).await, 410, "This link has expired");
     });
 }
 
@@ -300,7 +300,7 @@ fn sessions_end_when_they_are_to() {
         let token = ben.token().await;
         let erased = ben.post("/me/erase", &[("token", &token)]).await;
         assert_eq!((erased.status.as_u16(), erased.header("location")), (303, "/me/erased"));
-        page(&ben.get("/me/erased").await, 200, "You are erased");
+        page(&ben.get("/me/erased").await, 200, "Your data is erased");
         assert!(ben.cookies.is_empty());
         page(&ben.post("/me/erase", &[("token", &token)]).await, 403, "the first one counted");
         ben.cookies = BTreeMap::from([("union".to_owned(), format!("{nonce}.{ends}.{proof}"))]);

@@ -119,13 +119,16 @@ impl Server {
         self.send(Request::post(self.confirm_path(sign_up)), "").await
     }
 
+    /// Where "this wasn't me" in its mail leads to.
+    pub(crate) fn decline_path(&self, sign_up: i64) -> String {
+        let token = TokenMaker::new(&self.records().secret()).token(Purpose::Decline, SignUpId(sign_up));
+        format!("/not-me/{token}")
+    }
+
     /// Says "this wasn't me", and asks to be left in peace.
     pub(crate) async fn decline(&self, sign_up: i64) {
-        let token = TokenMaker::new(&self.records().secret()).token(Purpose::Decline, SignUpId(sign_up));
-        assert_eq!(
-            self.send(Request::post(format!("/not-me/{token}")), "do=withdraw&mailbox=silence").await.status,
-            200
-        );
+        let path = self.decline_path(sign_up);
+        assert_eq!(self.send(Request::post(path), "do=withdraw&mailbox=silence").await.status, 200);
     }
 
     /// The binary with the settings of this server's records, for a command of the operator's.

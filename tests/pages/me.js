@@ -36,7 +36,7 @@ export async function meWalk(page, tools) {
 
   step("find the way in");
   await go(page, "/join");
-  await go(page, () => page.getByRole("link", { name: /^Lost your link/ }).click());
+  await go(page, () => page.getByRole("link", { name: "Sign in to your page" }).click());
   await heading(page, "Your own page");
   await look(page, "me-sign-in");
   const email = page.getByRole("textbox", { name: "The e-mail address you joined with" });
@@ -133,9 +133,9 @@ export async function meWalk(page, tools) {
   assert.equal(await page.getByRole("textbox", { name: /^Anything else/ }).inputValue(), "Moved <b>east</b>.");
 
   step("choose mail, and take everything along");
-  await box("When somebody signs my address up again").uncheck();
+  await box("E-mail me when somebody signs me up again").uncheck();
   await go(page, () => page.locator("form[action='/me/mail'] button").click());
-  assert(!(await box("When somebody signs my address up again").isChecked()));
+  assert(!(await box("E-mail me when somebody signs me up again").isChecked()));
   const exported = await (await page.request.get(`${base}/me/export`)).json();
   assert.equal(exported.email, address);
   assert.deepEqual(exported.answers.categories, ["internet"]);
@@ -201,7 +201,7 @@ export async function eraseWalk(page, tools) {
   await heading(page, "Erase everything about you?");
   await look(page, "me-erase");
   await go(page, () => page.getByRole("button", { name: "Erase it all now" }).click());
-  await heading(page, "You are erased");
+  await heading(page, "Your data is erased");
   await look(page, "me-erased");
   assert.equal(await memberCount(), 0);
   await go(page, "/me");

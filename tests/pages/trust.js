@@ -94,7 +94,7 @@ export async function trustWalk(page, tools) {
   await look(page, "confirm-trust");
 
   step("this wasn't me: nothing happens by looking");
-  await go(page, () => main.getByRole("link", { name: /.+/ }).last().click());
+  await go(page, () => main.locator("a[href^='/not-me/']").click());
   await heading(page, say("decline.heading"));
   for (const choice of await page.getByRole("checkbox").all()) assert(!(await choice.isChecked()), "nothing is silenced unasked");
   await look(page, "decline");
@@ -122,6 +122,8 @@ export async function trustWalk(page, tools) {
   step("it was me after all: confirmed, and mail comes again");
   await go(page, () => page.getByRole("link", { name: say("outcome.declined_action") }).click());
   await heading(page, say("decline.done_heading"));
+  assert(!(await button(say("decline.undo_button")).isVisible()), "nobody joins by a stray tap");
+  await page.getByText(say("decline.undo")).click();
   await shows(say("notice.words", { union, own_page: `${base}/me` }));
   await go(page, () => button(say("decline.undo_button")).click());
   await heading(page, say("share.heading"));

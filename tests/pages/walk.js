@@ -281,7 +281,7 @@ async function joinWalk(page) {
   // A mail is an article within the page of whatever program shows it; the landmarks are that program's.
   await look(page, "letter-html", { "landmark-one-main": { enabled: false }, region: { enabled: false } });
   assert(!(await page.content()).includes("Rates"), "nothing of what was typed is in the mail");
-  const button = page.getByRole("link", { name: "Confirm my sign-up" });
+  const button = page.getByRole("link", { name: "Review and confirm" });
   const confirm = await button.getAttribute("href");
   assert(confirm.startsWith(`${base}/confirm/`) && links.includes(confirm), "both parts have the link");
   await go(page, () => button.click());
@@ -354,7 +354,7 @@ async function openHtml(page, address) {
   const letter = await openLetter(page, address);
   await go(page, () => letter.click());
   await go(page, () => page.getByRole("link", { name: "Show the HTML part" }).click());
-  const confirm = await page.getByRole("link", { name: "Confirm my sign-up" }).getAttribute("href");
+  const confirm = await page.getByRole("link", { name: "Review and confirm" }).getAttribute("href");
   const notMe = page.getByRole("link", { name: "This wasn't me" });
   return { confirm, notMe, decline: await notMe.getAttribute("href") };
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{ShowPerson, address, nobody, people_of};
 use crate::cli::{say, with_store};
+use crate::domain::language::Language;
 use crate::domain::mail::brake::door_name;
 use crate::domain::mail::{MailKind, WaitingMail};
 use crate::domain::person::{KeptEvidence, NO_TIME, PersonFile, PersonRecord, PersonState, SignInEntry, SignUpEntry};
@@ -38,7 +39,9 @@ fn obstacles(file: &PersonFile, now: Timestamp) -> Vec<String> {
     }
     let stopped = mailbox.stopped.iter();
     obstacles
-        .extend(stopped.map(|stop| format!("wants nothing that {} asks for, since {}", stop.partner, stop.stopped_at)));
+        .extend(stopped.map(|stop| {
+            format!("wants nothing that {} asks for, since {}", door_name(&stop.partner), stop.stopped_at)
+        }));
     obstacles
 }
 
@@ -274,6 +277,7 @@ fn file_json(file: &PersonFile, now: Timestamp) -> Value {
         "comments": Some(&file.person.comments).filter(|comments| !comments.is_empty()),
         "answeredAt": times(file.person.answered_at),
         "uncredited": file.person.uncredited,
+        "language": file.person.language.map(Language::code),
         "signIns": file.sign_ins.iter().map(sign_in_json).collect::<Vec<_>>(),
         "wrongCodesToday": file.wrong_codes,
         "erasedAt": times(file.person.erased_at),
@@ -285,6 +289,7 @@ fn file_json(file: &PersonFile, now: Timestamp) -> Value {
             "softBounces": file.person.soft_bounces,
             "mailboxSharedWith": mailbox.shared_with,
             "unwantedKinds": file.person.unwanted_mail.names().split(',').filter(|name| !name.is_empty()).collect::<Vec<_>>(),
+            "stoppedPartners": mailbox.stopped.iter().map(|stop| door_name(&stop.partner)).collect::<Vec<_>>(),
             "sent": mailbox.record.sent.iter().map(sent).collect::<Vec<_>>(),
         },
         "signUps": file.sign_ups.iter().map(sign_up_json).collect::<Vec<_>>(),

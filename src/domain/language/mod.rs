@@ -33,6 +33,14 @@ impl Language {
         }
     }
 
+    /// As chats that show a card know it: of the country that the union is in.
+    pub const fn locale(self) -> &'static str {
+        match self {
+            Self::English => "en_US",
+            Self::Spanish => "es_US",
+        }
+    }
+
     const fn file(self) -> &'static str {
         match self {
             Self::English => include_str!("../../../languages/en.toml"),

@@ -72,13 +72,14 @@ words! {
         done_title done_kicker done_heading done_text member_done_heading member_done_text confirmed_title
         confirmed_heading confirmed_text confirmed_member confirmed_left lapsed_title lapsed_heading lapsed_text
         lapsed_again undo undo_text undo_button mail mail_kept no_again no_partner no_mail no_mail_until save saved
+        keep lapsed_member
     }
     outcome OutcomeWords {
         back_form back_own to_form sign_up_again unknown unknown_text unknown_next declined declined_text
         declined_next declined_action too_many too_many_text too_many_next paused paused_text paused_next problem
         problem_text problem_next unsure unsure_text unsure_next unsure_own not_found not_found_text not_found_next
         origin origin_text origin_next old_form old_form_text old_form_next used used_text used_next used_action
-        no_mail no_mail_text no_mail_next
+        no_mail no_mail_text no_mail_next left left_text left_next
     }
     sign_in SignInWords {
         title kicker heading lead sign_in email email_empty button not_member signed_out signed_out_everywhere
@@ -94,7 +95,7 @@ words! {
         save mail_saved language language_saved data download download_hint sign_out sign_out_everywhere leave erase
         leave_heading leave_lead leave_1 leave_2 leave_3 leave_4 leave_5 leave_button stay erase_heading erase_lead
         erase_lead_member erase_1 erase_2 erase_3 erase_4 erase_5 erase_first erase_button keep erased_title
-        erased_heading erased_lead erased_shared erased_silent erased_back erased_back_later
+        erased_heading erased_lead erased_shared erased_silent erased_back erased_back_later save_language
     }
     mail MailWords {
         confirm_subject confirm_preview confirm_heading confirm_button confirm_here asked_by_partner asked_by_form
@@ -112,7 +113,7 @@ words! {
         long_backups purpose purpose_text partners cookies cookies_text rights rights_text
     }
     terms TermsWords {
-        title heading no_text joining joining_1 joining_2 joining_3 joining_4 referral told
+        title heading no_text joining joining_1 joining_2 joining_3 joining_4 referral told joining_5
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the operator writes on the pages of trust: Markdown, of which only what is harmless becomes HTML.
 
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{Alignment, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, html};
 
 use crate::domain::language::Language;
 
@@ -53,6 +53,8 @@ fn to_html(markdown: &str) -> String {
     let events = parser.filter_map(move |event| match event {
         Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
         Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
+        // It would be a style, which the pages' policy forbids.
+        Event::Start(Tag::Table(columns)) => Some(Event::Start(Tag::Table(vec![Alignment::None; columns.len()]))),
         Event::Start(Tag::Heading { level, .. }) => {
             // The page has a heading of its own, so theirs begin with the second.
             let level = (level as usize + 1).min(6);
@@ -63,7 +65,7 @@ fn to_html(markdown: &str) -> String {
             Some(Event::Html(CowStr::from(format!("</h{level}>\n"))))
         }
         Event::Start(Tag::Link { link_type, dest_url, id, .. }) => {
-            let harmless = is_harmless(&dest_url);
+            let harmless = link_type == LinkType::Email || is_harmless(&dest_url);
             dropped_links.push(!harmless);
             // Without a title, which would be a text that nobody sees on a phone.
             harmless.then_some(Event::Start(Tag::Link { link_type, dest_url, title: CowStr::Borrowed(""), id }))
@@ -90,7 +92,7 @@ mod tests {
     #[test]
     fn markdown_becomes_plain_html() {
         let html = to_html(
-            "# Who we are\n\nWe *bargain*. See [our books](https://union.example/books \"x\"), [terms](/terms).\n\n- a\n- b\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+            "# Who we are\n\nWe *bargain*. See [our books](https://union.example/books \"x\"), [terms](/terms).\n\n- a\n- b\n\n| a | b |\n|:--|--:|\n| 1 | 2 |\n\n<kim@union.example>",
         );
         for part in [
             "<h2>Who we are</h2>",
@@ -98,6 +100,7 @@ mod tests {
             "<a href=\"https://union.example/books\">our books</a>",
             "<a href=\"/terms\">terms</a>",
             "<li>a</li>",
+            "<a href=\"mailto:kim@union.example\">",
             "<td>2</td>",
         ] {
             assert!(html.contains(part), "{part} in {html}");

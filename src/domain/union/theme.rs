@@ -21,7 +21,10 @@ impl Color {
 
     /// Reads `#0a4d3f`, as the web writes colours.
     pub fn parse(text: &str) -> Option<Self> {
-        let digits = text.trim().strip_prefix('#').filter(|digits| digits.len() == 6 && digits.is_ascii())?;
+        let digits = text
+            .trim()
+            .strip_prefix('#')
+            .filter(|digits| digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
         let part = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).ok();
         Some(Self([part(0)?, part(2)?, part(4)?]))
     }
@@ -188,7 +191,7 @@ mod tests {
     #[test]
     fn colours_are_read_and_compared_as_the_web_does() {
         assert_eq!(color("#0A4d3f").to_string(), "#0a4d3f");
-        for bad in ["", "#fff", "0a4d3f", "#0a4d3", "#0a4d3g", "#0a4d3ff", "#ééé", "red"] {
+        for bad in ["", "#fff", "0a4d3f", "#0a4d3", "#0a4d3g", "#0a4d3ff", "#ééé", "red", "#+1+2+3"] {
             assert_eq!(Color::parse(bad), None, "{bad}");
         }
         assert!((color("#000000").contrast(color("#ffffff")) - 21.0).abs() < 0.001);

@@ -50,6 +50,10 @@ impl Answer {
         self.0.headers_mut().entry(name).or_insert(value);
     }
 
+    pub fn is_html(&self) -> bool {
+        self.0.headers().get(CONTENT_TYPE) == Some(&HTML)
+    }
+
     pub fn status(&self) -> StatusCode {
         self.0.status()
     }

@@ -186,6 +186,7 @@ mod tests {
             is_member: false,
             masked_address: &masked,
             partner: Some(&partner),
+            facts: view,
             path: "/not-me/abc",
             again_path: "/confirm/abc",
             can_take_back: false,

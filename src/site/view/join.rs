@@ -145,7 +145,10 @@ impl<'a> Bills<'a> {
 /// The states by the names that the reader's language has for them, in its order.
 pub(super) fn states(page: Frame<'_>) -> Vec<(&'static str, &str)> {
     let mut states: Vec<_> = UsState::ALL.iter().map(|state| (state.code(), page.say.state(*state))).collect();
-    states.sort_by_key(|(_, name)| *name);
+    // Accents change no place.
+    let plain =
+        |c: char| "áéíóú".chars().position(|accented| accented == c).map_or(c, |at| ['a', 'e', 'i', 'o', 'u'][at]);
+    states.sort_by_key(|(_, name)| name.chars().map(plain).collect::<String>());
     states
 }
 
@@ -275,10 +278,10 @@ mod tests {
     #[test]
     fn a_code_that_is_nobodys_is_told() {
         let html = of(&UnionSettings::sample(), None, InvitedBy::Unknown, &JoinForm::default());
-        assert!(html.contains("We do not know the code of this link"));
+        assert!(html.contains("We do not know this invitation link"));
         assert!(!html.contains("You have been invited") && !html.contains("refCode") && html.contains("noindex"));
         let plain = of(&UnionSettings::sample(), None, InvitedBy::Nobody, &JoinForm::default());
-        assert!(!plain.contains("We do not know the code") && !plain.contains("noindex"));
+        assert!(!plain.contains("We do not know this invitation") && !plain.contains("noindex"));
     }
 
     #[test]

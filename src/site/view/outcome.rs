@@ -8,6 +8,8 @@ use super::{Frame, rendered};
 pub enum Outcome<'a> {
     /// The link names no sign-up of ours.
     Unknown,
+    /// What was confirmed once has ended since.
+    Left,
     /// Somebody said that this sign-up was not theirs.
     WasDeclined {
         /// Where they take it back.
@@ -60,6 +62,7 @@ pub fn outcome(page: Frame<'_>, outcome: Outcome<'_>, home: Home) -> String {
     let again = (say.sign_up_again.as_str(), "/join");
     let (title, happened, next, action) = match outcome {
         Outcome::Unknown => (&say.unknown, &say.unknown_text, &say.unknown_next, Some(again)),
+        Outcome::Left => (&say.left, &say.left_text, &say.left_next, Some(again)),
         Outcome::WasDeclined { take_back } => {
             let action = (say.declined_action.as_str(), take_back);
             (&say.declined, &say.declined_text, &say.declined_next, Some(action))

@@ -281,7 +281,8 @@ fn obstacles(
     if let Some(time) = until(undeliverable_until) {
         obstacles.push(say.own.bounced.put("date", say.date(time)).plain());
     }
-    obstacles.extend(mailbox.stopped.iter().map(|stop| say.own.stopped.put("partner", &stop.partner).plain()));
+    let door = |partner: &str| if partner == FORM { say.confirm.our_form.to_string() } else { partner.to_owned() };
+    obstacles.extend(mailbox.stopped.iter().map(|stop| say.own.stopped.put("partner", door(&stop.partner)).plain()));
     obstacles
 }
 

@@ -114,6 +114,8 @@ pub struct DeclineView<'a> {
     pub is_member: bool,
     pub masked_address: &'a str,
     pub partner: Option<&'a str>,
+    /// What would be confirmed.
+    pub facts: ConfirmView<'a>,
     pub path: &'a str,
     /// Of the link that brings the form back, once it has lapsed.
     pub again_path: &'a str,
@@ -131,7 +133,12 @@ pub struct DeclineView<'a> {
 struct DeclinePage<'a> {
     page: Frame<'a>,
     notice: &'a Notice,
-    view: &'a DeclineView<'a>,
+    asks: &'a DeclineView<'a>,
+    /// What would be confirmed.
+    view: &'a ConfirmView<'a>,
+    categories: Vec<(&'a str, String)>,
+    total: String,
+    overlap: bool,
     title: &'a str,
     kicker: &'a str,
     heading: &'a str,
@@ -166,7 +173,11 @@ pub fn decline(page: Frame<'_>, view: &DeclineView<'_>) -> String {
             (&say.member_title, &say.kicker, &say.member_heading, vec![asked, say.member_ask.to_string()])
         }
         (DeclineState::Withdrawn, false) => {
-            (&say.done_title, &say.done_kicker, &say.done_heading, vec![say.done_text.to_string()])
+            let mut texts = vec![say.done_text.to_string()];
+            if !view.can_take_back {
+                texts.push(say.lapsed_again.put("path", view.again_path).to_string());
+            }
+            (&say.done_title, &say.done_kicker, &say.done_heading, texts)
         }
         (DeclineState::Withdrawn, true) => {
             (&say.done_title, &say.done_kicker, &say.member_done_heading, vec![say.member_done_text.to_string()])
@@ -176,7 +187,11 @@ pub fn decline(page: Frame<'_>, view: &DeclineView<'_>) -> String {
             let texts = vec![say.confirmed_text.to_string(), since.to_string()];
             (&say.confirmed_title, &say.kicker, &say.confirmed_heading, texts)
         }
-        (DeclineState::Lapsed, _) => {
+        (DeclineState::Lapsed, true) => {
+            let texts = vec![say.lapsed_text.to_string(), say.lapsed_member.to_string()];
+            (&say.lapsed_title, &say.kicker, &say.lapsed_heading, texts)
+        }
+        (DeclineState::Lapsed, false) => {
             let again = say.lapsed_again.put("path", view.again_path).to_string();
             (&say.lapsed_title, &say.kicker, &say.lapsed_heading, vec![say.lapsed_text.to_string(), again])
         }
@@ -184,7 +199,11 @@ pub fn decline(page: Frame<'_>, view: &DeclineView<'_>) -> String {
     rendered(&DeclinePage {
         page,
         notice: page.union.notices.in_language(page.language),
-        view,
+        categories: view.facts.categories.iter().map(|(label, savings)| (*label, dollars(*savings))).collect(),
+        total: dollars(view.facts.total),
+        overlap: view.facts.categories.iter().map(|(_, savings)| savings).sum::<u32>() != view.facts.total,
+        asks: view,
+        view: &view.facts,
         title: title.as_str(),
         kicker: kicker.as_str(),
         heading: heading.as_str(),
@@ -222,6 +241,7 @@ mod tests {
         is_member: false,
         masked_address: "a•••@example.com",
         partner: Some("Acme Assistant"),
+        facts: VIEW,
         path: "/not-me/token",
         again_path: "/confirm/token",
         can_take_back: false,
@@ -249,8 +269,8 @@ mod tests {
         {
             assert!(html.contains(part), "{part}");
         }
-        assert!(!html.contains("are not added up"));
-        assert!(with(|page| confirm(page, &ConfirmView { total: 1800, ..VIEW })).contains("are not added up"));
+        assert!(!html.contains("is not counted twice"));
+        assert!(with(|page| confirm(page, &ConfirmView { total: 1800, ..VIEW })).contains("is not counted twice"));
     }
 
     #[test]
@@ -282,10 +302,10 @@ mod tests {
         assert!(html.contains("It was me: confirm and join") && html.contains("By confirming you join"));
         assert_eq!(html.matches(" checked").count(), 1);
         let silent = DeclineView { silent_until: Some(Timestamp::from_millis(1_794_743_200_000)), ..done };
-        assert!(with(|page| decline(page, &silent)).contains("nothing until 15 November 2026"));
+        assert!(with(|page| decline(page, &silent)).contains("until 15 November 2026"));
         let lapsed = DeclineView { state: DeclineState::Lapsed, ..DECLINE };
         assert!(with(|page| decline(page, &lapsed)).contains(r#"<a href="/confirm/token">"#));
-        for (is_member, said) in [(true, "You are a member because of it"), (false, "has ended since")] {
+        for (is_member, said) in [(true, "You are a member now"), (false, "has ended since")] {
             let confirmed = DeclineView { state: DeclineState::Confirmed, is_member, ..DECLINE };
             let html = with(|page| decline(page, &confirmed));
             assert!(html.contains(said) && !html.contains("It was me"), "{said}");

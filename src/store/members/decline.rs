@@ -1,9 +1,10 @@
 //! "This wasn't me": withdrawing a sign-up, taking that back, and what a mailbox wants not to be sent; as SQL.
 
-use super::{Confirm, mailbox_of, state_at};
+use super::leave::people_of;
+use super::{Confirm, Declined, can_take_back, mailbox_of, state_at};
 use crate::domain::person::UnwantedMail;
 use crate::domain::sign_up::{
-    Confirmation, DecidedHow, Declining, SUPPRESSED_FOR, SeenPage, SignUpId, SignUpState, Silence,
+    Confirmation, DecidedHow, Declining, SUPPRESSED_FOR, SeenPage, SignUpId, SignUpState, Silence, SilenceChange,
 };
 use crate::domain::time::Timestamp;
 use crate::store::doors::{self, AtDoor};
@@ -41,7 +42,7 @@ pub(super) struct Decline {
     pub sign_up: SignUpId,
     pub how: DecidedHow,
     /// None where the reader said nothing of it.
-    pub silence: Option<Silence>,
+    pub silence: Option<SilenceChange>,
     pub now: Timestamp,
 }
 
@@ -65,9 +66,13 @@ impl Unit for Decline {
             }
         };
         match (self.silence, self.how) {
-            (Some(silence), _) => keep_silent(sql, &asked, silence, self.now).await?,
-            // A mail program's own button means no more of these: of a member's, the kind; else all of them.
+            (Some(change), _) => change_silence(sql, &asked, change, self.now).await?,
+            // A mail program's own button means no more of these: of a member's, the kind; at another spelling of a member's mailbox,
+            // whoever asked; else all of it. The way to a member's own page stays open.
             (None, DecidedHow::OneClick) if asked.is_member => want_no_more(sql, asked.person, true).await?,
+            (None, DecidedHow::OneClick) if people_of(sql, &asked.mailbox).await?.1 > 0 => {
+                stop_partner(sql, &asked, self.now).await?;
+            }
             (None, DecidedHow::OneClick) => silence_mailbox(sql, &asked.mailbox, self.now).await?,
             (None, _) => {}
         }
@@ -82,7 +87,7 @@ impl Unit for Decline {
 /// Says what is not to be sent, and nothing else; false if there is no such sign-up.
 pub(super) struct ChooseSilence {
     pub sign_up: SignUpId,
-    pub silence: Silence,
+    pub silence: SilenceChange,
     pub now: Timestamp,
 }
 
@@ -95,12 +100,12 @@ impl Unit for ChooseSilence {
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
         let Some(asked) = look(sql, self.sign_up, self.now).await? else { return Ok(false) };
-        keep_silent(sql, &asked, self.silence, self.now).await?;
+        change_silence(sql, &asked, self.silence, self.now).await?;
         Ok(true)
     }
 }
 
-/// "It was me after all": what was declined is confirmed, and whatever kept mail from the mailbox is lifted.
+/// "It was me after all": what was declined is confirmed as it was seen, and whatever kept mail from the mailbox is lifted.
 pub(super) struct TakeBack {
     pub sign_up: SignUpId,
     pub seen: SeenPage,
@@ -116,43 +121,57 @@ impl Unit for TakeBack {
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Confirmation, Failure> {
         let Some(asked) = look(sql, self.sign_up, self.now).await? else { return Ok(Confirmation::Unknown) };
-        let declined = "SELECT decided_at FROM sign_ups WHERE id = $1 AND state = 'declined' AND expires_at > $2";
-        let declined: Option<Timestamp> =
-            sql.row(declined, values![self.sign_up.0, self.now], |row| row.get(0)).await?;
-        let Some(declined_at) = declined else {
+        let declined =
+            concat!("SELECT s.decided_at, s.updated_at FROM sign_ups s WHERE s.id = $1 AND ", can_take_back!("$2"));
+        let times = |row: &Row<'_>| Ok((row.get::<Timestamp>(0)?, row.get::<Timestamp>(1)?));
+        let Some((at, updated_at)) = sql.row(declined, values![self.sign_up.0, self.now], times).await? else {
             return Ok(match asked.state {
                 SignUpState::Confirmed => Confirmation::AlreadyMember,
                 SignUpState::Pending => Confirmation::Changed,
+                SignUpState::Declined if asked.is_member => Confirmation::AlreadyMember,
                 SignUpState::Expired | SignUpState::Declined => Confirmation::Expired,
             });
         };
-        let heard = Silence { again: false, partner: false, mailbox: false };
-        keep_silent(sql, &asked, heard, self.now).await?;
-        let confirm = Confirm { sign_up: self.sign_up, seen: self.seen.clone(), taking_back: true, now: self.now };
-        // Before the count of members, for which every confirmation of the union waits.
-        doors::uncount_declined(sql, &asked.door, declined_at).await?;
-        confirm.apply(sql).await
+        if self.seen.answers.is_some_and(|seen| seen != updated_at) {
+            return Ok(Confirmation::Changed);
+        }
+        let all = Silence { again: true, partner: true, mailbox: true };
+        let change = SilenceChange { add: Silence::default(), lift: all };
+        change_silence(sql, &asked, change, self.now).await?;
+        let declined = Some(Declined { door: asked.door, at });
+        Confirm { sign_up: self.sign_up, seen: self.seen.clone(), declined, now: self.now }.apply(sql).await
     }
 }
 
-/// Brings what is not to be sent to what the reader wants.
-async fn keep_silent(sql: &mut impl Sql, asked: &AskedSignUp, wanted: Silence, now: Timestamp) -> Result<(), Failure> {
-    if asked.is_member {
-        want_no_more(sql, asked.person, wanted.again).await?;
+/// Adds what the reader asks for to what is not sent, and lifts what they take back.
+async fn change_silence(
+    sql: &mut impl Sql,
+    asked: &AskedSignUp,
+    SilenceChange { add, lift }: SilenceChange,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    if asked.is_member && (add.again || lift.again) {
+        want_no_more(sql, asked.person, add.again).await?;
     }
-    if wanted.partner && !asked.door.is_empty() {
-        let stop = "INSERT INTO stopped_partners (mailbox, partner, stopped_at) VALUES ($1, $2, $3)
-                    ON CONFLICT (mailbox, partner) DO UPDATE SET stopped_at = excluded.stopped_at";
-        sql.execute(stop, values![&asked.mailbox, &asked.door, now]).await?;
-    } else {
+    if add.partner {
+        stop_partner(sql, asked, now).await?;
+    } else if lift.partner {
         let go_on = "DELETE FROM stopped_partners WHERE mailbox = $1 AND partner = $2";
         sql.execute(go_on, values![&asked.mailbox, &asked.door]).await?;
     }
-    if wanted.mailbox {
-        return silence_mailbox(sql, &asked.mailbox, now).await;
+    if add.mailbox {
+        silence_mailbox(sql, &asked.mailbox, now).await?;
+    } else if lift.mailbox {
+        outbox::lift_silence(sql, &asked.mailbox).await?;
     }
-    let lift = "UPDATE mailboxes SET suppressed_until = NULL WHERE mailbox = $1 AND suppressed_until IS NOT NULL";
-    sql.execute(lift, values![&asked.mailbox]).await.map(|_| ())
+    Ok(())
+}
+
+/// No mail to the mailbox that the same door asks for.
+async fn stop_partner(sql: &mut impl Sql, asked: &AskedSignUp, now: Timestamp) -> Result<(), Failure> {
+    let stop = "INSERT INTO stopped_partners (mailbox, partner, stopped_at) VALUES ($1, $2, $3)
+                ON CONFLICT (mailbox, partner) DO UPDATE SET stopped_at = excluded.stopped_at";
+    sql.execute(stop, values![&asked.mailbox, &asked.door, now]).await.map(|_| ())
 }
 
 async fn want_no_more(sql: &mut impl Sql, person: i64, already_member: bool) -> Result<(), Failure> {

@@ -106,7 +106,6 @@ impl Unit for Erase {
         let until = self.now.end_of_day().plus(SUPPRESSED_FOR);
         if others == 0 {
             sql.execute("DELETE FROM mailboxes WHERE mailbox = $1", values![&mailbox]).await?;
-            sql.execute("DELETE FROM stopped_partners WHERE mailbox = $1", values![&mailbox]).await?;
         } else if !mailbox_is_shared {
             outbox::suppress(sql, &mailbox, until).await?;
         }
@@ -158,6 +157,11 @@ pub(super) async fn bury(
     let (address, grave) = (tombstone(&marks.address), tombstone(&marks.mailbox));
     // To the day alone: to the millisecond it would lead to the row of the audit log that says who was erased then.
     sql.execute(bury, values![person, &address, &grave, now.start_of_day()]).await?;
+    // What a mailbox wants not to be sent goes with the last who has it.
+    let stops = "DELETE FROM stopped_partners WHERE mailbox = $1
+                 AND NOT EXISTS (SELECT 1 FROM people WHERE compared = $1 AND mailbox = $1)
+                 AND NOT EXISTS (SELECT 1 FROM people WHERE mailbox = $1 AND mailbox <> compared)";
+    sql.execute(stops, values![mailbox]).await?;
     // Nobody is credited for another spelling of the mailbox, now that it cannot be seen any more that one was a member.
     let plain = "UPDATE people SET uncredited = TRUE WHERE compared = $2 AND mailbox = $2 AND joined_at IS NULL
                  AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
@@ -227,8 +231,7 @@ impl Unit for Unsuppress {
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Option<Lifted>, Failure> {
         let Some(mailbox) = lock_mailbox_of(sql, &self.compared).await? else { return Ok(None) };
-        let lift = "UPDATE mailboxes SET suppressed_until = NULL WHERE mailbox = $1 AND suppressed_until IS NOT NULL";
-        let suppression = sql.execute(lift, values![&mailbox]).await? > 0;
+        let suppression = outbox::lift_silence(sql, &mailbox).await?;
         let lift = "UPDATE mailboxes SET complained_at = NULL WHERE mailbox = $1 AND complained_at IS NOT NULL";
         let complaint = sql.execute(lift, values![&mailbox]).await? > 0;
         let lift = "UPDATE people SET undeliverable_until = NULL, soft_bounces = 0

@@ -23,7 +23,7 @@ use crate::domain::referral::ReferralCode;
 use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_up::{
     Confirmation, DecidedHow, Declining, NamedPerson, NamedReferrer, NewSignUp, SeenPage, SignUpId, SignUpRecord,
-    SignUpState, SignedUp, Silence,
+    SignUpState, SignedUp, Silence, SilenceChange,
 };
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notice;
@@ -36,6 +36,20 @@ macro_rules! state_at {
     };
 }
 use state_at;
+
+/// Whether a sign-up `s` was declined, and that can be taken back: in its time, while its answers are there to be seen, and unless its
+/// person is a member or has left since.
+macro_rules! can_take_back {
+    ($now:literal) => {
+        concat!(
+            "s.state = 'declined' AND s.expires_at > ",
+            $now,
+            " AND s.purged_at IS NULL AND NOT EXISTS (SELECT 1 FROM people who WHERE who.id = s.person_id
+                AND (who.state = 'member' OR who.left_at >= s.decided_at))"
+        )
+    };
+}
+use can_take_back;
 
 /// Who is credited for a person who joins, `$person` of `people`: nobody new for one who was a member before, or where
 /// another address of the mailbox ever joined; else whoever the confirmed sign-up names, unless they have left.
@@ -121,7 +135,9 @@ area! {
                     state_at!("$2"),
                     ", p.email, p.code, nullif(s.partner, ''), s.us_state, s.categories, coalesce(s.comments, ''), r.code,
                       s.updated_at, r.email, p.state = 'member', coalesce(p.language, s.language),
-                      s.state = 'declined' AND s.expires_at > $2,
+                      ",
+                    can_take_back!("$2"),
+                    ",
                       ',' || p.unwanted_mail || ',' LIKE '%,already_member,%',
                       EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox AND x.partner = s.partner),
                       (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.suppressed_until > $2)
@@ -137,11 +153,11 @@ area! {
         own confirm(sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> Confirmation;
 
         /// The person said "this wasn't me": the sign-up is withdrawn, and nothing is silenced but what they ask for.
-        write decline(sign_up: SignUpId, how: DecidedHow, silence: Option<Silence>, now: Timestamp) -> Declining
+        write decline(sign_up: SignUpId, how: DecidedHow, silence: Option<SilenceChange>, now: Timestamp) -> Declining
             = Decline { sign_up, how, silence, now };
 
         /// What whoever holds a mail's link wants not to be sent; false if there is no such sign-up.
-        write choose_silence(sign_up: SignUpId, silence: Silence, now: Timestamp) -> bool
+        write choose_silence(sign_up: SignUpId, silence: SilenceChange, now: Timestamp) -> bool
             = ChooseSilence { sign_up, silence, now };
 
         /// They take "this wasn't me" back: it is confirmed, and mail reaches them again.
@@ -234,8 +250,14 @@ pub(super) struct Confirm {
     pub sign_up: SignUpId,
     pub seen: SeenPage,
     /// It was declined, and that is taken back.
-    pub taking_back: bool,
+    pub declined: Option<Declined>,
     pub now: Timestamp,
+}
+
+/// How a sign-up was declined that is confirmed after all.
+pub(super) struct Declined {
+    pub door: String,
+    pub at: Timestamp,
 }
 
 impl Unit for Confirm {
@@ -268,13 +290,13 @@ impl Unit for Confirm {
                 return Ok(Confirmation::Changed);
             }
             SignUpState::Pending => {}
-            SignUpState::Declined if self.taking_back => {}
+            SignUpState::Declined if self.declined.is_some() => {}
             SignUpState::Confirmed => return Ok(Confirmation::AlreadyMember),
             SignUpState::Declined => return Ok(Confirmation::Declined),
             // Retention decides so for good, once it believes the clock.
             SignUpState::Expired => return Ok(Confirmation::Expired),
         }
-        if self.taking_back {
+        if self.declined.is_some() {
             let decide = "UPDATE sign_ups SET state = 'confirmed', decided_at = $2, decided_how = $3
                           WHERE id = $1 AND state = 'declined'";
             sql.execute(decide, values![self.sign_up.0, self.now, DecidedHow::TakenBack.name()]).await?;
@@ -304,6 +326,9 @@ impl Unit for Confirm {
         // A door is praised for new members alone, at addresses that last.
         if let Some(door) = praised {
             doors::count(sql, &door, AtDoor::Confirmed, self.now).await?;
+        }
+        if let Some(Declined { door, at }) = &self.declined {
+            doors::uncount_declined(sql, door, *at).await?;
         }
         // Last, because every confirmation of the union waits for this row.
         sql.execute("UPDATE installation SET member_count = member_count + 1 WHERE id = 1", values![]).await?;

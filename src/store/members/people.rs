@@ -182,8 +182,11 @@ fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
 }
 
 async fn standing(sql: &mut impl Sql, mailbox: &str) -> Result<MailboxStanding, Failure> {
-    let look =
-        concat!("SELECT ", mailbox_columns!(), ", suppressed_until, complained_at FROM mailboxes WHERE mailbox = $1");
+    let look = concat!(
+        "SELECT ",
+        mailbox_columns!(),
+        ", nullif(suppressed_until, 0), complained_at FROM mailboxes WHERE mailbox = $1"
+    );
     let read = |row: &Row<'_>| {
         let record = mailbox_record(row)?;
         let (suppressed_until, complained_at) = (row.get(9)?, row.get(10)?);

@@ -138,7 +138,7 @@ impl Engine for SqliteStore {
     }
 
     fn confirm(&self, sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
-        self.writer.write(Confirm { sign_up, seen, taking_back: false, now })
+        self.writer.write(Confirm { sign_up, seen, declined: None, now })
     }
 
     fn check(&self) -> StoreReply<'_, ()> {

@@ -42,6 +42,7 @@ mod once {
         forwarded in targets, 300;
         catalog in targets, 300;
         link_token in targets, 300;
+        people_text in targets, 300;
         mail_report in targets, 150;
         mcp in services, 200;
         smtp_reply in services, 30;

@@ -16,6 +16,7 @@ use unionhall::domain::api_key::{ApiKey, KeyId};
 use unionhall::domain::catalog::Catalog;
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
+use unionhall::domain::email::suggestion::suggestion;
 use unionhall::domain::language::Language;
 use unionhall::domain::mail::report::ReportedMail;
 use unionhall::domain::referral::ReferralCode;
@@ -27,6 +28,7 @@ use unionhall::domain::sign_in::SignInCode;
 use unionhall::domain::sign_up::SignUpId;
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
+use unionhall::domain::union::own_text::{OwnTexts, PolicyPage};
 use unionhall::error::Error;
 use unionhall::http::request::client_address::TrustedProxies;
 use unionhall::mail::report::postmark::{self, PostmarkLogin};
@@ -104,6 +106,60 @@ pub fn email(data: &[u8]) {
     let sent_to = EmailAddress::parse(&sent_to).expect("mail goes to an address");
     assert_eq!(sent_to.compared(), address.compared());
     assert!(!address.masked().contains(text), "nobody can read it from the page");
+}
+
+/// What a person may have meant is an address, never the one they typed; a browser may like any language; and whatever an operator
+/// writes, nothing in it becomes a script, a picture or a link to nowhere good.
+pub fn people_text(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Some(meant) = suggestion(text) {
+        assert!(EmailAddress::parse(&meant).is_ok() && meant != text, "{text:?}");
+        // Asked about once: what was meant is not asked about again.
+        assert!(
+            suggestion(&meant).is_none_or(|again| again == meant || again.eq_ignore_ascii_case(&meant)),
+            "{text:?}"
+        );
+    }
+    Language::accepted(text);
+    let mut texts = OwnTexts::default();
+    texts.add(PolicyPage::Terms, Language::English, text);
+    let (_, html) = texts.find(PolicyPage::Terms, Language::English).expect("it was added");
+    for tag in html.split('<').skip(1).map(|rest| rest.split('>').next().unwrap_or_default()) {
+        let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap_or_default();
+        let harmless = [
+            "p",
+            "h2",
+            "h3",
+            "h4",
+            "h5",
+            "h6",
+            "ul",
+            "ol",
+            "li",
+            "em",
+            "strong",
+            "del",
+            "blockquote",
+            "pre",
+            "code",
+            "hr",
+            "br",
+            "a",
+            "table",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "",
+        ];
+        assert!(harmless.contains(&name), "{name} in {html:?} of {text:?}");
+        if let Some(link) = tag.strip_prefix("a href=\"") {
+            let lower = link.to_ascii_lowercase();
+            let good = ["https://", "http://", "mailto:", "#", "/"].iter().any(|start| lower.starts_with(start));
+            assert!(good && !link.starts_with("//") && link.matches('"').count() == 1, "{link:?} of {text:?}");
+        }
+    }
 }
 
 /// A key reads back as itself or not at all, and never shows its secret.

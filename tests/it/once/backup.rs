@@ -101,7 +101,7 @@ fn the_drill() {
             ))
         };
         let mut early = Vec::new();
-        for name in ["ana", "bea", "cem", "dora"] {
+        for name in ["ana", "bea", "cem", "dora", "ed"] {
             early.push(invite(&server, name).await);
         }
         for id in &early[..3] {

@@ -77,6 +77,28 @@ mod once {
     }
 
     #[test]
+    fn a_post_of_the_form_makes_way_for_three_later_ones_and_for_no_fewer() {
+        let post = |words: &str| match ana(Some(words)) {
+            Deed::SignUp(sign_up) => {
+                Deed::SignUp(SignUp { partner: String::new(), key: None, categories: Some(String::new()), ..sign_up })
+            }
+            other => other,
+        };
+        let kept = |id, words| SignUpRow {
+            partner: String::new(),
+            categories: String::new(),
+            ..row(id, "pending", Some(words))
+        };
+        let history: Vec<_> = (1..)
+            .zip(["one", "two", "three", "four"])
+            .map(|(n, words)| event(2 * n, 2 * n + 1, post(words), good()))
+            .collect();
+        let rows = || vec![kept(2, "two"), kept(3, "three"), kept(4, "four")];
+        holds(&history, &records(0, rows()));
+        breaks(Rule::SignUpLost, &history[..3], &records(0, rows()[..2].to_vec()));
+    }
+
+    #[test]
     fn of_two_that_follow_each_other_the_later_stays() {
         let history = [
             event(1, 2, ana(Some("one")), good()),

@@ -2,16 +2,22 @@
 
 use unionhall::domain::language::Language;
 use unionhall::domain::person::{AccountId, RetentionTimes};
-use unionhall::domain::sign_up::Silence;
+use unionhall::domain::sign_up::{Silence, SilenceChange};
 
 use super::*;
 
-const QUIET: Silence = Silence { again: false, partner: false, mailbox: true };
+const NONE: Silence = Silence { again: false, partner: false, mailbox: false };
+const QUIET: Silence = Silence { mailbox: true, ..NONE };
+
+/// What somebody says who saw nothing ticked.
+fn tick(wanted: Silence) -> SilenceChange {
+    SilenceChange::between(NONE, wanted)
+}
 
 pub(super) async fn declining_withdraws_and_silences_nothing_by_itself(house: &House) {
     house.sign_up("ana@example.com").await;
     for _ in 0..2 {
-        let declined = house.store.decline(SignUpId(1), DecidedHow::Button, Some(Silence::default()), NOW).await;
+        let declined = house.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(NONE)), NOW).await;
         assert_eq!(declined, Ok(Declining::Declined), "twice is once");
     }
     assert_eq!(house.confirm(1).await, Confirmation::Declined);
@@ -33,20 +39,23 @@ pub(super) async fn declining_withdraws_and_silences_nothing_by_itself(house: &H
 pub(super) async fn a_mailbox_that_asks_for_silence_has_it_until_it_is_over_or_taken_back(house: &House) {
     house.sign_up("ana@example.com").await;
     let shown = async |now| house.store.find_sign_up(SignUpId(1), now).await.unwrap().unwrap();
-    house.store.decline(SignUpId(1), DecidedHow::Button, Some(QUIET), NOW).await.unwrap();
+    house.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(QUIET)), NOW).await.unwrap();
     let until = NOW.plus(SUPPRESSED_FOR);
     assert_eq!((shown(NOW).await.silence, shown(NOW).await.silent_until), (QUIET, Some(until)));
     for email in ["ana@example.com", "ana+x@example.com"] {
         house.sign_up_at(email, after(DAY)).await;
     }
     assert_eq!(house.send_due(after(DAY)).await, Vec::<String>::new(), "under every spelling");
-    assert_eq!(house.store.choose_silence(SignUpId(1), QUIET, after(DAY)).await, Ok(true));
+    assert_eq!(house.store.choose_silence(SignUpId(1), tick(QUIET), after(DAY)).await, Ok(true));
     assert_eq!(shown(after(DAY)).await.silent_until, Some(until), "asking again makes it no longer");
-    assert_eq!(house.store.choose_silence(SignUpId(1), Silence::default(), after(DAY)).await, Ok(true));
+    assert_eq!(
+        house.store.choose_silence(SignUpId(1), SilenceChange::between(QUIET, NONE), after(DAY)).await,
+        Ok(true)
+    );
     assert_eq!(shown(after(DAY)).await.silent_until, None);
     house.sign_up_at("ana@example.com", after(DAY)).await;
     assert_eq!(house.send_due(after(DAY)).await, ["ana@example.com"]);
-    assert_eq!(house.store.choose_silence(SignUpId(99), QUIET, NOW).await, Ok(false));
+    assert_eq!(house.store.choose_silence(SignUpId(99), tick(QUIET), NOW).await, Ok(false));
     // A mail program's own button means silence, if nobody there is a member.
     house.sign_up("ben@example.com").await;
     let ben = about(&house.lease("w", after(DAY)).await[0]);
@@ -59,8 +68,8 @@ pub(super) async fn a_mailbox_that_asks_for_silence_has_it_until_it_is_over_or_t
 
 pub(super) async fn one_partners_mail_is_stopped_and_no_other(house: &House) {
     house.sign_up("ana@example.com").await;
-    let stop = Silence { partner: true, ..Silence::default() };
-    house.store.decline(SignUpId(1), DecidedHow::Button, Some(stop), NOW).await.unwrap();
+    let stop = Silence { partner: true, ..NONE };
+    house.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(stop)), NOW).await.unwrap();
     assert_eq!(house.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap().silence, stop);
     house.sign_up_at("ana+y@example.com", after(DAY)).await;
     assert_eq!(house.send_due(after(DAY)).await, Vec::<String>::new(), "whichever spelling that partner uses");
@@ -72,7 +81,7 @@ pub(super) async fn one_partners_mail_is_stopped_and_no_other(house: &House) {
     let times = RetentionTimes::DEFAULT;
     house.store.retain(times, NOW.plus(times.complaints)).await.unwrap();
     assert!(house.file("ana@example.com").await.unwrap().mailbox.stopped.is_empty());
-    house.store.choose_silence(SignUpId(1), stop, NOW).await.unwrap();
+    house.store.choose_silence(SignUpId(1), tick(stop), NOW).await.unwrap();
     let lifted = house
         .store
         .unsuppress(&EmailAddress::parse("ana@example.com").unwrap(), AccountId::kept("a"))
@@ -80,7 +89,7 @@ pub(super) async fn one_partners_mail_is_stopped_and_no_other(house: &House) {
         .unwrap()
         .unwrap();
     assert!(lifted.partners);
-    house.store.choose_silence(SignUpId(1), stop, NOW).await.unwrap();
+    house.store.choose_silence(SignUpId(1), tick(stop), NOW).await.unwrap();
     house.erase("ana+y@example.com").await.unwrap();
     assert!(!house.file("ana@example.com").await.unwrap().mailbox.stopped.is_empty(), "another has the mailbox");
     house.erase("ana@example.com").await.unwrap();
@@ -109,15 +118,15 @@ pub(super) async fn a_member_withdraws_a_request_and_stays_as_they_are(house: &H
     assert_eq!(house.store.find_sign_up(SignUpId(2), NOW).await, Ok(None));
     house.confirm(1).await;
     // The mail of the first sign-up still has its link.
-    let declined = house.store.decline(SignUpId(1), DecidedHow::Button, Some(Silence::default()), NOW).await;
+    let declined = house.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(NONE)), NOW).await;
     assert_eq!(declined, Ok(Declining::Confirmed));
     assert_eq!((house.members().await, shown(1, NOW).await.state), (1, SignUpState::Confirmed));
     house.sign_up_at("ana@example.com", after(DAY)).await;
     assert_eq!(house.send_due(after(DAY)).await.len(), 1, "and nothing is silenced that nobody asked to silence");
-    let declined = house.store.decline(SignUpId(2), DecidedHow::Button, Some(Silence::default()), after(DAY)).await;
+    let declined = house.store.decline(SignUpId(2), DecidedHow::Button, Some(tick(NONE)), after(DAY)).await;
     assert_eq!(declined, Ok(Declining::Declined));
     let second = shown(2, after(DAY)).await;
-    assert_eq!((second.state, second.is_member, second.silence), (SignUpState::Declined, true, Silence::default()));
+    assert_eq!((second.state, second.is_member, second.silence), (SignUpState::Declined, true, NONE));
     // With the mail program's own button, the kind: the mailbox itself stays open, and with it the way in.
     house.sign_up_at("ana@example.com", after(2 * DAY)).await;
     house.store.decline(SignUpId(3), DecidedHow::OneClick, None, after(2 * DAY)).await.unwrap();
@@ -135,7 +144,7 @@ pub(super) async fn it_was_me_after_all_confirms_and_lets_mail_through(house: &H
     assert_eq!(back(1, NOW).await, Confirmation::Changed, "nothing was declined");
     assert_eq!(house.members().await, 0);
     let all = Silence { again: true, partner: true, mailbox: true };
-    house.store.decline(SignUpId(1), DecidedHow::Button, Some(all), NOW).await.unwrap();
+    house.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(all)), NOW).await.unwrap();
     assert!(house.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap().can_take_back);
     // Meanwhile somebody signs them up once more, in the same place.
     house.sign_up_at("ana@example.com", after(MINUTE)).await;
@@ -178,4 +187,64 @@ pub(super) async fn a_code_is_known_whatever_became_of_its_owner(house: &House) 
     house.erase("ana@example.com").await.unwrap();
     assert!(known(code).await);
     assert_eq!((referrer().await.code, referrer().await.email), (code, None), "of whom no letter is left");
+}
+
+/// Two mails open in two windows: what one window asked for is not lifted by the other, which did not show it.
+pub(super) async fn a_page_lifts_only_what_it_showed(house: &House) {
+    house.sign_up("ana@example.com").await;
+    house.by_form("ana@example.com", NOW).await;
+    house.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(QUIET)), NOW).await.unwrap();
+    house.store.decline(SignUpId(2), DecidedHow::Button, Some(tick(NONE)), NOW).await.unwrap();
+    let shown = house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap();
+    assert_eq!((shown.state, shown.silence), (SignUpState::Declined, QUIET));
+}
+
+/// What was declined is not confirmed later by whoever is a member, has left since, or can no longer see what it says.
+pub(super) async fn not_everything_declined_can_be_taken_back(house: &House) {
+    let back = async |id, now| house.store.take_back(SignUpId(id), SeenPage::default(), now).await.unwrap();
+    let can = async |id, now| house.store.find_sign_up(SignUpId(id), now).await.unwrap().unwrap().can_take_back;
+    house.join("ana@example.com").await;
+    house.sign_up("ana@example.com").await;
+    let second = house.file("ana@example.com").await.unwrap().sign_ups[1].id.0;
+    house.store.decline(SignUpId(second), DecidedHow::Button, None, NOW).await.unwrap();
+    assert!(!can(second, NOW).await);
+    assert_eq!(back(second, NOW).await, Confirmation::AlreadyMember);
+    assert_eq!(house.file("ana@example.com").await.unwrap().sign_ups[1].state, SignUpState::Declined);
+    house.leave("ana@example.com").await;
+    assert_eq!((can(second, NOW).await, back(second, NOW).await), (false, Confirmation::Expired), "they left since");
+    assert_eq!(house.members().await, 0);
+    house.sign_up("ben@example.com").await;
+    let ben = house.file("ben@example.com").await.unwrap().sign_ups[0].id;
+    house.store.decline(ben, DecidedHow::Button, None, NOW).await.unwrap();
+    let stale = SeenPage { answers: Some(after(MINUTE)), ..SeenPage::default() };
+    assert_eq!(house.store.take_back(ben, stale, NOW).await, Ok(Confirmation::Changed), "not what they saw");
+    let times = RetentionTimes { answers: HOUR, ..RetentionTimes::DEFAULT };
+    house.store.retain(times, after(HOUR)).await.unwrap();
+    assert_eq!((can(ben.0, after(HOUR)).await, back(ben.0, after(HOUR)).await), (false, Confirmation::Expired));
+}
+
+/// The mail program's own button, at another spelling of a member's mailbox, does not shut the member out.
+pub(super) async fn one_click_at_an_alias_leaves_the_members_mailbox_open(house: &House) {
+    house.join("ana@example.com").await;
+    house.sign_up("ana+x@example.com").await;
+    let alias = house.file("ana+x@example.com").await.unwrap().sign_ups[0].id;
+    house.store.decline(alias, DecidedHow::OneClick, None, NOW).await.unwrap();
+    let file = house.file("ana@example.com").await.unwrap();
+    assert_eq!((file.mailbox.suppressed_until, file.mailbox.stopped.len()), (None, 1));
+    house.sign_up_at("ana+x@example.com", after(DAY)).await;
+    assert!(house.send_due(after(DAY)).await.is_empty(), "whoever asked for it is heard no more");
+}
+
+/// Somebody of the mailbox was erased; another lifts the silence that came of it, and no stranger brings it back.
+pub(super) async fn a_silence_that_was_lifted_stays_so(house: &House) {
+    house.sign_up("ana@example.com").await;
+    house.sign_up("ana+a@example.com").await;
+    let alias = house.file("ana+a@example.com").await.unwrap().sign_ups[0].id;
+    house.erase("ana@example.com").await.unwrap();
+    let silent = async |now| house.store.find_sign_up(alias, now).await.unwrap().unwrap().silent_until.is_some();
+    assert!(silent(after(MINUTE)).await);
+    house.store.choose_silence(alias, SilenceChange::between(QUIET, NONE), after(MINUTE)).await.unwrap();
+    house.by_form("ana+a@example.com", after(HOUR)).await;
+    assert!(!silent(after(HOUR)).await);
+    assert_eq!(house.file("ana+a@example.com").await.unwrap().mailbox.suppressed_until, None);
 }

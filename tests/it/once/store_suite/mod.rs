@@ -123,6 +123,10 @@ suite! {
     a_member_withdraws_a_request_and_stays_as_they_are
     it_was_me_after_all_confirms_and_lets_mail_through
     a_code_is_known_whatever_became_of_its_owner
+    a_page_lifts_only_what_it_showed
+    not_everything_declined_can_be_taken_back
+    one_click_at_an_alias_leaves_the_members_mailbox_open
+    a_silence_that_was_lifted_stays_so
     old_sign_ups_expire_and_their_answers_are_deleted
     a_sign_up_without_a_partner_is_its_own
     a_door_that_has_had_its_share_is_held
