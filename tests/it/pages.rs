@@ -151,8 +151,8 @@ fn links_that_lead_nowhere_say_so_kindly() {
             }
         }
         server.execute("UPDATE sign_ups SET expires_at = 0");
-        page(&server.get(&confirm).await, 410, "expired");
-        page(&post(&server, &confirm).await, 410, "expired");
+        page(&server.get(&confirm).await, 410, "works no more");
+        page(&post(&server, &confirm).await, 410, "works no more");
         page(&post(&server, &decline).await, 200, "");
         assert_eq!(members(&server).await, 0);
         let lost = Request::get("/somewhere").header("accept", "text/html,*/*;q=0.8");

@@ -160,6 +160,7 @@ export async function trustWalk(page, tools) {
   const ben = who("ben");
   await go(page, `/joinus${code}`);
   await email.fill(ben);
+  await page.locator(".more-bills > summary").click();
   await page.locator("input[name=mortgage]").check();
   await page.locator("details.more > summary").click();
   await page.locator("#usState").selectOption("NY");

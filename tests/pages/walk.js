@@ -127,7 +127,15 @@ async function look(page, name, rules = {}) {
 }
 
 const heading = async (page, text) => assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), text);
-const isFocused = (target) => target.evaluate((element) => element === document.activeElement);
+
+// A browser gives a new page's focus when it first draws it, which may be a moment after it has come.
+async function isFocused(target) {
+  for (const deadline = Date.now() + 1000; ; ) {
+    if (await target.evaluate((element) => element === document.activeElement)) return true;
+    if (Date.now() > deadline) return false;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
 
 async function tab(page, target, what) {
   await page.keyboard.press("Tab");
@@ -255,6 +263,7 @@ async function joinWalk(page) {
   await look(page, "change");
   await email.fill("ana@example");
   await go(page, () => page.keyboard.press("Enter"), 400);
+  assert(await isFocused(problems));
 
   step("put it right");
   await tab(page, problems.getByRole("link"), "the mistake");

@@ -280,7 +280,7 @@ mod tests {
         assert!(html.contains("our form") && html.contains("None chosen"));
         assert!(!html.contains("State") && !html.contains("Comments") && !html.contains('$'));
         let gone = with(|page| confirm(page, &ConfirmView { referrer: Some(""), ..VIEW }));
-        assert!(gone.contains("Somebody who is no longer with us"));
+        assert!(gone.contains("Somebody who has left the union"));
     }
 
     #[test]
