@@ -7,7 +7,7 @@ use hyper::{Request, StatusCode};
 
 use super::join;
 use super::sign_in::field;
-use super::view::{self, JoinForm, Outcome, ShownAgain};
+use super::view::{self, JoinForm, Outcome, ShownAgain, Welcome};
 use super::{PRESS_BYTES, Visit, WITH_OUR_SCRIPT};
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_up::{Confirmation, SeenPage, SignUpState};
@@ -75,9 +75,10 @@ async fn page(visit: Visit<'_>, shown: Shown) -> Answer {
     let record = &found.record;
     match record.state {
         SignUpState::Confirmed if !record.is_member => visit.outcome(StatusCode::OK, Outcome::Left),
-        SignUpState::Confirmed => share(visit, &found, shown == Shown::Joined).await,
+        SignUpState::Confirmed if shown == Shown::Joined => share(visit, &found, Welcome::FirstTime).await,
+        SignUpState::Confirmed => share(visit, &found, Welcome::Again).await,
         // Whatever became of it, they are in.
-        SignUpState::Expired | SignUpState::Declined if record.is_member => share(visit, &found, false).await,
+        SignUpState::Expired | SignUpState::Declined if record.is_member => share(visit, &found, Welcome::Member).await,
         SignUpState::Expired => form_again(visit, &found).await,
         SignUpState::Declined if !record.can_take_back => form_again(visit, &found).await,
         SignUpState::Declined => {
@@ -157,10 +158,10 @@ impl<'a> SignUpFacts<'a> {
 }
 
 /// The person's own link to share, once they are in.
-pub(super) async fn share(visit: Visit<'_>, found: &LinkedSignUp, first_time: bool) -> Answer {
+pub(super) async fn share(visit: Visit<'_>, found: &LinkedSignUp, welcome: Welcome) -> Answer {
     let link = found.record.code.link(&visit.app().union.join_site);
     let count = visit.member_count().await;
-    let mut answer = visit.page(view::share(visit.frame(), first_time, &link, count));
+    let mut answer = visit.page(view::share(visit.frame(), welcome, &link, count));
     // The button that copies the link is the only thing here that is done by a script.
     answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
     answer

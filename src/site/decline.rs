@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hyper::{Request, StatusCode};
 
 use super::sign_in::field;
-use super::view::{self, DeclineState, DeclineView};
+use super::view::{self, DeclineState, DeclineView, Welcome};
 use super::{PRESS_BYTES, Visit};
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_up::{Confirmation, DecidedHow, Declining, SeenPage, SignUpState, Silence, SilenceChange};
@@ -73,7 +73,11 @@ async fn take_back(visit: Visit<'_>, notice: Option<&str>, answers: Option<Times
     match membership.take_back(visit.parameter, seen, now).await {
         Ok(done @ (Confirmation::Joined | Confirmation::AlreadyMember)) => {
             match membership.find(Purpose::Decline, visit.parameter, now).await {
-                Ok(Some(found)) => super::confirm::share(visit, &found, done == Confirmation::Joined).await,
+                Ok(Some(found)) => {
+                    let joined = done == Confirmation::Joined;
+                    let welcome = if joined { Welcome::FirstTime } else { Welcome::Member };
+                    super::confirm::share(visit, &found, welcome).await
+                }
                 Ok(None) => visit.unknown(),
                 Err(error) => visit.problem(error),
             }

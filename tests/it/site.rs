@@ -234,7 +234,7 @@ fn old_links_say_what_is_true_now() {
         server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
         server.execute("UPDATE sign_ups SET expires_at = 0 WHERE id = 3");
         for id in [1, 3] {
-            page(&server.get(&server.confirm_path(id)).await, 200, "You have already confirmed");
+            page(&server.get(&server.confirm_path(id)).await, 200, "You are already a member");
         }
         page(&server.get(&server.decline_path(3)).await, 200, "You are a member and stay one");
         // They left.

@@ -221,8 +221,8 @@ mod tests {
             ("check-inbox-may-wait", check_inbox(page, &form.email, &sent, true)),
             ("confirm", confirm(page, &view)),
             ("confirm-bare", confirm(page, &bare)),
-            ("share-first", share(page, true, &link, Some(12_346))),
-            ("share-again", share(page, false, &link, None)),
+            ("share-first", share(page, Welcome::FirstTime, &link, Some(12_346))),
+            ("share-again", share(page, Welcome::Again, &link, None)),
             (
                 "me-sign-in",
                 sign_in(page, &form.email, Some(&format!("Write a whole address.{text}")), Some("Sign in.")),

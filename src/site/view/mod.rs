@@ -19,7 +19,7 @@ pub use self::join::{InvitedBy, JoinForm, ShownAgain, join};
 pub use self::mailbox::{MailboxEntry, mailbox, opened_mail};
 pub use self::outcome::{Home, Outcome, outcome};
 pub use self::own_page::{OwnView, RefusedAnswers, enter, erase, erased, leave, own_page, sign_in, sign_in_sent};
-pub use self::person::{ConfirmView, DeclineState, DeclineView, check_inbox, confirm, decline, share};
+pub use self::person::{ConfirmView, DeclineState, DeclineView, Welcome, check_inbox, confirm, decline, share};
 pub use self::policy::policy;
 use crate::domain::language::{Language, Words};
 use crate::domain::sign_up::PENDING_FOR;

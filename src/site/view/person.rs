@@ -75,7 +75,7 @@ pub fn confirm(page: Frame<'_>, view: &ConfirmView<'_>) -> String {
 #[template(path = "share.html")]
 struct SharePage<'a> {
     page: Frame<'a>,
-    first_time: bool,
+    welcome: Welcome,
     link: &'a str,
     by_mail: String,
     by_text_message: String,
@@ -83,11 +83,22 @@ struct SharePage<'a> {
     offer: Offer,
 }
 
+/// How somebody comes to the page with their own referral link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Welcome {
+    /// They confirmed just now.
+    FirstTime,
+    /// They had confirmed that sign-up before.
+    Again,
+    /// They are a member by another sign-up; this one came to nothing.
+    Member,
+}
+
 /// The page after confirming, the first time or again, with the person's own referral link.
-pub fn share(page: Frame<'_>, first_time: bool, link: &str, member_count: Option<u64>) -> String {
+pub fn share(page: Frame<'_>, welcome: Welcome, link: &str, member_count: Option<u64>) -> String {
     rendered(&SharePage {
         page,
-        first_time,
+        welcome,
         link,
         by_mail: share::by_mail(page.say, &page.union.name, link),
         by_text_message: share::by_text_message(page.say, &page.union.name, link),
@@ -315,8 +326,8 @@ mod tests {
     #[test]
     fn the_share_page_gives_the_link_once_to_copy_and_to_send() {
         let link = "https://union.example/joinus0123456789ab";
-        let first = with(|page| share(page, true, link, Some(500)));
-        let again = with(|page| share(page, false, link, None));
+        let first = with(|page| share(page, Welcome::FirstTime, link, Some(500)));
+        let again = with(|page| share(page, Welcome::Again, link, None));
         for html in [&first, &again] {
             assert_eq!(html.matches(&format!(">{link}</")).count(), 1);
             assert!(html.contains("mailto:?subject=Join%20me") && html.contains("sms:?&#38;body="));
@@ -324,6 +335,9 @@ mod tests {
         }
         assert!(first.contains("500 members") && !first.contains("already"));
         assert!(again.contains("already") && !again.contains("members strong"));
-        assert!(!with(|page| share(page, true, link, Some(5))).contains("5 members"), "too few to show off");
+        assert!(
+            !with(|page| share(page, Welcome::FirstTime, link, Some(5))).contains("5 members"),
+            "too few to show off"
+        );
     }
 }

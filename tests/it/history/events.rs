@@ -94,6 +94,8 @@ pub(super) enum Why {
     Decided(Decision),
     /// The person is shown other answers than they had seen.
     Changed,
+    /// They are a member by another sign-up, and this one is decided.
+    Member,
     Other(String),
 }
 

@@ -21,7 +21,8 @@ fn in_the_records(records: &Records) -> Vec<(Rule, String)> {
     let one = |sql: &str| records.rows(sql).first().unwrap_or_else(|| panic!("somebody fits: {sql}"))[0].clone();
     let unreferring = "NOT EXISTS (SELECT 1 FROM people r WHERE r.referrer_id = p.id)
                        AND NOT EXISTS (SELECT 1 FROM sign_ups r WHERE r.referrer_id = p.id)";
-    let pending = one("SELECT max(id) FROM sign_ups WHERE state = 'pending'");
+    // A partner's: a post of the form may have made way for later ones.
+    let pending = one("SELECT max(id) FROM sign_ups WHERE state = 'pending' AND partner <> ''");
     let other = one(&format!("SELECT max(id) FROM sign_ups WHERE state = 'pending' AND id <> {pending}"));
     let third =
         one(&format!("SELECT min(id) FROM sign_ups WHERE state = 'pending' AND id NOT IN ({pending}, {other})"));

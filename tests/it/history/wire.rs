@@ -117,6 +117,7 @@ pub(super) fn understood_decision(reply: &Reply) -> Outcome {
         200 if says("<h1>The sign-up is withdrawn</h1>") || says("<h1>The request is withdrawn</h1>") => {
             Outcome::Acknowledged(Answer::default())
         }
+        200 if says("<h1>You are already a member</h1>") => Outcome::Refused(Why::Member),
         200 if says("This sign-up was confirmed") => decided(Decision::Confirmed),
         200 if says("This sign-up has changed") => Outcome::Refused(Why::Changed),
         410 if says("This sign-up was withdrawn") => decided(Decision::Declined),
