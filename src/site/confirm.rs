@@ -6,9 +6,8 @@ use hyper::header::CONTENT_SECURITY_POLICY;
 use hyper::{Request, StatusCode};
 
 use super::join;
-use super::sign_in::field;
 use super::view::{self, JoinForm, Outcome, ShownAgain, Welcome};
-use super::{PRESS_BYTES, Visit, WITH_OUR_SCRIPT};
+use super::{PRESS_BYTES, Visit, WITH_OUR_SCRIPT, field};
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_up::{Confirmation, SeenPage, SignUpState};
 use crate::domain::time::Timestamp;

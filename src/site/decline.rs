@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use hyper::{Request, StatusCode};
 
-use super::sign_in::field;
 use super::view::{self, DeclineState, DeclineView, Welcome};
-use super::{PRESS_BYTES, Visit};
+use super::{PRESS_BYTES, Visit, field};
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_up::{Confirmation, DecidedHow, Declining, SeenPage, SignUpState, Silence, SilenceChange};
 use crate::domain::time::Timestamp;

@@ -256,3 +256,9 @@ impl<'a> Visit<'a> {
         counted.map_err(|error| self.report(&error.to_string())).ok()
     }
 }
+
+/// A field of a form, if it was sent.
+fn field(fields: &[u8], wanted: &str) -> Option<String> {
+    let found = form_urlencoded::parse(fields).find(|(name, _)| name == wanted);
+    found.map(|(_, value)| value.into_owned())
+}

@@ -7,9 +7,8 @@ use hyper::{HeaderMap, Request, StatusCode};
 
 use super::cookie::SiteCookie;
 use super::join_form::SentForm;
-use super::sign_in::field;
 use super::view::{self, Outcome, OwnView, RefusedAnswers};
-use super::{FORM_BYTES, LINKS_A_MINUTE, Visit, WITH_OUR_SCRIPT};
+use super::{FORM_BYTES, LINKS_A_MINUTE, Visit, WITH_OUR_SCRIPT, field};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::words::OwnWords;
 use crate::domain::language::{Language, Phrase};
@@ -260,8 +259,9 @@ async fn own_page(
     let token = own_pages.form_token(&session.nonce);
     let (file, times, now) = (&session.file, own_pages.times, visit.now.time);
     // Whoever left is not led to a form that is shut.
-    let gate = visit.app().form_brake.gate(visit.now).await;
-    let sign_ups_paused = matches!(gate, Ok(FormGate::Shut)) || matches!(visit.app().mail, Delivery::Off);
+    let sign_ups_paused = file.person.state == PersonState::Left
+        && (matches!(visit.app().mail, Delivery::Off)
+            || matches!(visit.app().form_brake.gate(visit.now).await, Ok(FormGate::Shut)));
     let view = OwnView { file, token: &token, done, refused, times, sign_ups_paused, now };
     let mut answer = Answer::html(status, view::own_page(visit.frame(), &view));
     // The button that copies the link is the only thing here that is done by a script.

@@ -6,7 +6,7 @@ use super::cookie::SiteCookie;
 use super::join::FORMS_A_MINUTE;
 use super::join_form::email_mistake;
 use super::view::{self, Outcome};
-use super::{FORM_BYTES, LINKS_A_MINUTE, Visit};
+use super::{FORM_BYTES, LINKS_A_MINUTE, Visit, field};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Phrase;
 use crate::domain::sign_in::{SESSION_FOR, SIGN_IN_FOR, SignInCode};
@@ -125,10 +125,4 @@ fn signed_in(visit: Visit<'_>, cookie: &str) -> Answer {
     SiteCookie::Session.set(&mut answer, visit.site.secure, cookie, SESSION_FOR);
     SiteCookie::Asked.clear(&mut answer, visit.site.secure);
     answer
-}
-
-/// A field of a form, if it was sent.
-pub(super) fn field(fields: &[u8], wanted: &str) -> Option<String> {
-    let found = form_urlencoded::parse(fields).find(|(name, _)| name == wanted);
-    found.map(|(_, value)| value.into_owned())
 }

@@ -259,6 +259,7 @@ fn a_flood_of_callers_who_hang_up_has_one_picture_drawn() {
             use std::io::Write as _;
             let mut caller = std::net::TcpStream::connect(&server.address).unwrap();
             caller.write_all(b"GET /card.png HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+            // Long enough for the drawing to begin before its caller is gone.
             std::thread::sleep(std::time::Duration::from_millis(3));
         }
         assert_eq!(server.get("/card.png").await.status, 200);

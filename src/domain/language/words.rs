@@ -105,7 +105,7 @@ words! {
         sign_in_asked sign_in_button sign_in_here sign_in_code sign_in_works sign_in_not_you own_page read_here
     }
     about AboutWords {
-        title heading no_text what what_text how bills bills_text members referral assistants contact mail_sender
+        title heading no_text what what_text how bills bills_text members assistants contact mail_sender
     }
     privacy PrivacyWords {
         title heading no_text controller controller_text kept kept_address kept_answers kept_evidence kept_referral

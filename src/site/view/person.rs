@@ -52,6 +52,15 @@ pub struct ConfirmView<'a> {
     pub decline_path: &'a str,
 }
 
+impl<'a> ConfirmView<'a> {
+    /// The bills with their savings, what those are together, and whether that is less than their sum.
+    fn bills(&self) -> (Vec<(&'a str, String)>, String, bool) {
+        let rows = self.categories.iter().map(|(label, savings)| (*label, dollars(*savings))).collect();
+        let sum: u32 = self.categories.iter().map(|(_, savings)| savings).sum();
+        (rows, dollars(self.total), sum != self.total)
+    }
+}
+
 #[derive(Template)]
 #[template(path = "confirm.html")]
 struct ConfirmPage<'a> {
@@ -65,9 +74,8 @@ struct ConfirmPage<'a> {
 
 /// Shows what is being confirmed. Opening it changes nothing; its first POST form confirms.
 pub fn confirm(page: Frame<'_>, view: &ConfirmView<'_>) -> String {
-    let categories = view.categories.iter().map(|(label, savings)| (*label, dollars(*savings))).collect();
-    let overlap = view.categories.iter().map(|(_, savings)| savings).sum::<u32>() != view.total;
-    let (notice, total) = (page.union.notices.in_language(page.language), dollars(view.total));
+    let notice = page.union.notices.in_language(page.language);
+    let (categories, total, overlap) = view.bills();
     rendered(&ConfirmPage { page, notice, view, categories, total, overlap })
 }
 
@@ -207,12 +215,13 @@ pub fn decline(page: Frame<'_>, view: &DeclineView<'_>) -> String {
             (&say.lapsed_title, &say.kicker, &say.lapsed_heading, vec![say.lapsed_text.to_string(), again])
         }
     };
+    let (categories, total, overlap) = view.facts.bills();
     rendered(&DeclinePage {
         page,
         notice: page.union.notices.in_language(page.language),
-        categories: view.facts.categories.iter().map(|(label, savings)| (*label, dollars(*savings))).collect(),
-        total: dollars(view.facts.total),
-        overlap: view.facts.categories.iter().map(|(_, savings)| savings).sum::<u32>() != view.facts.total,
+        categories,
+        total,
+        overlap,
         asks: view,
         view: &view.facts,
         title: title.as_str(),
