@@ -73,6 +73,13 @@ pub const MIGRATIONS: &[Migration] = &[
         rebuilds: false,
         refolds: false,
     },
+    Migration {
+        sqlite: include_str!("../../migrations/sqlite/0009_partners.sql"),
+        postgres: include_str!("../../migrations/postgres/0009_partners.sql"),
+        serves: 4,
+        rebuilds: false,
+        refolds: false,
+    },
 ];
 
 /// What may be done to a schema when a store is opened.

@@ -60,6 +60,34 @@ pub const TABLES: &[Table] = &[
         numbered: true,
         has_row: false,
     },
+    Table { name: "partners", columns: "id, name, contact, created_at", numbered: true, has_row: false },
+    Table {
+        name: "idempotency_keys",
+        columns: "id, partner, key, operation, input, person_id, sign_up_id, link, joined_count, savings, attributed, \
+                  created_at, closes_at, confirmed_at, closed_at",
+        numbered: true,
+        has_row: false,
+    },
+    Table {
+        name: "webhook_endpoints",
+        columns: "id, partner, url, generation, rotated_at, created_at, delivered_at, failing_since, last_error, disabled_at, \
+                  disabled_why, told_at, telling_until",
+        numbered: true,
+        has_row: false,
+    },
+    Table {
+        name: "webhook_deliveries",
+        columns: "id, endpoint_id, idempotency_id, kind, at, send_after, attempts, leased_until, leased_by, last_error, \
+                  given_up_at",
+        numbered: true,
+        has_row: false,
+    },
+    Table {
+        name: "inbox",
+        columns: "id, partner, name, recipient, sender, subject, text, html, received_at",
+        numbered: true,
+        has_row: false,
+    },
     Table { name: "notices", columns: "hash, words, first_shown_at", numbered: false, has_row: false },
     Table {
         name: "sign_ins",
