@@ -11,6 +11,7 @@ pub mod email;
 pub mod figure;
 pub mod language;
 pub mod mail;
+pub mod partner;
 pub mod person;
 pub mod referral;
 pub mod secret;

@@ -12,6 +12,7 @@ use super::catalog::category::CategorySet;
 use super::email::EmailAddress;
 use super::language::Language;
 use super::mail::lane::Lane;
+use super::partner::idempotency::{NamedRequest, Replayed};
 use super::referral::ReferralCode;
 use super::secret::mark::MailboxGrave;
 use super::text::Comments;
@@ -54,6 +55,8 @@ pub struct NewSignUp {
     pub disposable: bool,
     /// Of the page that the form was filled in on; none where a partner asked.
     pub language: Option<Language>,
+    /// The name that its partner gave the request.
+    pub request: Option<NamedRequest>,
     pub evidence: Evidence,
 }
 
@@ -189,11 +192,13 @@ pub struct Partner {
 }
 
 /// What a caller may know of a finished sign-up: the same whatever the person's state was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedUp {
     pub code: ReferralCode,
     pub joined_count: u64,
     pub attributed: bool,
+    /// It was done before, under the same name: all of this is what was answered then.
+    pub replayed: Option<Replayed>,
 }
 
 /// Names one sign-up inside the store.

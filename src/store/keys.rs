@@ -1,5 +1,6 @@
 //! The API keys of partners, as SQL.
 
+use super::partners;
 use super::sql::{Failure, Row, Sql, values};
 use crate::domain::api_key::{KeyId, KeyRecord, PartnerName};
 use crate::domain::time::Timestamp;
@@ -44,7 +45,8 @@ area! {
             }
         };
 
-        write issue_key(key: KeyRecord) -> () {
+        /// Adds a key, and its partner where it has no record yet.
+        transact issue_key(key: KeyRecord) -> () {
             |sql| insert(sql, key).await
         };
 
@@ -107,6 +109,7 @@ fn record(row: &Row<'_>) -> Result<KeyRecord, Failure> {
 }
 
 async fn insert(sql: &mut impl Sql, key: &KeyRecord) -> Result<(), Failure> {
+    partners::find_or_add(sql, key.partner.as_str(), key.created_at).await?;
     let insert = concat!("INSERT INTO api_keys (", columns!(), ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
     let KeyRecord { id, partner, hash, per_minute, .. } = key;
     let (created, ends, used, revoked) = (key.created_at, key.expires_at, key.last_used_at, key.revoked_at);

@@ -1,4 +1,4 @@
-//! What the union remembers, behind traits by area: keys, members, people, signing in, retention, outbox, doors, figures, audit, installation.
+//! What the union remembers, behind traits by area: keys, partners, webhooks, members, people, signing in, retention, outbox, doors, figures, audit, installation.
 //!
 //! A method is a whole unit of work: it commits everything it did or nothing, and no transaction crosses a trait. The
 //! time is passed in. Units off the hot path are written once, as SQL that both engines understand (`sql.rs`), in the file
@@ -68,6 +68,7 @@ mod lease;
 pub mod members;
 pub mod migration;
 pub mod outbox;
+pub mod partners;
 pub mod postgres;
 mod queue;
 mod refold;
@@ -95,6 +96,8 @@ pub use self::members::people::PeopleStore;
 pub use self::members::retention::{MAILBOXES_KEPT_FOR, Retained, RetentionStore};
 pub use self::members::sign_in::SignInStore;
 pub use self::outbox::OutboxStore;
+pub use self::partners::PartnerStore;
+pub use self::partners::webhooks::WebhookStore;
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
 use self::sql::Unit;
 
@@ -105,6 +108,8 @@ pub const WRITE_BATCH: usize = 256;
 /// suite: `tests/it/once/store_suite/`.
 pub trait Store:
     KeyStore
+    + PartnerStore
+    + WebhookStore
     + MemberStore
     + PeopleStore
     + SignInStore
@@ -159,6 +164,9 @@ pub enum StoreError {
     /// The code offered for a new person is another's: offer the next.
     #[error("the referral code is taken")]
     CodeTaken,
+    /// The name of the request is another's, or what it was given to is no longer kept; nothing was written.
+    #[error("the idempotency key is in use")]
+    KeyReused,
     /// The store could not be read, or could not commit; nothing was written. The cause is for the operator.
     #[error("{0}")]
     Unavailable(String),

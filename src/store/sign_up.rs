@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use super::doors::{self, AtDoor};
+use super::partners::idempotency::{self, Asked, FirstAnswer};
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use super::{StoreError, outbox};
 use crate::domain::catalog::category::CategorySet;
@@ -97,6 +98,12 @@ impl Unit for SignUp {
         let house = sql.row(house, values![], |row| Ok((row.get(0)?, row.get(1)?))).await?;
         let (paused, joined_count) = expected(house)?;
         refuse_if(paused)?;
+        let partner = self.partner();
+        if let Some(request) = &self.new.request
+            && let Some(first) = idempotency::find(sql, partner, Asked::SignUp, request).await?
+        {
+            return Ok(first);
+        }
         let person = find_or_add(sql, &self.new.person, self.now).await?;
         // Of somebody who is known as well: who is new may not cost more.
         keep_silent(sql, &person.mailbox, &self.new.person, self.now).await?;
@@ -116,15 +123,25 @@ impl Unit for SignUp {
         }
         let (typed, way) = (self.new.person.email.as_typed(), (self.new.lane, self.new.proven));
         outbox::put(sql, sign_up, kind, typed, way, self.now).await?;
-        Ok(SignedUp { code: person.code, joined_count, attributed: referrer.is_some() })
+        let given = SignedUp { code: person.code, joined_count, attributed: referrer.is_some(), replayed: None };
+        if let Some(request) = &self.new.request {
+            let first = FirstAnswer { partner, request, person: person.id, sign_up: Some(sign_up), given: &given };
+            idempotency::keep(sql, first, self.now).await?;
+        }
+        Ok(given)
     }
 }
 
 impl SignUp {
+    /// Its name, empty where the person signed up by themselves.
+    fn partner(&self) -> &str {
+        self.new.partner.as_ref().map_or("", |partner| partner.name.as_str())
+    }
+
     /// Merges into this partner's pending sign-up, or adds one; a post of the form is always one more.
     async fn write(&self, sql: &mut impl Sql, person: &Person, referrer: Option<i64>) -> Result<i64, Failure> {
         let Self { new, now } = self;
-        let partner = new.partner.as_ref().map_or("", |partner| partner.name.as_str());
+        let partner = self.partner();
         if !person.is_new {
             let expire = "UPDATE sign_ups SET state = 'expired', decided_at = $3
                           WHERE person_id = $1 AND partner = $2 AND state = 'pending' AND expires_at <= $3";

@@ -9,6 +9,7 @@ use crate::domain::secret::mark::{AddressMarks, tombstone};
 use crate::domain::sign_up::{DecidedHow, SUPPRESSED_FOR};
 use crate::domain::time::Timestamp;
 use crate::store::outbox;
+use crate::store::partners::idempotency;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// Ends a membership; the person's row is locked, and the count is the caller's to change, last.
@@ -146,6 +147,7 @@ pub(super) async fn bury(
                         (SELECT count(*) FROM sign_ups s WHERE s.person_id = $1 AND s.key_id = api_keys.id AND s.state = 'declined')
                     WHERE id IN (SELECT s.key_id FROM sign_ups s WHERE s.person_id = $1 AND s.state = 'declined')";
     sql.execute(declined, values![person]).await?;
+    idempotency::forget_person(sql, person).await?;
     let sign_ups = sql.execute("DELETE FROM sign_ups WHERE person_id = $1", values![person]).await?;
     let bury = "
         UPDATE people SET email = '', compared = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,

@@ -11,6 +11,7 @@ use self::decline::{ChooseSilence, Decline, TakeBack};
 use self::leave::{Erase, Leave, Revive, Unsuppress};
 use super::doors::{self, AtDoor};
 use super::outbox;
+use super::partners::idempotency;
 use super::report::NoteReport;
 use super::sign_up::{not_added, refuse_if, was_member_there};
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
@@ -102,30 +103,7 @@ area! {
         read referral_code(email: &EmailAddress) -> Option<ReferralCode> = FindCode { compared: email.compared() };
 
         /// The code of the person, who is remembered as `invited` if new.
-        write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode {
-            |sql| {
-                let NamedPerson { email, code, grave } = person;
-                let (compared, mailbox) = (email.compared(), email.mailbox());
-                let add = concat!(
-                    "INSERT INTO people (email, compared, mailbox, code, state, created_at, uncredited)
-                     SELECT $1, $2, $3, $4, 'invited', $5, ",
-                    was_member_there!("$6"),
-                    " FROM installation
-                     WHERE id = 1 AND NOT signups_paused
-                       AND NOT EXISTS (SELECT 1 FROM people WHERE compared = $2)
-                       AND NOT EXISTS (SELECT 1 FROM people WHERE code = $4)
-                     ON CONFLICT DO NOTHING RETURNING id"
-                );
-                let values = values![email.as_typed(), &compared, &mailbox, code, *now, grave.as_str()];
-                if sql.insert(add, values).await?.is_some() {
-                    return Ok(*code);
-                }
-                match (FindCode { compared: compared.clone() }).apply(sql).await? {
-                    Some(code) => Ok(code),
-                    None => Err(not_added(sql, code, &compared).await?),
-                }
-            }
-        };
+        write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode = CreateCode { person, now };
 
         /// A sign-up, as its person is shown it.
         read find_sign_up(sign_up: SignUpId, now: Timestamp) -> Option<SignUpRecord> {
@@ -219,6 +197,39 @@ impl Unit for FindCode {
     }
 }
 
+/// The code of a person, who is remembered as `invited` if new.
+pub(super) struct CreateCode {
+    pub person: NamedPerson,
+    pub now: Timestamp,
+}
+
+impl Unit for CreateCode {
+    type Done = ReferralCode;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<ReferralCode, Failure> {
+        let NamedPerson { email, code, grave } = &self.person;
+        let (compared, mailbox) = (email.compared(), email.mailbox());
+        let add = concat!(
+            "INSERT INTO people (email, compared, mailbox, code, state, created_at, uncredited)
+             SELECT $1, $2, $3, $4, 'invited', $5, ",
+            was_member_there!("$6"),
+            " FROM installation
+             WHERE id = 1 AND NOT signups_paused
+               AND NOT EXISTS (SELECT 1 FROM people WHERE compared = $2)
+               AND NOT EXISTS (SELECT 1 FROM people WHERE code = $4)
+             ON CONFLICT DO NOTHING RETURNING id"
+        );
+        let values = values![email.as_typed(), &compared, &mailbox, code, self.now, grave.as_str()];
+        if sql.insert(add, values).await?.is_some() {
+            return Ok(*code);
+        }
+        match (FindCode { compared: compared.clone() }).apply(sql).await? {
+            Some(code) => Ok(code),
+            None => Err(not_added(sql, code, &compared).await?),
+        }
+    }
+}
+
 fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
     let silent_until: Option<Timestamp> = row.get(15)?;
     Ok(SignUpRecord {
@@ -308,6 +319,7 @@ impl Unit for Confirm {
             sql.execute(shown, values![self.sign_up.0, &**notice]).await?;
         }
         outbox::forget(sql, self.sign_up).await?;
+        idempotency::confirm(sql, self.sign_up, self.now).await?;
         let join = concat!(
             "UPDATE people SET state = 'member', referrer_id = ",
             credited!("people", "$2"),

@@ -13,6 +13,7 @@ use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_in::REMEMBERED_FOR;
 use crate::domain::time::Timestamp;
 use crate::store::doors::{self, AtDoor};
+use crate::store::partners::idempotency;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// Few enough that sign-ups which share the commit, or wait for one of the rows, do not notice.
@@ -129,11 +130,13 @@ pub struct Retained {
     pub purged: u64,
     /// Requests to sign in that were deleted.
     pub sign_ins: u64,
+    /// Requests that named themselves and were closed, or deleted.
+    pub named: u64,
 }
 
 impl Retained {
     pub fn is_nothing(&self) -> bool {
-        self.expired + self.purged + self.sign_ins == 0
+        self.expired + self.purged + self.sign_ins + self.named == 0
     }
 }
 
@@ -188,13 +191,14 @@ impl Unit for Retain {
                            FOR UPDATE SKIP LOCKED)";
         sql.execute(forget, values![now.minus(self.times.complaints), AT_ONCE]).await?;
         let sign_ins = forget_sign_ins(sql, now).await?;
+        let named = idempotency::retain(sql, now).await?;
         // Last and in the order of their names: others wait for these rows.
         let mut doors = BTreeMap::new();
         lapsed.into_iter().for_each(|door| *doors.entry(door).or_insert(0) += 1);
         for (door, times) in doors {
             doors::count(sql, &door, AtDoor::Lapsed(times), now).await?;
         }
-        Ok(Retained { expired, purged, sign_ins })
+        Ok(Retained { expired, purged, sign_ins, named })
     }
 }
 

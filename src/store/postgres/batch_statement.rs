@@ -6,6 +6,7 @@ use super::pool::Work;
 use crate::domain::language::Language;
 use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, SignedUp};
 use crate::store::StoreError;
+use crate::store::partners::idempotency::first_answer;
 use crate::store::sign_up::{kept_categories, merging_answers, no_sooner, sign_up_columns, was_member_there};
 use crate::store::sql::{Failure, Row};
 
@@ -16,13 +17,18 @@ use crate::store::sql::{Failure, Row};
 /// settle it.
 const SIGN_UP: &str = concat!(
     "
-    WITH job AS (
+    WITH asked AS (
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
                              $8::text[], $9::text[], $10::text[], $11::bigint[], $14::bigint[], $16::boolean[],
                              $17::boolean[], $18::text[], $19::text[], $20::text[], $21::text[],
-                             $22::text[]) WITH ORDINALITY
-        AS job (email, compared, mailbox, code, key_id, partner, us_state, categories, comments, ref_code, now, lane,
-                proven, disposable, grave, face, client, notice, language, n)
+                             $22::text[], $23::text[], $24::text[], $25::text[], $26::bigint[]) WITH ORDINALITY
+        AS asked (email, compared, mailbox, code, key_id, partner, us_state, categories, comments, ref_code, now, lane,
+                proven, disposable, grave, face, client, notice, language, name, input, join_site, savings, n)
+    ), named AS (
+        SELECT a.n, k.operation = 'sign_up' AND k.input = a.input AS is_same, k.link, k.joined_count, k.savings, k.attributed
+        FROM asked a JOIN idempotency_keys k ON k.partner = a.partner AND k.key = a.name
+    ), job AS (
+        SELECT * FROM asked WHERE n NOT IN (SELECT n FROM named)
     ), house AS (
         SELECT signups_paused AS paused, member_count FROM installation WHERE id = 1
     ), known AS (
@@ -82,10 +88,18 @@ const SIGN_UP: &str = concat!(
             send_after = excluded.send_after, attempts = 0, first_attempt_at = NULL, leased_by = NULL, last_error = NULL,
             given_up_at = NULL, lane = excluded.lane, pass = excluded.pass, held_at = NULL
         WHERE outbox.leased_until <= excluded.created_at
+    ), kept AS (
+        INSERT INTO idempotency_keys (partner, key, operation, input, person_id, sign_up_id, link, joined_count, savings,
+                                      attributed, created_at, closes_at)
+        SELECT j.partner, j.name, 'sign_up', j.input, p.id, s.id, j.join_site || '/joinus' || p.code,
+               (SELECT member_count FROM house), j.savings, referrer_id IS NOT NULL, j.now, j.now + $13
+        FROM job j JOIN person p USING (n) JOIN signed s ON s.person_id = p.id LEFT JOIN referral USING (n)
+        WHERE j.name IS NOT NULL
     )
-    SELECT h.paused, h.member_count, p.code, referrer_id IS NOT NULL, s.id IS NOT NULL
-    FROM job j CROSS JOIN house h LEFT JOIN person p USING (n) LEFT JOIN referral USING (n)
-    LEFT JOIN signed s ON s.person_id = p.id
+    SELECT h.paused, h.member_count, p.code, referrer_id IS NOT NULL, s.id IS NOT NULL,
+           k.n IS NOT NULL, k.is_same, k.link, k.joined_count, k.savings, k.attributed
+    FROM asked j CROSS JOIN house h LEFT JOIN person p USING (n) LEFT JOIN referral USING (n)
+    LEFT JOIN signed s ON s.person_id = p.id LEFT JOIN named k USING (n)
     ORDER BY j.n"
 );
 
@@ -104,6 +118,10 @@ impl Work for Batch {
         let categories: Vec<_> = jobs.iter().map(|job| kept_categories(job.unit.new.categories)).collect();
         let now: Vec<_> = jobs.iter().map(|job| job.unit.now.as_millis()).collect();
         let lanes: Vec<_> = jobs.iter().map(|job| job.unit.new.lane.number()).collect();
+        let savings: Vec<_> = jobs
+            .iter()
+            .map(|job| job.unit.new.request.as_ref().map(|request| i64::from(request.savings)))
+            .collect();
         let flags = |flag: fn(&NewSignUp) -> bool| jobs.iter().map(|job| flag(&job.unit.new)).collect::<Vec<_>>();
         let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);
         let rows = connection
@@ -132,6 +150,10 @@ impl Work for Batch {
                     &perhaps(|job| job.unit.new.evidence.client.as_ref().map(|client| client.as_str())),
                     &texts(|job| &job.unit.new.evidence.notice),
                     &perhaps(|job| job.unit.new.language.map(Language::code)),
+                    &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.key.as_str())),
+                    &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.input.as_str())),
+                    &perhaps(|job| job.unit.new.request.as_ref().map(|request| &*request.join_site)),
+                    &savings,
                 ],
             )
             .await?;
@@ -143,8 +165,16 @@ fn done(row: &Row<'_>) -> Result<Option<Result<SignedUp, StoreError>>, Failure> 
     if row.get(0)? {
         return Ok(Some(Err(StoreError::Paused)));
     }
+    if row.get(5)? {
+        return match first_answer(row, 6) {
+            Ok(first) => Ok(Some(Ok(first))),
+            Err(Failure::Refused(refused)) => Ok(Some(Err(refused))),
+            Err(failure) => Err(failure),
+        };
+    }
     if !row.get(4)? {
         return Ok(None);
     }
-    Ok(Some(Ok(SignedUp { joined_count: row.get(1)?, code: row.get(2)?, attributed: row.get(3)? })))
+    let (joined_count, code, attributed) = (row.get(1)?, row.get(2)?, row.get(3)?);
+    Ok(Some(Ok(SignedUp { joined_count, code, attributed, replayed: None })))
 }

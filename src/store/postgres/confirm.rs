@@ -29,6 +29,15 @@ const CONFIRM: &str = concat!(
         RETURNING id, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END AS referrer_id, partner, disposable
     ), forgotten AS (
         DELETE FROM outbox o USING confirmed c WHERE o.sign_up_id = c.id RETURNING o.id
+    ), named AS (
+        UPDATE idempotency_keys k SET confirmed_at = $3 FROM confirmed c
+        WHERE k.sign_up_id = c.id AND k.confirmed_at IS NULL AND k.closed_at IS NULL AND k.closes_at > $3
+        RETURNING k.id, k.partner
+    ), told AS (
+        INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
+        SELECT e.id, n.id, 'sign_up.confirmed', $3, $3
+        FROM named n JOIN webhook_endpoints e ON e.partner = n.partner AND e.disabled_at IS NULL
+        ON CONFLICT DO NOTHING RETURNING id
     ), joined AS (
         UPDATE people p SET
             state = 'member',
@@ -43,7 +52,7 @@ const CONFIRM: &str = concat!(
         UPDATE mailboxes m SET complained_at = NULL
         FROM confirmed c JOIN people p ON p.id = c.person_id
         WHERE m.mailbox = p.mailbox AND m.complained_at IS NOT NULL
-          AND (SELECT count(*) FROM forgotten) >= 0
+          AND (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM told) >= 0
         RETURNING m.mailbox
     ), praised AS (
         INSERT INTO door_days (door, day, confirmed)

@@ -1,0 +1,93 @@
+//! Where a partner wants to be told (a webhook endpoint), and what is on its way there.
+
+use crate::domain::partner::idempotency::IdempotencyKey;
+use crate::domain::time::Timestamp;
+use crate::domain::webhook::EventKind;
+
+/// Names one endpoint inside the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EndpointId(pub i64);
+
+impl std::fmt::Display for EndpointId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::str::FromStr for EndpointId {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+/// Endpoints of one partner at the most: every event goes to each of them.
+pub const ENDPOINTS_OF_ONE: u32 = 10;
+
+/// An endpoint, as the records have it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EndpointRecord {
+    pub id: EndpointId,
+    pub partner: String,
+    pub url: String,
+    /// Of its secret.
+    pub generation: u32,
+    /// When the generation before it began to end.
+    pub rotated_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    /// The last success.
+    pub delivered_at: Option<Timestamp>,
+    /// The first failure after it.
+    pub failing_since: Option<Timestamp>,
+    pub last_error: Option<String>,
+    pub disabled_at: Option<Timestamp>,
+    pub disabled_why: Option<String>,
+}
+
+impl std::fmt::Debug for EndpointRecord {
+    /// Without its address, which may hold a token of the partner's.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "EndpointRecord({} of {})", self.id, self.partner)
+    }
+}
+
+/// An endpoint, and how much is on its way there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedEndpoint {
+    pub endpoint: EndpointRecord,
+    pub waiting: u64,
+    /// What was tried until its last attempt.
+    pub given_up: u64,
+}
+
+/// Something that an endpoint is to be told, taken by a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueDelivery {
+    pub id: i64,
+    /// The row that it is about: its message's id is made from it.
+    pub about: i64,
+    pub kind: EventKind,
+    pub at: Timestamp,
+    pub key: IdempotencyKey,
+    /// This one included.
+    pub attempts: u32,
+}
+
+/// What became of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeliveryOutcome {
+    Delivered,
+    Retry {
+        at: Timestamp,
+        cause: String,
+    },
+    /// Every attempt was made.
+    GivenUp {
+        cause: String,
+    },
+    /// The endpoint says that it is no more (410).
+    Gone {
+        cause: String,
+    },
+}

@@ -1,0 +1,71 @@
+//! Partners as records: who they are, and what they may learn of the sign-ups they asked for.
+
+pub mod endpoint;
+pub mod idempotency;
+
+use std::time::Duration;
+
+use self::idempotency::IdempotencyKey;
+use super::email::EmailAddress;
+use super::time::Timestamp;
+
+/// A partner, as the operator knows it. Keys, sign-ups and doors call it by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartnerRecord {
+    pub id: i64,
+    pub name: String,
+    /// Who is written to when something of theirs fails.
+    pub contact: Option<EmailAddress>,
+    pub created_at: Timestamp,
+    pub keys: u64,
+    pub endpoints: u64,
+}
+
+/// How long a sign-up can become `confirmed` for the partner that asked for it; from then on it is `closed` for good.
+pub const CLOSES_AFTER: Duration = super::sign_up::PENDING_FOR;
+
+/// What a partner may know of a sign-up: whether the person pressed its button, and nothing about their address that the
+/// partner did not cause. Declined, lapsed, undeliverable and "a member already" all look the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignUpStatus {
+    Pending,
+    Confirmed,
+    Closed,
+}
+
+/// A sign-up that a partner gave a name to, as it may know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedSignUp {
+    /// Its place among all of them: what a cursor stands for.
+    pub id: i64,
+    pub key: IdempotencyKey,
+    pub created_at: Timestamp,
+    pub closes_at: Timestamp,
+    pub confirmed_at: Option<Timestamp>,
+}
+
+impl NamedSignUp {
+    pub fn status(&self, now: Timestamp) -> SignUpStatus {
+        match self.confirmed_at {
+            Some(_) => SignUpStatus::Confirmed,
+            None if now >= self.closes_at => SignUpStatus::Closed,
+            None => SignUpStatus::Pending,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_up_closes_to_the_millisecond_and_stays_confirmed() {
+        let at = Timestamp::from_millis;
+        let key = IdempotencyKey::parse("order-17").unwrap();
+        let mut named = NamedSignUp { id: 1, key, created_at: at(0), closes_at: at(1000), confirmed_at: None };
+        assert_eq!(named.status(at(999)), SignUpStatus::Pending);
+        assert_eq!(named.status(at(1000)), SignUpStatus::Closed);
+        named.confirmed_at = Some(at(500));
+        assert_eq!(named.status(at(5000)), SignUpStatus::Confirmed);
+    }
+}

@@ -1,0 +1,151 @@
+//! Requests that named themselves, as SQL: what the first of a name was answered, and what came of its sign-up.
+//!
+//! A row is written in the transaction of what was asked for. Its unique name makes a second request that comes at the same moment
+//! wait for the first, and then find its answer.
+
+use super::webhooks;
+use crate::domain::partner::CLOSES_AFTER;
+use crate::domain::partner::idempotency::{KEPT_FOR, NamedRequest, Replayed};
+use crate::domain::referral::ReferralCode;
+use crate::domain::sign_up::{SignUpId, SignedUp};
+use crate::domain::time::Timestamp;
+use crate::store::StoreError;
+use crate::store::sql::{Failure, Row, Sql, values};
+
+/// Which of the agent actions a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Asked {
+    SignUp,
+    Link,
+}
+
+impl Asked {
+    pub(in crate::store) const fn name(self) -> &'static str {
+        match self {
+            Self::SignUp => "sign_up",
+            Self::Link => "link",
+        }
+    }
+}
+
+/// What the first request of that name was answered; none if this is the first. Refused where it asked for something else, or
+/// where what it asked for is no longer kept.
+pub(in crate::store) async fn find(
+    sql: &mut impl Sql,
+    partner: &str,
+    asked: Asked,
+    request: &NamedRequest,
+) -> Result<Option<SignedUp>, Failure> {
+    let find = "SELECT operation = $3 AND input = $4, link, joined_count, savings, attributed
+                FROM idempotency_keys WHERE partner = $1 AND key = $2";
+    let values = values![partner, request.key.as_str(), asked.name(), &request.input];
+    sql.row(find, values, |row| first_answer(row, 0)).await
+}
+
+/// From that column on: whether the input is the same, link, joined_count, savings, attributed.
+pub(in crate::store) fn first_answer(row: &Row<'_>, first: usize) -> Result<SignedUp, Failure> {
+    let link: Option<String> = row.get::<Option<&str>>(first + 1)?.map(str::to_owned);
+    match (row.get(first)?, link.as_deref().and_then(ReferralCode::from_pasted), link) {
+        (true, Some(code), Some(link)) => Ok(SignedUp {
+            code,
+            joined_count: row.get(first + 2)?,
+            attributed: row.get(first + 4)?,
+            replayed: Some(Replayed { link, savings: row.get(first + 3)? }),
+        }),
+        _ => Err(Failure::Refused(StoreError::KeyReused)),
+    }
+}
+
+/// What a request asked for and got, to be kept under its name.
+pub(in crate::store) struct FirstAnswer<'a> {
+    pub partner: &'a str,
+    pub request: &'a NamedRequest,
+    pub person: i64,
+    /// None where only a link was asked for.
+    pub sign_up: Option<i64>,
+    pub given: &'a SignedUp,
+}
+
+/// Keeps it; another request of the same name that came at this moment is told by [`Failure::Overtaken`].
+pub(in crate::store) async fn keep(
+    sql: &mut impl Sql,
+    first: FirstAnswer<'_>,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let FirstAnswer { partner, request, person, sign_up, given } = first;
+    let keep = "INSERT INTO idempotency_keys (partner, key, operation, input, person_id, sign_up_id, link, joined_count, savings,
+                    attributed, created_at, closes_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (partner, key) DO NOTHING";
+    let asked = if sign_up.is_some() { Asked::SignUp } else { Asked::Link };
+    let link = given.code.link(&request.join_site);
+    let kept = values![
+        partner,
+        request.key.as_str(),
+        asked.name(),
+        &request.input,
+        person,
+        sign_up,
+        &link,
+        i64::try_from(given.joined_count).unwrap_or(i64::MAX),
+        request.savings,
+        given.attributed,
+        now,
+        sign_up.map(|_| now.plus(CLOSES_AFTER)),
+    ];
+    if sql.execute(keep, kept).await? == 1 { Ok(()) } else { Err(Failure::Overtaken) }
+}
+
+/// The button of a sign-up was pressed: every name that it has and that is not closed is confirmed, and its partner is told.
+pub(in crate::store) async fn confirm(
+    sql: &mut impl Sql,
+    sign_up: SignUpId,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let confirm = "UPDATE idempotency_keys SET confirmed_at = $2
+                   WHERE sign_up_id = $1 AND confirmed_at IS NULL AND closed_at IS NULL AND closes_at > $2 RETURNING id";
+    let confirmed: Vec<i64> = sql.rows(confirm, values![sign_up.0, now], |row| row.get(0)).await?;
+    for row in confirmed {
+        webhooks::tell(sql, row, now).await?;
+    }
+    Ok(())
+}
+
+/// How many are closed, or forgotten, in one commit.
+const AT_ONCE: u32 = 200;
+
+/// Closes what was not confirmed in time, and forgets what was kept long enough; says how many rows it was.
+pub(in crate::store) async fn retain(sql: &mut impl Sql, now: Timestamp) -> Result<u64, Failure> {
+    // A node of an older version confirms without a word to the partner.
+    let confirmed = "
+        UPDATE idempotency_keys SET confirmed_at =
+            (SELECT s.decided_at FROM sign_ups s WHERE s.id = idempotency_keys.sign_up_id)
+        WHERE id IN
+            (SELECT k.id FROM idempotency_keys k JOIN sign_ups s ON s.id = k.sign_up_id
+             WHERE k.closes_at IS NOT NULL AND k.closes_at <= $1 AND k.confirmed_at IS NULL AND k.closed_at IS NULL
+               AND s.state = 'confirmed' AND s.decided_at < k.closes_at
+             ORDER BY k.closes_at LIMIT $2 FOR UPDATE OF k SKIP LOCKED)
+        RETURNING id";
+    let close = "
+        UPDATE idempotency_keys SET closed_at = $1 WHERE id IN
+            (SELECT id FROM idempotency_keys
+             WHERE closes_at IS NOT NULL AND closes_at <= $1 AND confirmed_at IS NULL AND closed_at IS NULL
+             ORDER BY closes_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+        RETURNING id";
+    let mut decided: Vec<i64> = sql.rows(confirmed, values![now, AT_ONCE], |row| row.get(0)).await?;
+    decided.extend(sql.rows(close, values![now, AT_ONCE], |row| row.get::<i64>(0)).await?);
+    for row in &decided {
+        webhooks::tell(sql, *row, now).await?;
+    }
+    // The oldest have the lowest ids.
+    let forget = "
+        DELETE FROM idempotency_keys WHERE id IN
+            (SELECT id FROM (SELECT id, created_at FROM idempotency_keys ORDER BY id LIMIT $2) oldest WHERE created_at <= $1)";
+    let forgotten = sql.execute(forget, values![now.minus(KEPT_FOR), AT_ONCE]).await?;
+    Ok(decided.len() as u64 + forgotten)
+}
+
+/// Somebody is erased: what leads to them goes, and that the names were used stays.
+pub(in crate::store) async fn forget_person(sql: &mut impl Sql, person: i64) -> Result<(), Failure> {
+    let forget = "UPDATE idempotency_keys SET input = NULL, link = NULL, person_id = NULL, sign_up_id = NULL WHERE person_id = $1";
+    sql.execute(forget, values![person]).await.map(|_| ())
+}

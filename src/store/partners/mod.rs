@@ -1,0 +1,162 @@
+//! Partners, as SQL: their records, and what they may know of the sign-ups that they gave names to.
+
+pub(in crate::store) mod idempotency;
+pub mod webhooks;
+
+use self::idempotency::{Asked, FirstAnswer};
+use super::members::CreateCode;
+use super::sql::{Failure, Row, Sql, Unit, values};
+use crate::domain::email::EmailAddress;
+use crate::domain::partner::idempotency::{IdempotencyKey, NamedRequest};
+use crate::domain::partner::{NamedSignUp, PartnerRecord};
+use crate::domain::sign_up::{NamedPerson, SignedUp};
+use crate::domain::time::Timestamp;
+
+/// What a partner may know of a sign-up, in the order in which [`named_sign_up`] reads it.
+macro_rules! status_columns {
+    () => {
+        "id, key, created_at, closes_at, confirmed_at"
+    };
+}
+
+area! {
+    /// Partners, and the requests that they gave names to.
+    PartnerStore {
+        /// All partners, by name.
+        read list_partners() -> Vec<PartnerRecord> {
+            |sql| {
+                let list = "SELECT p.id, p.name, p.contact, p.created_at,
+                                (SELECT count(*) FROM api_keys k WHERE k.partner = p.name),
+                                (SELECT count(*) FROM webhook_endpoints e WHERE e.partner = p.name)
+                            FROM partners p ORDER BY p.name";
+                sql.rows(list, values![], partner).await
+            }
+        };
+
+        /// Whom to write to about a partner from now on; false if there is no such partner.
+        write set_contact(name: &str, contact: Option<EmailAddress>) -> bool = SetContact { name: name.to_owned(), contact };
+
+        /// What came of a sign-up that the partner gave that name to; none where it gave the name to none.
+        read sign_up_status(partner: &str, key: IdempotencyKey) -> Option<NamedSignUp>
+            = FindStatus { partner: partner.to_owned(), key };
+
+        /// The partner's own after that place, oldest first, from that time on.
+        read named_sign_ups(partner: &str, after: i64, since: Timestamp, most: u32) -> Vec<NamedSignUp>
+            = ListStatuses { partner: partner.to_owned(), after, since, most };
+
+        /// The code of the person, as `create_referral_code` gives it, kept as the answer to a request that named itself; or what
+        /// the first request of that name was answered.
+        write named_referral_code(partner: &str, request: NamedRequest, person: NamedPerson, now: Timestamp) -> SignedUp
+            = NamedLink { partner: partner.to_owned(), request, create: CreateCode { person, now } };
+    }
+}
+
+fn partner(row: &Row<'_>) -> Result<PartnerRecord, Failure> {
+    Ok(PartnerRecord {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        contact: row.get::<Option<&str>>(2)?.and_then(|text| EmailAddress::kept(text).ok()),
+        created_at: row.get(3)?,
+        keys: row.get(4)?,
+        endpoints: row.get(5)?,
+    })
+}
+
+/// Makes the record of a partner where there is none.
+pub(in crate::store) async fn find_or_add(sql: &mut impl Sql, name: &str, now: Timestamp) -> Result<(), Failure> {
+    let add = "INSERT INTO partners (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+    sql.execute(add, values![name, now]).await.map(|_| ())
+}
+
+struct SetContact {
+    name: String,
+    contact: Option<EmailAddress>,
+}
+
+impl Unit for SetContact {
+    type Done = bool;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
+        let set = "UPDATE partners SET contact = $2 WHERE name = $1";
+        let contact = self.contact.as_ref().map(EmailAddress::as_typed);
+        Ok(sql.execute(set, values![&self.name, contact]).await? == 1)
+    }
+}
+
+struct FindStatus {
+    partner: String,
+    key: IdempotencyKey,
+}
+
+impl Unit for FindStatus {
+    type Done = Option<NamedSignUp>;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+        let find = concat!(
+            "SELECT ",
+            status_columns!(),
+            " FROM idempotency_keys WHERE partner = $1 AND key = $2 AND closes_at IS NOT NULL"
+        );
+        sql.row(find, values![&self.partner, self.key.as_str()], named_sign_up).await
+    }
+}
+
+struct ListStatuses {
+    partner: String,
+    after: i64,
+    since: Timestamp,
+    most: u32,
+}
+
+impl Unit for ListStatuses {
+    type Done = Vec<NamedSignUp>;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+        let list = concat!(
+            "SELECT ",
+            status_columns!(),
+            " FROM idempotency_keys WHERE partner = $1 AND id > $2 AND created_at >= $3 AND closes_at IS NOT NULL
+              ORDER BY id LIMIT $4"
+        );
+        sql.rows(list, values![&self.partner, self.after, self.since, self.most], named_sign_up).await
+    }
+}
+
+fn named_sign_up(row: &Row<'_>) -> Result<NamedSignUp, Failure> {
+    Ok(NamedSignUp {
+        id: row.get(0)?,
+        key: row.parsed(1, |text| IdempotencyKey::parse(text).ok())?,
+        created_at: row.get(2)?,
+        closes_at: row.get(3)?,
+        confirmed_at: row.get(4)?,
+    })
+}
+
+struct NamedLink {
+    partner: String,
+    request: NamedRequest,
+    create: CreateCode,
+}
+
+impl Unit for NamedLink {
+    type Done = SignedUp;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<SignedUp, Failure> {
+        let Self { partner, request, create } = self;
+        if let Some(first) = idempotency::find(sql, partner, Asked::Link, request).await? {
+            return Ok(first);
+        }
+        let code = create.apply(sql).await?;
+        let find = "SELECT id FROM people WHERE code = $1";
+        let person: Option<i64> = sql.row(find, values![&code], |row| row.get(0)).await?;
+        let person = person.ok_or(Failure::Overtaken)?;
+        let given = SignedUp { code, joined_count: 0, attributed: false, replayed: None };
+        let first = FirstAnswer { partner, request, person, sign_up: None, given: &given };
+        idempotency::keep(sql, first, create.now).await?;
+        Ok(given)
+    }
+}

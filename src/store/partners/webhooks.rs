@@ -1,0 +1,314 @@
+//! Webhooks, as SQL: endpoints, and what is on its way to them (a transactional outbox of events).
+//!
+//! What an endpoint is told is a row, written in the transaction that decides it and leased like mail. Each endpoint has its own
+//! line: one that hangs holds up none of another's.
+
+use crate::domain::partner::endpoint::{
+    DeliveryOutcome, DueDelivery, ENDPOINTS_OF_ONE, EndpointId, EndpointRecord, ListedEndpoint,
+};
+use crate::domain::partner::idempotency::IdempotencyKey;
+use crate::domain::time::Timestamp;
+use crate::domain::webhook::{DISABLED_AFTER, EventKind};
+use crate::store::sql::{Failure, Row, Sql, Unit, values};
+
+/// What an endpoint is, in the order in which [`endpoint`] reads it.
+macro_rules! columns {
+    () => {
+        "e.id, e.partner, e.url, e.generation, e.rotated_at, e.created_at, e.delivered_at, e.failing_since, e.last_error,
+         e.disabled_at, e.disabled_why"
+    };
+}
+
+/// A row for each of some decided requests `k` at an endpoint `e`; one that is there already is tried anew.
+macro_rules! tell_again {
+    ($which:literal) => {
+        concat!(
+            "INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
+             SELECT e.id, k.id, CASE WHEN k.confirmed_at IS NULL THEN 'sign_up.closed' ELSE 'sign_up.confirmed' END,
+                 coalesce(k.confirmed_at, k.closes_at), $2
+             FROM webhook_endpoints e JOIN idempotency_keys k ON k.partner = e.partner
+             WHERE e.id = $1 AND (k.confirmed_at IS NOT NULL OR k.closed_at IS NOT NULL) AND ",
+            $which,
+            " ON CONFLICT (endpoint_id, idempotency_id, kind)
+              DO UPDATE SET send_after = excluded.send_after, attempts = 0, given_up_at = NULL
+              WHERE webhook_deliveries.leased_until <= excluded.send_after"
+        )
+    };
+}
+
+area! {
+    /// Where partners are told what came of their sign-ups, and what is on its way there.
+    WebhookStore {
+        /// Adds an endpoint of a partner; none if there is no such partner, or it has as many as it may.
+        write add_endpoint(partner: &str, url: String, now: Timestamp) -> Option<EndpointId>
+            = AddEndpoint { partner: partner.to_owned(), url, now };
+
+        read list_endpoints() -> Vec<ListedEndpoint> {
+            |sql| {
+                let list = concat!(
+                    "SELECT ",
+                    columns!(),
+                    ", (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NULL),
+                       (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NOT NULL)
+                     FROM webhook_endpoints e ORDER BY e.id"
+                );
+                let listed = |row: &Row<'_>| {
+                    Ok(ListedEndpoint { endpoint: endpoint(row)?, waiting: row.get(11)?, given_up: row.get(12)? })
+                };
+                sql.rows(list, values![], listed).await
+            }
+        };
+
+        read find_endpoint(id: EndpointId) -> Option<EndpointRecord> {
+            |sql| {
+                let find = concat!("SELECT ", columns!(), " FROM webhook_endpoints e WHERE e.id = $1");
+                sql.row(find, values![id.0], endpoint).await
+            }
+        };
+
+        /// Gives an endpoint the next secret; the one before it begins to end. Says which generation it is now.
+        write rotate_endpoint(id: EndpointId, now: Timestamp) -> Option<u32> {
+            |sql| {
+                let rotate = "UPDATE webhook_endpoints SET generation = generation + 1, rotated_at = $2 WHERE id = $1
+                              RETURNING generation";
+                sql.row(rotate, values![id.0, *now], |row| row.get(0)).await
+            }
+        };
+
+        /// Deletes an endpoint with all that is on its way there; false if there is none.
+        transact remove_endpoint(id: EndpointId) -> bool {
+            |sql| {
+                sql.execute("DELETE FROM webhook_deliveries WHERE endpoint_id = $1", values![id.0]).await?;
+                Ok(sql.execute("DELETE FROM webhook_endpoints WHERE id = $1", values![id.0]).await? == 1)
+            }
+        };
+
+        /// Tells an endpoint once more what came of a request; false if nothing has come of it yet, or nobody knows of it.
+        write resend_event(id: EndpointId, key: IdempotencyKey, now: Timestamp) -> bool {
+            |sql| {
+                let tell = tell_again!("k.key = $3");
+                Ok(sql.execute(tell, values![id.0, *now, key.as_str()]).await? > 0)
+            }
+        };
+
+        /// Lets an endpoint be told again, whatever kept it from that.
+        transact enable_endpoint(id: EndpointId, now: Timestamp) -> bool {
+            |sql| {
+                let enable = "UPDATE webhook_endpoints SET disabled_at = NULL, disabled_why = NULL, failing_since = NULL,
+                                  last_error = NULL, told_at = NULL, telling_until = 0 WHERE id = $1";
+                let found = sql.execute(enable, values![id.0]).await? == 1;
+                let anew = "UPDATE webhook_deliveries SET send_after = $2, attempts = 0
+                            WHERE endpoint_id = $1 AND given_up_at IS NULL AND leased_until <= $2";
+                sql.execute(anew, values![id.0, *now]).await?;
+                Ok(found)
+            }
+        };
+
+        /// Tells an endpoint once more what came of its partner's requests since a time, some after that place; the last place that
+        /// was looked at, none at the end, and how many they were.
+        transact recover_events(id: EndpointId, since: Timestamp, after: i64, now: Timestamp) -> (Option<i64>, u64) {
+            |sql| {
+                let next = "SELECT max(id) FROM
+                                (SELECT k.id FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner = k.partner
+                                 WHERE e.id = $1 AND k.id > $2 AND k.closes_at IS NOT NULL ORDER BY k.id LIMIT $3) some";
+                let last: Option<Option<i64>> = sql.row(next, values![id.0, *after, RECOVERED_AT_ONCE], |row| row.get(0)).await?;
+                let Some(last) = last.flatten() else { return Ok((None, 0)) };
+                let tell = tell_again!(
+                    "k.id > $3 AND k.id <= $4 AND coalesce(k.confirmed_at, k.closes_at) >= $5"
+                );
+                let told = sql.execute(tell, values![id.0, *now, *after, last, *since]).await?;
+                Ok((Some(last), told))
+            }
+        };
+
+        /// Endpoints that something is due for, and whether the last attempt there failed.
+        read due_endpoints(now: Timestamp) -> Vec<(EndpointRecord, bool)> {
+            |sql| {
+                let due = concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM webhook_endpoints e WHERE e.disabled_at IS NULL AND EXISTS
+                          (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NULL
+                           AND d.send_after <= $1 AND d.leased_until <= $1)
+                      ORDER BY e.id"
+                );
+                sql.rows(due, values![*now], |row| Ok((endpoint(row)?, row.get::<Option<Timestamp>>(7)?.is_some()))).await
+            }
+        };
+
+        /// Takes up to `most` of what is due for an endpoint, for `worker` alone until then.
+        write lease_deliveries(id: EndpointId, worker: &str, most: u32, until: Timestamp, now: Timestamp) -> Vec<DueDelivery>
+            = LeaseDeliveries { id, worker: worker.to_owned(), most, until, now };
+
+        /// Writes down what became of an attempt, without effect if it was leased again since; true if the endpoint is disabled for it.
+        write settle_delivery(id: EndpointId, delivery: &DueDelivery, outcome: DeliveryOutcome, now: Timestamp) -> bool
+            = SettleDelivery { id, delivery: delivery.clone(), outcome, now };
+
+        /// Gives back what `worker` had leased when it was ended.
+        write release_deliveries(worker: &str) -> u64 = ReleaseDeliveries { worker: worker.to_owned() };
+
+        /// Endpoints that were disabled since that time without their partner being told; until then they are this caller's to tell of. With
+        /// each the partner's contact.
+        write lease_to_tell(since: Timestamp, until: Timestamp, now: Timestamp) -> Vec<(EndpointRecord, String)> {
+            |sql| {
+                let lease = concat!(
+                    "UPDATE webhook_endpoints AS e SET telling_until = $2
+                     WHERE e.disabled_at >= $1 AND e.told_at IS NULL AND e.telling_until <= $3
+                       AND EXISTS (SELECT 1 FROM partners p WHERE p.name = e.partner AND p.contact IS NOT NULL)
+                     RETURNING id, partner, url, generation, rotated_at, created_at, delivered_at, failing_since, last_error,
+                         disabled_at, disabled_why, (SELECT contact FROM partners p WHERE p.name = partner)"
+                );
+                sql.rows(lease, values![*since, *until, *now], |row| Ok((endpoint(row)?, row.get(11)?))).await
+            }
+        };
+
+        /// The partner was told.
+        write note_told(id: EndpointId, now: Timestamp) -> () {
+            |sql| {
+                let told = "UPDATE webhook_endpoints SET told_at = $2 WHERE id = $1 AND disabled_at IS NOT NULL";
+                sql.execute(told, values![id.0, *now]).await.map(|_| ())
+            }
+        };
+    }
+}
+
+/// Requests that a step of a recovery looks at.
+const RECOVERED_AT_ONCE: u32 = 500;
+
+/// Once a minute is often enough to write down that an endpoint is well.
+const WELL_EVERY: std::time::Duration = std::time::Duration::from_secs(60);
+
+fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
+    Ok(EndpointRecord {
+        id: EndpointId(row.get(0)?),
+        partner: row.get(1)?,
+        url: row.get(2)?,
+        generation: row.get(3)?,
+        rotated_at: row.get(4)?,
+        created_at: row.get(5)?,
+        delivered_at: row.get(6)?,
+        failing_since: row.get(7)?,
+        last_error: row.get(8)?,
+        disabled_at: row.get(9)?,
+        disabled_why: row.get(10)?,
+    })
+}
+
+/// Has every endpoint of its partner told what came of a request that is decided.
+pub(in crate::store) async fn tell(sql: &mut impl Sql, request: i64, now: Timestamp) -> Result<(), Failure> {
+    let tell = "INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
+                SELECT e.id, k.id, CASE WHEN k.confirmed_at IS NULL THEN 'sign_up.closed' ELSE 'sign_up.confirmed' END,
+                    coalesce(k.confirmed_at, k.closes_at), $2
+                FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner = k.partner
+                WHERE k.id = $1 AND e.disabled_at IS NULL ON CONFLICT DO NOTHING";
+    sql.execute(tell, values![request, now]).await.map(|_| ())
+}
+
+struct AddEndpoint {
+    partner: String,
+    url: String,
+    now: Timestamp,
+}
+
+impl Unit for AddEndpoint {
+    type Done = Option<EndpointId>;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+        let add = "INSERT INTO webhook_endpoints (partner, url, created_at)
+                   SELECT p.name, $2, $3 FROM partners p
+                   WHERE p.name = $1 AND (SELECT count(*) FROM webhook_endpoints e WHERE e.partner = $1) < $4 RETURNING id";
+        let id = sql.insert(add, values![&self.partner, &self.url, self.now, ENDPOINTS_OF_ONE]).await?;
+        Ok(id.map(EndpointId))
+    }
+}
+
+struct LeaseDeliveries {
+    id: EndpointId,
+    worker: String,
+    most: u32,
+    until: Timestamp,
+    now: Timestamp,
+}
+
+impl Unit for LeaseDeliveries {
+    type Done = Vec<DueDelivery>;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+        let lease = "
+            UPDATE webhook_deliveries SET attempts = attempts + 1, leased_until = $3, leased_by = $2 WHERE id IN
+                (SELECT id FROM webhook_deliveries
+                 WHERE endpoint_id = $1 AND given_up_at IS NULL AND send_after <= $4 AND leased_until <= $4
+                 ORDER BY send_after, id LIMIT $5 FOR UPDATE SKIP LOCKED)
+            RETURNING id, idempotency_id, kind, at,
+                (SELECT key FROM idempotency_keys k WHERE k.id = idempotency_id), attempts";
+        let due = |row: &Row<'_>| {
+            Ok(DueDelivery {
+                id: row.get(0)?,
+                about: row.get(1)?,
+                kind: row.parsed(2, EventKind::from_name)?,
+                at: row.get(3)?,
+                key: row.parsed(4, |text| IdempotencyKey::parse(text).ok())?,
+                attempts: row.get(5)?,
+            })
+        };
+        sql.rows(lease, values![self.id.0, &self.worker, self.until, self.now, self.most], due).await
+    }
+}
+
+struct SettleDelivery {
+    id: EndpointId,
+    delivery: DueDelivery,
+    outcome: DeliveryOutcome,
+    now: Timestamp,
+}
+
+impl Unit for SettleDelivery {
+    type Done = bool;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
+        let Self { id, delivery, outcome, now } = self;
+        let (cause, next, is_gone) = match outcome {
+            DeliveryOutcome::Delivered => {
+                let delete = "DELETE FROM webhook_deliveries WHERE id = $1 AND attempts = $2";
+                sql.execute(delete, values![delivery.id, delivery.attempts]).await?;
+                let well = "UPDATE webhook_endpoints SET delivered_at = $2, failing_since = NULL, last_error = NULL
+                            WHERE id = $1 AND (failing_since IS NOT NULL OR coalesce(delivered_at, 0) <= $3)";
+                sql.execute(well, values![id.0, *now, now.minus(WELL_EVERY)]).await?;
+                return Ok(false);
+            }
+            DeliveryOutcome::Retry { at, cause } => (cause, Some(*at), false),
+            DeliveryOutcome::GivenUp { cause } => (cause, None, false),
+            DeliveryOutcome::Gone { cause } => (cause, Some(*now), true),
+        };
+        // No text of ours holds a NUL: PostgreSQL could not keep it.
+        let cause = cause.replace('\0', "");
+        let keep = "UPDATE webhook_deliveries SET send_after = coalesce($3, send_after), given_up_at = $4, last_error = $5,
+                        leased_until = 0, leased_by = NULL WHERE id = $1 AND attempts = $2";
+        let given_up_at = next.is_none().then_some(*now);
+        sql.execute(keep, values![delivery.id, delivery.attempts, next, given_up_at, &cause]).await?;
+        let fails = "UPDATE webhook_endpoints SET failing_since = coalesce(failing_since, $2), last_error = $3 WHERE id = $1";
+        sql.execute(fails, values![id.0, *now, &cause]).await?;
+        let disable = "UPDATE webhook_endpoints SET disabled_at = $2, disabled_why = $3
+                       WHERE id = $1 AND disabled_at IS NULL AND failing_since <= $4";
+        // Whoever is gone needs no five days.
+        let since = if is_gone { *now } else { now.minus(DISABLED_AFTER) };
+        Ok(sql.execute(disable, values![id.0, *now, &cause, since]).await? == 1)
+    }
+}
+
+struct ReleaseDeliveries {
+    worker: String,
+}
+
+impl Unit for ReleaseDeliveries {
+    type Done = u64;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<u64, Failure> {
+        let release = "UPDATE webhook_deliveries SET leased_until = 0, leased_by = NULL WHERE leased_by = $1";
+        sql.execute(release, values![&self.worker]).await
+    }
+}
