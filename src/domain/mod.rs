@@ -21,3 +21,4 @@ pub mod text;
 pub mod time;
 pub mod union;
 pub mod us_state;
+pub mod webhook;
