@@ -22,3 +22,4 @@ pub mod text;
 pub mod time;
 pub mod union;
 pub mod us_state;
+pub mod webhook;

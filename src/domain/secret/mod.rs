@@ -5,7 +5,7 @@ pub mod proof;
 pub mod session;
 pub mod token;
 
-use ring::hmac;
+use ring::{hkdf, hmac};
 
 /// The text every keyed hash of this installation starts from. Shown in no log and no error.
 #[derive(Clone)]
@@ -32,6 +32,16 @@ impl Secret {
         hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&self.0, purpose.as_bytes()).as_ref())
     }
 
+    /// Bytes for one purpose that leave this program, by HKDF-SHA256 (RFC 5869): its salt is this secret, its key the purpose.
+    pub fn hkdf(&self, purpose: &str, info: &[&[u8]]) -> [u8; 32] {
+        let extracted = hmac::sign(&self.0, purpose.as_bytes());
+        let mut bytes = [0; 32];
+        let expanded = hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, extracted.as_ref());
+        let filled = expanded.expand(info, hkdf::HKDF_SHA256).and_then(|key| key.fill(&mut bytes));
+        filled.expect("one hash's length can always be had");
+        bytes
+    }
+
     /// Tells two secrets apart without revealing either; kept in the store so that a node with another secret is noticed.
     pub fn fingerprint(&self) -> String {
         let tag = hmac::sign(&self.derive("fingerprint"), b"");
@@ -48,6 +58,19 @@ impl std::fmt::Debug for Secret {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_that_leave_are_those_of_hkdf() {
+        let text = "x".repeat(32);
+        let mut expected = [0; 32];
+        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, text.as_bytes());
+        let prk = salt.extract(b"purpose");
+        prk.expand(&[b"in", b"fo"], hkdf::HKDF_SHA256).unwrap().fill(&mut expected).unwrap();
+        let secret = Secret::new(&text).unwrap();
+        assert_eq!(secret.hkdf("purpose", &[b"info"]), expected);
+        assert_ne!(secret.hkdf("another", &[b"info"]), expected);
+        assert_ne!(secret.hkdf("purpose", &[b"infO"]), expected);
+    }
 
     #[test]
     fn white_space_around_it_does_not_matter_and_length_does() {

@@ -1,0 +1,153 @@
+//! The rules of webhooks: what a partner is told, when it is tried again, and when that ends.
+//!
+//! What is sent is thin: which request it is about and what became of it. Nothing in it says who the person is, so that a
+//! body that strays tells nobody anything.
+
+pub mod signature;
+pub mod url;
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::time::Timestamp;
+
+const HOUR: u64 = 3600;
+
+/// How long after the attempt before it each attempt is made: the first at once, the others with growing waits (backoff).
+pub const RETRIES: [Duration; 10] = [
+    Duration::ZERO,
+    Duration::from_secs(5),
+    Duration::from_secs(5 * 60),
+    Duration::from_secs(30 * 60),
+    Duration::from_secs(2 * HOUR),
+    Duration::from_secs(5 * HOUR),
+    Duration::from_secs(10 * HOUR),
+    Duration::from_secs(14 * HOUR),
+    Duration::from_secs(20 * HOUR),
+    Duration::from_secs(24 * HOUR),
+];
+
+/// The longest that an endpoint can ask us to wait (Retry-After): what it is told must not grow old because of one answer.
+pub const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(24 * HOUR);
+
+/// An endpoint that has done nothing but fail for so long is told nothing more.
+pub const DISABLED_AFTER: Duration = Duration::from_secs(5 * 24 * HOUR);
+
+/// How long the secret before a rotation signs beside the new one.
+pub const OLD_SECRET_SIGNS_FOR: Duration = Duration::from_secs(24 * HOUR);
+
+/// What a partner is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EventKind {
+    /// The button of the sign-up was pressed.
+    Confirmed,
+    /// Its seven days are over, and it was not.
+    Closed,
+    /// Nothing happened: somebody tries the endpoint out.
+    Ping,
+}
+
+impl EventKind {
+    pub const ALL: [Self; 3] = [Self::Confirmed, Self::Closed, Self::Ping];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Confirmed => "sign_up.confirmed",
+            Self::Closed => "sign_up.closed",
+            Self::Ping => "ping",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+#[derive(Serialize)]
+struct EventBody<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    timestamp: String,
+    data: EventData<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EventData<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<&'a str>,
+}
+
+/// What is sent about something that happened at a time: the same bytes at every attempt.
+pub fn body(kind: EventKind, at: Timestamp, idempotency_key: Option<&str>) -> String {
+    let body = EventBody { kind: kind.name(), timestamp: at.to_string(), data: EventData { idempotency_key } };
+    serde_json::to_string(&body).expect("texts are JSON")
+}
+
+/// When a delivery that failed is tried again; none once every attempt was made. An endpoint that asks for a longer wait
+/// gets it. Jitter by `seed` (its row's id, say) makes it later by up to a fifth, so that a crowd does not come back at once.
+pub fn next_attempt(attempts_made: u32, now: Timestamp, retry_after: Option<Duration>, seed: u64) -> Option<Timestamp> {
+    let wait = RETRIES.get(usize::try_from(attempts_made).ok()?)?;
+    let mixed = seed.wrapping_add(u64::from(attempts_made)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+    let jitter = |wait: Duration| wait + wait * u32::try_from(mixed).unwrap_or(0) / (5 * 256);
+    let asked = retry_after.unwrap_or_default().min(LONGEST_ASKED_WAIT);
+    Some(now.plus(jitter(*wait).max(jitter(asked).min(LONGEST_ASKED_WAIT))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn a_body_is_thin_and_always_the_same() {
+        let time: Timestamp = "2026-11-16T10:00:00Z".parse().unwrap();
+        assert_eq!(
+            body(EventKind::Confirmed, time, Some("order \"17\"")),
+            r#"{"type":"sign_up.confirmed","timestamp":"2026-11-16T10:00:00Z","data":{"idempotencyKey":"order \"17\""}}"#
+        );
+        assert_eq!(
+            body(EventKind::Ping, time.plus(Duration::from_millis(999)), None),
+            r#"{"type":"ping","timestamp":"2026-11-16T10:00:00Z","data":{}}"#
+        );
+        for kind in EventKind::ALL {
+            assert_eq!(EventKind::from_name(kind.name()), Some(kind));
+        }
+        assert_eq!(EventKind::from_name("sign_up.declined"), None);
+    }
+
+    #[test]
+    fn ten_attempts_are_made_each_a_little_late_and_never_early() {
+        let now = at(1_000_000);
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            for (made, wait) in (0..).zip(RETRIES) {
+                let next = next_attempt(made, now, None, seed).unwrap();
+                assert!(next >= now.plus(wait) && next <= now.plus(wait + wait / 5), "{made}: {next}");
+                assert_eq!(next_attempt(made, now, None, seed), Some(next), "the same for the same seed");
+            }
+            seen.insert(next_attempt(9, now, None, seed));
+            assert_eq!(next_attempt(10, now, Some(Duration::ZERO), seed), None);
+            assert_eq!(next_attempt(u32::MAX, now, None, seed), None);
+        }
+        assert!(seen.len() > 50, "spread");
+        let waits: Duration = RETRIES.iter().sum();
+        assert!(waits + waits / 5 < DISABLED_AFTER, "an endpoint is not given up before what it is told");
+    }
+
+    #[test]
+    fn a_longer_wait_that_was_asked_for_is_kept_up_to_a_day() {
+        let now = at(0);
+        for seed in 0..200 {
+            let next = |made, asked| next_attempt(made, now, Some(Duration::from_secs(asked)), seed).unwrap();
+            assert!((at(60)..=at(72)).contains(&next(1, 60)), "later than the 5 seconds planned");
+            assert_eq!(next(2, 60), next_attempt(2, now, None, seed).unwrap(), "sooner than the 5 minutes planned");
+            assert_eq!(next(1, 24 * HOUR), at(86_400));
+            assert_eq!(next(1, u64::MAX), at(86_400));
+        }
+    }
+}

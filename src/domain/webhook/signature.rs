@@ -1,0 +1,147 @@
+//! How a partner knows that a webhook is ours: signatures by a secret that only they and we can make (Standard Webhooks).
+//!
+//! A secret is derived from the installation's whenever it is needed and kept nowhere: a stolen database signs nothing.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::hmac;
+
+use super::{EventKind, OLD_SECRET_SIGNS_FOR};
+use crate::domain::base32;
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+
+/// What one generation of an endpoint's webhooks is signed with.
+#[derive(Clone)]
+pub struct WebhookSecret([u8; 32]);
+
+impl WebhookSecret {
+    pub fn derive(secret: &Secret, endpoint: i64, generation: u32) -> Self {
+        // Of one width each, so that no two pairs are the same bytes.
+        Self(secret.hkdf("webhook secret", &[&endpoint.to_be_bytes(), &generation.to_be_bytes()]))
+    }
+
+    /// Those that sign for an endpoint now, the newest first: the one before it goes on for a while after a rotation, so that
+    /// the partner can change over without losing anything.
+    pub fn in_force(
+        secret: &Secret,
+        endpoint: i64,
+        generation: u32,
+        rotated_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Vec<Self> {
+        let old_signs = generation > 1 && rotated_at.is_some_and(|at| now < at.plus(OLD_SECRET_SIGNS_FOR));
+        let old = old_signs.then(|| generation - 1);
+        [Some(generation), old].into_iter().flatten().map(|number| Self::derive(secret, endpoint, number)).collect()
+    }
+
+    /// As it is shown to the partner, and as the libraries of Standard Webhooks take it.
+    pub fn reveal(&self) -> String {
+        format!("whsec_{}", STANDARD.encode(self.0))
+    }
+
+    pub fn signature(&self, message_id: &str, timestamp_seconds: i64, body: &[u8]) -> String {
+        sign(&self.0, message_id, timestamp_seconds, body)
+    }
+}
+
+impl std::fmt::Debug for WebhookSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WebhookSecret(…)")
+    }
+}
+
+fn sign(key: &[u8], message_id: &str, timestamp_seconds: i64, body: &[u8]) -> String {
+    let mut sum = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key));
+    sum.update(format!("{message_id}.{timestamp_seconds}.").as_bytes());
+    sum.update(body);
+    format!("v1,{}", STANDARD.encode(sum.sign()))
+}
+
+/// The value of `webhook-signature`: one signature for each secret, in their order.
+pub fn signatures(secrets: &[WebhookSecret], message_id: &str, timestamp_seconds: i64, body: &[u8]) -> String {
+    let all: Vec<_> = secrets.iter().map(|secret| secret.signature(message_id, timestamp_seconds, body)).collect();
+    all.join(" ")
+}
+
+/// The value of `webhook-id`: the same for ever for one event of one request, by which a partner knows a repeat. It does not
+/// tell how many requests there are. For a ping, any number that is new each time.
+pub fn message_id(secret: &Secret, idempotency_row: i64, kind: EventKind) -> String {
+    let mut sum = hmac::Context::with_key(&secret.derive("webhook message"));
+    sum.update(&idempotency_row.to_be_bytes());
+    sum.update(kind.name().as_bytes());
+    format!("msg_{}", String::from_utf8_lossy(&base32::encode::<20>(sum.sign().as_ref())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn secret(letter: &str) -> Secret {
+        Secret::new(&letter.repeat(32)).unwrap()
+    }
+
+    /// The expected texts were made with the official Python library of Standard Webhooks.
+    #[test]
+    fn signatures_are_those_of_the_standard() {
+        let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let body = br#"{"test": 2432232314}"#;
+        assert_eq!(
+            sign(&key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body),
+            "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+        );
+        let ours = WebhookSecret(std::array::from_fn(|i| u8::try_from(i).unwrap()));
+        assert_eq!(ours.reveal(), "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=");
+        let body =
+            r#"{"type":"sign_up.confirmed","timestamp":"2026-11-16T10:00:00Z","data":{"idempotencyKey":"order-17"}}"#;
+        let expected = "v1,IoxieL1jA8IKawP3k4QInFaBOF7QwSgA34SVpCFK+RE=";
+        assert_eq!(ours.signature("msg_1", 1_794_823_200, body.as_bytes()), expected);
+        let other = WebhookSecret([9; 32]);
+        let both = signatures(&[ours, other.clone()], "msg_1", 1_794_823_200, body.as_bytes());
+        let (first, second) = both.split_once(' ').unwrap();
+        assert_eq!((first, second), (expected, &*other.signature("msg_1", 1_794_823_200, body.as_bytes())));
+    }
+
+    #[test]
+    fn a_secret_is_of_one_endpoint_one_generation_and_one_installation() {
+        let reveal =
+            |letter: &str, endpoint, generation| WebhookSecret::derive(&secret(letter), endpoint, generation).reveal();
+        // By the definition of HKDF (RFC 5869), worked out apart from this program.
+        assert_eq!(reveal("s", 7, 1), "whsec_ELiz+097gvQ+t/xAVw1vacy579MiRUT/+Wj2ffaFmhw=");
+        let all = [reveal("s", 7, 1), reveal("s", 7, 2), reveal("s", 8, 1), reveal("t", 7, 1)];
+        assert_eq!(BTreeSet::from(all).len(), 4);
+        let shown = format!("{:?}", WebhookSecret::derive(&secret("s"), 7, 1));
+        assert_eq!(shown, "WebhookSecret(…)");
+    }
+
+    #[test]
+    fn the_old_secret_signs_for_a_day_after_a_rotation() {
+        let at = Timestamp::from_millis;
+        let revealed = |generation, rotated_at, now| -> Vec<_> {
+            let secrets = WebhookSecret::in_force(&secret("s"), 7, generation, rotated_at, now);
+            secrets.iter().map(WebhookSecret::reveal).collect()
+        };
+        let one = |generation| WebhookSecret::derive(&secret("s"), 7, generation).reveal();
+        assert_eq!(revealed(1, None, at(0)), [one(1)]);
+        assert_eq!(revealed(1, Some(at(0)), at(0)), [one(1)], "there was none before it");
+        assert_eq!(revealed(3, Some(at(0)), at(0)), [one(3), one(2)]);
+        let end = at(0).plus(OLD_SECRET_SIGNS_FOR);
+        assert_eq!(revealed(3, Some(at(0)), end.minus(Duration::from_millis(1))).len(), 2);
+        assert_eq!(revealed(3, Some(at(0)), end), [one(3)]);
+    }
+
+    #[test]
+    fn a_message_keeps_its_id_and_shares_it_with_no_other() {
+        let id = message_id(&secret("s"), 1, EventKind::Confirmed);
+        assert_eq!(id, "msg_smc9jztamhkd3hdptg69", "it must never change: partners know repeats by it");
+        let others = [
+            message_id(&secret("s"), 2, EventKind::Confirmed),
+            message_id(&secret("s"), 1, EventKind::Closed),
+            message_id(&secret("t"), 1, EventKind::Confirmed),
+        ];
+        assert!(!others.contains(&id));
+    }
+}
