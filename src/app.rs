@@ -23,6 +23,7 @@ use crate::membership::Membership;
 use crate::membership::erasures::ErasureLog;
 use crate::membership::form_brake::FormBrake;
 use crate::membership::own_page::OwnPages;
+use crate::partners::Partners;
 pub use crate::store::figures::Funnel;
 pub use crate::store::{BATCH_ENDS, MailFigures, StoreFigures};
 use crate::store::{DoorStore, FigureStore, InstallationStore, Store};
@@ -80,6 +81,7 @@ impl Deref for App {
 #[derive(Debug)]
 pub struct Core {
     pub membership: Membership,
+    pub partners: Partners,
     pub own_pages: OwnPages,
     pub form_brake: FormBrake,
     pub log: Log,
@@ -104,6 +106,7 @@ impl App {
         let notices = union.notices.clone();
         let core = Core {
             membership: Membership::new(Arc::clone(&store) as _, &secret, mail.clone(), disposable, notices),
+            partners: Partners::new(Arc::clone(&store) as _),
             own_pages: OwnPages::new(Arc::clone(&store), &secret, erasures, retention),
             form_brake: FormBrake::new(Arc::clone(&store) as _, brake, &secret),
             keys: Keys::new(Arc::clone(&store) as _),

@@ -85,6 +85,8 @@ pub enum Error {
     Unavailable {
         cause: String,
     },
+    /// There is nothing of the caller's by that name; says what would be.
+    NotFound(&'static str),
 }
 
 /// Why a key opens nothing. Revoked, expired and unknown keys are told apart only to whoever holds the whole key.
@@ -107,7 +109,7 @@ impl Error {
             Self::RateLimited { .. } => Some(Code::RateLimited),
             Self::BackendNotConfigured => Some(Code::BackendNotConfigured),
             Self::SaveFailed { .. } | Self::OutcomeUnknown { .. } => Some(Code::SaveFailed),
-            Self::Unavailable { .. } => None,
+            Self::Unavailable { .. } | Self::NotFound(_) => None,
         }
     }
 
@@ -150,6 +152,7 @@ impl Error {
                     .into()
             }
             Self::Unavailable { .. } => "The figure cannot be read right now. Try again in a few seconds.".into(),
+            Self::NotFound(what) => (*what).into(),
         }
     }
 
@@ -161,7 +164,8 @@ impl Error {
             | Self::InvalidSubmission { .. }
             | Self::AgentUnauthorized(_)
             | Self::RateLimited { .. }
-            | Self::BackendNotConfigured => None,
+            | Self::BackendNotConfigured
+            | Self::NotFound(_) => None,
         }
     }
 }

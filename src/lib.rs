@@ -18,7 +18,7 @@
 //!  ↓
 //! app                            the parts put together
 //!  ↓
-//! membership   keys              what can happen to a person · the keys of partners
+//! membership   keys   partners   what can happen to a person · the keys of partners · what partners may know and are told
 //!  ↓
 //! store   limiter   mail   http  records, exact limits, the outbox's worker, messages of HTTP
 //!  ↓
@@ -47,6 +47,7 @@ pub mod mcp;
 pub mod membership;
 pub mod metrics;
 pub mod operations;
+pub mod partners;
 pub mod reply;
 pub mod server;
 pub mod site;

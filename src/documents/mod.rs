@@ -20,6 +20,7 @@ pub const API_VERSION: &str = "1.0.0";
 pub struct Documents {
     pub descriptor: Document,
     pub openapi: Document,
+    pub partner_openapi: Document,
     pub registry_entry: Document,
     pub reference: Document,
     pub icon_svg: Document,
@@ -35,6 +36,7 @@ impl Documents {
             registry_entry: Document::new("application/json", registry_entry::of(union)),
             reference: Document::new("text/html; charset=utf-8", reference::page(union, &openapi)),
             openapi: Document::new("application/json", openapi.to_string()),
+            partner_openapi: Document::new("application/json", openapi::partner_document(union).to_string()),
             icon_svg: Document::new("image/svg+xml", icon::SVG),
             icon_png: Document::new("image/png", icon::PNG),
             icon_ico: Document::new("image/vnd.microsoft.icon", icon::ico()),

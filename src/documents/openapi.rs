@@ -1,25 +1,21 @@
 //! The OpenAPI 3.1 document, made from the table of operations and the types they take and give.
 
 use hyper::StatusCode;
-use schemars::SchemaGenerator;
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::{API_VERSION, schema};
+use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
+use crate::domain::webhook::{self, EventKind};
 use crate::error::ErrorBody;
 use crate::http::response::error::{ErrorKind, ErrorText, HttpError, MetBy};
 use crate::operations::wording::{self, CAMPAIGNS, CONSENT_RULE_FOR_ALL};
-use crate::operations::{ALL, Access, Entry, Lifetime};
+use crate::operations::{ALL, Access, Entry, Lifetime, Method, partner};
 
+/// The contract's operations.
 pub fn document(union: &Union) -> Value {
-    let mut schemas = schema::generator();
-    let mut paths = Map::new();
-    for operation in ALL {
-        let item = path_item(operation, union, &mut schemas);
-        paths.insert(operation.spec.path.to_owned(), json!({ operation.spec.method.name().to_lowercase(): item }));
-    }
-    schemas.subschema_for::<ErrorBody>();
-    let schemas = schemas.take_definitions(true);
+    let (paths, components) = described(ALL, union);
     json!({
         "openapi": "3.1.0",
         "info": info(union),
@@ -29,22 +25,124 @@ pub fn document(union: &Union) -> Value {
             { "name": AGENT, "description": format!("Acts for a user, with a partner's key. {CONSENT_RULE_FOR_ALL}") },
         ],
         "paths": paths,
-        "components": {
-            "schemas": schemas,
-            "headers": headers(),
-            "securitySchemes": {
-                "partnerKey": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": "A partner's API key, issued by the operator: `Authorization: Bearer <API_KEY>`.",
-                },
+        "components": components,
+    })
+}
+
+/// What partners ask about their own affairs, and what they are told without asking.
+pub fn partner_document(union: &Union) -> Value {
+    let (paths, components) = described(partner::ALL, union);
+    let mut info = info(union);
+    info["title"] = format!("{} partner API", union.name).into();
+    info["summary"] = "Learn what came of the sign-ups you sent.".into();
+    info["description"] = format!(
+        "Beside the five operations of {0}/openapi.json: what a partner may know of the sign-ups that it sent with an \
+         `Idempotency-Key`, the sandbox's inbox for test keys, and the webhooks that spare it the asking. Every operation needs the \
+         partner's key and is limited to {1} requests a minute and key, apart from the other limits.\n\nWebhooks follow Standard \
+         Webhooks 1.0.0: `webhook-id`, `webhook-timestamp`, `webhook-signature`. Deliveries are repeated until they are answered \
+         with 2xx, so the same `webhook-id` may come more than once.",
+        union.base_url, union.public_per_minute
+    )
+    .into();
+    json!({
+        "openapi": "3.1.0",
+        "info": info,
+        "servers": [{ "url": union.base_url }],
+        "tags": [{ "name": PARTNER, "description": "A partner's own affairs, with its key." }],
+        "paths": paths,
+        "webhooks": webhooks(),
+        "components": components,
+    })
+}
+
+/// Paths and components of a table of operations.
+fn described(table: &[Entry], union: &Union) -> (Map<String, Value>, Value) {
+    let mut schemas = schema::generator();
+    let mut paths = Map::new();
+    for operation in table {
+        let item = path_item(operation, union, &mut schemas);
+        paths.insert(operation.spec.path.to_owned(), json!({ operation.spec.method.name().to_lowercase(): item }));
+    }
+    schemas.subschema_for::<ErrorBody>();
+    let components = json!({
+        "schemas": schemas.take_definitions(true),
+        "headers": headers(),
+        "securitySchemes": {
+            "partnerKey": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "A partner's API key, issued by the operator: `Authorization: Bearer <API_KEY>`.",
             },
         },
-    })
+    });
+    (paths, components)
+}
+
+/// What an endpoint of a partner is sent.
+fn webhooks() -> Value {
+    let header = |name: &str, description: &str| json!({ "name": name, "in": "header", "required": true, "description": description, "schema": { "type": "string" } });
+    let event = |kind: EventKind, summary: &str| {
+        let (key, at) = ((kind != EventKind::Ping).then_some("order-17"), Timestamp::from_millis(1_794_823_471_000));
+        let example: Value = serde_json::from_str(&webhook::body(kind, at, key)).unwrap_or_default();
+        let data = match key {
+            Some(_) => json!({
+                "type": "object",
+                "required": ["idempotencyKey"],
+                "properties": { "idempotencyKey": { "type": "string", "description": "The key that the sign-up was sent with." } },
+            }),
+            None => json!({ "type": "object" }),
+        };
+        let post = json!({
+            "operationId": format!("receive{}", summary_id(kind)),
+            "summary": summary,
+            "tags": [PARTNER],
+            "security": [],
+            "parameters": [
+                header("webhook-id", "Names the message; the same at every attempt."),
+                header("webhook-timestamp", "When this attempt was made, in seconds since 1970."),
+                header("webhook-signature", "`v1,` and a base64 HMAC-SHA256 over `id.timestamp.body`; two with a space between them for a day after a rotation."),
+            ],
+            "requestBody": { "required": true, "content": { "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["type", "timestamp", "data"],
+                    "properties": {
+                        "type": { "type": "string", "const": kind.name() },
+                        "timestamp": { "type": "string", "format": "date-time", "description": "When it happened." },
+                        "data": data,
+                    },
+                },
+                "example": example,
+            } } },
+            "responses": {
+                "2XX": { "description": "Taken; it is not sent again." },
+                "410": { "description": "The endpoint is no more: it is disabled." },
+                "default": { "description": "Anything else, 3xx included, is a failure and tried again; `Retry-After` is honoured." },
+            },
+        });
+        (kind.name().to_owned(), json!({ "post": post }))
+    };
+    let events: Map<String, Value> = [
+        event(EventKind::Confirmed, "A person pressed the button of a sign-up"),
+        event(EventKind::Closed, "Seven days have passed without that"),
+        event(EventKind::Ping, "Somebody tries the endpoint out"),
+    ]
+    .into_iter()
+    .collect();
+    events.into()
+}
+
+const fn summary_id(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Confirmed => "SignUpConfirmed",
+        EventKind::Closed => "SignUpClosed",
+        EventKind::Ping => "Ping",
+    }
 }
 
 const PUBLIC: &str = "Public data";
 const AGENT: &str = "Agent actions";
+const PARTNER: &str = "Partner";
 
 fn info(union: &Union) -> Value {
     let mut info = json!({
@@ -79,13 +177,26 @@ fn path_item(operation: &Entry, union: &Union, schemas: &mut SchemaGenerator) ->
         "operationId": spec.id,
         "summary": spec.title,
         "description": (operation.description)(union),
-        "tags": [match spec.access { Access::Public => PUBLIC, Access::Agent => AGENT }],
+        "tags": [match spec.access { Access::Public => PUBLIC, Access::Agent => AGENT, Access::Partner => PARTNER }],
         "security": match spec.access {
             Access::Public => json!([{}, { "partnerKey": [] }]),
-            Access::Agent => json!([{ "partnerKey": [] }]),
+            Access::Agent | Access::Partner => json!([{ "partnerKey": [] }]),
         },
     });
-    if operation.takes_input {
+    if spec.access == Access::Agent {
+        item["parameters"] = json!([{
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": false,
+            "description": "A name for this request, such as a UUID: sent again with the same body within 30 days it does nothing more \
+                            and is answered as the first time, with `Idempotency-Replayed: true`. Retry with the same key after a \
+                            time-out; use a new one for a new request.",
+            "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
+        }]);
+    }
+    if operation.takes_input && spec.method == Method::Get {
+        item["parameters"] = query_parameters(spec.path, &schema::standalone(operation.input_schema), &example.request);
+    } else if operation.takes_input {
         item["requestBody"] = json!({
             "required": true,
             "content": { "application/json": { "schema": (operation.input_schema)(schemas), "example": example.request } },
@@ -97,6 +208,9 @@ fn path_item(operation: &Entry, union: &Union, schemas: &mut SchemaGenerator) ->
         "headers": limit_headers(),
         "content": { "application/json": { "schema": (operation.output_schema)(schemas), "example": example.answer } },
     });
+    if spec.access == Access::Agent {
+        success["headers"]["Idempotency-Replayed"] = reference("Idempotency-Replayed");
+    }
     if spec.answer == Lifetime::Fixed {
         success["headers"]["ETag"] = reference("ETag");
         let mut headers = limit_headers();
@@ -117,16 +231,43 @@ fn path_item(operation: &Entry, union: &Union, schemas: &mut SchemaGenerator) ->
 fn errors(operation: &Entry, union: &Union) -> impl Iterator<Item = HttpError> {
     let (access, live) = (operation.spec.access, operation.spec.answer == Lifetime::Live);
     let limit = match access {
-        Access::Public => union.public_per_minute,
+        Access::Public | Access::Partner => union.public_per_minute,
         Access::Agent => union.key_per_minute,
     };
     let meets = move |kind: &&ErrorKind| match kind.met_by() {
         MetBy::All => true,
-        MetBy::LiveReads => access == Access::Public && live,
-        MetBy::Actions => access == Access::Agent,
-        MetBy::Others => false,
+        MetBy::LiveReads => access != Access::Agent && live,
+        MetBy::Actions => access == Access::Agent || (access == Access::Partner && is_partners(**kind)),
+        MetBy::Others => access == Access::Partner && **kind == ErrorKind::NotFound,
     };
     ErrorKind::ALL.iter().filter(meets).map(move |kind| kind.example(limit))
+}
+
+/// What a partner's question can be answered with, of what agent actions can.
+fn is_partners(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::InvalidSubmission | ErrorKind::AgentUnauthorized)
+}
+
+/// The parameters of an operation that takes its input from the path and the query.
+fn query_parameters(path: &str, input: &Schema, example: &Option<Value>) -> Value {
+    let (properties, required) = (input.get("properties"), input.get("required").and_then(Value::as_array));
+    let named = properties.and_then(Value::as_object).into_iter().flatten().map(|(name, schema)| {
+        let mut schema = schema.clone();
+        let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+        let in_path = path.contains(&format!("{{{name}}}"));
+        let mut parameter = json!({
+            "name": name,
+            "in": if in_path { "path" } else { "query" },
+            "required": required.is_some_and(|names| names.iter().any(|required| required == name)),
+            "description": description,
+            "schema": schema,
+        });
+        if let Some(value) = example.as_ref().and_then(|example| example.get(name)) {
+            parameter["example"] = value.clone();
+        }
+        parameter
+    });
+    named.collect()
 }
 
 fn add_error(responses: &mut Map<String, Value>, error: &HttpError) {
@@ -172,6 +313,11 @@ fn headers() -> Value {
             "description": "Whole seconds to wait before the next request.",
             "schema": { "type": "integer", "minimum": 1, "maximum": 60 },
             "example": 17,
+        },
+        "Idempotency-Replayed": {
+            "description": "`true` where this is the answer to an earlier request with the same `Idempotency-Key`; left out otherwise.",
+            "schema": { "type": "string" },
+            "example": "true",
         },
         "ETag": {
             "description": "Names this answer; send it in `If-None-Match` and an unchanged answer is 304.",

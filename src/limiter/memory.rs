@@ -21,7 +21,7 @@ const SHARED: u32 = 16;
 pub struct MemoryLimiter {
     /// Anyone on the internet can make entries here, so old ones make room; a table for each class, so that a flood of one
     /// kind leaves the others alone.
-    networks: [NetworkTables; Class::ALL.len()],
+    networks: Box<[NetworkTables]>,
     /// Only issued keys make entries here: a flood of addresses must not touch a partner.
     keys: BucketTable,
 }
@@ -74,20 +74,21 @@ impl MemoryLimiter {
         let networks = |class: Class| match class {
             Class::Public => entries(eighth * 5, network_limit),
             // Counted by key alone.
-            Class::Action => 0,
+            Class::Action | Class::Partner => 0,
             // A dozen a minute; the others a few hundred.
             Class::Form => entries(eighth, 12),
             Class::Protocol | Class::Link => entries(eighth, OTHERS),
         };
         Self {
-            networks: Class::ALL.map(|class| NetworkTables::new(networks(class))),
+            networks: Class::ALL.into_iter().map(|class| NetworkTables::new(networks(class))).collect(),
             keys: BucketTable::new(entries(Self::KEY_BYTES, MOST_STAMPS)),
         }
     }
 
     /// A limiter of that many entries in each table, or a few more so that its shards are even.
     pub fn with_entries(networks: usize, keys: usize) -> Self {
-        Self { networks: Class::ALL.map(|_| NetworkTables::new(networks)), keys: BucketTable::new(keys) }
+        let tables = Class::ALL.into_iter().map(|_| NetworkTables::new(networks));
+        Self { networks: tables.collect(), keys: BucketTable::new(keys) }
     }
 
     /// The verdict on one request, known at once.

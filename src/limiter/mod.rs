@@ -58,10 +58,12 @@ pub enum Class {
     Protocol,
     /// Opening and pressing what a mailed link leads to.
     Link,
+    /// A partner's questions about its own affairs.
+    Partner,
 }
 
 impl Class {
-    pub const ALL: [Self; 5] = [Self::Public, Self::Action, Self::Form, Self::Protocol, Self::Link];
+    pub const ALL: [Self; 6] = [Self::Public, Self::Action, Self::Form, Self::Protocol, Self::Link, Self::Partner];
 
     /// How the budget is called in the `RateLimit` headers.
     pub const fn name(self) -> &'static str {
@@ -71,6 +73,7 @@ impl Class {
             Self::Form => "form",
             Self::Protocol => "protocol",
             Self::Link => "link",
+            Self::Partner => "partner",
         }
     }
 }

@@ -12,7 +12,9 @@ use super::report::mime::RETURN_PATH;
 use super::{OutgoingMail, ReadableMail, SendError};
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::{DueMail, MailAbout, MailKind};
+use crate::domain::partner::endpoint::EndpointRecord;
 use crate::domain::secret::token::{Purpose, TokenMaker};
+use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 
 /// What every message of the union has in common.
@@ -78,6 +80,47 @@ impl Composer {
             html: body.html,
         };
         Ok(OutgoingMail { name: format!("{:012}-{id}", mail.id.0), message, readable })
+    }
+
+    /// Tells a partner's contact that nothing more goes to an endpoint of theirs.
+    pub fn endpoint_disabled(
+        &self,
+        endpoint: &EndpointRecord,
+        contact: &str,
+        now: Timestamp,
+    ) -> Result<OutgoingMail, SendError> {
+        let EndpointRecord { id, partner, .. } = endpoint;
+        let to = deliverable(contact)?;
+        let union = &self.union.name;
+        let subject = format!("{union}: webhook endpoint {id} is disabled");
+        let why = endpoint.disabled_why.as_deref().unwrap_or("it failed for five days");
+        let since = endpoint.failing_since.map(|time| format!(" It has failed since {time}.")).unwrap_or_default();
+        let operator = match &self.union.contact_email {
+            Some(address) => format!("write to {address}"),
+            None => "write to the operator".to_owned(),
+        };
+        let text = format!(
+            "Webhook endpoint {id} of {partner} gets no more messages from {union}: {why}.{since}\n\n\
+             Nothing is lost yet: what it missed can be told again for 30 days after each sign-up. Mend the endpoint, then \
+             {operator} and name the endpoint and since when it failed. Until then, GET {base}/partner/v1/sign-ups says what came of \
+             your sign-ups.\n\nHow webhooks are sent and tried again: {base}/docs#webhooks\n",
+            base = self.union.base_url,
+        );
+        let made = |error| SendError::Later(format!("the message could not be made: {error}"));
+        let envelope = Envelope::new(Some(self.from.email.clone()), vec![to.clone()]).map_err(made)?;
+        let name = self.tokens.endpoint_mail_id(id.0, endpoint.disabled_at.map_or(0, Timestamp::as_millis));
+        let message = Message::builder()
+            .envelope(envelope)
+            .from(self.from.clone())
+            .to(Mailbox::new(None, to.clone()))
+            .subject(subject.clone())
+            .date(std::time::UNIX_EPOCH + std::time::Duration::from_millis(now.as_millis().unsigned_abs()))
+            .message_id(Some(format!("<{name}@{}>", self.from.email.domain())))
+            .header(AutoSubmitted("auto-generated".to_owned()))
+            .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(text.clone()));
+        let (date, from) = (now.to_string(), self.from.to_string());
+        let readable = ReadableMail { to: to.to_string(), from, subject, date, text, html: String::new() };
+        Ok(OutgoingMail { name: format!("endpoint-{name}"), message: message.map_err(made)?, readable })
     }
 
     /// Where the mail comes back to if it does.

@@ -122,7 +122,8 @@ impl<'a> ToolCall<'a> {
         let told = envelope.client();
         let client = told.as_deref().or(context.client);
         let arguments = self.arguments.map_or("{}", RawValue::get);
-        let call = Call { authorization, address, now, face: Face::Mcp, client };
+        // A host sets headers once for all calls: one name for all of them would make every second one fail.
+        let call = Call { authorization, address, now, face: Face::Mcp, client, name: None };
         let body = async || Ok::<_, Error>(Bytes::copy_from_slice(arguments.as_bytes()));
         let done = dispatcher.dispatch(self.operation, call, trace, body).await;
         let result = |text: &str, structured_content: Option<Raw<'_>>| {

@@ -24,6 +24,7 @@ use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
+use crate::domain::partner::idempotency::{IdempotencyKey, InputHasher, NamedRequest};
 use crate::domain::referral::{CodeMaker, ReferralCode};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
@@ -51,6 +52,7 @@ const STEP: Duration = Duration::from_millis(10);
 pub struct Membership {
     store: Arc<dyn MemberStore>,
     codes: CodeMaker,
+    inputs: InputHasher,
     marker: AddressMarker,
     tokens: TokenMaker,
     mail: Delivery,
@@ -80,6 +82,8 @@ pub struct Way {
     pub proven: bool,
     /// The one that its form was in.
     pub language: Option<Language>,
+    /// Its partner gave the request a name.
+    pub request: Option<NamedRequest>,
 }
 
 /// A sign-up that a link in a mail leads to.
@@ -98,7 +102,7 @@ impl Membership {
         notices: Notices,
     ) -> Self {
         let (codes, marker, tokens) = (CodeMaker::new(secret), AddressMarker::new(secret), TokenMaker::new(secret));
-        Self { store, codes, marker, tokens, mail, disposable, notices }
+        Self { store, codes, inputs: InputHasher::new(secret), marker, tokens, mail, disposable, notices }
     }
 
     /// Keeps the words that people are shown from now on; sign-ups name them by their hash.
@@ -136,6 +140,7 @@ impl Membership {
                 proven: way.proven,
                 disposable: self.disposable.holds(&application.email),
                 language: way.language,
+                request: way.request.clone(),
                 evidence: evidence.clone(),
             };
             self.store.sign_up(new, now)
@@ -143,6 +148,45 @@ impl Membership {
         let done = self.with_free_code(&application.email, now, unit).await?;
         self.mail.notify();
         Ok(done)
+    }
+
+    /// A sign-up's request under the name that its partner gave it; `join_site` and `savings` are of its answer.
+    pub fn name_sign_up(
+        &self,
+        key: &IdempotencyKey,
+        application: &Application,
+        join_site: &str,
+        savings: u32,
+    ) -> NamedRequest {
+        let Application { email, us_state, categories, comments, ref_code } = application;
+        let categories = categories.map(|chosen| chosen.to_string());
+        let parts = [
+            Some(email.as_typed()),
+            us_state.map(|state| state.code()),
+            categories.as_deref(),
+            comments.as_ref().map(Comments::as_str),
+            ref_code.as_ref().map(ReferralCode::as_str),
+        ];
+        let input = self.inputs.hash("sign up", &parts);
+        NamedRequest { key: key.clone(), input, join_site: join_site.into(), savings }
+    }
+
+    /// The person's referral code, for a request that its partner gave a name to; what the first of that name was answered.
+    pub async fn named_referral_code(
+        &self,
+        partner: &Partner,
+        key: &IdempotencyKey,
+        email: &EmailAddress,
+        join_site: &str,
+        now: Timestamp,
+    ) -> Result<SignedUp, Error> {
+        let begun = Instant::now();
+        let input = self.inputs.hash("referral link", &[Some(email.as_typed())]);
+        let request = NamedRequest { key: key.clone(), input, join_site: join_site.into(), savings: 0 };
+        let unit = |person| self.store.named_referral_code(partner.name.as_str(), request.clone(), person, now);
+        let done = self.with_free_code(email, now, unit).await;
+        even_out(begun, STEP).await;
+        done
     }
 
     /// The person's referral code, made on the first request and the same ever after. Signs nobody up. Reading a code is
@@ -293,6 +337,12 @@ fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], StoreError> {
 fn refused(error: StoreError) -> Error {
     match error {
         StoreError::Paused => Error::BackendNotConfigured,
+        StoreError::KeyReused => Error::InvalidSubmission {
+            what: "Idempotency-Key: it was used before with another input, or what it was used with is no longer kept. Send \
+                   exactly what you sent then, or use a new key for a new request."
+                .to_owned(),
+            fields: vec!["Idempotency-Key".to_owned()],
+        },
         StoreError::CodeTaken | StoreError::Unavailable(_) => Error::SaveFailed { cause: error.to_string() },
         StoreError::Unknown(_) => Error::OutcomeUnknown { cause: error.to_string() },
     }

@@ -74,9 +74,15 @@ impl Operation for CreateReferralLink {
     }
 
     async fn run(app: &App, caller: &Caller, input: ReferralLinkRequest) -> Result<ReferralLinkResponse, Error> {
-        caller.partner()?;
-        let code = app.membership.referral_code(&input.email, caller.now).await?;
-        Ok(ReferralLinkResponse { ok: True, invite_link: code.link(&app.union.join_site), code: code.to_string() })
+        let (partner, site) = (caller.partner()?, &app.union.join_site);
+        let Some(name) = caller.name() else {
+            let code = app.membership.referral_code(&input.email, caller.now).await?;
+            return Ok(ReferralLinkResponse { ok: True, invite_link: code.link(site), code: code.to_string() });
+        };
+        let done = app.membership.named_referral_code(partner, name, &input.email, site, caller.now).await?;
+        caller.note_replay(&done);
+        let invite_link = done.replayed.map_or_else(|| done.code.link(site), |first| first.link);
+        Ok(ReferralLinkResponse { ok: True, invite_link, code: done.code.to_string() })
     }
 
     fn example(_: &Catalog) -> Example<ReferralLinkResponse> {

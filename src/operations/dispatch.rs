@@ -3,14 +3,16 @@
 //! REST and MCP come through here, so that keys, limits and errors are the same whichever door a caller uses.
 
 use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::{ALL, Access, Caller, Entry, Lifetime};
+use super::{ALL, Access, Caller, Entry, Lifetime, OperationAnswer};
 use crate::app::App;
 use crate::clock::Moment;
 use crate::domain::api_key::KeyId;
+use crate::domain::partner::idempotency::{BadIdempotencyKey, IdempotencyKey};
 use crate::domain::sign_up::{ClientName, Face, Partner};
 use crate::error::{Error, MaybeOperations, RefusedCall};
 use crate::keys::{Holder, Refusal};
@@ -26,6 +28,8 @@ pub struct Call<'a> {
     pub face: Face,
     /// What the client calls itself, where it told.
     pub client: Option<&'a str>,
+    /// The name that it gave the request, where the door takes one.
+    pub name: Option<&'a Result<IdempotencyKey, BadIdempotencyKey>>,
 }
 
 /// What is known of a call while it goes on, for the log: its caller may hang up at any moment.
@@ -42,6 +46,8 @@ pub struct Dispatched<E> {
     pub result: Result<Bytes, E>,
     /// The caller's budget, once it was asked for.
     pub budget: Option<Budget>,
+    /// It is what an earlier request of the same name was answered.
+    pub replayed: bool,
 }
 
 /// What is left of a caller's budget.
@@ -82,7 +88,8 @@ impl Dispatcher {
         let mut budget = None;
         let result = self.run(operation, call, body, &mut budget, &mut trace.key).await;
         trace.refusal = result.as_ref().err().and_then(E::operations).and_then(Error::refusal);
-        Dispatched { result, budget }
+        let replayed = result.as_ref().is_ok_and(|answer| answer.replayed);
+        Dispatched { result: result.map(|answer| answer.json), budget, replayed }
     }
 
     async fn run<E: From<Error>>(
@@ -92,7 +99,7 @@ impl Dispatcher {
         body: impl AsyncFnOnce() -> Result<Bytes, E>,
         budget: &mut Option<Budget>,
         key: &mut Option<KeyId>,
-    ) -> Result<Bytes, E> {
+    ) -> Result<OperationAnswer, E> {
         let app = &self.app;
         let holder = authenticate(app, operation.spec.access, call).await?;
         *key = holder.as_ref().map(|holder| holder.record.id);
@@ -106,16 +113,18 @@ impl Dispatcher {
 
         let fixed = (operation.spec.answer == Lifetime::Fixed).then(|| &self.fixed[operation.position]);
         if let Some(kept) = fixed.and_then(OnceLock::get) {
-            return Ok(kept.clone());
+            return Ok(OperationAnswer { json: kept.clone(), replayed: false });
         }
         let body = if operation.takes_input { body().await? } else { Bytes::new() };
         let partner = holder.map(|holder| Partner { key: holder.record.id, name: holder.record.partner.clone() });
         let client = call.client.and_then(ClientName::new);
-        let caller = Caller { partner, now: call.now.time, face: call.face, client };
+        let name = call.name.filter(|_| operation.spec.access == Access::Agent).cloned();
+        let (now, face) = (call.now.time, call.face);
+        let caller = Caller { partner, now, face, client, name, replayed: AtomicBool::new(false) };
         let answer = (operation.run)(app, caller, body).await?;
         if let Some(place) = fixed {
             // Two first requests at once make the same answer; either may stay.
-            let _kept_already = place.set(answer.clone());
+            let _kept_already = place.set(answer.json.clone());
         }
         Ok(answer)
     }
@@ -130,6 +139,7 @@ async fn authenticate(app: &Arc<App>, access: Access, call: Call<'_>) -> Result<
         Ok(holder) => Ok(Some(holder)),
         Err(_) if access == Access::Public => Ok(None),
         Err(Refusal::Key(problem)) => Err(Error::AgentUnauthorized(problem)),
+        Err(Refusal::Store(error)) if access == Access::Partner => Err(Error::Unavailable { cause: error.to_string() }),
         Err(Refusal::Store(error)) => Err(Error::SaveFailed { cause: error.to_string() }),
     }
 }
@@ -139,7 +149,7 @@ async fn spend(app: &App, access: Access, call: Call<'_>, holder: Option<&Holder
     let public = app.union.public_per_minute;
     let (subject, limit) = match (holder, access) {
         (None, _) => (Subject::Network(call.address.into()), public),
-        (Some(holder), Access::Public) => (Subject::Key(holder.record.id), public),
+        (Some(holder), Access::Public | Access::Partner) => (Subject::Key(holder.record.id), public),
         (Some(holder), Access::Agent) => {
             (Subject::Key(holder.record.id), holder.record.per_minute.unwrap_or(app.union.key_per_minute))
         }

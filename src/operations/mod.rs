@@ -9,6 +9,7 @@ mod mistakes;
 pub mod wording;
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -17,7 +18,8 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::domain::catalog::Catalog;
-use crate::domain::sign_up::{ClientName, Face, Partner};
+use crate::domain::partner::idempotency::{BadIdempotencyKey, IdempotencyKey};
+use crate::domain::sign_up::{ClientName, Face, Partner, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 use crate::error::{Error, KeyProblem};
@@ -25,18 +27,21 @@ use crate::limiter::Class;
 use crate::reply::Reply;
 
 macro_rules! operations {
-    ($($file:ident::$name:ident,)*) => {
+    ($(#[$doc:meta])* $($file:ident::$name:ident,)*) => {
         $(pub mod $file;)*
 
         #[derive(Clone, Copy)]
         enum Position { $($name),* }
 
-        /// Every operation, in the contract's order.
+        $(#[$doc])*
         pub static ALL: &[Entry] = &[$(Entry::of::<$file::$name>(Position::$name as usize)),*];
     };
 }
 
+pub mod partner;
+
 operations! {
+    /// Every operation, in the contract's order.
     list_negotiation_categories::ListNegotiationCategories,
     get_referral_program::GetReferralProgram,
     get_member_stats::GetMemberStats,
@@ -96,6 +101,8 @@ pub enum Access {
     Public,
     /// An agent action: acts for a user, with a partner's key.
     Agent,
+    /// What a partner asks about its own affairs, with its key.
+    Partner,
 }
 
 impl Access {
@@ -103,6 +110,7 @@ impl Access {
         match self {
             Self::Public => Class::Public,
             Self::Agent => Class::Action,
+            Self::Partner => Class::Partner,
         }
     }
 }
@@ -147,9 +155,34 @@ pub struct Caller {
     pub face: Face,
     /// What the client calls itself, where MCP told.
     pub client: Option<ClientName>,
+    /// The name that was given to the request, and cannot be one if it is wrong.
+    pub name: Option<Result<IdempotencyKey, BadIdempotencyKey>>,
+    /// Set where the answer is that of an earlier request of the same name.
+    pub replayed: AtomicBool,
 }
 
 impl Caller {
+    /// The name of the request; a wrong one was refused before.
+    fn name(&self) -> Option<&IdempotencyKey> {
+        self.name.as_ref().and_then(|name| name.as_ref().ok())
+    }
+
+    fn note_replay(&self, done: &SignedUp) {
+        self.replayed.store(done.replayed.is_some(), Ordering::Relaxed);
+    }
+
+    /// What is wrong with the request's name, told together with what else is wrong.
+    fn refuse_name<T>(&self, input: Result<T, Error>) -> Result<T, Error> {
+        let Some(Err(problem)) = &self.name else { return input };
+        let (others, mut fields) = match input {
+            Ok(_) => (String::new(), Vec::new()),
+            Err(Error::InvalidSubmission { what, fields }) => (format!(" {what}"), fields),
+            Err(other) => return Err(other),
+        };
+        fields.insert(0, "Idempotency-Key".to_owned());
+        Err(Error::InvalidSubmission { what: format!("{problem}.{others}"), fields })
+    }
+
     /// The partner an agent action is done for.
     fn partner(&self) -> Result<&Partner, Error> {
         self.partner.as_ref().ok_or(Error::AgentUnauthorized(KeyProblem::Missing))
@@ -211,8 +244,15 @@ pub struct Entry {
     run: Run,
 }
 
-/// The JSON of the answer.
-type Answered<'a> = Reply<'a, Result<Bytes, Error>>;
+/// What an operation answers.
+#[derive(Debug)]
+pub struct OperationAnswer {
+    pub json: Bytes,
+    /// It is what an earlier request of the same name was answered.
+    pub replayed: bool,
+}
+
+type Answered<'a> = Reply<'a, Result<OperationAnswer, Error>>;
 
 type Run = for<'a> fn(&'a App, Caller, Bytes) -> Answered<'a>;
 
@@ -236,12 +276,13 @@ impl Entry {
 
 fn run<O: Operation>(app: &App, caller: Caller, body: Bytes) -> Answered<'_> {
     Reply::later(async move {
-        let input = O::Input::decode(&body)?;
+        let input = caller.refuse_name(O::Input::decode(&body))?;
         // What is slow from here on does not hold it.
         drop(body);
         let output = O::run(app, &caller, input).await?;
         // Every output is made of names, numbers and texts, which always have a JSON form.
-        serde_json::to_vec(&output).map(Bytes::from).map_err(|e| Error::Unavailable { cause: e.to_string() })
+        let json = serde_json::to_vec(&output).map_err(|e| Error::Unavailable { cause: e.to_string() })?;
+        Ok(OperationAnswer { json: json.into(), replayed: caller.replayed.load(Ordering::Relaxed) })
     })
 }
 

@@ -18,7 +18,7 @@ use crate::domain::email::EmailAddress;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{A_DAY, APART, MailKind};
 use crate::domain::referral::RefCode;
-use crate::domain::sign_up::PENDING_FOR;
+use crate::domain::sign_up::{PENDING_FOR, SignedUp};
 use crate::domain::text::Comments;
 use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
@@ -128,14 +128,22 @@ impl Operation for SignUpUser {
         };
         let partner = caller.partner()?;
         let lane = Lane::of(partner.name.as_str().as_bytes());
-        let way = Way { face: caller.face, client: caller.client.clone(), lane, proven: false, language: None };
+        let (site, savings) = (&app.union.join_site, app.union.catalog.savings_of(input.categories.unwrap_or_default()));
+        let request = caller.name().map(|name| app.membership.name_sign_up(name, &application, site, savings));
+        let way = Way { face: caller.face, client: caller.client.clone(), lane, proven: false, language: None, request };
         let done = app.membership.sign_up(&application, Some(partner), way, caller.now).await?;
+        caller.note_replay(&done);
+        let SignedUp { code, joined_count, attributed, replayed } = done;
+        let (invite_link, savings) = match replayed {
+            Some(first) => (first.link, first.savings),
+            None => (code.link(site), savings),
+        };
         Ok(InviteResponse {
             ok: True,
-            invite_link: done.code.link(&app.union.join_site),
-            joined_count: done.joined_count,
-            selected_savings_total: app.union.catalog.savings_of(input.categories.unwrap_or_default()),
-            ref_attributed: done.attributed,
+            invite_link,
+            joined_count,
+            selected_savings_total: savings,
+            ref_attributed: attributed,
         })
     }
 

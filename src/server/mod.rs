@@ -293,7 +293,7 @@ async fn route(
         return Err(HttpError::TooLarge);
     }
     match handler {
-        Handler::Operation(operation) => rest::call(exchange, operation, request).await,
+        Handler::Operation(operation) => rest::call(exchange, operation, parameter, request).await,
         Handler::Document(document) => Ok(document(exchange.faces).answer(request.headers())),
         Handler::Page(page) => exchange.show_page(page, parameter, request).await,
         Handler::Own(own) => own(exchange, request).await,

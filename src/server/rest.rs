@@ -3,10 +3,12 @@
 use std::cell::RefCell;
 use std::fmt::{self, Write};
 
+use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Request, StatusCode};
 
 use super::Exchange;
+use crate::domain::partner::idempotency::{BadIdempotencyKey, IdempotencyKey};
 use crate::domain::sign_up::Face;
 use crate::error::Error;
 use crate::http::request::authorization;
@@ -15,20 +17,25 @@ use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::limiter::{Class, WINDOW};
 use crate::operations::dispatch::{Budget, Call};
-use crate::operations::{Entry, Lifetime};
+use crate::operations::{Entry, Lifetime, Method};
 
 pub(super) async fn call(
     exchange: Exchange<'_>,
     operation: &'static Entry,
+    parameter: &str,
     request: Request<SentBody<'_>>,
 ) -> Result<Answer, HttpError> {
     let Exchange { service, faces, client, now, id, trace, .. } = exchange;
     let (head, body) = request.into_parts();
     let authorization = authorization::of(&head.headers);
-    let call = Call { authorization, address: client, now, face: Face::Rest, client: None };
+    let name = idempotency_key(&head.headers);
+    let call = Call { authorization, address: client, now, face: Face::Rest, client: None, name: name.as_ref() };
     let outcome = faces
         .dispatcher
         .dispatch(operation, call, trace, async || {
+            if operation.spec.method == Method::Get {
+                return parameters(operation.spec.path, parameter, head.uri.query()).map(Bytes::from);
+            }
             check_content_type(&head.headers)?;
             body.read(body::LARGEST).await.map_err(|error| match error {
                 // The contract has no 413 for the agent actions, and no 400 without a code.
@@ -56,8 +63,38 @@ pub(super) async fn call(
     if let Some(budget) = outcome.budget {
         tell_budget(&mut answer, budget);
     }
+    if outcome.replayed {
+        answer.set(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
+    }
     Ok(answer)
 }
+
+/// The name that a request gives itself; two of them are none.
+fn idempotency_key(headers: &HeaderMap) -> Option<Result<IdempotencyKey, BadIdempotencyKey>> {
+    let mut sent = headers.get_all(IDEMPOTENCY_KEY).iter();
+    match (sent.next(), sent.next()) {
+        (None, _) => None,
+        (Some(one), None) => Some(IdempotencyKey::from_header(one.as_bytes())),
+        (Some(_), Some(_)) => Some(Err(BadIdempotencyKey)),
+    }
+}
+
+/// What a path and a query say, as the object that an operation reads its input from; what is said twice stands there twice.
+fn parameters(pattern: &str, parameter: &str, query: Option<&str>) -> Result<String, HttpError> {
+    let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
+    let mut fields = Vec::new();
+    if let Some((_, name)) = pattern.split_once('{') {
+        let decoded = percent_encoding::percent_decode_str(parameter).decode_utf8();
+        let decoded = decoded.map_err(|_| Error::shapeless("The path is not UTF-8."))?;
+        fields.push(format!("{}:{}", text(name.trim_end_matches('}')), text(&decoded)));
+    }
+    let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    fields.extend(pairs.map(|(name, value)| format!("{}:{}", text(&name), text(&value))));
+    Ok(format!("{{{}}}", fields.join(",")))
+}
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// A body that says it is something else than JSON is not read as JSON; one that says nothing is.
 fn check_content_type(headers: &HeaderMap) -> Result<(), HttpError> {

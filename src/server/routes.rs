@@ -19,7 +19,7 @@ use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::http::response::etag::Document;
-use crate::operations::{ALL, Access, Entry, Method as OperationMethod};
+use crate::operations::{ALL, Access, Entry, Method as OperationMethod, partner};
 use crate::site::{self, Visit};
 
 /// A page of `site/` as a handler.
@@ -37,12 +37,13 @@ macro_rules! own {
 }
 /// Every route; operations first, because they are asked for most.
 pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
-    let operations = ALL.iter().map(Route::operation);
+    let operations = ALL.iter().chain(partner::ALL).map(Route::operation);
     operations
         .chain([
             get("/", own!(HttpService::front)).open(),
             get("/v1", own!(HttpService::front)).open(),
             get("/openapi.json", document(|faces| &faces.documents.openapi)).open(),
+            get("/partner/openapi.json", document(|faces| &faces.documents.partner_openapi)).open(),
             get("/server.json", document(|faces| &faces.documents.registry_entry)).open(),
             get("/docs", document(|faces| &faces.documents.reference)),
             get("/icon.svg", document(|faces| &faces.documents.icon_svg)).open(),
@@ -141,7 +142,8 @@ impl Route {
             OperationMethod::Post => post,
         };
         let open = operation.spec.access == Access::Public;
-        Self { open, takes_body: operation.takes_input, ..route(operation.spec.path, Handler::Operation(operation)) }
+        let takes_body = operation.takes_input && operation.spec.method == OperationMethod::Post;
+        Self { open, takes_body, ..route(operation.spec.path, Handler::Operation(operation)) }
     }
 
     fn posted(self, handler: Handler) -> Self {

@@ -63,7 +63,7 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
     }
     let proven = passage == Passage::Proven;
     let language = Some(visit.reader.language);
-    let way = Way { face: Face::Form, client: None, lane: visit.lane(), proven, language };
+    let way = Way { face: Face::Form, client: None, lane: visit.lane(), proven, language, request: None };
     match visit.app().membership.sign_up(&application, None, way, visit.now.time).await {
         Ok(_) => Ok(check_inbox(visit, &sent, passage == Passage::MayWait)),
         Err(Error::BackendNotConfigured) => Ok(visit.outcome(StatusCode::INTERNAL_SERVER_ERROR, Outcome::SignUpsOff)),

@@ -90,6 +90,12 @@ impl TokenMaker {
         base32::encode::<16>(tag.as_ref()).into_iter().map(char::from).collect()
     }
 
+    /// An id for the mail that tells that an endpoint was disabled at a time.
+    pub fn endpoint_mail_id(&self, endpoint: i64, at: i64) -> String {
+        let tag = self.sign(b"endpoint mail", endpoint.wrapping_mul(31).wrapping_add(at));
+        base32::encode::<16>(tag.as_ref()).into_iter().map(char::from).collect()
+    }
+
     /// What opens the mailbox of a development server.
     pub fn mailbox_key(&self) -> String {
         base32::encode::<16>(self.sign(b"mailbox", 0).as_ref()).into_iter().map(char::from).collect()

@@ -229,6 +229,7 @@ impl HttpError {
                 Error::BackendNotConfigured => ErrorKind::BackendNotConfigured,
                 Error::SaveFailed { .. } | Error::OutcomeUnknown { .. } => ErrorKind::SaveFailed,
                 Error::Unavailable { .. } => ErrorKind::Unavailable,
+                Error::NotFound(_) => ErrorKind::NotFound,
             },
             Self::NotFound(_) => ErrorKind::NotFound,
             Self::MethodNotAllowed { .. } => ErrorKind::MethodNotAllowed,
@@ -287,7 +288,8 @@ impl HttpError {
                 | Error::InvalidSubmission { .. }
                 | Error::BackendNotConfigured
                 | Error::SaveFailed { .. }
-                | Error::OutcomeUnknown { .. },
+                | Error::OutcomeUnknown { .. }
+                | Error::NotFound(_),
             )
             | Self::NotFound(_)
             | Self::Unproved

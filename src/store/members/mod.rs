@@ -1,5 +1,6 @@
 //! People and what becomes of their sign-ups: codes, confirming (double opt-in), declining; as SQL.
 
+mod code;
 mod decline;
 mod leave;
 pub mod own_page;
@@ -7,18 +8,19 @@ pub mod people;
 pub mod retention;
 pub mod sign_in;
 
+use self::code::{CreateCode, FindCode, NamedCode};
 use self::decline::{ChooseSilence, Decline, TakeBack};
 use self::leave::{Erase, Leave, Revive, Unsuppress};
 use super::doors::{self, AtDoor};
 use super::outbox;
 use super::partners::idempotency;
 use super::report::NoteReport;
-use super::sign_up::{not_added, refuse_if, was_member_there};
-use super::sql::{Failure, Row, Sql, Unit, expected, values};
+use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
+use crate::domain::partner::idempotency::NamedRequest;
 use crate::domain::person::{AccountId, Erased, Leaving, Lifted};
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::mark::AddressMarks;
@@ -105,6 +107,10 @@ area! {
         /// The code of the person, who is remembered as `invited` if new.
         write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode = CreateCode { person, now };
 
+        /// The same, kept as the answer to a request that its partner gave a name to; or what the first of that name was answered.
+        write named_referral_code(partner: &str, request: NamedRequest, person: NamedPerson, now: Timestamp) -> SignedUp
+            = NamedCode { partner: partner.to_owned(), request, create: CreateCode { person, now } };
+
         /// A sign-up, as its person is shown it.
         read find_sign_up(sign_up: SignUpId, now: Timestamp) -> Option<SignUpRecord> {
             |sql| {
@@ -176,57 +182,6 @@ area! {
 
         /// Writes down what a mail server or a mail service reports of a mail that left.
         write note_report(report: MailReport, now: Timestamp) -> ReportOutcome = NoteReport { report, now };
-    }
-}
-
-struct FindCode {
-    compared: String,
-}
-
-impl Unit for FindCode {
-    type Done = Option<ReferralCode>;
-
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
-        let find =
-            "SELECT signups_paused, (SELECT code FROM people WHERE compared = $1) FROM installation WHERE id = 1";
-        let code = |row: &Row<'_>| {
-            refuse_if(row.get(0)?)?;
-            row.get(1)
-        };
-        expected(sql.row(find, values![&self.compared], code).await?)
-    }
-}
-
-/// The code of a person, who is remembered as `invited` if new.
-pub(super) struct CreateCode {
-    pub person: NamedPerson,
-    pub now: Timestamp,
-}
-
-impl Unit for CreateCode {
-    type Done = ReferralCode;
-
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<ReferralCode, Failure> {
-        let NamedPerson { email, code, grave } = &self.person;
-        let (compared, mailbox) = (email.compared(), email.mailbox());
-        let add = concat!(
-            "INSERT INTO people (email, compared, mailbox, code, state, created_at, uncredited)
-             SELECT $1, $2, $3, $4, 'invited', $5, ",
-            was_member_there!("$6"),
-            " FROM installation
-             WHERE id = 1 AND NOT signups_paused
-               AND NOT EXISTS (SELECT 1 FROM people WHERE compared = $2)
-               AND NOT EXISTS (SELECT 1 FROM people WHERE code = $4)
-             ON CONFLICT DO NOTHING RETURNING id"
-        );
-        let values = values![email.as_typed(), &compared, &mailbox, code, self.now, grave.as_str()];
-        if sql.insert(add, values).await?.is_some() {
-            return Ok(*code);
-        }
-        match (FindCode { compared: compared.clone() }).apply(sql).await? {
-            Some(code) => Ok(code),
-            None => Err(not_added(sql, code, &compared).await?),
-        }
     }
 }
 

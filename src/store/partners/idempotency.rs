@@ -67,11 +67,7 @@ pub(in crate::store) struct FirstAnswer<'a> {
 }
 
 /// Keeps it; another request of the same name that came at this moment is told by [`Failure::Overtaken`].
-pub(in crate::store) async fn keep(
-    sql: &mut impl Sql,
-    first: FirstAnswer<'_>,
-    now: Timestamp,
-) -> Result<(), Failure> {
+pub(in crate::store) async fn keep(sql: &mut impl Sql, first: FirstAnswer<'_>, now: Timestamp) -> Result<(), Failure> {
     let FirstAnswer { partner, request, person, sign_up, given } = first;
     let keep = "INSERT INTO idempotency_keys (partner, key, operation, input, person_id, sign_up_id, link, joined_count, savings,
                     attributed, created_at, closes_at)
@@ -96,11 +92,7 @@ pub(in crate::store) async fn keep(
 }
 
 /// The button of a sign-up was pressed: every name that it has and that is not closed is confirmed, and its partner is told.
-pub(in crate::store) async fn confirm(
-    sql: &mut impl Sql,
-    sign_up: SignUpId,
-    now: Timestamp,
-) -> Result<(), Failure> {
+pub(in crate::store) async fn confirm(sql: &mut impl Sql, sign_up: SignUpId, now: Timestamp) -> Result<(), Failure> {
     let confirm = "UPDATE idempotency_keys SET confirmed_at = $2
                    WHERE sign_up_id = $1 AND confirmed_at IS NULL AND closed_at IS NULL AND closes_at > $2 RETURNING id";
     let confirmed: Vec<i64> = sql.rows(confirm, values![sign_up.0, now], |row| row.get(0)).await?;

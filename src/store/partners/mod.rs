@@ -3,13 +3,10 @@
 pub(in crate::store) mod idempotency;
 pub mod webhooks;
 
-use self::idempotency::{Asked, FirstAnswer};
-use super::members::CreateCode;
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::email::EmailAddress;
-use crate::domain::partner::idempotency::{IdempotencyKey, NamedRequest};
+use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::{NamedSignUp, PartnerRecord};
-use crate::domain::sign_up::{NamedPerson, SignedUp};
 use crate::domain::time::Timestamp;
 
 /// What a partner may know of a sign-up, in the order in which [`named_sign_up`] reads it.
@@ -43,11 +40,6 @@ area! {
         /// The partner's own after that place, oldest first, from that time on.
         read named_sign_ups(partner: &str, after: i64, since: Timestamp, most: u32) -> Vec<NamedSignUp>
             = ListStatuses { partner: partner.to_owned(), after, since, most };
-
-        /// The code of the person, as `create_referral_code` gives it, kept as the answer to a request that named itself; or what
-        /// the first request of that name was answered.
-        write named_referral_code(partner: &str, request: NamedRequest, person: NamedPerson, now: Timestamp) -> SignedUp
-            = NamedLink { partner: partner.to_owned(), request, create: CreateCode { person, now } };
     }
 }
 
@@ -130,33 +122,4 @@ fn named_sign_up(row: &Row<'_>) -> Result<NamedSignUp, Failure> {
         closes_at: row.get(3)?,
         confirmed_at: row.get(4)?,
     })
-}
-
-struct NamedLink {
-    partner: String,
-    request: NamedRequest,
-    create: CreateCode,
-}
-
-impl Unit for NamedLink {
-    type Done = SignedUp;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
-
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<SignedUp, Failure> {
-        let Self { partner, request, create } = self;
-        if let Some(first) = idempotency::find(sql, partner, Asked::Link, request).await? {
-            return Ok(first);
-        }
-        let code = create.apply(sql).await?;
-        let find = "SELECT id FROM people WHERE code = $1";
-        let person: Option<i64> = sql.row(find, values![&code], |row| row.get(0)).await?;
-        let person = person.ok_or(Failure::Overtaken)?;
-        let given = SignedUp { code, joined_count: 0, attributed: false, replayed: None };
-        let first = FirstAnswer { partner, request, person, sign_up: None, given: &given };
-        idempotency::keep(sql, first, create.now).await?;
-        Ok(given)
-    }
 }

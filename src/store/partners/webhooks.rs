@@ -151,13 +151,12 @@ area! {
         /// each the partner's contact.
         write lease_to_tell(since: Timestamp, until: Timestamp, now: Timestamp) -> Vec<(EndpointRecord, String)> {
             |sql| {
-                let lease = concat!(
-                    "UPDATE webhook_endpoints AS e SET telling_until = $2
-                     WHERE e.disabled_at >= $1 AND e.told_at IS NULL AND e.telling_until <= $3
-                       AND EXISTS (SELECT 1 FROM partners p WHERE p.name = e.partner AND p.contact IS NOT NULL)
-                     RETURNING id, partner, url, generation, rotated_at, created_at, delivered_at, failing_since, last_error,
-                         disabled_at, disabled_why, (SELECT contact FROM partners p WHERE p.name = partner)"
-                );
+                let lease = "
+                    UPDATE webhook_endpoints SET telling_until = $2
+                    WHERE disabled_at >= $1 AND told_at IS NULL AND telling_until <= $3
+                      AND EXISTS (SELECT 1 FROM partners p WHERE p.name = webhook_endpoints.partner AND p.contact IS NOT NULL)
+                    RETURNING id, partner, url, generation, rotated_at, created_at, delivered_at, failing_since, last_error,
+                        disabled_at, disabled_why, (SELECT contact FROM partners p WHERE p.name = webhook_endpoints.partner)";
                 sql.rows(lease, values![*since, *until, *now], |row| Ok((endpoint(row)?, row.get(11)?))).await
             }
         };
@@ -286,11 +285,13 @@ impl Unit for SettleDelivery {
         };
         // No text of ours holds a NUL: PostgreSQL could not keep it.
         let cause = cause.replace('\0', "");
-        let keep = "UPDATE webhook_deliveries SET send_after = coalesce($3, send_after), given_up_at = $4, last_error = $5,
+        let keep =
+            "UPDATE webhook_deliveries SET send_after = coalesce($3, send_after), given_up_at = $4, last_error = $5,
                         leased_until = 0, leased_by = NULL WHERE id = $1 AND attempts = $2";
         let given_up_at = next.is_none().then_some(*now);
         sql.execute(keep, values![delivery.id, delivery.attempts, next, given_up_at, &cause]).await?;
-        let fails = "UPDATE webhook_endpoints SET failing_since = coalesce(failing_since, $2), last_error = $3 WHERE id = $1";
+        let fails =
+            "UPDATE webhook_endpoints SET failing_since = coalesce(failing_since, $2), last_error = $3 WHERE id = $1";
         sql.execute(fails, values![id.0, *now, &cause]).await?;
         let disable = "UPDATE webhook_endpoints SET disabled_at = $2, disabled_why = $3
                        WHERE id = $1 AND disabled_at IS NULL AND failing_since <= $4";

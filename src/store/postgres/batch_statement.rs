@@ -118,10 +118,8 @@ impl Work for Batch {
         let categories: Vec<_> = jobs.iter().map(|job| kept_categories(job.unit.new.categories)).collect();
         let now: Vec<_> = jobs.iter().map(|job| job.unit.now.as_millis()).collect();
         let lanes: Vec<_> = jobs.iter().map(|job| job.unit.new.lane.number()).collect();
-        let savings: Vec<_> = jobs
-            .iter()
-            .map(|job| job.unit.new.request.as_ref().map(|request| i64::from(request.savings)))
-            .collect();
+        let savings: Vec<_> =
+            jobs.iter().map(|job| job.unit.new.request.as_ref().map(|request| i64::from(request.savings))).collect();
         let flags = |flag: fn(&NewSignUp) -> bool| jobs.iter().map(|job| flag(&job.unit.new)).collect::<Vec<_>>();
         let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);
         let rows = connection

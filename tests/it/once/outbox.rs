@@ -143,6 +143,7 @@ impl Room {
             proven: false,
             disposable: false,
             language: None,
+            request: None,
             evidence: super::evidence(),
         };
         self.store.sign_up(new, now).await.unwrap();

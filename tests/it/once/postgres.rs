@@ -39,6 +39,7 @@ fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
         proven: false,
         disposable: false,
         language: None,
+        request: None,
         evidence: super::evidence(),
     }
 }

@@ -100,8 +100,14 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
                         comments: None,
                         ref_code: referrer.and_then(|other| people[other].code),
                     };
-                    let way =
-                        Way { face: Face::Rest, client: None, lane: Lane::of(b"x"), proven: false, language: None };
+                    let way = Way {
+                        face: Face::Rest,
+                        client: None,
+                        lane: Lane::of(b"x"),
+                        proven: false,
+                        language: None,
+                        request: None,
+                    };
                     let partner = Some(&house.partner);
                     let done = rooms.membership.sign_up(&application, partner, way, now).await.unwrap();
                     let person = &mut people[who];
@@ -240,7 +246,8 @@ pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their
         comments: None,
         ref_code: None,
     };
-    let way = Way { face: Face::Rest, client: None, lane: Lane::of(b"x"), proven: false, language: None };
+    let way =
+        Way { face: Face::Rest, client: None, lane: Lane::of(b"x"), proven: false, language: None, request: None };
     let back = rooms.membership.sign_up(&application, Some(&house.partner), way, day(200)).await.unwrap();
     assert_eq!(back.code, code);
     let file = house.store.find_person("never@example.com".to_owned(), day(200)).await.unwrap().unwrap();

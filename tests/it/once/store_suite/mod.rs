@@ -208,6 +208,7 @@ impl House {
             proven: false,
             disposable: false,
             language: None,
+            request: None,
             evidence: evidence(),
         }
     }
@@ -455,6 +456,7 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
                 proven: false,
                 disposable: false,
                 language: None,
+                request: None,
                 evidence: evidence(),
             };
             let sent = house.store.sign_up(new, Timestamp::from_millis(NOW.as_millis() + n as i64));
@@ -704,13 +706,13 @@ async fn old_sign_ups_expire_and_their_answers_are_deleted(house: &House) {
     house.sign_up("cleo@example.com").await;
     house.confirm(3).await;
     let retain = async |span| house.store.retain(TIMES, after(span)).await.unwrap();
-    assert_eq!(retain(PENDING_FOR - MINUTE).await, Retained { expired: 0, purged: 0, sign_ins: 0 });
-    assert_eq!(retain(PENDING_FOR).await, Retained { expired: 2, purged: 0, sign_ins: 0 });
+    assert_eq!(retain(PENDING_FOR - MINUTE).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 });
+    assert_eq!(retain(PENDING_FOR).await, Retained { expired: 2, purged: 0, sign_ins: 0, named: 0 });
     assert_eq!(house.store.list_mail().await.unwrap(), [], "their mail is gone too");
-    assert_eq!(retain(TIMES.answers - MINUTE).await, Retained { expired: 0, purged: 0, sign_ins: 0 });
+    assert_eq!(retain(TIMES.answers - MINUTE).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 });
     assert!(!house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().comments.is_empty());
-    assert_eq!(retain(TIMES.answers).await, Retained { expired: 0, purged: 2, sign_ins: 0 });
-    assert_eq!(retain(TIMES.answers * 2).await, Retained { expired: 0, purged: 0, sign_ins: 0 }, "once");
+    assert_eq!(retain(TIMES.answers).await, Retained { expired: 0, purged: 2, sign_ins: 0, named: 0 });
+    assert_eq!(retain(TIMES.answers * 2).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 }, "once");
     assert!(house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().comments.is_empty());
     assert_eq!(house.kept_code("ana@example.com").await, Some(code), "codes stay");
     assert_eq!(house.members().await, 1);

@@ -1,0 +1,146 @@
+//! `GET /partner/v1/sign-ups/{idempotencyKey}`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::page::KeyParameter;
+use crate::app::App;
+use crate::domain::catalog::Catalog;
+use crate::domain::constant::True;
+use crate::domain::partner::{CLOSES_AFTER, NamedSignUp, SignUpStatus};
+use crate::domain::time::Timestamp;
+use crate::domain::union::Union;
+use crate::error::Error;
+use crate::operations::{
+    Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode,
+};
+
+/// Which sign-up is asked about.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct StatusRequest {
+    /// The `Idempotency-Key` that the sign-up was sent with, percent-encoded where a path needs it.
+    pub idempotency_key: KeyParameter,
+}
+
+impl Input for StatusRequest {
+    const EXPECTED: bool = true;
+
+    fn decode(body: &[u8]) -> Result<Self, Error> {
+        decode::json(body)
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum StatusName {
+    Pending,
+    Confirmed,
+    Closed,
+}
+
+/// A sign-up that the partner gave a name to.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusOfSignUp {
+    /// The key that it was sent with.
+    pub idempotency_key: String,
+    /// `confirmed` once the person pressed the button of this sign-up; `closed` seven days after it was taken, whatever else
+    /// became of it; `pending` until then. More may come: treat what you do not know as `pending`.
+    pub status: StatusName,
+    /// When it was taken.
+    #[schemars(extend("format" = "date-time"))]
+    pub created_at: String,
+    /// When it closes, or closed, unless it is confirmed before.
+    #[schemars(extend("format" = "date-time"))]
+    pub closes_at: String,
+    /// When the button was pressed; only there if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub confirmed_at: Option<String>,
+}
+
+impl StatusOfSignUp {
+    pub(super) fn of(named: &NamedSignUp, now: Timestamp) -> Self {
+        Self {
+            idempotency_key: named.key.as_str().to_owned(),
+            status: match named.status(now) {
+                SignUpStatus::Pending => StatusName::Pending,
+                SignUpStatus::Confirmed => StatusName::Confirmed,
+                SignUpStatus::Closed => StatusName::Closed,
+            },
+            created_at: named.created_at.to_string(),
+            closes_at: named.closes_at.to_string(),
+            confirmed_at: named.confirmed_at.map(|time| time.to_string()),
+        }
+    }
+
+    pub(super) fn example() -> Self {
+        Self {
+            idempotency_key: "order-17".to_owned(),
+            status: StatusName::Confirmed,
+            created_at: "2026-11-16T10:00:00Z".to_owned(),
+            closes_at: "2026-11-23T10:00:00Z".to_owned(),
+            confirmed_at: Some("2026-11-16T10:04:31Z".to_owned()),
+        }
+    }
+}
+
+/// The sign-up that was asked about.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusAnswer {
+    /// Always true.
+    pub ok: True,
+    #[serde(flatten)]
+    pub sign_up: StatusOfSignUp,
+}
+
+#[derive(Debug)]
+pub struct GetSignUpStatus;
+
+impl Operation for GetSignUpStatus {
+    const SPEC: Spec = Spec {
+        id: "getSignUpStatus",
+        method: Method::Get,
+        path: "/partner/v1/sign-ups/{idempotencyKey}",
+        access: Access::Partner,
+        effects: Effects::None,
+        answer: Lifetime::Live,
+        title: "See what came of a sign-up",
+    };
+
+    type Input = StatusRequest;
+    type Output = StatusAnswer;
+
+    fn description(_: &Union) -> String {
+        format!(
+            "Returns what came of a sign-up that was sent with an `Idempotency-Key`. It is `confirmed` only if the person pressed \
+             the button of this very sign-up. Everything else is `pending` for {} days and `closed` from then on: declined, lapsed, \
+             undeliverable and already a member all look the same, so that nothing is told about an address that you did not \
+             cause. Keys of one sign-up that was sent more than once each have their own {0} days.\n\n\
+             A webhook (`sign_up.confirmed`, `sign_up.closed`) spares you the asking. A key is known for 30 days; one that is not \
+             yours, or was sent without signing anybody up, is 404.",
+            CLOSES_AFTER.as_secs() / (24 * 3600)
+        )
+    }
+
+    async fn run(app: &App, caller: &Caller, input: StatusRequest) -> Result<StatusAnswer, Error> {
+        let partner = caller.partner()?;
+        let found = app.partners.status(partner.name.as_str(), input.idempotency_key.0).await;
+        let found = found.map_err(|error| Error::Unavailable { cause: error.to_string() })?;
+        let unknown = "No sign-up of yours has this Idempotency-Key, or it was sent more than 30 days ago.";
+        let named = found.ok_or(Error::NotFound(unknown))?;
+        Ok(StatusAnswer { ok: True, sign_up: StatusOfSignUp::of(&named, caller.now) })
+    }
+
+    fn example(_: &Catalog) -> Example<StatusAnswer> {
+        Example {
+            request: Some(json!({ "idempotencyKey": "order-17" })),
+            answer: StatusAnswer { ok: True, sign_up: StatusOfSignUp::example() },
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `GET /partner/v1/sign-ups`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::get_sign_up_status::StatusOfSignUp;
+use super::page::{KeyParameter, PageSize, Since};
+use crate::app::App;
+use crate::domain::catalog::Catalog;
+use crate::domain::constant::True;
+use crate::domain::time::Timestamp;
+use crate::domain::union::Union;
+use crate::error::Error;
+use crate::operations::{
+    Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode,
+};
+
+/// Which sign-ups are listed.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct StatusListRequest {
+    /// Only those that were taken from this moment on: `2026-11-16`, or `2026-11-16T10:00:00Z`.
+    #[serde(default, deserialize_with = "decode::present")]
+    #[schemars(with = "Since")]
+    pub since: Option<Since>,
+    /// The `nextCursor` of the page before.
+    #[serde(default, deserialize_with = "decode::present")]
+    #[schemars(with = "KeyParameter")]
+    pub cursor: Option<KeyParameter>,
+    /// How many a page holds at the most.
+    #[serde(default, deserialize_with = "decode::present")]
+    #[schemars(with = "PageSize")]
+    pub limit: Option<PageSize>,
+}
+
+impl Input for StatusListRequest {
+    const EXPECTED: bool = true;
+
+    fn decode(body: &[u8]) -> Result<Self, Error> {
+        decode::json(body)
+    }
+}
+
+/// Some of the partner's sign-ups, oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusList {
+    /// Always true.
+    pub ok: True,
+    pub sign_ups: Vec<StatusOfSignUp>,
+    /// What to send as `cursor` for the next page; left out on the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct ListSignUps;
+
+impl Operation for ListSignUps {
+    const SPEC: Spec = Spec {
+        id: "listSignUps",
+        method: Method::Get,
+        path: "/partner/v1/sign-ups",
+        access: Access::Partner,
+        effects: Effects::None,
+        answer: Lifetime::Live,
+        title: "List your sign-ups and what came of them",
+    };
+
+    type Input = StatusListRequest;
+    type Output = StatusList;
+
+    fn description(_: &Union) -> String {
+        "Lists the sign-ups that you sent with an `Idempotency-Key` within the last 30 days, oldest first, each with what came of \
+         it. Page by page: send the `nextCursor` of one as `cursor` for the next, until there is none."
+            .to_owned()
+    }
+
+    async fn run(app: &App, caller: &Caller, input: StatusListRequest) -> Result<StatusList, Error> {
+        let partner = caller.partner()?;
+        let since = input.since.map_or(Timestamp::from_millis(0), |since| since.0);
+        let most = input.limit.map_or(PageSize::DEFAULT, |limit| limit.0);
+        let page = app.partners.statuses(partner.name.as_str(), input.cursor.map(|cursor| cursor.0), since, most).await;
+        let page = page.map_err(|error| Error::Unavailable { cause: error.to_string() })?;
+        let page = page.ok_or_else(|| Error::InvalidSubmission {
+            what: "cursor: it is not one of this list, or is too old; begin again without it.".to_owned(),
+            fields: vec!["cursor".to_owned()],
+        })?;
+        let last = page.sign_ups.last().filter(|_| page.has_more);
+        Ok(StatusList {
+            ok: True,
+            next_cursor: last.map(|last| last.key.as_str().to_owned()),
+            sign_ups: page.sign_ups.iter().map(|named| StatusOfSignUp::of(named, caller.now)).collect(),
+        })
+    }
+
+    fn example(_: &Catalog) -> Example<StatusList> {
+        Example {
+            request: Some(json!({ "since": "2026-11-16", "limit": 50 })),
+            answer: StatusList {
+                ok: True,
+                sign_ups: vec![StatusOfSignUp::example()],
+                next_cursor: Some("order-17".to_owned()),
+            },
+        }
+    }
+}

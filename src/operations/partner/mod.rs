@@ -1,0 +1,11 @@
+//! What a partner asks about its own affairs, under `/partner/v1`: a table of its own beside the contract's, from the same parts.
+
+mod page;
+
+use super::Entry;
+
+operations! {
+    /// Every one of them, in the order of the documents.
+    get_sign_up_status::GetSignUpStatus,
+    list_sign_ups::ListSignUps,
+}

@@ -1,0 +1,73 @@
+//! What listings take: how many, from when on, and after which. They stand in a query, so they are texts.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error};
+
+use crate::domain::partner::idempotency::IdempotencyKey;
+use crate::domain::text;
+use crate::domain::time::Timestamp;
+
+/// Makes a parameter of a type that can be read from a text.
+macro_rules! parameter {
+    ($(#[$doc:meta])* $name:ident($kind:ty), $read:expr, $schema:tt) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        pub struct $name(pub $kind);
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = text::read(deserializer, "a text")?;
+                let read: fn(&str) -> Result<$kind, String> = $read;
+                read(&text).map(Self).map_err(D::Error::custom)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    };
+}
+
+parameter!(
+    /// How many a page holds.
+    PageSize(u32),
+    |text| match text.parse() {
+        Ok(most @ 1..=PageSize::MOST) => Ok(most),
+        _ => Err(format!("a page holds 1 to {}; write the number alone", PageSize::MOST)),
+    },
+    { "type": "integer", "minimum": 1, "maximum": 100, "default": 50 }
+);
+
+parameter!(
+    /// From when on.
+    Since(Timestamp),
+    |text| text.parse().map_err(|error: crate::domain::time::NotADate| error.to_string()),
+    { "type": "string", "format": "date-time" }
+);
+
+parameter!(
+    /// The name that a partner gave a request.
+    KeyParameter(IdempotencyKey),
+    |text| {
+        let wrong = "this is no Idempotency-Key: those have 1 to 255 visible ASCII characters, percent-encoded where a path needs it";
+        IdempotencyKey::parse(text).map_err(|_| wrong.to_owned())
+    },
+    { "type": "string", "minLength": 1, "maxLength": 255 }
+);
+
+impl PageSize {
+    const MOST: u32 = 100;
+    pub const DEFAULT: u32 = 50;
+}

@@ -1,0 +1,123 @@
+//! What the operator does with webhook endpoints: adding, trying out, rotating their secrets, telling them once more.
+
+use std::sync::Arc;
+
+use crate::domain::partner::endpoint::{ENDPOINTS_OF_ONE, EndpointId, EndpointRecord, ListedEndpoint};
+use crate::domain::partner::idempotency::IdempotencyKey;
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+use crate::domain::webhook::signature::{WebhookSecret, message_id, signatures};
+use crate::domain::webhook::url::{BadEndpoint, EndpointUrl};
+use crate::domain::webhook::{self, EventKind};
+use crate::outbound::{GuardedClient, OutboundAnswer, OutboundError, OutboundRefusal};
+use crate::store::{StoreError, WebhookStore};
+
+#[derive(Debug)]
+pub struct Webhooks {
+    store: Arc<dyn WebhookStore>,
+    secret: Secret,
+    client: GuardedClient,
+}
+
+/// Why an endpoint was not added, or not tried.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointProblem {
+    #[error("{0}")]
+    Address(#[from] BadEndpoint),
+    #[error("{0}")]
+    Refused(#[from] OutboundRefusal),
+    #[error(
+        "there is no partner of that name, or it has {ENDPOINTS_OF_ONE} endpoints already; `unionhall partners list` and `unionhall \
+         webhooks list` show them"
+    )]
+    NoPartner,
+    #[error("there is no endpoint {0}; `unionhall webhooks list` shows them")]
+    Unknown(EndpointId),
+    #[error("{0}")]
+    Unanswered(#[from] OutboundError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Webhooks {
+    pub fn new(store: Arc<dyn WebhookStore>, secret: Secret, client: GuardedClient) -> Self {
+        Self { store, secret, client }
+    }
+
+    /// Adds an endpoint that can be reached; its secret is shown this once.
+    pub async fn add(
+        &self,
+        partner: &str,
+        url: &EndpointUrl,
+        now: Timestamp,
+    ) -> Result<(EndpointId, WebhookSecret), EndpointProblem> {
+        self.client.check(url).await?;
+        let added = self.store.add_endpoint(partner, url.as_str().to_owned(), now).await?;
+        let id = added.ok_or(EndpointProblem::NoPartner)?;
+        Ok((id, WebhookSecret::derive(&self.secret, id.0, 1)))
+    }
+
+    pub async fn list(&self) -> Result<Vec<ListedEndpoint>, StoreError> {
+        self.store.list_endpoints().await
+    }
+
+    /// Sends a ping, now; `unique` makes its id another than that of any before.
+    pub async fn test(&self, id: EndpointId, unique: i64, now: Timestamp) -> Result<OutboundAnswer, EndpointProblem> {
+        let endpoint = self.find(id).await?;
+        let body = webhook::body(EventKind::Ping, now, None);
+        let message = message_id(&self.secret, unique, EventKind::Ping);
+        Ok(send(&self.client, &self.secret, &endpoint, message, body, now).await?)
+    }
+
+    /// The next secret of an endpoint; the one before it signs beside it for a day.
+    pub async fn rotate(&self, id: EndpointId, now: Timestamp) -> Result<WebhookSecret, EndpointProblem> {
+        let generation = self.store.rotate_endpoint(id, now).await?.ok_or(EndpointProblem::Unknown(id))?;
+        Ok(WebhookSecret::derive(&self.secret, id.0, generation))
+    }
+
+    /// Tells an endpoint once more what came of a request; false if nothing has yet.
+    pub async fn resend(&self, id: EndpointId, key: IdempotencyKey, now: Timestamp) -> Result<bool, EndpointProblem> {
+        self.find(id).await?;
+        Ok(self.store.resend_event(id, key, now).await?)
+    }
+
+    /// Lets an endpoint be told again, and tells it everything since a time once more; says how much that is.
+    pub async fn recover(&self, id: EndpointId, since: Timestamp, now: Timestamp) -> Result<u64, EndpointProblem> {
+        if !self.store.enable_endpoint(id, now).await? {
+            return Err(EndpointProblem::Unknown(id));
+        }
+        let (mut after, mut told) = (0, 0);
+        while let (Some(last), some) = self.store.recover_events(id, since, after, now).await? {
+            after = last;
+            told += some;
+        }
+        Ok(told)
+    }
+
+    /// Deletes an endpoint, and what is on its way there.
+    pub async fn remove(&self, id: EndpointId) -> Result<(), EndpointProblem> {
+        if self.store.remove_endpoint(id).await? { Ok(()) } else { Err(EndpointProblem::Unknown(id)) }
+    }
+
+    async fn find(&self, id: EndpointId) -> Result<EndpointRecord, EndpointProblem> {
+        self.store.find_endpoint(id).await?.ok_or(EndpointProblem::Unknown(id))
+    }
+}
+
+/// Sends one message to an endpoint, signed with every secret that is in force.
+pub(super) async fn send(
+    client: &GuardedClient,
+    secret: &Secret,
+    endpoint: &EndpointRecord,
+    message: String,
+    body: String,
+    now: Timestamp,
+) -> Result<OutboundAnswer, EndpointProblem> {
+    let url = EndpointUrl::parse(&endpoint.url)?;
+    let seconds = now.as_millis() / 1000;
+    let secrets = WebhookSecret::in_force(secret, endpoint.id.0, endpoint.generation, endpoint.rotated_at, now);
+    let signature = signatures(&secrets, &message, seconds, body.as_bytes());
+    let headers =
+        [("webhook-id", message), ("webhook-timestamp", seconds.to_string()), ("webhook-signature", signature)];
+    Ok(client.post(&url, &headers, body.into(), now).await?)
+}

@@ -1,0 +1,91 @@
+//! Referral codes: found, or made for somebody new; as SQL.
+
+use crate::domain::partner::idempotency::NamedRequest;
+use crate::domain::referral::ReferralCode;
+use crate::domain::sign_up::{NamedPerson, SignedUp};
+use crate::domain::time::Timestamp;
+use crate::store::partners::idempotency::{self, Asked, FirstAnswer};
+use crate::store::sign_up::{not_added, refuse_if, was_member_there};
+use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
+
+/// The code kept for an address; refused while sign-ups are paused.
+pub(super) struct FindCode {
+    pub compared: String,
+}
+
+impl Unit for FindCode {
+    type Done = Option<ReferralCode>;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+        let find =
+            "SELECT signups_paused, (SELECT code FROM people WHERE compared = $1) FROM installation WHERE id = 1";
+        let code = |row: &Row<'_>| {
+            refuse_if(row.get(0)?)?;
+            row.get(1)
+        };
+        expected(sql.row(find, values![&self.compared], code).await?)
+    }
+}
+
+/// The code of a person, who is remembered as `invited` if new.
+pub(super) struct CreateCode {
+    pub person: NamedPerson,
+    pub now: Timestamp,
+}
+
+impl Unit for CreateCode {
+    type Done = ReferralCode;
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<ReferralCode, Failure> {
+        let NamedPerson { email, code, grave } = &self.person;
+        let (compared, mailbox) = (email.compared(), email.mailbox());
+        let add = concat!(
+            "INSERT INTO people (email, compared, mailbox, code, state, created_at, uncredited)
+             SELECT $1, $2, $3, $4, 'invited', $5, ",
+            was_member_there!("$6"),
+            " FROM installation
+             WHERE id = 1 AND NOT signups_paused
+               AND NOT EXISTS (SELECT 1 FROM people WHERE compared = $2)
+               AND NOT EXISTS (SELECT 1 FROM people WHERE code = $4)
+             ON CONFLICT DO NOTHING RETURNING id"
+        );
+        let values = values![email.as_typed(), &compared, &mailbox, code, self.now, grave.as_str()];
+        if sql.insert(add, values).await?.is_some() {
+            return Ok(*code);
+        }
+        match (FindCode { compared: compared.clone() }).apply(sql).await? {
+            Some(code) => Ok(code),
+            None => Err(not_added(sql, code, &compared).await?),
+        }
+    }
+}
+
+/// The code of a person, as the answer to a request that named itself.
+pub(super) struct NamedCode {
+    pub partner: String,
+    pub request: NamedRequest,
+    pub create: CreateCode,
+}
+
+impl Unit for NamedCode {
+    type Done = SignedUp;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<SignedUp, Failure> {
+        let Self { partner, request, create } = self;
+        if let Some(first) = idempotency::find(sql, partner, Asked::Link, request).await? {
+            return Ok(first);
+        }
+        let code = create.apply(sql).await?;
+        let find = "SELECT id FROM people WHERE code = $1";
+        let person: Option<i64> = sql.row(find, values![&code], |row| row.get(0)).await?;
+        let person = person.ok_or(Failure::Overtaken)?;
+        let given = SignedUp { code, joined_count: 0, attributed: false, replayed: None };
+        let first = FirstAnswer { partner, request, person, sign_up: None, given: &given };
+        idempotency::keep(sql, first, create.now).await?;
+        Ok(given)
+    }
+}
