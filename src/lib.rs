@@ -47,6 +47,7 @@ pub mod mcp;
 pub mod membership;
 pub mod metrics;
 pub mod operations;
+pub mod outbound;
 pub mod partners;
 pub mod reply;
 pub mod server;
