@@ -24,6 +24,7 @@ use crate::membership::erasures::ErasureLog;
 use crate::membership::form_brake::FormBrake;
 use crate::membership::own_page::OwnPages;
 use crate::partners::Partners;
+use crate::partners::worker::WebhookNotifier;
 pub use crate::store::figures::Funnel;
 pub use crate::store::{BATCH_ENDS, MailFigures, StoreFigures};
 use crate::store::{DoorStore, FigureStore, InstallationStore, Store};
@@ -47,6 +48,7 @@ pub struct Parts {
     pub limiter: Arc<dyn Limiter>,
     pub log: Log,
     pub mail: Delivery,
+    pub webhooks: Arc<WebhookNotifier>,
     pub brake: Brake,
     pub disposable: DisposableDomains,
     pub erasures: ErasureLog,
@@ -86,6 +88,7 @@ pub struct Core {
     pub form_brake: FormBrake,
     pub log: Log,
     pub mail: Delivery,
+    pub webhooks: Arc<WebhookNotifier>,
     keys: Keys,
     installation: Arc<dyn InstallationStore>,
     doors: Arc<dyn DoorStore>,
@@ -102,10 +105,18 @@ pub struct Core {
 impl App {
     /// Each area of the store goes to the room that it is for; nobody else can name it.
     pub fn new(parts: Parts) -> Arc<Self> {
-        let Parts { union, secret, store, limiter, log, mail, brake, disposable, erasures, retention } = parts;
+        let Parts { union, secret, store, limiter, log, mail, webhooks, brake, disposable, erasures, retention } = parts;
         let notices = union.notices.clone();
         let core = Core {
-            membership: Membership::new(Arc::clone(&store) as _, &secret, mail.clone(), disposable, notices),
+            membership: Membership::new(
+                Arc::clone(&store) as _,
+                &secret,
+                mail.clone(),
+                Arc::clone(&webhooks),
+                disposable,
+                notices,
+            ),
+            webhooks,
             partners: Partners::new(Arc::clone(&store) as _),
             own_pages: OwnPages::new(Arc::clone(&store), &secret, erasures, retention),
             form_brake: FormBrake::new(Arc::clone(&store) as _, brake, &secret),

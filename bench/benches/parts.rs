@@ -176,6 +176,7 @@ impl House {
             limiter: Arc::new(MemoryLimiter::new(60)),
             log: Log::start(Level::Off, Format::Json, clock, std::io::sink()).expect("a thread"),
             mail: Delivery::Off,
+            webhooks: Arc::default(),
             brake: unionhall::domain::mail::brake::Brake::NONE,
             disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
             erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),

@@ -69,6 +69,7 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             limiter,
             log: log.clone(),
             mail,
+            webhooks: Arc::default(),
             // The form is not served here.
             brake: Brake::NONE,
             disposable,

@@ -11,6 +11,7 @@ mod mail;
 mod mcp;
 mod members;
 mod openapi;
+mod partners;
 mod progress;
 mod secret;
 mod serve;
@@ -61,6 +62,12 @@ enum Command {
     /// Issue, list, revoke and rotate the keys of partners; the running service notices within two seconds.
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// See who the partners are, and say whom to write to about each.
+    #[command(subcommand)]
+    Partners(partners::PartnersCommand),
+    /// Tell partners what comes of their sign-ups: add, try out and mend the endpoints that they are told at.
+    #[command(subcommand)]
+    Webhooks(partners::webhooks::WebhooksCommand),
     /// See who the members are, why somebody gets no mail, and let people leave or be forgotten.
     #[command(subcommand)]
     Members(members::MembersCommand),
@@ -136,6 +143,8 @@ pub fn main() -> ExitCode {
         Command::Serve(settings) => serve::run(&settings),
         Command::Doctor(settings) => doctor::run(&settings),
         Command::Keys(command) => keys::run(command),
+        Command::Partners(command) => partners::run(command),
+        Command::Webhooks(command) => partners::webhooks::run(command),
         Command::Members(command) => members::run(command),
         Command::Stats(task) => stats::run(&task),
         Command::Mail(command) => mail::run(command),

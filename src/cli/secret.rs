@@ -56,6 +56,18 @@ pub(super) async fn compare(
     }
 }
 
+/// The secret that the records were made with.
+pub(super) async fn known(
+    settings: &StoreSettings,
+    given: Option<Secret>,
+    store: &dyn InstallationStore,
+) -> anyhow::Result<Secret> {
+    match (compare(settings, given.clone(), store).await?, find(settings, given)?) {
+        (Claim::Same, Some(secret)) => Ok(secret),
+        _ => bail!("the records have no secret yet: start the service once, which makes it"),
+    }
+}
+
 /// The installation's secret: the one given, the one kept in the data folder, or a new one on the first start.
 pub(super) async fn claim(
     settings: &StoreSettings,

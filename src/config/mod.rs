@@ -81,7 +81,7 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-fn web_address(text: &str) -> Result<String, String> {
+pub(crate) fn web_address(text: &str) -> Result<String, String> {
     let bare = text.trim_end_matches('/');
     let uri: hyper::Uri = bare.parse().map_err(|_| wrong_address(text))?;
     let web = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty());

@@ -8,7 +8,7 @@ use clap::Args;
 use ipnet::IpNet;
 
 use super::{
-    BrakeSettings, LimitSettings, MailHookSettings, MailSettings, RetentionSettings, SecretSettings, StoreSettings,
+    BrakeSettings, LimitSettings, MailHookSettings, MailSettings, OutboundSettings, RetentionSettings, SecretSettings, StoreSettings,
     UnionSettings, listen_address, web_address,
 };
 use crate::log::Level;
@@ -40,6 +40,9 @@ pub struct ServeSettings {
 
     #[command(flatten)]
     pub mail_hooks: MailHookSettings,
+
+    #[command(flatten)]
+    pub outbound: OutboundSettings,
 
     /// The certificate to serve HTTPS with, in PEM, the server's own first. Read again on SIGHUP, with its key.
     #[arg(long, env = "UNIONHALL_TLS_CERT", value_name = "FILE", requires = "tls_key")]

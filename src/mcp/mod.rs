@@ -266,6 +266,7 @@ mod tests {
             limiter: Arc::new(MemoryLimiter::new(60)),
             log: Log::start(Level::Off, Format::Human, clock, std::io::sink()).unwrap(),
             mail: Delivery::Off,
+            webhooks: Arc::default(),
             brake: crate::domain::mail::brake::Brake::NONE,
             disposable: Default::default(),
             erasures: crate::membership::erasures::ErasureLog::beside(folder.path()),

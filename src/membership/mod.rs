@@ -39,6 +39,7 @@ use crate::domain::union::notice::Notices;
 use crate::domain::us_state::UsState;
 use crate::error::Error;
 use crate::mail::Delivery;
+use crate::partners::worker::WebhookNotifier;
 pub use crate::store::StoreError;
 use crate::store::{MemberStore, StoreReply};
 
@@ -56,6 +57,7 @@ pub struct Membership {
     marker: AddressMarker,
     tokens: TokenMaker,
     mail: Delivery,
+    webhooks: Arc<WebhookNotifier>,
     disposable: DisposableDomains,
     notices: Notices,
 }
@@ -98,11 +100,12 @@ impl Membership {
         store: Arc<dyn MemberStore>,
         secret: &Secret,
         mail: Delivery,
+        webhooks: Arc<WebhookNotifier>,
         disposable: DisposableDomains,
         notices: Notices,
     ) -> Self {
         let (codes, marker, tokens) = (CodeMaker::new(secret), AddressMarker::new(secret), TokenMaker::new(secret));
-        Self { store, codes, inputs: InputHasher::new(secret), marker, tokens, mail, disposable, notices }
+        Self { store, codes, inputs: InputHasher::new(secret), marker, tokens, mail, webhooks, disposable, notices }
     }
 
     /// Keeps the words that people are shown from now on; sign-ups name them by their hash.
@@ -235,7 +238,7 @@ impl Membership {
     /// The person pressed the button; `seen` tells what their page showed.
     pub async fn confirm(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
         match self.tokens.read(Purpose::Confirm, token) {
-            Some(id) => self.store.confirm(id, seen, now).await,
+            Some(id) => self.told(self.store.confirm(id, seen, now).await),
             None => Ok(Confirmation::Unknown),
         }
     }
@@ -270,9 +273,17 @@ impl Membership {
     /// It was them after all: confirmed, by the same link.
     pub async fn take_back(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
         match self.tokens.read(Purpose::Decline, token) {
-            Some(id) => self.store.take_back(id, seen, now).await,
+            Some(id) => self.told(self.store.take_back(id, seen, now).await),
             None => Ok(Confirmation::Unknown),
         }
+    }
+
+    /// Whoever asked for it may have to be told.
+    fn told(&self, done: Result<Confirmation, StoreError>) -> Result<Confirmation, StoreError> {
+        if matches!(done, Ok(Confirmation::Joined | Confirmation::AlreadyMember)) {
+            self.webhooks.notify();
+        }
+        done
     }
 
     /// Whether a referral code was ever given to anyone.

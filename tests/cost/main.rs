@@ -123,6 +123,7 @@ impl House {
                 // A line for each request is part of what a request costs.
                 log: Log::start(Level::Requests, Format::Json, clock, std::io::sink()).unwrap(),
                 mail: Delivery::Held,
+                webhooks: Arc::default(),
                 brake: unionhall::domain::mail::brake::Brake::NONE,
                 disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
                 erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),

@@ -38,6 +38,7 @@ use crate::mail::report::MailHooks;
 use crate::mail::{Delivery, MailNotifier, Transport};
 use crate::membership::erasures::ErasureLog;
 use crate::membership::{figures, retention};
+use crate::partners::worker::{ContactMail, WebhookNotifier, WebhookWorker};
 use crate::server::{HttpService, HttpSettings, listener, metrics_listener};
 use crate::store::Store;
 use crate::store::migration::Prepare;
@@ -45,7 +46,7 @@ use crate::supervise;
 
 /// How long the end waits for mail on its way, beside the last requests. What takes longer is sent again after the next
 /// start.
-const LAST_MAIL_TIMEOUT: Duration = Duration::from_millis(7500);
+const LAST_MESSAGES_TIMEOUT: Duration = Duration::from_millis(7500);
 
 /// And for the last writes. With the log after it, the end stays below ten seconds.
 const LAST_WRITES_TIMEOUT: Duration = Duration::from_secs(1);
@@ -70,6 +71,17 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     warnings::tell(settings, &checked.mail, &union, &log);
     let (stop_work, work_stops) = watch::channel(false);
     let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());
+    let webhooks = Arc::<WebhookNotifier>::default();
+    let teller = WebhookWorker {
+        store: Arc::clone(&store) as _,
+        client: settings.outbound.client(&union.base_url),
+        secret: secret.clone(),
+        notifier: Arc::clone(&webhooks),
+        contact: post.contact_mail(&secret, &union),
+        log: log.clone(),
+        name: worker_name(settings, doors.listening)?,
+    };
+    let teller = tokio::spawn(teller.run(clock, work_stops.clone()));
     tokio::spawn(retention::run(
         Arc::clone(&store),
         secret.clone(),
@@ -87,6 +99,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         limiter,
         log: log.clone(),
         mail: post.delivery.clone(),
+        webhooks,
         brake: settings.brake.brake(),
         disposable: checked.disposable,
         erasures: ErasureLog::beside(&settings.store.data),
@@ -128,7 +141,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         }
         let _nobody_left = stop_work.send(true);
     };
-    tokio::join!(listener::serve(doors.listener, service, checked.tls, stop), last_mail(worker, work_stops, &log));
+    tokio::join!(listener::serve(doors.listener, service, checked.tls, stop), last_messages(worker, teller, work_stops, &log));
     let closed = tokio::time::timeout(LAST_WRITES_TIMEOUT, store.close()).await;
     log.close();
     if let Some(what) = supervise::ended() {
@@ -238,6 +251,13 @@ struct Sending {
     _sole_sender: std::fs::File,
 }
 
+impl Sending {
+    fn composer(&self, secret: &Secret, union: &Arc<Union>) -> Composer {
+        let (from, bounces) = (self.from.clone(), self.bounces.clone());
+        Composer { union: Arc::clone(union), from, bounces, tokens: TokenMaker::new(secret) }
+    }
+}
+
 impl Post {
     fn open(settings: &ServeSettings, mail: &MailTransport, sender: &Sender) -> anyhow::Result<Self> {
         let folder = MailboxFolder::new(settings.store.data.join("mailbox"));
@@ -267,6 +287,12 @@ impl Post {
         })
     }
 
+    /// How the contacts of partners are written to, where mail leaves from here.
+    fn contact_mail(&self, secret: &Secret, union: &Arc<Union>) -> Option<ContactMail> {
+        let sending = self.sending.as_ref()?;
+        Some(ContactMail { composer: sending.composer(secret, union), transport: Arc::clone(&sending.transport) })
+    }
+
     /// Lets the worker begin, where there is mail for it to send.
     fn start(
         &self,
@@ -281,12 +307,7 @@ impl Post {
         let outbox = Outbox {
             store: Arc::clone(store) as _,
             transport: Arc::clone(&sending.transport),
-            composer: Composer {
-                union: Arc::clone(union),
-                from: sending.from.clone(),
-                bounces: sending.bounces.clone(),
-                tokens: TokenMaker::new(secret),
-            },
+            composer: sending.composer(secret, union),
             notifier: Arc::clone(&sending.notifier),
             log: log.clone(),
             brake: sending.brake,
@@ -297,13 +318,27 @@ impl Post {
     }
 }
 
-/// Once told to stop, waits for the mail on its way.
-async fn last_mail(worker: Option<JoinHandle<()>>, mut stopping: watch::Receiver<bool>, log: &Log) {
+/// Once told to stop, waits for the mail and the webhooks on their way.
+async fn last_messages(
+    mail: Option<JoinHandle<()>>,
+    webhooks: JoinHandle<()>,
+    mut stopping: watch::Receiver<bool>,
+    log: &Log,
+) {
     // Fails only when the sender is gone, which is later.
     let _told = stopping.wait_for(|stop| *stop).await;
-    if let Some(worker) = worker
-        && tokio::time::timeout(LAST_MAIL_TIMEOUT, worker).await.is_err()
-    {
-        log.problem(None, "some mail was still on its way at the end; it may be sent again after the next start");
-    }
+    let in_time = async |task: Option<JoinHandle<()>>, what: &str| {
+        if let Some(task) = task
+            && tokio::time::timeout(LAST_MESSAGES_TIMEOUT, task).await.is_err()
+        {
+            log.problem(None, &format!("{what} still on the way at the end; it may be sent again after the next start"));
+        }
+    };
+    tokio::join!(in_time(mail, "some mail was"), in_time(Some(webhooks), "a webhook was"));
+}
+
+/// The same after a restart, and another than that of a process beside this one.
+fn worker_name(settings: &ServeSettings, listening: SocketAddr) -> anyhow::Result<String> {
+    files::make_private_folder(&settings.store.data)?;
+    Ok(format!("{} at {listening}", files::node_name(&settings.store.data)?))
 }

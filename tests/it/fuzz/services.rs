@@ -43,6 +43,7 @@ fn mcp_server() -> &'static (McpServer, Clock) {
             limiter: Arc::new(MemoryLimiter::new(1_000_000)),
             log: Log::start(Level::Errors, Format::Json, clock, std::io::sink()).unwrap(),
             mail: Delivery::Held,
+            webhooks: Arc::default(),
             brake: unionhall::domain::mail::brake::Brake::NONE,
             disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
             erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),

@@ -1,0 +1,159 @@
+//! `unionhall partners`
+
+pub(super) mod webhooks;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::audit::act;
+use super::{say, with_store};
+use crate::clock::Clock;
+use crate::config::StoreSettings;
+use crate::domain::api_key::KeyStatus;
+use crate::domain::email::EmailAddress;
+use crate::domain::partner::PartnerRecord;
+use crate::keys::Keys;
+use crate::partners::Partners;
+use crate::store::migration::Prepare;
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum PartnersCommand {
+    /// List all partners. `keys issue NAME` makes one.
+    List(ListPartners),
+    /// Show a partner: whom to write to, its keys and its webhook endpoints.
+    Show(ShowPartner),
+    /// Say whom to write to when something of a partner's fails, such as a webhook endpoint.
+    Contact(SetContact),
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ListPartners {
+    /// As a JSON array, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ShowPartner {
+    /// The partner's name, as `partners list` shows it.
+    name: String,
+    /// As a JSON object, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct SetContact {
+    /// The partner's name, as `partners list` shows it.
+    name: String,
+    /// The address to write to; `-` for none.
+    email: String,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+pub(in crate::cli) fn run(command: PartnersCommand) -> anyhow::Result<()> {
+    match command {
+        PartnersCommand::List(task) => list(&task),
+        PartnersCommand::Show(task) => show(&task),
+        PartnersCommand::Contact(task) => contact(&task),
+    }
+}
+
+fn as_json(partner: &PartnerRecord) -> serde_json::Value {
+    json!({
+        "id": partner.id,
+        "name": partner.name,
+        "contact": partner.contact.as_ref().map(EmailAddress::as_typed),
+        "createdAt": partner.created_at.to_string(),
+        "keys": partner.keys,
+        "endpoints": partner.endpoints,
+    })
+}
+
+fn list(task: &ListPartners) -> anyhow::Result<()> {
+    let partners =
+        with_store(&task.store, Prepare::Expect, async |store| Ok(Partners::new(store).list().await?))?;
+    if task.json {
+        let rows: Vec<_> = partners.iter().map(as_json).collect();
+        return say(&serde_json::to_string_pretty(&rows)?);
+    }
+    if partners.is_empty() {
+        return say("No partners yet. `unionhall keys issue NAME` makes one and issues its first key.");
+    }
+    say(&format!("{:<6}{:>6}{:>11}  {:<22}{:<32}NAME", "ID", "KEYS", "ENDPOINTS", "SINCE", "CONTACT"))?;
+    for partner in &partners {
+        let contact = partner.contact.as_ref().map_or("-", EmailAddress::as_typed);
+        let PartnerRecord { id, name, keys, endpoints, created_at, .. } = partner;
+        say(&format!("{id:<6}{keys:>6}{endpoints:>11}  {:<22}{contact:<32}{name}", created_at.to_string()))?;
+    }
+    Ok(())
+}
+
+fn show(task: &ShowPartner) -> anyhow::Result<()> {
+    let now = Clock::start().now().time;
+    let found = with_store(&task.store, Prepare::Expect, async |store| {
+        let partners = Partners::new(std::sync::Arc::clone(&store) as _).list().await?;
+        let keys = Keys::new(std::sync::Arc::clone(&store) as _).list().await?;
+        let endpoints = store.list_endpoints().await?;
+        Ok((partners.into_iter().find(|partner| partner.name == task.name), keys, endpoints))
+    })?;
+    let (Some(partner), keys, endpoints) = found else { return Err(unknown(&task.name)) };
+    let keys = keys.iter().filter(|(key, _)| key.partner.as_str() == partner.name);
+    let endpoints = endpoints.iter().filter(|listed| listed.endpoint.partner == partner.name);
+    if task.json {
+        let mut shown = as_json(&partner);
+        shown["keyIds"] = keys.map(|(key, _)| key.id.as_str()).collect();
+        shown["endpointIds"] = endpoints.map(|listed| listed.endpoint.id.0).collect();
+        return say(&serde_json::to_string_pretty(&shown)?);
+    }
+    say(&format!("{} (partner {}) since {}", partner.name, partner.id, partner.created_at))?;
+    say(&match &partner.contact {
+        Some(contact) => format!("Contact: {contact}", contact = contact.as_typed()),
+        None => "Contact: none; `unionhall partners contact NAME EMAIL` sets one".to_owned(),
+    })?;
+    for (key, _) in keys {
+        let state = match key.status(now) {
+            KeyStatus::Valid => "valid",
+            KeyStatus::Expired => "expired",
+            KeyStatus::Revoked => "revoked",
+        };
+        say(&format!("Key {}: {state}", key.id))?;
+    }
+    for listed in endpoints {
+        say(&format!("Webhook endpoint {}: {}", listed.endpoint.id, webhooks::state(&listed.endpoint)))?;
+    }
+    Ok(())
+}
+
+fn contact(task: &SetContact) -> anyhow::Result<()> {
+    let email = match task.email.as_str() {
+        "-" => None,
+        text => match EmailAddress::parse(text) {
+            Ok(email) => Some(email),
+            Err(problem) => bail!("the contact is no e-mail address: {problem}; write - for none"),
+        },
+    };
+    let now = Clock::start().now().time;
+    let about = if email.is_some() { "set for" } else { "taken from" };
+    let act = act("partners contact", format!("{about} {}", task.name), now);
+    let found = with_store(&task.store, Prepare::Expect, async |store| {
+        Ok(Partners::new(store.audited(act)).set_contact(&task.name, email.clone()).await?)
+    })?;
+    if !found {
+        return Err(unknown(&task.name));
+    }
+    say(&match &email {
+        Some(_) => format!("{} is written to from now on when something of theirs fails.", task.name),
+        None => format!("{} has no contact any more.", task.name),
+    })
+}
+
+fn unknown(name: &str) -> anyhow::Error {
+    anyhow::anyhow!("there is no partner called {name}; `unionhall partners list` shows them")
+}

@@ -1,0 +1,239 @@
+//! `unionhall webhooks`
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::super::audit::act;
+use super::super::{random, say, secret, with_store};
+use crate::clock::Clock;
+use crate::config::{OutboundSettings, SecretSettings, StoreSettings, web_address};
+use crate::domain::partner::endpoint::{EndpointId, EndpointRecord, ListedEndpoint};
+use crate::domain::partner::idempotency::IdempotencyKey;
+use crate::domain::time::Timestamp;
+use crate::domain::webhook::url::EndpointUrl;
+use crate::partners::webhooks::Webhooks;
+use crate::store::Act;
+use crate::store::migration::Prepare;
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum WebhooksCommand {
+    /// Add an endpoint of a partner. Its secret alone goes to standard output, once: it is kept nowhere.
+    ///
+    /// From then on the endpoint is told what comes of every sign-up that the partner sent with an Idempotency-Key. The address
+    /// is checked as at every delivery: https, a public address, no redirects. `webhooks test` sends it a ping.
+    Add(AddEndpoint),
+    /// List all endpoints, with what waits for them and how they do.
+    List(ListEndpoints),
+    /// Send a ping to an endpoint, now, and say what it answered.
+    Test(OneEndpoint),
+    /// Give an endpoint a new secret, which alone goes to standard output; the old one signs beside it for 24 hours.
+    Rotate(OneEndpoint),
+    /// Tell an endpoint once more what came of one sign-up.
+    Resend(ResendEvent),
+    /// Enable an endpoint again, and tell it once more everything since a time; at most 30 days are kept.
+    Recover(RecoverEndpoint),
+    /// Delete an endpoint, and what waits for it.
+    Remove(OneEndpoint),
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct WebhookSettings {
+    #[command(flatten)]
+    store: StoreSettings,
+    #[command(flatten)]
+    secret: SecretSettings,
+    #[command(flatten)]
+    outbound: OutboundSettings,
+    /// Where the service is reached; while that is a loopback address, endpoints on this machine may be http://.
+    #[arg(
+        long,
+        env = "UNIONHALL_BASE_URL",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:8080",
+        value_parser = web_address
+    )]
+    base_url: String,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AddEndpoint {
+    /// The partner's name, as `partners list` shows it.
+    partner: String,
+    /// Where to send, such as https://partner.example/webhooks.
+    url: String,
+    #[command(flatten)]
+    settings: WebhookSettings,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ListEndpoints {
+    /// As a JSON array, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct OneEndpoint {
+    /// The endpoint's id, as `webhooks list` shows it.
+    id: EndpointId,
+    #[command(flatten)]
+    settings: WebhookSettings,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ResendEvent {
+    /// The endpoint's id, as `webhooks list` shows it.
+    id: EndpointId,
+    /// The Idempotency-Key of the sign-up.
+    key: String,
+    #[command(flatten)]
+    settings: WebhookSettings,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RecoverEndpoint {
+    /// The endpoint's id, as `webhooks list` shows it.
+    id: EndpointId,
+    /// From which day (2027-01-31) or moment (2027-01-31T18:00:00Z) on.
+    #[arg(long, value_name = "DATE")]
+    since: Timestamp,
+    #[command(flatten)]
+    settings: WebhookSettings,
+}
+
+pub(in crate::cli) fn run(command: WebhooksCommand) -> anyhow::Result<()> {
+    let now = Clock::start().now().time;
+    match command {
+        WebhooksCommand::Add(task) => add(&task, now),
+        WebhooksCommand::List(task) => list(&task),
+        WebhooksCommand::Test(task) => test(&task, now),
+        WebhooksCommand::Rotate(task) => rotate(&task, now),
+        WebhooksCommand::Resend(task) => resend(&task, now),
+        WebhooksCommand::Recover(task) => recover(&task, now),
+        WebhooksCommand::Remove(task) => remove(&task, now),
+    }
+}
+
+/// Runs one piece of work on the endpoints, which is written down as that act.
+fn with_webhooks<T>(
+    settings: &WebhookSettings,
+    act: Option<Act>,
+    work: impl AsyncFnOnce(Webhooks) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let given = settings.secret.given()?;
+    with_store(&settings.store, Prepare::Expect, async |store| {
+        let secret = secret::known(&settings.store, given, &*store).await?;
+        let store = match act {
+            Some(act) => store.audited(act),
+            None => store,
+        };
+        work(Webhooks::new(store, secret, settings.outbound.client(&settings.base_url))).await
+    })
+}
+
+fn add(task: &AddEndpoint, now: Timestamp) -> anyhow::Result<()> {
+    let url = EndpointUrl::parse(&task.url).context("the endpoint was not added")?;
+    // Without its path, which may hold a token of the partner's.
+    let act = act("webhooks add", format!("{} for {}", url.authority(), task.partner), now);
+    let added = with_webhooks(&task.settings, Some(act), async |webhooks| {
+        webhooks.add(&task.partner, &url, now).await.context("the endpoint was not added")
+    })?;
+    let (id, secret) = added;
+    eprintln!("Endpoint {id} of {}. `unionhall webhooks test {id}` sends it a ping. Its secret is shown only now:", task.partner);
+    say(&secret.reveal())
+}
+
+/// How an endpoint does, in a few words.
+pub(in crate::cli) fn state(endpoint: &EndpointRecord) -> String {
+    match (endpoint.disabled_at, endpoint.failing_since, endpoint.delivered_at) {
+        (Some(at), _, _) => format!("disabled since {at}: {}", endpoint.disabled_why.as_deref().unwrap_or("it failed")),
+        (None, Some(since), _) => {
+            format!("failing since {since}: {}", endpoint.last_error.as_deref().unwrap_or("it failed"))
+        }
+        (None, None, Some(at)) => format!("well, at {at}"),
+        (None, None, None) => "nothing was sent yet".to_owned(),
+    }
+}
+
+fn list(task: &ListEndpoints) -> anyhow::Result<()> {
+    let endpoints = with_store(&task.store, Prepare::Expect, async |store| Ok(store.list_endpoints().await?))?;
+    if task.json {
+        let rows: Vec<_> = endpoints.iter().map(as_json).collect();
+        return say(&serde_json::to_string_pretty(&rows)?);
+    }
+    if endpoints.is_empty() {
+        return say("No endpoints yet. `unionhall webhooks add PARTNER URL` adds one.");
+    }
+    say(&format!("{:<6}{:>9}{:>10}  {:<24}{:<44}STATE", "ID", "WAITING", "GIVEN UP", "PARTNER", "URL"))?;
+    for ListedEndpoint { endpoint, waiting, given_up } in &endpoints {
+        let EndpointRecord { id, partner, url, .. } = endpoint;
+        say(&format!("{:<6}{waiting:>9}{given_up:>10}  {partner:<24}{url:<44}{}", id.to_string(), state(endpoint)))?;
+    }
+    Ok(())
+}
+
+fn as_json(listed: &ListedEndpoint) -> serde_json::Value {
+    let ListedEndpoint { endpoint, waiting, given_up } = listed;
+    let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
+    json!({
+        "id": endpoint.id.0,
+        "partner": endpoint.partner,
+        "url": endpoint.url,
+        "createdAt": endpoint.created_at.to_string(),
+        "rotatedAt": time(endpoint.rotated_at),
+        "deliveredAt": time(endpoint.delivered_at),
+        "failingSince": time(endpoint.failing_since),
+        "lastError": endpoint.last_error,
+        "disabledAt": time(endpoint.disabled_at),
+        "disabledWhy": endpoint.disabled_why,
+        "waiting": waiting,
+        "givenUp": given_up,
+    })
+}
+
+fn test(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
+    let unique = i64::from_be_bytes(random()?);
+    let answer = with_webhooks(&task.settings, None, async |webhooks| {
+        webhooks.test(task.id, unique, now).await.context("the ping was not delivered")
+    })?;
+    match answer.status {
+        200..=299 => say(&format!("Endpoint {} took the ping: it answered {}.", task.id, answer.status)),
+        status => bail!("the endpoint answered {status} to the ping; anything but 2xx is a failure"),
+    }
+}
+
+fn rotate(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
+    let act = act("webhooks rotate", format!("endpoint {}", task.id), now);
+    let secret = with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.rotate(task.id, now).await?))?;
+    eprintln!("The new secret of endpoint {}; the old one signs beside it for 24 hours. It is shown only now:", task.id);
+    say(&secret.reveal())
+}
+
+fn resend(task: &ResendEvent, now: Timestamp) -> anyhow::Result<()> {
+    let key = IdempotencyKey::parse(&task.key).context("the sign-up was not found")?;
+    let act = act("webhooks resend", format!("endpoint {}", task.id), now);
+    let found = with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.resend(task.id, key, now).await?))?;
+    if !found {
+        bail!(
+            "nothing has come of that sign-up yet, or its partner sent none with that key in the last 30 days; nothing is sent"
+        );
+    }
+    say("It is sent once more, under the id that it had.")
+}
+
+fn recover(task: &RecoverEndpoint, now: Timestamp) -> anyhow::Result<()> {
+    let act = act("webhooks recover", format!("endpoint {} since {}", task.id, task.since), now);
+    let told = with_webhooks(&task.settings, Some(act), async |webhooks| {
+        Ok(webhooks.recover(task.id, task.since, now).await?)
+    })?;
+    say(&format!("Endpoint {} is enabled; {told} messages are sent once more, each under the id that it had.", task.id))
+}
+
+fn remove(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
+    let act = act("webhooks remove", format!("endpoint {}", task.id), now);
+    with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.remove(task.id).await?))?;
+    say(&format!("Endpoint {} is gone, and what waited for it.", task.id))
+}
