@@ -179,7 +179,8 @@ impl GuardedClient {
     }
 
     async fn check_until(&self, url: &EndpointUrl, deadline: Instant) -> Result<Vec<SocketAddr>, OutboundRefusal> {
-        if !url.is_https() && !(self.development && url.is_loopback()) {
+        let in_the_open = self.development && url.is_loopback();
+        if !url.is_https() && !in_the_open {
             return Err(OutboundRefusal::NotEncrypted);
         }
         let at = || url.authority().to_owned();

@@ -15,6 +15,8 @@ use crate::store::{StoreError, WebhookStore};
 #[derive(Debug)]
 pub struct Webhooks {
     store: Arc<dyn WebhookStore>,
+    /// The same, of which every change is written down in the audit log.
+    audited: Arc<dyn WebhookStore>,
     secret: Secret,
     client: GuardedClient,
 }
@@ -22,9 +24,9 @@ pub struct Webhooks {
 /// Why an endpoint was not added, or not tried.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointProblem {
-    #[error("{0}")]
+    #[error(transparent)]
     Address(#[from] BadEndpoint),
-    #[error("{0}")]
+    #[error(transparent)]
     Refused(#[from] OutboundRefusal),
     #[error(
         "there is no partner of that name, or it has {ENDPOINTS_OF_ONE} endpoints already; `unionhall partners list` and `unionhall \
@@ -33,15 +35,20 @@ pub enum EndpointProblem {
     NoPartner,
     #[error("there is no endpoint {0}; `unionhall webhooks list` shows them")]
     Unknown(EndpointId),
-    #[error("{0}")]
+    #[error(transparent)]
     Unanswered(#[from] OutboundError),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Webhooks {
-    pub fn new(store: Arc<dyn WebhookStore>, secret: Secret, client: GuardedClient) -> Self {
-        Self { store, secret, client }
+    pub fn new(
+        store: Arc<dyn WebhookStore>,
+        audited: Arc<dyn WebhookStore>,
+        secret: Secret,
+        client: GuardedClient,
+    ) -> Self {
+        Self { store, audited, secret, client }
     }
 
     /// Adds an endpoint that can be reached; its secret is shown this once.
@@ -52,7 +59,7 @@ impl Webhooks {
         now: Timestamp,
     ) -> Result<(EndpointId, WebhookSecret), EndpointProblem> {
         self.client.check(url).await?;
-        let added = self.store.add_endpoint(partner, url.as_str().to_owned(), now).await?;
+        let added = self.audited.add_endpoint(partner, url.as_str().to_owned(), now).await?;
         let id = added.ok_or(EndpointProblem::NoPartner)?;
         Ok((id, WebhookSecret::derive(&self.secret, id.0, 1)))
     }
@@ -71,19 +78,19 @@ impl Webhooks {
 
     /// The next secret of an endpoint; the one before it signs beside it for a day.
     pub async fn rotate(&self, id: EndpointId, now: Timestamp) -> Result<WebhookSecret, EndpointProblem> {
-        let generation = self.store.rotate_endpoint(id, now).await?.ok_or(EndpointProblem::Unknown(id))?;
+        let generation = self.audited.rotate_endpoint(id, now).await?.ok_or(EndpointProblem::Unknown(id))?;
         Ok(WebhookSecret::derive(&self.secret, id.0, generation))
     }
 
     /// Tells an endpoint once more what came of a request; false if nothing has yet.
     pub async fn resend(&self, id: EndpointId, key: IdempotencyKey, now: Timestamp) -> Result<bool, EndpointProblem> {
         self.find(id).await?;
-        Ok(self.store.resend_event(id, key, now).await?)
+        Ok(self.audited.resend_event(id, key, now).await?)
     }
 
     /// Lets an endpoint be told again, and tells it everything since a time once more; says how much that is.
     pub async fn recover(&self, id: EndpointId, since: Timestamp, now: Timestamp) -> Result<u64, EndpointProblem> {
-        if !self.store.enable_endpoint(id, now).await? {
+        if !self.audited.enable_endpoint(id, now).await? {
             return Err(EndpointProblem::Unknown(id));
         }
         let (mut after, mut told) = (0, 0);
@@ -96,7 +103,7 @@ impl Webhooks {
 
     /// Deletes an endpoint, and what is on its way there.
     pub async fn remove(&self, id: EndpointId) -> Result<(), EndpointProblem> {
-        if self.store.remove_endpoint(id).await? { Ok(()) } else { Err(EndpointProblem::Unknown(id)) }
+        if self.audited.remove_endpoint(id).await? { Ok(()) } else { Err(EndpointProblem::Unknown(id)) }
     }
 
     async fn find(&self, id: EndpointId) -> Result<EndpointRecord, EndpointProblem> {

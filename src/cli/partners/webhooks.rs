@@ -1,5 +1,7 @@
 //! `unionhall webhooks`
 
+use std::sync::Arc;
+
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -126,11 +128,11 @@ fn with_webhooks<T>(
     let given = settings.secret.given()?;
     with_store(&settings.store, Prepare::Expect, async |store| {
         let secret = secret::known(&settings.store, given, &*store).await?;
-        let store = match act {
-            Some(act) => store.audited(act),
-            None => store,
+        let audited = match act {
+            Some(act) => Arc::clone(&store).audited(act),
+            None => Arc::clone(&store),
         };
-        work(Webhooks::new(store, secret, settings.outbound.client(&settings.base_url))).await
+        work(Webhooks::new(store, audited, secret, settings.outbound.client(&settings.base_url))).await
     })
 }
 
@@ -229,7 +231,7 @@ fn recover(task: &RecoverEndpoint, now: Timestamp) -> anyhow::Result<()> {
     let told = with_webhooks(&task.settings, Some(act), async |webhooks| {
         Ok(webhooks.recover(task.id, task.since, now).await?)
     })?;
-    say(&format!("Endpoint {} is enabled; {told} messages are sent once more, each under the id that it had.", task.id))
+    say(&format!("Endpoint {} is enabled. Sent once more, each under the id that it had: {told}.", task.id))
 }
 
 fn remove(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {

@@ -36,12 +36,14 @@ mod coming_and_going;
 mod decline;
 mod doors;
 mod mail;
+mod partners;
 mod people;
 
 use coming_and_going::*;
 use decline::*;
 use doors::*;
 use mail::*;
+use partners::*;
 use people::*;
 
 /// Runs every case on every store, each on one of its own.
@@ -77,6 +79,14 @@ macro_rules! suite {
 }
 
 suite! {
+    a_named_request_is_done_once_and_answered_as_the_first_time
+    named_requests_at_once_are_one
+    every_open_name_of_a_sign_up_is_confirmed_and_told
+    a_declined_sign_up_that_is_taken_back_is_told
+    an_erased_person_leaves_a_name_without_anything_of_theirs
+    names_are_listed_in_their_order_and_kept_for_thirty_days
+    deliveries_are_leased_tried_again_and_given_up
+    an_endpoint_is_disabled_in_time_and_its_partner_told
     a_new_store_is_empty
     a_person_keeps_their_code
     a_taken_code_is_refused_and_the_next_accepted

@@ -11,7 +11,7 @@ fn email(text: &str) -> EmailAddress {
     EmailAddress::parse(text).unwrap()
 }
 
-fn marks(text: &str) -> AddressMarks {
+pub(super) fn marks(text: &str) -> AddressMarks {
     AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap()).marks(&email(text))
 }
 

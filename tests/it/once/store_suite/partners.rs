@@ -1,0 +1,331 @@
+//! Requests that name themselves, what their partners may know, and what they are told.
+
+use unionhall::domain::partner::SignUpStatus;
+use unionhall::domain::partner::endpoint::{DeliveryOutcome, DueDelivery, EndpointId};
+use unionhall::domain::partner::idempotency::{IdempotencyKey, NamedRequest};
+use unionhall::domain::person::AccountId;
+use unionhall::domain::sign_up::{DecidedHow, SilenceChange};
+use unionhall::domain::webhook::{DISABLED_AFTER, EventKind};
+
+use super::*;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn name(key: &str, input: &str) -> NamedRequest {
+    let key = IdempotencyKey::parse(key).unwrap();
+    NamedRequest { key, input: input.to_owned(), join_site: "https://union.example".into(), savings: 300 }
+}
+
+impl House {
+    fn named(&self, email: &str, key: &str) -> NewSignUp {
+        NewSignUp { request: Some(name(key, email)), ..self.new_sign_up(email) }
+    }
+
+    async fn sign_up_named(&self, email: &str, key: &str, now: Timestamp) -> SignedUp {
+        self.store.sign_up(self.named(email, key), now).await.unwrap()
+    }
+
+    async fn status(&self, key: &str, now: Timestamp) -> Option<SignUpStatus> {
+        let found = self.store.sign_up_status("Acme", IdempotencyKey::parse(key).unwrap()).await.unwrap();
+        found.map(|named| named.status(now))
+    }
+
+    async fn endpoint(&self, partner: &str) -> EndpointId {
+        self.store.add_endpoint(partner, "https://acme.example/hook".to_owned(), NOW).await.unwrap().unwrap()
+    }
+
+    async fn due(&self, endpoint: EndpointId, now: Timestamp) -> Vec<DueDelivery> {
+        self.store.lease_deliveries(endpoint, "w", 100, now.plus(MINUTE), now).await.unwrap()
+    }
+
+    async fn settled(&self, id: EndpointId, delivery: &DueDelivery, outcome: DeliveryOutcome, now: Timestamp) -> bool {
+        self.store.settle_delivery(id, delivery, outcome, now).await.unwrap()
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn told(due: &[DueDelivery]) -> Vec<(EventKind, &str)> {
+    let mut told: Vec<_> = due.iter().map(|delivery| (delivery.kind, delivery.key.as_str())).collect();
+    told.sort_by_key(|(_, key)| *key);
+    told
+}
+
+pub(super) async fn a_named_request_is_done_once_and_answered_as_the_first_time(house: &House) {
+    house.store.pause_sign_ups(true).await.unwrap();
+    let refused = house.store.sign_up(house.named("ana@example.com", "one"), NOW).await.unwrap_err();
+    assert_eq!(refused, StoreError::Paused);
+    house.store.pause_sign_ups(false).await.unwrap();
+
+    let first = house.sign_up_named("ana@example.com", "one", NOW).await;
+    assert_eq!(first.replayed, None, "an error was not kept");
+    assert_eq!(house.send_due(NOW).await.len(), 1);
+    house.sign_up("ben@example.com").await;
+    house.confirm(2).await;
+    let again = house.sign_up_named("ana@example.com", "one", after(DAY)).await;
+    let replayed = again.replayed.clone().unwrap();
+    assert_eq!((again.code, again.joined_count, again.attributed), (first.code, 0, false), "as it was then");
+    assert_eq!((replayed.link, replayed.savings), (first.code.link("https://union.example"), 300));
+    assert!(!house.send_due(after(DAY)).await.contains(&"ana@example.com".to_owned()), "no second mail");
+
+    let other = NewSignUp { request: Some(name("one", "another input")), ..house.new_sign_up("ana@example.com") };
+    assert_eq!(house.store.sign_up(other, NOW).await.unwrap_err(), StoreError::KeyReused);
+    let link = |key: &str, input: &str| {
+        house.store.named_referral_code("Acme", name(key, input), house.person("ana@example.com"), NOW)
+    };
+    assert_eq!(link("one", "ana@example.com").await.unwrap_err(), StoreError::KeyReused, "another operation");
+    let made = link("two", "x").await.unwrap();
+    assert_eq!((made.code, made.replayed), (first.code, None));
+    assert_eq!(link("two", "x").await.unwrap().replayed.unwrap().link, first.code.link("https://union.example"));
+    assert_eq!(link("two", "y").await.unwrap_err(), StoreError::KeyReused);
+    assert_eq!(house.status("two", NOW).await, None, "nobody was signed up");
+
+    // Another partner's names are its own.
+    let partner = Some(Partner { name: "Zoe".parse().unwrap(), ..house.partner.clone() });
+    let theirs = NewSignUp { partner, ..house.named("ana@example.com", "one") };
+    assert_eq!(house.store.sign_up(theirs, NOW).await.unwrap().replayed, None);
+    let key = IdempotencyKey::parse("two").unwrap();
+    assert_eq!(house.store.sign_up_status("Zoe", key).await.unwrap(), None);
+}
+
+pub(super) async fn named_requests_at_once_are_one(house: &House) {
+    // In batches and alone, the same person and others under the same name.
+    let email = |n: usize| if n % 8 == 7 { "ben@example.com" } else { "ana@example.com" };
+    let mut asked = Vec::new();
+    for n in 0..64 {
+        let (store, new) = (Arc::clone(&house.store), house.named(email(n), "one"));
+        asked.push(tokio::spawn(async move { store.sign_up(new, NOW).await }));
+    }
+    let mut answers = Vec::new();
+    for task in asked {
+        answers.push(task.await.unwrap());
+    }
+    let firsts = answers.iter().filter(|done| done.as_ref().is_ok_and(|done| done.replayed.is_none())).count();
+    assert_eq!(firsts, 1);
+    for (n, done) in answers.iter().enumerate() {
+        match done {
+            Ok(done) => assert_eq!(done.code, answers.iter().flatten().next().unwrap().code),
+            Err(refused) => assert_eq!(*refused, StoreError::KeyReused, "{n}"),
+        }
+    }
+    assert!(answers.iter().any(Result::is_err), "whoever came second with another address");
+    assert_eq!(house.lease("w", NOW).await.len(), 1, "one mail");
+    let links = (0..16).map(|_| {
+        let (store, person) = (Arc::clone(&house.store), house.person("cyd@example.com"));
+        tokio::spawn(async move { store.named_referral_code("Acme", name("link", "cyd"), person, NOW).await })
+    });
+    let mut firsts = 0;
+    for task in links.collect::<Vec<_>>() {
+        firsts += usize::from(task.await.unwrap().unwrap().replayed.is_none());
+    }
+    assert_eq!(firsts, 1);
+}
+
+pub(super) async fn every_open_name_of_a_sign_up_is_confirmed_and_told(house: &House) {
+    let endpoint = house.endpoint("Acme").await;
+    let zoe = house.store.issue_key(key(2, "Zoe")).await;
+    zoe.unwrap();
+    let others = house.endpoint("Zoe").await;
+    house.sign_up_named("ana@example.com", "early", NOW).await;
+    house.sign_up_named("ana@example.com", "late", after(5 * DAY)).await;
+    house.sign_up_named("ben@example.com", "ben", after(DAY)).await;
+    for key in ["early", "late", "ben"] {
+        assert_eq!(house.status(key, after(6 * DAY)).await, Some(SignUpStatus::Pending));
+    }
+    // The seventh day of the first name passes; the sign-up itself waits on, for it was sent again.
+    let eighth = after(7 * DAY);
+    assert_eq!(house.status("early", eighth).await, Some(SignUpStatus::Closed));
+    assert_eq!(house.store.confirm(SignUpId(1), SeenPage::default(), eighth).await.unwrap(), Confirmation::Joined);
+    assert_eq!(house.status("early", eighth).await, Some(SignUpStatus::Closed), "for good");
+    assert_eq!(house.status("late", eighth).await, Some(SignUpStatus::Confirmed));
+    assert_eq!(told(&house.due(endpoint, eighth).await), [(EventKind::Confirmed, "late")]);
+
+    // Declined, lapsed or a member already: all close alike.
+    house.sign_up_named("ana@example.com", "member", after(DAY)).await;
+    house.store.decline(SignUpId(2), DecidedHow::Button, Some(SilenceChange::default()), after(2 * DAY)).await.unwrap();
+    let before = after(8 * DAY).minus(Duration::from_millis(1));
+    house.store.retain(TIMES, before).await.unwrap();
+    for key in ["ben", "member"] {
+        assert_eq!(house.status(key, before).await, Some(SignUpStatus::Pending));
+        assert_eq!(house.status(key, after(8 * DAY)).await, Some(SignUpStatus::Closed));
+    }
+    house.store.retain(TIMES, after(8 * DAY)).await.unwrap();
+    let due = house.due(endpoint, after(8 * DAY)).await;
+    let closed = |key| (EventKind::Closed, key);
+    let expected = [closed("ben"), closed("early"), (EventKind::Confirmed, "late"), closed("member")];
+    assert_eq!(told(&due), expected, "the lease of the first has ended");
+    assert_eq!(due.iter().find(|one| one.key.as_str() == "ben").unwrap().at, after(8 * DAY));
+    assert!(house.due(others, after(8 * DAY)).await.is_empty(), "another partner hears nothing");
+    house.store.retain(TIMES, after(9 * DAY)).await.unwrap();
+    assert!(house.due(endpoint, after(8 * DAY)).await.is_empty(), "once");
+}
+
+pub(super) async fn a_declined_sign_up_that_is_taken_back_is_told(house: &House) {
+    let endpoint = house.endpoint("Acme").await;
+    house.sign_up_named("ana@example.com", "one", NOW).await;
+    house.store.decline(SignUpId(1), DecidedHow::Button, None, NOW).await.unwrap();
+    assert_eq!(house.status("one", NOW).await, Some(SignUpStatus::Pending), "a decline is not told");
+    let taken_back = house.store.take_back(SignUpId(1), SeenPage::default(), after(HOUR)).await.unwrap();
+    assert_eq!(taken_back, Confirmation::Joined);
+    assert_eq!(house.status("one", after(HOUR)).await, Some(SignUpStatus::Confirmed));
+    assert_eq!(told(&house.due(endpoint, after(HOUR)).await), [(EventKind::Confirmed, "one")]);
+}
+
+/// As if a node that knows nothing of names had confirmed it.
+const BY_AN_OLDER_NODE: &str = "UPDATE sign_ups SET state = 'confirmed', decided_at = 1800000000000";
+
+#[test]
+fn an_older_nodes_confirmation_is_told_when_the_name_closes() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("unionhall.db");
+        let house = House::new(Arc::new(SqliteStore::open(&path).unwrap())).await;
+        confirmed_by_an_older_node(&house, async || {
+            rusqlite::Connection::open(&path).unwrap().execute_batch(BY_AN_OLDER_NODE).unwrap();
+        })
+        .await;
+        let database = Database::make().await;
+        let store = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
+        let house = House::new(Arc::new(store)).await;
+        confirmed_by_an_older_node(&house, async || {
+            database.client().await.batch_execute(BY_AN_OLDER_NODE).await.unwrap();
+        })
+        .await;
+        house.store.close().await.unwrap();
+        database.drop().await;
+    });
+}
+
+async fn confirmed_by_an_older_node(house: &House, confirm: impl AsyncFnOnce()) {
+    let endpoint = house.endpoint("Acme").await;
+    house.sign_up_named("ana@example.com", "one", NOW).await;
+    confirm().await;
+    house.store.retain(TIMES, after(6 * DAY)).await.unwrap();
+    assert!(house.due(endpoint, after(6 * DAY)).await.is_empty());
+    house.store.retain(TIMES, after(7 * DAY)).await.unwrap();
+    assert_eq!(house.status("one", after(8 * DAY)).await, Some(SignUpStatus::Confirmed));
+    let due = house.due(endpoint, after(8 * DAY)).await;
+    assert_eq!((told(&due), due[0].at), (vec![(EventKind::Confirmed, "one")], NOW));
+}
+
+pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(house: &House) {
+    house.sign_up_named("ana@example.com", "one", NOW).await;
+    let link = house.store.named_referral_code("Acme", name("two", "x"), house.person("ana@example.com"), NOW).await;
+    link.unwrap();
+    let email = EmailAddress::parse("ana@example.com").unwrap();
+    let account = AccountId::from_random(&[7; AccountId::ENTROPY]);
+    house.store.erase(&email, marks(&email), account, NOW).await.unwrap().unwrap();
+    let again = house.store.sign_up(house.named("ana@example.com", "one"), NOW).await;
+    assert_eq!(again.unwrap_err(), StoreError::KeyReused);
+    assert_eq!(house.status("one", NOW).await, Some(SignUpStatus::Pending), "nothing is told of it");
+    assert_eq!(house.status("one", after(7 * DAY)).await, Some(SignUpStatus::Closed));
+}
+
+pub(super) async fn names_are_listed_in_their_order_and_kept_for_thirty_days(house: &House) {
+    for (n, key) in ["a", "b", "c"].into_iter().enumerate() {
+        let now = after(DAY * u32::try_from(n).unwrap());
+        house.sign_up_named(&format!("{key}@example.com"), key, now).await;
+    }
+    let list = async |after_id: i64, since: Timestamp, most: u32| {
+        let listed = house.store.named_sign_ups("Acme", after_id, since, most).await.unwrap();
+        listed.into_iter().map(|named| (named.id, named.key.as_str().to_owned())).collect::<Vec<_>>()
+    };
+    let all = list(0, NOW, 10).await;
+    let names = |listed: &[(i64, String)]| listed.iter().map(|(_, key)| key.clone()).collect::<Vec<_>>().join("");
+    assert_eq!(names(&all), "abc");
+    assert_eq!(names(&list(0, NOW, 2).await), "ab");
+    assert_eq!(names(&list(all[0].0, NOW, 2).await), "bc");
+    assert_eq!(names(&list(0, after(DAY), 10).await), "bc");
+    assert!(house.store.named_sign_ups("Zoe", 0, NOW, 10).await.unwrap().is_empty());
+    while !house.store.retain(TIMES, after(31 * DAY)).await.unwrap().is_nothing() {}
+    assert_eq!(names(&list(0, NOW, 10).await), "c");
+}
+
+pub(super) async fn deliveries_are_leased_tried_again_and_given_up(house: &House) {
+    let endpoint = house.endpoint("Acme").await;
+    for n in 1..=3 {
+        house.sign_up_named(&format!("p{n}@example.com"), &format!("k{n}"), NOW).await;
+        house.confirm(n).await;
+    }
+    assert_eq!(house.store.due_endpoints(NOW).await.unwrap().len(), 1);
+    let two = house.store.lease_deliveries(endpoint, "w", 2, after(MINUTE), NOW).await.unwrap();
+    let rest = house.store.lease_deliveries(endpoint, "x", 2, after(MINUTE), NOW).await.unwrap();
+    assert_eq!((two.len(), rest.len()), (2, 1), "each is one worker's");
+    assert!(house.store.due_endpoints(NOW).await.unwrap().is_empty());
+    assert_eq!(house.store.release_deliveries("w").await.unwrap(), 2);
+    let two = house.due(endpoint, NOW).await;
+    assert_eq!(two.iter().map(|one| one.attempts).collect::<Vec<_>>(), [2, 2]);
+
+    let later = DeliveryOutcome::Retry { at: after(HOUR), cause: "it answered 500".to_owned() };
+    assert!(!house.settled(endpoint, &two[0], later.clone(), NOW).await);
+    let late = DueDelivery { attempts: 1, ..two[1].clone() };
+    house.settled(endpoint, &late, DeliveryOutcome::Delivered, NOW).await;
+    assert_eq!(house.store.list_endpoints().await.unwrap()[0].waiting, 3, "a late worker changes nothing");
+    house.settled(endpoint, &two[1], DeliveryOutcome::GivenUp { cause: "it hangs".to_owned() }, NOW).await;
+    let listed = &house.store.list_endpoints().await.unwrap()[0];
+    assert_eq!((listed.waiting, listed.given_up, listed.endpoint.failing_since), (2, 1, Some(NOW)));
+    let again = house.due(endpoint, after(HOUR)).await;
+    assert_eq!(again.len(), 2, "the lease of the third has ended, too");
+    for one in &again {
+        house.settled(endpoint, one, DeliveryOutcome::Delivered, after(HOUR)).await;
+    }
+    let listed = &house.store.list_endpoints().await.unwrap()[0];
+    assert_eq!((listed.waiting, listed.endpoint.failing_since, &listed.endpoint.last_error), (0, None, &None));
+
+    // Once more, by name and since a time; what is on its way is left alone.
+    let resent = IdempotencyKey::parse(two[1].key.as_str()).unwrap();
+    assert!(house.store.resend_event(endpoint, resent, after(HOUR)).await.unwrap());
+    assert!(!house.store.resend_event(endpoint, IdempotencyKey::parse("none").unwrap(), NOW).await.unwrap());
+    assert_eq!(house.due(endpoint, after(HOUR)).await.len(), 1);
+    let (last, all) = house.store.recover_events(endpoint, NOW, 0, after(2 * HOUR)).await.unwrap();
+    assert_eq!(all, 3);
+    assert_eq!(house.store.recover_events(endpoint, NOW, last.unwrap(), NOW).await.unwrap(), (None, 0));
+    assert_eq!(house.store.recover_events(endpoint, after(HOUR), 0, NOW).await.unwrap().1, 0, "nothing since");
+    assert_eq!(house.due(endpoint, after(2 * HOUR)).await.len(), 3);
+    assert!(house.store.remove_endpoint(endpoint).await.unwrap());
+    assert!(!house.store.remove_endpoint(endpoint).await.unwrap());
+    assert!(house.store.list_endpoints().await.unwrap().is_empty());
+}
+
+pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(house: &House) {
+    let endpoint = house.endpoint("Acme").await;
+    assert!(house.store.add_endpoint("Nobody", "https://x.example/".to_owned(), NOW).await.unwrap().is_none());
+    house.sign_up_named("ana@example.com", "one", NOW).await;
+    house.confirm(1).await;
+    let retry = |at| DeliveryOutcome::Retry { at, cause: "it answered 500".to_owned() };
+    let one = &house.due(endpoint, NOW).await[0];
+    assert!(!house.settled(endpoint, one, retry(after(DAY)), NOW).await);
+    let almost = NOW.plus(DISABLED_AFTER).minus(Duration::from_millis(1));
+    let one = &house.due(endpoint, almost).await[0];
+    assert!(!house.settled(endpoint, one, retry(almost), almost).await);
+    let five_days = NOW.plus(DISABLED_AFTER);
+    let one = &house.due(endpoint, five_days).await[0];
+    assert!(house.settled(endpoint, one, retry(five_days), five_days).await, "five days of nothing but failure");
+    assert!(house.store.due_endpoints(after(10 * DAY)).await.unwrap().is_empty());
+    house.sign_up_named("ben@example.com", "two", five_days).await;
+    house.store.confirm(SignUpId(2), SeenPage::default(), five_days).await.unwrap();
+    assert_eq!(house.store.list_endpoints().await.unwrap()[0].waiting, 1, "nothing more is put before it");
+
+    // Whom to tell, once.
+    let lease = |now: Timestamp| house.store.lease_to_tell(NOW, now.plus(HOUR), now);
+    assert!(lease(five_days).await.unwrap().is_empty(), "nobody is known");
+    let contact = EmailAddress::parse("ops@acme.example").unwrap();
+    assert!(house.store.set_contact("Acme", Some(contact)).await.unwrap());
+    assert!(!house.store.set_contact("Nobody", None).await.unwrap());
+    let told = lease(five_days).await.unwrap();
+    assert_eq!((told.len(), told[0].1.as_str()), (1, "ops@acme.example"));
+    assert_eq!(told[0].0.disabled_why.as_deref(), Some("it answered 500"));
+    assert!(lease(five_days).await.unwrap().is_empty(), "another worker is at it");
+    assert_eq!(lease(five_days.plus(HOUR)).await.unwrap().len(), 1, "which did not come back");
+    house.store.note_told(endpoint, five_days).await.unwrap();
+    assert!(lease(after(6 * DAY)).await.unwrap().is_empty());
+
+    assert!(house.store.enable_endpoint(endpoint, after(6 * DAY)).await.unwrap());
+    assert_eq!(house.store.recover_events(endpoint, NOW, 0, after(6 * DAY)).await.unwrap().1, 2);
+    let due = house.due(endpoint, after(6 * DAY)).await;
+    assert_eq!(due.len(), 2);
+    let gone = DeliveryOutcome::Gone { cause: "it answered 410".to_owned() };
+    assert!(house.settled(endpoint, &due[0], gone, after(6 * DAY)).await, "at once");
+    let partners = house.store.list_partners().await.unwrap();
+    assert_eq!((partners.len(), partners[0].name.as_str(), partners[0].endpoints), (1, "Acme", 1));
+}
