@@ -20,7 +20,8 @@
 //!  ↓
 //! membership   keys              what can happen to a person · the keys of partners
 //!  ↓
-//! store   limiter   mail   http  records, exact limits, the outbox's worker, messages of HTTP
+//! store   limiter   mail   http  records, exact limits, the outbox's worker, messages of HTTP;
+//!                                outbound, the guarded client of whatever is sent where others say
 //!  ↓
 //! domain                         values that cannot be wrong, and the rules between them
 //! ```
@@ -47,6 +48,7 @@ pub mod mcp;
 pub mod membership;
 pub mod metrics;
 pub mod operations;
+pub mod outbound;
 pub mod reply;
 pub mod server;
 pub mod site;

@@ -6,6 +6,7 @@
 mod brake;
 mod limits;
 mod mail;
+mod outbound;
 mod own_text;
 mod retention;
 mod secret;
@@ -22,6 +23,7 @@ use anyhow::Context;
 pub use self::brake::BrakeSettings;
 pub use self::limits::{LimitSettings, LimitsAddress};
 pub use self::mail::{MailHookSettings, MailSettings, MailTransport};
+pub use self::outbound::OutboundSettings;
 pub use self::retention::RetentionSettings;
 pub use self::secret::{SecretSettings, read_secret, read_secret_text};
 pub use self::serve::ServeSettings;

@@ -81,7 +81,7 @@ pub struct ServeSettings {
 const DEFAULT_WRITE_BATCH: NonZeroUsize = NonZeroUsize::new(WRITE_BATCH).expect("a batch holds a write");
 
 /// Reads a network as operators write it: `10.0.0.0/8`, or one address alone.
-fn parse_network(text: &str) -> Result<IpNet, String> {
+pub(super) fn parse_network(text: &str) -> Result<IpNet, String> {
     let text = text.trim();
     text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).map(canonical).map_err(|_| {
         format!(

@@ -55,13 +55,18 @@ const ROOMS: &[Room] = &[
             "mcp",
             "membership",
             "operations",
+            "outbound",
             "server",
             "store",
             "supervise",
         ],
         &["rusqlite::", "tokio_postgres::", "hyper::"],
     ),
-    room("config", &["domain", "limiter", "log", "mail", "store"], &["rusqlite::", "tokio_postgres::", "println!"]),
+    room(
+        "config",
+        &["domain", "limiter", "log", "mail", "outbound", "store"],
+        &["rusqlite::", "tokio_postgres::", "println!"],
+    ),
     room(
         "server",
         &[
@@ -98,6 +103,12 @@ const ROOMS: &[Room] = &[
     room("keys", &["domain", "error", "store"], NO_HTTP_NO_DATABASE),
     room("mail", &["clock", "domain", "log", "loopback", "reply", "store", "supervise"], NO_HTTP_NO_DATABASE),
     room("http", &["domain", "error", "loopback"], NO_DATABASE),
+    // It must never know who asks.
+    room(
+        "outbound",
+        &["domain", "loopback", "reply"],
+        &["rusqlite::", "tokio_postgres::", "redis::", "clap::", "std::env", "println!"],
+    ),
     room("store", &["domain", "loopback", "reply", "supervise"], &["hyper::", "redis::", "clap::", "println!"]),
     room("limiter", &["domain", "reply"], &["hyper::", "rusqlite::", "tokio_postgres::", "clap::", "println!"]),
     room("log", &["clock", "domain"], NO_HTTP_NO_DATABASE_BUT_CLAP),

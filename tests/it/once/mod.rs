@@ -14,6 +14,7 @@ mod limiter_suite;
 mod many_nodes;
 mod migrations;
 mod monitoring;
+mod outbound;
 mod outbox;
 mod postgres;
 mod postgres_tls;

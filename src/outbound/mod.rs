@@ -1,0 +1,250 @@
+//! The guarded client: whatever this program sends to an address that somebody else chose goes through here.
+//!
+//! Such an address must not lead inside (SSRF). Names are resolved by us, all of a name's addresses are judged, and one of
+//! those that were judged is dialled, so that a second answer of the name changes nothing (DNS rebinding). No redirect is
+//! followed and no proxy asked. Time and bytes are bounded.
+//!
+//! This room must never know who asks or what is sent, nor put a path, a query or a body into an error: there may be a token
+//! in them.
+
+mod address;
+mod exchange;
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ipnet::IpNet;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::Instant;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use self::address::Forbidden;
+use crate::domain::time::Timestamp;
+use crate::domain::webhook::url::EndpointUrl;
+use crate::loopback::is_loopback;
+use crate::reply::Reply;
+
+/// For all of it: the name, the connection, TLS, the answer.
+pub const OUTBOUND_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Bytes of an answer that are read, its head included.
+pub const LONGEST_ANSWER: usize = 64 * 1024;
+
+/// A name with more addresses is nobody's endpoint.
+const MOST_ADDRESSES: usize = 16;
+
+/// Names that are looked up at once. The system's resolver takes a thread for each, and keeps it for as long as a name's
+/// servers are silent; the records of SQLite need such threads too.
+const LOOKUPS: usize = 32;
+
+/// Who knows the addresses of a name.
+pub trait Resolver: Send + Sync + fmt::Debug {
+    fn resolve(&self, host: &str, port: u16) -> Reply<'_, io::Result<Vec<SocketAddr>>>;
+}
+
+/// The system's own.
+#[derive(Debug)]
+pub struct SystemResolver(Arc<Semaphore>);
+
+impl Default for SystemResolver {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LOOKUPS)))
+    }
+}
+
+impl Resolver for SystemResolver {
+    fn resolve(&self, host: &str, port: u16) -> Reply<'_, io::Result<Vec<SocketAddr>>> {
+        let host = host.to_owned();
+        Reply::later(async move {
+            let permit = Arc::clone(&self.0).acquire_owned().await.map_err(io::Error::other)?;
+            // The thread keeps the permit: whoever asked may be gone before the answer comes.
+            let looked_up = tokio::task::spawn_blocking(move || {
+                let addresses = (host.as_str(), port).to_socket_addrs();
+                drop(permit);
+                addresses.map(Iterator::collect)
+            });
+            looked_up.await.map_err(io::Error::other)?
+        })
+    }
+}
+
+/// Why an endpoint is not even dialled. Host and port are no secret; what follows them is not here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OutboundRefusal {
+    #[error("http:// is only for this machine, while its own address is a loopback one; elsewhere write https://")]
+    NotEncrypted,
+    #[error("{0}: there is no such name, or its name servers do not answer")]
+    NotFound(String),
+    #[error("{0}: the name was not looked up in time")]
+    LookupLate(String),
+    #[error("{0}: the name has no address")]
+    NoAddress(String),
+    #[error("{0}: the name has more than {MOST_ADDRESSES} addresses")]
+    TooManyAddresses(String),
+    #[error(
+        "{0} leads to an address that is not on the public internet; if that is meant, name its network with \
+         --outbound-allow or UNIONHALL_OUTBOUND_ALLOW"
+    )]
+    NotPublic(String),
+    #[error(
+        "{0} leads to this machine; if that is meant, name its address with --outbound-allow or UNIONHALL_OUTBOUND_ALLOW"
+    )]
+    ThisMachine(String),
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OutboundError {
+    #[error(transparent)]
+    Refused(#[from] OutboundRefusal),
+    #[error("{at} could not be connected to: {why}")]
+    NotConnected { at: String, why: &'static str },
+    #[error("{at} could not be spoken to with TLS: {why}")]
+    Tls { at: String, why: &'static str },
+    #[error("{at} gave no answer: {why}")]
+    NoAnswer { at: String, why: &'static str },
+    #[error("{at} took too long {stage}: {} s are allowed for all of it", .allowed.as_secs())]
+    Late { at: String, stage: &'static str, allowed: Duration },
+    #[error(
+        "no certificate authorities are known on this machine; install ca-certificates or name a file with SSL_CERT_FILE"
+    )]
+    NoAuthorities,
+    #[error("the request could not be written")]
+    Unwritable,
+}
+
+/// What came back; the rest of it is thrown away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutboundAnswer {
+    pub status: u16,
+    /// How long it asks us to wait, if it does.
+    pub retry_after: Option<Duration>,
+}
+
+#[derive(Debug)]
+pub struct GuardedClient {
+    allow: Vec<IpNet>,
+    development: bool,
+    resolver: Arc<dyn Resolver>,
+    timeout: Duration,
+    /// The system's where none are given.
+    roots: Option<RootCertStore>,
+    /// Made when it is first needed: many installations never send anything.
+    tls: OnceCell<Arc<ClientConfig>>,
+}
+
+impl GuardedClient {
+    /// One that may also reach the networks of `allow`, and with `development` this machine where an endpoint names it so.
+    pub fn new(allow: Vec<IpNet>, development: bool) -> Self {
+        Self {
+            allow,
+            development,
+            resolver: Arc::new(SystemResolver::default()),
+            timeout: OUTBOUND_TIMEOUT,
+            roots: None,
+            tls: OnceCell::new(),
+        }
+    }
+
+    /// The same for a service at `base_url`, which is in development where that is a loopback address.
+    pub fn of_service_at(base_url: &str, allow: Vec<IpNet>) -> Self {
+        let host = base_url.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+        Self::new(allow, is_loopback(host))
+    }
+
+    #[must_use]
+    pub fn with_resolver(self, resolver: Arc<dyn Resolver>) -> Self {
+        Self { resolver, ..self }
+    }
+
+    /// With authorities of one's own in place of the system's.
+    #[must_use]
+    pub fn with_roots(self, roots: RootCertStore) -> Self {
+        Self { roots: Some(roots), tls: OnceCell::new(), ..self }
+    }
+
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// Where an endpoint may be dialled now. One address that may not be reached spoils them all: which one is dialled must
+    /// not be luck.
+    pub async fn check(&self, url: &EndpointUrl) -> Result<Vec<SocketAddr>, OutboundRefusal> {
+        self.check_until(url, Instant::now() + self.timeout).await
+    }
+
+    async fn check_until(&self, url: &EndpointUrl, deadline: Instant) -> Result<Vec<SocketAddr>, OutboundRefusal> {
+        let here = self.development && url.is_loopback();
+        if !url.is_https() && !here {
+            return Err(OutboundRefusal::NotEncrypted);
+        }
+        let at = || url.authority().to_owned();
+        let found = match url.address() {
+            Some(address) => vec![SocketAddr::new(address, url.port())],
+            None => {
+                let asked = self.resolver.resolve(url.host(), url.port());
+                match tokio::time::timeout_at(deadline, asked).await {
+                    Ok(Ok(found)) => found,
+                    Ok(Err(_)) => return Err(OutboundRefusal::NotFound(at())),
+                    Err(_) => return Err(OutboundRefusal::LookupLate(at())),
+                }
+            }
+        };
+        if found.is_empty() {
+            return Err(OutboundRefusal::NoAddress(at()));
+        }
+        if found.len() > MOST_ADDRESSES {
+            return Err(OutboundRefusal::TooManyAddresses(at()));
+        }
+        // Whatever else an answer says of a socket, it is the address that is judged and the endpoint's port that is dialled.
+        let found: Vec<_> = found.iter().map(|one| SocketAddr::new(one.ip().to_canonical(), url.port())).collect();
+        for one in &found {
+            match address::check(one.ip(), &self.allow) {
+                Ok(()) => {}
+                Err(_) if here && one.ip().is_loopback() => {}
+                Err(Forbidden::NotPublic) => return Err(OutboundRefusal::NotPublic(at())),
+                Err(Forbidden::ThisMachine) => return Err(OutboundRefusal::ThisMachine(at())),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Sends JSON to an endpoint, after the same check. `now` is for answers that name a time to come back at.
+    pub async fn post(
+        &self,
+        url: &EndpointUrl,
+        headers: &[(&'static str, String)],
+        body: Bytes,
+        now: Timestamp,
+    ) -> Result<OutboundAnswer, OutboundError> {
+        let deadline = Instant::now() + self.timeout;
+        let addresses = self.check_until(url, deadline).await?;
+        let tls = if url.is_https() { Some(self.tls().await?) } else { None };
+        let request = exchange::request(url, headers, body)?;
+        let exchange = exchange::OutboundExchange { at: url.authority(), deadline, allowed: self.timeout, now };
+        let stream = exchange.dial(&addresses).await?;
+        match tls {
+            Some(tls) => exchange.speak(exchange.encrypt(tls, url.host(), stream).await?, request).await,
+            None => exchange.speak(stream, request).await,
+        }
+    }
+
+    async fn tls(&self) -> Result<Arc<ClientConfig>, OutboundError> {
+        let made = self.tls.get_or_try_init(|| async {
+            let roots = match self.roots.clone() {
+                Some(given) => given,
+                // From files, hundreds of them on some systems.
+                None => {
+                    tokio::task::spawn_blocking(exchange::system_roots).await.unwrap_or_else(|_| RootCertStore::empty())
+                }
+            };
+            exchange::tls_config(roots)
+        });
+        made.await.cloned()
+    }
+}
