@@ -20,7 +20,8 @@
 //!  ↓
 //! membership   keys   partners   what can happen to a person · the keys of partners · what partners may know and are told
 //!  ↓
-//! store   limiter   mail   http  records, exact limits, the outbox's worker, messages of HTTP
+//! store   limiter   mail   http  records, exact limits, the outbox's worker, messages of HTTP;
+//!                                outbound, the guarded client of whatever is sent where others say
 //!  ↓
 //! domain                         values that cannot be wrong, and the rules between them
 //! ```
@@ -48,7 +49,6 @@ pub mod membership;
 pub mod metrics;
 pub mod operations;
 pub mod outbound;
-pub mod partners;
 pub mod reply;
 pub mod server;
 pub mod site;

@@ -253,17 +253,28 @@ fn http_words(error: &hyper::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Waker;
 
     use super::*;
 
-    /// A server that says one thing and then `x` for ever, and how much of it was heard.
+    /// A server that, once it is asked, says one thing and then `x` for ever; and how much of it was heard.
     struct Talker {
         start: &'static [u8],
+        asked: bool,
+        waiting: Option<Waker>,
         heard: Arc<AtomicUsize>,
     }
 
     impl AsyncRead for Talker {
-        fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if !self.asked {
+                self.waiting = Some(context.waker().clone());
+                return Poll::Pending;
+            }
             let (said, rest) = self.start.split_at(self.start.len().min(buffer.remaining()));
             self.start = rest;
             buffer.put_slice(said);
@@ -275,7 +286,9 @@ mod tests {
     }
 
     impl AsyncWrite for Talker {
-        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            self.asked = true;
+            self.waiting.take().into_iter().for_each(Waker::wake);
             Poll::Ready(Ok(bytes.len()))
         }
 
@@ -300,7 +313,7 @@ mod tests {
         };
         for (start, is_answer) in [(&b"HTTP/1.1 200 OK\r\n\r\n"[..], true), (b"HTTP/1.1 200 OK\r\nx: ", false)] {
             let heard = Arc::<AtomicUsize>::default();
-            let talker = Talker { start, heard: Arc::clone(&heard) };
+            let talker = Talker { start, asked: false, waiting: None, heard: Arc::clone(&heard) };
             let answer = exchange.speak(talker, request(&url, &[], Bytes::new()).unwrap()).await;
             assert_eq!(answer.is_ok(), is_answer, "{answer:?}");
             let heard = heard.load(Ordering::Relaxed);

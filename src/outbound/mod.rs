@@ -179,8 +179,8 @@ impl GuardedClient {
     }
 
     async fn check_until(&self, url: &EndpointUrl, deadline: Instant) -> Result<Vec<SocketAddr>, OutboundRefusal> {
-        let in_the_open = self.development && url.is_loopback();
-        if !url.is_https() && !in_the_open {
+        let here = self.development && url.is_loopback();
+        if !url.is_https() && !here {
             return Err(OutboundRefusal::NotEncrypted);
         }
         let at = || url.authority().to_owned();
@@ -204,10 +204,9 @@ impl GuardedClient {
         // Whatever else an answer says of a socket, it is the address that is judged and the endpoint's port that is dialled.
         let found: Vec<_> = found.iter().map(|one| SocketAddr::new(one.ip().to_canonical(), url.port())).collect();
         for one in &found {
-            let own = self.development && url.is_loopback() && one.ip().is_loopback();
             match address::check(one.ip(), &self.allow) {
                 Ok(()) => {}
-                Err(_) if own => {}
+                Err(_) if here && one.ip().is_loopback() => {}
                 Err(Forbidden::NotPublic) => return Err(OutboundRefusal::NotPublic(at())),
                 Err(Forbidden::ThisMachine) => return Err(OutboundRefusal::ThisMachine(at())),
             }
