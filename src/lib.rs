@@ -49,6 +49,7 @@ pub mod membership;
 pub mod metrics;
 pub mod operations;
 pub mod outbound;
+pub mod partners;
 pub mod reply;
 pub mod server;
 pub mod site;
