@@ -105,7 +105,8 @@ pub struct Core {
 impl App {
     /// Each area of the store goes to the room that it is for; nobody else can name it.
     pub fn new(parts: Parts) -> Arc<Self> {
-        let Parts { union, secret, store, limiter, log, mail, webhooks, brake, disposable, erasures, retention } = parts;
+        let Parts { union, secret, store, limiter, log, mail, webhooks, brake, disposable, erasures, retention } =
+            parts;
         let notices = union.notices.clone();
         let core = Core {
             membership: Membership::new(

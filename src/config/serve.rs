@@ -8,8 +8,8 @@ use clap::Args;
 use ipnet::IpNet;
 
 use super::{
-    BrakeSettings, LimitSettings, MailHookSettings, MailSettings, OutboundSettings, RetentionSettings, SecretSettings, StoreSettings,
-    UnionSettings, listen_address, web_address,
+    BrakeSettings, LimitSettings, MailHookSettings, MailSettings, OutboundSettings, RetentionSettings, SecretSettings,
+    StoreSettings, UnionSettings, listen_address, web_address,
 };
 use crate::log::Level;
 use crate::store::WRITE_BATCH;

@@ -59,6 +59,8 @@ struct Common<'a> {
     contact: Option<String>,
     /// Who asked, and when.
     asked: String,
+    /// What a partner who asked may learn; empty where none did.
+    told: String,
     decline_url: &'a str,
     referral_link: &'a str,
     own_page: String,
@@ -176,6 +178,10 @@ impl Letter<'_> {
             say,
             contact: union.contact_line(),
             asked: asked.plain(),
+            told: facts
+                .partner
+                .map(|partner| say.mail.partner_told.put("partner", partner).plain())
+                .unwrap_or_default(),
             decline_url: facts.decline_url,
             referral_link: facts.referral_link,
             own_page: union.own_page(),

@@ -30,6 +30,7 @@ mod openapi;
 mod operator;
 mod own_page;
 mod pages;
+mod partners;
 mod properties;
 mod records;
 mod referral;

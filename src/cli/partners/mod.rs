@@ -77,8 +77,7 @@ fn as_json(partner: &PartnerRecord) -> serde_json::Value {
 }
 
 fn list(task: &ListPartners) -> anyhow::Result<()> {
-    let partners =
-        with_store(&task.store, Prepare::Expect, async |store| Ok(Partners::new(store).list().await?))?;
+    let partners = with_store(&task.store, Prepare::Expect, async |store| Ok(Partners::new(store).list().await?))?;
     if task.json {
         let rows: Vec<_> = partners.iter().map(as_json).collect();
         return say(&serde_json::to_string_pretty(&rows)?);

@@ -144,7 +144,10 @@ fn add(task: &AddEndpoint, now: Timestamp) -> anyhow::Result<()> {
         webhooks.add(&task.partner, &url, now).await.context("the endpoint was not added")
     })?;
     let (id, secret) = added;
-    eprintln!("Endpoint {id} of {}. `unionhall webhooks test {id}` sends it a ping. Its secret is shown only now:", task.partner);
+    eprintln!(
+        "Endpoint {id} of {}. `unionhall webhooks test {id}` sends it a ping. Its secret is shown only now:",
+        task.partner
+    );
     say(&secret.reveal())
 }
 
@@ -210,14 +213,18 @@ fn test(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
 fn rotate(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
     let act = act("webhooks rotate", format!("endpoint {}", task.id), now);
     let secret = with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.rotate(task.id, now).await?))?;
-    eprintln!("The new secret of endpoint {}; the old one signs beside it for 24 hours. It is shown only now:", task.id);
+    eprintln!(
+        "The new secret of endpoint {}; the old one signs beside it for 24 hours. It is shown only now:",
+        task.id
+    );
     say(&secret.reveal())
 }
 
 fn resend(task: &ResendEvent, now: Timestamp) -> anyhow::Result<()> {
     let key = IdempotencyKey::parse(&task.key).context("the sign-up was not found")?;
     let act = act("webhooks resend", format!("endpoint {}", task.id), now);
-    let found = with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.resend(task.id, key, now).await?))?;
+    let found =
+        with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.resend(task.id, key, now).await?))?;
     if !found {
         bail!(
             "nothing has come of that sign-up yet, or its partner sent none with that key in the last 30 days; nothing is sent"

@@ -141,7 +141,10 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         }
         let _nobody_left = stop_work.send(true);
     };
-    tokio::join!(listener::serve(doors.listener, service, checked.tls, stop), last_messages(worker, teller, work_stops, &log));
+    tokio::join!(
+        listener::serve(doors.listener, service, checked.tls, stop),
+        last_messages(worker, teller, work_stops, &log)
+    );
     let closed = tokio::time::timeout(LAST_WRITES_TIMEOUT, store.close()).await;
     log.close();
     if let Some(what) = supervise::ended() {
@@ -331,7 +334,10 @@ async fn last_messages(
         if let Some(task) = task
             && tokio::time::timeout(LAST_MESSAGES_TIMEOUT, task).await.is_err()
         {
-            log.problem(None, &format!("{what} still on the way at the end; it may be sent again after the next start"));
+            log.problem(
+                None,
+                &format!("{what} still on the way at the end; it may be sent again after the next start"),
+            );
         }
     };
     tokio::join!(in_time(mail, "some mail was"), in_time(Some(webhooks), "a webhook was"));

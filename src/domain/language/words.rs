@@ -60,8 +60,8 @@ words! {
         step_2 step_2_text step_3 step_3_text caps silence
     }
     confirm ConfirmWords {
-        title kicker heading lead changed yours address through our_form state comments referrer referrer_gone bills
-        no_bills bills_savings together button not_me
+        title kicker heading lead partner_told changed yours address through our_form state comments referrer
+        referrer_gone bills no_bills bills_savings together button not_me
     }
     share ShareWords {
         title kicker heading lead lead_members title_again kicker_again heading_again lead_again link copy_label
@@ -98,11 +98,12 @@ words! {
         erased_heading erased_lead erased_shared erased_silent erased_back erased_back_later save_language
     }
     mail MailWords {
-        confirm_subject confirm_preview confirm_heading confirm_button confirm_here asked_by_partner asked_by_form
-        not_before link_works agree referral_later confirm_decline confirm_decline_text confirm_decline_here
-        member_subject member_preview member_heading member_nothing member_reminder member_referral member_button
-        member_decline member_decline_text member_decline_here sign_in_subject sign_in_preview sign_in_heading
-        sign_in_asked sign_in_button sign_in_here sign_in_code sign_in_works sign_in_not_you own_page read_here
+        confirm_subject confirm_preview confirm_heading confirm_button confirm_here asked_by_partner partner_told
+        asked_by_form not_before link_works agree referral_later confirm_decline confirm_decline_text
+        confirm_decline_here member_subject member_preview member_heading member_nothing member_reminder
+        member_referral member_button member_decline member_decline_text member_decline_here sign_in_subject
+        sign_in_preview sign_in_heading sign_in_asked sign_in_button sign_in_here sign_in_code sign_in_works
+        sign_in_not_you own_page read_here
     }
     about AboutWords {
         title heading no_text what what_text how bills bills_text members assistants contact mail_sender

@@ -40,6 +40,12 @@ impl WebhookSecret {
         format!("whsec_{}", STANDARD.encode(self.0))
     }
 
+    /// Reads what [`reveal`](Self::reveal) shows: for whoever receives webhooks, in tests.
+    pub fn from_shown(shown: &str) -> Option<Self> {
+        let bytes = STANDARD.decode(shown.strip_prefix("whsec_")?).ok()?;
+        bytes.try_into().ok().map(Self)
+    }
+
     pub fn signature(&self, message_id: &str, timestamp_seconds: i64, body: &[u8]) -> String {
         sign(&self.0, message_id, timestamp_seconds, body)
     }

@@ -110,7 +110,7 @@ area! {
             |sql| {
                 let next = "SELECT max(id) FROM
                                 (SELECT k.id FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner = k.partner
-                                 WHERE e.id = $1 AND k.id > $2 AND k.closes_at IS NOT NULL ORDER BY k.id LIMIT $3) some";
+                                 WHERE e.id = $1 AND k.id > $2 AND k.closes_at IS NOT NULL ORDER BY k.id LIMIT $3) batch";
                 let last: Option<Option<i64>> = sql.row(next, values![id.0, *after, RECOVERED_AT_ONCE], |row| row.get(0)).await?;
                 let Some(last) = last.flatten() else { return Ok((None, 0)) };
                 let tell = tell_again!(

@@ -35,7 +35,14 @@ impl Rooms {
         let notice = Notices::of("Consumer Union", "https://union.example");
         let store = Arc::clone(&house.store);
         Self {
-            membership: Membership::new(store as _, &secret(), Delivery::Held, Arc::default(), DisposableDomains::default(), notice),
+            membership: Membership::new(
+                store as _,
+                &secret(),
+                Delivery::Held,
+                Arc::default(),
+                DisposableDomains::default(),
+                notice,
+            ),
             people: People::new(
                 Arc::clone(&house.store),
                 AddressMarker::new(&secret()),

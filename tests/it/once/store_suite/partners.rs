@@ -214,7 +214,7 @@ pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(ho
     link.unwrap();
     let email = EmailAddress::parse("ana@example.com").unwrap();
     let account = AccountId::from_random(&[7; AccountId::ENTROPY]);
-    house.store.erase(&email, marks(&email), account, NOW).await.unwrap().unwrap();
+    house.store.erase(&email, marks("ana@example.com"), account, NOW).await.unwrap().unwrap();
     let again = house.store.sign_up(house.named("ana@example.com", "one"), NOW).await;
     assert_eq!(again.unwrap_err(), StoreError::KeyReused);
     assert_eq!(house.status("one", NOW).await, Some(SignUpStatus::Pending), "nothing is told of it");

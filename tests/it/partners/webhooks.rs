@@ -1,0 +1,356 @@
+//! Webhooks against a receiver that answers well, badly, late and not at all.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hyper::Request;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use unionhall::domain::partner::endpoint::EndpointId;
+use unionhall::domain::webhook::signature::WebhookSecret;
+
+use super::{ask, invite};
+use crate::server::{Server, block_on, sign_up, wait_until};
+
+/// A message as it arrived.
+#[derive(Debug, Clone)]
+struct Message {
+    path: String,
+    headers: HashMap<String, String>,
+    body: String,
+}
+
+/// Takes whatever comes; the path says what is answered.
+struct Receiver {
+    port: u16,
+    taken: Arc<Mutex<Vec<Message>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Receiver {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (port, taken) = (listener.local_addr().unwrap().port(), Arc::<Mutex<Vec<Message>>>::default());
+        let kept = Arc::clone(&taken);
+        let task = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                tokio::spawn(answer(stream, Arc::clone(&kept)));
+            }
+        });
+        Self { port, taken, task }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    fn at(&self, path: &str) -> Vec<Message> {
+        self.taken.lock().unwrap().iter().filter(|message| message.path == path).cloned().collect()
+    }
+
+    async fn wait_for(&self, path: &str, count: usize) {
+        wait_until(Duration::from_secs(10), async || self.at(path).len() >= count).await;
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn answer(mut stream: TcpStream, taken: Arc<Mutex<Vec<Message>>>) {
+    let mut bytes = Vec::new();
+    let (head, body) = loop {
+        let mut some = [0; 4096];
+        match stream.read(&mut some).await {
+            Ok(0) | Err(_) => return,
+            Ok(read) => bytes.extend_from_slice(&some[..read]),
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        if body.len() >= length.unwrap_or(0) {
+            break (head.to_owned(), body.to_owned());
+        }
+    };
+    let path = head.split(' ').nth(1).unwrap().to_owned();
+    let headers = head.lines().skip(1).filter_map(|line| line.split_once(": "));
+    let headers = headers.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
+    taken.lock().unwrap().push(Message { path: path.clone(), headers, body });
+    let answer = match path.as_str() {
+        "/moved" => "HTTP/1.1 301 Moved\r\nlocation: /ok\r\ncontent-length: 0\r\n\r\n",
+        "/gone" => "HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n",
+        "/later" => "HTTP/1.1 429 Later\r\nretry-after: 7200\r\ncontent-length: 0\r\n\r\n",
+        "/hang" => return tokio::time::sleep(Duration::from_secs(60)).await,
+        "/reset" => {
+            stream.set_zero_linger().unwrap();
+            return;
+        }
+        "/slow" => {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+        }
+        "/huge" => {
+            let _cut_off = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10000000\r\n\r\n").await;
+            let _cut_off = stream.write_all(&vec![b'x'; 10_000_000]).await;
+            return;
+        }
+        _ => "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+    };
+    let _gone = stream.write_all(answer.as_bytes()).await;
+}
+
+fn add(server: &Server, receiver: &Receiver, path: &str) -> String {
+    server.run(&["webhooks", "add", "Acme Assistant", &receiver.url(path)])
+}
+
+fn listed(server: &Server) -> Vec<Value> {
+    serde_json::from_str(&server.run(&["webhooks", "list", "--json"])).unwrap()
+}
+
+/// Signs somebody up under a name, and confirms it.
+async fn confirmed(server: &Server, key: &str, name: &str) {
+    invite(server, key, name, &format!("{name}@example.com")).await.good();
+    server.confirm(server.number("SELECT max(id) FROM sign_ups")).await;
+}
+
+fn is_signed(message: &Message, secret: &str) -> bool {
+    let id = &message.headers["webhook-id"];
+    let seconds = message.headers["webhook-timestamp"].parse().unwrap();
+    let secret = WebhookSecret::from_shown(secret).unwrap();
+    let signature = secret.signature(id, seconds, message.body.as_bytes());
+    message.headers["webhook-signature"].split(' ').any(|one| one == signature)
+}
+
+#[test]
+fn a_confirmation_is_told_signed_and_once() {
+    block_on(async {
+        let (server, receiver) = (Server::start(), Receiver::start().await);
+        let key = server.key();
+        let secret = add(&server, &receiver, "/ok");
+        server.run(&["webhooks", "test", "1"]);
+        let ping = &receiver.at("/ok")[0];
+        assert!(is_signed(ping, &secret) && ping.body.starts_with(r#"{"type":"ping","timestamp":"20"#), "{ping:?}");
+        confirmed(&server, &key, "one").await;
+        // Nothing is told of one without a name.
+        server.post("/v1/invite", &key, sign_up("nameless@example.com")).await.good();
+        server.confirm(2).await;
+        receiver.wait_for("/ok", 2).await;
+        confirmed(&server, &key, "two").await;
+        receiver.wait_for("/ok", 3).await;
+        wait_until(Duration::from_secs(5), async || server.number("SELECT count(*) FROM webhook_deliveries") == 0)
+            .await;
+        let messages = receiver.at("/ok");
+        assert_eq!(messages.len(), 3);
+        let body: Value = serde_json::from_str(&messages[1].body).unwrap();
+        assert_eq!(
+            (&body["type"], &body["data"]),
+            (&"sign_up.confirmed".into(), &serde_json::json!({ "idempotencyKey": "one" }))
+        );
+        assert!(messages.iter().all(|message| is_signed(message, &secret)));
+        assert!(!is_signed(&messages[1], &WebhookSecret::derive(&server.records().secret(), 9, 1).reveal()));
+        let ids: std::collections::HashSet<_> = messages.iter().map(|message| &message.headers["webhook-id"]).collect();
+        assert_eq!(ids.len(), 3);
+
+        // Two secrets sign after a rotation; the same message keeps its id.
+        let next = server.run(&["webhooks", "rotate", "1"]);
+        assert_ne!(next, secret);
+        server.run(&["webhooks", "resend", "1", "one"]);
+        receiver.wait_for("/ok", 4).await;
+        let again = receiver.at("/ok").pop().unwrap();
+        assert_eq!(
+            (&again.headers["webhook-id"], &again.body),
+            (&messages[1].headers["webhook-id"], &messages[1].body)
+        );
+        assert!(is_signed(&again, &secret) && is_signed(&again, &next));
+        server.execute("UPDATE webhook_endpoints SET rotated_at = rotated_at - 86400000");
+        server.run(&["webhooks", "recover", "1", "--since", "2026-01-01"]);
+        receiver.wait_for("/ok", 6).await;
+        let later = receiver.at("/ok").pop().unwrap();
+        assert!(!is_signed(&later, &secret) && is_signed(&later, &next));
+        let refused = server.try_run(&["webhooks", "resend", "1", "nothing"]);
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("nothing is sent"), "{refused:?}");
+        assert!(!server.log().contains("example.com"), "{}", server.log());
+    });
+}
+
+#[test]
+fn what_is_not_taken_is_tried_again_at_its_time() {
+    block_on(async {
+        let (server, receiver) = (Server::start(), Receiver::start().await);
+        let key = server.key();
+        let paths = ["/moved", "/gone", "/later", "/reset", "/slow", "/huge", "/ok"];
+        for path in paths {
+            add(&server, &receiver, path);
+        }
+        // Nobody listens there.
+        server.run(&["webhooks", "add", "Acme Assistant", "http://127.0.0.1:9/away"]);
+        confirmed(&server, &key, "one").await;
+        wait_until(Duration::from_secs(15), async || {
+            listed(&server).iter().all(|one| one["deliveredAt"].is_string() || one["lastError"].is_string())
+        })
+        .await;
+        let state: HashMap<_, _> = listed(&server)
+            .into_iter()
+            .map(|one| (one["url"].as_str().unwrap().rsplit('/').next().unwrap().to_owned(), one))
+            .collect();
+        for well in ["slow", "huge", "ok"] {
+            assert!(state[well]["deliveredAt"].is_string() && state[well]["waiting"] == 0, "{}", state[well]);
+        }
+        for (failing, cause) in [
+            ("moved", "it answered 301, and redirects are not followed"),
+            ("later", "it answered 429"),
+            ("reset", "gave no answer"),
+            ("away", "could not be connected to"),
+        ] {
+            let told = state[failing]["lastError"].as_str().unwrap();
+            assert!(
+                told.contains(cause) && state[failing]["waiting"] == 1 && state[failing]["disabledAt"].is_null(),
+                "{}",
+                state[failing]
+            );
+        }
+        assert!(state["gone"]["disabledWhy"].as_str().unwrap().contains("410"), "{}", state["gone"]);
+        assert_eq!(receiver.at("/ok").len(), 1, "a redirect is not followed");
+        let wait = |path: &str| {
+            server.number(&format!(
+            "SELECT d.send_after - d.at FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id WHERE e.url LIKE '%/{path}' AND d.attempts = 1"
+        ))
+        };
+        assert!((5_000..20_000).contains(&wait("moved")), "5 s, a fifth of jitter, and what the attempt took");
+        assert!((7_200_000..8_700_000).contains(&wait("later")), "as it asked");
+        // The second attempt comes by itself.
+        receiver.wait_for("/reset", 2).await;
+        let both = receiver.at("/reset");
+        assert_eq!((&both[0].body, &both[0].headers["webhook-id"]), (&both[1].body, &both[1].headers["webhook-id"]));
+        assert!(server.log().contains("webhook endpoint 2 of Acme Assistant is disabled"), "{}", server.log());
+    });
+}
+
+#[test]
+fn an_event_survives_a_crash_between_confirmation_and_delivery() {
+    block_on(async {
+        let (server, receiver) = (Server::start(), Receiver::start().await);
+        let key = server.key();
+        let secret = add(&server, &receiver, "/hang");
+        confirmed(&server, &key, "one").await;
+        receiver.wait_for("/hang", 1).await;
+        server.signal("KILL");
+        let server = Server::start_in(server.into_home(), &[]);
+        // As if the lease of the one that died had ended; and the partner has mended its endpoint.
+        server.execute(&format!("UPDATE webhook_endpoints SET url = '{}'", receiver.url("/ok")));
+        server.execute("UPDATE webhook_deliveries SET leased_until = 0");
+        receiver.wait_for("/ok", 1).await;
+        let (first, second) = (&receiver.at("/hang")[0], &receiver.at("/ok")[0]);
+        assert_eq!((&first.body, &first.headers["webhook-id"]), (&second.body, &second.headers["webhook-id"]));
+        assert!(is_signed(second, &secret));
+        assert_eq!(ask(&server, &key, "/partner/v1/sign-ups/one").await.good()["status"], "confirmed");
+    });
+}
+
+/// Ten thousand messages wait for an endpoint that hangs; another's go as if there were none.
+#[test]
+fn a_dead_endpoint_does_not_delay_a_live_one() {
+    block_on(async {
+        let (server, receiver) = (Server::start(), Receiver::start().await);
+        let key = server.key();
+        add(&server, &receiver, "/hang");
+        server.run(&["keys", "issue", "Zoe"]);
+        server.run(&["webhooks", "add", "Zoe", &receiver.url("/ok")]);
+        confirmed(&server, &key, "seed").await;
+        receiver.wait_for("/hang", 1).await;
+        let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)";
+        for (partner, endpoint) in [("Acme Assistant", 1), ("Zoe", 2)] {
+            server.execute(&format!(
+                "INSERT INTO idempotency_keys (partner, key, operation, created_at, closes_at, confirmed_at)
+                 {numbers} SELECT '{partner}', 'k' || i, 'sign_up', 1794000000000, 1794604800000, 1794000000000 FROM n"
+            ));
+            server.execute(&format!(
+                "INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
+                 SELECT {endpoint}, id, 'sign_up.confirmed', 1794000000000, 1794000000000 FROM idempotency_keys
+                 WHERE partner = '{partner}' AND key LIKE 'k%'"
+            ));
+        }
+        let live = server.run(&["keys", "issue", "Zoe"]);
+        invite(&server, &live, "fresh", "zoe@example.com").await.good();
+        let waiting = || server.number("SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = 2");
+        wait_until(Duration::from_secs(60), async || waiting() == 0).await;
+        assert_eq!(receiver.at("/ok").len(), 10_000, "each once");
+        assert!(receiver.at("/hang").len() <= 40, "the dead one has a few places: {}", receiver.at("/hang").len());
+        server.confirm(server.number("SELECT max(id) FROM sign_ups")).await;
+        let begun = tokio::time::Instant::now();
+        receiver.wait_for("/ok", 10_001).await;
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    });
+}
+
+#[test]
+fn the_partners_contact_is_written_to_when_an_endpoint_is_disabled() {
+    block_on(async {
+        let (server, receiver) = (Server::start(), Receiver::start().await);
+        let key = server.key();
+        add(&server, &receiver, "/gone");
+        server.run(&["partners", "contact", "Acme Assistant", "ops@acme.example"]);
+        confirmed(&server, &key, "one").await;
+        wait_until(Duration::from_secs(10), async || listed(&server)[0]["disabledAt"].is_string()).await;
+        // The worker looks once a minute; another start looks at once.
+        let server = Server::start_in(server.stop().1, &[]);
+        let mail = || {
+            let folder = server.data().join("mailbox");
+            let mut found = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+            found.find(|path| {
+                path.to_string_lossy().contains("endpoint-") && path.extension().is_some_and(|kind| kind == "eml")
+            })
+        };
+        wait_until(Duration::from_secs(10), async || mail().is_some()).await;
+        let text = std::fs::read_to_string(mail().unwrap()).unwrap();
+        for part in ["To: ops@acme.example", "webhook endpoint 1 is disabled", "410"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        wait_until(Duration::from_secs(5), async || {
+            server.number("SELECT count(*) FROM webhook_endpoints WHERE told_at IS NOT NULL") == 1
+        })
+        .await;
+        let partner: Value =
+            serde_json::from_str(&server.run(&["partners", "show", "Acme Assistant", "--json"])).unwrap();
+        assert_eq!((&partner["contact"], &partner["endpoints"]), (&"ops@acme.example".into(), &1.into()));
+        server.run(&["webhooks", "remove", &EndpointId(1).to_string()]);
+        assert!(listed(&server).is_empty());
+    });
+}
+
+#[test]
+fn endpoints_are_refused_in_words() {
+    block_on(async {
+        let server = Server::start();
+        server.key();
+        let refused = |partner: &str, url: &str| {
+            let output = server.try_run(&["webhooks", "add", partner, url]);
+            assert!(!output.status.success(), "{url}");
+            String::from_utf8(output.stderr).unwrap()
+        };
+        for (url, told) in [
+            ("http://partner.example/hook", "https://"),
+            ("https://10.0.0.1/hook", "--outbound-allow"),
+            ("https://[::ffff:10.0.0.1]/hook", "write the IPv4 address itself"),
+            ("https://169.254.169.254/latest", "not on the public internet"),
+            ("https://user:word@partner.example/", "user"),
+            ("https://2130706433/", "number"),
+            ("not a url", "https://"),
+        ] {
+            let text = refused("Acme Assistant", url);
+            assert!(text.contains(told) && text.lines().count() == 1, "{url}: {text}");
+        }
+        assert!(refused("Nobody", "http://127.0.0.1:9/").contains("there is no partner of that name"));
+        let unknown = server.try_run(&["webhooks", "test", "7"]);
+        assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no endpoint 7"));
+        // While the service is not at a loopback address, nothing on this machine is.
+        let base = ["webhooks", "add", "Acme Assistant", "http://127.0.0.1:9/", "--base-url", "https://u.example"];
+        assert!(!server.try_run(&base).status.success());
+        assert_eq!(server.send(Request::get("/partner/openapi.json"), "").await.status, 200);
+    });
+}
