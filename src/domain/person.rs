@@ -105,6 +105,7 @@ pub struct PersonFile {
     pub referrals: Referrals,
     /// Requests to sign in within the last day, oldest first.
     pub sign_ins: Vec<SignInEntry>,
+    pub requests: Vec<RequestEntry>,
     /// Codes that were typed wrong today.
     pub wrong_codes: u64,
 }
@@ -125,6 +126,16 @@ pub struct SignInEntry {
     pub mailed: bool,
     pub tries: u32,
     pub used_at: Option<Timestamp>,
+}
+
+/// A request about them that a partner gave a name to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestEntry {
+    pub partner: String,
+    pub name: String,
+    pub asked_at: Timestamp,
+    /// When the partner could learn that they confirmed, if it can.
+    pub confirmed_at: Option<Timestamp>,
 }
 
 /// The kinds of mail that a person wants none of.

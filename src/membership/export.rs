@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::brake::door_name;
 use crate::domain::mail::{MailKind, WaitingMail};
-use crate::domain::person::{KeptEvidence, PersonFile, SignInEntry, SignUpEntry, StoppedPartner};
+use crate::domain::person::{KeptEvidence, PersonFile, RequestEntry, SignInEntry, SignUpEntry, StoppedPartner};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
@@ -54,6 +54,8 @@ pub struct MemberExport {
     pub mail: ExportedMail,
     /// Requests to sign in within the last day.
     pub sign_ins: Vec<ExportedSignIn>,
+    /// Requests about them that a partner gave a name to, of the last 30 days.
+    pub requests: Vec<ExportedRequest>,
     /// Codes that were typed wrong today.
     pub wrong_codes_today: u64,
     /// The name that stands for them in the log of the operator's acts, if they have one.
@@ -182,6 +184,17 @@ pub struct ExportedSignIn {
     pub used_at: Option<String>,
 }
 
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExportedRequest {
+    pub partner: String,
+    /// As the partner chose it; nobody else has checked it.
+    pub name: String,
+    pub asked_at: String,
+    /// When they pressed the button, as the partner can learn.
+    pub confirmed_at: Option<String>,
+}
+
 impl MemberExport {
     pub fn of(file: &PersonFile, union: &Union, now: Timestamp) -> Self {
         let (person, mailbox) = (&file.person, &file.mailbox);
@@ -217,6 +230,7 @@ impl MemberExport {
                 stopped_partners: mailbox.stopped.iter().map(exported_stop).collect(),
             },
             sign_ins: file.sign_ins.iter().map(exported_sign_in).collect(),
+            requests: file.requests.iter().map(exported_request).collect(),
             wrong_codes_today: file.wrong_codes,
             account: person.account.as_ref().map(|account| account.as_str().to_owned()),
         }
@@ -264,6 +278,11 @@ fn exported_mail(mail: &WaitingMail) -> ExportedWaitingMail {
 fn exported_sign_in(sign_in: &SignInEntry) -> ExportedSignIn {
     let SignInEntry { asked_at, mailed, tries, used_at } = *sign_in;
     ExportedSignIn { asked_at: asked_at.to_string(), mailed, tries, used_at: text(used_at) }
+}
+
+fn exported_request(request: &RequestEntry) -> ExportedRequest {
+    let RequestEntry { partner, name, asked_at, confirmed_at } = request.clone();
+    ExportedRequest { partner, name, asked_at: asked_at.to_string(), confirmed_at: text(confirmed_at) }
 }
 
 fn exported_stop(stopped: &StoppedPartner) -> ExportedStop {

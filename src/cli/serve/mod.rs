@@ -79,7 +79,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         notifier: Arc::clone(&webhooks),
         contact: post.contact_mail(&secret, &union),
         log: log.clone(),
-        name: worker_name(settings, doors.listening)?,
+        name: post.worker_name()?,
     };
     let teller = tokio::spawn(teller.run(clock, work_stops.clone()));
     tokio::spawn(retention::run(
@@ -290,6 +290,14 @@ impl Post {
         })
     }
 
+    /// The same after a restart where this is the one process that sends; elsewhere of this process alone.
+    fn worker_name(&self) -> anyhow::Result<String> {
+        match &self.sending {
+            Some(sending) => Ok(sending.node.clone()),
+            None => Ok(format!("process {:x}", u64::from_be_bytes(random()?))),
+        }
+    }
+
     /// How the contacts of partners are written to, where mail leaves from here.
     fn contact_mail(&self, secret: &Secret, union: &Arc<Union>) -> Option<ContactMail> {
         let sending = self.sending.as_ref()?;
@@ -341,10 +349,4 @@ async fn last_messages(
         }
     };
     tokio::join!(in_time(mail, "some mail was"), in_time(Some(webhooks), "a webhook was"));
-}
-
-/// The same after a restart, and another than that of a process beside this one.
-fn worker_name(settings: &ServeSettings, listening: SocketAddr) -> anyhow::Result<String> {
-    files::make_private_folder(&settings.store.data)?;
-    Ok(format!("{} at {listening}", files::node_name(&settings.store.data)?))
 }

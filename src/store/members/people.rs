@@ -7,8 +7,8 @@ use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::mail::brake::day_of;
 use crate::domain::person::{
-    AccountId, KeptEvidence, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, SignInEntry,
-    SignUpEntry, StoppedPartner, UnwantedMail,
+    AccountId, KeptEvidence, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, RequestEntry,
+    SignInEntry, SignUpEntry, StoppedPartner, UnwantedMail,
 };
 use crate::domain::sign_up::{Face, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
@@ -122,7 +122,13 @@ pub(super) async fn file_of(sql: &mut impl Sql, id: i64, now: Timestamp) -> Resu
         Ok(SignInEntry { asked_at: row.get(0)?, mailed: row.get(1)?, tries: row.get(2)?, used_at: row.get(3)? })
     };
     let sign_ins = sql.rows(sign_ins, values![id], read).await?;
-    Ok(Some(PersonFile { person, mailbox, sign_ups, referrals, sign_ins, wrong_codes }))
+    let requests =
+        "SELECT partner, key, created_at, confirmed_at FROM idempotency_keys WHERE person_id = $1 ORDER BY id";
+    let read = |row: &Row<'_>| {
+        Ok(RequestEntry { partner: row.get(0)?, name: row.get(1)?, asked_at: row.get(2)?, confirmed_at: row.get(3)? })
+    };
+    let requests = sql.rows(requests, values![id], read).await?;
+    Ok(Some(PersonFile { person, mailbox, sign_ups, referrals, sign_ins, requests, wrong_codes }))
 }
 
 fn person(row: &Row<'_>) -> Result<PersonRecord, Failure> {

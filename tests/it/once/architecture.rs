@@ -56,6 +56,7 @@ const ROOMS: &[Room] = &[
             "membership",
             "operations",
             "outbound",
+            "partners",
             "server",
             "store",
             "supervise",
@@ -98,8 +99,17 @@ const ROOMS: &[Room] = &[
         &["app", "clock", "domain", "error", "keys", "limiter", "membership", "reply"],
         NO_HTTP_NO_DATABASE,
     ),
-    room("app", &["domain", "keys", "limiter", "log", "mail", "membership", "store", "supervise"], NO_HTTP_NO_DATABASE),
-    room("membership", &["clock", "domain", "error", "log", "mail", "store", "supervise"], NO_HTTP_NO_DATABASE),
+    room(
+        "app",
+        &["domain", "keys", "limiter", "log", "mail", "membership", "partners", "store", "supervise"],
+        NO_HTTP_NO_DATABASE,
+    ),
+    room(
+        "membership",
+        &["clock", "domain", "error", "log", "mail", "partners", "store", "supervise"],
+        NO_HTTP_NO_DATABASE,
+    ),
+    room("partners", &["clock", "domain", "log", "mail", "outbound", "store", "supervise"], NO_HTTP_NO_DATABASE),
     room("keys", &["domain", "error", "store"], NO_HTTP_NO_DATABASE),
     room("mail", &["clock", "domain", "log", "loopback", "reply", "store", "supervise"], NO_HTTP_NO_DATABASE),
     room("http", &["domain", "error", "loopback"], NO_DATABASE),
@@ -209,7 +219,7 @@ fn no_room_uses_what_it_must_not() {
 /// A use case is called and not rebuilt: only these know the traits of the store.
 #[test]
 fn nobody_else_can_name_the_store() {
-    let know = ["cli", "config", "app", "membership", "keys", "mail", "store"];
+    let know = ["cli", "config", "app", "membership", "partners", "keys", "mail", "store"];
     for (name, path) in house() {
         let names_store = named(&code(&path)).iter().any(|used| used.starts_with("store"));
         assert!(!names_store || know.contains(&name.as_str()), "{} names the store", path.display());
@@ -220,6 +230,8 @@ fn nobody_else_can_name_the_store() {
     }
     let membership = code(&root().join("src/membership/mod.rs"));
     assert!(membership.contains("\n    store: Arc<dyn MemberStore>,"), "and members to membership");
+    let partners = code(&root().join("src/partners/mod.rs"));
+    assert!(partners.contains("\n    store: Arc<dyn PartnerStore>,"), "and partners to partners");
 }
 
 #[test]
