@@ -48,6 +48,7 @@ pub mod membership;
 pub mod metrics;
 pub mod operations;
 pub mod reply;
+pub mod sandbox;
 pub mod server;
 pub mod site;
 pub mod store;

@@ -77,7 +77,7 @@ impl Composer {
             text: body.text,
             html: body.html,
         };
-        Ok(OutgoingMail { name: format!("{:012}-{id}", mail.id.0), message, readable })
+        Ok(OutgoingMail { name: format!("{:012}-{id}", mail.id.0), message, readable, due: mail.clone() })
     }
 
     /// Where the mail comes back to if it does.

@@ -75,6 +75,7 @@ impl Operation for CreateReferralLink {
 
     async fn run(app: &App, caller: &Caller, input: ReferralLinkRequest) -> Result<ReferralLinkResponse, Error> {
         caller.partner()?;
+        caller.meet_simulator(app, &input.email)?;
         let code = app.membership.referral_code(&input.email, caller.now).await?;
         Ok(ReferralLinkResponse { ok: True, invite_link: code.link(&app.union.join_site), code: code.to_string() })
     }

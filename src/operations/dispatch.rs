@@ -111,7 +111,7 @@ impl Dispatcher {
         let body = if operation.takes_input { body().await? } else { Bytes::new() };
         let partner = holder.map(|holder| Partner { key: holder.record.id, name: holder.record.partner.clone() });
         let client = call.client.and_then(ClientName::new);
-        let caller = Caller { partner, now: call.now.time, face: call.face, client };
+        let caller = Caller { partner, now: call.now.time, face: call.face, client, limit: spent.limit };
         let answer = (operation.run)(app, caller, body).await?;
         if let Some(place) = fixed {
             // Two first requests at once make the same answer; either may stay.

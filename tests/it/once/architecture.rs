@@ -55,6 +55,8 @@ const ROOMS: &[Room] = &[
             "mcp",
             "membership",
             "operations",
+            "reply",
+            "sandbox",
             "server",
             "store",
             "supervise",
@@ -77,13 +79,14 @@ const ROOMS: &[Room] = &[
             "mcp",
             "metrics",
             "operations",
+            "reply",
             "site",
         ],
         NO_DATABASE,
     ),
     room(
         "site",
-        &["app", "clock", "domain", "error", "http", "limiter", "loopback", "mail", "membership"],
+        &["app", "clock", "domain", "error", "http", "limiter", "loopback", "mail", "membership", "sandbox"],
         NO_DATABASE,
     ),
     room("mcp", &["clock", "documents", "domain", "error", "http", "limiter", "loopback", "operations"], NO_DATABASE),
@@ -93,10 +96,15 @@ const ROOMS: &[Room] = &[
         &["app", "clock", "domain", "error", "keys", "limiter", "membership", "reply"],
         NO_HTTP_NO_DATABASE,
     ),
-    room("app", &["domain", "keys", "limiter", "log", "mail", "membership", "store", "supervise"], NO_HTTP_NO_DATABASE),
-    room("membership", &["clock", "domain", "error", "log", "mail", "store", "supervise"], NO_HTTP_NO_DATABASE),
+    room(
+        "app",
+        &["domain", "keys", "limiter", "log", "mail", "membership", "sandbox", "store", "supervise"],
+        NO_HTTP_NO_DATABASE,
+    ),
+    room("sandbox", &["clock", "domain", "mail", "membership", "reply", "store"], NO_HTTP_NO_DATABASE),
+    room("membership", &["clock", "domain", "error", "log", "mail", "store"], NO_HTTP_NO_DATABASE),
     room("keys", &["domain", "error", "store"], NO_HTTP_NO_DATABASE),
-    room("mail", &["clock", "domain", "log", "loopback", "reply", "store", "supervise"], NO_HTTP_NO_DATABASE),
+    room("mail", &["clock", "domain", "log", "loopback", "reply", "store"], NO_HTTP_NO_DATABASE),
     room("http", &["domain", "error", "loopback"], NO_DATABASE),
     room("store", &["domain", "loopback", "reply", "supervise"], &["hyper::", "redis::", "clap::", "println!"]),
     room("limiter", &["domain", "reply"], &["hyper::", "rusqlite::", "tokio_postgres::", "clap::", "println!"]),
@@ -198,7 +206,7 @@ fn no_room_uses_what_it_must_not() {
 /// A use case is called and not rebuilt: only these know the traits of the store.
 #[test]
 fn nobody_else_can_name_the_store() {
-    let know = ["cli", "config", "app", "membership", "keys", "mail", "store"];
+    let know = ["cli", "config", "app", "sandbox", "membership", "keys", "mail", "store"];
     for (name, path) in house() {
         let names_store = named(&code(&path)).iter().any(|used| used.starts_with("store"));
         assert!(!names_store || know.contains(&name.as_str()), "{} names the store", path.display());
