@@ -34,6 +34,7 @@ mod properties;
 mod records;
 mod referral;
 mod reports;
+mod sandbox;
 mod server;
 mod site;
 mod stopping;

@@ -21,6 +21,7 @@ use crate::domain::person::RetentionTimes;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::union::Union;
+use crate::domain::union::notice::Notices;
 use crate::limiter::Limiter;
 use crate::log::Log;
 use crate::mail::compose::Composer;
@@ -84,7 +85,7 @@ impl SandboxHouse {
             batch: settings.write_batch.get(),
             times: settings.retention.times(),
             secret: secret.of_sandbox(),
-            union: Arc::new(Union { join_site, ..union.clone() }),
+            union: Arc::new(Union { notices: Notices::of(&union.name, &join_site), join_site, ..union.clone() }),
             limiter: Arc::clone(limiter),
             disposable: disposable.clone(),
             log: log.clone(),
@@ -158,11 +159,11 @@ impl SandboxHouse {
             Reality::Test,
             self.secret.clone(),
             self.times,
-            self.log.clone(),
+            self.log.of_sandbox(),
             self.clock,
             self.stop.clone(),
         ));
-        tokio::spawn(figures::run(Arc::clone(&store), self.log.clone(), self.clock, self.stop.clone()));
+        tokio::spawn(figures::run(Arc::clone(&store), self.log.of_sandbox(), self.clock, self.stop.clone()));
         Ok(Some(OpenedSandbox { app, store, worker }))
     }
 
@@ -172,7 +173,7 @@ impl SandboxHouse {
             secret: self.secret.clone(),
             store: Arc::clone(store),
             limiter: Arc::clone(&self.limiter),
-            log: self.log.clone(),
+            log: self.log.of_sandbox(),
             mail,
             // It has no form, and no pages of members.
             brake: Brake::NONE,
@@ -197,7 +198,7 @@ impl SandboxHouse {
                 tokens: TokenMaker::new(&self.secret),
             },
             notifier,
-            log: self.log.clone(),
+            log: self.log.of_sandbox(),
             brake: None,
             // Of this process alone: another may work on the same records, whatever becomes of the live mail.
             name: format!("sandbox-{}", String::from_utf8_lossy(&base32::encode::<8>(&random::<5>()?))),
