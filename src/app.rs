@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
+use crate::domain::api_key::KeyMode;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::brake::Brake;
@@ -25,6 +26,7 @@ use crate::membership::form_brake::FormBrake;
 use crate::membership::own_page::OwnPages;
 use crate::partners::Partners;
 use crate::partners::worker::WebhookNotifier;
+use crate::sandbox::Inbox;
 pub use crate::store::figures::Funnel;
 pub use crate::store::{BATCH_ENDS, MailFigures, StoreFigures};
 use crate::store::{DoorStore, FigureStore, InstallationStore, Store};
@@ -89,6 +91,8 @@ pub struct Core {
     pub log: Log,
     pub mail: Delivery,
     pub webhooks: Arc<WebhookNotifier>,
+    /// The inboxes of partners, where this is the sandbox.
+    pub inbox: Option<Inbox>,
     keys: Keys,
     installation: Arc<dyn InstallationStore>,
     doors: Arc<dyn DoorStore>,
@@ -105,6 +109,16 @@ pub struct Core {
 impl App {
     /// Each area of the store goes to the room that it is for; nobody else can name it.
     pub fn new(parts: Parts) -> Arc<Self> {
+        Self::put_together(parts, None)
+    }
+
+    /// The same on the sandbox's records: test keys open it, and its mail arrives in those inboxes.
+    pub fn sandbox(parts: Parts, inbox: Inbox) -> Arc<Self> {
+        Self::put_together(parts, Some(inbox))
+    }
+
+    fn put_together(parts: Parts, inbox: Option<Inbox>) -> Arc<Self> {
+        let mode = if inbox.is_some() { KeyMode::Test } else { KeyMode::Live };
         let Parts { union, secret, store, limiter, log, mail, webhooks, brake, disposable, erasures, retention } =
             parts;
         let notices = union.notices.clone();
@@ -121,7 +135,7 @@ impl App {
             partners: Partners::new(Arc::clone(&store) as _),
             own_pages: OwnPages::new(Arc::clone(&store), &secret, erasures, retention),
             form_brake: FormBrake::new(Arc::clone(&store) as _, brake, &secret),
-            keys: Keys::new(Arc::clone(&store) as _),
+            keys: Keys::of_mode(Arc::clone(&store) as _, mode),
             doors: Arc::clone(&store) as _,
             figures: Arc::clone(&store) as _,
             installation: store,
@@ -130,6 +144,7 @@ impl App {
             wide: WideBudgets::default(),
             log,
             mail,
+            inbox,
             rate_limited: Default::default(),
             store_errors: AtomicU64::new(0),
         };
@@ -163,6 +178,11 @@ impl App {
 }
 
 impl Core {
+    /// Whether nothing here is real.
+    pub fn is_sandbox(&self) -> bool {
+        self.inbox.is_some()
+    }
+
     /// Draws on a budget; every limited request comes through here.
     pub async fn spend(&self, bucket: Bucket, limit: u32, now: Tick) -> Verdict {
         let verdict = match self.wide.refusal(bucket, limit, now) {

@@ -156,10 +156,12 @@ impl Error {
         }
     }
 
-    /// For the operator's log alone.
+    /// For the operator's log alone; none where there is nothing for them to do.
     pub fn cause(&self) -> Option<&str> {
         match self {
-            Self::SaveFailed { cause } | Self::OutcomeUnknown { cause } | Self::Unavailable { cause } => Some(cause),
+            Self::SaveFailed { cause } | Self::OutcomeUnknown { cause } | Self::Unavailable { cause } => {
+                Some(cause.as_str()).filter(|cause| !cause.is_empty())
+            }
             Self::InvalidJson(_)
             | Self::InvalidSubmission { .. }
             | Self::AgentUnauthorized(_)

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, PartnerName};
+use crate::domain::api_key::{ApiKey, KeyId, KeyMode, KeyRecord, KeyStatus, PartnerName};
 use crate::domain::time::Timestamp;
 use crate::error::KeyProblem;
 pub use crate::store::keys::KeyFigures;
@@ -50,6 +50,8 @@ pub enum Refusal {
 #[derive(Debug)]
 pub struct Keys {
     store: Arc<dyn KeyStore>,
+    /// Which keys these records know; the others are nobody's here.
+    mode: KeyMode,
     known: RwLock<HashMap<KeyId, Known>>,
     /// When an id was last refused, be there such a key or not.
     refused: Mutex<HashMap<KeyId, Timestamp>>,
@@ -116,8 +118,13 @@ pub enum NotRotated {
 
 impl Keys {
     pub fn new(store: Arc<dyn KeyStore>) -> Self {
+        Self::of_mode(store, KeyMode::Live)
+    }
+
+    pub fn of_mode(store: Arc<dyn KeyStore>, mode: KeyMode) -> Self {
         Self {
             store,
+            mode,
             known: RwLock::default(),
             refused: Mutex::default(),
             strangers: Semaphore::new(STRANGERS_AT_ONCE),
@@ -127,6 +134,9 @@ impl Keys {
     /// The holder of the key in an `Authorization` header's value.
     pub async fn authenticate(&self, authorization: Option<&[u8]>, now: Timestamp) -> Result<Holder, Refusal> {
         let key = bearer(authorization).map_err(Refusal::Key)?;
+        if key.mode() != self.mode {
+            return Err(Refusal::Key(KeyProblem::Unknown));
+        }
         // The hash is compared before anything else is told: only the holder of the whole key learns its status.
         let holds = |record: &Arc<KeyRecord>| key.hash() == record.hash;
         let record = match self.remembered(key.id(), now).filter(holds) {

@@ -51,6 +51,7 @@ pub mod operations;
 pub mod outbound;
 pub mod partners;
 pub mod reply;
+pub mod sandbox;
 pub mod server;
 pub mod site;
 pub mod store;

@@ -22,6 +22,12 @@ pub const fn vital(what: &'static str) -> Vital {
     Vital(what)
 }
 
+/// Does something that the process cannot do without.
+pub async fn vitally<T>(what: &'static str, work: impl Future<Output = T>) -> T {
+    let _vital = vital(what);
+    work.await
+}
+
 impl Drop for Vital {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -56,11 +62,10 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
         runtime.block_on(async {
             let task = |name, fails: bool| {
-                tokio::spawn(async move {
-                    let _vital = vital(name);
+                tokio::spawn(vitally(name, async move {
                     tokio::task::yield_now().await;
                     assert!(!fails, "on purpose");
-                })
+                }))
             };
             task("one that is done", false).await.unwrap();
             let dropped = tokio::spawn(async {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use crate::config::{MailTransport, Records, ServeSettings};
+use crate::config::{MailTransport, Records, ServeSettings, sandbox_file};
 use crate::domain::catalog::Catalog;
 use crate::domain::union::Union;
 use crate::http::request::host::is_local;
@@ -93,8 +93,16 @@ pub(super) fn kept_files(settings: &ServeSettings) -> Vec<(PathBuf, &'static str
     let mut files = vec![(data.join("secret"), "the secret"), (data.join("erasures"), "the list of erasures")];
     // An address that is not understood is told by whoever needs it.
     if let Ok(Records::Sqlite(database)) = settings.store.records() {
-        for (end, what) in [("", "the database"), ("-wal", "the database's log"), ("-shm", "the database's index")] {
-            let mut path = database.clone().into_os_string();
+        let sandbox = sandbox_file(&database);
+        for (place, end, what) in [
+            (&database, "", "the database"),
+            (&database, "-wal", "the database's log"),
+            (&database, "-shm", "the database's index"),
+            (&sandbox, "", "the sandbox"),
+            (&sandbox, "-wal", "the sandbox's log"),
+            (&sandbox, "-shm", "the sandbox's index"),
+        ] {
+            let mut path = place.clone().into_os_string();
             path.push(end);
             files.push((path.into(), what));
         }

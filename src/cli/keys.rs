@@ -8,10 +8,10 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{random, say, with_store};
+use super::{random, say, with_records, with_store};
 use crate::clock::Clock;
 use crate::config::{BrakeSettings, Records, StoreSettings};
-use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, PartnerName};
+use crate::domain::api_key::{ApiKey, KeyId, KeyMode, KeyRecord, KeyStatus, NotAKeyId, PartnerName};
 use crate::domain::mail::brake::DoorStanding;
 use crate::domain::time::Timestamp;
 use crate::keys::{KeyFigures, Keys, NewKey};
@@ -43,6 +43,9 @@ pub(super) struct IssueKey {
     /// Make records where there are none: for a key that is issued before the service's first start.
     #[arg(long)]
     new: bool,
+    /// A test key: the whole service on records of its own, where nobody is real and no mail leaves. The first one makes them.
+    #[arg(long)]
+    test: bool,
     #[command(flatten)]
     store: StoreSettings,
 }
@@ -52,6 +55,9 @@ pub(super) struct ListKeys {
     /// As a JSON array, for programs.
     #[arg(long)]
     json: bool,
+    /// The test keys, and what came of them in the sandbox.
+    #[arg(long)]
+    test: bool,
     /// What keys without a figure of their own are shown with; the server reads the same setting.
     #[arg(long, env = "UNIONHALL_KEY_PER_MINUTE", value_name = "N", default_value_t = 30)]
     key_per_minute: u32,
@@ -63,16 +69,22 @@ pub(super) struct ListKeys {
 
 #[derive(Debug, Args)]
 pub(super) struct RevokeKey {
-    /// The key's id, as `keys list` shows it.
-    id: KeyId,
+    /// The key's id, as `keys list` shows it; the key itself will do.
+    id: NamedKey,
+    /// It is a test key's.
+    #[arg(long)]
+    test: bool,
     #[command(flatten)]
     store: StoreSettings,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct RotateKey {
-    /// The id of the key to replace.
-    id: KeyId,
+    /// The id of the key to replace; the key itself will do.
+    id: NamedKey,
+    /// It is a test key's.
+    #[arg(long)]
+    test: bool,
     /// How long the old key still works: 24h, 30m, 7d, 0s.
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = grace)]
     grace: Duration,
@@ -81,6 +93,32 @@ pub(super) struct RotateKey {
     expires: Option<Timestamp>,
     #[command(flatten)]
     store: StoreSettings,
+}
+
+/// A key as the operator names it.
+#[derive(Debug, Clone, Copy)]
+struct NamedKey {
+    id: KeyId,
+    /// Whether the whole key was given, and is a test key.
+    is_test: bool,
+}
+
+impl std::str::FromStr for NamedKey {
+    type Err = NotAKeyId;
+
+    fn from_str(text: &str) -> Result<Self, NotAKeyId> {
+        Ok(Self { id: text.parse()?, is_test: ApiKey::parse(text).is_ok_and(|key| key.is_test()) })
+    }
+}
+
+impl NamedKey {
+    fn mode(self, test: bool) -> KeyMode {
+        mode(test || self.is_test)
+    }
+}
+
+fn mode(test: bool) -> KeyMode {
+    if test { KeyMode::Test } else { KeyMode::Live }
 }
 
 pub(super) fn run(command: KeysCommand) -> anyhow::Result<()> {
@@ -104,22 +142,25 @@ fn grace(text: &str) -> Result<Duration, String> {
 /// Runs one piece of work on the keys, which is written down as that act.
 fn with_keys<T>(
     settings: &StoreSettings,
+    mode: KeyMode,
     prepare: Prepare,
     act: Act,
     work: impl AsyncFnOnce(Keys) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    with_store(settings, prepare, async |store| work(Keys::new(store.audited(act))).await)
+    with_records(settings, mode, prepare, async |store| work(Keys::of_mode(store.audited(act), mode)).await)
 }
 
 fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
     if task.expires.is_some_and(|end| end <= now) {
         bail!("--expires lies in the past: the key would never work");
     }
-    let key = ApiKey::from_random(&random()?);
+    let mode = mode(task.test);
+    let key = ApiKey::of_mode(mode, &random()?);
     let partner = task.name.as_str().to_owned();
     let new = NewKey { partner: task.name, per_minute: task.per_minute, expires_at: task.expires };
     let records = task.store.records()?;
-    let prepare = if task.new { Prepare::Make } else { Prepare::Expect };
+    // Where there is a union there may be a sandbox.
+    let prepare = if task.new || task.test { Prepare::Make } else { Prepare::Expect };
     if let Records::Sqlite(file) = &records
         && !task.new
         && matches!(file.try_exists(), Ok(false))
@@ -129,14 +170,19 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
              UNIONHALL_DATA, or make new records there with --new"
         );
     }
+    if task.test && !task.new {
+        // The live ones are there, then.
+        with_store(&task.store, Prepare::Expect, async |_| Ok(()))?;
+    }
     let act = act("keys issue", format!("key {} for {partner}", key.id()), now);
-    with_keys(&task.store, prepare, act, async |keys| Ok(keys.issue(&key, new, now).await?))?;
-    eprintln!("Key {} for {partner}. It is shown only now; keep it safe:", key.id());
+    with_keys(&task.store, mode, prepare, act, async |keys| Ok(keys.issue(&key, new, now).await?))?;
+    let kind = if task.test { "Test key" } else { "Key" };
+    eprintln!("{kind} {} for {partner}. It is shown only now; keep it safe:", key.id());
     say(key.reveal())
 }
 
 fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
-    let (keys, doors) = with_store(&task.store, Prepare::Expect, async |store| {
+    let (keys, doors) = with_records(&task.store, mode(task.test), Prepare::Expect, async |store| {
         let keys = Keys::new(Arc::clone(&store) as _).list().await?;
         Ok((keys, store.door_standings(now).await?))
     })?;
@@ -156,7 +202,8 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
         return say(&serde_json::to_string_pretty(&rows)?);
     }
     if keys.is_empty() {
-        return say("No keys yet. `unionhall keys issue NAME` issues one.");
+        let test = if task.test { " --test" } else { "" };
+        return say(&format!("No keys yet. `unionhall keys issue NAME{test}` issues one."));
     }
     say(&format!(
         "{:<10}{:<9}{:>7}{:>10}{:>11}{:>10}{:>13}{:>7}  {:<22}{:<22}{:<22}PARTNER",
@@ -222,27 +269,31 @@ fn as_json(key: &KeyRecord, figures: &KeyFigures, default_per_minute: u32, mail:
 }
 
 fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
-    let act = act("keys revoke", format!("key {}", task.id), now);
-    let found = with_keys(&task.store, Prepare::Expect, act, async |keys| Ok(keys.revoke(task.id, now).await?))?;
-    let key = found.with_context(|| format!("there is no key {}; `unionhall keys list` shows them", task.id))?;
+    let (id, mode) = (task.id.id, task.id.mode(task.test));
+    let act = act("keys revoke", format!("key {id}"), now);
+    let found = with_keys(&task.store, mode, Prepare::Expect, act, async |keys| Ok(keys.revoke(id, now).await?))?;
+    let key = found.with_context(|| format!("there is no key {id}; `unionhall keys list` shows them"))?;
     let at = key.revoked_at.unwrap_or(now);
     let before = if at < now { format!(" already, at {at}") } else { String::new() };
     say(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))?;
-    eprintln!(
-        "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop --key \
-         {0}` deletes it. Links that were mailed still work.",
-        key.id
-    );
+    if mode == KeyMode::Live {
+        eprintln!(
+            "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop \
+             --key {0}` deletes it. Links that were mailed still work.",
+            key.id
+        );
+    }
     Ok(())
 }
 
 fn rotate(task: &RotateKey, now: Timestamp) -> anyhow::Result<()> {
-    let key = ApiKey::from_random(&random()?);
-    let act = act("keys rotate", format!("key {} by {}", task.id, key.id()), now);
-    let rotated = with_keys(&task.store, Prepare::Expect, act, async |keys| {
-        Ok(keys.rotate(task.id, &key, task.grace, task.expires, now).await?)
+    let (id, mode) = (task.id.id, task.id.mode(task.test));
+    let key = ApiKey::of_mode(mode, &random()?);
+    let act = act("keys rotate", format!("key {id} by {}", key.id()), now);
+    let rotated = with_keys(&task.store, mode, Prepare::Expect, act, async |keys| {
+        Ok(keys.rotate(id, &key, task.grace, task.expires, now).await?)
     })?;
-    eprintln!("Key {} replaces {}, which works until {}.", key.id(), task.id, rotated.old_ends);
+    eprintln!("Key {} replaces {id}, which works until {}.", key.id(), rotated.old_ends);
     if let Some(new_ends) = rotated.new_ends {
         eprintln!("The new key itself works until {new_ends}; --expires gives another day.");
     }

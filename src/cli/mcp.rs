@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anyhow::bail;
 use clap::Args;
 
 use super::serve::limits::make_limiter;
@@ -11,6 +12,7 @@ use crate::clock::Clock;
 use crate::config::{
     Concealed, LimitSettings, MailSettings, MailTransport, SecretSettings, StoreSettings, UnionSettings,
 };
+use crate::domain::api_key::KeyMode;
 use crate::domain::mail::brake::Brake;
 use crate::domain::person::RetentionTimes;
 use crate::log::{Format, Level, Log};
@@ -55,6 +57,9 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             MailTransport::None => Delivery::Off,
             MailTransport::Mailbox | MailTransport::Smtp(_) | MailTransport::Hold => Delivery::Held,
         };
+        if settings.key.as_ref().is_some_and(|key| KeyMode::of_text(key.reveal()) == KeyMode::Test) {
+            bail!("a test key opens the sandbox, which the running service has: send it to POST /mcp there");
+        }
         let (limits, disposable) = (settings.limits.address()?, settings.mail.disposable()?);
         let store = open_store(&settings.store, Prepare::Make, WRITE_BATCH).await?;
         let secret = secret::claim(&settings.store, given, &*store).await?.secret;

@@ -29,7 +29,8 @@ use anyhow::{Context, bail};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config::{Records, ServeSettings, StoreSettings, UnionSettings};
+use crate::config::{Records, SandboxRecords, ServeSettings, StoreSettings, UnionSettings};
+use crate::domain::api_key::KeyMode;
 use crate::store::migration::{MIGRATIONS, Prepare};
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::SqliteStore;
@@ -85,7 +86,7 @@ enum Command {
     ///
     /// Stop the service first, or its sign-ups fail meanwhile. Everything is copied, read back and compared; only then is the
     /// copy made valid, and the source refuses every change from then on. Interrupted at any moment nothing is lost: run it
-    /// again. The service goes on with the secret it had.
+    /// again. The service goes on with the secret it had. The sandbox stays behind: issue test keys anew.
     Move(transfer::MoveSettings),
     /// Write all records and the secret into one file, beside the running service; for SQLite.
     ///
@@ -95,7 +96,7 @@ enum Command {
     /// secret can make everybody's links: it is readable to its owner alone, and should stay so.
     ///
     /// Not in it: settings, the catalog, certificates, the log of erasures (the file `erasures` in the data folder; copy it
-    /// to another machine as often as you can), mail that a development server wrote to files.
+    /// to another machine as often as you can), the sandbox, mail that a development server wrote to files.
     ///
     /// Records in PostgreSQL are backed up with its own tools; the refusal says how.
     Backup(backup::BackupSettings),
@@ -287,9 +288,30 @@ fn with_store<T>(
     prepare: Prepare,
     work: impl AsyncFnOnce(Arc<dyn Store>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
+    with_records(settings, KeyMode::Live, prepare, work)
+}
+
+/// The same on the live records or the sandbox's. Those of the sandbox come into being only where they are made on purpose.
+fn with_records<T>(
+    settings: &StoreSettings,
+    mode: KeyMode,
+    prepare: Prepare,
+    work: impl AsyncFnOnce(Arc<dyn Store>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let store = open_store(settings, prepare, WRITE_BATCH).await?;
+        let live = settings.records()?;
+        let records = match (mode, prepare) {
+            (KeyMode::Live, _) => live,
+            (KeyMode::Test, Prepare::Make) => live.make_sandbox().await?,
+            (KeyMode::Test, _) => match live.find_sandbox().await? {
+                SandboxRecords { records, are_there: true } => records,
+                SandboxRecords { .. } => {
+                    bail!("there is no sandbox yet; `unionhall keys issue NAME --test` makes it")
+                }
+            },
+        };
+        let store = open_records(&records, &settings.data, prepare, WRITE_BATCH).await?;
         let done = work(Arc::clone(&store)).await;
         store.close().await?;
         done

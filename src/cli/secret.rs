@@ -4,6 +4,7 @@ use anyhow::{anyhow, bail};
 
 use super::{files, random};
 use crate::config::{Records, StoreSettings, read_secret};
+use crate::domain::api_key::KeyMode;
 use crate::domain::base32;
 use crate::domain::secret::Secret;
 use crate::store::{Claim, InstallationStore};
@@ -56,15 +57,27 @@ pub(super) async fn compare(
     }
 }
 
-/// The secret that the records were made with.
+/// The secret that the records were made with; of the sandbox its own.
 pub(super) async fn known(
     settings: &StoreSettings,
+    mode: KeyMode,
     given: Option<Secret>,
     store: &dyn InstallationStore,
 ) -> anyhow::Result<Secret> {
-    match (compare(settings, given.clone(), store).await?, find(settings, given)?) {
-        (Claim::Same, Some(secret)) => Ok(secret),
-        _ => bail!("the records have no secret yet: start the service once, which makes it"),
+    let found = find(settings, given)?;
+    let Some(secret) = found else {
+        bail!("the records have no secret yet: start the service once, which makes it");
+    };
+    let secret = match mode {
+        KeyMode::Live => secret,
+        KeyMode::Test => secret.of_sandbox(),
+    };
+    match store.whose_secret(secret.fingerprint()).await? {
+        Claim::Another => Err(another(settings)?),
+        Claim::First if mode == KeyMode::Live => {
+            bail!("nothing was made with the secret yet: start the service once, then try again")
+        }
+        Claim::First | Claim::Same => Ok(secret),
     }
 }
 

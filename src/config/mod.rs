@@ -27,7 +27,7 @@ pub use self::outbound::OutboundSettings;
 pub use self::retention::RetentionSettings;
 pub use self::secret::{SecretSettings, read_secret, read_secret_text};
 pub use self::serve::ServeSettings;
-pub use self::store::{Records, StoreSettings, quoted};
+pub use self::store::{Records, SandboxRecords, StoreSettings, quoted, sandbox_file};
 pub use self::union::UnionSettings;
 
 /// A setting that may hold a password or a secret: printed for debugging it shows nothing of it.

@@ -57,6 +57,47 @@ impl Records {
     }
 }
 
+/// Where the sandbox's records are, or would be.
+#[derive(Debug, Clone)]
+pub struct SandboxRecords {
+    pub records: Records,
+    pub are_there: bool,
+}
+
+impl Records {
+    /// Looks for the sandbox's records, beside these; makes nothing.
+    pub async fn find_sandbox(&self) -> anyhow::Result<SandboxRecords> {
+        Ok(match self {
+            Self::Sqlite(file) => {
+                let file = sandbox_file(file);
+                let there = file.try_exists().with_context(|| format!("cannot look for {}", file.display()))?;
+                SandboxRecords { records: Self::Sqlite(file), are_there: there }
+            }
+            Self::Postgres(address) => {
+                let postgres::SandboxPlace { address, is_there } = postgres::find_sandbox(address).await?;
+                SandboxRecords { records: Self::Postgres(Box::new(address)), are_there: is_there }
+            }
+        })
+    }
+
+    /// The sandbox's records, with a place for them where there was none.
+    pub async fn make_sandbox(&self) -> anyhow::Result<Self> {
+        Ok(match self {
+            Self::Sqlite(file) => Self::Sqlite(sandbox_file(file)),
+            Self::Postgres(address) => Self::Postgres(Box::new(postgres::make_sandbox(address).await?)),
+        })
+    }
+}
+
+/// `sandbox.db` beside `unionhall.db`. Beside another name it is named after that: several may share a folder, and one may be
+/// called `sandbox.db` itself.
+pub fn sandbox_file(live: &Path) -> PathBuf {
+    match live.file_stem().and_then(|stem| stem.to_str()) {
+        None | Some("unionhall") => live.with_file_name("sandbox.db"),
+        Some(stem) => live.with_file_name(format!("{stem}-sandbox.db")),
+    }
+}
+
 impl fmt::Display for Records {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -107,6 +148,18 @@ pub fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_sandbox_is_beside_the_live_records_and_never_the_same_file() {
+        for (live, sandbox) in [
+            ("data/unionhall.db", "data/sandbox.db"),
+            ("/var/hall.db", "/var/hall-sandbox.db"),
+            ("sandbox.db", "sandbox-sandbox.db"),
+            ("hall", "hall-sandbox.db"),
+        ] {
+            assert_eq!(sandbox_file(Path::new(live)), Path::new(sandbox));
+        }
+    }
 
     #[test]
     fn stores_are_named_without_passwords_and_flags_can_be_pasted() {

@@ -1,7 +1,8 @@
-//! Partner keys: `uh_<id>_<secret><checksum>`.
+//! Partner keys: `uh_<id>_<secret><checksum>`, and test keys: `uh_test_<id>_<secret><checksum>`.
 //!
-//! The prefix lets secret scanners find a leaked key; the id is public and names the key in lists and logs; the secret
-//! holds 160 random bits; the checksum (CRC-32) tells a mistyped key without asking the store. Only a hash is kept.
+//! The prefix lets secret scanners find a leaked key, and says which records it opens; the id is public and names the key in
+//! lists and logs; the secret holds 160 random bits; the checksum (CRC-32, over all before it) tells a mistyped key without
+//! asking the store. Only a hash is kept.
 
 use std::fmt;
 
@@ -11,11 +12,41 @@ use super::base32;
 use super::text::is_hidden;
 use super::time::Timestamp;
 
-const PREFIX: &str = "uh_";
 const ID: usize = 8;
 const SECRET: usize = 32;
 const CHECKSUM: usize = 7;
-const LENGTH: usize = PREFIX.len() + ID + 1 + SECRET + CHECKSUM;
+/// What comes after the prefix.
+const REST: usize = ID + 1 + SECRET + CHECKSUM;
+const LONGEST: usize = KeyMode::Test.prefix().len() + REST;
+
+/// Which records a key opens. The two have keys of different lengths, so that no text is a key of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyMode {
+    /// The union's own.
+    Live,
+    /// The sandbox's.
+    Test,
+}
+
+impl KeyMode {
+    const ALL: [Self; 2] = [Self::Test, Self::Live];
+
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Live => "uh_",
+            Self::Test => "uh_test_",
+        }
+    }
+
+    const fn length(self) -> usize {
+        self.prefix().len() + REST
+    }
+
+    /// Which records are asked about what was sent as a key, be it one or not.
+    pub fn of_text(text: &str) -> Self {
+        if text.starts_with(Self::Test.prefix()) { Self::Test } else { Self::Live }
+    }
+}
 
 /// The public name of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,12 +89,16 @@ impl std::str::FromStr for KeyId {
 
 /// A whole key, secret included. It has no `Debug` that would show it and is kept no longer than a request.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ApiKey([u8; LENGTH]);
+pub struct ApiKey {
+    mode: KeyMode,
+    /// As long as its mode has it; nothing after that.
+    text: [u8; LONGEST],
+}
 
 /// Why a text cannot be a key of any installation. The messages go to callers; they never repeat the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadKey {
-    #[error("it does not have the form of a key (uh_, an id, an underscore, a secret)")]
+    #[error("it does not have the form of a key (uh_ or uh_test_, an id, an underscore, a secret)")]
     Form,
     #[error("it is mistyped or cut: its checksum does not match; copy it again")]
     Checksum,
@@ -73,25 +108,30 @@ impl ApiKey {
     /// How many random bytes a new key takes.
     pub const ENTROPY: usize = 25;
 
+    /// A key to the union's own records.
     pub fn from_random(random: &[u8; Self::ENTROPY]) -> Self {
-        let mut key = [0; LENGTH];
+        Self::of_mode(KeyMode::Live, random)
+    }
+
+    pub fn of_mode(mode: KeyMode, random: &[u8; Self::ENTROPY]) -> Self {
+        let mut text = [0; LONGEST];
         let id: [u8; ID] = base32::encode(&random[..5]);
         let secret: [u8; SECRET] = base32::encode(&random[5..]);
-        let mut rest = key.as_mut_slice();
-        for part in [PREFIX.as_bytes(), &id, b"_", &secret] {
+        let mut rest = text.as_mut_slice();
+        for part in [mode.prefix().as_bytes(), &id, b"_", &secret] {
             let (start, end) = rest.split_at_mut(part.len());
             start.copy_from_slice(part);
             rest = end;
         }
-        let sum = checksum(&key[..LENGTH - CHECKSUM]);
-        key[LENGTH - CHECKSUM..].copy_from_slice(&sum);
-        Self(key)
+        let sum = checksum(&text[..mode.length() - CHECKSUM]);
+        text[mode.length() - CHECKSUM..mode.length()].copy_from_slice(&sum);
+        Self { mode, text }
     }
 
     pub fn parse(text: &str) -> Result<Self, BadKey> {
-        let key: [u8; LENGTH] = text.as_bytes().try_into().map_err(|_| BadKey::Form)?;
-        let (body, sum) = key.split_at(LENGTH - CHECKSUM);
-        let rest = body.strip_prefix(PREFIX.as_bytes()).ok_or(BadKey::Form)?;
+        let mode = KeyMode::ALL.into_iter().find(|mode| text.len() == mode.length()).ok_or(BadKey::Form)?;
+        let (body, sum) = text.as_bytes().split_at(mode.length() - CHECKSUM);
+        let rest = body.strip_prefix(mode.prefix().as_bytes()).ok_or(BadKey::Form)?;
         let (id, secret) = (&rest[..ID], &rest[ID + 1..]);
         if rest[ID] != b'_' || !base32::is_canonical(id) || !base32::is_canonical(secret) {
             return Err(BadKey::Form);
@@ -99,25 +139,37 @@ impl ApiKey {
         if checksum(body) != *sum {
             return Err(BadKey::Checksum);
         }
-        Ok(Self(key))
+        let mut key = [0; LONGEST];
+        key[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(Self { mode, text: key })
+    }
+
+    /// Whether it is the sandbox's.
+    pub fn is_test(&self) -> bool {
+        self.mode == KeyMode::Test
+    }
+
+    pub fn mode(&self) -> KeyMode {
+        self.mode
     }
 
     pub fn id(&self) -> KeyId {
         let mut id = [0; ID];
-        id.copy_from_slice(&self.0[PREFIX.len()..PREFIX.len() + ID]);
+        let start = self.mode.prefix().len();
+        id.copy_from_slice(&self.text[start..start + ID]);
         KeyId(id)
     }
 
     /// A plain hash is enough: 160 random bits cannot be searched, so there is nothing for salt or slowness to add.
     pub fn hash(&self) -> KeyHash {
         let mut hash = [0; 32];
-        hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, &self.0).as_ref());
+        hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, self.reveal().as_bytes()).as_ref());
         KeyHash(hash)
     }
 
     /// The key itself, for the one time it is shown to the operator.
     pub fn reveal(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        std::str::from_utf8(&self.text[..self.mode.length()]).unwrap_or_default()
     }
 }
 
@@ -262,6 +314,32 @@ mod tests {
         for bad in ["", "uh_", &good[..50], &format!("{good}0"), &good.to_uppercase(), &"é".repeat(26)] {
             assert_eq!(ApiKey::parse(bad), Err(BadKey::Form), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_key_opens_the_records_that_its_prefix_names_and_no_others() {
+        let random = std::array::from_fn(|i| i as u8 * 7 + 3);
+        let (live, test) = (key(), ApiKey::of_mode(KeyMode::Test, &random));
+        assert!(test.reveal().starts_with("uh_test_") && test.reveal().len() == 56);
+        assert!(test.is_test() && !live.is_test());
+        assert_eq!(ApiKey::parse(test.reveal()), Ok(test.clone()));
+        assert_eq!((test.id(), test.reveal().parse()), (live.id(), Ok(live.id())));
+        assert_ne!(test.hash(), live.hash());
+        // Nobody makes the one of the other by its prefix: the checksum is over that, too.
+        let renamed = test.reveal().replacen("uh_test_", "uh_", 1);
+        assert_eq!(ApiKey::parse(&renamed), Err(BadKey::Checksum));
+        assert_eq!(ApiKey::parse(&live.reveal().replacen("uh_", "uh_test_", 1)), Err(BadKey::Checksum));
+        for at in 0..test.reveal().len() {
+            let mut bad = test.reveal().to_owned();
+            bad.replace_range(at..=at, if &bad[at..=at] == "0" { "1" } else { "0" });
+            assert!(ApiKey::parse(&bad).is_err(), "{at}");
+        }
+        for (text, mode) in
+            [(test.reveal(), KeyMode::Test), ("uh_test_", KeyMode::Test), (live.reveal(), KeyMode::Live)]
+        {
+            assert_eq!(KeyMode::of_text(text), mode);
+        }
+        assert_eq!(KeyMode::of_text(""), KeyMode::Live);
     }
 
     #[test]

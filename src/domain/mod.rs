@@ -18,6 +18,7 @@ pub mod secret;
 pub mod share;
 pub mod sign_in;
 pub mod sign_up;
+pub mod simulator;
 pub mod text;
 pub mod time;
 pub mod union;

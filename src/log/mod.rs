@@ -62,9 +62,9 @@ pub struct RequestLine<'a> {
     pub refusal: Option<(&'static str, &'a [String])>,
 }
 
-/// A handle on the log; clones share it.
+/// A handle on the log; clones share it. What it tells is of one part of the house, which is named first.
 #[derive(Clone)]
-pub struct Log(Arc<LogWriter>);
+pub struct Log(Arc<LogWriter>, &'static str);
 
 struct LogWriter {
     level: Level,
@@ -92,14 +92,9 @@ impl Log {
         clock: Clock,
         mut out: impl Write + Send + 'static,
     ) -> std::io::Result<Self> {
-        let log = Self(Arc::new(LogWriter {
-            level,
-            format,
-            state: Mutex::default(),
-            wake: Condvar::new(),
-            clock,
-            ended: Mutex::default(),
-        }));
+        let writer =
+            LogWriter { level, format, state: Mutex::default(), wake: Condvar::new(), clock, ended: Mutex::default() };
+        let log = Self(Arc::new(writer), "");
         let writer = log.clone();
         let (alive, ended) = mpsc::channel();
         std::thread::Builder::new().name("log".to_owned()).spawn(move || {
@@ -108,6 +103,12 @@ impl Log {
         })?;
         *log.0.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
         Ok(log)
+    }
+
+    /// The same log, as the sandbox tells of itself in it.
+    #[must_use]
+    pub fn of_sandbox(&self) -> Self {
+        Self(Arc::clone(&self.0), "in the sandbox: ")
     }
 
     pub fn requests(&self) -> bool {
@@ -131,7 +132,7 @@ impl Log {
         if self.0.level < Level::Errors {
             return;
         }
-        let at = self.0.clock.now().time;
+        let (at, text) = (self.0.clock.now().time, [self.1, text].concat());
         self.append(|out| match self.0.format {
             Format::Human => {
                 let id = request_id.map(|id| format!(" ({id})")).unwrap_or_default();
@@ -150,7 +151,7 @@ impl Log {
         if self.0.level < Level::Errors {
             return;
         }
-        let at = self.0.clock.now().time;
+        let (at, text) = (self.0.clock.now().time, [self.1, text].concat());
         self.append(|out| match self.0.format {
             Format::Human => writeln!(out, "{at} {text}"),
             Format::Json => {

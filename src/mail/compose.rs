@@ -79,7 +79,7 @@ impl Composer {
             text: body.text,
             html: body.html,
         };
-        Ok(OutgoingMail { name: format!("{:012}-{id}", mail.id.0), message, readable })
+        Ok(OutgoingMail { name: format!("{:012}-{id}", mail.id.0), message, readable, due: Some(mail.clone()) })
     }
 
     /// Tells a partner's contact that nothing more goes to an endpoint of theirs.
@@ -120,7 +120,7 @@ impl Composer {
             .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(text.clone()));
         let (date, from) = (now.to_string(), self.from.to_string());
         let readable = ReadableMail { to: to.to_string(), from, subject, date, text, html: String::new() };
-        Ok(OutgoingMail { name: format!("endpoint-{name}"), message: message.map_err(made)?, readable })
+        Ok(OutgoingMail { name: format!("endpoint-{name}"), message: message.map_err(made)?, readable, due: None })
     }
 
     /// Where the mail comes back to if it does.

@@ -76,6 +76,11 @@ impl Transport for MailboxFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::mail::lane::Lane;
+    use crate::domain::mail::{DueMail, MailAbout, MailId, MailKind};
+    use crate::domain::referral::ReferralCode;
+    use crate::domain::sign_up::SignUpId;
+    use crate::domain::time::Timestamp;
 
     fn mail(name: &str) -> OutgoingMail {
         let message = lettre::Message::builder()
@@ -91,7 +96,21 @@ mod tests {
             text: text("hello"),
             html: String::new(),
         };
-        OutgoingMail { name: name.to_owned(), message: message.unwrap(), readable }
+        let due = DueMail {
+            id: MailId(1),
+            about: MailAbout::SignUp(SignUpId(1)),
+            kind: MailKind::Confirm,
+            recipient: readable.to.clone(),
+            partner: None,
+            asked_at: Timestamp::from_millis(0),
+            code: ReferralCode::from_canonical("0123456789ab").unwrap(),
+            attempts: 1,
+            first_attempt_at: Timestamp::from_millis(0),
+            lane: Lane::of(b"x"),
+            language: None,
+            is_reminder: false,
+        };
+        OutgoingMail { name: name.to_owned(), message: message.unwrap(), readable, due: Some(due) }
     }
 
     #[test]

@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use crate::domain::mail::DueMail;
+use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
 /// A mail, ready to go.
@@ -27,6 +29,8 @@ pub struct OutgoingMail {
     pub name: String,
     pub message: lettre::Message,
     pub readable: ReadableMail,
+    /// What it was made of.
+    pub due: Option<DueMail>,
 }
 
 /// The same mail field by field, as a development server shows it.
@@ -47,6 +51,8 @@ pub enum SendError {
     Rejected,
     /// Anything else, the operator's own mistakes included: it has not gone, and is tried again. Holds no address.
     Later(String),
+    /// Nothing is wrong, and it is wanted then.
+    NotBefore(Timestamp),
     /// It may have gone or not: it is tried again, but counts as sent towards what its mailbox is spared.
     Unknown(String),
 }

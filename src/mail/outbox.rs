@@ -22,7 +22,6 @@ use crate::domain::mail::{DueMail, LEASE, Leased, MailId, MailOutcome, after_fai
 use crate::domain::time::Timestamp;
 use crate::log::Log;
 use crate::store::{OutboxStore, StoreError};
-use crate::supervise;
 
 /// Mails on their way at once.
 const AT_ONCE: usize = 16;
@@ -43,8 +42,8 @@ pub struct Outbox {
     pub log: Log,
     /// The same after a restart: what this worker had leased when it was ended is its own again.
     pub name: String,
-    /// How much mail each door may cause.
-    pub brake: Brake,
+    /// How much mail each door may cause; none where it goes nowhere, and neither doors nor mailboxes need sparing.
+    pub brake: Option<Brake>,
     /// How often a mail's lease is renewed while its server takes its time.
     pub renew_every: Duration,
 }
@@ -109,6 +108,7 @@ impl Outbox {
                         MailOutcome::Rejected => step.rejected += 1,
                         MailOutcome::GivenUp { .. } => step.given_up += 1,
                         MailOutcome::Retry { cause, .. } => step.trouble = Some(cause),
+                        MailOutcome::Wait { .. } => {}
                     }
                 }
                 Err(error) => failed = Some(error),
@@ -121,8 +121,11 @@ impl Outbox {
     async fn begin(&self, under_way: &mut UnderWay, now: Timestamp) -> Result<bool, StoreError> {
         let since = Instant::now();
         let busy: Vec<_> = under_way.lanes.values().copied().collect();
-        let Leased { mails, held, made_way } =
-            self.store.lease_mail(&self.name, AT_ONCE - busy.len(), busy, self.brake, now).await?;
+        let most = AT_ONCE - busy.len();
+        let Leased { mails, held, made_way } = match self.brake {
+            Some(brake) => self.store.lease_mail(&self.name, most, busy, brake, now).await?,
+            None => self.store.lease_unbraked_mail(&self.name, most, busy, now).await?,
+        };
         self.tell_of_held(&mut under_way.told_held, held, now);
         let more = made_way || !mails.is_empty();
         for mail in mails {
@@ -187,6 +190,7 @@ impl Outbox {
             MailOutcome::Sent => {
                 self.notifier.sent.fetch_add(1, Ordering::Relaxed);
             }
+            MailOutcome::Wait { .. } => {}
             MailOutcome::Retry { .. } => {
                 self.notifier.deferred.fetch_add(1, Ordering::Relaxed);
             }
@@ -207,7 +211,6 @@ impl Outbox {
     /// Works until told to stop; what was begun is finished. Each mail has a place of its own, so that one whose server takes
     /// its time holds up no other.
     pub async fn run(self, clock: Clock, mut stop: watch::Receiver<bool>) {
-        let _vital = supervise::vital("the outbox");
         if let Err(error) = self.store.release_mail(&self.name).await {
             self.log.problem(None, &format!("mail taken before the last stop waits for its lease to end: {error}"));
         }
@@ -299,6 +302,7 @@ fn judge(mail: &DueMail, sent: Result<(), SendError>, now: Timestamp) -> MailOut
     match sent {
         Ok(()) => MailOutcome::Sent,
         Err(SendError::Rejected) => MailOutcome::Rejected,
+        Err(SendError::NotBefore(at)) => MailOutcome::Wait { at },
         Err(SendError::Later(cause)) => after_failure(mail, now, cause, false),
         Err(SendError::Unknown(cause)) => after_failure(mail, now, cause, true),
     }

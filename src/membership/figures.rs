@@ -8,7 +8,6 @@ use tokio::sync::watch;
 use crate::clock::Clock;
 use crate::log::Log;
 use crate::store::{FigureStore, Store, StoreError};
-use crate::supervise;
 
 /// How often what happened is taken into the figures; what there is more of than one step takes is taken at once.
 const EVERY: Duration = Duration::from_secs(20);
@@ -18,7 +17,6 @@ const BETWEEN_STEPS: Duration = Duration::from_millis(5);
 
 /// Works until told to stop. Several nodes may do so on one store.
 pub async fn run(store: Arc<dyn Store>, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
-    let _vital = supervise::vital("the roll-up of figures");
     while !*stop.borrow() {
         match store.roll_up(clock.now().time).await {
             Ok(true) => {

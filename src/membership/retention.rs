@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::clock::{Clock, Moment};
+use crate::domain::mail::inbox::TEST_DATA_KEPT_FOR;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::{Tick, Timestamp};
 use crate::log::Log;
 pub use crate::store::MAILBOXES_KEPT_FOR;
-use crate::store::{Store, StoreError};
-use crate::supervise;
+use crate::store::{ForgottenTestData, InboxStore, Store, StoreError};
 
 /// How often sign-ups are looked at; what there is more of than one round takes is taken at once.
 const EVERY: Duration = Duration::from_secs(60);
@@ -37,21 +37,30 @@ const SLEWED: Duration = Duration::from_secs(120);
 /// How long a clock that jumped is watched before it is believed.
 const WATCHED_FOR: Duration = Duration::from_secs(15 * 60);
 
+/// Whether records are of real people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reality {
+    Live,
+    /// The sandbox's: nothing in them lasts.
+    Test,
+}
+
 /// Works until told to stop. Several nodes may do so on one store.
 pub async fn run(
     store: Arc<dyn Store>,
+    reality: Reality,
     secret: Secret,
     times: RetentionTimes,
     log: Log,
     clock: Clock,
     mut stop: watch::Receiver<bool>,
 ) {
-    let _vital = supervise::vital("retention");
     let mut watch = ClockWatch::new(clock.now());
     let mut walk = Walk::new(&secret, times);
     // Mail may wait for a time that a wrong clock wrote before this start.
     let mut heal = true;
     let (mut next_round, mut next_step) = (clock.now().tick, clock.now().tick);
+    let mut test_data = (reality == Reality::Test).then(TestDataWalk::default);
     while !*stop.borrow() {
         let now = clock.now();
         if let Some(jump) = watch.look(now) {
@@ -85,6 +94,17 @@ pub async fn run(
                     Ok(_) => {}
                     Err(error) => log.problem(None, &format!("expired sign-ups could not be cleared away: {error}")),
                 }
+                match test_data.as_mut().map(|walk| walk.step(&*store, now.time)) {
+                    None => {}
+                    Some(step) => match step.await {
+                        Ok(true) => {
+                            tokio::time::sleep(BETWEEN_STEPS).await;
+                            continue;
+                        }
+                        Ok(false) => {}
+                        Err(error) => log.problem(None, &format!("old test data is still there: {error}")),
+                    },
+                }
                 next_round = now.tick.plus(EVERY);
             }
             if now.tick >= next_step {
@@ -102,6 +122,23 @@ pub async fn run(
             () = tokio::time::sleep(WALK_STEP) => {}
             _ = stop.changed() => {}
         }
+    }
+}
+
+/// A walk over the people of the sandbox, step by step: whatever is older than test data is kept is deleted.
+#[derive(Debug, Default)]
+pub struct TestDataWalk {
+    /// The last person that was looked at.
+    after: i64,
+}
+
+impl TestDataWalk {
+    /// Goes a step further; false at the end, after which it begins anew.
+    pub async fn step(&mut self, store: &dyn InboxStore, now: Timestamp) -> Result<bool, StoreError> {
+        let before = now.minus(TEST_DATA_KEPT_FOR);
+        let ForgottenTestData { last, deleted } = store.forget_test_data(self.after, before, now).await?;
+        self.after = last.unwrap_or(0);
+        Ok(last.is_some() || deleted > 0)
     }
 }
 

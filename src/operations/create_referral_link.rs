@@ -75,6 +75,7 @@ impl Operation for CreateReferralLink {
 
     async fn run(app: &App, caller: &Caller, input: ReferralLinkRequest) -> Result<ReferralLinkResponse, Error> {
         let (partner, site) = (caller.partner()?, &app.union.join_site);
+        caller.meet_simulator(app, &input.email)?;
         let Some(name) = caller.name() else {
             let code = app.membership.referral_code(&input.email, caller.now).await?;
             return Ok(ReferralLinkResponse { ok: True, invite_link: code.link(site), code: code.to_string() });

@@ -119,8 +119,8 @@ impl Dispatcher {
         let partner = holder.map(|holder| Partner { key: holder.record.id, name: holder.record.partner.clone() });
         let client = call.client.and_then(ClientName::new);
         let name = call.name.filter(|_| operation.spec.access == Access::Agent).cloned();
-        let (now, face) = (call.now.time, call.face);
-        let caller = Caller { partner, now, face, client, name, replayed: AtomicBool::new(false) };
+        let (now, face, limit) = (call.now.time, call.face, spent.limit);
+        let caller = Caller { partner, now, face, client, limit, name, replayed: AtomicBool::new(false) };
         let answer = (operation.run)(app, caller, body).await?;
         if let Some(place) = fixed {
             // Two first requests at once make the same answer; either may stay.

@@ -18,8 +18,10 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::domain::catalog::Catalog;
+use crate::domain::email::EmailAddress;
 use crate::domain::partner::idempotency::{BadIdempotencyKey, IdempotencyKey};
 use crate::domain::sign_up::{ClientName, Face, Partner, SignedUp};
+use crate::domain::simulator::{LIMITED_FOR, Simulated};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 use crate::error::{Error, KeyProblem};
@@ -159,6 +161,8 @@ pub struct Caller {
     pub name: Option<Result<IdempotencyKey, BadIdempotencyKey>>,
     /// Set where the answer is that of an earlier request of the same name.
     pub replayed: AtomicBool,
+    /// How often they may call, a minute.
+    pub limit: u32,
 }
 
 impl Caller {
@@ -186,6 +190,16 @@ impl Caller {
     /// The partner an agent action is done for.
     fn partner(&self) -> Result<&Partner, Error> {
         self.partner.as_ref().ok_or(Error::AgentUnauthorized(KeyProblem::Missing))
+    }
+
+    /// In the sandbox two addresses meet what a partner's program must be able to take.
+    fn meet_simulator(&self, app: &App, email: &EmailAddress) -> Result<(), Error> {
+        match Simulated::of(email).filter(|_| app.is_sandbox()) {
+            Some(Simulated::Limit) => Err(Error::RateLimited { limit: self.limit, retry_after: LIMITED_FOR }),
+            // Nothing for the operator to read: nothing failed.
+            Some(Simulated::Fail) => Err(Error::SaveFailed { cause: String::new() }),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -119,6 +119,7 @@ impl Operation for SignUpUser {
     }
 
     async fn run(app: &App, caller: &Caller, input: InviteRequest) -> Result<InviteResponse, Error> {
+        caller.meet_simulator(app, &input.email)?;
         let application = Application {
             email: input.email,
             us_state: input.us_state,

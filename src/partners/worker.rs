@@ -24,7 +24,6 @@ use crate::mail::Transport;
 use crate::mail::compose::Composer;
 use crate::outbound::{GuardedClient, OutboundAnswer};
 use crate::store::{StoreError, WebhookStore};
-use crate::supervise;
 
 /// Messages on their way at once.
 const AT_ONCE: usize = 64;
@@ -114,7 +113,6 @@ impl OnTheirWay {
 impl WebhookWorker {
     /// Works until told to stop; what was begun is finished.
     pub async fn run(self, clock: Clock, mut stop: watch::Receiver<bool>) {
-        let _vital = supervise::vital("the webhooks");
         let worker = Arc::new(self);
         if let Err(error) = worker.store.release_deliveries(&worker.name).await {
             worker

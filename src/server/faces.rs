@@ -43,6 +43,10 @@ impl Faces {
         }
     }
 
+    pub(super) fn app(&self) -> &Arc<App> {
+        &self.app
+    }
+
     /// The same for another catalog.
     pub(super) fn with_catalog(&self, catalog: Catalog) -> Self {
         Self::new(self.app.with_catalog(catalog), self.mcp_origins.clone(), self.mailbox.clone())

@@ -10,23 +10,22 @@ pub mod listener;
 mod log_entry;
 mod mail_hooks;
 pub mod metrics_listener;
+mod panicking;
 mod process_figures;
 mod rest;
 mod routes;
+mod sandbox;
 
-use std::future::Future;
 use std::net::IpAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::task::Poll;
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, EXPECT, HeaderMap, HeaderValue, REFERRER_POLICY,
+    CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, EXPECT, HeaderMap, HeaderName, HeaderValue, REFERRER_POLICY,
     STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode, Version};
@@ -34,7 +33,10 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use self::client_shares::{ClientShare, ClientShares, RequestPlace};
 use self::faces::Faces;
 use self::log_entry::{HUNG_UP, LogEntry};
+use self::panicking::{Panicked, unless_it_panics};
 use self::routes::{FoundRoute, Handler};
+use self::sandbox::SandboxDoor;
+pub use self::sandbox::{FindsSandbox, NoSandbox};
 use crate::app::{App, Core, Readiness};
 use crate::clock::{Clock, Moment};
 use crate::domain::catalog::Catalog;
@@ -72,6 +74,8 @@ pub struct HttpSettings {
     pub mail_hooks: MailHooks,
     /// Whether somebody reads the metrics.
     pub metrics: bool,
+    /// Where test keys lead to, if anywhere.
+    pub sandbox: Option<Arc<dyn FindsSandbox>>,
 }
 
 /// The service's face to HTTP.
@@ -80,6 +84,7 @@ pub struct HttpService {
     app: Arc<Core>,
     /// Read once for each request, which keeps what it read to its end.
     faces: RwLock<Arc<Faces>>,
+    sandbox: SandboxDoor,
     clock: Clock,
     proxies: TrustedProxies,
     ids: RequestIds,
@@ -122,6 +127,7 @@ impl HttpService {
             requests: settings.metrics.then(|| Requests::new(routes::names())),
             proxies: settings.proxies,
             mail_hooks: settings.mail_hooks,
+            sandbox: SandboxDoor::new(settings.sandbox, settings.mcp_origins.clone()),
             faces: RwLock::new(Arc::new(Faces::new(app, settings.mcp_origins, settings.mailbox))),
             clock,
             ids,
@@ -130,6 +136,7 @@ impl HttpService {
 
     /// Shows another catalog from the next request on, everywhere at once.
     pub fn show_catalog(&self, catalog: Catalog) {
+        self.sandbox.show_catalog(&catalog);
         let faces = Arc::new(self.faces().with_catalog(catalog));
         *self.faces.write().unwrap_or_else(PoisonError::into_inner) = faces;
     }
@@ -160,8 +167,10 @@ impl HttpService {
                 &forwarded
             }
         };
+        let in_sandbox = sandbox::is_asked_for(found, &head.headers);
         let mut entry = LogEntry {
             service: self,
+            in_sandbox,
             now,
             method: id::plain_method(&method),
             found,
@@ -179,9 +188,17 @@ impl HttpService {
                 let [network, site] = share.bodies();
                 let body = SentBody::new(&mut unread, [Some(&self.bodies), network, site]);
                 let (peer, trace) = (connection.peer, &mut entry.trace);
-                let exchange =
-                    Exchange { service: self, faces: &faces, peer, client, now, id: &id, path: uri.path(), trace };
-                match unless_it_panics(pin!(route(exchange, found, Request::from_parts(head, body)))).await {
+                let path = uri.path();
+                let answering = async {
+                    let faces = match in_sandbox {
+                        // In a box of its own: few come here, and everybody's future would have room for it.
+                        true => &Box::pin(self.sandbox.answers(&faces, found, &head.headers, now.tick)).await?,
+                        false => &faces,
+                    };
+                    let exchange = Exchange { service: self, faces, peer, client, now, id: &id, path, trace };
+                    route(exchange, found, Request::from_parts(head, body)).await
+                };
+                match unless_it_panics(pin!(answering)).await {
                     Ok(Ok(answer)) => answer,
                     Ok(Err(error)) => match (error, reader) {
                         (HttpError::NotFound(_), Some(reader)) => faces.site.not_found(reader),
@@ -205,6 +222,9 @@ impl HttpService {
         }
         answer.set(id::NAME, id.header());
         self.guard(&mut answer);
+        if found.is_some_and(|found| found.route.sandbox) {
+            answer.set(HeaderName::from_static("x-robots-tag"), HeaderValue::from_static("noindex"));
+        }
         if found.is_some_and(|found| found.route.open) {
             routes::open_to_all_origins(&mut answer);
         }
@@ -312,7 +332,8 @@ impl<'a> Exchange<'a> {
         'a: 'v,
     {
         let Self { faces, peer, client, now, id, path, .. } = *self;
-        let (site, home) = (&faces.site, Home::Join);
+        let home = if faces.app().is_sandbox() { Home::Sandbox } else { Home::Join };
+        let site = &faces.site;
         let reader = Reader::of(request.uri(), request.headers(), site.secure);
         let mut answer = page(Visit { site, path, reader, parameter, client, peer, now, id, home }, request).await?;
         reader.remember(&mut answer, site.secure);
@@ -351,31 +372,4 @@ impl Drop for Slot<'_> {
 fn declared_length(headers: &HeaderMap) -> u64 {
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     length.and_then(|text| text.parse().ok()).unwrap_or(0)
-}
-
-#[derive(Debug)]
-struct Panicked;
-
-/// A panic is a mistake of ours; it costs its own request and no other.
-async fn unless_it_panics<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Result<T, Panicked> {
-    std::future::poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-        Ok(poll) => poll.map(Ok),
-        Err(_) => Poll::Ready(Err(Panicked)),
-    })
-    .await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_becomes_an_answer() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(async {
-            assert!(unless_it_panics(pin!(async { panic!("on purpose") })).await.is_err());
-            assert_eq!(unless_it_panics(pin!(async { 5 })).await.unwrap(), 5);
-        });
-        assert_eq!(HttpError::Internal.answer().status(), StatusCode::INTERNAL_SERVER_ERROR);
-    }
 }

@@ -25,7 +25,7 @@ pub(super) async fn call(
     parameter: &str,
     request: Request<SentBody<'_>>,
 ) -> Result<Answer, HttpError> {
-    let Exchange { service, faces, client, now, id, trace, .. } = exchange;
+    let Exchange { faces, client, now, id, trace, .. } = exchange;
     let (head, body) = request.into_parts();
     let authorization = authorization::of(&head.headers);
     let name = idempotency_key(&head.headers);
@@ -55,7 +55,7 @@ pub(super) async fn call(
         },
         Err(error) => {
             if let Some(cause) = error.cause() {
-                service.app.report_store(Some(id.as_str()), cause);
+                faces.app().report_store(Some(id.as_str()), cause);
             }
             error.answer()
         }

@@ -59,7 +59,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/total.js", document(|faces| &faces.site.total_script)),
             get("/healthz", own!(HttpService::health)).always(),
             get("/readyz", own!(HttpService::ready)).always(),
-            post("/mcp", own!(HttpService::mcp)),
+            post("/mcp", own!(HttpService::mcp)).keyed(),
             post("/hooks/mail/resend", own!(mail_hooks::resend)),
             post("/hooks/mail/postmark", own!(mail_hooks::postmark)),
             get("/join", page!(site::join::show)).posted(page!(site::join::send)),
@@ -84,6 +84,15 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/me/mail-again", page!(site::own_page::show)).posted(page!(site::own_page::mail_again)),
             get("/me/language", page!(site::own_page::show)).posted(page!(site::own_page::choose_language)),
             get("/me/sign-out", page!(site::own_page::show)).posted(page!(site::own_page::sign_out)),
+            get("/sandbox/joinus{code}", page!(site::sandbox::join)).of_sandbox(),
+            get("/sandbox/confirm/{token}", page!(site::confirm::show))
+                .posted(page!(site::confirm::press))
+                .of_sandbox(),
+            get("/sandbox/not-me/{token}", page!(site::decline::show)).posted(page!(site::decline::press)).of_sandbox(),
+            get("/sandbox/inbox/{token}", page!(site::sandbox::inbox)).of_sandbox(),
+            get("/sandbox/inbox/{mail}/html", page!(site::sandbox::mail_html)).of_sandbox(),
+            // Whatever else the real site has is not there.
+            get("/sandbox/{page}", page!(site::sandbox::elsewhere)).of_sandbox(),
             get("/dev/mailbox", page!(site::dev_mailbox::list)),
             get("/dev/mailbox/{name}", page!(site::dev_mailbox::show)),
             get("/dev/mailbox/{name}/html", page!(site::dev_mailbox::show_html)),
@@ -103,6 +112,10 @@ pub(super) struct Route {
     pub always: bool,
     /// Whether a body sent here is read by its handler; elsewhere a large one is refused.
     pub takes_body: bool,
+    /// Whether a key may be sent here: the sandbox answers a test key.
+    pub takes_key: bool,
+    /// Whether it is a page of the sandbox.
+    pub sandbox: bool,
 }
 
 /// What answers a request.
@@ -124,7 +137,8 @@ pub(super) type PageHandler = for<'a> fn(Visit<'a>, Request<SentBody<'a>>) -> An
 pub(super) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, HttpError>> + Send + 'a>>;
 
 fn get(pattern: &'static str, handler: Handler) -> Route {
-    Route { pattern, get: Some(handler), post: None, open: false, always: false, takes_body: false }
+    let (get, post) = (Some(handler), None);
+    Route { pattern, get, post, open: false, always: false, takes_body: false, takes_key: false, sandbox: false }
 }
 
 fn post(pattern: &'static str, handler: Handler) -> Route {
@@ -143,7 +157,24 @@ impl Route {
         };
         let open = operation.spec.access == Access::Public;
         let takes_body = operation.takes_input && operation.spec.method == OperationMethod::Post;
-        Self { open, takes_body, ..route(operation.spec.path, Handler::Operation(operation)) }
+        let route = route(operation.spec.path, Handler::Operation(operation));
+        Self { open, takes_body, ..route.keyed() }
+    }
+
+    /// Who may call the operation that it is, if it is one.
+    pub(super) fn access(&self) -> Option<Access> {
+        match self.get.or(self.post) {
+            Some(Handler::Operation(operation)) => Some(operation.spec.access),
+            _ => None,
+        }
+    }
+
+    fn keyed(self) -> Self {
+        Self { takes_key: true, ..self }
+    }
+
+    fn of_sandbox(self) -> Self {
+        Self { sandbox: true, ..self }
     }
 
     fn posted(self, handler: Handler) -> Self {
@@ -282,6 +313,11 @@ mod tests {
             ("/dev/mailbox", "/dev/mailbox", ""),
             ("/dev/mailbox/1-a", "/dev/mailbox/{name}", "1-a"),
             ("/dev/mailbox/1-a/html", "/dev/mailbox/{name}/html", "1-a"),
+            ("/sandbox/joinus0123456789ab", "/sandbox/joinus{code}", "0123456789ab"),
+            ("/sandbox/confirm/abc", "/sandbox/confirm/{token}", "abc"),
+            ("/sandbox/inbox/abc", "/sandbox/inbox/{token}", "abc"),
+            ("/sandbox/inbox/abc-1/html", "/sandbox/inbox/{mail}/html", "abc-1"),
+            ("/sandbox/me", "/sandbox/{page}", "me"),
         ] {
             let found = find(path).unwrap();
             assert_eq!((found.route.name(), found.parameter), (name, parameter), "{path}");

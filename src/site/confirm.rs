@@ -81,7 +81,7 @@ async fn page(visit: Visit<'_>, shown: Shown) -> Answer {
         SignUpState::Expired => form_again(visit, &found).await,
         SignUpState::Declined if !record.can_take_back => form_again(visit, &found).await,
         SignUpState::Declined => {
-            let take_back = format!("/not-me/{}", visit.app().membership.decline_token(&found));
+            let take_back = visit.place(format!("/not-me/{}", visit.app().membership.decline_token(&found)));
             visit.outcome(StatusCode::GONE, Outcome::WasDeclined { take_back: &take_back })
         }
         SignUpState::Pending => ask(visit, &found, shown == Shown::Changed),
@@ -91,6 +91,9 @@ async fn page(visit: Visit<'_>, shown: Shown) -> Answer {
 /// The form with what was filled in, for whoever comes too late: the link proves that it is theirs to see.
 async fn form_again(visit: Visit<'_>, found: &LinkedSignUp) -> Answer {
     let record = &found.record;
+    if visit.app().is_sandbox() {
+        return visit.outcome(StatusCode::GONE, Outcome::Lapsed);
+    }
     let form = JoinForm {
         email: record.email.as_typed().to_owned(),
         us_state: record.us_state.map(UsState::code).unwrap_or_default().to_owned(),
@@ -106,8 +109,8 @@ async fn form_again(visit: Visit<'_>, found: &LinkedSignUp) -> Answer {
 /// What is being confirmed, and one button.
 fn ask(visit: Visit<'_>, found: &LinkedSignUp, changed: bool) -> Answer {
     let facts = SignUpFacts::of(visit, found);
-    let confirm_path = format!("/confirm/{}", visit.parameter);
-    let decline_path = format!("/not-me/{}", visit.app().membership.decline_token(found));
+    let confirm_path = visit.place(format!("/confirm/{}", visit.parameter));
+    let decline_path = visit.place(format!("/not-me/{}", visit.app().membership.decline_token(found)));
     let view = view::ConfirmView { changed, ..facts.view(&confirm_path, &decline_path) };
     visit.page(view::confirm(visit.frame(), &view))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hyper::{Request, StatusCode};
+use hyper::Request;
 
 use super::view::{self, DeclineState, DeclineView, Welcome};
 use super::{PRESS_BYTES, Visit, field};
@@ -96,8 +96,8 @@ async fn page(visit: Visit<'_>, saved: bool) -> Answer {
         Err(error) => return visit.problem(error),
     };
     let visit = visit.who_chose(found.record.language);
-    let again_path = format!("/confirm/{}", membership.confirm_token(&found));
-    Answer::html(StatusCode::OK, shown(visit, &found, &again_path, saved))
+    let again_path = visit.place(format!("/confirm/{}", membership.confirm_token(&found)));
+    visit.page(shown(visit, &found, &again_path, saved))
 }
 
 fn shown(visit: Visit<'_>, found: &LinkedSignUp, again_path: &str, saved: bool) -> String {

@@ -37,16 +37,21 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
 
 pub async fn show_html(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let mail = mailbox(visit, &request)?.open(visit.parameter).ok_or_else(nothing)?;
-    let mut answer = visit.page(mail.html);
+    Ok(html_part(mail.html))
+}
+
+/// The HTML part of a mail, as a mail program would show it: it loads nothing, sends nothing and runs nothing.
+pub(super) fn html_part(html: String) -> Answer {
+    let mut answer = Answer::html(StatusCode::OK, html);
     // Mail programs know only styles in the text itself.
     answer.set(
         CONTENT_SECURITY_POLICY,
         HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; form-action 'none'"),
     );
-    Ok(answer)
+    answer
 }
 
-fn nothing() -> HttpError {
+pub(super) fn nothing() -> HttpError {
     HttpError::NotFound("There is nothing at this path.".to_owned())
 }
 

@@ -1,5 +1,5 @@
-//! The pages that people see, by visitor: joining, confirming, "this wasn't me", a member's own, the pages of trust, and the
-//! mailbox of a development server.
+//! The pages that people see, by visitor: joining, confirming, "this wasn't me", a member's own, the pages of trust, the
+//! sandbox's, and the mailbox of a development server.
 //!
 //! A GET never changes anything: mail scanners open links, and some run scripts. Only a POST acts. A page reads what was
 //! sent, asks `membership` and shows what came of it (`view/` only renders); it must never decide what becomes of a person.
@@ -14,6 +14,7 @@ mod join_form;
 pub mod own_page;
 pub mod policy;
 pub mod reader;
+pub mod sandbox;
 pub mod sign_in;
 pub mod view;
 
@@ -140,7 +141,16 @@ impl<'a> Visit<'a> {
     }
 
     fn page(&self, html: String) -> Answer {
-        Answer::html(StatusCode::OK, html)
+        self.show(StatusCode::OK, html)
+    }
+
+    fn show(&self, status: StatusCode, html: String) -> Answer {
+        Answer::html(status, if self.app().is_sandbox() { sandbox::keep_inside(&html) } else { html })
+    }
+
+    /// The path of a page of ours: the sandbox's are beside the real ones.
+    fn place(&self, path: String) -> String {
+        if self.app().is_sandbox() { format!("{}{path}", sandbox::PREFIX) } else { path }
     }
 
     /// What its page has around it.
@@ -154,7 +164,7 @@ impl<'a> Visit<'a> {
     }
 
     fn outcome(&self, status: StatusCode, outcome: Outcome<'_>) -> Answer {
-        Answer::html(status, view::outcome(self.frame(), outcome, self.home))
+        self.show(status, view::outcome(self.frame(), outcome, self.home))
     }
 
     /// The same visit, of a reader who chose a language before.

@@ -1,4 +1,5 @@
-//! What the union remembers, behind traits by area: keys, partners, webhooks, members, people, signing in, retention, outbox, doors, figures, audit, installation.
+//! What the union remembers, behind traits by area: keys, partners, webhooks, members, people, signing in, retention, outbox,
+//! inboxes, doors, figures, audit, installation.
 //!
 //! A method is a whole unit of work: it commits everything it did or nothing, and no transaction crosses a trait. The
 //! time is passed in. Units off the hot path are written once, as SQL that both engines understand (`sql.rs`), in the file
@@ -73,6 +74,7 @@ pub mod postgres;
 mod queue;
 mod refold;
 mod report;
+pub mod sandbox;
 mod sign_up;
 pub mod sql;
 pub mod sqlite;
@@ -99,6 +101,7 @@ pub use self::outbox::OutboxStore;
 pub use self::partners::PartnerStore;
 pub use self::partners::webhooks::WebhookStore;
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
+pub use self::sandbox::{ForgottenTestData, InboxStore};
 use self::sql::Unit;
 
 /// Units of work that share a commit at the most: past this a bigger batch gains little and its first unit waits longer.
@@ -116,6 +119,7 @@ pub trait Store:
     + OwnPageStore
     + RetentionStore
     + OutboxStore
+    + InboxStore
     + DoorStore
     + FigureStore
     + AuditStore

@@ -26,7 +26,11 @@ area! {
         /// become pointless, defers those that would be too many for their mailbox and holds those past their door's brake.
         /// `busy` names the lane of each mail that the worker is sending: none gets more than half of its places.
         write lease_mail(worker: &str, most: usize, busy: Vec<Lane>, brake: Brake, now: Timestamp) -> Leased
-            = Lease { worker: worker.to_owned(), most, busy, brake, now };
+            = Lease { worker: worker.to_owned(), most, busy, brake: Some(brake), now };
+
+        /// The same where mail goes nowhere: no door is held to a brake, and no mailbox spared.
+        write lease_unbraked_mail(worker: &str, most: usize, busy: Vec<Lane>, now: Timestamp) -> Leased
+            = Lease { worker: worker.to_owned(), most, busy, brake: None, now };
 
         /// Keeps a mail for the worker that has it, until then; false if another has taken it since.
         write renew_mail(mail: MailId, attempt: u32, until: Timestamp) -> bool {
@@ -224,11 +228,15 @@ impl Unit for Settle {
             }
             MailOutcome::Retry { at, cause, perhaps_sent } => {
                 self.give_mailbox_back(sql, *perhaps_sent).await?;
-                self.keep(sql, Some(*at), None, cause).await
+                self.keep(sql, Some(*at), None, Some(cause)).await
+            }
+            MailOutcome::Wait { at } => {
+                self.give_mailbox_back(sql, false).await?;
+                self.keep(sql, Some(*at), None, None).await
             }
             MailOutcome::GivenUp { cause, perhaps_sent } => {
                 self.give_mailbox_back(sql, *perhaps_sent).await?;
-                self.keep(sql, None, Some(self.now), cause).await
+                self.keep(sql, None, Some(self.now), Some(cause)).await
             }
         }
     }
@@ -240,15 +248,16 @@ impl Settle {
         sql: &mut impl Sql,
         at: Option<Timestamp>,
         given_up_at: Option<Timestamp>,
-        cause: &str,
+        cause: Option<&str>,
     ) -> Result<(), Failure> {
         let keep = "
             UPDATE outbox SET send_after = coalesce($3, send_after), given_up_at = $4, last_error = $5, leased_until = 0,
                 leased_by = NULL
             WHERE id = $1 AND attempts = $2";
         // No text of ours holds a NUL: PostgreSQL could not keep it.
-        let cause = cause.replace('\0', "");
-        sql.execute(keep, values![self.mail.id.0, self.mail.attempts, at, given_up_at, &cause]).await.map(|_| ())
+        let cause = cause.map(|cause| cause.replace('\0', ""));
+        let values = values![self.mail.id.0, self.mail.attempts, at, given_up_at, cause.as_deref()];
+        sql.execute(keep, values).await.map(|_| ())
     }
 
     /// The next attempt is another mail to the mailbox if this one may have gone. If it cannot have, nothing was spent.

@@ -35,6 +35,7 @@ mod properties;
 mod records;
 mod referral;
 mod reports;
+mod sandbox;
 mod server;
 mod site;
 mod stopping;

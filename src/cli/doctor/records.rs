@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::cli::findings::{Finding, Grade};
-use crate::cli::{files, open_store, secret};
+use crate::cli::{files, open_records, open_store, secret};
 use crate::clock::Clock;
-use crate::config::{Records, ServeSettings};
+use crate::config::{Records, SandboxRecords, ServeSettings};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::store::migration::Prepare;
@@ -66,10 +66,26 @@ pub(super) async fn examine(settings: &ServeSettings, given: Option<Option<Secre
         }
         Records::Postgres(address) => found.extend(of_postgres(address).await),
     }
+    found.extend(of_sandbox(settings, &records).await);
     if let Err(error) = store.close().await {
         found.push(Finding::of_error(RECORDS, Grade::Fail, &error.into()).or_mend(SEE_TO_IT));
     }
     found
+}
+
+/// Test keys may fail without anybody else noticing; nothing where there are none.
+async fn of_sandbox(settings: &ServeSettings, live: &Records) -> Option<Finding> {
+    const SANDBOX: &str = "sandbox";
+    let opened = async {
+        let SandboxRecords { records, are_there } = live.find_sandbox().await?;
+        if !are_there {
+            return Ok(None);
+        }
+        open_records(&records, &settings.store.data, Prepare::Expect, WRITE_BATCH).await?.close().await?;
+        anyhow::Ok(Some(Finding::ok(SANDBOX, format!("{records} opens, for test keys"))))
+    };
+    let mend = "test keys do not work meanwhile; if nothing in it matters, delete it and issue them anew";
+    opened.await.unwrap_or_else(|error| Some(Finding::of_error(SANDBOX, Grade::Warn, &error).or_mend(mend)))
 }
 
 /// What the next start of the service mends by itself is no failure.

@@ -2,19 +2,22 @@
 
 pub(super) mod webhooks;
 
+use std::sync::Arc;
+
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{say, with_store};
+use super::{say, with_records};
 use crate::clock::Clock;
 use crate::config::StoreSettings;
-use crate::domain::api_key::KeyStatus;
+use crate::domain::api_key::{KeyMode, KeyStatus};
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::PartnerRecord;
 use crate::keys::Keys;
 use crate::partners::Partners;
+use crate::store::Store;
 use crate::store::migration::Prepare;
 
 #[derive(Debug, Subcommand)]
@@ -33,7 +36,7 @@ pub(in crate::cli) struct ListPartners {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    store: StoreSettings,
+    records: PartnerRecords,
 }
 
 #[derive(Debug, Args)]
@@ -44,7 +47,7 @@ pub(in crate::cli) struct ShowPartner {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    store: StoreSettings,
+    records: PartnerRecords,
 }
 
 #[derive(Debug, Args)]
@@ -54,7 +57,27 @@ pub(in crate::cli) struct SetContact {
     /// The address to write to; `-` for none.
     email: String,
     #[command(flatten)]
+    records: PartnerRecords,
+}
+
+/// Which records a command about partners works on.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct PartnerRecords {
+    /// Work on the sandbox's records, which test keys open.
+    #[arg(long)]
+    test: bool,
+    #[command(flatten)]
     store: StoreSettings,
+}
+
+impl PartnerRecords {
+    fn mode(&self) -> KeyMode {
+        if self.test { KeyMode::Test } else { KeyMode::Live }
+    }
+
+    fn with<T>(&self, work: impl AsyncFnOnce(Arc<dyn Store>) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        with_records(&self.store, self.mode(), Prepare::Expect, work)
+    }
 }
 
 pub(in crate::cli) fn run(command: PartnersCommand) -> anyhow::Result<()> {
@@ -77,7 +100,7 @@ fn as_json(partner: &PartnerRecord) -> serde_json::Value {
 }
 
 fn list(task: &ListPartners) -> anyhow::Result<()> {
-    let partners = with_store(&task.store, Prepare::Expect, async |store| Ok(Partners::new(store).list().await?))?;
+    let partners = task.records.with(async |store| Ok(Partners::new(store).list().await?))?;
     if task.json {
         let rows: Vec<_> = partners.iter().map(as_json).collect();
         return say(&serde_json::to_string_pretty(&rows)?);
@@ -96,9 +119,9 @@ fn list(task: &ListPartners) -> anyhow::Result<()> {
 
 fn show(task: &ShowPartner) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
-    let found = with_store(&task.store, Prepare::Expect, async |store| {
-        let partners = Partners::new(std::sync::Arc::clone(&store) as _).list().await?;
-        let keys = Keys::new(std::sync::Arc::clone(&store) as _).list().await?;
+    let found = task.records.with(async |store| {
+        let partners = Partners::new(Arc::clone(&store) as _).list().await?;
+        let keys = Keys::new(Arc::clone(&store) as _).list().await?;
         let endpoints = store.list_endpoints().await?;
         Ok((partners.into_iter().find(|partner| partner.name == task.name), keys, endpoints))
     })?;
@@ -141,9 +164,9 @@ fn contact(task: &SetContact) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let about = if email.is_some() { "set for" } else { "taken from" };
     let act = act("partners contact", format!("{about} {}", task.name), now);
-    let found = with_store(&task.store, Prepare::Expect, async |store| {
-        Ok(Partners::new(store.audited(act)).set_contact(&task.name, email.clone()).await?)
-    })?;
+    let found = task
+        .records
+        .with(async |store| Ok(Partners::new(store.audited(act)).set_contact(&task.name, email.clone()).await?))?;
     if !found {
         return Err(unknown(&task.name));
     }

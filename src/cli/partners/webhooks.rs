@@ -7,16 +7,16 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::super::audit::act;
-use super::super::{random, say, secret, with_store};
+use super::super::{random, say, secret};
+use super::PartnerRecords;
 use crate::clock::Clock;
-use crate::config::{OutboundSettings, SecretSettings, StoreSettings, web_address};
+use crate::config::{OutboundSettings, SecretSettings, web_address};
 use crate::domain::partner::endpoint::{EndpointId, EndpointRecord, ListedEndpoint};
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::url::EndpointUrl;
 use crate::partners::webhooks::Webhooks;
 use crate::store::Act;
-use crate::store::migration::Prepare;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum WebhooksCommand {
@@ -42,7 +42,7 @@ pub(in crate::cli) enum WebhooksCommand {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct WebhookSettings {
     #[command(flatten)]
-    store: StoreSettings,
+    records: PartnerRecords,
     #[command(flatten)]
     secret: SecretSettings,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(in crate::cli) struct ListEndpoints {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    store: StoreSettings,
+    records: PartnerRecords,
 }
 
 #[derive(Debug, Args)]
@@ -126,8 +126,9 @@ fn with_webhooks<T>(
     work: impl AsyncFnOnce(Webhooks) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let given = settings.secret.given()?;
-    with_store(&settings.store, Prepare::Expect, async |store| {
-        let secret = secret::known(&settings.store, given, &*store).await?;
+    let PartnerRecords { store: records, .. } = &settings.records;
+    settings.records.with(async |store| {
+        let secret = secret::known(records, settings.records.mode(), given, &*store).await?;
         let audited = match act {
             Some(act) => Arc::clone(&store).audited(act),
             None => Arc::clone(&store),
@@ -164,7 +165,7 @@ pub(in crate::cli) fn state(endpoint: &EndpointRecord) -> String {
 }
 
 fn list(task: &ListEndpoints) -> anyhow::Result<()> {
-    let endpoints = with_store(&task.store, Prepare::Expect, async |store| Ok(store.list_endpoints().await?))?;
+    let endpoints = task.records.with(async |store| Ok(store.list_endpoints().await?))?;
     if task.json {
         let rows: Vec<_> = endpoints.iter().map(as_json).collect();
         return say(&serde_json::to_string_pretty(&rows)?);

@@ -3,6 +3,7 @@
 mod greeting;
 pub(super) mod limits;
 mod process;
+mod sandbox;
 mod warnings;
 
 use std::io::IsTerminal;
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use self::limits::make_limiter;
+use self::sandbox::{SandboxHouse, SharedParts};
 use super::secret::{self, Claimed};
 use super::{files, open_store, random};
 use crate::app::{App, Parts};
@@ -37,9 +39,10 @@ use crate::mail::outbox::Outbox;
 use crate::mail::report::MailHooks;
 use crate::mail::{Delivery, MailNotifier, Transport};
 use crate::membership::erasures::ErasureLog;
+use crate::membership::retention::Reality;
 use crate::membership::{figures, retention};
 use crate::partners::worker::{ContactMail, WebhookNotifier, WebhookWorker};
-use crate::server::{HttpService, HttpSettings, listener, metrics_listener};
+use crate::server::{FindsSandbox, HttpService, HttpSettings, listener, metrics_listener};
 use crate::store::Store;
 use crate::store::migration::Prepare;
 use crate::supervise;
@@ -50,6 +53,9 @@ const LAST_MESSAGES_TIMEOUT: Duration = Duration::from_millis(7500);
 
 /// And for the last writes. With the log after it, the end stays below ten seconds.
 const LAST_WRITES_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// And, before them, for the sandbox: nobody's sign-up is lost there.
+const LAST_TEST_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -81,16 +87,31 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         log: log.clone(),
         name: post.worker_name()?,
     };
-    let teller = tokio::spawn(teller.run(clock, work_stops.clone()));
-    tokio::spawn(retention::run(
-        Arc::clone(&store),
-        secret.clone(),
-        settings.retention.times(),
-        log.clone(),
-        clock,
-        work_stops.clone(),
-    ));
-    tokio::spawn(figures::run(Arc::clone(&store), log.clone(), clock, work_stops.clone()));
+    let teller = tokio::spawn(supervise::vitally("the webhooks", teller.run(clock, work_stops.clone())));
+    let times = settings.retention.times();
+    let (records, told, stops) = (&store, &log, &work_stops);
+    let forgets =
+        retention::run(Arc::clone(records), Reality::Live, secret.clone(), times, told.clone(), clock, stops.clone());
+    tokio::spawn(supervise::vitally("retention", forgets));
+    let rolls_up = figures::run(Arc::clone(records), told.clone(), clock, stops.clone());
+    tokio::spawn(supervise::vitally("the roll-up of figures", rolls_up));
+    let sandbox = SandboxHouse::new(
+        settings,
+        SharedParts {
+            union: &union,
+            secret: &secret,
+            limiter: &limiter,
+            disposable: &checked.disposable,
+            log: &log,
+            clock,
+            stop: &work_stops,
+        },
+    )?;
+    // What was begun there goes on, whether anybody asks for it or not. Nobody waits for it, and what is wrong is in the log.
+    tokio::spawn({
+        let sandbox = Arc::clone(&sandbox);
+        async move { sandbox.find().await }
+    });
     let mailbox_key = TokenMaker::new(&secret).mailbox_key();
     let app = App::new(Parts {
         union,
@@ -116,6 +137,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
             mailbox: post.folder.clone().map(|folder| (folder, mailbox_key.clone())),
             mail_hooks: checked.mail_hooks,
             metrics: doors.metrics.is_some(),
+            sandbox: Some(Arc::clone(&sandbox) as _),
         },
     );
     if let Some(metrics) = doors.metrics {
@@ -145,6 +167,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         listener::serve(doors.listener, service, checked.tls, stop),
         last_messages(worker, teller, work_stops, &log)
     );
+    let _in_time_or_not = tokio::time::timeout(LAST_TEST_TIMEOUT, sandbox.close()).await;
     let closed = tokio::time::timeout(LAST_WRITES_TIMEOUT, store.close()).await;
     log.close();
     if let Some(what) = supervise::ended() {
@@ -321,11 +344,11 @@ impl Post {
             composer: sending.composer(secret, union),
             notifier: Arc::clone(&sending.notifier),
             log: log.clone(),
-            brake: sending.brake,
+            brake: Some(sending.brake),
             name: sending.node.clone(),
             renew_every: Outbox::RENEW_EVERY,
         };
-        Some(tokio::spawn(outbox.run(clock, stop)))
+        Some(tokio::spawn(supervise::vitally("the outbox", outbox.run(clock, stop))))
     }
 }
 

@@ -81,6 +81,9 @@ words! {
         origin origin_text origin_next old_form old_form_text old_form_next used used_text used_next used_action
         no_mail no_mail_text no_mail_next left left_text left_next
     }
+    sandbox SandboxWords {
+        banner banner_text title text next inbox inbox_of empty to from received html_part
+    }
     sign_in SignInWords {
         title kicker heading lead sign_in email email_empty button not_member signed_out signed_out_everywhere
         not_signed_in sent_title sent_lead code code_label code_hint code_button sent_none enter_title enter_heading

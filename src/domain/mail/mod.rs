@@ -1,6 +1,7 @@
 //! The rules of mail: how often a mailbox may be written to, and when a mail that failed is tried again.
 
 pub mod brake;
+pub mod inbox;
 pub mod lane;
 pub mod report;
 
@@ -142,6 +143,10 @@ pub enum MailOutcome {
         at: Timestamp,
         cause: String,
         perhaps_sent: bool,
+    },
+    /// Its transport wants it then, and nothing is wrong.
+    Wait {
+        at: Timestamp,
     },
     /// Not at all: it was tried for a day.
     GivenUp {

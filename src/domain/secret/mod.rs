@@ -42,6 +42,12 @@ impl Secret {
         bytes
     }
 
+    /// The sandbox's own secret: no token, code or link of the one means anything to the other.
+    #[must_use]
+    pub fn of_sandbox(&self) -> Self {
+        Self(self.derive("sandbox"))
+    }
+
     /// Tells two secrets apart without revealing either; kept in the store so that a node with another secret is noticed.
     pub fn fingerprint(&self) -> String {
         let tag = hmac::sign(&self.derive("fingerprint"), b"");
@@ -82,5 +88,7 @@ mod tests {
         assert_eq!(Secret::new(&"x".repeat(31)).unwrap_err(), SecretTooShort);
         assert_eq!(Secret::new(&" ".repeat(40)).unwrap_err(), SecretTooShort);
         assert!(!format!("{one:?}").contains('x'));
+        assert_ne!(one.of_sandbox().fingerprint(), one.fingerprint());
+        assert_eq!(one.of_sandbox().fingerprint(), Secret::new(&text).unwrap().of_sandbox().fingerprint());
     }
 }

@@ -101,6 +101,14 @@ impl TokenMaker {
         base32::encode::<16>(self.sign(b"mailbox", 0).as_ref()).into_iter().map(char::from).collect()
     }
 
+    /// What opens the page of a partner's inbox in the sandbox.
+    pub fn inbox_token(&self, partner: &str) -> String {
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(b"inbox\0");
+        context.update(partner.as_bytes());
+        base32::encode::<PROOF>(context.sign().as_ref()).into_iter().map(char::from).collect()
+    }
+
     fn proof(&self, purpose: Purpose, number: i64) -> [u8; PROOF] {
         base32::encode(self.sign(purpose.label(), number).as_ref())
     }

@@ -8,4 +8,5 @@ operations! {
     /// Every one of them, in the order of the documents.
     get_sign_up_status::GetSignUpStatus,
     list_sign_ups::ListSignUps,
+    list_inbox::ListInbox,
 }

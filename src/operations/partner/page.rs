@@ -67,6 +67,13 @@ parameter!(
     { "type": "string", "minLength": 1, "maxLength": 255 }
 );
 
+parameter!(
+    /// The id of a mail in the sandbox.
+    MailParameter(i64),
+    |text| text.parse().map_err(|_| "this is no cursor of this list; send the nextCursor of the page before".to_owned()),
+    { "type": "string" }
+);
+
 impl PageSize {
     const MOST: u32 = 100;
     pub const DEFAULT: u32 = 50;

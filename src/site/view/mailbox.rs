@@ -1,4 +1,5 @@
-//! The mailbox of a development installation: the mail it would have sent, to read in the browser.
+//! Mail that would have been sent, to read in the browser: the mailbox of a development installation, and a partner's inbox in the
+//! sandbox.
 
 use askama::Template;
 
@@ -46,6 +47,39 @@ struct OpenedMailPage<'a> {
 /// One mail; its HTML part is served apart, at `html_path`: it brings styles of its own.
 pub fn opened_mail(page: Frame<'_>, mail: &ReadableMail, html_path: &str) -> String {
     rendered(&OpenedMailPage { page, mail, pieces: pieces(&mail.text), html_path })
+}
+
+/// A mail of a partner's inbox in the sandbox, as its page shows it.
+#[derive(Debug)]
+pub struct ShownMail {
+    pub id: i64,
+    pub to: String,
+    pub from: String,
+    pub subject: String,
+    pub received: String,
+    pub text: String,
+    /// Where its HTML part is.
+    pub html_path: String,
+}
+
+impl ShownMail {
+    fn pieces(&self) -> Vec<Piece<'_>> {
+        pieces(&self.text)
+    }
+}
+
+#[derive(Template)]
+#[template(path = "inbox.html")]
+struct InboxTemplate<'a> {
+    page: Frame<'a>,
+    partner: &'a str,
+    most: u32,
+    mails: &'a [ShownMail],
+}
+
+/// A partner's mails in the order given: newest first, `most` of them.
+pub fn inbox(page: Frame<'_>, partner: &str, most: u32, mails: &[ShownMail]) -> String {
+    rendered(&InboxTemplate { page, partner, most, mails })
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ mod policy;
 use askama::Template;
 
 pub use self::join::{InvitedBy, JoinForm, ShownAgain, join};
-pub use self::mailbox::{MailboxEntry, mailbox, opened_mail};
+pub use self::mailbox::{MailboxEntry, ShownMail, inbox, mailbox, opened_mail};
 pub use self::outcome::{Home, Outcome, outcome};
 pub use self::own_page::{OwnView, RefusedAnswers, enter, erase, erased, leave, own_page, sign_in, sign_in_sent};
 pub use self::person::{ConfirmView, DeclineState, DeclineView, Welcome, check_inbox, confirm, decline, share};
@@ -39,6 +39,11 @@ pub struct Frame<'a> {
 impl<'a> Frame<'a> {
     pub fn new(union: &'a Union, language: Language, path: &'a str) -> Self {
         Self { union, language, say: language.words(), path }
+    }
+
+    /// Whether it is one of the sandbox's, which say so.
+    pub fn is_in_sandbox(&self) -> bool {
+        self.path.starts_with("/sandbox/")
     }
 
     /// "1,234 members": nothing where the figure cannot be read, or is less than the union wants to show.

@@ -30,6 +30,10 @@ pub enum Outcome<'a> {
     LinkUsed,
     /// Nobody can sign in, for no mail is sent.
     NoMail,
+    /// A sign-up of the sandbox that can be confirmed no more; elsewhere the form is shown again.
+    Lapsed,
+    /// What the sandbox has no page for.
+    NotInSandbox,
 }
 
 #[derive(Template)]
@@ -50,6 +54,8 @@ pub enum Home {
     Join,
     /// A member's own.
     Own,
+    /// Nowhere: the sandbox has no form.
+    Sandbox,
 }
 
 pub fn outcome(page: Frame<'_>, outcome: Outcome<'_>, home: Home) -> String {
@@ -57,7 +63,9 @@ pub fn outcome(page: Frame<'_>, outcome: Outcome<'_>, home: Home) -> String {
     let (back, own) = match home {
         Home::Join => ((say.back_form.as_str(), "/join"), false),
         Home::Own => ((say.back_own.as_str(), "/me"), true),
+        Home::Sandbox => ((say.back_form.as_str(), "/join"), false),
     };
+    let inside = &page.say.sandbox;
     let to_form = (say.to_form.as_str(), "/join");
     let again = (say.sign_up_again.as_str(), "/join");
     let (title, happened, next, action) = match outcome {
@@ -77,6 +85,13 @@ pub fn outcome(page: Frame<'_>, outcome: Outcome<'_>, home: Home) -> String {
         Outcome::WrongOrigin => (&say.origin, &say.origin_text, &say.origin_next, Some(to_form)),
         Outcome::LinkUsed => (&say.used, &say.used_text, &say.used_next, Some((say.used_action.as_str(), "/me"))),
         Outcome::NoMail => (&say.no_mail, &say.no_mail_text, &say.no_mail_next, None),
+        Outcome::Lapsed => (&page.say.decline.lapsed_title, &page.say.decline.lapsed_text, &inside.next, None),
+        Outcome::NotInSandbox => (&inside.title, &inside.text, &inside.next, None),
+    };
+    // What leads to the form leads nowhere in the sandbox; what was declined there can be taken back there.
+    let (next, action) = match (home, outcome) {
+        (Home::Sandbox, Outcome::WasDeclined { .. }) | (Home::Join | Home::Own, _) => (next, action),
+        (Home::Sandbox, _) => (&inside.next, None),
     };
     let happened = match outcome {
         Outcome::TooMany { retry_after } => happened.put("wait", page.say.wait(retry_after)).plain(),

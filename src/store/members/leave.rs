@@ -13,12 +13,12 @@ use crate::store::partners::idempotency;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// Ends a membership; the person's row is locked, and the count is the caller's to change, last.
-async fn depart(sql: &mut impl Sql, person: i64, now: Timestamp) -> Result<bool, Failure> {
+pub(in crate::store) async fn depart(sql: &mut impl Sql, person: i64, now: Timestamp) -> Result<bool, Failure> {
     let leave = "UPDATE people SET state = 'left', left_at = $2 WHERE id = $1 AND state = 'member'";
     Ok(sql.execute(leave, values![person, now]).await? == 1)
 }
 
-async fn count_down(sql: &mut impl Sql) -> Result<(), Failure> {
+pub(in crate::store) async fn count_down(sql: &mut impl Sql) -> Result<(), Failure> {
     // Last, because every confirmation of the union waits for this row.
     sql.execute("UPDATE installation SET member_count = member_count - 1 WHERE id = 1", values![]).await.map(|_| ())
 }
@@ -128,9 +128,22 @@ async fn forget_mail(sql: &mut impl Sql, person: i64) -> Result<u64, Failure> {
 }
 
 /// What was deleted with a person.
-pub(super) struct Buried {
+pub(in crate::store) struct Buried {
     sign_ups: u64,
     mails: u64,
+}
+
+/// Deletes a person's sign-ups, requests to sign in and mail.
+pub(in crate::store) async fn forget_doings(sql: &mut impl Sql, person: i64) -> Result<Buried, Failure> {
+    let mails = forget_mail(sql, person).await?;
+    sql.execute("DELETE FROM sign_ins WHERE person_id = $1", values![person]).await?;
+    let declined = "UPDATE api_keys SET declined = declined +
+                        (SELECT count(*) FROM sign_ups s WHERE s.person_id = $1 AND s.key_id = api_keys.id AND s.state = 'declined')
+                    WHERE id IN (SELECT s.key_id FROM sign_ups s WHERE s.person_id = $1 AND s.state = 'declined')";
+    sql.execute(declined, values![person]).await?;
+    idempotency::forget_person(sql, person).await?;
+    let sign_ups = sql.execute("DELETE FROM sign_ups WHERE person_id = $1", values![person]).await?;
+    Ok(Buried { sign_ups, mails })
 }
 
 /// Leaves a tombstone where a person was. Their row is locked, and they are no member any more.
@@ -141,14 +154,7 @@ pub(super) async fn bury(
     marks: &AddressMarks,
     now: Timestamp,
 ) -> Result<Buried, Failure> {
-    let mails = forget_mail(sql, person).await?;
-    sql.execute("DELETE FROM sign_ins WHERE person_id = $1", values![person]).await?;
-    let declined = "UPDATE api_keys SET declined = declined +
-                        (SELECT count(*) FROM sign_ups s WHERE s.person_id = $1 AND s.key_id = api_keys.id AND s.state = 'declined')
-                    WHERE id IN (SELECT s.key_id FROM sign_ups s WHERE s.person_id = $1 AND s.state = 'declined')";
-    sql.execute(declined, values![person]).await?;
-    idempotency::forget_person(sql, person).await?;
-    let sign_ups = sql.execute("DELETE FROM sign_ups WHERE person_id = $1", values![person]).await?;
+    let buried = forget_doings(sql, person).await?;
     let bury = "
         UPDATE people SET email = '', compared = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
             joined_at = CASE WHEN joined_at IS NULL THEN NULL ELSE 0 END, undeliverable_until = NULL, soft_bounces = 0,
@@ -171,11 +177,11 @@ pub(super) async fn bury(
                   AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
     sql.execute(plain, values![person, mailbox]).await?;
     sql.execute(tagged, values![person, mailbox]).await?;
-    Ok(Buried { sign_ups, mails })
+    Ok(buried)
 }
 
 /// How many people get mail there, and how many of them are members.
-pub(super) async fn people_of(sql: &mut impl Sql, mailbox: &str) -> Result<(u64, u64), Failure> {
+pub(in crate::store) async fn people_of(sql: &mut impl Sql, mailbox: &str) -> Result<(u64, u64), Failure> {
     // In the two ways for which there is an index each.
     let people = "
         SELECT count(*), CAST(coalesce(sum(CASE WHEN state = 'member' THEN 1 ELSE 0 END), 0) AS BIGINT) FROM (

@@ -11,6 +11,7 @@ pub mod sign_in;
 use self::code::{CreateCode, FindCode, NamedCode};
 use self::decline::{ChooseSilence, Decline, TakeBack};
 use self::leave::{Erase, Leave, Revive, Unsuppress};
+pub(super) use self::leave::{count_down, depart, forget_doings, people_of};
 use super::doors::{self, AtDoor};
 use super::outbox;
 use super::partners::idempotency;

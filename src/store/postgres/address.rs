@@ -40,6 +40,8 @@ pub struct Address {
     pub(super) hosts: Vec<Config>,
     pub(super) connect_timeout: Duration,
     pub(super) tls: MakeRustlsConnect,
+    /// The sandbox's schema; none for whichever the URL and the role lead to.
+    pub(super) schema: Option<String>,
 }
 
 impl fmt::Debug for Address {
@@ -53,6 +55,9 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let database = self.hosts.first().and_then(|host| host.get_dbname()).unwrap_or("postgres");
         let hosts: Vec<_> = self.hosts.iter().map(place).collect();
+        if let Some(schema) = &self.schema {
+            write!(f, "the schema {schema} of ")?;
+        }
         write!(f, "the database {database} at {}", hosts.join(" or "))
     }
 }
@@ -66,6 +71,11 @@ pub(super) fn place(host: &Config) -> String {
         (None, Some(address)) => format!("{address}:{port}"),
         (None, None) => format!("port {port}"),
     }
+}
+
+/// The name of a schema as SQL takes it, whatever is in it.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn leaves(config: &Config) -> bool {
@@ -82,6 +92,11 @@ impl Address {
     /// Whether a host of it is another machine.
     pub fn leaves_this_machine(&self) -> bool {
         self.hosts.iter().any(leaves)
+    }
+
+    /// The same database, in that schema alone.
+    pub(super) fn in_schema(&self, schema: String) -> Self {
+        Self { schema: Some(schema), ..self.clone() }
     }
 
     pub fn parse(url: &str) -> Result<Self, BadAddress> {
@@ -120,7 +135,7 @@ impl Address {
         let hosts = (0..config.get_hosts().len().max(config.get_hostaddrs().len()))
             .map(|index| one_host(&config, index, mode, connect_timeout, user_timeout))
             .collect();
-        Ok(Self { hosts, connect_timeout, tls })
+        Ok(Self { hosts, connect_timeout, tls, schema: None })
     }
 }
 

@@ -13,6 +13,7 @@ mod connection;
 mod count;
 mod facts;
 mod pool;
+mod sandbox;
 mod schema;
 mod tls;
 mod transfer;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use self::batch::Batcher;
 use self::confirm::PgConfirm;
 use self::count::PostgresCounter;
-use self::pool::{Pool, SHARES};
+use self::pool::{Pool, Shares};
 use super::audit::{Act, Audited};
 use super::installation::Check;
 use super::migration::{MIGRATIONS, Migration, Prepare};
@@ -34,6 +35,7 @@ use crate::reply::Reply;
 
 pub use self::address::{Address, BadAddress};
 pub use self::facts::{PostgresFacts, learn};
+pub use self::sandbox::{SandboxPlace, find_sandbox, make_sandbox};
 pub use self::schema::PostgresOpenError;
 pub use self::transfer::PostgresTransfer;
 
@@ -58,11 +60,13 @@ impl PostgresStore {
         batch: usize,
         migrations: &'static [Migration],
     ) -> Result<Self, PostgresOpenError> {
-        let pool = Pool::new(address.clone(), SHARES.rest)?;
+        let shares = Shares::of(&address);
+        let pool = Pool::new(address.clone(), shares.rest)?;
         schema::prepare(&pool, prepare, migrations).await?;
+        let batch = if address.schema.is_some() { 1 } else { batch };
         Ok(Self {
-            batcher: Batcher::start(Pool::new(address.clone(), SHARES.sign_ups)?, batch),
-            counter: PostgresCounter::start(Pool::new(address, SHARES.count)?),
+            batcher: Batcher::start(Pool::new(address.clone(), shares.sign_ups)?, batch),
+            counter: PostgresCounter::start(Pool::new(address, shares.count)?),
             pool,
         })
     }

@@ -10,7 +10,7 @@ use deadpool::managed::{self, Metrics, Object, PoolError, QueueMode, RecycleErro
 use deadpool::{Runtime, Status};
 use tokio_postgres::error::SqlState;
 
-use super::address::{Address, place};
+use super::address::{Address, place, quoted};
 use super::connection::PgConnection;
 use crate::store::sql::{Failure, Unit, describe};
 use crate::store::{PoolFigures, StoreError};
@@ -25,6 +25,15 @@ pub(super) struct Shares {
 }
 
 pub(super) const SHARES: Shares = Shares { sign_ups: 4, count: 1, rest: 5 };
+
+/// The sandbox makes do with fewer: nobody's members wait there. Its sign-ups come one by one.
+const SANDBOX_SHARES: Shares = Shares { sign_ups: 2, count: 1, rest: 2 };
+
+impl Shares {
+    pub(super) fn of(address: &Address) -> Self {
+        if address.schema.is_some() { SANDBOX_SHARES } else { SHARES }
+    }
+}
 
 /// How long a unit of work may take once it has a connection.
 const UNIT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -275,6 +284,7 @@ const SET_UP: &str = "
     SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),
            set_config('idle_in_transaction_session_timeout', '10000', false),
            set_config('default_transaction_isolation', 'read committed', false),
+           set_config('search_path', coalesce($3, current_setting('search_path')), false),
            set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false),
            CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END,
            current_setting('transaction_read_only') = 'on' AS read_only";
@@ -288,9 +298,10 @@ impl Connector {
             let _told_elsewhere = connection.await;
         });
         let connection = PgConnection::new(client, task);
+        let schema = self.address.schema.as_deref().map(quoted);
         let row = connection
             .client
-            .query_one(SET_UP, &[&STATEMENT_TIMEOUT, &LOCK_TIMEOUT])
+            .query_one(SET_UP, &[&STATEMENT_TIMEOUT, &LOCK_TIMEOUT, &schema])
             .await
             .map_err(|error| describe(&error))?;
         let read_only: bool = row.try_get("read_only").map_err(|error| describe(&error))?;

@@ -11,7 +11,12 @@ use tokio::net::{TcpListener, TcpStream};
 use unionhall::app::{App, Parts};
 use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
+use unionhall::domain::mail::lane::Lane;
+use unionhall::domain::mail::{DueMail, MailAbout, MailId, MailKind};
+use unionhall::domain::referral::ReferralCode;
 use unionhall::domain::secret::Secret;
+use unionhall::domain::sign_up::SignUpId;
+use unionhall::domain::time::Timestamp;
 use unionhall::domain::union::Union;
 use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::log::{Format, Level, Log};
@@ -155,7 +160,21 @@ pub fn smtp_reply(data: &[u8]) {
         let empty = String::new;
         let readable =
             ReadableMail { to: empty(), from: empty(), subject: empty(), date: empty(), text: empty(), html: empty() };
-        let mail = OutgoingMail { name: empty(), message, readable };
+        let due = DueMail {
+            id: MailId(1),
+            about: MailAbout::SignUp(SignUpId(1)),
+            kind: MailKind::Confirm,
+            recipient: "zoe@example.net".to_owned(),
+            partner: None,
+            asked_at: Timestamp::from_millis(0),
+            code: ReferralCode::from_canonical("0123456789ab").unwrap(),
+            attempts: 1,
+            first_attempt_at: Timestamp::from_millis(0),
+            lane: Lane::of(b"x"),
+            language: None,
+            is_reminder: false,
+        };
+        let mail = OutgoingMail { name: empty(), message, readable, due };
         tokio::time::timeout(Duration::from_secs(10), transport.send(mail)).await.expect("it never waits for more")
     });
     match sent {
@@ -163,6 +182,7 @@ pub fn smtp_reply(data: &[u8]) {
         Err(SendError::Rejected) => {
             assert!(data.windows(4).any(|part| part == b"5.1."), "{:?}", String::from_utf8_lossy(data));
         }
+        Err(SendError::NotBefore(at)) => panic!("a mail server says no time: {at}"),
         Err(SendError::Later(told) | SendError::Unknown(told)) => {
             assert!(TOLD.iter().any(|words| told.starts_with(words)), "{told}");
             assert!(!repeats(&told), "{told:?}");

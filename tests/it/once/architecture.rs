@@ -57,6 +57,8 @@ const ROOMS: &[Room] = &[
             "operations",
             "outbound",
             "partners",
+            "reply",
+            "sandbox",
             "server",
             "store",
             "supervise",
@@ -83,35 +85,33 @@ const ROOMS: &[Room] = &[
             "mcp",
             "metrics",
             "operations",
+            "reply",
             "site",
         ],
         NO_DATABASE,
     ),
     room(
         "site",
-        &["app", "clock", "domain", "error", "http", "limiter", "loopback", "mail", "membership"],
+        &["app", "clock", "domain", "error", "http", "limiter", "loopback", "mail", "membership", "sandbox"],
         NO_DATABASE,
     ),
     room("mcp", &["clock", "documents", "domain", "error", "http", "limiter", "loopback", "operations"], NO_DATABASE),
     room("documents", &["domain", "error", "http", "operations"], NO_DATABASE),
     room(
         "operations",
-        &["app", "clock", "domain", "error", "keys", "limiter", "membership", "reply"],
+        &["app", "clock", "domain", "error", "keys", "limiter", "membership", "reply", "sandbox"],
         NO_HTTP_NO_DATABASE,
     ),
     room(
         "app",
-        &["domain", "keys", "limiter", "log", "mail", "membership", "partners", "store", "supervise"],
+        &["domain", "keys", "limiter", "log", "mail", "membership", "partners", "sandbox", "store", "supervise"],
         NO_HTTP_NO_DATABASE,
     ),
-    room(
-        "membership",
-        &["clock", "domain", "error", "log", "mail", "partners", "store", "supervise"],
-        NO_HTTP_NO_DATABASE,
-    ),
-    room("partners", &["clock", "domain", "log", "mail", "outbound", "store", "supervise"], NO_HTTP_NO_DATABASE),
+    room("sandbox", &["clock", "domain", "mail", "membership", "reply", "store"], NO_HTTP_NO_DATABASE),
+    room("membership", &["clock", "domain", "error", "log", "mail", "partners", "store"], NO_HTTP_NO_DATABASE),
+    room("partners", &["clock", "domain", "log", "mail", "outbound", "store"], NO_HTTP_NO_DATABASE),
     room("keys", &["domain", "error", "store"], NO_HTTP_NO_DATABASE),
-    room("mail", &["clock", "domain", "log", "loopback", "reply", "store", "supervise"], NO_HTTP_NO_DATABASE),
+    room("mail", &["clock", "domain", "log", "loopback", "reply", "store"], NO_HTTP_NO_DATABASE),
     room("http", &["domain", "error", "loopback"], NO_DATABASE),
     // It must never know who asks.
     room(
@@ -219,7 +219,7 @@ fn no_room_uses_what_it_must_not() {
 /// A use case is called and not rebuilt: only these know the traits of the store.
 #[test]
 fn nobody_else_can_name_the_store() {
-    let know = ["cli", "config", "app", "membership", "partners", "keys", "mail", "store"];
+    let know = ["cli", "config", "app", "sandbox", "membership", "partners", "keys", "mail", "store"];
     for (name, path) in house() {
         let names_store = named(&code(&path)).iter().any(|used| used.starts_with("store"));
         assert!(!names_store || know.contains(&name.as_str()), "{} names the store", path.display());

@@ -109,7 +109,7 @@ impl Room {
             },
             notifier: Arc::new(MailNotifier::default()),
             log: self.log.clone(),
-            brake: Brake::NONE,
+            brake: Some(Brake::NONE),
             name: name.to_owned(),
             renew_every: Duration::from_millis(20),
         }

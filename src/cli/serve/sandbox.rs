@@ -1,0 +1,241 @@
+//! The sandbox: the service once more, on records of its own, for test keys.
+//!
+//! It is there once a test key was issued, and is opened when the service starts or when somebody asks for it. What is wrong
+//! with it is told in the log and never stands in the live service's way: its tasks are not vital, and whoever waits for them
+//! at the end does not wait for long.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lettre::message::Mailbox;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::app::{App, Parts};
+use crate::cli::{open_records, random};
+use crate::clock::Clock;
+use crate::config::{OutboundSettings, Records, SandboxRecords, ServeSettings};
+use crate::domain::base32;
+use crate::domain::email::disposable::DisposableDomains;
+use crate::domain::mail::brake::Brake;
+use crate::domain::person::RetentionTimes;
+use crate::domain::secret::Secret;
+use crate::domain::secret::token::TokenMaker;
+use crate::domain::union::Union;
+use crate::domain::union::notice::Notices;
+use crate::limiter::Limiter;
+use crate::log::Log;
+use crate::mail::compose::Composer;
+use crate::mail::outbox::Outbox;
+use crate::mail::{Delivery, MailNotifier};
+use crate::membership::erasures::ErasureLog;
+use crate::membership::retention::Reality;
+use crate::membership::{Membership, figures, retention};
+use crate::partners::worker::{WebhookNotifier, WebhookWorker};
+use crate::reply::Reply;
+use crate::sandbox::Inbox;
+use crate::sandbox::transport::InboxTransport;
+use crate::server::{FindsSandbox, NoSandbox};
+use crate::store::migration::Prepare;
+use crate::store::{Claim, Store};
+
+/// What the sandbox is made of, and what became of it.
+#[derive(Debug)]
+pub(super) struct SandboxHouse {
+    live: Records,
+    data: std::path::PathBuf,
+    batch: usize,
+    times: RetentionTimes,
+    outbound: OutboundSettings,
+    /// The sandbox's own.
+    secret: Secret,
+    union: Arc<Union>,
+    limiter: Arc<dyn Limiter>,
+    disposable: DisposableDomains,
+    log: Log,
+    clock: Clock,
+    stop: watch::Receiver<bool>,
+    opened: tokio::sync::Mutex<Option<OpenedSandbox>>,
+    /// The last trouble that the operator was told of.
+    told: Mutex<Option<String>>,
+}
+
+#[derive(Debug)]
+struct OpenedSandbox {
+    app: Arc<App>,
+    store: Arc<dyn Store>,
+    /// Of its mail and of its webhooks.
+    workers: [JoinHandle<()>; 2],
+}
+
+/// What the live service shares with it.
+pub(super) struct SharedParts<'a> {
+    pub union: &'a Union,
+    pub secret: &'a Secret,
+    pub limiter: &'a Arc<dyn Limiter>,
+    pub disposable: &'a DisposableDomains,
+    pub log: &'a Log,
+    pub clock: Clock,
+    pub stop: &'a watch::Receiver<bool>,
+}
+
+impl SandboxHouse {
+    pub(super) fn new(settings: &ServeSettings, shared: SharedParts<'_>) -> anyhow::Result<Arc<Self>> {
+        let SharedParts { union, secret, limiter, disposable, log, clock, stop } = shared;
+        let join_site = format!("{}/sandbox", union.join_site);
+        Ok(Arc::new(Self {
+            live: settings.store.records()?,
+            data: settings.store.data.clone(),
+            batch: settings.write_batch.get(),
+            times: settings.retention.times(),
+            outbound: settings.outbound.clone(),
+            secret: secret.of_sandbox(),
+            union: Arc::new(Union { notices: Notices::of(&union.name, &join_site), join_site, ..union.clone() }),
+            limiter: Arc::clone(limiter),
+            disposable: disposable.clone(),
+            log: log.clone(),
+            clock,
+            stop: stop.clone(),
+            opened: tokio::sync::Mutex::default(),
+            told: Mutex::default(),
+        }))
+    }
+
+    /// Waits for its last mail and closes its records; the end of the process is near.
+    pub(super) async fn close(&self) {
+        if let Some(OpenedSandbox { store, workers, .. }) = self.opened.lock().await.take() {
+            for worker in workers {
+                // Whatever it had begun is begun again after the next start.
+                let _either_way = worker.await;
+            }
+            if let Err(error) = store.close().await {
+                self.log.problem(None, &format!("the sandbox did not close cleanly: {error}"));
+            }
+        }
+    }
+
+    async fn find_or_open(&self) -> Result<Option<Arc<App>>, NoSandbox> {
+        let mut opened = self.opened.lock().await;
+        if let Some(OpenedSandbox { app, .. }) = &*opened {
+            return Ok(Some(Arc::clone(app)));
+        }
+        match self.open().await {
+            Ok(Some(sandbox)) => {
+                self.told.lock().unwrap_or_else(PoisonError::into_inner).take();
+                self.log.note("the sandbox is open: test keys work");
+                Ok(Some(Arc::clone(&opened.insert(sandbox).app)))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => {
+                self.tell(&format!("{error:#}"));
+                Err(NoSandbox)
+            }
+        }
+    }
+
+    /// Tells the operator, once for each trouble.
+    fn tell(&self, trouble: &str) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.as_deref() != Some(trouble) {
+            *told = Some(trouble.to_owned());
+            self.log.problem(None, &format!("the sandbox cannot be opened, so test keys do not work: {trouble}"));
+        }
+    }
+
+    async fn open(&self) -> anyhow::Result<Option<OpenedSandbox>> {
+        let SandboxRecords { records, are_there } = self.live.find_sandbox().await?;
+        if !are_there {
+            return Ok(None);
+        }
+        let (data, batch) = (self.data.clone(), self.batch);
+        // SQLite opens on the thread that asks, and may have its tables to bring up to date: no request waits behind that.
+        let runtime = tokio::runtime::Handle::current();
+        let opening = move || runtime.block_on(open_records(&records, &data, Prepare::Upgrade, batch));
+        let store = tokio::task::spawn_blocking(opening).await??;
+        if store.claim_secret(self.secret.fingerprint()).await? == Claim::Another {
+            store.close().await?;
+            anyhow::bail!("its records were made with another secret; delete them, and issue test keys anew");
+        }
+        let notifier = Arc::new(MailNotifier::default());
+        let inbox = Inbox::new(Arc::clone(&store) as _, &self.secret, self.union.join_site.clone());
+        let webhooks = Arc::<WebhookNotifier>::default();
+        let parts = self.parts(&store, Delivery::Sent(Arc::clone(&notifier)), Arc::clone(&webhooks));
+        let app = App::sandbox(parts, inbox);
+        app.membership.keep_notice(self.clock.now().time).await?;
+        let outbox = self.outbox(&store, notifier, Arc::clone(&webhooks))?;
+        let teller = WebhookWorker {
+            store: Arc::clone(&store) as _,
+            client: self.outbound.client(&self.union.base_url),
+            secret: self.secret.clone(),
+            notifier: webhooks,
+            contact: None,
+            log: self.log.of_sandbox(),
+            name: outbox.name.clone(),
+        };
+        let workers = [
+            tokio::spawn(outbox.run(self.clock, self.stop.clone())),
+            tokio::spawn(teller.run(self.clock, self.stop.clone())),
+        ];
+        tokio::spawn(retention::run(
+            Arc::clone(&store),
+            Reality::Test,
+            self.secret.clone(),
+            self.times,
+            self.log.of_sandbox(),
+            self.clock,
+            self.stop.clone(),
+        ));
+        tokio::spawn(figures::run(Arc::clone(&store), self.log.of_sandbox(), self.clock, self.stop.clone()));
+        Ok(Some(OpenedSandbox { app, store, workers }))
+    }
+
+    fn parts(&self, store: &Arc<dyn Store>, mail: Delivery, webhooks: Arc<WebhookNotifier>) -> Parts {
+        Parts {
+            union: Arc::clone(&self.union),
+            secret: self.secret.clone(),
+            store: Arc::clone(store),
+            limiter: Arc::clone(&self.limiter),
+            log: self.log.of_sandbox(),
+            mail,
+            webhooks,
+            // It has no form, and no pages of members.
+            brake: Brake::NONE,
+            disposable: self.disposable.clone(),
+            erasures: ErasureLog::beside(&self.data.join("sandbox")),
+            retention: self.times,
+        }
+    }
+
+    fn outbox(
+        &self,
+        store: &Arc<dyn Store>,
+        notifier: Arc<MailNotifier>,
+        webhooks: Arc<WebhookNotifier>,
+    ) -> anyhow::Result<Outbox> {
+        let (disposable, notices) = (self.disposable.clone(), self.union.notices.clone());
+        let membership =
+            Membership::new(Arc::clone(store) as _, &self.secret, Delivery::Held, webhooks, disposable, notices);
+        let sender = &self.union.sender;
+        Ok(Outbox {
+            store: Arc::clone(store) as _,
+            transport: Arc::new(InboxTransport::new(Arc::clone(store) as _, membership, &self.secret, self.clock)),
+            composer: Composer {
+                union: Arc::clone(&self.union),
+                from: Mailbox::new(sender.name.clone(), sender.address.parse()?),
+                bounces: None,
+                tokens: TokenMaker::new(&self.secret),
+            },
+            notifier,
+            log: self.log.of_sandbox(),
+            brake: None,
+            // Of this process alone: another may work on the same records, whatever becomes of the live mail.
+            name: format!("sandbox-{}", String::from_utf8_lossy(&base32::encode::<8>(&random::<5>()?))),
+            renew_every: Outbox::RENEW_EVERY,
+        })
+    }
+}
+
+impl FindsSandbox for SandboxHouse {
+    fn find(&self) -> Reply<'_, Result<Option<Arc<App>>, NoSandbox>> {
+        Reply::later(self.find_or_open())
+    }
+}

@@ -1,0 +1,51 @@
+//! Mail of the sandbox: it goes nowhere but into the inbox of the partner whose sign-up it is about.
+
+use std::time::Duration;
+
+use crate::domain::time::Timestamp;
+
+/// Mails that a partner's inbox holds; the oldest make way.
+pub const INBOX_HOLDS: u32 = 1000;
+
+/// How long test data is kept, mail among it.
+pub const TEST_DATA_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// A mail that arrives.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ArrivingMail {
+    /// Whose sign-up it is about; empty where nobody's.
+    pub partner: String,
+    /// The same however often the mail is sent: it arrives once.
+    pub name: String,
+    pub to: String,
+    pub from: String,
+    pub subject: String,
+    pub text: String,
+    pub html: String,
+}
+
+/// One that is there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct InboxMail {
+    /// Newer ones have higher ones.
+    pub id: i64,
+    pub to: String,
+    pub from: String,
+    pub subject: String,
+    pub text: String,
+    pub html: String,
+    pub received_at: Timestamp,
+}
+
+impl std::fmt::Debug for ArrivingMail {
+    /// Without addresses and links: debug prints end up in logs.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ArrivingMail({})", self.name)
+    }
+}
+
+impl std::fmt::Debug for InboxMail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "InboxMail({})", self.id)
+    }
+}

@@ -1,0 +1,121 @@
+//! What only the sandbox has: inboxes that partners read, and somebody who presses the buttons of the simulator's mail.
+//!
+//! The rest of it is the service itself on records of its own. This room must never be given live records, and never let mail
+//! leave; the store of inboxes is private to it.
+
+pub mod transport;
+
+use std::sync::Arc;
+
+use crate::domain::mail::inbox::InboxMail;
+use crate::domain::secret::Secret;
+use crate::domain::secret::token::TokenMaker;
+use crate::domain::time::Timestamp;
+use crate::store::{InboxStore, StoreError};
+
+/// Mails of a partner's inbox at a time, at the most.
+pub const MOST_LISTED: u32 = 100;
+
+/// The inboxes of partners, as they read them.
+#[derive(Debug)]
+pub struct Inbox {
+    store: Arc<dyn InboxStore>,
+    tokens: TokenMaker,
+    /// Where the sandbox's pages are, without a slash at the end.
+    site: String,
+}
+
+/// Some mails, newest first.
+#[derive(Debug)]
+pub struct InboxPage {
+    pub mails: Vec<ReceivedMail>,
+    /// From before which mail there are more.
+    pub next: Option<i64>,
+}
+
+/// A mail as its partner reads it.
+#[derive(Clone)]
+pub struct ReceivedMail {
+    pub id: i64,
+    pub to: String,
+    pub from: String,
+    pub subject: String,
+    pub text: String,
+    pub html: String,
+    pub received_at: Timestamp,
+    /// The link to confirm by, if it holds one.
+    pub confirm_link: Option<String>,
+    /// "This wasn't me."
+    pub decline_link: Option<String>,
+}
+
+impl std::fmt::Debug for ReceivedMail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ReceivedMail({})", self.id)
+    }
+}
+
+impl Inbox {
+    /// `secret` is the sandbox's own, `site` where its pages are.
+    pub fn new(store: Arc<dyn InboxStore>, secret: &Secret, site: String) -> Self {
+        Self { store, tokens: TokenMaker::new(secret), site }
+    }
+
+    /// A partner's mails, newest first, from before that one on; at most [`MOST_LISTED`] of them.
+    pub async fn list(&self, partner: &str, before: Option<i64>, limit: u32) -> Result<InboxPage, StoreError> {
+        let most = limit.clamp(1, MOST_LISTED);
+        let mut mails = self.store.list_inbox(partner.to_owned(), before, most + 1).await?;
+        let more = mails.len() > most as usize;
+        mails.truncate(most as usize);
+        let next = mails.last().filter(|_| more).map(|mail| mail.id);
+        Ok(InboxPage { mails: mails.into_iter().map(|mail| self.received(mail)).collect(), next })
+    }
+
+    /// One of them.
+    pub async fn find(&self, partner: &str, id: i64) -> Result<Option<ReceivedMail>, StoreError> {
+        Ok(self.store.find_in_inbox(partner.to_owned(), id).await?.map(|mail| self.received(mail)))
+    }
+
+    /// Where the partner's people see it in a browser: nobody else can guess the address.
+    pub fn page(&self, partner: &str) -> String {
+        format!("{}/inbox/{}", self.site, self.tokens.inbox_token(partner))
+    }
+
+    /// Whose page a token opens.
+    pub async fn partner_of(&self, token: &str) -> Result<Option<String>, StoreError> {
+        use subtle::ConstantTimeEq;
+        let partners = self.store.inbox_partners().await?;
+        let is_it = |partner: &String| self.tokens.inbox_token(partner).as_bytes().ct_eq(token.as_bytes()).into();
+        Ok(partners.into_iter().find(is_it))
+    }
+
+    fn received(&self, mail: InboxMail) -> ReceivedMail {
+        let InboxMail { id, to, from, subject, text, html, received_at } = mail;
+        let link = |page: &str| link_in(&text, &format!("{}/{page}/", self.site));
+        let (confirm_link, decline_link) = (link("confirm"), link("not-me"));
+        ReceivedMail { id, to, from, subject, text, html, received_at, confirm_link, decline_link }
+    }
+}
+
+/// The first link of a text that begins so, up to the end of its token.
+fn link_in(text: &str, start: &str) -> Option<String> {
+    let from = &text[text.find(start)?..];
+    let token = from[start.len()..].find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(from.len() - start.len());
+    (token > 0).then(|| from[..start.len() + token].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_found_in_a_mail_by_where_they_lead() {
+        let text = "Confirm:\nhttps://u.example/sandbox/confirm/0ab9.\nNot you? (https://u.example/sandbox/not-me/zz)";
+        let of = |page: &str| link_in(text, &format!("https://u.example/sandbox/{page}/"));
+        assert_eq!(of("confirm").as_deref(), Some("https://u.example/sandbox/confirm/0ab9"));
+        assert_eq!(of("not-me").as_deref(), Some("https://u.example/sandbox/not-me/zz"));
+        assert_eq!(of("inbox"), None);
+        assert_eq!(link_in("https://u.example/sandbox/confirm/", "https://u.example/sandbox/confirm/"), None);
+        assert_eq!(link_in("x/confirm/abc", "x/confirm/").as_deref(), Some("x/confirm/abc"), "at the very end");
+    }
+}

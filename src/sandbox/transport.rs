@@ -1,0 +1,78 @@
+//! The way that the sandbox's mail takes: into its partner's inbox. Mail to the simulator's addresses is acted on as it arrives,
+//! by the same means that people have.
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::domain::email::EmailAddress;
+use crate::domain::mail::inbox::ArrivingMail;
+use crate::domain::mail::{DueMail, MailAbout};
+use crate::domain::secret::Secret;
+use crate::domain::secret::token::{Purpose, TokenMaker};
+use crate::domain::sign_up::{DecidedHow, SeenPage};
+use crate::domain::simulator::{SLOW_FOR, Simulated};
+use crate::domain::time::Timestamp;
+use crate::mail::{OutgoingMail, ReadableMail, SendError, Transport};
+use crate::membership::Membership;
+use crate::reply::Reply;
+use crate::store::{InboxStore, StoreError};
+
+#[derive(Debug)]
+pub struct InboxTransport {
+    store: Arc<dyn InboxStore>,
+    membership: Membership,
+    tokens: TokenMaker,
+    clock: Clock,
+}
+
+impl InboxTransport {
+    /// `secret` is the sandbox's own.
+    pub fn new(store: Arc<dyn InboxStore>, membership: Membership, secret: &Secret, clock: Clock) -> Self {
+        Self { store, membership, tokens: TokenMaker::new(secret), clock }
+    }
+
+    async fn deliver(&self, mail: OutgoingMail) -> Result<(), SendError> {
+        let OutgoingMail { name, readable, due: Some(due), .. } = mail else { return Ok(()) };
+        let acts = EmailAddress::parse(&due.recipient).ok().and_then(|email| Simulated::of(&email));
+        if acts == Some(Simulated::Bounce) {
+            return Err(SendError::Rejected);
+        }
+        let now = self.clock.now().time;
+        let ReadableMail { to, from, subject, text, html, .. } = readable;
+        let partner = due.partner.clone().unwrap_or_default();
+        let arriving = ArrivingMail { partner, name, to, from, subject, text, html };
+        self.store.put_in_inbox(arriving, now).await.map_err(not_now)?;
+        self.act(acts, &due, now).await
+    }
+
+    /// What was mailed is in the inbox, and acted on only after that: whoever sees the outcome finds the mail.
+    async fn act(&self, acts: Option<Simulated>, due: &DueMail, now: Timestamp) -> Result<(), SendError> {
+        let MailAbout::SignUp(sign_up) = due.about else { return Ok(()) };
+        // From the first attempt on: a restart changes nothing about it.
+        let slow_until = due.first_attempt_at.plus(SLOW_FOR);
+        match acts {
+            Some(Simulated::Slow) if now < slow_until => Err(SendError::NotBefore(slow_until)),
+            Some(Simulated::Confirm | Simulated::Slow) => {
+                let token = self.tokens.token(Purpose::Confirm, sign_up);
+                // Whatever it says by now: a repeat that came while this mail was on its way is not mailed again.
+                self.membership.confirm(&token, SeenPage::default(), now).await.map(|_| ()).map_err(not_now)
+            }
+            Some(Simulated::Decline) => {
+                let token = self.tokens.token(Purpose::Decline, sign_up);
+                let done = self.membership.decline(&token, DecidedHow::Button, None, now).await;
+                done.map(|_| ()).map_err(not_now)
+            }
+            Some(Simulated::Bounce | Simulated::Limit | Simulated::Fail) | None => Ok(()),
+        }
+    }
+}
+
+impl Transport for InboxTransport {
+    fn send(&self, mail: OutgoingMail) -> Reply<'_, Result<(), SendError>> {
+        Reply::later(self.deliver(mail))
+    }
+}
+
+fn not_now(error: StoreError) -> SendError {
+    SendError::Later(format!("the sandbox's records cannot be used: {error}"))
+}

@@ -1,0 +1,87 @@
+//! The sandbox's own pages: a partner's inbox, and a word to whoever looks for a page that it does not have. What its mail leads
+//! to, confirming and declining, are the real pages on its records.
+
+use hyper::{Request, StatusCode};
+
+use super::dev_mailbox::{html_part, nothing};
+use super::view::{self, Outcome, ShownMail};
+use super::{LINKS_A_MINUTE, Visit};
+use crate::http::request::body::SentBody;
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+use crate::limiter::Class;
+use crate::sandbox::{Inbox, MOST_LISTED, ReceivedMail};
+
+/// Where its pages are, beside the real ones.
+pub(super) const PREFIX: &str = "/sandbox";
+
+/// Links of the real pages, which lead a tester nowhere but to a word about the sandbox.
+const REAL: [&str; 5] = ["/join", "/me", "/about", "/privacy", "/terms"];
+
+/// Has the links of a page stay in the sandbox. Nothing that a caller wrote can look like one: quotes in it are escaped.
+pub(super) fn keep_inside(html: &str) -> String {
+    REAL.iter().fold(html.to_owned(), |html, path| {
+        html.replace(&format!("href=\"{path}\""), &format!("href=\"{PREFIX}{path}\""))
+    })
+}
+
+/// What a referral link of the sandbox leads to: it has no form.
+pub async fn join(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    Ok(visit.outcome(StatusCode::OK, Outcome::NotInSandbox))
+}
+
+/// Any other page of the real ones, by its name in the sandbox.
+pub async fn elsewhere(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    Ok(visit.outcome(StatusCode::NOT_FOUND, Outcome::NotInSandbox))
+}
+
+/// A partner's inbox, by the token that is theirs.
+pub async fn inbox(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let token = visit.parameter;
+    let (inbox, partner) = match open(visit, token).await? {
+        Ok(opened) => opened,
+        Err(refused) => return Ok(refused),
+    };
+    let listed = match inbox.list(&partner, None, MOST_LISTED).await {
+        Ok(listed) => listed,
+        Err(error) => return Ok(visit.problem(error)),
+    };
+    let shown = |mail: ReceivedMail| ShownMail {
+        html_path: format!("{PREFIX}/inbox/{token}-{}/html", mail.id),
+        id: mail.id,
+        to: mail.to,
+        from: mail.from,
+        subject: mail.subject,
+        received: mail.received_at.to_string(),
+        text: mail.text,
+    };
+    let mails: Vec<_> = listed.mails.into_iter().map(shown).collect();
+    Ok(visit.page(view::inbox(visit.frame(), &partner, MOST_LISTED, &mails)))
+}
+
+/// The HTML part of one of its mails: `<token>-<id>`.
+pub async fn mail_html(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+    let (token, id) = visit.parameter.rsplit_once('-').ok_or_else(nothing)?;
+    let id = id.parse().map_err(|_| nothing())?;
+    let (inbox, partner) = match open(visit, token).await? {
+        Ok(opened) => opened,
+        Err(refused) => return Ok(refused),
+    };
+    match inbox.find(&partner, id).await {
+        Ok(mail) => Ok(html_part(mail.ok_or_else(nothing)?.html)),
+        Err(error) => Ok(visit.problem(error)),
+    }
+}
+
+/// The inbox that a token opens, and whose it is; or a page that says why not.
+async fn open<'a>(visit: Visit<'a>, token: &str) -> Result<Result<(&'a Inbox, String), Answer>, HttpError> {
+    let inbox = visit.app().inbox.as_ref().ok_or_else(nothing)?;
+    if let Some(too_many) = visit.spend(Class::Link, LINKS_A_MINUTE).await {
+        return Ok(Err(too_many));
+    }
+    match inbox.partner_of(token).await {
+        Ok(Some(partner)) => Ok(Ok((inbox, partner))),
+        Ok(None) => Err(nothing()),
+        Err(error) => Ok(Err(visit.problem(error))),
+    }
+}

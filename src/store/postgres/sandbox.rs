@@ -1,0 +1,90 @@
+//! The sandbox's records beside the live ones: a schema of its own in the same database, named after theirs.
+
+use tokio_postgres::error::SqlState;
+
+use super::address::{Address, quoted};
+use super::connection::PgConnection;
+use super::pool::{Pool, Work};
+use crate::store::StoreError;
+use crate::store::sql::{Failure, Row, Sql, values};
+
+/// What its name ends in.
+const ENDING: &str = "_sandbox";
+
+/// PostgreSQL cuts longer names, and might then find the live records under the sandbox's.
+const LONGEST_NAME: usize = 63;
+
+/// Where the sandbox's records are, or would be.
+#[derive(Debug)]
+pub struct SandboxPlace {
+    pub address: Address,
+    pub is_there: bool,
+}
+
+/// Looks where the sandbox of a database's records is; changes nothing.
+pub async fn find_sandbox(live: &Address) -> Result<SandboxPlace, StoreError> {
+    let found = on_a_connection(live, &Find).await.map_err(StoreError::of_a_read)?;
+    let (schema, is_there) = found.ok_or_else(no_place)?;
+    Ok(SandboxPlace { address: live.in_schema(checked(schema)?), is_there })
+}
+
+/// The same, and makes the schema where there is none; its tables are made by whoever opens it.
+pub async fn make_sandbox(live: &Address) -> Result<Address, StoreError> {
+    let SandboxPlace { address, is_there } = find_sandbox(live).await?;
+    if !is_there {
+        on_a_connection(live, &Make(address.schema.clone().unwrap_or_default())).await?;
+    }
+    Ok(address)
+}
+
+async fn on_a_connection<W: Work>(live: &Address, work: &W) -> Result<W::Done, StoreError> {
+    let pool = Pool::new(live.clone(), 1)?;
+    let done = pool.run(work).await;
+    pool.close();
+    done
+}
+
+fn no_place() -> StoreError {
+    StoreError::Unavailable("PostgreSQL: no schema of search_path is there".to_owned())
+}
+
+fn checked(schema: String) -> Result<String, StoreError> {
+    if schema.len() <= LONGEST_NAME {
+        return Ok(schema);
+    }
+    let most = LONGEST_NAME - ENDING.len();
+    Err(StoreError::Unavailable(format!(
+        "PostgreSQL: the name of the schema is too long for a sandbox beside it; it may have {most} bytes"
+    )))
+}
+
+struct Find;
+
+impl Work for Find {
+    type Done = Option<(String, bool)>;
+
+    async fn apply(&self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
+        let find = "SELECT current_schema()::text || $1, EXISTS
+                        (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname::text = current_schema()::text || $1)";
+        let place = |row: &Row<'_>| Ok((row.get::<Option<String>>(0)?, row.get(1)?));
+        let found = connection.row(find, values![ENDING], place).await?;
+        Ok(found.and_then(|(schema, is_there)| Some((schema?, is_there))))
+    }
+}
+
+struct Make(String);
+
+impl Work for Make {
+    type Done = ();
+
+    async fn apply(&self, connection: &mut PgConnection) -> Result<(), Failure> {
+        let make = format!("CREATE SCHEMA IF NOT EXISTS {}", quoted(&self.0));
+        connection.client.batch_execute(&make).await.map_err(|error| match error.code() {
+            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Failure::Refused(StoreError::Unavailable(
+                "PostgreSQL: the role may not make a schema for the sandbox; GRANT CREATE ON DATABASE … TO …"
+                    .to_owned(),
+            )),
+            _ => error.into(),
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! What only the sandbox's records hold: the inboxes of partners; and that nothing in them lasts; as SQL.
+
+mod test_data;
+
+use self::test_data::ForgetTestData;
+pub use self::test_data::ForgottenTestData;
+use super::sql::{Failure, Row, values};
+use crate::domain::mail::inbox::{ArrivingMail, INBOX_HOLDS, InboxMail};
+use crate::domain::time::Timestamp;
+
+/// What is read of a mail, as [`mail`] has it.
+macro_rules! columns {
+    () => {
+        "id, recipient, sender, subject, text, html, received_at"
+    };
+}
+
+area! {
+    /// The inboxes of partners.
+    InboxStore {
+        /// A mail arrives, once; the oldest of the inbox make way.
+        transact put_in_inbox(arriving: ArrivingMail, now: Timestamp) -> () {
+            |sql| {
+                let ArrivingMail { partner, name, to, from, subject, text, html } = arriving;
+                let put = "INSERT INTO inbox (partner, name, recipient, sender, subject, text, html, received_at)
+                           VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING";
+                sql.execute(put, values![partner, name, to, from, subject, text, html, *now]).await?;
+                let make_way = "DELETE FROM inbox WHERE partner = $1 AND id <=
+                                    (SELECT id FROM inbox WHERE partner = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)";
+                sql.execute(make_way, values![partner, INBOX_HOLDS]).await.map(|_| ())
+            }
+        };
+
+        /// A partner's mails, newest first, from before that id on.
+        read list_inbox(partner: String, before: Option<i64>, most: u32) -> Vec<InboxMail> {
+            |sql| {
+                let list = concat!(
+                    "SELECT ", columns!(), " FROM inbox WHERE partner = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+                );
+                sql.rows(list, values![partner, before.unwrap_or(i64::MAX), *most], mail).await
+            }
+        };
+
+        /// One of them.
+        read find_in_inbox(partner: String, id: i64) -> Option<InboxMail> {
+            |sql| {
+                let find = concat!("SELECT ", columns!(), " FROM inbox WHERE partner = $1 AND id = $2");
+                sql.row(find, values![partner, *id], mail).await
+            }
+        };
+
+        /// Everybody who has an inbox: the partners that a key was ever issued to.
+        read inbox_partners() -> Vec<String> {
+            |sql| sql.rows("SELECT DISTINCT partner FROM api_keys ORDER BY partner", values![], |row| row.get(0)).await
+        };
+
+        /// Deletes what is older than that, for real and without a trace, a little at a time: of the next people after that
+        /// id, and at the end of all else. Live records are never asked this.
+        write forget_test_data(after: i64, before: Timestamp, now: Timestamp) -> ForgottenTestData
+            = ForgetTestData { after, before, now };
+    }
+}
+
+fn mail(row: &Row<'_>) -> Result<InboxMail, Failure> {
+    Ok(InboxMail {
+        id: row.get(0)?,
+        to: row.get(1)?,
+        from: row.get(2)?,
+        subject: row.get(3)?,
+        text: row.get(4)?,
+        html: row.get(5)?,
+        received_at: row.get(6)?,
+    })
+}

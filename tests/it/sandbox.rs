@@ -1,0 +1,554 @@
+//! Test keys: the whole service on records of its own, where nobody is real; and that the real ones never notice.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hyper::Request;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use serde_json::{Value, json};
+use unionhall::domain::api_key::{ApiKey, KeyMode};
+use unionhall::domain::secret::token::TokenMaker;
+
+use crate::metrics::Watched;
+use crate::pages::page;
+use crate::records::{Records, SECRET, ask};
+use crate::server::{Answer, Server, block_on, sign_up, wait_until};
+
+const SOON: Duration = Duration::from_secs(10);
+
+/// A server, and its sandbox as only a test sees it.
+impl Server {
+    fn test_key(&self) -> String {
+        self.run(&["keys", "issue", "Acme Assistant", "--test"])
+    }
+
+    /// What the sandbox's records say.
+    #[track_caller]
+    fn sandbox_rows(&self, sql: &str) -> Vec<Vec<String>> {
+        match self.records() {
+            Records::Sqlite { data } => {
+                let database = rusqlite::Connection::open(data.join("sandbox.db")).unwrap();
+                let mut statement = database.prepare(sql).unwrap();
+                let columns = statement.column_count();
+                let text = |value: rusqlite::types::Value| match value {
+                    rusqlite::types::Value::Null => "NULL".to_owned(),
+                    rusqlite::types::Value::Integer(number) => number.to_string(),
+                    rusqlite::types::Value::Text(text) => text,
+                    other => format!("{other:?}"),
+                };
+                let row = |row: &rusqlite::Row<'_>| (0..columns).map(|n| Ok(text(row.get(n)?))).collect();
+                statement.query_map([], row).unwrap().collect::<Result<_, _>>().unwrap()
+            }
+            Records::Postgres { store, .. } => {
+                ask(&format!("{store}?options=-c%20search_path%3Dpublic_sandbox"), sql).unwrap()
+            }
+        }
+    }
+
+    #[track_caller]
+    fn sandbox_number(&self, sql: &str) -> i64 {
+        self.sandbox_rows(sql)[0][0].parse().unwrap()
+    }
+
+    fn has_sandbox(&self) -> bool {
+        match self.records() {
+            Records::Sqlite { data } => data.join("sandbox.db").exists(),
+            Records::Postgres { .. } => {
+                self.number("SELECT count(*) FROM pg_namespace WHERE nspname = 'public_sandbox'") == 1
+            }
+        }
+    }
+
+    fn inbox_path(&self, partner: &str) -> String {
+        let tokens = TokenMaker::new(&self.records().secret().of_sandbox());
+        format!("/sandbox/inbox/{}", tokens.inbox_token(partner))
+    }
+
+    async fn count_of(&self, key: &str) -> u64 {
+        let request = Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
+        self.send(request, "").await.good()["memberCount"].as_u64().unwrap()
+    }
+
+    async fn invite(&self, key: &str, email: &str) -> Answer {
+        self.post("/v1/invite", key, sign_up(email)).await
+    }
+
+    /// The state of the latest sign-up of an address in the sandbox.
+    fn test_state(&self, email: &str) -> String {
+        let states = self.sandbox_rows(&format!(
+            "SELECT s.state FROM sign_ups s JOIN people p ON p.id = s.person_id WHERE p.compared = '{email}' ORDER BY s.id DESC"
+        ));
+        states.first().map(|row| row[0].clone()).unwrap_or_default()
+    }
+
+    async fn wait_for_state(&self, email: &str, state: &str) {
+        wait_until(SOON, async || self.test_state(email) == state).await;
+    }
+
+    /// The link of a sandbox's mail to an address, as a path.
+    fn mailed_link(&self, email: &str, page: &str) -> String {
+        let text =
+            &self.sandbox_rows(&format!("SELECT text FROM inbox WHERE recipient = '{email}' ORDER BY id DESC"))[0][0];
+        let link = text.split_whitespace().find(|word| word.contains(&format!("/sandbox/{page}/"))).unwrap();
+        format!("/{}", link.splitn(4, '/').nth(3).unwrap())
+    }
+}
+
+#[test]
+fn a_test_key_walks_the_whole_way_and_the_union_never_notices() {
+    block_on(async {
+        let server = Watched::start(&[], &[]);
+        let (live, test) = (server.key(), server.test_key());
+        assert!(test.starts_with("uh_test_"));
+        let figures = server.figures().await;
+        let invited = server.invite(&test, "confirm@simulator.test").await.good();
+        let link = invited["inviteLink"].as_str().unwrap();
+        assert!(link.contains("/sandbox/joinus"), "{link}");
+        server.wait_for_state("confirm@simulator.test", "confirmed").await;
+        assert_eq!(server.count_of(&test).await, 1);
+        assert_eq!(server.count_of(&live).await, 0);
+        assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 0);
+
+        // Whoever was referred by a tester is, in the sandbox; the whole link will do.
+        let referred = json!({ "email": "kim@example.com", "refCode": link, "categories": { "internet": true } });
+        let referred = server.post("/v1/invite", &test, referred.to_string()).await.good();
+        assert_eq!((&referred["refAttributed"], &referred["joinedCount"]), (&json!(true), &json!(1)));
+        wait_until(SOON, async || server.sandbox_number("SELECT count(*) FROM inbox") == 2).await;
+        let inbox = page(&server.get(&server.inbox_path("Acme Assistant")).await, 200, "Sandbox: nothing here is real");
+        for seen in
+            ["kim@example.com", "confirm@simulator.test", "/sandbox/confirm/", "/sandbox/not-me/", "for Acme Assistant"]
+        {
+            assert!(inbox.contains(seen), "{seen}");
+        }
+        assert!(inbox.find("kim@example.com") < inbox.find("confirm@simulator.test"), "newest first");
+
+        // The person's part: the page of the mail, and the form on it.
+        let confirm = server.mailed_link("kim@example.com", "confirm");
+        let asked = page(&server.get(&confirm).await, 200, "Sandbox: nothing here is real");
+        assert!(asked.contains(&format!("method=\"post\" action=\"{confirm}\"")), "{asked}");
+        page(&server.send(Request::post(&confirm), "").await, 200, "Sandbox: nothing here is real");
+        assert_eq!(server.count_of(&test).await, 2);
+        let decline = server.mailed_link("kim@example.com", "not-me");
+        page(&server.get(&decline).await, 200, "Sandbox: nothing here is real");
+
+        // What the one world made means nothing to the other.
+        for path in [&confirm, &decline] {
+            let live_path = path.replacen("/sandbox", "", 1);
+            assert_eq!(server.get(&live_path).await.status, 404);
+        }
+        server.invite(&live, "kim@example.com").await.good();
+        let token = server.confirm_path(server.number("SELECT max(id) FROM sign_ups"));
+        assert_eq!(server.get(&format!("/sandbox{token}")).await.status, 404);
+        assert_eq!(server.get(&token).await.status, 200);
+
+        assert_eq!(server.number("SELECT count(*) FROM people"), 1);
+        assert_eq!(server.number("SELECT count(*) FROM inbox"), 0);
+        assert_eq!(server.number("SELECT member_count FROM installation"), 0);
+        let mail = std::fs::read_dir(server.data().join("mailbox")).map_or(0, |files| files.count());
+        wait_until(SOON, async || server.number("SELECT count(*) FROM outbox") == 0).await;
+        assert!(mail <= 2, "one mail of the live sign-up");
+        let after = server.figures().await;
+        let routes = |figures: &BTreeMap<String, f64>| {
+            let of_sandbox = |name: &&String| name.contains("requests_total") && name.contains("/sandbox");
+            figures.keys().filter(of_sandbox).count()
+        };
+        assert_eq!((routes(&after), after["unionhall_members"]), (0, figures["unionhall_members"]));
+        assert_eq!(after["unionhall_requests_total{route=\"/v1/invite\",status=\"200\"}"], 1.0, "the live one");
+    });
+}
+
+#[test]
+fn addresses_of_the_simulator_act_by_themselves() {
+    block_on(async {
+        let server = Server::start();
+        let test = server.test_key();
+        for (email, state) in [
+            ("confirm@simulator.test", "confirmed"),
+            ("confirm+17@simulator.test", "confirmed"),
+            ("decline@simulator.test", "declined"),
+            ("decline+b@simulator.test", "declined"),
+        ] {
+            for round in 1..=3 {
+                server.invite(&test, email).await.good();
+                let all = format!(
+                    "SELECT count(*) FROM sign_ups s JOIN people p ON p.id = s.person_id
+                     WHERE p.compared = '{email}' AND s.state = '{state}'"
+                );
+                wait_until(SOON, async || server.sandbox_number(&all) == round).await;
+            }
+            assert_eq!(server.sandbox_number(&format!("SELECT count(*) FROM inbox WHERE recipient = '{email}'")), 3);
+        }
+        assert_eq!(server.count_of(&test).await, 2);
+
+        for _ in 0..2 {
+            server.invite(&test, "bounce@simulator.test").await.good();
+            wait_until(SOON, async || server.sandbox_number("SELECT count(*) FROM outbox") == 0).await;
+        }
+        assert_eq!(server.test_state("bounce@simulator.test"), "pending");
+        assert_eq!(server.sandbox_number("SELECT count(*) FROM inbox WHERE recipient LIKE 'bounce%'"), 0);
+        assert_eq!(server.sandbox_number("SELECT sum(bounced) FROM door_days"), 1);
+
+        for path in ["/v1/invite", "/v1/referral-link"] {
+            let limited = server.post(path, &test, sign_up("limit@simulator.test")).await;
+            assert!(limited.refused(429, "rate_limited").contains("30 a minute"));
+            assert_eq!(limited.header("retry-after"), "30");
+            server.post(path, &test, sign_up("Fail+x@Simulator.test")).await.refused(500, "save_failed");
+        }
+        assert_eq!(
+            server.sandbox_number("SELECT count(*) FROM people WHERE compared LIKE 'limit%' OR compared LIKE 'fail%'"),
+            0
+        );
+        assert!(!server.log().contains("\"level\":\"error\""), "{}", server.log());
+
+        // Among live records they are addresses like any other.
+        let live = server.key();
+        for email in ["limit@simulator.test", "fail@simulator.test", "confirm@simulator.test"] {
+            server.invite(&live, email).await.good();
+        }
+        wait_until(SOON, async || server.number("SELECT count(*) FROM outbox") == 0).await;
+        assert_eq!(server.number("SELECT count(*) FROM sign_ups WHERE state = 'pending'"), 3);
+        assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 0);
+    });
+}
+
+#[test]
+fn the_slow_one_confirms_after_a_minute_whatever_is_restarted_meanwhile() {
+    block_on(async {
+        let server = Server::start();
+        let test = server.test_key();
+        server.invite(&test, "slow@simulator.test").await.good();
+        let waits = "SELECT send_after - first_attempt_at FROM outbox WHERE attempts = 1 AND leased_by IS NULL";
+        wait_until(SOON, async || server.sandbox_rows(waits) == [["60000"]]).await;
+        assert_eq!(server.sandbox_number("SELECT count(*) FROM inbox"), 1, "it has its mail meanwhile");
+        assert_eq!(server.test_state("slow@simulator.test"), "pending");
+        let (code, home) = server.stop();
+        assert_eq!(code, Some(0));
+        let server = Server::start_in(home, &[]);
+        assert_eq!(server.count_of(&test).await, 0);
+        // A minute goes by.
+        match server.records() {
+            Records::Sqlite { data } => {
+                let database = rusqlite::Connection::open(data.join("sandbox.db")).unwrap();
+                database
+                    .execute_batch("UPDATE outbox SET first_attempt_at = first_attempt_at - 60000, send_after = 0")
+                    .unwrap();
+            }
+            Records::Postgres { .. } => {
+                server.sandbox_rows("UPDATE outbox SET first_attempt_at = first_attempt_at - 60000, send_after = 0");
+            }
+        }
+        server.wait_for_state("slow@simulator.test", "confirmed").await;
+        assert_eq!((server.count_of(&test).await, server.sandbox_number("SELECT count(*) FROM inbox")), (1, 1));
+        assert!(!server.log().contains("mail does not go"), "{}", server.log());
+    });
+}
+
+#[test]
+fn mcp_acts_in_the_sandbox_with_a_test_key() {
+    block_on(async {
+        let server = Server::start();
+        let test = server.test_key();
+        let call = async |key: &str, name: &str, arguments: Value| {
+            let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                                  "params": { "name": name, "arguments": arguments } });
+            server.post("/mcp", key, message.to_string()).await.json_rpc()["result"].clone()
+        };
+        let signed_up = call(&test, "signUpUser", json!({ "email": "confirm@simulator.test" })).await;
+        assert!(
+            signed_up["structuredContent"]["inviteLink"].as_str().unwrap().contains("/sandbox/joinus"),
+            "{signed_up}"
+        );
+        server.wait_for_state("confirm@simulator.test", "confirmed").await;
+        let live = server.key();
+        for (key, count) in [(&test, 1), (&live, 0)] {
+            assert_eq!(call(key, "getMemberStats", json!({})).await["structuredContent"]["memberCount"], count);
+        }
+        let failed = call(&test, "signUpUser", json!({ "email": "fail@simulator.test" })).await;
+        assert_eq!(failed["isError"], true, "{failed}");
+    });
+}
+
+#[test]
+fn a_running_service_learns_of_the_first_test_key_and_nobody_else_makes_a_sandbox() {
+    block_on(async {
+        let server = Server::start_with(&["--mail", "none"]);
+        let nobodys = ApiKey::of_mode(KeyMode::Test, &[7; ApiKey::ENTROPY]);
+        for key in [nobodys.reveal(), "uh_test_", "uh_test_0123"] {
+            server.invite(key, "ana@example.com").await.refused(401, "agent_unauthorized");
+            assert_eq!(server.count_of(key).await, 0);
+        }
+        for path in ["/sandbox/joinus0123456789ab", "/sandbox/confirm/abc", "/sandbox/inbox/abc", "/sandbox/me"] {
+            assert_eq!(server.get(path).await.status, 404, "{path}");
+        }
+        let refused = server.try_run(&["keys", "list", "--test"]);
+        assert!(
+            !refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("keys issue NAME --test")
+        );
+        assert!(!server.has_sandbox());
+
+        let test = server.test_key();
+        let known = async || server.invite(&test, "confirm@simulator.test").await.status == 200;
+        wait_until(Duration::from_secs(2), known).await;
+        server.wait_for_state("confirm@simulator.test", "confirmed").await;
+        server.invite(nobodys.reveal(), "ana@example.com").await.refused(401, "agent_unauthorized");
+        assert_eq!(server.get("/sandbox/confirm/abc").await.status, 404);
+        // Live mail is off, and stays so.
+        let live = server.key();
+        server.invite(&live, "ana@example.com").await.refused(500, "backend_not_configured");
+    });
+}
+
+#[test]
+fn a_sandbox_that_cannot_be_opened_is_no_trouble_of_the_unions() {
+    block_on(async {
+        let server = Server::start();
+        let (live, test) = (server.key(), server.test_key());
+        server.invite(&test, "confirm@simulator.test").await.good();
+        let (_, home) = server.stop();
+        match home.records() {
+            Records::Sqlite { data } => {
+                for end in ["-wal", "-shm"] {
+                    let _perhaps = std::fs::remove_file(data.join(format!("sandbox.db{end}")));
+                }
+                std::fs::write(data.join("sandbox.db"), "no database at all ".repeat(100)).unwrap();
+            }
+            Records::Postgres { store, .. } => {
+                ask(store, "DROP TABLE public_sandbox.unionhall_schema").unwrap();
+            }
+        }
+        let server = Server::start_in(home, &[]);
+        for _ in 0..3 {
+            server.invite(&test, "confirm@simulator.test").await.refused(500, "save_failed");
+            let stats = Request::get("/v1/stats").header("authorization", format!("Bearer {test}"));
+            server.send(stats, "").await.refused(503, Value::Null);
+            assert_eq!(server.post("/mcp", &test, "{}").await.status, 503);
+            assert_eq!(server.get("/sandbox/confirm/abc").await.status, 503);
+            tokio::time::sleep(Duration::from_millis(600)).await;
+        }
+        server.invite(&live, "ana@example.com").await.good();
+        assert_eq!(server.count_of(&live).await, 0);
+        server.get("/readyz").await.good();
+        assert_eq!(server.log().matches("the sandbox cannot be opened").count(), 1, "{}", server.log());
+        let doctor = server.try_run(&["doctor"]);
+        let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
+        assert!(said.lines().any(|line| line.starts_with("warn") && line.contains("sandbox")), "{said}");
+    });
+}
+
+#[test]
+fn the_sandboxs_pages_say_what_they_are_and_lead_to_no_real_form() {
+    block_on(async {
+        let server = Server::start();
+        let test = server.test_key();
+        let link = server.invite(&test, "kim@example.com").await.good()["inviteLink"].as_str().unwrap().to_owned();
+        let joinus = format!("/{}", link.splitn(4, '/').nth(3).unwrap());
+        wait_until(SOON, async || server.sandbox_number("SELECT count(*) FROM inbox") == 1).await;
+        let (confirm, decline) =
+            (server.mailed_link("kim@example.com", "confirm"), server.mailed_link("kim@example.com", "not-me"));
+        let inbox = server.inbox_path("Acme Assistant");
+        let mail = server.sandbox_number("SELECT id FROM inbox");
+        page(&server.send(Request::post(&decline), "do=withdraw").await, 200, "Sandbox");
+        for (path, status) in [
+            (joinus.as_str(), 200),
+            (inbox.as_str(), 200),
+            (decline.as_str(), 200),
+            (confirm.as_str(), 410),
+            ("/sandbox/join", 404),
+            ("/sandbox/me", 404),
+            ("/sandbox/confirm/abc", 404),
+        ] {
+            for (language, banner) in [("en", "Sandbox: nothing here is real"), ("es", "aquí nada es real")] {
+                let answer = server.get(&format!("{path}?lang={language}")).await;
+                assert_eq!(answer.header("x-robots-tag"), "noindex", "{path}");
+                let html = page(&answer, status, banner);
+                assert!(!html.contains("action=\"/join\""), "{path}");
+                for real in ["/join", "/me", "/about", "/privacy", "/terms", "/confirm/", "/not-me/"] {
+                    assert!(!html.contains(&format!("href=\"{real}")), "{path} leads to {real}");
+                    assert!(!html.contains(&format!("action=\"{real}")), "{path} sends to {real}");
+                }
+            }
+        }
+        // It was declined, and can be taken back where it was.
+        let html = page(&server.get(&confirm).await, 410, "Sandbox");
+        assert!(html.contains(&format!("href=\"{decline}\"")), "{html}");
+        let html = server.get(&format!("{inbox}-{mail}/html")).await;
+        assert!(html.header("content-security-policy").starts_with("default-src 'none'"));
+        assert!(String::from_utf8_lossy(&html.body).contains("/sandbox/confirm/"));
+        for (path, status) in [
+            (format!("{inbox}-{}/html", mail + 1), 404),
+            (format!("{inbox}-x/html"), 404),
+            (format!("{inbox}/html"), 404),
+            (inbox.replace(&inbox[inbox.len() - 3..], "000"), 404),
+            (server.inbox_path("Nobody"), 404),
+        ] {
+            assert_eq!(server.get(&path).await.status.as_u16(), status, "{path}");
+        }
+        assert!(!page(&server.get("/join").await, 200, "Sign up").contains("Sandbox"));
+        assert_eq!(server.get("/join").await.header("x-robots-tag"), "");
+    });
+}
+
+#[test]
+fn test_keys_are_kept_apart_from_real_ones() {
+    block_on(async {
+        let server = Server::start();
+        let (live, test) = (server.key(), server.test_key());
+        let ids = |flags: &[&str]| {
+            let listed: Value =
+                serde_json::from_str(&server.run(&[&["keys", "list", "--json"], flags].concat())).unwrap();
+            listed.as_array().unwrap().iter().map(|key| key["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let id = |key: &str| ApiKey::parse(key).unwrap().id().to_string();
+        assert_eq!((ids(&[]), ids(&["--test"])), (vec![id(&live)], vec![id(&test)]));
+        let not_there = server.try_run(&["keys", "revoke", &id(&test)]);
+        assert!(!not_there.status.success(), "it is no live key");
+        let next = server.run(&["keys", "rotate", &id(&test), "--test", "--grace", "0s"]);
+        assert!(next.starts_with("uh_test_"));
+        let works = async |key: &str| server.invite(key, "kim@example.com").await.status == 200;
+        wait_until(Duration::from_secs(3), async || works(&next).await && !works(&test).await).await;
+        // The key itself says which it is.
+        server.run(&["keys", "revoke", &next]);
+        wait_until(Duration::from_secs(3), async || !works(&next).await).await;
+        assert!(works(&live).await);
+        let refused = server.try_run(&["mcp", "--key", &next]);
+        assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("sandbox"));
+    });
+}
+
+#[test]
+fn no_sandbox_is_made_where_there_are_no_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |flags: &[&str]| {
+        let mut command = crate::server::unionhall(folder.path());
+        command.args(["keys", "issue", "Acme", "--test"]).args(flags).output().unwrap()
+    };
+    let refused = run(&[]);
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("--new"));
+    assert!(!folder.path().join("data").exists());
+    assert!(run(&["--new"]).status.success());
+    let files: Vec<_> =
+        std::fs::read_dir(folder.path().join("data")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert!(
+        files.iter().any(|name| name == "sandbox.db") && !files.iter().any(|name| name == "unionhall.db"),
+        "{files:?}"
+    );
+}
+
+/// Something that a partner or a person does.
+#[derive(Debug, Clone, Copy)]
+enum Deed {
+    SignUp(usize),
+    Refer(usize, usize),
+    Link(usize),
+    Confirm(usize),
+    Decline(usize),
+}
+
+const ADDRESSES: [&str; 5] = [
+    "ana@example.com",
+    "Ana+tag@example.com",
+    "confirm@simulator.test",
+    "decline@simulator.test",
+    "slow@simulator.test",
+];
+
+fn deeds() -> impl Strategy<Value = Vec<(bool, Deed)>> {
+    let who = 0..ADDRESSES.len();
+    let deed = prop_oneof![
+        3 => who.clone().prop_map(Deed::SignUp),
+        1 => (who.clone(), who.clone()).prop_map(|(one, other)| Deed::Refer(one, other)),
+        1 => who.clone().prop_map(Deed::Link),
+        2 => who.clone().prop_map(Deed::Confirm),
+        1 => who.prop_map(Deed::Decline),
+    ];
+    prop::collection::vec((any::<bool>(), deed), 30..60)
+}
+
+impl Server {
+    /// The code that an address has in a world; asking makes it.
+    async fn code_of(&self, key: &str, who: usize) -> String {
+        let link = self.post("/v1/referral-link", key, sign_up(ADDRESSES[who])).await.good();
+        link["code"].as_str().unwrap().to_owned()
+    }
+
+    async fn perform(&self, deed: Deed, key: &str, in_sandbox: bool) {
+        let latest = |who: usize| {
+            let sql = format!(
+                "SELECT coalesce(max(s.id), 0) FROM sign_ups s JOIN people p ON p.id = s.person_id WHERE p.email = '{}'",
+                ADDRESSES[who]
+            );
+            if in_sandbox { self.sandbox_number(&sql) } else { self.number(&sql) }
+        };
+        let secret = self.records().secret();
+        let tokens = TokenMaker::new(&if in_sandbox { secret.of_sandbox() } else { secret });
+        let press = async |purpose, page: &str, who: usize| {
+            use unionhall::domain::sign_up::SignUpId;
+            let prefix = if in_sandbox { "/sandbox" } else { "" };
+            let path = format!("{prefix}/{page}/{}", tokens.token(purpose, SignUpId(latest(who))));
+            assert!(self.send(Request::post(path), "").await.status != 500);
+        };
+        match deed {
+            Deed::SignUp(who) => drop(self.invite(key, ADDRESSES[who]).await.good()),
+            Deed::Refer(who, by) => {
+                let body = json!({ "email": ADDRESSES[who], "refCode": self.code_of(key, by).await });
+                self.post("/v1/invite", key, body.to_string()).await.good();
+            }
+            Deed::Link(who) => drop(self.code_of(key, who).await),
+            Deed::Confirm(who) => press(unionhall::domain::secret::token::Purpose::Confirm, "confirm", who).await,
+            Deed::Decline(who) => press(unionhall::domain::secret::token::Purpose::Decline, "not-me", who).await,
+        }
+    }
+}
+
+/// Everything that the live half of these deeds leaves behind; with the sandbox's half between them or without it.
+async fn left_behind(deeds: &[(bool, Deed)], with_sandbox: bool) -> (Vec<Vec<Vec<String>>>, BTreeMap<String, f64>) {
+    // The same secret, so that codes can be compared; and mail stays where it can be seen.
+    let flags = ["--mail", "hold", "--key-per-minute", "1000000"];
+    let server = Watched::start(&[("UNIONHALL_SECRET", SECRET)], &flags);
+    if let Records::Sqlite { data } = server.records() {
+        std::fs::write(data.join("secret"), SECRET).unwrap();
+    }
+    let (live, test) = (server.key(), server.test_key());
+    for (in_sandbox, deed) in deeds {
+        if !in_sandbox {
+            server.perform(*deed, &live, false).await;
+        } else if with_sandbox {
+            server.perform(*deed, &test, true).await;
+        }
+    }
+    let rows = [
+        "SELECT email, mailbox, code, state, referrer_id, undeliverable_until, unwanted_mail FROM people ORDER BY id",
+        "SELECT id, person_id, partner, state, referrer_id, slot, decided_how FROM sign_ups ORDER BY id",
+        "SELECT sign_up_id, kind, recipient, attempts, lane, pass, held_at FROM outbox ORDER BY sign_up_id",
+        "SELECT mailbox, suppressed_until, complained_at FROM mailboxes ORDER BY mailbox",
+        "SELECT door, mailed, asked, confirmed, declined, bounced, complained FROM door_days ORDER BY door",
+        "SELECT member_count FROM installation",
+        "SELECT count(*) FROM inbox",
+        "SELECT count(*) FROM api_keys",
+    ];
+    let rows = rows.iter().map(|sql| server.rows(sql)).collect();
+    let mut figures = server.figures().await;
+    let kept = ["requests_total", "members", "store_errors", "rate_limited", "mail", "outbox"];
+    figures.retain(|name, _| kept.iter().any(|kept| name.contains(kept)) && !name.contains("seconds"));
+    if with_sandbox {
+        // The codes of the two are each other's strangers, and what happened there did happen.
+        let theirs = server.sandbox_rows("SELECT code FROM people");
+        let ours = server.rows("SELECT code FROM people");
+        assert!(theirs.iter().all(|code| !ours.contains(code)));
+        let members = server.sandbox_number("SELECT count(*) FROM people WHERE state = 'member'");
+        assert_eq!(server.count_of(&test).await, members as u64);
+    }
+    (rows, figures)
+}
+
+#[test]
+fn whatever_happens_in_the_sandbox_the_live_records_are_the_same() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    for round in 0..3 {
+        let deeds = deeds().new_tree(&mut runner).unwrap().current();
+        let (alone, beside) = block_on(async { (left_behind(&deeds, false).await, left_behind(&deeds, true).await) });
+        assert!(alone.0[1].len() > 2 && alone.0[5] != [["0"]], "round {round} has something to compare: {alone:?}");
+        assert_eq!(alone, beside, "round {round}: {deeds:?}");
+    }
+}
