@@ -58,7 +58,7 @@ pub fn mcp(data: &[u8]) {
     let mut parts = data.split(|byte| *byte == 0);
     let message = parts.next().unwrap_or_default();
     let mut header = || parts.next().and_then(|part| std::str::from_utf8(part).ok());
-    let headers = RpcHeaders { version: header(), method: header(), name: header() };
+    let headers = RpcHeaders { version: header(), method: header(), name: header(), misplaced_key: None };
     let context = RpcContext {
         authorization: None,
         address: another_address(),
