@@ -54,7 +54,7 @@ fn meant(path: &str, patterns: impl Iterator<Item = &'static str> + Clone) -> Op
     };
     let by_id = ALL.iter().map(|operation| (operation.spec.id, operation.spec.path));
     let also = ALSO_CALLED.iter().copied().filter(|_| before.is_empty());
-    let mut others = also.chain(by_id.map(|(id, path)| (id, path)));
+    let mut others = also.chain(by_id);
     if let Some((_, known)) = others.find(|(name, _)| *last == word(name)) {
         return Some(known);
     }

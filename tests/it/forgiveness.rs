@@ -236,7 +236,7 @@ fn what_stands_before_the_at_is_bounded() {
                 }
             }
         }
-        let form = |path: &str| Request::post(path).header("content-type", "application/x-www-form-urlencoded");
+        let form = |path: &str| Request::post(path).header("sec-fetch-site", "same-origin");
         let typed = format!("email={}%40example.com", "a".repeat(65));
         let page = server.send(form("/join"), typed.clone()).await;
         let text = String::from_utf8(page.body.to_vec()).unwrap();

@@ -341,8 +341,8 @@ impl HttpError {
             Self::Broken => "The body broke off before its end. Send the request again.".into(),
             Self::Host => "A request names one host in one Host header; this one has none, or several.".into(),
             Self::Malformed => {
-                "This cannot be read as HTTP: the first line is not \"METHOD PATH HTTP/1.1\", or a header is \
-                                malformed, its length among them. Encode what a path or a header cannot hold."
+                "This cannot be read as HTTP: the first line is to be METHOD PATH HTTP/1.1, each header \
+                                Name: value, and a length one whole number."
                     .into()
             }
             Self::AddressTooLong => "The address is longer than 32 KiB; what is long belongs in the body.".into(),
