@@ -29,7 +29,7 @@ pub struct NegotiationCategories {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NegotiationCategory {
-    /// Names the category in requests. More categories may come: show one that you do not know by its label.
+    /// Names the category in requests; more may come.
     #[schemars(schema_with = "open_slug")]
     pub slug: Category,
     /// Names the category to people.
