@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::api_key::BadKey;
-use crate::domain::constant::False;
+use crate::domain::constant::{False, open_enumeration};
 
 /// The machine-readable codes of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +25,10 @@ pub enum Code {
 }
 
 impl Code {
+    fn open_schema(generator: &mut SchemaGenerator) -> Schema {
+        open_enumeration("Code", &Self::json_schema(generator))
+    }
+
     /// As callers read it, and the operator in the log.
     pub const fn name(self) -> &'static str {
         match self {
@@ -93,14 +97,43 @@ pub enum Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyProblem {
     Missing,
+    /// It came by a way on which none is read.
+    Misplaced(KeyPlace),
+    /// The header is empty, or there are two.
+    Unclear,
+    /// The key stands alone, without its scheme.
+    NoScheme,
+    Basic,
     NotBearer,
+    /// There is something around it.
+    Quoted,
+    /// An example was copied and not filled in.
+    Placeholder,
     Malformed(BadKey),
     Unknown,
     Expired,
     Revoked,
 }
 
+/// Where a key was looked for in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyPlace {
+    OtherHeader,
+    Query,
+}
+
 impl Error {
+    /// The same, where a key is missing, with the place where one was seen: whoever sent it there believes that it was sent.
+    #[must_use]
+    pub fn knowing(self, seen: Option<KeyPlace>) -> Self {
+        match (self, seen) {
+            (Self::AgentUnauthorized(KeyProblem::Missing), Some(place)) => {
+                Self::AgentUnauthorized(KeyProblem::Misplaced(place))
+            }
+            (error, _) => error,
+        }
+    }
+
     pub const fn code(&self) -> Option<Code> {
         match self {
             Self::InvalidJson(_) => Some(Code::InvalidJson),
@@ -177,7 +210,26 @@ impl KeyProblem {
         const SEND: &str = "Send \"Authorization: Bearer <API_KEY>\" with a partner key; the operator issues them.";
         match self {
             Self::Missing => format!("This operation needs an API key. {SEND}").into(),
+            Self::Misplaced(KeyPlace::OtherHeader) => {
+                format!("A key in X-API-Key or a header like it is not read; this operation needs one. {SEND}").into()
+            }
+            Self::Misplaced(KeyPlace::Query) => format!(
+                "A key in the address is not read, and others on its way may have logged it; this operation needs one. {SEND}"
+            )
+            .into(),
+            Self::Unclear => format!("The Authorization header is empty, or there are two of them. {SEND}").into(),
+            Self::NoScheme => {
+                format!("The Authorization header holds a key without the word Bearer before it. {SEND}").into()
+            }
+            Self::Basic => format!(
+                "The Authorization header is Basic, a user name and a password; a bearer key is needed. {SEND}"
+            )
+            .into(),
             Self::NotBearer => format!("The Authorization header is not a bearer key. {SEND}").into(),
+            Self::Quoted => format!("The API key has quotes or brackets around it; send it bare. {SEND}").into(),
+            Self::Placeholder => {
+                format!("What stands after Bearer is an example's placeholder and not a key; put yours there. {SEND}").into()
+            }
             Self::Malformed(why) => format!("The API key cannot be right: {why}. {SEND}").into(),
             Self::Unknown => format!("The API key is not one of this service. {SEND}").into(),
             Self::Expired => "The API key has expired. Ask the operator for a new one.".into(),
@@ -194,9 +246,10 @@ pub struct ErrorBody {
     pub ok: False,
     /// What went wrong and what would be right, for a person or a model to read.
     pub error: Cow<'static, str>,
-    /// The kind of error, for a program to act on; absent where the contract names none.
+    /// The kind of error, for a program to act on; absent where the contract names none. More kinds may come: treat one that
+    /// you do not know by the answer's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Code")]
+    #[schemars(schema_with = "Code::open_schema")]
     pub code: Option<Code>,
 }
 

@@ -272,12 +272,25 @@ fn bearer(authorization: Option<&[u8]>) -> Result<ApiKey, KeyProblem> {
     let value = authorization.ok_or(KeyProblem::Missing)?;
     let text = std::str::from_utf8(value).map_err(|_| KeyProblem::NotBearer)?.trim();
     let (scheme, key) = text.split_once(' ').unwrap_or((text, ""));
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(KeyProblem::NotBearer);
+    match scheme {
+        "" => return Err(KeyProblem::Unclear),
+        scheme if scheme.eq_ignore_ascii_case("bearer") => {}
+        scheme if scheme.eq_ignore_ascii_case("basic") => return Err(KeyProblem::Basic),
+        scheme if scheme.starts_with("uh_") => return Err(KeyProblem::NoScheme),
+        _ => return Err(KeyProblem::NotBearer),
     }
     match key.trim() {
         "" => Err(KeyProblem::Missing),
-        key => ApiKey::parse(key).map_err(KeyProblem::Malformed),
+        key => ApiKey::parse(key).map_err(|why| slip(key).unwrap_or(KeyProblem::Malformed(why))),
+    }
+}
+
+/// A usual slip with what cannot be a key.
+fn slip(text: &str) -> Option<KeyProblem> {
+    let bare = text.trim_matches(['"', '\'', '`', '<', '>', '{', '}']);
+    match text.starts_with('$') || ["API_KEY", "YOUR_API_KEY", "YOUR_KEY", "KEY", "TOKEN"].contains(&bare) {
+        true => Some(KeyProblem::Placeholder),
+        false => (bare.len() < text.len() && ApiKey::parse(bare).is_ok()).then_some(KeyProblem::Quoted),
     }
 }
 
@@ -294,14 +307,22 @@ mod tests {
             assert_eq!(bearer(Some(good.as_bytes())), Ok(key.clone()), "{good}");
         }
         let huge = format!("Bearer {}", "x".repeat(100_000));
+        let quoted = format!("Bearer \"{}\"", key.reveal());
         let cut = &whole[..whole.len() - 1];
         for (bad, why) in [
             (None, KeyProblem::Missing),
             (Some("Bearer"), KeyProblem::Missing),
             (Some("Bearer "), KeyProblem::Missing),
-            (Some(""), KeyProblem::NotBearer),
-            (Some("Basic YTpi"), KeyProblem::NotBearer),
-            (Some(key.reveal()), KeyProblem::NotBearer),
+            (Some(""), KeyProblem::Unclear),
+            (Some(" "), KeyProblem::Unclear),
+            (Some("Basic YTpi"), KeyProblem::Basic),
+            (Some("Digest x"), KeyProblem::NotBearer),
+            (Some(key.reveal()), KeyProblem::NoScheme),
+            (Some(quoted.as_str()), KeyProblem::Quoted),
+            (Some("Bearer <API_KEY>"), KeyProblem::Placeholder),
+            (Some("Bearer $KEY"), KeyProblem::Placeholder),
+            (Some("Bearer ${KEY}"), KeyProblem::Placeholder),
+            (Some("Bearer \"\""), KeyProblem::Malformed(BadKey::Form)),
             (Some(huge.as_str()), KeyProblem::Malformed(BadKey::Form)),
             (Some(cut), KeyProblem::Malformed(BadKey::Form)),
         ] {

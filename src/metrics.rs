@@ -13,8 +13,8 @@ use std::time::Duration;
 const PARTS: usize = 8;
 
 /// The statuses with a series of their own; any other is counted as `other`.
-const STATUSES: [u16; 19] =
-    [200, 202, 204, 303, 304, 400, 401, 403, 404, 405, 406, 408, 410, 413, 415, 429, 499, 500, 503];
+const STATUSES: [u16; 21] =
+    [200, 202, 204, 303, 304, 400, 401, 403, 404, 405, 406, 408, 410, 413, 414, 415, 429, 431, 499, 500, 503];
 
 /// The upper ends of the histogram, in microseconds.
 const ENDS: [u64; 9] = [500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000];

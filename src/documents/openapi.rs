@@ -155,7 +155,8 @@ fn info(union: &Union) -> Value {
              was issued with another figure. A limit counts any 60 seconds; past it the answer is 429, and \
              `Retry-After` says how many seconds to wait.\n\n{CONSENT_RULE_FOR_ALL} A sign-up counts only once the user has \
              clicked the link in the e-mail they are sent: tell them to check their inbox.\n\nEvery body has `ok`: true \
-             on success, false with `error`, and mostly `code`, otherwise. Changes within /v1 only add.",
+             on success, false with `error`, and mostly `code`, otherwise. Changes within /v1 only add, \
+             and what they add may be a `code` or a category: be ready for values that you do not know.",
             wording::what_it_is(union),
             wording::who_runs_it(union),
             union.public_per_minute,

@@ -1,9 +1,16 @@
-//! Fields whose value the contract fixes, as types that can have no other.
+//! Fields whose value the contract fixes, as types that can have no other; and how answers describe a value of a list that may grow.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
+
+/// The schema of a value in an answer that is one of a list today, and of a longer one some day. Programs that are made of the
+/// schema know the list by `title`, and take any other text too.
+pub fn open_enumeration(title: &str, known: &Schema) -> Schema {
+    let values = known.get("enum");
+    json_schema!({ "anyOf": [{ "title": title, "type": "string", "enum": values }, { "type": "string" }] })
+}
 
 macro_rules! constant {
     ($(#[$doc:meta])* $name:ident, $kind:literal, $value:expr) => {

@@ -40,12 +40,24 @@ impl UsState {
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|state| state.code() == code)
     }
+
+    /// The state that a text probably means: its code or its name in any case, whatever stands between the letters.
+    fn meant(text: &str) -> Option<Self> {
+        fn letters(text: &str) -> impl Iterator<Item = u8> + '_ {
+            text.bytes().filter(u8::is_ascii_alphabetic).map(|letter| letter.to_ascii_lowercase())
+        }
+        let is = |named: &str| letters(named).eq(letters(text));
+        Self::ALL.iter().copied().find(|state| is(state.code()) || is(state.name()))
+    }
 }
 
 impl<'de> Deserialize<'de> for UsState {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = super::text::read(deserializer, "a two-letter state code in a string")?;
         Self::from_code(&text).ok_or_else(|| {
+            if let Some(state) = Self::meant(&text) {
+                return D::Error::custom(format_args!("not a state code; did you mean {}?", state.code()));
+            }
             let codes: Vec<_> = Self::ALL.iter().map(|state| state.code()).collect();
             D::Error::custom(format_args!("not a state code; use one of {}", codes.join(", ")))
         })
@@ -63,6 +75,12 @@ mod tests {
             assert_eq!(UsState::from_code(state.code()), Some(*state));
         }
         assert_eq!((UsState::DC.name(), UsState::WY.name()), ("District of Columbia", "Wyoming"));
+        for (near, code) in [("ca", "CA"), (" CA\n", "CA"), ("California", "CA"), ("new york", "NY"), ("D.C.", "DC")] {
+            assert_eq!(UsState::meant(near).map(UsState::code), Some(code), "{near}");
+        }
+        for far in ["", "é", "PR", "Ontario", "CALI"] {
+            assert_eq!(UsState::meant(far), None, "{far}");
+        }
         for bad in ["", "ca", "PR", "California", "CA "] {
             assert_eq!(UsState::from_code(bad), None, "{bad}");
         }

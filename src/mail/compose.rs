@@ -161,7 +161,7 @@ impl Composer {
 /// The address with its domain as mail servers of any age take it. Letters of other scripts before the @ need a server
 /// that speaks SMTPUTF8; lettre asks for it, and refuses to send where it is missing.
 fn deliverable(recipient: &str) -> Result<lettre::Address, SendError> {
-    let email = EmailAddress::parse(recipient).map_err(|_| SendError::Rejected)?;
+    let email = EmailAddress::parse_any_length(recipient).map_err(|_| SendError::Rejected)?;
     // Our own grammar has been applied, and it lets nothing through that could break a header or a command; lettre's
     // would refuse some addresses that we have promised mail.
     Ok(lettre::Address::new_dangerous(email.local_part(), email.deliverable_domain()))

@@ -114,9 +114,9 @@ impl<'a> Envelope<'a> {
 
         // Whether it is JSON at all is told apart from whether it is a message.
         let is_object = text.trim_ascii_start().first() == Some(&b'{');
-        let sent: Sent<'a> = match serde_json::from_slice(text) {
+        let sent: Sent<'a> = match serde_json::from_slice(text).map_err(|_| decode::check_syntax(text)) {
             Ok(sent) if is_object => sent,
-            _ if decode::check_syntax(text).is_err() => return Err(Fault::parse()),
+            Err(Err(how)) => return Err(Fault::parse(&how)),
             _ if text.trim_ascii_start().first() == Some(&b'[') => {
                 return Err(Fault::invalid("batches are not served; send one message at a time"));
             }
@@ -226,8 +226,8 @@ impl Fault {
         Self { code, message: message.into(), data: None, status, retry_after: None }
     }
 
-    fn parse() -> Self {
-        Self::new(-32700, 400, "Parse error: the message is not JSON")
+    pub(super) fn parse(how: &str) -> Self {
+        Self::new(-32700, 400, format!("Parse error: the message is not JSON: {how}"))
     }
 
     pub(super) fn invalid(how: &str) -> Self {

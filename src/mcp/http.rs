@@ -10,12 +10,13 @@ use super::envelope::Fault;
 use super::{McpServer, RpcContext, RpcHeaders, RpcResponse};
 use crate::clock::Moment;
 use crate::http::request::authorization;
-use crate::http::request::body::SentBody;
+use crate::http::request::body::{self, SentBody};
 use crate::http::request::host::Origins;
 use crate::http::request::id::RequestId;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::loopback::is_loopback;
+use crate::operations::decode;
 use crate::operations::dispatch::{CallTrace, Dispatcher};
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -52,16 +53,24 @@ impl McpEndpoint {
         }
         let text = body.read(LARGEST_MESSAGE).await;
         let header = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+        let authorization = authorization::of(&head.headers);
+        let misplaced = || authorization::misplaced(&head.headers, head.uri.query());
         let context = RpcContext {
-            authorization: authorization::of(&head.headers),
+            authorization,
             address: client,
             now,
-            headers: Some(RpcHeaders { version: header(VERSION), method: header(METHOD), name: header(NAME) }),
+            headers: Some(RpcHeaders {
+                version: header(VERSION),
+                method: header(METHOD),
+                name: header(NAME),
+                misplaced_key: if authorization.is_none() { misplaced() } else { None },
+            }),
             request_id: Some(id.as_str()),
             // Without sessions, nobody remembers what an earlier request said.
             client: None,
         };
         let fault = match text {
+            Ok(_) if body::is_encoded(&head.headers) => Fault::parse(decode::ENCODED),
             Ok(text) => return from(self.server.answer(&text, context, trace).await),
             Err(HttpError::TooLarge) => Fault::too_large(),
             Err(error @ (HttpError::Timeout | HttpError::Busy)) => return error.answer(),

@@ -23,6 +23,7 @@ use crate::clock::Moment;
 use crate::documents::icon;
 use crate::domain::api_key::KeyId;
 use crate::domain::union::Union;
+use crate::error::KeyPlace;
 use crate::limiter::{Bucket, Class, Subject};
 use crate::operations::dispatch::{CallTrace, Dispatcher};
 use crate::operations::wording::{self, CAMPAIGNS, CONSENT_RULE_FOR_ALL};
@@ -60,6 +61,8 @@ pub struct RpcHeaders<'a> {
     pub version: Option<&'a str>,
     pub method: Option<&'a str>,
     pub name: Option<&'a str>,
+    /// Where a key was sent that is not read.
+    pub misplaced_key: Option<KeyPlace>,
 }
 
 /// The answer to one message, and what HTTP says of it.

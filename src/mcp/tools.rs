@@ -140,7 +140,7 @@ impl<'a> ToolCall<'a> {
                 Ok(answer) => return result(answer.get(), Some(answer)),
                 Err(error) => Error::Unavailable { cause: format!("an answer is no JSON: {error}") },
             },
-            Err(error) => error,
+            Err(error) => error.knowing(context.headers.and_then(|headers| headers.misplaced_key)),
         };
         if let Some(cause) = error.cause() {
             dispatcher.app().report_store(request_id, cause);

@@ -33,12 +33,44 @@ fn explain<T: DeserializeOwned + JsonSchema>(body: &[u8], is_object: bool) -> Er
             let (what, fields) = mistakes::of::<T>(text);
             Error::InvalidSubmission { what, fields }
         }
-        Ok(_) => Error::shapeless("Send a JSON object, such as {\"email\": \"ana@example.com\"}."),
+        Ok(text) => Error::shapeless(&format!("Send a JSON object, such as {EXAMPLE}{}.", instead(text))),
+    }
+}
+
+const EXAMPLE: &str = "{\"email\": \"ana@example.com\"}";
+
+/// What was sent in place of an object, where that is a usual slip.
+fn instead(text: &str) -> &'static str {
+    let is_object = |inner: &str| inner.trim_ascii_start().starts_with('{');
+    match text.trim_ascii_start().as_bytes().first() {
+        Some(b'"') if serde_json::from_str::<String>(text).is_ok_and(|inner| is_object(&inner)) => {
+            "; what was sent is one written into a string: encode it once, not twice"
+        }
+        Some(b'[') => "; what was sent is a list: one object at a time",
+        _ => "",
+    }
+}
+
+/// What to say of a body whose `Content-Encoding` is any but `identity`.
+pub const ENCODED: &str = "its Content-Encoding says that it is compressed; send it plain, without that header";
+
+/// What a body is that is no UTF-8 text, by the bytes it begins with.
+fn other_form(body: &[u8]) -> Option<&'static str> {
+    match body {
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] => {
+            Some("it is compressed; send it plain")
+        }
+        [0xef, 0xbb, 0xbf, ..] => Some("it begins with a byte order mark (BOM); send it without one"),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, _, ..] | [_, 0, ..] => Some("it looks like UTF-16; send it in UTF-8"),
+        _ => None,
     }
 }
 
 /// The body, if the whole of it is one JSON text, whatever it says.
 pub fn check_syntax(body: &[u8]) -> Result<&str, String> {
+    if let Some(form) = other_form(body) {
+        return Err(form.to_owned());
+    }
     let text = std::str::from_utf8(body)
         .map_err(|e| format!("it is not UTF-8 (first bad byte at offset {})", e.valid_up_to()))?;
     if text.trim_ascii().is_empty() {
@@ -102,18 +134,51 @@ mod tests {
     }
 
     #[test]
+    fn bodies_in_another_form_are_told_by_their_first_bytes() {
+        for (bad, told) in [
+            (&b"\x1f\x8b\x08\0\0"[..], "it is compressed"),
+            (b"\x28\xb5\x2f\xfd\x04", "it is compressed"),
+            (b"\x78\x9c\xab\x56", "it is compressed"),
+            (b"\xef\xbb\xbf{\"email\": \"a@example.com\"}", "it begins with a byte order mark"),
+            (b"\xff\xfe{\0}\0", "it looks like UTF-16"),
+            (b"\xfe\xff\0{\0}", "it looks like UTF-16"),
+            (b"{\0}\0", "it looks like UTF-16"),
+            (b"\0{\0}", "it looks like UTF-16"),
+            (b"\0", "expected value"),
+            (b"\xff", "it is not UTF-8"),
+        ] {
+            let Error::InvalidJson(how) = refuse(bad) else { panic!("{bad:?}") };
+            assert!(how.starts_with(told), "{bad:?}: {how}");
+        }
+    }
+
+    #[test]
     fn what_does_not_fit_is_named_with_its_place() {
         for (bad, begins) in [
             (r#"[]"#, "Send a JSON object"),
             (r#"["a@example.com", "CA", {}, "", ""]"#, "Send a JSON object"),
-            (r#" null"#, "Send a JSON object"),
+            (r#" null"#, "Send a JSON object, such as {\"email\": \"ana@example.com\"}."),
+            (r#""a@example.com""#, "Send a JSON object, such as {\"email\": \"ana@example.com\"}."),
+            (
+                r#"[{"email": "a@example.com"}]"#,
+                "Send a JSON object, such as {\"email\": \"ana@example.com\"}; what was sent is a list",
+            ),
+            (
+                r#""{\"email\": \"a@example.com\"}""#,
+                "Send a JSON object, such as {\"email\": \"ana@example.com\"}; what was sent is one written into a string",
+            ),
             (r#"{}"#, "email: it is missing"),
             (r#"{"email": 1e999}"#, "email: "),
             (r#"{"email": "\ud800@example.com"}"#, "email: "),
             (r#"{"email": null}"#, "email: null is no value; send an e-mail address in a string."),
             (r#"{"email": "nobody"}"#, "email: the address has no @"),
             (r#"{"email": "a@example.com", "email": "a@example.com"}"#, "email: it is named twice"),
-            (r#"{"email": "a@example.com", "usState": "ca"}"#, "usState: not a state code; use one of AL, AK"),
+            (r#"{"email": "a@example.com", "usState": "XX"}"#, "usState: not a state code; use one of AL, AK"),
+            (r#"{"email": "a@example.com", "usState": "ca"}"#, "usState: not a state code; did you mean CA?"),
+            (
+                r#"{"email": "a@example.com", "categories": ["travel"]}"#,
+                "categories: send an object of category slugs to booleans, not a list: {\"travel\": true}.",
+            ),
             (
                 r#"{"email": "a@example.com", "usState": null}"#,
                 "usState: null is no value; send a two-letter state code in a string, or leave it out.",

@@ -1,9 +1,9 @@
 //! `GET /v1/negotiate-categories`
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use crate::domain::constant::{True, Usd};
+use crate::domain::constant::{True, Usd, open_enumeration};
 use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec, wording};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
@@ -29,12 +29,17 @@ pub struct NegotiationCategories {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NegotiationCategory {
-    /// Names the category in requests.
+    /// Names the category in requests; more may come.
+    #[schemars(schema_with = "open_slug")]
     pub slug: Category,
     /// Names the category to people.
     pub label: &'static str,
     /// What a typical household is estimated to save in a year, in US dollars.
     pub annual_savings: u32,
+}
+
+fn open_slug(generator: &mut SchemaGenerator) -> Schema {
+    open_enumeration("Slug", &Category::json_schema(generator))
 }
 
 #[derive(Debug)]

@@ -238,7 +238,7 @@ mod tests {
             "(2) refCode: it is named twice",
             "(3) email: it is missing",
             "(4) us_state: unknown field; did you mean usState?",
-            "(5) usState: not a state code; use one of AL, ",
+            "(5) usState: not a state code; did you mean CA? (6) ",
             "(6) categories.pets: not a category; use one of mobile_bills, ",
             "(7) categories.travel: invalid type: string \"yes\", expected a boolean",
             "(8) categories.mortgage: null is no value; send a boolean, or leave it out",

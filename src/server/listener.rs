@@ -10,17 +10,23 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Request, Version};
+use hyper::{HeaderMap, Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
+use super::log_entry::LogEntry;
 use super::{Connection, HttpService, Slot};
 use crate::http::connection::idle_timeout::{Activity, IdleWatch, LOOK_EVERY, WatchedStream};
 use crate::http::connection::poll_when_woken::PollWhenWoken;
 use crate::http::connection::tls::Tls;
+use crate::http::connection::unreadable::WordedStream;
+use crate::http::request::id;
+use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
+use crate::operations::dispatch::CallTrace;
 
 /// Open connections at the most; the next ones wait in the kernel's queue. No caller gets more than a share.
 pub const CONNECTIONS: usize = 16 * 1024;
@@ -114,6 +120,27 @@ impl Connection {
     }
 }
 
+impl HttpService {
+    /// Answers what hyper cannot read as a request, and leaves the same behind as of any other.
+    fn refuse_unread(&self, error: &HttpError) -> Answer {
+        let (now, id) = (self.clock.now(), self.ids.of(&HeaderMap::new()));
+        let mut answer = error.answer();
+        answer.set(id::NAME, id.header());
+        self.guard(&mut answer);
+        drop(LogEntry {
+            service: self,
+            now,
+            method: "other",
+            in_sandbox: false,
+            found: None,
+            status: answer.status().as_u16(),
+            id: &id,
+            trace: CallTrace::default(),
+        });
+        answer
+    }
+}
+
 /// The next connection in the kernel's queue, without waiting for one.
 async fn waiting(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     for _ in 0..2 {
@@ -165,7 +192,11 @@ async fn converse(
 ) {
     let activity = Arc::new(Activity::default());
     let mut watch = IdleWatch::new(Arc::clone(&activity));
-    let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(&activity)));
+    let worded = {
+        let service = Arc::clone(&service);
+        WordedStream::new(stream, move |error| service.refuse_unread(&error))
+    };
+    let io = TokioIo::new(WatchedStream::new(worded, Arc::clone(&activity)));
     let mut builder = Builder::new(TokioExecutor::new());
     // See `idle_timeout.rs` for the time-outs of heads and idle connections.
     builder.http1().keep_alive(true).header_read_timeout(None).max_buf_size(HEAD_BYTES);

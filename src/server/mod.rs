@@ -10,6 +10,7 @@ pub mod listener;
 mod log_entry;
 mod mail_hooks;
 pub mod metrics_listener;
+mod near_miss;
 mod panicking;
 mod process_figures;
 mod rest;
@@ -301,7 +302,7 @@ async fn route(
     request: Request<SentBody<'_>>,
 ) -> Result<Answer, HttpError> {
     let Some(FoundRoute { route, parameter, .. }) = found else {
-        return Err(HttpError::NotFound(routes::not_found(request.uri().path())));
+        return Err(HttpError::NotFound(near_miss::not_found(request.uri().path())));
     };
     if *request.method() == Method::OPTIONS {
         return Ok(route.preflight());

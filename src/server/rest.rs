@@ -16,6 +16,7 @@ use crate::http::request::body::{self, SentBody};
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::limiter::{Class, WINDOW};
+use crate::operations::decode;
 use crate::operations::dispatch::{Budget, Call};
 use crate::operations::{Entry, Lifetime, Method};
 
@@ -37,6 +38,9 @@ pub(super) async fn call(
                 return parameters(operation.spec.path, parameter, head.uri.query()).map(Bytes::from);
             }
             check_content_type(&head.headers)?;
+            if body::is_encoded(&head.headers) {
+                return Err(Error::InvalidJson(decode::ENCODED.to_owned()).into());
+            }
             body.read(body::LARGEST).await.map_err(|error| match error {
                 // The contract has no 413 for the agent actions, and no 400 without a code.
                 HttpError::TooLarge => Error::shapeless("The body is larger than 1 MiB.").into(),
@@ -57,7 +61,13 @@ pub(super) async fn call(
             if let Some(cause) = error.cause() {
                 faces.app().report_store(Some(id.as_str()), cause);
             }
-            error.answer()
+            match error {
+                HttpError::Operation(error) => {
+                    HttpError::from(error.knowing(authorization::misplaced(&head.headers, head.uri.query())))
+                }
+                other => other,
+            }
+            .answer()
         }
     };
     if let Some(budget) = outcome.budget {
@@ -103,7 +113,15 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), HttpError> {
     if kind == "application/json" || (kind.contains('/') && kind.ends_with("+json")) {
         return Ok(());
     }
-    Err(Error::InvalidJson("its Content-Type says that it is something else; send application/json".to_owned()).into())
+    let how = match &*kind {
+        "application/x-www-form-urlencoded" => {
+            "its Content-Type says that it is a form, as curl's -d does by itself; send the header Content-Type: \
+             application/json (curl: -H 'Content-Type: application/json')"
+        }
+        "text/plain" => "its Content-Type says that it is plain text; send the header Content-Type: application/json",
+        _ => "its Content-Type says that it is something else; send the header Content-Type: application/json",
+    };
+    Err(Error::InvalidJson(how.to_owned()).into())
 }
 
 const RATELIMIT: HeaderName = HeaderName::from_static("ratelimit");

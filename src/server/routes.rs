@@ -271,30 +271,9 @@ pub(super) fn open_to_all_origins(answer: &mut Answer) {
     );
 }
 
-/// What to say about a path that does not exist: the likely one if there is one, and where all of them are listed.
-pub(super) fn not_found(path: &str) -> String {
-    let bare = path.trim_end_matches('/').to_ascii_lowercase();
-    let meant = ALL.iter().map(|operation| operation.spec.path).find(|known| {
-        let name = known.trim_start_matches("/v1/");
-        bare == *known || bare.trim_start_matches('/') == name || bare.trim_start_matches("/v1/") == name
-    });
-    match meant {
-        Some(known) => format!("There is nothing at this path. Did you mean {known}?"),
-        None => "There is nothing at this path. GET / lists the operations; /docs describes them.".to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn near_misses_are_pointed_the_right_way() {
-        for near in ["/v1/stats/", "/stats", "/V1/Stats"] {
-            assert!(not_found(near).ends_with("Did you mean /v1/stats?"), "{near}");
-        }
-        assert!(not_found("/v2/pets").contains("/docs"));
-    }
 
     #[test]
     fn paths_lead_to_routes_and_their_names_keep_secrets() {

@@ -142,7 +142,7 @@ pub(super) fn email_mistake(say: &Words, why: BadEmail, typed: &str) -> String {
     let say = &say.mistake;
     let (plain, meant) = match why {
         BadEmail::Empty => return say.email_empty.to_string(),
-        BadEmail::TooLong => return say.email_long.to_string(),
+        BadEmail::TooLong | BadEmail::LongLocalPart => return say.email_long.to_string(),
         // Of two addresses, whatever else is wrong with them.
         _ if typed.matches('@').count() > 1 => return say.email_several.to_string(),
         BadEmail::SecondAt => return say.email_several.to_string(),

@@ -29,7 +29,7 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Ans
     let fields = body.read(FORM_BYTES).await?;
     let (frame, say) = (visit.frame(), visit.say());
     let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
-    let email = match EmailAddress::parse(&typed) {
+    let email = match EmailAddress::parse_any_length(&typed) {
         Ok(email) => email,
         Err(why) => {
             let why =
@@ -68,7 +68,7 @@ pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
     let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
     let again =
         |why: &Phrase| Answer::html(StatusCode::BAD_REQUEST, view::sign_in_sent(frame, &typed, Some(why.as_str())));
-    let Ok(email) = EmailAddress::parse(&typed) else { return Ok(visit.redirect("/me")) };
+    let Ok(email) = EmailAddress::parse_any_length(&typed) else { return Ok(visit.redirect("/me")) };
     let Some(code) = SignInCode::from_typed(&field(&fields, "code").unwrap_or_default()) else {
         return Ok(again(&say.code_form));
     };

@@ -88,7 +88,10 @@ fn what_does_not_fit_the_schema() {
                 cases.push((json!({ field: wrong }), format!("{field}: ")));
             }
         }
-        for wrong in ["ca", "California", "PR", "", " CA", "CA "] {
+        for near in ["ca", "California", " CA", "CA "] {
+            cases.push((json!({ "usState": near }), "usState: not a state code; did you mean CA?".to_owned()));
+        }
+        for wrong in ["PR", "", "XX"] {
             cases.push((json!({ "usState": wrong }), "usState: not a state code; use one of AL".to_owned()));
         }
         for wrong in wrong_types("bool") {
@@ -149,6 +152,8 @@ fn what_is_no_address() {
             "mailto:ana@example.com",
             "ana@exa_mple.com",
             &format!("{}@example.com", "a".repeat(309)),
+            &format!("{}@example.com", "a".repeat(65)),
+            &format!("{}@example.com", "é".repeat(33)),
         ] {
             for path in BOTH {
                 let message = server
@@ -159,7 +164,7 @@ fn what_is_no_address() {
             }
         }
         assert_eq!(people(&server), 0);
-        let longest = format!("{}@example.com", "é".repeat(308));
+        let longest = format!("{}@{}example.com", "é".repeat(32), "ab.".repeat(92));
         for path in BOTH {
             server.post(path, &key, json!({ "email": longest }).to_string()).await.good();
         }

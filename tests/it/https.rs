@@ -14,7 +14,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::server::{Server, block_on};
 
 /// Writes a new certificate for localhost and its key; gives the certificate.
-fn certify(folder: &Path) -> CertificateDer<'static> {
+pub(crate) fn certify(folder: &Path) -> CertificateDer<'static> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
     std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
@@ -22,7 +22,7 @@ fn certify(folder: &Path) -> CertificateDer<'static> {
 }
 
 /// Connects trusting that certificate alone.
-async fn connect(
+pub(crate) async fn connect(
     server: &Server,
     trusted: &CertificateDer<'static>,
     protocol: &[u8],

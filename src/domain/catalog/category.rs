@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
 macro_rules! categories {
@@ -121,6 +121,15 @@ impl CategorySet {
         slugs.split(',').filter_map(Category::from_slug).collect()
     }
 
+    /// What to say to whoever sent the choice in another form: the right one, with the categories that they named.
+    fn shape(sent: &str, mut meant: Self) -> String {
+        if meant == Self::default() {
+            meant.insert(Category::Internet);
+        }
+        let choices: Vec<_> = meant.iter().map(|category| format!("\"{}\": true", category.slug())).collect();
+        format!("send an object of category slugs to booleans, not {sent}: {{{}}}", choices.join(", "))
+    }
+
     const fn bit(category: Category) -> u16 {
         let () = Self::FITS;
         1 << category as u16
@@ -163,6 +172,18 @@ impl<'de> Deserialize<'de> for CategorySet {
                 f.write_str("an object of category slugs to booleans, such as {\"internet\": true}")
             }
 
+            fn visit_str<E: serde::de::Error>(self, slug: &str) -> Result<CategorySet, E> {
+                Err(E::custom(CategorySet::shape("a text", Category::from_slug(slug).into_iter().collect())))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CategorySet, A::Error> {
+                let mut meant = CategorySet::default();
+                while let Some(item) = list.next_element::<serde_json::Value>()? {
+                    meant.0 |= item.as_str().and_then(Category::from_slug).map_or(0, CategorySet::bit);
+                }
+                Err(A::Error::custom(CategorySet::shape("a list", meant)))
+            }
+
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<CategorySet, A::Error> {
                 let (mut named, mut chosen) = (CategorySet::default(), CategorySet::default());
                 while let Some(category) = map.next_key::<Category>()? {
@@ -178,7 +199,8 @@ impl<'de> Deserialize<'de> for CategorySet {
             }
         }
 
-        deserializer.deserialize_map(Choices)
+        // Any, so that another form gets to be named.
+        deserializer.deserialize_any(Choices)
     }
 }
 
@@ -235,6 +257,14 @@ mod tests {
             "\"travel\"",
         ] {
             assert!(read(bad).is_err(), "{bad}");
+        }
+        for (other, right) in [
+            (r#"["travel", "pets", 5, {"a": []}, "internet"]"#, r#"not a list: {"internet": true, "travel": true}"#),
+            ("[]", r#"not a list: {"internet": true}"#),
+            (r#""travel""#, r#"not a text: {"travel": true}"#),
+        ] {
+            let told = read(other).unwrap_err().to_string();
+            assert!(told.contains(right), "{other}: {told}");
         }
     }
 }

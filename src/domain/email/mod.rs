@@ -34,10 +34,17 @@ pub enum BadEmail {
     NoAt,
     #[error("the address has more than one @; send one address, like ana@example.com")]
     SecondAt,
-    #[error("the address has white space or an invisible character in it; send the bare address, like ana@example.com")]
+    #[error(
+        "the address has white space or an invisible character in it or around it; send the bare address, like ana@example.com"
+    )]
     Invisible,
     #[error("the address has nothing before the @; an address looks like ana@example.com")]
     NoLocalPart,
+    #[error(
+        "the address has more than {} bytes before the @, which no mail server has to take; check how it is spelled",
+        EmailAddress::LONGEST_LOCAL_PART
+    )]
+    LongLocalPart,
     #[error("the address has two dots in a row (..); check how it is spelled")]
     TwoDots,
     #[error("the address begins with a dot, or has one right before the @; check how it is spelled")]
@@ -57,9 +64,24 @@ impl EmailAddress {
     /// In characters, not bytes.
     pub const LONGEST: usize = 320;
 
-    /// An address that somebody sends. A letter of another script that would be compared as one of ASCII's is refused: it would
-    /// be another mailbox's name, and a stranger could speak for it.
+    /// In bytes, as RFC 5321 counts what stands before the @; past it mail servers may refuse.
+    pub const LONGEST_LOCAL_PART: usize = 64;
+
+    /// An address that somebody sends.
     pub fn parse(text: &str) -> Result<Self, BadEmail> {
+        let address = Self::parse_any_length(text)?;
+        let local = address.local_part();
+        // Small letters can take more room than capitals, and the address is compared in them.
+        let lower = || local.chars().flat_map(char::to_lowercase).map(char::len_utf8).sum::<usize>();
+        let is_long =
+            local.len() > Self::LONGEST_LOCAL_PART || (!local.is_ascii() && lower() > Self::LONGEST_LOCAL_PART);
+        if is_long { Err(BadEmail::LongLocalPart) } else { Ok(address) }
+    }
+
+    /// An address that somebody sends who may have been taken in while the part before the @ had no bound. A letter of another
+    /// script that would be compared as one of ASCII's is refused: it would be another mailbox's name, and a stranger could
+    /// speak for it.
+    pub fn parse_any_length(text: &str) -> Result<Self, BadEmail> {
         let address = Self::kept(text)?;
         let folds = |c: char| !c.is_ascii() && c.to_lowercase().any(|lower| lower.is_ascii());
         if address.local_part().chars().any(folds) { Err(BadEmail::Lookalike) } else { Ok(address) }
@@ -210,8 +232,9 @@ mod tests {
             "a@b.c",
             "1@2.3",
             "x@xn--bcher-kva.example",
-            &format!("{}@example.com", "a".repeat(308)),
-            &format!("{}@example.com", "ü".repeat(308)),
+            &format!("{}@example.com", "a".repeat(64)),
+            &format!("{}@example.com", "ü".repeat(32)),
+            &format!("{}@{}example.com", "ü".repeat(32), "ab.".repeat(92)),
         ] {
             assert_eq!(EmailAddress::parse(good).map(|e| e.as_typed().to_owned()).as_deref(), Ok(good));
         }
@@ -254,6 +277,21 @@ mod tests {
         ] {
             assert_eq!(EmailAddress::parse(bad).unwrap_err(), reason, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn what_stands_before_the_at_has_64_bytes_at_the_most() {
+        let parse = |local: &str| EmailAddress::parse(&format!("{local}@example.com"));
+        for (long, longest) in [("a".repeat(65), 64), ("ü".repeat(33), 32), ("🙂".repeat(17), 16)] {
+            assert_eq!(parse(&long), Err(BadEmail::LongLocalPart), "{long}");
+            assert!(parse(&long.chars().take(longest).collect::<String>()).is_ok(), "{long}");
+            let address = format!("{long}@example.com");
+            let kept = [EmailAddress::kept(&address), EmailAddress::parse_any_length(&address)];
+            assert!(kept.iter().all(Result::is_ok), "what was taken before can be read, and its owner can sign in");
+        }
+        // Its small letter has three bytes, where the capital has two.
+        assert_eq!(parse(&"\u{23a}".repeat(32)), Err(BadEmail::LongLocalPart));
+        assert!(parse(&"\u{23a}".repeat(21)).is_ok());
     }
 
     #[test]

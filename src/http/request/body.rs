@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use hyper::HeaderMap;
 use hyper::body::{Body, Incoming};
+use hyper::header::CONTENT_ENCODING;
 
 use crate::http::allowance::{self, Allowance};
 use crate::http::response::error::HttpError;
@@ -100,6 +102,12 @@ async fn collect(mut body: Incoming, largest: u64, mut held: Held<'_>) -> Result
         _ if rest.is_empty() => Ok(first),
         _ => Ok(rest.freeze()),
     }
+}
+
+/// Whether a body says that it is compressed, or otherwise not to be read as it is.
+pub fn is_encoded(headers: &HeaderMap) -> bool {
+    let plain = |value: &[u8]| value.trim_ascii().is_empty() || value.trim_ascii().eq_ignore_ascii_case(b"identity");
+    headers.get_all(CONTENT_ENCODING).iter().any(|value| !plain(value.as_bytes()))
 }
 
 /// Takes in a body that nobody will read and throws it away; false if that is too much, or takes too long.

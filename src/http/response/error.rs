@@ -24,6 +24,12 @@ pub enum HttpError {
     Broken,
     /// There is no `Host`, or there are several.
     Host,
+    /// What came is no request of HTTP.
+    Malformed,
+    /// The first line of a request does not end within what is read of a head.
+    AddressTooLong,
+    /// There are too many headers, or too much in them.
+    HeadTooLarge,
     /// A mail service's report that does not prove whose it is.
     Unproved,
     /// A mail service's report that is not in the shape it documents.
@@ -76,6 +82,9 @@ kinds! {
     TooLarge
     Broken
     Host
+    Malformed
+    AddressTooLong
+    HeadTooLarge
     Unproved
     Report
     NotFound
@@ -121,6 +130,9 @@ impl ErrorKind {
             Self::TooLarge
             | Self::Broken
             | Self::Host
+            | Self::Malformed
+            | Self::AddressTooLong
+            | Self::HeadTooLarge
             | Self::Unproved
             | Self::Report
             | Self::NotFound
@@ -148,6 +160,9 @@ impl ErrorKind {
             Self::TooLarge => HttpError::TooLarge,
             Self::Broken => HttpError::Broken,
             Self::Host => HttpError::Host,
+            Self::Malformed => HttpError::Malformed,
+            Self::AddressTooLong => HttpError::AddressTooLong,
+            Self::HeadTooLarge => HttpError::HeadTooLarge,
             Self::Unproved => HttpError::Unproved,
             Self::Report => HttpError::Report,
             Self::NotFound => HttpError::NotFound("There is nothing at this path.".to_owned()),
@@ -199,6 +214,13 @@ impl ErrorKind {
             Self::Timeout => ("timeout", "the body did not arrive in time.", "Send the request again."),
             Self::Broken => ("broken", "the body broke off before its end.", "Send the request again."),
             Self::Host => ("host", "the request names no host, or several.", "Send one Host header."),
+            Self::Malformed => {
+                ("malformed", "what came cannot be read as HTTP.", "Mend the request line or the header that is wrong.")
+            }
+            Self::AddressTooLong => ("address", "the address is longer than 32 KiB.", "Send a shorter one."),
+            Self::HeadTooLarge => {
+                ("head", "the headers are more than 100, or larger than 32 KiB.", "Send fewer, or shorter ones.")
+            }
             Self::Unproved => (
                 "unproved",
                 "a mail service's report does not prove whose it is.",
@@ -237,6 +259,9 @@ impl HttpError {
             Self::Timeout => ErrorKind::Timeout,
             Self::Broken => ErrorKind::Broken,
             Self::Host => ErrorKind::Host,
+            Self::Malformed => ErrorKind::Malformed,
+            Self::AddressTooLong => ErrorKind::AddressTooLong,
+            Self::HeadTooLarge => ErrorKind::HeadTooLarge,
             Self::Unproved => ErrorKind::Unproved,
             Self::Report => ErrorKind::Report,
             Self::Busy => ErrorKind::Busy,
@@ -251,7 +276,10 @@ impl HttpError {
             | ErrorKind::InvalidSubmission
             | ErrorKind::Broken
             | ErrorKind::Host
+            | ErrorKind::Malformed
             | ErrorKind::Report => StatusCode::BAD_REQUEST,
+            ErrorKind::AddressTooLong => StatusCode::URI_TOO_LONG,
+            ErrorKind::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             ErrorKind::AgentUnauthorized | ErrorKind::Unproved => StatusCode::UNAUTHORIZED,
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
             ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -280,7 +308,13 @@ impl HttpError {
                 answer.set(RETRY_AFTER, HeaderValue::from(SOON));
             }
             // What is left of the body is not worth reading.
-            Self::Timeout | Self::Broken | Self::Host | Self::TooLarge => {
+            Self::Timeout
+            | Self::Broken
+            | Self::Host
+            | Self::Malformed
+            | Self::AddressTooLong
+            | Self::HeadTooLarge
+            | Self::TooLarge => {
                 answer.set(CONNECTION, HeaderValue::from_static("close"));
             }
             Self::Operation(
@@ -308,6 +342,13 @@ impl HttpError {
             Self::Timeout => "The body did not arrive in time. Send the request again.".into(),
             Self::Broken => "The body broke off before its end. Send the request again.".into(),
             Self::Host => "A request names one host in one Host header; this one has none, or several.".into(),
+            Self::Malformed => {
+                "This cannot be read as HTTP: the first line is to be METHOD PATH HTTP/1.1, each header \
+                                Name: value, and a length one whole number."
+                    .into()
+            }
+            Self::AddressTooLong => "The address is longer than 32 KiB; what is long belongs in the body.".into(),
+            Self::HeadTooLarge => "There are more than 100 headers, or they are larger than 32 KiB together.".into(),
             Self::Unproved => {
                 "This report does not prove whose it is: its signature, password or time is wrong.".into()
             }

@@ -64,7 +64,7 @@ pub fn mcp(data: &[u8]) {
     let mut parts = data.split(|byte| *byte == 0);
     let message = parts.next().unwrap_or_default();
     let mut header = || parts.next().and_then(|part| std::str::from_utf8(part).ok());
-    let headers = RpcHeaders { version: header(), method: header(), name: header() };
+    let headers = RpcHeaders { version: header(), method: header(), name: header(), misplaced_key: None };
     let context = RpcContext {
         authorization: None,
         address: another_address(),
@@ -174,7 +174,7 @@ pub fn smtp_reply(data: &[u8]) {
             language: None,
             is_reminder: false,
         };
-        let mail = OutgoingMail { name: empty(), message, readable, due };
+        let mail = OutgoingMail { name: empty(), message, readable, due: Some(due) };
         tokio::time::timeout(Duration::from_secs(10), transport.send(mail)).await.expect("it never waits for more")
     });
     match sent {
