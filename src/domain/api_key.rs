@@ -334,7 +334,9 @@ mod tests {
             bad.replace_range(at..=at, if &bad[at..=at] == "0" { "1" } else { "0" });
             assert!(ApiKey::parse(&bad).is_err(), "{at}");
         }
-        for (text, mode) in [(test.reveal(), KeyMode::Test), ("uh_test_", KeyMode::Test), (live.reveal(), KeyMode::Live)] {
+        for (text, mode) in
+            [(test.reveal(), KeyMode::Test), ("uh_test_", KeyMode::Test), (live.reveal(), KeyMode::Live)]
+        {
             assert_eq!(KeyMode::of_text(text), mode);
         }
         assert_eq!(KeyMode::of_text(""), KeyMode::Live);

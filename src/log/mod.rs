@@ -92,14 +92,8 @@ impl Log {
         clock: Clock,
         mut out: impl Write + Send + 'static,
     ) -> std::io::Result<Self> {
-        let writer = LogWriter {
-            level,
-            format,
-            state: Mutex::default(),
-            wake: Condvar::new(),
-            clock,
-            ended: Mutex::default(),
-        };
+        let writer =
+            LogWriter { level, format, state: Mutex::default(), wake: Condvar::new(), clock, ended: Mutex::default() };
         let log = Self(Arc::new(writer), "");
         let writer = log.clone();
         let (alive, ended) = mpsc::channel();

@@ -95,16 +95,16 @@ pub async fn run(
                     Err(error) => log.problem(None, &format!("expired sign-ups could not be cleared away: {error}")),
                 }
                 match test_data.as_mut().map(|walk| walk.step(&*store, now.time)) {
-                None => {}
-                Some(step) => match step.await {
-                    Ok(true) => {
-                        tokio::time::sleep(BETWEEN_STEPS).await;
-                        continue;
-                    }
-                    Ok(false) => {}
-                    Err(error) => log.problem(None, &format!("old test data is still there: {error}")),
-                },
-            }
+                    None => {}
+                    Some(step) => match step.await {
+                        Ok(true) => {
+                            tokio::time::sleep(BETWEEN_STEPS).await;
+                            continue;
+                        }
+                        Ok(false) => {}
+                        Err(error) => log.problem(None, &format!("old test data is still there: {error}")),
+                    },
+                }
                 next_round = now.tick.plus(EVERY);
             }
             if now.tick >= next_step {

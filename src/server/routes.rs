@@ -84,7 +84,9 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/me/language", page!(site::own_page::show)).posted(page!(site::own_page::choose_language)),
             get("/me/sign-out", page!(site::own_page::show)).posted(page!(site::own_page::sign_out)),
             get("/sandbox/joinus{code}", page!(site::sandbox::join)).of_sandbox(),
-            get("/sandbox/confirm/{token}", page!(site::confirm::show)).posted(page!(site::confirm::press)).of_sandbox(),
+            get("/sandbox/confirm/{token}", page!(site::confirm::show))
+                .posted(page!(site::confirm::press))
+                .of_sandbox(),
             get("/sandbox/not-me/{token}", page!(site::decline::show)).posted(page!(site::decline::press)).of_sandbox(),
             get("/sandbox/inbox/{token}", page!(site::sandbox::inbox)).of_sandbox(),
             get("/sandbox/inbox/{mail}/html", page!(site::sandbox::mail_html)).of_sandbox(),

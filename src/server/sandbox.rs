@@ -147,7 +147,9 @@ mod tests {
         for path in ["/", "/join", "/confirm/abc", "/readyz", "/openapi.json", "/nothing"] {
             assert!(!asked(path, "Bearer uh_test_0123"), "{path}");
         }
-        for path in ["/sandbox/confirm/abc", "/sandbox/not-me/abc", "/sandbox/joinus1", "/sandbox/inbox/a", "/sandbox/me"] {
+        for path in
+            ["/sandbox/confirm/abc", "/sandbox/not-me/abc", "/sandbox/joinus1", "/sandbox/inbox/a", "/sandbox/me"]
+        {
             assert!(asked(path, "Bearer uh_0123"), "{path}");
         }
     }

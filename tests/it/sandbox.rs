@@ -88,7 +88,8 @@ impl Server {
 
     /// The link of a sandbox's mail to an address, as a path.
     fn mailed_link(&self, email: &str, page: &str) -> String {
-        let text = &self.sandbox_rows(&format!("SELECT text FROM inbox WHERE recipient = '{email}' ORDER BY id DESC"))[0][0];
+        let text =
+            &self.sandbox_rows(&format!("SELECT text FROM inbox WHERE recipient = '{email}' ORDER BY id DESC"))[0][0];
         let link = text.split_whitespace().find(|word| word.contains(&format!("/sandbox/{page}/"))).unwrap();
         format!("/{}", link.splitn(4, '/').nth(3).unwrap())
     }
@@ -115,7 +116,9 @@ fn a_test_key_walks_the_whole_way_and_the_union_never_notices() {
         assert_eq!((&referred["refAttributed"], &referred["joinedCount"]), (&json!(true), &json!(1)));
         wait_until(SOON, async || server.sandbox_number("SELECT count(*) FROM inbox") == 2).await;
         let inbox = page(&server.get(&server.inbox_path("Acme Assistant")).await, 200, "Sandbox: nothing here is real");
-        for seen in ["kim@example.com", "confirm@simulator.test", "/sandbox/confirm/", "/sandbox/not-me/", "for Acme Assistant"] {
+        for seen in
+            ["kim@example.com", "confirm@simulator.test", "/sandbox/confirm/", "/sandbox/not-me/", "for Acme Assistant"]
+        {
             assert!(inbox.contains(seen), "{seen}");
         }
         assert!(inbox.find("kim@example.com") < inbox.find("confirm@simulator.test"), "newest first");
@@ -192,7 +195,10 @@ fn addresses_of_the_simulator_act_by_themselves() {
             assert_eq!(limited.header("retry-after"), "30");
             server.post(path, &test, sign_up("Fail+x@Simulator.test")).await.refused(500, "save_failed");
         }
-        assert_eq!(server.sandbox_number("SELECT count(*) FROM people WHERE compared LIKE 'limit%' OR compared LIKE 'fail%'"), 0);
+        assert_eq!(
+            server.sandbox_number("SELECT count(*) FROM people WHERE compared LIKE 'limit%' OR compared LIKE 'fail%'"),
+            0
+        );
         assert!(!server.log().contains("\"level\":\"error\""), "{}", server.log());
 
         // Among live records they are addresses like any other.
@@ -224,7 +230,9 @@ fn the_slow_one_confirms_after_a_minute_whatever_is_restarted_meanwhile() {
         match server.records() {
             Records::Sqlite { data } => {
                 let database = rusqlite::Connection::open(data.join("sandbox.db")).unwrap();
-                database.execute_batch("UPDATE outbox SET first_attempt_at = first_attempt_at - 60000, send_after = 0").unwrap();
+                database
+                    .execute_batch("UPDATE outbox SET first_attempt_at = first_attempt_at - 60000, send_after = 0")
+                    .unwrap();
             }
             Records::Postgres { .. } => {
                 server.sandbox_rows("UPDATE outbox SET first_attempt_at = first_attempt_at - 60000, send_after = 0");
@@ -247,7 +255,10 @@ fn mcp_acts_in_the_sandbox_with_a_test_key() {
             server.post("/mcp", key, message.to_string()).await.json_rpc()["result"].clone()
         };
         let signed_up = call(&test, "signUpUser", json!({ "email": "confirm@simulator.test" })).await;
-        assert!(signed_up["structuredContent"]["inviteLink"].as_str().unwrap().contains("/sandbox/joinus"), "{signed_up}");
+        assert!(
+            signed_up["structuredContent"]["inviteLink"].as_str().unwrap().contains("/sandbox/joinus"),
+            "{signed_up}"
+        );
         server.wait_for_state("confirm@simulator.test", "confirmed").await;
         let live = server.key();
         for (key, count) in [(&test, 1), (&live, 0)] {
@@ -271,7 +282,9 @@ fn a_running_service_learns_of_the_first_test_key_and_nobody_else_makes_a_sandbo
             assert_eq!(server.get(path).await.status, 404, "{path}");
         }
         let refused = server.try_run(&["keys", "list", "--test"]);
-        assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("keys issue NAME --test"));
+        assert!(
+            !refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("keys issue NAME --test")
+        );
         assert!(!server.has_sandbox());
 
         let test = server.test_key();
@@ -331,7 +344,8 @@ fn the_sandboxs_pages_say_what_they_are_and_lead_to_no_real_form() {
         let link = server.invite(&test, "kim@example.com").await.good()["inviteLink"].as_str().unwrap().to_owned();
         let joinus = format!("/{}", link.splitn(4, '/').nth(3).unwrap());
         wait_until(SOON, async || server.sandbox_number("SELECT count(*) FROM inbox") == 1).await;
-        let (confirm, decline) = (server.mailed_link("kim@example.com", "confirm"), server.mailed_link("kim@example.com", "not-me"));
+        let (confirm, decline) =
+            (server.mailed_link("kim@example.com", "confirm"), server.mailed_link("kim@example.com", "not-me"));
         let inbox = server.inbox_path("Acme Assistant");
         let mail = server.sandbox_number("SELECT id FROM inbox");
         page(&server.send(Request::post(&decline), "do=withdraw").await, 200, "Sandbox");
@@ -381,7 +395,8 @@ fn test_keys_are_kept_apart_from_real_ones() {
         let server = Server::start();
         let (live, test) = (server.key(), server.test_key());
         let ids = |flags: &[&str]| {
-            let listed: Value = serde_json::from_str(&server.run(&[&["keys", "list", "--json"], flags].concat())).unwrap();
+            let listed: Value =
+                serde_json::from_str(&server.run(&[&["keys", "list", "--json"], flags].concat())).unwrap();
             listed.as_array().unwrap().iter().map(|key| key["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         let id = |key: &str| ApiKey::parse(key).unwrap().id().to_string();
@@ -412,8 +427,12 @@ fn no_sandbox_is_made_where_there_are_no_records() {
     assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("--new"));
     assert!(!folder.path().join("data").exists());
     assert!(run(&["--new"]).status.success());
-    let files: Vec<_> = std::fs::read_dir(folder.path().join("data")).unwrap().map(|file| file.unwrap().file_name()).collect();
-    assert!(files.iter().any(|name| name == "sandbox.db") && !files.iter().any(|name| name == "unionhall.db"), "{files:?}");
+    let files: Vec<_> =
+        std::fs::read_dir(folder.path().join("data")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert!(
+        files.iter().any(|name| name == "sandbox.db") && !files.iter().any(|name| name == "unionhall.db"),
+        "{files:?}"
+    );
 }
 
 /// Something that a partner or a person does.
@@ -426,8 +445,13 @@ enum Deed {
     Decline(usize),
 }
 
-const ADDRESSES: [&str; 5] =
-    ["ana@example.com", "Ana+tag@example.com", "confirm@simulator.test", "decline@simulator.test", "slow@simulator.test"];
+const ADDRESSES: [&str; 5] = [
+    "ana@example.com",
+    "Ana+tag@example.com",
+    "confirm@simulator.test",
+    "decline@simulator.test",
+    "slow@simulator.test",
+];
 
 fn deeds() -> impl Strategy<Value = Vec<(bool, Deed)>> {
     let who = 0..ADDRESSES.len();

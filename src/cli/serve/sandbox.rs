@@ -185,8 +185,7 @@ impl SandboxHouse {
 
     fn outbox(&self, store: &Arc<dyn Store>, notifier: Arc<MailNotifier>) -> anyhow::Result<Outbox> {
         let (disposable, notices) = (self.disposable.clone(), self.union.notices.clone());
-        let membership =
-            Membership::new(Arc::clone(store) as _, &self.secret, Delivery::Held, disposable, notices);
+        let membership = Membership::new(Arc::clone(store) as _, &self.secret, Delivery::Held, disposable, notices);
         let sender = &self.union.sender;
         Ok(Outbox {
             store: Arc::clone(store) as _,

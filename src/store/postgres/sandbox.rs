@@ -81,7 +81,8 @@ impl Work for Make {
         let make = format!("CREATE SCHEMA IF NOT EXISTS {}", quoted(&self.0));
         connection.client.batch_execute(&make).await.map_err(|error| match error.code() {
             Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Failure::Refused(StoreError::Unavailable(
-                "PostgreSQL: the role may not make a schema for the sandbox; GRANT CREATE ON DATABASE … TO …".to_owned(),
+                "PostgreSQL: the role may not make a schema for the sandbox; GRANT CREATE ON DATABASE … TO …"
+                    .to_owned(),
             )),
             _ => error.into(),
         })

@@ -44,9 +44,8 @@ impl Unit for ForgetTestData {
             is_over!(),
             ", p.created_at < $2 FROM people p WHERE p.id > $1 ORDER BY p.id LIMIT $3"
         );
-        let person = |row: &Row<'_>| {
-            Ok((row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<bool>(2)?, row.get::<bool>(3)?))
-        };
+        let person =
+            |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<bool>(2)?, row.get::<bool>(3)?));
         let people = sql.rows(look, values![self.after, self.before, AT_ONCE], person).await?;
         // Ids grow with time: behind people who are all too young there is nobody else.
         let Some((last, ..)) = people.last().filter(|_| people.iter().any(|(.., is_old)| *is_old)) else {
