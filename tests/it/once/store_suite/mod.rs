@@ -38,6 +38,7 @@ mod doors;
 mod mail;
 mod partners;
 mod people;
+mod sandbox;
 
 use coming_and_going::*;
 use decline::*;
@@ -45,6 +46,7 @@ use doors::*;
 use mail::*;
 use partners::*;
 use people::*;
+use sandbox::*;
 
 /// Runs every case on every store, each on one of its own.
 macro_rules! suite {
@@ -171,6 +173,9 @@ suite! {
     spent_sign_ups_and_mailboxes_are_forgotten
     a_complaint_is_remembered_for_a_year
     notices_are_kept_once
+    an_inbox_is_its_partners_newest_first_and_bounded
+    mail_that_goes_nowhere_spares_neither_doors_nor_mailboxes
+    test_data_is_deleted_for_real_in_time
     a_closed_store_says_so
 }
 

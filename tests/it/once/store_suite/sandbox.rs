@@ -1,0 +1,130 @@
+//! What every store makes of what only a sandbox has: inboxes, mail that spares nobody, and data that does not last.
+
+use unionhall::domain::mail::inbox::{ArrivingMail, INBOX_HOLDS, TEST_DATA_KEPT_FOR};
+use unionhall::membership::retention::TestDataWalk;
+
+use super::*;
+
+fn arriving(partner: &str, n: u32) -> ArrivingMail {
+    let text = |what: &str| format!("{what} {n}");
+    ArrivingMail {
+        partner: partner.to_owned(),
+        name: format!("{partner}-{n}"),
+        to: text("to"),
+        from: text("from"),
+        subject: text("subject"),
+        text: text("text"),
+        html: text("html"),
+    }
+}
+
+pub(super) async fn an_inbox_is_its_partners_newest_first_and_bounded(house: &House) {
+    let store = &house.store;
+    for n in 0..5 {
+        store.put_in_inbox(arriving("Acme", n), after(Duration::from_secs(n.into()))).await.unwrap();
+    }
+    store.put_in_inbox(arriving("Zoe", 9), NOW).await.unwrap();
+    // The same mail again is there once, as it was.
+    store.put_in_inbox(ArrivingMail { text: "other".to_owned(), ..arriving("Acme", 4) }, after(HOUR)).await.unwrap();
+    let texts = async |partner: &str, before| {
+        let mails = store.list_inbox(partner.to_owned(), before, 3).await.unwrap();
+        mails.into_iter().map(|mail| (mail.id, mail.text)).collect::<Vec<_>>()
+    };
+    let newest = texts("Acme", None).await;
+    assert_eq!(newest.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["text 4", "text 3", "text 2"]);
+    let older = texts("Acme", Some(newest[2].0)).await;
+    assert_eq!(older.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["text 1", "text 0"]);
+    assert_eq!(texts("Acme", Some(older[1].0)).await, []);
+    assert_eq!(texts("Nobody", None).await, []);
+    let one = store.find_in_inbox("Acme".to_owned(), newest[1].0).await.unwrap().unwrap();
+    assert_eq!((one.to.as_str(), one.from.as_str(), one.subject.as_str()), ("to 3", "from 3", "subject 3"));
+    assert_eq!((one.html.as_str(), one.received_at), ("html 3", after(Duration::from_secs(3))));
+    assert_eq!(store.find_in_inbox("Zoe".to_owned(), newest[1].0).await.unwrap(), None, "another's");
+    assert_eq!(store.inbox_partners().await.unwrap(), ["Acme"], "whoever has a key");
+
+    for n in 5..INBOX_HOLDS + 2 {
+        store.put_in_inbox(arriving("Acme", n), NOW).await.unwrap();
+    }
+    let all = store.list_inbox("Acme".to_owned(), None, INBOX_HOLDS * 2).await.unwrap();
+    assert_eq!((all.len(), all.last().map(|mail| mail.text.as_str())), (INBOX_HOLDS as usize, Some("text 2")));
+    assert_eq!(texts("Zoe", None).await.len(), 1, "nobody else's make way");
+}
+
+pub(super) async fn mail_that_goes_nowhere_spares_neither_doors_nor_mailboxes(house: &House) {
+    let lease = async |now| house.store.lease_unbraked_mail("w", 100, Vec::new(), now).await.unwrap().mails;
+    for round in 0..6 {
+        house.sign_up_at("ana@example.com", after(Duration::from_secs(round))).await;
+        house.sign_up_at("ana+b@example.com", after(Duration::from_secs(round))).await;
+        let mails = lease(after(Duration::from_secs(round))).await;
+        assert_eq!(mails.len(), 2, "round {round}");
+        for mail in &mails {
+            house.settle(mail, MailOutcome::Sent, after(Duration::from_secs(round))).await;
+        }
+    }
+    assert!(house.store.revoke_key(house.partner.key, NOW).await.unwrap().is_some());
+    house.sign_up_at("ben@example.com", NOW).await;
+    let mails = lease(after(HOUR)).await;
+    assert_eq!(mails.len(), 1, "nor is it held with its key");
+    // One that is wanted later waits for its time, and is not in trouble.
+    house.settle(&mails[0], MailOutcome::Wait { at: after(HOUR * 2) }, after(HOUR)).await;
+    let waiting = &house.store.list_mail().await.unwrap()[0];
+    assert_eq!((waiting.send_after, &waiting.last_error, waiting.given_up_at), (after(HOUR * 2), &None, None));
+    assert_eq!(lease(after(HOUR * 2).minus(Duration::from_millis(1))).await.len(), 0);
+    assert_eq!(lease(after(HOUR * 2)).await[0].attempts, 2);
+}
+
+async fn forget(house: &House, now: Timestamp) {
+    let mut walk = TestDataWalk::default();
+    for _ in 0..1000 {
+        if !walk.step(&*house.store, now).await.unwrap() {
+            return;
+        }
+    }
+    panic!("there is no end to it");
+}
+
+pub(super) async fn test_data_is_deleted_for_real_in_time(house: &House) {
+    let store = &house.store;
+    let ana = house.join("ana@example.com").await;
+    house.refer("ben@example.com", ana).await;
+    let ben = house.file("ben@example.com").await.unwrap().sign_ups[0].id;
+    assert_eq!(house.confirm(ben.0).await, Confirmation::Joined);
+    house.sign_up("declined@example.com").await;
+    let declined = house.file("declined@example.com").await.unwrap().sign_ups[0].id;
+    store.decline(declined, DecidedHow::OneClick, None, NOW).await.unwrap();
+    store.put_in_inbox(arriving("Acme", 1), NOW).await.unwrap();
+    for n in 0..250 {
+        house.sign_up(&format!("many+{n}@example.com")).await;
+    }
+    while store.roll_up(NOW).await.unwrap() {}
+    // Somebody who is old and still tried out, and a mail of today.
+    let kept = NOW.plus(TEST_DATA_KEPT_FOR);
+    house.sign_up_at("ben@example.com", kept).await;
+    store.put_in_inbox(arriving("Acme", 2), kept).await.unwrap();
+    house.sign_up_at("new@example.com", kept).await;
+    let inbox = async || store.list_inbox("Acme".to_owned(), None, 10).await.unwrap().len();
+    let known = async |address: &str| house.file(address).await.map(|file| file.sign_ups.len());
+
+    forget(house, kept).await;
+    assert_eq!((house.members().await, inbox().await), (2, 2), "not before its time");
+    assert_eq!((known("ana@example.com").await, known("ben@example.com").await), (Some(1), Some(2)));
+
+    forget(house, kept.plus(Duration::from_millis(1))).await;
+    assert_eq!((house.members().await, inbox().await), (1, 1));
+    assert_eq!(known("ana@example.com").await, None);
+    assert_eq!(known("declined@example.com").await, None);
+    assert_eq!(known("many+249@example.com").await, None);
+    assert_eq!(known("new@example.com").await, Some(1));
+    let ben = house.file("ben@example.com").await.unwrap();
+    assert_eq!((ben.sign_ups.len(), ben.person.referrer), (1, None), "what they did since stays");
+    assert!(!store.is_code_known(ana).await.unwrap(), "not even a tombstone");
+    while store.roll_up(kept).await.unwrap() {}
+
+    forget(house, kept.plus(TEST_DATA_KEPT_FOR * 2)).await;
+    assert_eq!((house.members().await, inbox().await), (0, 0));
+    assert_eq!((known("ben@example.com").await, known("new@example.com").await), (None, None));
+    assert!(store.list_mail().await.unwrap().is_empty());
+    // Whoever comes again is new, and is counted again.
+    assert_eq!(house.join("ana@example.com").await, ana);
+    assert_eq!(house.members().await, 1);
+}
