@@ -13,6 +13,7 @@ pub mod metrics_listener;
 mod process_figures;
 mod rest;
 mod routes;
+mod security_text;
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -26,7 +27,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, EXPECT, HeaderMap, HeaderValue, REFERRER_POLICY,
+    CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, EXPECT, HeaderMap, HeaderValue, LINK, REFERRER_POLICY,
     STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode, Version};
@@ -251,6 +252,9 @@ impl HttpService {
             exchange.faces.documents.descriptor.answer(request.headers())
         };
         answer.set(VARY, HeaderValue::from_static("Accept"));
+        if let Some(links) = &exchange.faces.documents.links {
+            answer.set(LINK, links.clone());
+        }
         Ok(answer)
     }
 
