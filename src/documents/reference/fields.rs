@@ -4,11 +4,19 @@ use serde_json::Value;
 
 use super::prose;
 
-/// The properties of an object's schema as a table in Markdown; nothing where it has none. `present` is what is said of a field
-/// that is always there.
-pub(super) fn table(document: &Value, schema: &Value, present: &str) -> String {
+/// Which fields are worth a word about it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remarked {
+    /// Those that must be sent.
+    Required,
+    /// Those that may be missing from an answer.
+    NotAlways,
+}
+
+/// The properties of an object's schema as a table in Markdown; nothing where it has none.
+pub(super) fn table(document: &Value, schema: &Value, remarked: Remarked) -> String {
     let mut rows = Vec::new();
-    add_rows(document, schema, present, "", &mut rows);
+    add_rows(document, schema, remarked, "", &mut rows);
     if rows.is_empty() { String::new() } else { prose::table(["Field", "Type", "What it is"], rows) }
 }
 
@@ -21,7 +29,7 @@ pub(super) fn parameters(document: &Value, parameters: &Value) -> String {
         .map(|parameter| {
             let parameter = resolve(document, parameter);
             let text = |name: &str| parameter[name].as_str().unwrap_or_default();
-            let present = if parameter["required"] == true { ", *required*" } else { "" };
+            let present = if parameter["required"] == true { " *required*" } else { "" };
             [
                 format!("`{}`{present}", text("name")),
                 format!("{}, in the {}", kind(document, &parameter["schema"]), text("in")),
@@ -32,16 +40,20 @@ pub(super) fn parameters(document: &Value, parameters: &Value) -> String {
     if rows.is_empty() { String::new() } else { prose::table(["Field", "Type", "What it is"], rows) }
 }
 
-fn add_rows(document: &Value, schema: &Value, present: &str, before: &str, rows: &mut Vec<[String; 3]>) {
+fn add_rows(document: &Value, schema: &Value, remarked: Remarked, before: &str, rows: &mut Vec<[String; 3]>) {
     let schema = resolve(document, schema);
     let required = |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|n| n == name));
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        let mark = if required(name) { format!(", *{present}*") } else { String::new() };
+        let mark = match (remarked, required(name)) {
+            (Remarked::Required, true) => " *required*",
+            (Remarked::NotAlways, false) => " *not always*",
+            _ => "",
+        };
         let description = property["description"].as_str().unwrap_or_default();
         rows.push([format!("`{before}{name}`{mark}"), kind(document, property), prose::escaped(description)]);
         let property = resolve(document, property);
         if property["type"] == "array" {
-            add_rows(document, &property["items"], present, &format!("{before}{name}[]."), rows);
+            add_rows(document, &property["items"], remarked, &format!("{before}{name}[]."), rows);
         }
     }
 }

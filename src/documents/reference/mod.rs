@@ -101,7 +101,7 @@ impl<'a> Reference<'a> {
         let page = ReferencePage {
             union: self.union,
             what_it_is: wording::what_it_is(self.union),
-            who_runs_it: wording::who_runs_it(self.union),
+            who_runs_it: html::of(&escaped(&wording::who_runs_it(self.union)), "intro"),
             version: API_VERSION,
             contents,
             sections,
@@ -122,6 +122,7 @@ fn with_partner_operations(sections: Vec<Section>) -> Vec<Section> {
 struct ReferencePage<'a> {
     union: &'a Union,
     what_it_is: String,
+    /// As HTML.
     who_runs_it: String,
     version: &'static str,
     contents: Vec<ContentsGroup<'a>>,

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::fields::Remarked;
 use super::snippets::{self, SnippetCall};
 use super::{Endpoint, Section, fields, prose};
 use crate::documents::openapi;
@@ -26,12 +27,14 @@ fn section(group: &'static str, operation: &'static Entry, document: &Value, uni
     let given = &described["responses"]["200"]["content"]["application/json"];
 
     let mut body = prose::escaped(&(operation.description)(union));
-    let takes =
-        [fields::parameters(document, &described["parameters"]), fields::table(document, &taken["schema"], "required")];
+    let takes = [
+        fields::parameters(document, &described["parameters"]),
+        fields::table(document, &taken["schema"], Remarked::Required),
+    ];
     if takes.iter().any(|table| !table.is_empty()) {
         body.extend(["\n\n### Takes\n\n", &takes.concat()]);
     }
-    body.extend(["\n\n### Gives\n\n", &fields::table(document, &given["schema"], "always")]);
+    body.extend(["\n\n### Gives\n\n", &fields::table(document, &given["schema"], Remarked::NotAlways)]);
     body.extend(["\n\n### Errors\n\n", &errors_of(operation, union)]);
 
     let needs_key = spec.access == Access::Agent;

@@ -1,6 +1,6 @@
 //! Plain texts as Markdown: a union's name, an operation's description, a cell of a table.
 
-/// A text as Markdown that shows it as it is. What stands between backticks stays code.
+/// A text as Markdown that shows it as it is. What stands between backticks stays code, and an address of the web is a link.
 pub(in crate::documents) fn escaped(text: &str) -> String {
     let mut markdown = String::with_capacity(text.len() + 16);
     for (n, piece) in text.split('`').enumerate() {
@@ -9,27 +9,41 @@ pub(in crate::documents) fn escaped(text: &str) -> String {
         }
         if n % 2 == 1 {
             markdown.push_str(piece);
-            continue;
-        }
-        let mut before = ' ';
-        let mut characters = piece.chars().peekable();
-        while let Some(c) = characters.next() {
-            let after = characters.peek().copied().unwrap_or(' ');
-            let inside_word = before.is_alphanumeric() && after.is_alphanumeric();
-            let marks = match c {
-                '\\' | '*' | '<' | '[' | ']' => true,
-                '_' => !inside_word,
-                '&' => after.is_alphanumeric() || after == '#',
-                _ => false,
-            };
-            if marks {
-                markdown.push('\\');
-            }
-            markdown.push(c);
-            before = c;
+        } else {
+            push_prose(&mut markdown, piece);
         }
     }
     markdown
+}
+
+fn push_prose(markdown: &mut String, mut text: &str) {
+    while let Some(start) = text.find("http://").into_iter().chain(text.find("https://")).min() {
+        let end = text[start..].find([' ', '\n', '<', '>']).map_or(text.len(), |length| start + length);
+        let address = text[start..end].trim_end_matches(['.', ',', ';', ':', ')']);
+        push_plain(markdown, &text[..start]);
+        markdown.extend(["<", address, ">"]);
+        text = &text[start + address.len()..];
+    }
+    push_plain(markdown, text);
+}
+
+fn push_plain(markdown: &mut String, text: &str) {
+    let mut before = ' ';
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        let after = characters.peek().copied().unwrap_or(' ');
+        let marks = match c {
+            '\\' | '*' | '<' | '[' | ']' => true,
+            '_' => !(before.is_alphanumeric() && after.is_alphanumeric()),
+            '&' => after.is_alphanumeric() || after == '#',
+            _ => false,
+        };
+        if marks {
+            markdown.push('\\');
+        }
+        markdown.push(c);
+        before = c;
+    }
 }
 
 /// A table. Cells are Markdown of one line each.
@@ -56,6 +70,10 @@ mod tests {
         assert_eq!(
             escaped("A *b* _c_ d_e <f> [g] `h_*` & i &amp; \\"),
             "A \\*b\\* \\_c\\_ d_e \\<f> \\[g\\] `h_*` & i \\&amp; \\\\"
+        );
+        assert_eq!(
+            escaped("At https://union.example/a_b, or (http://x/y)."),
+            "At <https://union.example/a_b>, or (<http://x/y>)."
         );
         assert_eq!(table(["a", "b"], [["1|2".to_owned(), "3".to_owned()]]), "| a | b |\n|---|---|\n| 1\\|2 | 3 |\n");
     }
