@@ -32,6 +32,7 @@ mod own_page;
 mod pages;
 mod properties;
 mod records;
+mod reference;
 mod referral;
 mod reports;
 mod server;

@@ -9,7 +9,7 @@ use crate::domain::language::Language;
 use crate::domain::mail::{A_DAY, APART, MailKind, brake};
 use crate::domain::sign_up::{PENDING_FOR, SUPPRESSED_FOR};
 use crate::domain::union::Union;
-use crate::operations::wording::{self, CONSENT_RULE_FOR_ALL};
+use crate::operations::wording::CONSENT_RULE_FOR_ALL;
 use crate::operations::{ALL, Access};
 
 macro_rules! texts {
@@ -43,9 +43,10 @@ pub(super) fn facts(union: &Union) -> Facts {
         Some(email) => format!("Write to <{email}>"),
         None => "Write to the operator".to_owned(),
     };
+    let subject = MailKind::Confirm.subject(&union.name, Language::English);
+    let sender = union.sender.to_string();
+    let json = |text: &str| serde_json::Value::from(text).to_string();
     Facts(vec![
-        ("name", prose::escaped(&union.name)),
-        ("what_it_is", prose::escaped(&wording::what_it_is(union))),
         ("base_url", union.base_url.clone()),
         ("join_site", union.join_site.clone()),
         ("join_page", union.join_page()),
@@ -62,8 +63,10 @@ pub(super) fn facts(union: &Union) -> Facts {
         ("silence_days", days(SUPPRESSED_FOR)),
         ("apart_minutes", (APART.as_secs() / 60).to_string()),
         ("mails_a_day", A_DAY.to_string()),
-        ("subject", prose::escaped(&MailKind::Confirm.subject(&union.name, Language::English))),
-        ("sender", prose::escaped(&union.sender.to_string())),
+        ("subject", prose::escaped(&subject)),
+        ("json_subject", json(&subject)),
+        ("sender", prose::escaped(&sender)),
+        ("json_sender", json(&sender)),
         ("days_before", (brake::DAYS - 1).to_string()),
         ("enough", brake::ENOUGH.to_string()),
         ("one_in", brake::ONE_IN.to_string()),
