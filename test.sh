@@ -96,3 +96,6 @@ tests/pages/check
 
 heading "MCP, as the official clients see it"
 tests/mcp/check
+
+heading "The reference, every snippet as it stands"
+tests/docs/check

@@ -229,7 +229,7 @@ fn path_item(operation: &Entry, union: &Union, schemas: &mut SchemaGenerator) ->
 }
 
 /// One of each error that the operation can answer with.
-fn errors(operation: &Entry, union: &Union) -> impl Iterator<Item = HttpError> {
+pub(super) fn errors(operation: &Entry, union: &Union) -> impl Iterator<Item = HttpError> {
     let (access, live) = (operation.spec.access, operation.spec.answer == Lifetime::Live);
     let limit = match access {
         Access::Public | Access::Partner => union.public_per_minute,

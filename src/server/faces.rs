@@ -16,7 +16,7 @@ use crate::site::Site;
 
 #[derive(Debug)]
 pub(super) struct Faces {
-    app: Arc<App>,
+    pub app: Arc<App>,
     pub dispatcher: Arc<Dispatcher>,
     /// Of the answers that stay the same, one for each operation.
     pub tags: Vec<EntityTag>,

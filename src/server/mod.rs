@@ -16,6 +16,7 @@ mod process_figures;
 mod rest;
 mod routes;
 mod sandbox;
+mod security_text;
 
 use std::net::IpAddr;
 use std::pin::pin;
@@ -26,8 +27,8 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
 use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, EXPECT, HeaderMap, HeaderName, HeaderValue, REFERRER_POLICY,
-    STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS,
+    CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, EXPECT, HeaderMap, HeaderName, HeaderValue, LINK,
+    REFERRER_POLICY, STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode, Version};
 
@@ -272,6 +273,9 @@ impl HttpService {
             exchange.faces.documents.descriptor.answer(request.headers())
         };
         answer.set(VARY, HeaderValue::from_static("Accept"));
+        if let Some(links) = &exchange.faces.documents.links {
+            answer.set(LINK, links.clone());
+        }
         Ok(answer)
     }
 

@@ -14,7 +14,7 @@ use hyper::header::{
 use hyper::{Method, Request, StatusCode};
 
 use super::faces::Faces;
-use super::{Exchange, HttpService, mail_hooks};
+use super::{Exchange, HttpService, mail_hooks, security_text};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -46,6 +46,12 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/partner/openapi.json", document(|faces| &faces.documents.partner_openapi)).open(),
             get("/server.json", document(|faces| &faces.documents.registry_entry)).open(),
             get("/docs", document(|faces| &faces.documents.reference)),
+            get("/docs.md", document(|faces| &faces.documents.reference_markdown)).open(),
+            get("/docs.css", document(|faces| &faces.documents.reference_style)),
+            get("/docs.js", document(|faces| &faces.documents.reference_script)),
+            get("/llms.txt", document(|faces| &faces.documents.llms)).open(),
+            get("/.well-known/api-catalog", document(|faces| &faces.documents.api_catalog)).open(),
+            get("/.well-known/security.txt", own!(security_text::show)),
             get("/icon.svg", document(|faces| &faces.documents.icon_svg)).open(),
             get("/icon.png", document(|faces| &faces.documents.icon_png)).open(),
             get("/favicon.ico", document(|faces| &faces.documents.icon_ico)),

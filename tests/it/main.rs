@@ -35,6 +35,7 @@ mod pages;
 mod partners;
 mod properties;
 mod records;
+mod reference;
 mod referral;
 mod reports;
 mod sandbox;

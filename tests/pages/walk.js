@@ -8,6 +8,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { eraseWalk, meWalk } from "./me.js";
+import { referenceWalk } from "./reference.js";
 import { trustWalk, weightWalk } from "./trust.js";
 
 const [way, size, scheme, scripts, language = "en"] = process.argv.slice(2);
@@ -465,7 +466,7 @@ async function brakedWalk(page) {
 
 const { browser, page } = await openBrowser();
 try {
-  const walks = { join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, braked: brakedWalk, me: meWalk, erase: eraseWalk };
+  const walks = { join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, braked: brakedWalk, me: meWalk, erase: eraseWalk, reference: referenceWalk };
   const tools = { base, call, data, go, heading, isFocused, language, look, memberCount, openLetter, partner, size, scheme, step, tab, withScripts };
   await walks[way](page, tools);
 } finally {

@@ -10,16 +10,19 @@ use crate::domain::time::Timestamp;
 pub const DAYS: i64 = 7;
 
 /// So many mails of the days before must there be for a door to be judged at all.
-const ENOUGH: u64 = 50;
+pub const ENOUGH: u64 = 50;
 
 /// One in so many must be confirmed, and no more than one in so many unwanted; a few unwanted ones are one person's doing.
-const ONE_IN: u64 = 20;
-const FEW_UNWANTED: u64 = 5;
+pub const ONE_IN: u64 = 20;
+pub const FEW_UNWANTED: u64 = 5;
 
 /// Each that was confirmed on the days before adds so many, up to so many times what a door begins with: addresses of one's own
 /// can be confirmed, too.
-const EARNED: u64 = 2;
-const MOST_TIMES: u64 = 10;
+pub const EARNED: u64 = 2;
+pub const MOST_TIMES: u64 = 10;
+
+/// What is left to a door of bad conduct: one in so many of what it begins with.
+pub const LEFT_ONE_IN: u64 = 10;
 
 /// So many times the form's budget may be passed with proofs of work: they cost those who mean harm little.
 const PROVEN_TIMES: u64 = 10;
@@ -79,7 +82,7 @@ impl Brake {
         let base = u64::from(if door == FORM { self.form_a_day } else { self.key_a_day });
         match base {
             0 => None,
-            _ if conduct.is_bad() => Some((base / 10).max(1)),
+            _ if conduct.is_bad() => Some((base / LEFT_ONE_IN).max(1)),
             _ => Some((base + conduct.confirmed_before * EARNED).min(base * MOST_TIMES)),
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH};
 use hyper::{HeaderMap, StatusCode};
 
 use super::answer::Answer;
@@ -20,17 +20,31 @@ pub struct Document {
     body: Bytes,
     kind: &'static str,
     tag: EntityTag,
+    /// Of its own, beside those that every answer has.
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Document {
     pub fn new(kind: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { body: body.into(), kind, tag: EntityTag::default() }
+        Self { body: body.into(), kind, tag: EntityTag::default(), headers: Vec::new() }
+    }
+
+    /// The same with one more header.
+    #[must_use]
+    pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
     }
 
     pub fn answer(&self, headers: &HeaderMap) -> Answer {
         let mut answer = Answer::json(StatusCode::OK, self.body.clone());
         answer.set(CONTENT_TYPE, HeaderValue::from_static(self.kind));
-        self.tag.attach(answer, &self.body, headers)
+        answer = self.tag.attach(answer, &self.body, headers);
+        // On a 304 too: a browser then keeps these in place of those that it had, the policy among them.
+        for (name, value) in &self.headers {
+            answer.set(name.clone(), value.clone());
+        }
+        answer
     }
 }
 
