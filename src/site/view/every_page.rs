@@ -164,6 +164,16 @@ mod tests {
             text: body,
             html: String::new(),
         };
+        let tried = Frame::new(union, language, "/sandbox/confirm/abc");
+        let shown_mail = ShownMail {
+            id: 1,
+            to: mail.to.clone(),
+            from: mail.from.clone(),
+            subject: mail.subject.clone(),
+            received: mail.date.clone(),
+            text: mail.text.clone(),
+            html_path: "/sandbox/inbox/abc-1/html".to_owned(),
+        };
         let file = own_file(text);
         let refused = Answers { us_state: None, categories: chosen, comments: format!("Too long{text}") };
         let own = OwnView {
@@ -255,6 +265,10 @@ mod tests {
             ("mailbox", mailbox(page, &entries)),
             ("mailbox-empty", mailbox(page, &[])),
             ("opened-mail", opened_mail(page, &mail, "/dev/mailbox/1/html")),
+            ("sandbox-inbox", inbox(tried, &partner, 100, &[shown_mail])),
+            ("sandbox-inbox-empty", inbox(tried, &partner, 100, &[])),
+            ("sandbox-confirm", confirm(tried, &view)),
+            ("sandbox-elsewhere", super::super::outcome(tried, Outcome::NotInSandbox, Home::Sandbox)),
         ]
     }
 
