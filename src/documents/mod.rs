@@ -51,7 +51,8 @@ pub struct Documents {
 impl Documents {
     pub fn new(union: &Union) -> Self {
         let openapi = openapi::document(union);
-        let reference = Reference::new(union, &openapi);
+        let partner_openapi = openapi::partner_document(union);
+        let reference = Reference::new(union, &openapi, &partner_openapi);
         let links = discovery::links(union);
         let linked = |document: Document| match &links {
             Some(links) => document.with(LINK, links.clone()),
@@ -68,7 +69,7 @@ impl Documents {
             llms: linked(Document::new(MARKDOWN, llms::text(union))),
             api_catalog: linked(Document::new(discovery::LINKSET, discovery::api_catalog(union).to_string())),
             openapi: linked(Document::new("application/json", openapi.to_string())),
-            partner_openapi: linked(Document::new("application/json", openapi::partner_document(union).to_string())),
+            partner_openapi: linked(Document::new("application/json", partner_openapi.to_string())),
             icon_svg: Document::new("image/svg+xml", icon::SVG),
             icon_png: Document::new("image/png", icon::PNG),
             icon_ico: Document::new("image/vnd.microsoft.icon", icon::ico()),

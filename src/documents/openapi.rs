@@ -82,7 +82,8 @@ fn described(table: &[Entry], union: &Union) -> (Map<String, Value>, Value) {
 fn webhooks() -> Value {
     let header = |name: &str, description: &str| json!({ "name": name, "in": "header", "required": true, "description": description, "schema": { "type": "string" } });
     let event = |kind: EventKind, summary: &str| {
-        let (key, at) = ((kind != EventKind::Ping).then_some("order-17"), Timestamp::from_millis(1_794_823_471_000));
+        let (key, at) =
+            ((kind != EventKind::Ping).then_some("sign-up-1042"), Timestamp::from_millis(1_794_823_471_000));
         let example: Value = serde_json::from_str(&webhook::body(kind, at, key)).unwrap_or_default();
         let data = match key {
             Some(_) => json!({

@@ -107,6 +107,7 @@ async fn page(service: &HttpService) -> String {
     page.single("store_errors_total", Kind::Counter, "Times that the store failed a request.", app.store_errors());
     write_store(&store, &mut page);
     write_mail(app, &mut page);
+    write_webhooks(app, &mut page);
     if let Some((members, figures, doors)) = records {
         page.single("members", Kind::Gauge, "Members of the union, over all nodes.", members);
         write_doors(doors, &mut page);
@@ -181,6 +182,17 @@ fn write_store(store: &StoreFigures, page: &mut Exposition) {
 }
 
 /// What this node sends.
+fn write_webhooks(app: &Core, page: &mut Exposition) {
+    page.begin(
+        "webhook_attempts_total",
+        Kind::Counter,
+        "Attempts to tell a partner's endpoint, by what became of them.",
+    );
+    for (outcome, count) in app.webhooks.counts() {
+        page.line("", &[("outcome", outcome)], count);
+    }
+}
+
 fn write_mail(app: &Core, page: &mut Exposition) {
     let Delivery::Sent(mail) = &app.mail else { return };
     page.begin("mail_total", Kind::Counter, "Mail that left the outbox, by how.");

@@ -69,6 +69,10 @@ fn kind(document: &Value, schema: &Value) -> String {
     if let Some(value) = schema.get("const") {
         return format!("`{value}`");
     }
+    // A list that may grow is one of what is known, or any other.
+    if schema["anyOf"][0]["enum"].is_array() {
+        return format!("{}; more may come", kind(document, &schema["anyOf"][0]));
+    }
     let plain = schema["type"].as_str().unwrap_or_default();
     let bound = schema["maxLength"].as_u64().map(|most| format!(", at most {most} characters")).unwrap_or_default();
     let names = |schema: &Value| -> Vec<String> {

@@ -16,8 +16,7 @@ use serde_json::Value;
 pub(super) use self::prose::escaped;
 use super::API_VERSION;
 use crate::domain::union::Union;
-use crate::operations::ALL;
-use crate::operations::wording;
+use crate::operations::{ALL, partner, wording};
 
 /// The style and the script of the page. The script copies snippets, calls public operations and keeps the list of contents in
 /// step; without it everything can be read all the same.
@@ -42,6 +41,7 @@ struct Endpoint {
     method: &'static str,
     path: &'static str,
     needs_key: bool,
+    is_tool: bool,
     /// Whether the page can call it for its reader: it reads, takes nothing and needs no key.
     can_be_tried: bool,
 }
@@ -53,13 +53,19 @@ pub(super) struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// From the facts and the OpenAPI document that was made of them.
-    pub(super) fn new(union: &'a Union, document: &Value) -> Self {
+    /// From the facts and the OpenAPI documents that were made of them.
+    pub(super) fn new(union: &'a Union, document: &Value, partner_document: &Value) -> Self {
         let facts = texts::facts(union);
         let mut sections = texts::before_operations(&facts);
         sections.extend(operation::sections("Operations", ALL, document, union));
-        sections.extend(texts::after_operations(&facts));
-        Self { union, sections: with_partner_operations(sections) }
+        for section in texts::after_operations(&facts) {
+            let introduces = section.id == "partner-api";
+            sections.push(section);
+            if introduces {
+                sections.extend(operation::sections("Partner API", partner::ALL, partner_document, union));
+            }
+        }
+        Self { union, sections }
     }
 
     /// The whole of it as Markdown.
@@ -74,9 +80,10 @@ impl<'a> Reference<'a> {
         );
         for Section { id, title, endpoint, body, beside, .. } in &self.sections {
             text.push_str(&format!("\n<a id=\"{id}\"></a>\n\n## {title}\n\n"));
-            if let Some(Endpoint { method, path, needs_key, .. }) = endpoint {
+            if let Some(Endpoint { method, path, needs_key, is_tool, .. }) = endpoint {
                 let key = if *needs_key { "needs a key" } else { "no key needed" };
-                text.push_str(&format!("`{method} {path}` ({key}; `{id}` as an MCP tool)\n\n"));
+                let tool = if *is_tool { format!("; `{id}` as an MCP tool") } else { String::new() };
+                text.push_str(&format!("`{method} {path}` ({key}{tool})\n\n"));
             }
             for part in [body, beside].into_iter().filter(|part| !part.is_empty()) {
                 text.extend([part.trim(), "\n\n"]);
@@ -109,12 +116,6 @@ impl<'a> Reference<'a> {
         // Writing to a string fails only where a value's own formatting does, and these are texts and numbers.
         page.render().unwrap_or_default()
     }
-}
-
-/// The operations of `/partner/v1` are told in a text (`templates/docs/partner-api.md`) until they have a table. With one, this
-/// adds `operation::sections("Partner API", TABLE, document, union)` behind the section `partner-api`.
-fn with_partner_operations(sections: Vec<Section>) -> Vec<Section> {
-    sections
 }
 
 #[derive(Template)]

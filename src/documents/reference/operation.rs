@@ -8,7 +8,8 @@ use super::{Endpoint, Section, fields, prose};
 use crate::documents::openapi;
 use crate::domain::union::Union;
 use crate::http::response::error::{ErrorKind, ErrorText};
-use crate::operations::{Access, Entry};
+use crate::operations::partner::list_inbox::ListInbox;
+use crate::operations::{Access, Entry, Operation};
 
 /// The operations of a table that `document` describes.
 pub(super) fn sections(
@@ -37,10 +38,13 @@ fn section(group: &'static str, operation: &'static Entry, document: &Value, uni
     body.extend(["\n\n### Gives\n\n", &fields::table(document, &given["schema"], Remarked::NotAlways)]);
     body.extend(["\n\n### Errors\n\n", &errors_of(operation, union)]);
 
-    let needs_key = spec.access == Access::Agent;
+    let needs_key = spec.access != Access::Public;
+    // What partners ask about their own affairs is no tool, and the inbox is the sandbox's.
+    let is_tool = spec.access != Access::Partner;
     let call = SnippetCall {
         base_url: &union.base_url,
-        tool: spec.id,
+        tool: is_tool.then_some(spec.id),
+        key: if spec.id == ListInbox::SPEC.id { "UNION_TEST_KEY" } else { "UNION_KEY" },
         method: spec.method.name(),
         path: &filled(spec.path, &described["parameters"]),
         body: taken.get("example"),
@@ -56,6 +60,7 @@ fn section(group: &'static str, operation: &'static Entry, document: &Value, uni
             method: spec.method.name(),
             path: spec.path,
             needs_key,
+            is_tool,
             can_be_tried: !needs_key && !operation.takes_input,
         }),
         body,

@@ -10,8 +10,10 @@ pub(super) const IDEMPOTENCY_KEY: &str = "sign-up-1042";
 
 pub(super) struct SnippetCall<'a> {
     pub base_url: &'a str,
-    /// What MCP calls the operation.
-    pub tool: &'a str,
+    /// What MCP calls the operation, if it is a tool.
+    pub tool: Option<&'a str>,
+    /// The variable that holds the key.
+    pub key: &'a str,
     pub method: &'a str,
     pub path: &'a str,
     pub body: Option<&'a Value>,
@@ -26,7 +28,7 @@ pub(super) fn of(call: &SnippetCall<'_>) -> String {
         fence("bash", "curl", &call.curl()),
         fence("python", "Python", &call.python()),
         fence("ts", "TypeScript", &call.typescript()),
-        fence("python", "MCP", &call.mcp()),
+        call.tool.map(|tool| fence("python", "MCP", &call.mcp(tool))).unwrap_or_default(),
     ]
     .concat()
 }
@@ -35,7 +37,7 @@ impl SnippetCall<'_> {
     fn curl(&self) -> String {
         let mut lines = vec![format!("curl {}{}", self.base_url, self.path)];
         if self.needs_key {
-            lines.push("-H \"Authorization: Bearer $UNION_KEY\"".to_owned());
+            lines.push(format!("-H \"Authorization: Bearer ${}\"", self.key));
         }
         if let Some(body) = self.body {
             lines.push("-H \"Content-Type: application/json\"".to_owned());
@@ -65,7 +67,7 @@ impl SnippetCall<'_> {
             lines.push(format!("    data=json.dumps({}).encode(),", indented(&python_literal(body), "    ")));
         }
         lines.push("    headers={".to_owned());
-        lines.push("        \"Authorization\": f\"Bearer {os.environ['UNION_KEY']}\",".to_owned());
+        lines.push(format!("        \"Authorization\": f\"Bearer {{os.environ['{}']}}\",", self.key));
         if self.body.is_some() {
             lines.push("        \"Content-Type\": \"application/json\",".to_owned());
         }
@@ -87,7 +89,7 @@ impl SnippetCall<'_> {
             if self.body.is_some() {
                 lines.push(format!("  method: \"{method}\","));
             }
-            lines.push("  headers: {\n    Authorization: `Bearer ${process.env.UNION_KEY}`,".to_owned());
+            lines.push(format!("  headers: {{\n    Authorization: `Bearer ${{process.env.{}}}`,", self.key));
             if self.body.is_some() {
                 lines.push("    \"Content-Type\": \"application/json\",".to_owned());
             }
@@ -108,8 +110,8 @@ impl SnippetCall<'_> {
     }
 
     /// On the official client of Python, which is called `mcp` there.
-    fn mcp(&self) -> String {
-        let Self { base_url, tool, .. } = self;
+    fn mcp(&self, tool: &str) -> String {
+        let Self { base_url, .. } = self;
         let arguments = self.body.map(python_literal).unwrap_or_else(|| "{}".to_owned());
         let (imports, connect, indent) = match self.needs_key {
             false => (
@@ -180,7 +182,8 @@ mod tests {
         let body = json!({ "otherComments": "don't" });
         let call = SnippetCall {
             base_url: "https://union.example",
-            tool: "signUpUser",
+            tool: Some("signUpUser"),
+            key: "UNION_KEY",
             method: "POST",
             path: "/v1/invite",
             body: Some(&body),

@@ -80,7 +80,7 @@ impl StatusOfSignUp {
 
     pub(super) fn example() -> Self {
         Self {
-            idempotency_key: "order-17".to_owned(),
+            idempotency_key: "sign-up-1042".to_owned(),
             status: StatusName::Confirmed,
             created_at: "2026-11-16T10:00:00Z".to_owned(),
             closes_at: "2026-11-23T10:00:00Z".to_owned(),
@@ -139,7 +139,7 @@ impl Operation for GetSignUpStatus {
 
     fn example(_: &Catalog) -> Example<StatusAnswer> {
         Example {
-            request: Some(json!({ "idempotencyKey": "order-17" })),
+            request: Some(json!({ "idempotencyKey": "sign-up-1042" })),
             answer: StatusAnswer { ok: True, sign_up: StatusOfSignUp::example() },
         }
     }

@@ -102,7 +102,7 @@ impl Operation for ListSignUps {
             answer: StatusList {
                 ok: True,
                 sign_ups: vec![StatusOfSignUp::example()],
-                next_cursor: Some("order-17".to_owned()),
+                next_cursor: Some("sign-up-1042".to_owned()),
             },
         }
     }

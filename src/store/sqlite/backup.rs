@@ -119,6 +119,7 @@ impl SqliteSnapshot {
         transaction.execute("DELETE FROM outbox WHERE sign_in_id IS NOT NULL", [])?;
         transaction.execute("DELETE FROM sign_ins", [])?;
         transaction.execute("UPDATE outbox SET leased_until = 0, leased_by = NULL", [])?;
+        transaction.execute("UPDATE webhook_deliveries SET leased_until = 0, leased_by = NULL", [])?;
         let hold = "UPDATE outbox SET held_at = ?1 WHERE held_at IS NULL AND given_up_at IS NULL";
         let held = transaction.execute(hold, [act.at.as_millis()])?;
         let append = "INSERT INTO audit (at, who, command, about) VALUES (?1, ?2, ?3, ?4)";
