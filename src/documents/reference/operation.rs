@@ -9,7 +9,7 @@ use crate::documents::openapi;
 use crate::domain::union::Union;
 use crate::http::response::error::{ErrorKind, ErrorText};
 use crate::operations::partner::list_inbox::ListInbox;
-use crate::operations::{Access, Entry, Operation};
+use crate::operations::{Access, Effects, Entry, Operation};
 
 /// The operations of a table that `document` describes.
 pub(super) fn sections(
@@ -49,7 +49,11 @@ fn section(group: &'static str, operation: &'static Entry, document: &Value, uni
         path: &filled(spec.path, &described["parameters"]),
         body: taken.get("example"),
         needs_key,
-        names_itself: spec.effects.writes(),
+        name: match spec.effects {
+            Effects::None => None,
+            Effects::Adds => Some(snippets::IDEMPOTENCY_KEY_OF_A_LINK),
+            Effects::AddsAndMails => Some(snippets::IDEMPOTENCY_KEY),
+        },
     };
     let answer = serde_json::to_string_pretty(&given["example"]).unwrap_or_default();
     Section {

@@ -8,6 +8,9 @@ use super::prose::fence;
 /// What the examples call a request by; any id that a partner has for it will do.
 pub(super) const IDEMPOTENCY_KEY: &str = "sign-up-1042";
 
+/// And one that signs nobody up: a name stands for one request.
+pub(super) const IDEMPOTENCY_KEY_OF_A_LINK: &str = "link-1042";
+
 pub(super) struct SnippetCall<'a> {
     pub base_url: &'a str,
     /// What MCP calls the operation, if it is a tool.
@@ -18,8 +21,8 @@ pub(super) struct SnippetCall<'a> {
     pub path: &'a str,
     pub body: Option<&'a Value>,
     pub needs_key: bool,
-    /// Whether an `Idempotency-Key` belongs with it.
-    pub names_itself: bool,
+    /// The `Idempotency-Key` that belongs with it, if one does.
+    pub name: Option<&'a str>,
 }
 
 /// One snippet beside the other, in Markdown.
@@ -41,8 +44,8 @@ impl SnippetCall<'_> {
         }
         if let Some(body) = self.body {
             lines.push("-H \"Content-Type: application/json\"".to_owned());
-            if self.names_itself {
-                lines.push(format!("-H \"Idempotency-Key: {IDEMPOTENCY_KEY}\""));
+            if let Some(name) = self.name {
+                lines.push(format!("-H \"Idempotency-Key: {name}\""));
             }
             // A quote ends the text, stands by itself and begins it again.
             lines.push(format!("-d '{}'", indented(&pretty(body), "  ").replace('\'', "'\\''")));
@@ -71,8 +74,8 @@ impl SnippetCall<'_> {
         if self.body.is_some() {
             lines.push("        \"Content-Type\": \"application/json\",".to_owned());
         }
-        if self.names_itself {
-            lines.push(format!("        \"Idempotency-Key\": \"{IDEMPOTENCY_KEY}\","));
+        if let Some(name) = self.name {
+            lines.push(format!("        \"Idempotency-Key\": \"{name}\","));
         }
         lines.push("    },\n)".to_owned());
         lines.push(
@@ -93,8 +96,8 @@ impl SnippetCall<'_> {
             if self.body.is_some() {
                 lines.push("    \"Content-Type\": \"application/json\",".to_owned());
             }
-            if self.names_itself {
-                lines.push(format!("    \"Idempotency-Key\": \"{IDEMPOTENCY_KEY}\","));
+            if let Some(name) = self.name {
+                lines.push(format!("    \"Idempotency-Key\": \"{name}\","));
             }
             lines.push("  },".to_owned());
             if let Some(body) = self.body {
@@ -188,7 +191,7 @@ mod tests {
             path: "/v1/invite",
             body: Some(&body),
             needs_key: true,
-            names_itself: true,
+            name: Some(IDEMPOTENCY_KEY),
         };
         assert!(call.curl().contains("don'\\''t"), "{}", call.curl());
     }
