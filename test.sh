@@ -99,3 +99,6 @@ tests/mcp/check
 
 heading "The reference, every snippet as it stands"
 tests/docs/check
+
+heading "The examples, against the sandbox"
+tests/examples/check

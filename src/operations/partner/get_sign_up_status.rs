@@ -58,7 +58,7 @@ pub struct StatusOfSignUp {
     #[schemars(extend("format" = "date-time"))]
     pub closes_at: String,
     /// When the button was pressed; only there if it was.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub confirmed_at: Option<String>,
 }

@@ -46,7 +46,7 @@ pub struct InboxListing {
     pub page: String,
     pub mails: Vec<SandboxMail>,
     /// What to send as `cursor` for the next page; left out on the last.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub next_cursor: Option<String>,
 }
@@ -66,11 +66,11 @@ pub struct SandboxMail {
     #[schemars(extend("format" = "date-time"))]
     pub received_at: String,
     /// The page with the button to press, where the mail has one. A POST there presses it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "uri"))]
     pub confirm_link: Option<String>,
     /// The page that says "this wasn't me".
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "uri"))]
     pub decline_link: Option<String>,
 }

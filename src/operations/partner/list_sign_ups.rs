@@ -50,7 +50,7 @@ pub struct StatusList {
     pub ok: True,
     pub sign_ups: Vec<StatusOfSignUp>,
     /// What to send as `cursor` for the next page; left out on the last.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub next_cursor: Option<String>,
 }

@@ -1,0 +1,122 @@
+"""Signs somebody up in the sandbox, waits to be told that they confirmed, and prints what came of it.
+
+    python sign_up.py [EMAIL]      EMAIL [default: one at simulator.test, which confirms by itself]
+
+On clients that are generated from the service's documents; ../README.md has the commands, and the variables to set.
+"""
+
+import os
+import queue
+import sys
+import threading
+import time
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import httpx
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+import partner_client
+import union_client
+from partner_client.api.partner import get_sign_up_status
+from partner_client.models import StatusAnswer
+from union_client.api.agent_actions import sign_up_user
+from union_client.models import InviteRequest, InviteRequestCategories, InviteResponse
+
+ACCESS = {"base_url": os.environ["UNION_BASE_URL"], "token": os.environ["UNION_TEST_KEY"], "timeout": httpx.Timeout(10)}
+HOOK = Webhook(os.environ["UNION_WEBHOOK_SECRET"])
+PORT = int(os.environ["UNION_WEBHOOK_PORT"])
+PATIENCE = float(os.environ.get("UNION_WAIT_SECONDS", "60"))
+ATTEMPTS, LONGEST_PAUSE, LARGEST_MESSAGE = 4, 60, 65_536
+
+messages: queue.Queue = queue.Queue()
+
+
+class Receiver(BaseHTTPRequestHandler):
+    timeout = 10  # for a sender that stops halfway
+
+    def do_POST(self):
+        self.send_response(self.take())
+        self.end_headers()
+
+    def take(self) -> int:
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > LARGEST_MESSAGE:
+            return 413
+        try:
+            event = HOOK.verify(self.rfile.read(int(length)), dict(self.headers))
+        except (WebhookVerificationError, ValueError):  # the latter for what is not even base64 or UTF-8
+            return 401
+        # In earnest: written down before the answer, for a message that was answered with 2xx does not come again.
+        messages.put((self.headers["webhook-id"], event))
+        return 204
+
+    def log_message(self, *_):
+        pass
+
+
+def sign_up(email: str, key: str) -> InviteResponse:
+    """One key for all attempts: if an earlier one did arrive, its answer comes again, and nobody is mailed twice."""
+    body = InviteRequest(email=email, categories=InviteRequestCategories(internet=True))
+    with union_client.AuthenticatedClient(**ACCESS) as client:
+        for attempt in range(ATTEMPTS):
+            pause = 2**attempt
+            try:
+                answer = sign_up_user.sync_detailed(client=client, body=body, idempotency_key=key)
+            except (httpx.TransportError, ValueError) as error:  # no answer, or a page of some proxy's
+                reason = type(error).__name__
+            else:
+                if isinstance(answer.parsed, InviteResponse):
+                    again = answer.headers.get("Idempotency-Replayed") == "true"
+                    print("signed up" + (", by an attempt before" if again else ""), flush=True)
+                    return answer.parsed
+                reason = f"{answer.status_code:d} {answer.parsed.error if answer.parsed else ''}"
+                if answer.status_code not in (408, 429) and answer.status_code < 500:
+                    sys.exit(f"refused: {reason}")
+                asked = answer.headers.get("Retry-After", "")
+                pause = int(asked) if asked.isdecimal() else pause
+            if attempt + 1 == ATTEMPTS or pause > LONGEST_PAUSE:
+                sys.exit(f"given up: {reason}")
+            print(f"again in {pause} s: {reason}", flush=True)
+            time.sleep(pause)
+    raise AssertionError("the last attempt ends the program")
+
+
+def told(key: str) -> str | None:
+    """What a webhook says of this sign-up, or nothing if none comes in time."""
+    known, end = set(), time.monotonic() + PATIENCE
+    while (left := end - time.monotonic()) > 0:
+        try:
+            name, event = messages.get(timeout=left)
+        except queue.Empty:
+            break
+        if name in known:
+            print(f"passed over {name}, which came before", flush=True)
+            continue
+        known.add(name)
+        match event:
+            case {"type": "sign_up.confirmed" | "sign_up.closed" as kind, "data": {"idempotencyKey": of}}:
+                print(f"told {kind} of {of}", flush=True)
+                if of == key:
+                    return kind.removeprefix("sign_up.")
+    return None
+
+
+def asked(key: str) -> str:
+    with partner_client.AuthenticatedClient(**ACCESS) as client:
+        answer = get_sign_up_status.sync(key, client=client)
+    return answer.status.value if isinstance(answer, StatusAnswer) else "unknown"
+
+
+# In earnest: kept with the user's request before the first attempt, so that a restart goes on under the same key.
+key = f"example-{uuid.uuid4()}"
+email = sys.argv[1] if len(sys.argv) > 1 else f"confirm+{uuid.uuid4().hex[:12]}@simulator.test"
+
+# Before anything is asked for: the message may be here sooner than the answer.
+receiver = ThreadingHTTPServer(("127.0.0.1", PORT), Receiver)
+threading.Thread(target=receiver.serve_forever, daemon=True).start()
+
+print("their link to pass on:", sign_up(email, key).invite_link, flush=True)
+outcome = told(key)
+print(f"{key} is {outcome}, by webhook" if outcome else f"{key} is {asked(key)}, by asking")
+receiver.shutdown()

@@ -1,0 +1,111 @@
+// Signs somebody up in the sandbox, waits to be told that they confirmed, and prints what came of it.
+//
+//     node sign-up.ts [EMAIL]      EMAIL [default: one at simulator.test, which confirms by itself]
+//
+// On types that are generated from the service's documents; ../README.md has the commands, and the variables to set.
+
+import { randomUUID } from "node:crypto";
+import { createServer, type IncomingMessage } from "node:http";
+import process from "node:process";
+import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import createClient from "openapi-fetch";
+import { Webhook } from "standardwebhooks";
+import type { paths as PartnerPaths, webhooks } from "./partner.ts";
+import type { paths as UnionPaths } from "./union.ts";
+
+/** Whatever the document says that an endpoint is sent. */
+type Message = { [K in keyof webhooks]: webhooks[K]["post"]["requestBody"]["content"]["application/json"] }[keyof webhooks];
+
+const access = {
+  baseUrl: variable("UNION_BASE_URL"),
+  headers: { Authorization: `Bearer ${variable("UNION_TEST_KEY")}` },
+  fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(10_000) }),
+};
+const union = createClient<UnionPaths>(access);
+const partner = createClient<PartnerPaths>(access);
+const hook = new Webhook(variable("UNION_WEBHOOK_SECRET"));
+const port = Number(variable("UNION_WEBHOOK_PORT"));
+const patience = Number(process.env["UNION_WAIT_SECONDS"] ?? "60");
+const [attempts, longestPause, largestMessage] = [4, 60, 65_536];
+
+// In earnest: kept with the user's request before the first attempt, so that a restart goes on under the same key.
+const key = `example-${randomUUID()}`;
+const email = process.argv[2] ?? `confirm+${randomUUID().slice(0, 13)}@simulator.test`;
+const known = new Set<string>();
+const told = Promise.withResolvers<string>();
+
+function variable(name: string): string {
+  return process.env[name] ?? giveUp(`${name} is not set`);
+}
+
+function giveUp(why: string): never {
+  console.error(why);
+  process.exit(1);
+}
+
+/** Takes a message in; returns the status to answer with. */
+async function take(request: IncomingMessage): Promise<number> {
+  if (!(Number(request.headers["content-length"] ?? NaN) <= largestMessage)) return 413;
+  let message: Message;
+  try {
+    message = hook.verify(await text(request), request.headers as Record<string, string>) as Message;
+  } catch {
+    return 401;
+  }
+  const name = String(request.headers["webhook-id"]);
+  if (known.has(name)) {
+    console.log(`passed over ${name}, which came before`);
+    return 204;
+  }
+  // In earnest: written down before the answer, for a message that was answered with 2xx does not come again.
+  known.add(name);
+  if (message.type === "sign_up.confirmed" || message.type === "sign_up.closed") {
+    console.log(`told ${message.type} of ${message.data.idempotencyKey}`);
+    if (message.data.idempotencyKey === key) told.resolve(message.type.replace("sign_up.", ""));
+  }
+  return 204;
+}
+
+/** One key for all attempts: if an earlier one did arrive, its answer comes again, and nobody is mailed twice. */
+async function signUp(): Promise<string> {
+  for (let attempt = 0; ; attempt++) {
+    let [pause, reason] = [2 ** attempt, ""];
+    try {
+      const { data, error, response } = await union.POST("/v1/invite", {
+        params: { header: { "Idempotency-Key": key } },
+        body: { email, categories: { internet: true } },
+      });
+      if (data) {
+        console.log("signed up" + (response.headers.get("Idempotency-Replayed") === "true" ? ", by an attempt before" : ""));
+        return data.inviteLink;
+      }
+      reason = `${response.status} ${error?.error ?? ""}`;
+      if (![408, 429].includes(response.status) && response.status < 500) giveUp(`refused: ${reason}`);
+      const asked = response.headers.get("Retry-After") ?? "";
+      if (/^\d+$/.test(asked)) pause = Number(asked);
+    } catch (error) {
+      reason = String(error); // no answer
+    }
+    if (attempt + 1 === attempts || pause > longestPause) giveUp(`given up: ${reason}`);
+    console.log(`again in ${pause} s: ${reason}`);
+    await sleep(pause * 1000);
+  }
+}
+
+async function ask(): Promise<string> {
+  const { data } = await partner.GET("/partner/v1/sign-ups/{idempotencyKey}", { params: { path: { idempotencyKey: key } } });
+  return data?.status ?? "unknown";
+}
+
+// Before anything is asked for: the message may be here sooner than the answer.
+const receiver = createServer({ requestTimeout: 10_000 }, async (request, response) => {
+  response.writeHead(await take(request)).end();
+});
+await new Promise<void>((listening) => receiver.listen(port, "127.0.0.1", listening));
+
+console.log("their link to pass on:", await signUp());
+const outcome = await Promise.race([told.promise, sleep(patience * 1000, undefined, { ref: false })]);
+console.log(outcome ? `${key} is ${outcome}, by webhook` : `${key} is ${await ask()}, by asking`);
+receiver.close();
+receiver.closeIdleConnections();
