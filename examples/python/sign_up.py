@@ -105,7 +105,7 @@ def told(key: str) -> str | None:
 def asked(key: str) -> str:
     with partner_client.AuthenticatedClient(**ACCESS) as client:
         answer = get_sign_up_status.sync(key, client=client)
-    return answer.status.value if isinstance(answer, StatusAnswer) else "unknown"
+    return str(answer.status) if isinstance(answer, StatusAnswer) else "unknown"
 
 
 # In earnest: kept with the user's request before the first attempt, so that a restart goes on under the same key.

@@ -1,13 +1,13 @@
 //! `GET /partner/v1/sign-ups/{idempotencyKey}`
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::page::KeyParameter;
 use crate::app::App;
 use crate::domain::catalog::Catalog;
-use crate::domain::constant::True;
+use crate::domain::constant::{True, open_enumeration};
 use crate::domain::partner::{CLOSES_AFTER, NamedSignUp, SignUpStatus};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
@@ -42,6 +42,12 @@ pub enum StatusName {
     Closed,
 }
 
+impl StatusName {
+    fn open_schema(generator: &mut SchemaGenerator) -> Schema {
+        open_enumeration("Status", &Self::json_schema(generator))
+    }
+}
+
 /// A sign-up that the partner gave a name to.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -50,6 +56,7 @@ pub struct StatusOfSignUp {
     pub idempotency_key: String,
     /// `confirmed` once the person pressed the button of this sign-up; `closed` seven days after it was taken, whatever else
     /// became of it; `pending` until then. More may come: treat what you do not know as `pending`.
+    #[schemars(schema_with = "StatusName::open_schema")]
     pub status: StatusName,
     /// When it was taken.
     #[schemars(extend("format" = "date-time"))]
