@@ -241,6 +241,7 @@ def webhooks():
         (False, body, signed(other, body, now)),
         (False, body, good | {"webhook-signature": "v1,"}),
         (False, body, good | {"webhook-signature": "v1,!"}),
+        (False, body, good | {"webhook-signature": "v1,abcde"}),
     ]
     os.environ["UNION_WEBHOOK_SECRET"] = secret
     [sample, python, typescript, go, by_hand] = of("webhooks")

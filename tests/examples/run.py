@@ -11,6 +11,7 @@ import http.server
 import json
 import os
 import queue
+import random
 import re
 import socket
 import subprocess
@@ -126,9 +127,14 @@ def start(handler):
 
 
 def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+    """Below those that systems give to whoever asks for any: until the example takes it, nobody else is given it."""
+    while True:
+        with socket.socket() as taken:
+            try:
+                taken.bind(("127.0.0.1", random.randrange(20_000, 32_000)))
+                return taken.getsockname()[1]
+            except OSError:
+                continue
 
 
 MAILBOX, FRONT, PORT = start(Mailbox), start(Front), free_port()
@@ -174,9 +180,9 @@ def deliver(headers, body):
     return send(f"127.0.0.1:{PORT}", "POST", "/hooks", headers, body)[0]
 
 
-def sign_up(email, headers={}):
-    body = json.dumps({"email": email})
-    assert send(SERVER, "POST", "/v1/invite", BEARER | {"Content-Type": "application/json"} | headers, body)[0] == 200
+def sign_up(email, **headers):
+    headers = BEARER | {"Content-Type": "application/json"} | headers
+    assert send(SERVER, "POST", "/v1/invite", headers, json.dumps({"email": email}))[0] == 200
 
 
 def forgeries(message):
@@ -197,7 +203,7 @@ def forgeries(message):
 
 def full_course():
     """A sign-up of before gives a real message to repeat."""
-    sign_up(BEFORE, {"Idempotency-Key": "before"})
+    sign_up(BEFORE, **{"Idempotency-Key": "before"})
     before = until(lambda: Mailbox.kept.get("before"), "message about the sign-up before")
 
     # The first attempt arrives and its answer is lost, so that the message is here before the example knows of its sign-up.
