@@ -75,7 +75,10 @@ impl Resolver for SystemResolver {
 /// Why an endpoint is not even dialled. Host and port are no secret; what follows them is not here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutboundRefusal {
-    #[error("http:// is only for this machine, while its own address is a loopback one; elsewhere write https://")]
+    #[error(
+        "http:// is only for this machine, while the service's own address is a loopback one (--base-url http://127.0.0.1:8080 says \
+         so to a command); elsewhere write https://"
+    )]
     NotEncrypted,
     #[error("{0}: there is no such name, or its name servers do not answer")]
     NotFound(String),

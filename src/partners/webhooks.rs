@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::domain::partner::endpoint::{ENDPOINTS_OF_ONE, EndpointId, EndpointRecord, ListedEndpoint};
+use crate::domain::partner::endpoint::{EndpointId, EndpointRecord, ListedEndpoint, NotAdded};
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::signature::{WebhookSecret, message_id, signatures};
 use crate::domain::webhook::url::{BadEndpoint, EndpointUrl};
-use crate::domain::webhook::{self, EventKind};
+use crate::domain::webhook::{self, EventKind, OLD_SECRET_SIGNS_FOR};
 use crate::outbound::{GuardedClient, OutboundAnswer, OutboundError, OutboundRefusal};
 use crate::store::{StoreError, WebhookStore};
 
@@ -28,11 +28,13 @@ pub enum EndpointProblem {
     Address(#[from] BadEndpoint),
     #[error(transparent)]
     Refused(#[from] OutboundRefusal),
+    #[error(transparent)]
+    NotAdded(#[from] NotAdded),
     #[error(
-        "there is no partner of that name, or it has {ENDPOINTS_OF_ONE} endpoints already; `unionhall partners list` and `unionhall \
-         webhooks list` show them"
+        "the secret of endpoint {id} was rotated at {at}, and the one before it still signs; rotate again after 24 hours, or with \
+         --now, which ends the oldest at once"
     )]
-    NoPartner,
+    JustRotated { id: EndpointId, at: Timestamp },
     #[error("there is no endpoint {0}; `unionhall webhooks list` shows them")]
     Unknown(EndpointId),
     #[error(transparent)]
@@ -60,7 +62,7 @@ impl Webhooks {
     ) -> Result<(EndpointId, WebhookSecret), EndpointProblem> {
         self.client.check(url).await?;
         let added = self.audited.add_endpoint(partner, url.as_str().to_owned(), now).await?;
-        let id = added.ok_or(EndpointProblem::NoPartner)?;
+        let id = added?;
         Ok((id, WebhookSecret::derive(&self.secret, id.0, 1)))
     }
 
@@ -76,8 +78,18 @@ impl Webhooks {
         send(&self.client, &self.secret, &endpoint, message, body, now).await
     }
 
-    /// The next secret of an endpoint; the one before it signs beside it for a day.
-    pub async fn rotate(&self, id: EndpointId, now: Timestamp) -> Result<WebhookSecret, EndpointProblem> {
+    /// The next secret of an endpoint; the one before it signs beside it for a day. Two sign and no more, so another rotation in
+    /// that time is only done if the oldest is meant to end.
+    pub async fn rotate(
+        &self,
+        id: EndpointId,
+        ends_oldest: bool,
+        now: Timestamp,
+    ) -> Result<WebhookSecret, EndpointProblem> {
+        let rotated_at = self.find(id).await?.rotated_at;
+        if let Some(at) = rotated_at.filter(|at| now < at.plus(OLD_SECRET_SIGNS_FOR) && !ends_oldest) {
+            return Err(EndpointProblem::JustRotated { id, at });
+        }
         let generation = self.audited.rotate_endpoint(id, now).await?.ok_or(EndpointProblem::Unknown(id))?;
         Ok(WebhookSecret::derive(&self.secret, id.0, generation))
     }

@@ -28,8 +28,9 @@ use crate::store::{StoreError, WebhookStore};
 /// Messages on their way at once.
 const AT_ONCE: usize = 64;
 
-/// Of these to one endpoint; and to all that failed the last time, of which each has one.
+/// Of these to one endpoint, to all endpoints of one partner, and to all that failed the last time, of which each has one.
 const FOR_ONE: usize = 8;
+const FOR_A_PARTNER: usize = AT_ONCE / 4;
 const FOR_FAILING: usize = AT_ONCE / 2;
 
 /// Longer than an attempt can take.
@@ -92,21 +93,31 @@ type SettledDelivery = Result<(EndpointRecord, DeliveryOutcome, bool), StoreErro
 #[derive(Debug, Default)]
 struct OnTheirWay {
     tasks: JoinSet<SettledDelivery>,
-    places: HashMap<task::Id, (EndpointId, bool)>,
+    places: HashMap<task::Id, Place>,
     /// Endpoints whose failing the operator was told of.
     told: HashSet<EndpointId>,
 }
 
+/// Whose place a message takes.
+#[derive(Debug)]
+struct Place {
+    endpoint: EndpointId,
+    partner: String,
+    fails: bool,
+}
+
 impl OnTheirWay {
     /// How many more an endpoint may have.
-    fn room_for(&self, id: EndpointId, fails: bool) -> usize {
-        let of_it = self.places.values().filter(|(endpoint, _)| *endpoint == id).count();
-        let of_failing = self.places.values().filter(|(_, fails)| *fails).count();
+    fn room_for(&self, EndpointRecord { id, partner, .. }: &EndpointRecord, fails: bool) -> usize {
+        let count = |is_it: &dyn Fn(&Place) -> bool| self.places.values().filter(|place| is_it(place)).count();
+        let of_it = count(&|place| place.endpoint == *id);
+        let of_partner = count(&|place| place.partner == *partner);
+        let of_failing = count(&|place| place.fails);
         let most = if fails { usize::from(of_failing < FOR_FAILING) } else { FOR_ONE };
         // Half of its places at a time: a lease costs a write.
         let free = most.saturating_sub(of_it);
         let worth = if of_it * 2 > most { 0 } else { free };
-        worth.min(AT_ONCE - self.tasks.len())
+        worth.min(FOR_A_PARTNER.saturating_sub(of_partner)).min(AT_ONCE - self.tasks.len())
     }
 }
 
@@ -167,7 +178,7 @@ impl WebhookWorker {
     async fn begin(self: &Arc<Self>, way: &mut OnTheirWay, now: Timestamp) -> Result<(), StoreError> {
         let since = Instant::now();
         for (endpoint, fails) in self.store.due_endpoints(now).await? {
-            let room = way.room_for(endpoint.id, fails);
+            let room = way.room_for(&endpoint, fails);
             if room == 0 {
                 continue;
             }
@@ -175,7 +186,7 @@ impl WebhookWorker {
             let due = self.store.lease_deliveries(endpoint.id, &self.name, most, now.plus(LEASE), now).await?;
             for delivery in due {
                 let (worker, endpoint) = (Arc::clone(self), endpoint.clone());
-                let id = endpoint.id;
+                let (id, partner) = (endpoint.id, endpoint.partner.clone());
                 let task = way.tasks.spawn(async move {
                     let at = || now.plus(since.elapsed());
                     let outcome = worker.deliver(&endpoint, &delivery, at()).await;
@@ -183,7 +194,7 @@ impl WebhookWorker {
                     let disabled = settle(&*worker.store, id, &delivery, &outcome, at()).await?;
                     Ok((endpoint, outcome, disabled))
                 });
-                way.places.insert(task.id(), (id, fails));
+                way.places.insert(task.id(), Place { endpoint: id, partner, fails });
             }
         }
         Ok(())

@@ -172,7 +172,7 @@ impl HttpService {
         let in_sandbox = sandbox::is_asked_for(found, &head.headers);
         let mut entry = LogEntry {
             service: self,
-            in_sandbox,
+            in_sandbox: false,
             now,
             method: id::plain_method(&method),
             found,
@@ -190,13 +190,15 @@ impl HttpService {
                 let [network, site] = share.bodies();
                 let body = SentBody::new(&mut unread, [Some(&self.bodies), network, site]);
                 let (peer, trace) = (connection.peer, &mut entry.trace);
+                let answered_there = &mut entry.in_sandbox;
                 let path = uri.path();
                 let answering = async {
                     let faces = match in_sandbox {
                         // In a box of its own: few come here, and everybody's future would have room for it.
-                        true => &Box::pin(self.sandbox.answers(&faces, found, &head.headers, now.tick)).await?,
+                        true => &Box::pin(self.sandbox.answers(&faces, found, &head.headers, now)).await?,
                         false => &faces,
                     };
+                    *answered_there = faces.app().is_sandbox();
                     let exchange = Exchange { service: self, faces, peer, client, now, id: &id, path, trace };
                     route(exchange, found, Request::from_parts(head, body)).await
                 };

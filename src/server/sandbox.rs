@@ -13,7 +13,8 @@ use tokio::sync::Mutex;
 
 use super::faces::Faces;
 use super::routes::FoundRoute;
-use crate::app::App;
+use crate::app::{App, Refusal};
+use crate::clock::Moment;
 use crate::domain::api_key::{ApiKey, KeyMode};
 use crate::domain::catalog::Catalog;
 use crate::domain::time::Tick;
@@ -59,35 +60,43 @@ impl SandboxDoor {
         }
     }
 
-    /// What a request for the sandbox is answered by. Where there is none its key is nobody's, and the live records refuse it.
+    /// What a request for the sandbox is answered by. A key that opens nothing there is nobody's, and the live records refuse it:
+    /// neither does it see the sandbox, nor is it left out of the metrics.
     pub(super) async fn answers(
         &self,
         live: &Arc<Faces>,
         found: Option<FoundRoute<'_>>,
         headers: &HeaderMap,
-        now: Tick,
+        now: Moment,
     ) -> Result<Arc<Faces>, HttpError> {
         let is_page = found.is_some_and(|found| found.route.sandbox);
         // What cannot be anybody's key is not worth a look.
-        let worth = is_page || test_key(headers).is_some_and(|key| ApiKey::parse(key).is_ok());
-        match self.faces(live, worth, now).await {
-            Ok(Some(faces)) => Ok(faces),
+        if !is_page && test_key(headers).is_none_or(|key| ApiKey::parse(key).is_err()) {
+            return Ok(Arc::clone(live));
+        }
+        match self.faces(live, now.tick).await {
+            Ok(Some(faces)) if is_page => Ok(faces),
+            Ok(Some(faces)) => {
+                let holder = faces.app().authenticate(authorization::of(headers), now.time).await;
+                // A store that cannot say is the sandbox's own trouble.
+                Ok(if matches!(holder, Err(Refusal::Key(_))) { Arc::clone(live) } else { faces })
+            }
             Ok(None) if is_page => Err(HttpError::NotFound("There is nothing at this path.".to_owned())),
             Ok(None) => Ok(Arc::clone(live)),
             Err(NoSandbox) => Err(match found.and_then(|found| found.route.access()) {
                 // The operator has read why, once.
-                Some(Access::Public) => Error::Unavailable { cause: String::new() }.into(),
-                Some(_) => Error::SaveFailed { cause: String::new() }.into(),
+                Some(Access::Public | Access::Partner) => Error::Unavailable { cause: String::new() }.into(),
+                Some(Access::Agent) => Error::SaveFailed { cause: String::new() }.into(),
                 None => HttpError::NotReady,
             }),
         }
     }
 
-    async fn faces(&self, live: &Faces, worth: bool, now: Tick) -> Result<Option<Arc<Faces>>, NoSandbox> {
+    async fn faces(&self, live: &Faces, now: Tick) -> Result<Option<Arc<Faces>>, NoSandbox> {
         if let Some(faces) = self.opened() {
             return Ok(Some(faces));
         }
-        let Some(finder) = self.finder.as_ref().filter(|_| worth) else { return Ok(None) };
+        let Some(finder) = &self.finder else { return Ok(None) };
         // Whoever comes while it is looked for waits for the one answer.
         let mut looked = self.looked.lock().await;
         if let Some(faces) = self.opened() {

@@ -97,13 +97,13 @@ impl Unit for SignUp {
         let house = "SELECT signups_paused, member_count FROM installation WHERE id = 1";
         let house = sql.row(house, values![], |row| Ok((row.get(0)?, row.get(1)?))).await?;
         let (paused, joined_count) = expected(house)?;
-        refuse_if(paused)?;
         let partner = self.partner();
         if let Some(request) = &self.new.request
             && let Some(first) = idempotency::find(sql, partner, Asked::SignUp, request).await?
         {
             return Ok(first);
         }
+        refuse_if(paused)?;
         let person = find_or_add(sql, &self.new.person, self.now).await?;
         // Of somebody who is known as well: who is new may not cost more.
         keep_silent(sql, &person.mailbox, &self.new.person, self.now).await?;

@@ -139,7 +139,7 @@ def free_port():
 
 MAILBOX, FRONT, PORT = start(Mailbox), start(Front), free_port()
 KEY = command("keys", "issue", PARTNER, "--per-minute", "1000")
-SECRET = command("webhooks", "add", PARTNER, f"http://127.0.0.1:{MAILBOX}/hooks")
+SECRET = command("webhooks", "add", PARTNER, f"http://127.0.0.1:{MAILBOX}/hooks", "--base-url", "http://127.0.0.1:8080")
 CLIENT = AuthenticatedClient(base_url=os.environ["UNION_URL"], token=KEY, raise_on_unexpected_status=True)
 BEARER = {"Authorization": f"Bearer {KEY}"}
 

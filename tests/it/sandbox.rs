@@ -552,3 +552,33 @@ fn whatever_happens_in_the_sandbox_the_live_records_are_the_same() {
         assert_eq!(alone, beside, "round {round}: {deeds:?}");
     }
 }
+
+/// Whoever has no test key sees nothing of the sandbox, and is counted like anybody else.
+#[test]
+fn what_is_no_test_key_is_answered_by_the_live_service() {
+    block_on(async {
+        let server = Watched::start(&[], &[]);
+        let test = server.test_key();
+        server.invite(&test, "confirm@simulator.test").await.good();
+        server.wait_for_state("confirm@simulator.test", "confirmed").await;
+        let count = async |key: &str| {
+            let request = Request::get("/v1/stats").header("authorization", format!("Bearer {key}"));
+            server.send(request, "").await.good()["memberCount"].as_u64().unwrap()
+        };
+        assert_eq!(count(&test).await, 1);
+        let crafted = ApiKey::of_mode(KeyMode::Test, &[7; ApiKey::ENTROPY]);
+        for no_key in ["uh_test_", "uh_test_junk", &test[..test.len() - 1], crafted.reveal()] {
+            assert_eq!(count(no_key).await, 0, "{no_key}");
+            let request = Request::post("/v1/invite").header("authorization", format!("Bearer {no_key}"));
+            server.send(request, "{}").await.refused(401, "agent_unauthorized");
+        }
+        let counted: f64 = server
+            .figures()
+            .await
+            .iter()
+            .filter(|(name, _)| name.contains("requests_total") && name.contains("/v1/invite") && name.contains("401"))
+            .map(|(_, count)| *count)
+            .sum();
+        assert_eq!(counted, 4.0, "what is refused is counted");
+    });
+}

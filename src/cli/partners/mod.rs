@@ -177,5 +177,5 @@ fn contact(task: &SetContact) -> anyhow::Result<()> {
 }
 
 fn unknown(name: &str) -> anyhow::Error {
-    anyhow::anyhow!("there is no partner called {name}; `unionhall partners list` shows them")
+    anyhow::anyhow!("there is no partner called {}; `unionhall partners list` shows them", name.escape_debug())
 }

@@ -30,7 +30,7 @@ pub(in crate::cli) enum WebhooksCommand {
     /// Send a ping to an endpoint, now, and say what it answered.
     Test(OneEndpoint),
     /// Give an endpoint a new secret, which alone goes to standard output; the old one signs beside it for 24 hours.
-    Rotate(OneEndpoint),
+    Rotate(RotateSecret),
     /// Tell an endpoint once more what came of one sign-up.
     Resend(ResendEvent),
     /// Enable an endpoint again, and tell it once more everything since a time; at most 30 days are kept.
@@ -47,15 +47,10 @@ pub(in crate::cli) struct WebhookSettings {
     secret: SecretSettings,
     #[command(flatten)]
     outbound: OutboundSettings,
-    /// Where the service is reached; while that is a loopback address, endpoints on this machine may be http://.
-    #[arg(
-        long,
-        env = "UNIONHALL_BASE_URL",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:8080",
-        value_parser = web_address
-    )]
-    base_url: String,
+    /// Where the service is reached. Only where that is a loopback address, in development, may endpoints be on this machine, and
+    /// http://.
+    #[arg(long, env = "UNIONHALL_BASE_URL", value_name = "URL", value_parser = web_address)]
+    base_url: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -81,6 +76,17 @@ pub(in crate::cli) struct ListEndpoints {
 pub(in crate::cli) struct OneEndpoint {
     /// The endpoint's id, as `webhooks list` shows it.
     id: EndpointId,
+    #[command(flatten)]
+    settings: WebhookSettings,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RotateSecret {
+    /// The endpoint's id, as `webhooks list` shows it.
+    id: EndpointId,
+    /// Even within 24 hours of the last time: the secret before the last one ends at once.
+    #[arg(long)]
+    now: bool,
     #[command(flatten)]
     settings: WebhookSettings,
 }
@@ -133,7 +139,13 @@ fn with_webhooks<T>(
             Some(act) => Arc::clone(&store).audited(act),
             None => Arc::clone(&store),
         };
-        work(Webhooks::new(store, audited, secret, settings.outbound.client(&settings.base_url))).await
+        work(Webhooks::new(
+            store,
+            audited,
+            secret,
+            settings.outbound.client(settings.base_url.as_deref().unwrap_or_default()),
+        ))
+        .await
     })
 }
 
@@ -173,10 +185,10 @@ fn list(task: &ListEndpoints) -> anyhow::Result<()> {
     if endpoints.is_empty() {
         return say("No endpoints yet. `unionhall webhooks add PARTNER URL` adds one.");
     }
-    say(&format!("{:<6}{:>9}{:>10}  {:<24}{:<44}STATE", "ID", "WAITING", "GIVEN UP", "PARTNER", "URL"))?;
+    say(&format!("{:<6}{:>9}{:>10}  {:<24} URL and STATE", "ID", "WAITING", "GIVEN UP", "PARTNER"))?;
     for ListedEndpoint { endpoint, waiting, given_up } in &endpoints {
         let EndpointRecord { id, partner, url, .. } = endpoint;
-        say(&format!("{:<6}{waiting:>9}{given_up:>10}  {partner:<24}{url:<44}{}", id.to_string(), state(endpoint)))?;
+        say(&format!("{:<6}{waiting:>9}{given_up:>10}  {partner:<24} {url}: {}", id.to_string(), state(endpoint)))?;
     }
     Ok(())
 }
@@ -211,9 +223,10 @@ fn test(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
     }
 }
 
-fn rotate(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
+fn rotate(task: &RotateSecret, now: Timestamp) -> anyhow::Result<()> {
     let act = act("webhooks rotate", format!("endpoint {}", task.id), now);
-    let secret = with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.rotate(task.id, now).await?))?;
+    let secret =
+        with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.rotate(task.id, task.now, now).await?))?;
     eprintln!(
         "The new secret of endpoint {}; the old one signs beside it for 24 hours. It is shown only now:",
         task.id
@@ -222,7 +235,9 @@ fn rotate(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn resend(task: &ResendEvent, now: Timestamp) -> anyhow::Result<()> {
-    let key = IdempotencyKey::parse(&task.key).context("the sign-up was not found")?;
+    let Ok(key) = IdempotencyKey::parse(&task.key) else {
+        bail!("that is no Idempotency-Key: those have 1 to {} visible ASCII characters", IdempotencyKey::LONGEST);
+    };
     let act = act("webhooks resend", format!("endpoint {}", task.id), now);
     let found =
         with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.resend(task.id, key, now).await?))?;

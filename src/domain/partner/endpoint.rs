@@ -14,12 +14,31 @@ impl std::fmt::Display for EndpointId {
     }
 }
 
-impl std::str::FromStr for EndpointId {
-    type Err = std::num::ParseIntError;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an endpoint's id: those are numbers, as `unionhall webhooks list` shows them")]
+pub struct NotAnEndpointId;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self)
+impl std::str::FromStr for EndpointId {
+    type Err = NotAnEndpointId;
+
+    fn from_str(text: &str) -> Result<Self, NotAnEndpointId> {
+        text.parse().map(Self).map_err(|_| NotAnEndpointId)
     }
+}
+
+/// Why an endpoint was not added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotAdded {
+    #[error(
+        "there is no partner of that name; `unionhall partners list` shows them, `unionhall keys issue NAME` makes one"
+    )]
+    NoPartner,
+    #[error(
+        "the partner has {ENDPOINTS_OF_ONE} endpoints, as many as it may; `unionhall webhooks remove ID` makes room"
+    )]
+    Full,
+    #[error("that is endpoint {0} of the partner already: everything would be told there twice")]
+    Known(EndpointId),
 }
 
 /// Endpoints of one partner at the most: every event goes to each of them.

@@ -100,6 +100,8 @@ impl Unit for Erase {
         name_account(sql, person, &self.account).await?;
         // While their answers can still be taken out of the figures.
         let was_member = depart(sql, person, self.now).await?;
+        // Not where retention forgets somebody: who never joined would be told from a member by what a repeat is answered.
+        idempotency::forget_person(sql, person).await?;
         let Buried { sign_ups, mails } = bury(sql, person, &mailbox, &self.marks, self.now).await?;
         let (others, members) = people_of(sql, &mailbox).await?;
         // Whoever else gets mail there as a member is not silenced with them.
@@ -141,7 +143,6 @@ pub(in crate::store) async fn forget_doings(sql: &mut impl Sql, person: i64) -> 
                         (SELECT count(*) FROM sign_ups s WHERE s.person_id = $1 AND s.key_id = api_keys.id AND s.state = 'declined')
                     WHERE id IN (SELECT s.key_id FROM sign_ups s WHERE s.person_id = $1 AND s.state = 'declined')";
     sql.execute(declined, values![person]).await?;
-    idempotency::forget_person(sql, person).await?;
     let sign_ups = sql.execute("DELETE FROM sign_ups WHERE person_id = $1", values![person]).await?;
     Ok(Buried { sign_ups, mails })
 }

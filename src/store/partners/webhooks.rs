@@ -4,7 +4,7 @@
 //! line: one that hangs holds up none of another's.
 
 use crate::domain::partner::endpoint::{
-    DeliveryOutcome, DueDelivery, ENDPOINTS_OF_ONE, EndpointId, EndpointRecord, ListedEndpoint,
+    DeliveryOutcome, DueDelivery, ENDPOINTS_OF_ONE, EndpointId, EndpointRecord, ListedEndpoint, NotAdded,
 };
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::time::Timestamp;
@@ -39,8 +39,8 @@ macro_rules! tell_again {
 area! {
     /// Where partners are told what came of their sign-ups, and what is on its way there.
     WebhookStore {
-        /// Adds an endpoint of a partner; none if there is no such partner, or it has as many as it may.
-        write add_endpoint(partner: &str, url: String, now: Timestamp) -> Option<EndpointId>
+        /// Adds an endpoint of a partner, or says why not.
+        write add_endpoint(partner: &str, url: String, now: Timestamp) -> Result<EndpointId, NotAdded>
             = AddEndpoint { partner: partner.to_owned(), url, now };
 
         read list_endpoints() -> Vec<ListedEndpoint> {
@@ -210,14 +210,26 @@ struct AddEndpoint {
 }
 
 impl Unit for AddEndpoint {
-    type Done = Option<EndpointId>;
+    type Done = Result<EndpointId, NotAdded>;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
-        let add = "INSERT INTO webhook_endpoints (partner, url, created_at)
-                   SELECT p.name, $2, $3 FROM partners p
-                   WHERE p.name = $1 AND (SELECT count(*) FROM webhook_endpoints e WHERE e.partner = $1) < $4 RETURNING id";
-        let id = sql.insert(add, values![&self.partner, &self.url, self.now, ENDPOINTS_OF_ONE]).await?;
-        Ok(id.map(EndpointId))
+        let find = "SELECT (SELECT count(*) FROM webhook_endpoints e WHERE e.partner = p.name),
+                           (SELECT min(e.id) FROM webhook_endpoints e WHERE e.partner = p.name AND e.url = $2)
+                    FROM partners p WHERE p.name = $1 FOR UPDATE";
+        let found = |row: &Row<'_>| Ok((row.get::<u32>(0)?, row.get::<Option<i64>>(1)?));
+        match sql.row(find, values![&self.partner, &self.url], found).await? {
+            None => return Ok(Err(NotAdded::NoPartner)),
+            Some((_, Some(known))) => return Ok(Err(NotAdded::Known(EndpointId(known)))),
+            Some((ENDPOINTS_OF_ONE.., None)) => return Ok(Err(NotAdded::Full)),
+            Some((_, None)) => {}
+        }
+        let add = "INSERT INTO webhook_endpoints (partner, url, created_at) VALUES ($1, $2, $3) RETURNING id";
+        let id = sql.insert(add, values![&self.partner, &self.url, self.now]).await?;
+        Ok(Ok(EndpointId(id.ok_or(Failure::Overtaken)?)))
     }
 }
 

@@ -160,15 +160,16 @@ impl Work for Batch {
 }
 
 fn done(row: &Row<'_>) -> Result<Option<Result<SignedUp, StoreError>>, Failure> {
-    if row.get(0)? {
-        return Ok(Some(Err(StoreError::Paused)));
-    }
+    // What was answered before is, while sign-ups are paused too.
     if row.get(5)? {
         return match first_answer(row, 6) {
             Ok(first) => Ok(Some(Ok(first))),
             Err(Failure::Refused(refused)) => Ok(Some(Err(refused))),
             Err(failure) => Err(failure),
         };
+    }
+    if row.get(0)? {
+        return Ok(Some(Err(StoreError::Paused)));
     }
     if !row.get(4)? {
         return Ok(None);

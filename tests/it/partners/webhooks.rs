@@ -105,7 +105,12 @@ async fn answer(mut stream: TcpStream, taken: Arc<Mutex<Vec<Message>>>) {
 }
 
 fn add(server: &Server, receiver: &Receiver, path: &str) -> String {
-    server.run(&["webhooks", "add", "Acme Assistant", &receiver.url(path)])
+    add_for(server, "Acme Assistant", &receiver.url(path))
+}
+
+/// As in development, where the service is at a loopback address.
+fn add_for(server: &Server, partner: &str, url: &str) -> String {
+    server.run(&["webhooks", "add", partner, url, "--base-url", "http://127.0.0.1:8080"])
 }
 
 fn listed(server: &Server) -> Vec<Value> {
@@ -132,7 +137,9 @@ fn a_confirmation_is_told_signed_and_once() {
         let (server, receiver) = (Server::start(), Receiver::start().await);
         let key = server.key();
         let secret = add(&server, &receiver, "/ok");
-        server.run(&["webhooks", "test", "1"]);
+        server.run(&["webhooks", "test", "1", "--base-url", "http://127.0.0.1:8080"]);
+        let guarded = server.try_run(&["webhooks", "test", "1"]);
+        assert!(String::from_utf8_lossy(&guarded.stderr).contains("--base-url"), "the same guard as adding has");
         let ping = &receiver.at("/ok")[0];
         assert!(is_signed(ping, &secret) && ping.body.starts_with(r#"{"type":"ping","timestamp":"20"#), "{ping:?}");
         confirmed(&server, &key, "one").await;
@@ -172,6 +179,11 @@ fn a_confirmation_is_told_signed_and_once() {
         receiver.wait_for("/ok", 6).await;
         let later = receiver.at("/ok").pop().unwrap();
         assert!(!is_signed(&later, &secret) && is_signed(&later, &next));
+        // A second rotation would end a secret that the partner was promised a day for.
+        server.run(&["webhooks", "rotate", "1"]);
+        let refused = server.try_run(&["webhooks", "rotate", "1"]);
+        assert!(String::from_utf8_lossy(&refused.stderr).contains("still signs"), "{refused:?}");
+        server.run(&["webhooks", "rotate", "1", "--now"]);
         let refused = server.try_run(&["webhooks", "resend", "1", "nothing"]);
         assert!(String::from_utf8_lossy(&refused.stderr).contains("nothing is sent"), "{refused:?}");
         assert!(!server.log().contains("example.com"), "{}", server.log());
@@ -188,7 +200,7 @@ fn what_is_not_taken_is_tried_again_at_its_time() {
             add(&server, &receiver, path);
         }
         // Nobody listens there.
-        server.run(&["webhooks", "add", "Acme Assistant", "http://127.0.0.1:9/away"]);
+        add_for(&server, "Acme Assistant", "http://127.0.0.1:9/away");
         confirmed(&server, &key, "one").await;
         wait_until(Duration::from_secs(15), async || {
             listed(&server).iter().all(|one| one["deliveredAt"].is_string() || one["lastError"].is_string())
@@ -260,7 +272,7 @@ fn a_dead_endpoint_does_not_delay_a_live_one() {
         let key = server.key();
         add(&server, &receiver, "/hang");
         server.run(&["keys", "issue", "Zoe"]);
-        server.run(&["webhooks", "add", "Zoe", &receiver.url("/ok")]);
+        add_for(&server, "Zoe", &receiver.url("/ok"));
         confirmed(&server, &key, "seed").await;
         receiver.wait_for("/hang", 1).await;
         let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)";
@@ -345,12 +357,23 @@ fn endpoints_are_refused_in_words() {
             let text = refused("Acme Assistant", url);
             assert!(text.contains(told) && text.lines().count() == 1, "{url}: {text}");
         }
-        assert!(refused("Nobody", "http://127.0.0.1:9/").contains("there is no partner of that name"));
+        let base = ["--base-url", "http://127.0.0.1:8080"];
+        let add = |partner: &str| {
+            let output = server.try_run(&[&["webhooks", "add", partner, "http://127.0.0.1:9/"][..], &base].concat());
+            String::from_utf8(output.stderr).unwrap()
+        };
+        assert!(add("Nobody").contains("there is no partner of that name"));
+        assert!(add("Acme Assistant").contains("Its secret is shown only now"));
+        assert!(add("Acme Assistant").contains("that is endpoint 1 of the partner already"));
         let unknown = server.try_run(&["webhooks", "test", "7"]);
         assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no endpoint 7"));
-        // While the service is not at a loopback address, nothing on this machine is.
-        let base = ["webhooks", "add", "Acme Assistant", "http://127.0.0.1:9/", "--base-url", "https://u.example"];
-        assert!(!server.try_run(&base).status.success());
+        // While the service is not at a loopback address, nothing on this machine is; nor where nobody says where it is.
+        for base in [&["--base-url", "https://u.example"][..], &[]] {
+            let add = [&["webhooks", "add", "Acme Assistant", "http://127.0.0.1:9/two"][..], base].concat();
+            assert!(!server.try_run(&add).status.success());
+        }
+        let told = server.try_run(&["partners", "show", "a\nb"]);
+        assert_eq!(String::from_utf8_lossy(&told.stderr).lines().count(), 1, "{told:?}");
         assert_eq!(server.send(Request::get("/partner/openapi.json"), "").await.status, 200);
     });
 }

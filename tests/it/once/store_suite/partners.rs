@@ -1,7 +1,7 @@
 //! Requests that name themselves, what their partners may know, and what they are told.
 
 use unionhall::domain::partner::SignUpStatus;
-use unionhall::domain::partner::endpoint::{DeliveryOutcome, DueDelivery, EndpointId};
+use unionhall::domain::partner::endpoint::{DeliveryOutcome, DueDelivery, ENDPOINTS_OF_ONE, EndpointId, NotAdded};
 use unionhall::domain::partner::idempotency::{IdempotencyKey, NamedRequest};
 use unionhall::domain::person::AccountId;
 use unionhall::domain::sign_up::{DecidedHow, SilenceChange};
@@ -31,7 +31,8 @@ impl House {
     }
 
     async fn endpoint(&self, partner: &str) -> EndpointId {
-        self.store.add_endpoint(partner, "https://acme.example/hook".to_owned(), NOW).await.unwrap().unwrap()
+        let added = self.store.add_endpoint(partner, "https://acme.example/hook".to_owned(), NOW).await;
+        added.unwrap().unwrap()
     }
 
     async fn due(&self, endpoint: EndpointId, now: Timestamp) -> Vec<DueDelivery> {
@@ -68,6 +69,11 @@ pub(super) async fn a_named_request_is_done_once_and_answered_as_the_first_time(
     assert_eq!((replayed.link, replayed.savings), (first.code.link("https://union.example"), 300));
     assert!(!house.send_due(after(DAY)).await.contains(&"ana@example.com".to_owned()), "no second mail");
 
+    house.store.pause_sign_ups(true).await.unwrap();
+    assert!(house.sign_up_named("ana@example.com", "one", after(DAY)).await.replayed.is_some(), "paused or not");
+    let new = house.store.sign_up(house.named("dan@example.com", "dan"), NOW).await;
+    assert_eq!(new.unwrap_err(), StoreError::Paused);
+    house.store.pause_sign_ups(false).await.unwrap();
     let other = NewSignUp { request: Some(name("one", "another input")), ..house.new_sign_up("ana@example.com") };
     assert_eq!(house.store.sign_up(other, NOW).await.unwrap_err(), StoreError::KeyReused);
     let link = |key: &str, input: &str| {
@@ -219,6 +225,17 @@ pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(ho
     assert_eq!(again.unwrap_err(), StoreError::KeyReused);
     assert_eq!(house.status("one", NOW).await, Some(SignUpStatus::Pending), "nothing is told of it");
     assert_eq!(house.status("one", after(7 * DAY)).await, Some(SignUpStatus::Closed));
+
+    // Whoever is forgotten in time is answered for like a member: what a repeat gets tells nothing of them.
+    house.sign_up_named("ben@example.com", "ben", NOW).await;
+    let email = EmailAddress::parse("ben@example.com").unwrap();
+    let times = RetentionTimes { unconfirmed: DAY, ..TIMES };
+    house.store.retain(times, after(8 * DAY)).await.unwrap();
+    let id = house.store.people_to_forget(0, times, after(9 * DAY)).await.unwrap().forgettable;
+    let marked = id.into_iter().map(|(id, _)| (id, marks("ben@example.com"))).collect();
+    assert_eq!(house.store.forget_people(marked, times, after(9 * DAY)).await.unwrap(), 1);
+    assert!(house.kept_code(email.as_typed()).await.is_none(), "they are forgotten");
+    assert!(house.sign_up_named("ben@example.com", "ben", after(9 * DAY)).await.replayed.is_some());
 }
 
 pub(super) async fn names_are_listed_in_their_order_and_kept_for_thirty_days(house: &House) {
@@ -289,7 +306,18 @@ pub(super) async fn deliveries_are_leased_tried_again_and_given_up(house: &House
 
 pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(house: &House) {
     let endpoint = house.endpoint("Acme").await;
-    assert!(house.store.add_endpoint("Nobody", "https://x.example/".to_owned(), NOW).await.unwrap().is_none());
+    let add = async |partner: &str, url: String| house.store.add_endpoint(partner, url, NOW).await.unwrap();
+    assert_eq!(add("Nobody", "https://x.example/".to_owned()).await, Err(NotAdded::NoPartner));
+    assert_eq!(add("Acme", "https://acme.example/hook".to_owned()).await, Err(NotAdded::Known(endpoint)));
+    for n in 1..ENDPOINTS_OF_ONE {
+        let more = add("Acme", format!("https://acme.example/{n}")).await.unwrap();
+        house.store.remove_endpoint(more).await.unwrap();
+        add("Acme", format!("https://acme.example/{n}")).await.unwrap();
+    }
+    assert_eq!(add("Acme", "https://acme.example/more".to_owned()).await, Err(NotAdded::Full));
+    for other in house.store.list_endpoints().await.unwrap().iter().filter(|one| one.endpoint.id != endpoint) {
+        house.store.remove_endpoint(other.endpoint.id).await.unwrap();
+    }
     house.sign_up_named("ana@example.com", "one", NOW).await;
     house.confirm(1).await;
     let retry = |at| DeliveryOutcome::Retry { at, cause: "it answered 500".to_owned() };
