@@ -93,14 +93,14 @@ type SettledDelivery = Result<(EndpointRecord, DeliveryOutcome, bool), StoreErro
 #[derive(Debug, Default)]
 struct OnTheirWay {
     tasks: JoinSet<SettledDelivery>,
-    places: HashMap<task::Id, Place>,
+    places: HashMap<task::Id, TakenPlace>,
     /// Endpoints whose failing the operator was told of.
     told: HashSet<EndpointId>,
 }
 
 /// Whose place a message takes.
 #[derive(Debug)]
-struct Place {
+struct TakenPlace {
     endpoint: EndpointId,
     partner: String,
     fails: bool,
@@ -109,7 +109,7 @@ struct Place {
 impl OnTheirWay {
     /// How many more an endpoint may have.
     fn room_for(&self, EndpointRecord { id, partner, .. }: &EndpointRecord, fails: bool) -> usize {
-        let count = |is_it: &dyn Fn(&Place) -> bool| self.places.values().filter(|place| is_it(place)).count();
+        let count = |is_it: &dyn Fn(&TakenPlace) -> bool| self.places.values().filter(|place| is_it(place)).count();
         let of_it = count(&|place| place.endpoint == *id);
         let of_partner = count(&|place| place.partner == *partner);
         let of_failing = count(&|place| place.fails);
@@ -194,7 +194,7 @@ impl WebhookWorker {
                     let disabled = settle(&*worker.store, id, &delivery, &outcome, at()).await?;
                     Ok((endpoint, outcome, disabled))
                 });
-                way.places.insert(task.id(), Place { endpoint: id, partner, fails });
+                way.places.insert(task.id(), TakenPlace { endpoint: id, partner, fails });
             }
         }
         Ok(())
