@@ -57,7 +57,7 @@ pub(in crate::cli) struct WebhookSettings {
 pub(in crate::cli) struct AddEndpoint {
     /// The partner's name, as `partners list` shows it.
     partner: String,
-    /// Where to send, such as https://partner.example/webhooks.
+    /// Where to send, such as `https://partner.example/webhooks`.
     url: String,
     #[command(flatten)]
     settings: WebhookSettings,
