@@ -74,13 +74,7 @@ impl Batcher {
     pub(super) fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
         let unit = SignUp { new, now };
         let Some(queue) = &self.queue else {
-            return Reply::later(async move {
-                match self.pool.attempt(&unit).await {
-                    // Once more, as those have it that a batch leaves undone.
-                    Err(failure) if is_locked(&failure) => self.pool.run(&unit).await,
-                    done => done.map_err(StoreError::from),
-                }
-            });
+            return Reply::later(async move { self.pool.run_patiently(&unit).await });
         };
         let email = &unit.new.person.email;
         let (compared, mailbox) = (email.compared(), email.mailbox());

@@ -90,7 +90,7 @@ impl Engine for PostgresStore {
     }
 
     fn confirm(&self, sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
-        Reply::later(async move { self.pool.run(&PgConfirm { sign_up, seen, now }).await })
+        Reply::later(async move { self.pool.run_patiently(&PgConfirm { sign_up, seen, now }).await })
     }
 
     fn check(&self) -> StoreReply<'_, ()> {

@@ -47,6 +47,9 @@ const STATEMENT_TIMEOUT: &str = "4000";
 /// And for a lock, much shorter: one that is not given is somebody's mistake, and whoever waits for it holds up others.
 const LOCK_TIMEOUT: &str = "300";
 
+/// How often rows that are held are asked for, each time for as long.
+const LOCK_TRIES: usize = 4;
+
 /// How long cancelling a statement that nobody waits for any more may take.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -98,6 +101,18 @@ impl Pool {
     /// Runs a unit of work on a connection of its own.
     pub(super) async fn run<W: Work>(&self, work: &W) -> Result<W::Done, StoreError> {
         self.attempt(work).await.map_err(StoreError::from)
+    }
+
+    /// The same for what a person or a partner waits for: rows that somebody holds are asked for a few times more before they are
+    /// told to come back. Others who wait for a connection wait no longer for it than they would for a slow disk.
+    pub(super) async fn run_patiently<W: Work>(&self, work: &W) -> Result<W::Done, StoreError> {
+        for _ in 1..LOCK_TRIES {
+            match self.attempt(work).await {
+                Err(failure) if is_locked(&failure) => {}
+                done => return done.map_err(StoreError::from),
+            }
+        }
+        self.run(work).await
     }
 
     /// The same, with what went wrong in the database's own words.
