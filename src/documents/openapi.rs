@@ -193,7 +193,7 @@ fn path_item(operation: &Entry, union: &Union, schemas: &mut SchemaGenerator) ->
             "description": "A name for this request, such as a UUID: sent again with the same body within 30 days it does nothing more \
                             and is answered as the first time, with `Idempotency-Replayed: true`. Retry with the same key after a \
                             time-out; use a new one for a new request. Never put an e-mail address into it: it outlives the person's data.",
-            "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
+            "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
         }]);
     }
     if operation.takes_input && spec.method == Method::Get {

@@ -64,7 +64,7 @@ parameter!(
         let wrong = "this is no Idempotency-Key: those have 1 to 255 visible ASCII characters, percent-encoded where a path needs it";
         IdempotencyKey::parse(text).map_err(|_| wrong.to_owned())
     },
-    { "type": "string", "minLength": 1, "maxLength": 255 }
+    { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" }
 );
 
 parameter!(
