@@ -57,9 +57,15 @@ const LAST_WRITES_TIMEOUT: Duration = Duration::from_secs(1);
 /// And, before them, for the sandbox: nobody's sign-up is lost there.
 const LAST_TEST_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// And, last, for threads that nobody waits for any more.
+const LAST_THREADS_TIMEOUT: Duration = Duration::from_millis(500);
+
 pub(super) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve(settings))
+    let done = runtime.block_on(serve(settings));
+    // A name that is being looked up for a webhook holds a thread for as long as its name servers are silent.
+    runtime.shutdown_timeout(LAST_THREADS_TIMEOUT);
+    done
 }
 
 async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
