@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn bodies_in_another_form_are_told_by_their_first_bytes() {
-        for (bad, told) in [
+        for (bad, message) in [
             (&b"\x1f\x8b\x08\0\0"[..], "it is compressed"),
             (b"\x28\xb5\x2f\xfd\x04", "it is compressed"),
             (b"\x78\x9c\xab\x56", "it is compressed"),
@@ -148,7 +148,7 @@ mod tests {
             (b"\xff", "it is not UTF-8"),
         ] {
             let Error::InvalidJson(how) = refuse(bad) else { panic!("{bad:?}") };
-            assert!(how.starts_with(told), "{bad:?}: {how}");
+            assert!(how.starts_with(message), "{bad:?}: {how}");
         }
     }
 

@@ -58,7 +58,7 @@ parameter!(
 );
 
 parameter!(
-    /// The name that a partner gave a request.
+    /// The idempotency key of a request.
     KeyParameter(IdempotencyKey),
     |text| {
         let wrong = "this is no Idempotency-Key: those have 1 to 255 visible ASCII characters, percent-encoded where a path needs it";
