@@ -10,7 +10,8 @@ use crate::domain::language::Language;
 use crate::domain::mail::budget::{MailBudget, Reputation};
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{
-    MAX_MAILS_PER_DAY, MIN_MAIL_GAP, DueMail, MAIL_LEASE, Leased, MailAbout, MailId, MailKind, MailboxRecord, Turn, MAX_WAITING_PER_MAILBOX,
+    DueMail, Leased, MAIL_LEASE, MAX_MAILS_PER_DAY, MAX_WAITING_PER_MAILBOX, MIN_MAIL_GAP, MailAbout, MailId, MailKind,
+    MailboxRecord, Turn,
 };
 use crate::domain::sign_in::SignInId;
 use crate::domain::sign_up::SignUpId;
@@ -225,7 +226,8 @@ impl Lease {
             Turn::NotBefore(allowed) if !passes => {
                 let considered = put_off(sql, mail.id, allowed, self.now).await?;
                 // All else that waits for the mailbox through that source, at once.
-                for rival in waiting.iter().filter(|rival| rival.source == source && record.holder != Some(rival.mail)) {
+                for rival in waiting.iter().filter(|rival| rival.source == source && record.holder != Some(rival.mail))
+                {
                     put_off(sql, rival.mail, allowed, self.now).await?;
                 }
                 return Ok(considered);
@@ -279,7 +281,8 @@ impl Lease {
         let rival = |row: &Row<'_>| {
             let Some(mail) = row.get::<Option<i64>>(0)? else { return Ok(None) };
             let source: String = row.get(1)?;
-            let rank = (record.sent_for(&source), !row.get::<bool>(2)?, Reverse(row.get::<Timestamp>(3)?), Reverse(mail));
+            let rank =
+                (record.sent_for(&source), !row.get::<bool>(2)?, Reverse(row.get::<Timestamp>(3)?), Reverse(mail));
             Ok(Some((rank, Rival { mail: MailId(mail), source, is_due: row.get(4)? })))
         };
         let waiting = sql.rows(waiting, values![mailbox, self.now], rival).await?;

@@ -83,7 +83,8 @@ async fn merge(sql: &mut impl Sql, before: &str, mailbox: &str) -> Result<(), Fa
     let silent = old.suppressed_until.max(new.suppressed_until);
     let (times, sources) = ([time(0), time(1), time(2), time(3)], [source(0), source(1), source(2), source(3)]);
     let values = values![
-        mailbox, times[0], times[1], times[2], times[3], sources[0], sources[1], sources[2], sources[3], holder, silent,
+        mailbox, times[0], times[1], times[2], times[3], sources[0], sources[1], sources[2], sources[3], holder,
+        silent,
     ];
     sql.execute(write, values).await?;
     sql.execute("DELETE FROM mailboxes WHERE mailbox = $1", values![before]).await.map(|_| ())

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::installation::is_paused;
 use super::sql::{Failure, Row, Sql, expected, values};
-use crate::domain::mail::budget::{MailBudget, Reputation, DAYS, SourceStatus, FORM, PROOFS_OF_A_SITE, day_of};
+use crate::domain::mail::budget::{DAYS, FORM, MailBudget, PROOFS_OF_A_SITE, Reputation, SourceStatus, day_of};
 use crate::domain::secret::proof::Proof;
 use crate::domain::time::Timestamp;
 
@@ -153,7 +153,8 @@ pub enum SpentProof {
 
 /// What a source did in the last days.
 pub(super) async fn conduct_of(sql: &mut impl Sql, source: &str, now: Timestamp) -> Result<Reputation, Failure> {
-    let days = concat!("SELECT '', ", conduct_columns!(), " FROM source_days WHERE source = $3 AND day > $2 AND day <= $1");
+    let days =
+        concat!("SELECT '', ", conduct_columns!(), " FROM source_days WHERE source = $3 AND day > $2 AND day <= $1");
     let today = day_of(now);
     Ok(sql.row(days, values![today, today - DAYS, source], reputation).await?.unwrap_or_default())
 }

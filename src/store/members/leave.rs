@@ -174,7 +174,8 @@ pub(super) async fn anonymize(
     // Nobody is credited for another spelling of the mailbox, now that it cannot be seen any more that one was a member.
     let plain = "UPDATE people SET uncredited = TRUE WHERE email_normalized = $2 AND mailbox = $2 AND joined_at IS NULL
                  AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
-    let tagged = "UPDATE people SET uncredited = TRUE WHERE mailbox = $2 AND mailbox <> email_normalized AND joined_at IS NULL
+    let tagged =
+        "UPDATE people SET uncredited = TRUE WHERE mailbox = $2 AND mailbox <> email_normalized AND joined_at IS NULL
                   AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
     sql.execute(plain, values![person, mailbox]).await?;
     sql.execute(tagged, values![person, mailbox]).await?;
@@ -208,7 +209,8 @@ impl Unit for Revive {
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
         let (email_normalized, mailbox) = (self.email.normalized(), self.email.mailbox());
-        let revive = "UPDATE people SET email = $2, email_normalized = $3, mailbox = $4, created_at = $5, erased_at = NULL
+        let revive =
+            "UPDATE people SET email = $2, email_normalized = $3, mailbox = $4, created_at = $5, erased_at = NULL
                       WHERE email_normalized = $1";
         let address = tombstone(&self.marks.address);
         let person = values![&address, self.email.as_typed(), &email_normalized, &mailbox, self.now];
