@@ -1,4 +1,4 @@
-//! Where webhooks may go besides the open internet.
+//! Private networks that webhooks may reach, besides the public internet.
 
 use clap::Args;
 use ipnet::IpNet;

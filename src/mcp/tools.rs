@@ -1,4 +1,4 @@
-//! Operations as tools: how they are listed, and how they are called.
+//! Operations as MCP tools: the list, and the calls.
 
 use bytes::Bytes;
 use serde::Serialize;

@@ -1,7 +1,7 @@
-//! From bytes to an input, with errors that say what to change.
+//! Decodes bytes into an operation's input, with errors that name the fix.
 //!
-//! A good body is read once. Only a bad one is read again: first to tell whether the whole of it is JSON at all, then to
-//! find every place that does not fit. The words serve both channels, so they say nothing of a body or of arguments.
+//! A valid body is parsed once. Only an invalid one is parsed again: first to check whether it is JSON, then to find every
+//! wrong field. The messages serve REST and MCP, so they mention neither a body nor arguments.
 
 use schemars::JsonSchema;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};

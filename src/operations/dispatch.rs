@@ -1,6 +1,6 @@
-//! The one way to call an operation: authenticate → limit → decode → run → answer.
+//! The only way to call an operation: authenticate → rate limit → decode → run → respond.
 //!
-//! REST and MCP come through here, so that keys, limits and errors are the same whichever channel a caller uses.
+//! REST and MCP both use it, so that keys, rate limits and errors are the same in every channel.
 
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;

@@ -1,7 +1,7 @@
-//! Every mistake of a submission in one answer, each with its path and what would be right.
+//! Collects every mistake of a submission into one error, each with its path and the fix.
 //!
-//! serde stops at the first mistake. So what was sent is taken apart; what is found wrong is message and left out, and the rest
-//! is read again until nothing is wrong. Only a bad submission costs this, and only so many mistakes of it.
+//! serde stops at the first mistake. So each mistake is recorded and its field removed, and the rest is parsed again until
+//! nothing is wrong. Only an invalid submission costs this, and the number of mistakes is bounded.
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::value::MapDeserializer;

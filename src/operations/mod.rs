@@ -1,7 +1,7 @@
-//! The operations of the union: one file each, one table of all, one dispatch for every call.
+//! The union's operations: one file each, one table of all, one dispatch for every call.
 //!
-//! REST routes, the OpenAPI document and the descriptor are loops over [`ALL`]. Another operation is a new file and a
-//! line in the table below. This room must never know HTTP: what it is given and what it answers are free of transport.
+//! REST routes, the OpenAPI document and the descriptor are loops over [`ALL`]. To add an operation, add a file and a line
+//! in the table below. This module must never know HTTP: its input and output are free of transport.
 
 pub mod decode;
 pub mod dispatch;

@@ -1,5 +1,5 @@
-//! What is said of the union, of consent and of errors in more than one place, written once: tools, their instructions, the
-//! OpenAPI document and the reference all take it from here.
+//! Texts about the union, consent and errors that appear in more than one place: tools, their instructions, the OpenAPI
+//! document and the reference all use these.
 
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::Category;

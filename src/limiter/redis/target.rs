@@ -1,4 +1,4 @@
-//! Where Redis is, as the operator wrote it. It may hold a password, so nothing here repeats it.
+//! The address of Redis, as the operator wrote it. It may hold a password, so nothing here may print it.
 
 use std::fmt;
 

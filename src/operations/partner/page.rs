@@ -1,4 +1,4 @@
-//! What listings take: how many, from when on, and after which. They stand in a query, so they are texts.
+//! Pagination of listings: limit, start time and cursor. They come from a query string, so they are strings.
 
 use std::borrow::Cow;
 
