@@ -91,7 +91,7 @@ pub(super) const CATALOG: &str = "catalog";
 pub(super) fn kept_files(settings: &ServeSettings) -> Vec<(PathBuf, &'static str)> {
     let data = &settings.store.data;
     let mut files = vec![(data.join("secret"), "the secret"), (data.join("erasures"), "the list of erasures")];
-    // An address that is not understood is message by whoever needs it.
+    // Whoever needs the address reports that it cannot be parsed.
     if let Ok(Records::Sqlite(database)) = settings.store.records() {
         let sandbox = sandbox_file(&database);
         for (place, end, what) in [
@@ -126,7 +126,7 @@ pub(super) fn open_files(settings: &ServeSettings) -> Vec<Finding> {
     let given = given.into_iter().flatten().map(|path| (path.clone(), "a file with a secret", FILES, 0o600));
     let mut open = Vec::new();
     for (path, what, check, mode) in std::iter::once(folder).chain(kept).chain(given) {
-        // What is not there is nobody's; what cannot be looked at is message by whoever needs it.
+        // What is not there is nobody's; whoever needs it reports what cannot be read.
         let Ok(found) = std::fs::metadata(&path) else { continue };
         if found.permissions().mode() & 0o077 != 0 {
             let path = path.display();

@@ -328,7 +328,7 @@ impl SmtpError {
         }
     }
 
-    /// The whole message was sent: only a error says that it has not gone.
+    /// The whole message was sent: only an error reply says that it was not accepted.
     fn of_the_message(self) -> SendError {
         match self.reply {
             SmtpReply::Answer(_, Some(status)) if is_recipients_fault(status) => SendError::Rejected,

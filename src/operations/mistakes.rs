@@ -12,7 +12,7 @@ use serde_path_to_error::Segment;
 
 use crate::domain::catalog::category::Category;
 
-/// Mistakes message at the most; whoever makes more has to mend these first.
+/// The maximum number of mistakes in one answer.
 const MOST: usize = 20;
 
 /// Longest text about one of them, in characters: what a caller sent is not repeated at length.
@@ -41,7 +41,7 @@ pub(super) fn of<T: DeserializeOwned + JsonSchema>(text: &str) -> (String, Vec<S
     while mistakes.len() <= MOST {
         let Err(error) = serde_path_to_error::deserialize::<_, T>(&sent) else { break };
         let keys: Vec<_> = error.path().iter().filter_map(key).collect();
-        // Without a path it is about a field that is missing, which was message above.
+        // Without a path it is about a field that is missing, which was reported above.
         let Some(wrong) = sent.take(&keys) else { break };
         mistakes.push(fields.explain(&keys, &wrong, &error.inner().to_string()));
     }
@@ -136,7 +136,7 @@ enum Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The names and values of an object. A name that stands there twice is message, and left out the second time.
+    /// The names and values of an object. A repeated name is reported and its second value ignored.
     fn names(
         text: &'a str,
         levels: usize,

@@ -55,7 +55,7 @@ pub(super) struct SandboxRuntime {
     clock: Clock,
     stop: watch::Receiver<bool>,
     opened: tokio::sync::Mutex<Option<OpenedSandbox>>,
-    /// The last trouble that the operator was last_logged of.
+    /// The last problem that was logged.
     last_logged: Mutex<Option<String>>,
 }
 
