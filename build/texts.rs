@@ -70,10 +70,10 @@ fn check(code: &str, texts: &Texts<'_>, english: &Texts<'_>, faults: &mut Vec<St
             }
             continue;
         };
-        // A hole may be used more than once; a tag is opened and closed as often as in English.
-        let holes = |text| between(text, '{', '}').into_iter().collect::<BTreeSet<_>>();
-        if holes(text) != holes(original) {
-            fault(format!("has the holes {:?}, English has {:?}", holes(text), holes(original)));
+        // A placeholder may be used more than once; a tag is opened and closed as often as in English.
+        let placeholders = |text| between(text, '{', '}').into_iter().collect::<BTreeSet<_>>();
+        if placeholders(text) != placeholders(original) {
+            fault(format!("has the placeholders {:?}, English has {:?}", placeholders(text), placeholders(original)));
         }
         if between(text, '<', '>') != between(original, '<', '>') {
             let tags = |text| between(text, '<', '>');
@@ -149,7 +149,7 @@ mod tests {
             ("01 = \"enero\"", "", "month.01 is missing"),
             ("enero", " ", "month.01 is empty"),
             ("lead", "lede", "site.lead is missing; site.lede is unknown: English has no such text"),
-            ("{union}", "{unión}", r#"site.lead has the holes {"unión"}, English has {"union"}"#),
+            ("{union}", "{unión}", r#"site.lead has the placeholders {"unión"}, English has {"union"}"#),
             ("</b>", "<b>", r#"site.lead has the tags ["b", "b"], English has ["/b", "b"]"#),
             ("aquí", "here", "site.lead is still in English"),
             ("01 =", "01 = \"a\"\n01 =", "month.01 is there twice"),
