@@ -51,7 +51,7 @@ fn entry(row: &Row<'_>) -> Result<AuditEntry, Failure> {
     Ok(AuditEntry { id: row.get(0)?, at: row.get(1)?, who: row.get(2)?, command: row.get(3)?, about: row.get(4)? })
 }
 
-async fn append(sql: &mut impl Sql, act: &Act, about: &str) -> Result<(), Failure> {
+async fn append(sql: &mut dyn Sql, act: &Act, about: &str) -> Result<(), Failure> {
     let append = "INSERT INTO audit (at, who, command, about) VALUES ($1, $2, $3, $4)";
     sql.execute(append, values![act.at, &act.who, act.command, about]).await.map(|_| ())
 }
@@ -113,7 +113,7 @@ impl<U: Unit> Unit for AuditedUnit<U> {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<U::Done, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<U::Done, Failure> {
         let mut watched = Watched { sql, changed: false, account: None };
         let done = self.unit.apply(&mut watched).await?;
         let Watched { changed, account, .. } = watched;

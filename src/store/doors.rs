@@ -152,7 +152,7 @@ pub enum SpentProof {
 }
 
 /// What a door did in the last days.
-pub(super) async fn conduct_of(sql: &mut impl Sql, door: &str, now: Timestamp) -> Result<Conduct, Failure> {
+pub(super) async fn conduct_of(sql: &mut dyn Sql, door: &str, now: Timestamp) -> Result<Conduct, Failure> {
     let days = concat!("SELECT '', ", conduct_columns!(), " FROM door_days WHERE door = $3 AND day > $2 AND day <= $1");
     let today = day_of(now);
     Ok(sql.row(days, values![today, today - DAYS, door], conduct).await?.unwrap_or_default())
@@ -183,7 +183,7 @@ pub(super) enum AtDoor {
     Complained,
 }
 
-pub(super) async fn count(sql: &mut impl Sql, door: &str, what: AtDoor, now: Timestamp) -> Result<(), Failure> {
+pub(super) async fn count(sql: &mut dyn Sql, door: &str, what: AtDoor, now: Timestamp) -> Result<(), Failure> {
     let (count, times) = match what {
         AtDoor::Mailed(times) => (count_at_door!("mailed"), times),
         AtDoor::Asked => (count_at_door!("asked"), 1),
@@ -198,13 +198,13 @@ pub(super) async fn count(sql: &mut impl Sql, door: &str, what: AtDoor, now: Tim
 }
 
 /// What was declined on some day was not, after all.
-pub(super) async fn uncount_declined(sql: &mut impl Sql, door: &str, at: Timestamp) -> Result<(), Failure> {
+pub(super) async fn uncount_declined(sql: &mut dyn Sql, door: &str, at: Timestamp) -> Result<(), Failure> {
     let uncount = "UPDATE door_days SET declined = declined - 1 WHERE door = $1 AND day = $2 AND declined > 0";
     sql.execute(uncount, values![door, day_of(at)]).await.map(|_| ())
 }
 
 /// Whether this is the first time.
-pub(super) async fn use_once(sql: &mut impl Sql, name: &str, ends_at: Timestamp) -> Result<bool, Failure> {
+pub(super) async fn use_once(sql: &mut dyn Sql, name: &str, ends_at: Timestamp) -> Result<bool, Failure> {
     let first = "INSERT INTO used_once (name, ends_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     Ok(sql.execute(first, values![name, ends_at]).await? == 1)
 }

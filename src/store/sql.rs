@@ -22,7 +22,7 @@ pub trait Unit: Send + Sync + 'static {
         false
     }
 
-    fn apply<S: Sql>(&self, sql: &mut S) -> impl Future<Output = Result<Self::Done, Failure>> + Send;
+    fn apply(&self, sql: &mut dyn Sql) -> impl Future<Output = Result<Self::Done, Failure>> + Send;
 }
 
 /// A connection, as far as a unit of work needs one. Every statement is a constant of the program, so that each engine

@@ -26,7 +26,7 @@ struct Count;
 impl Unit for Count {
     type Done = u64;
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<u64, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         let count = "SELECT member_count FROM installation WHERE id = 1";
         expected(sql.row(count, values![], |row| row.get(0)).await?)
     }

@@ -167,7 +167,7 @@ mod tests {
         impl Unit for Ask {
             type Done = (Option<(i64, String, i64)>, String, String);
 
-            async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+            async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
                 let numbered = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
                 let row = sql.row("SELECT $2, $1, $2", values!["one", 2_i64], numbered).await?;
                 let missing = sql.execute("SELECT $1", values![]).await.unwrap_err();

@@ -259,7 +259,7 @@ mod tests {
     impl Unit for Note {
         type Done = u64;
 
-        async fn apply<S: Sql>(&self, sql: &mut S) -> Result<u64, Failure> {
+        async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
             let written =
                 sql.execute("INSERT INTO notes (text) VALUES (zeroblob($1))", values![self.size as i64]).await?;
             if self.refused { Err(Failure::Refused(StoreError::CodeTaken)) } else { Ok(written) }
