@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::domain::union::theme::{Color, Logo, Theme};
@@ -13,6 +14,7 @@ struct ThemeFile {
     main: Option<String>,
     highlight: Option<String>,
     logo: Option<PathBuf>,
+    card: Option<PathBuf>,
 }
 
 /// The look that a file describes; ours where there is none, and for what it leaves out.
@@ -37,14 +39,9 @@ fn parse(text: &str, folder: &Path) -> anyhow::Result<Theme> {
     };
     let main = color("main", file.main, default.main);
     let highlight = color("highlight", file.highlight, default.highlight);
-    let logo = match file.logo.map(|logo| read_logo(&folder.join(logo))).transpose() {
-        Ok(logo) => logo,
-        Err(error) => {
-            wrong.push(format!("{error:#}"));
-            None
-        }
-    };
-    match Theme::new(main, highlight, logo) {
+    let logo = file.logo.and_then(|logo| kept(read_logo(&folder.join(logo)), &mut wrong));
+    let card = file.card.and_then(|card| kept(read_card(&folder.join(card)), &mut wrong));
+    match Theme::new(main, highlight, logo, card) {
         Ok(theme) if wrong.is_empty() => Ok(theme),
         made => {
             wrong.extend(made.err().into_iter().flatten().map(|why| why.to_string()));
@@ -53,11 +50,38 @@ fn parse(text: &str, folder: &Path) -> anyhow::Result<Theme> {
     }
 }
 
-fn read_logo(path: &Path) -> anyhow::Result<Logo> {
-    let bytes = std::fs::read(path).with_context(|| format!("logo: cannot read {}", path.display()))?;
-    if bytes.len() > Logo::LARGEST {
-        bail!("logo: {} has {} KB; {} are the most", path.display(), bytes.len() >> 10, Logo::LARGEST >> 10);
+/// What was read; a mistake is added to the others.
+fn kept<T>(read: anyhow::Result<T>, wrong: &mut Vec<String>) -> Option<T> {
+    read.map_err(|error| wrong.push(format!("{error:#}"))).ok()
+}
+
+fn read_card(path: &Path) -> anyhow::Result<Bytes> {
+    let bytes = read_picture("card", path, Theme::LARGEST_CARD)?;
+    let (width, height) = png_size(&bytes).with_context(|| format!("card: {} is no PNG", path.display()))?;
+    if (width, height) != Theme::CARD_SIZE {
+        let (wanted_width, wanted_height) = Theme::CARD_SIZE;
+        bail!("card: {} is {width} by {height} pixels; make it {wanted_width} by {wanted_height}", path.display());
     }
+    Ok(bytes.into())
+}
+
+/// Width and height, as the first chunk of every PNG has them.
+fn png_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    let header = bytes.strip_prefix(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR")?;
+    let [[width, height], ..] = header.as_chunks::<4>().0.as_chunks::<2>().0 else { return None };
+    Some((u32::from_be_bytes(*width), u32::from_be_bytes(*height)))
+}
+
+fn read_picture(name: &str, path: &Path, largest: usize) -> anyhow::Result<Vec<u8>> {
+    let bytes = std::fs::read(path).with_context(|| format!("{name}: cannot read {}", path.display()))?;
+    if bytes.len() > largest {
+        bail!("{name}: {} has {} KB; {} are the most", path.display(), bytes.len() >> 10, largest >> 10);
+    }
+    Ok(bytes)
+}
+
+fn read_logo(path: &Path) -> anyhow::Result<Logo> {
+    let bytes = read_picture("logo", path, Logo::LARGEST)?;
     Logo::new(bytes).with_context(|| format!("logo: {} is neither a PNG nor an SVG", path.display()))
 }
 
@@ -78,6 +102,20 @@ mod tests {
         std::fs::write(folder.path().join("logo.gif"), b"GIF89a").unwrap();
         let told = format!("{:#}", parse("logo = \"logo.gif\"", folder.path()).unwrap_err());
         assert!(told.contains("neither a PNG nor an SVG"), "{told}");
+        let png =
+            |size: [u32; 2]| [&b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR"[..], &size.map(u32::to_be_bytes).concat()].concat();
+        for (picture, wrong) in [
+            (b"GIF89a".to_vec(), "card.png is no PNG"),
+            (b"\x89PNG\r\n\x1a\n".to_vec(), "card.png is no PNG"),
+            (png([630, 1200]), "is 630 by 1200 pixels; make it 1200 by 630"),
+            (vec![0; Theme::LARGEST_CARD + 1], "300 are the most"),
+        ] {
+            std::fs::write(folder.path().join("card.png"), picture).unwrap();
+            let told = format!("{:#}", parse("card = \"card.png\"", folder.path()).unwrap_err());
+            assert!(told.contains(wrong), "{wrong} in {told}");
+        }
+        std::fs::write(folder.path().join("card.png"), png([1200, 630])).unwrap();
+        assert!(parse("card = \"card.png\"", folder.path()).unwrap().card.is_some());
         assert!(format!("{:#}", parse("colour = 1", folder.path()).unwrap_err()).contains("colour"));
     }
 }

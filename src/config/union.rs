@@ -70,8 +70,8 @@ pub struct UnionSettings {
     #[arg(long, env = "UNIONHALL_PAGES", value_name = "FOLDER")]
     pub pages: Option<PathBuf>,
 
-    /// How pages, mails and the picture of shared links look: a TOML file with `main` and `highlight`, two colours such as
-    /// "#0a4d3f", and `logo`, a PNG or SVG beside it.
+    /// How pages, mails and shared links look: a TOML file with `main` and `highlight`, two colours such as "#0a4d3f", and
+    /// pictures beside it: `logo`, a PNG or SVG, and `card`, a PNG of 1200 by 630 pixels that chats show beside a shared link.
     ///
     /// Colours that could not be read on each other are refused. Read at the start.
     #[arg(long, env = "UNIONHALL_THEME", value_name = "FILE")]

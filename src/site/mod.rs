@@ -25,7 +25,7 @@ use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue, LOCATION, ORIGIN, RETRY_AFTER};
 use hyper::http::request::Parts;
 
-use self::card::CardPicture;
+use self::card::Cards;
 use self::dev_mailbox::DevMailbox;
 use self::reader::Reader;
 pub use self::view::Home;
@@ -82,7 +82,7 @@ pub struct Site {
     pub total_script: Document,
     /// What the union shows as its own mark, if that is not ours.
     pub logo: Document,
-    card: CardPicture,
+    cards: Cards,
     /// What a member's export looks like.
     pub export_schema: Document,
 }
@@ -104,7 +104,7 @@ impl Site {
                 Some(logo) => Document::new(logo.content_type, logo.bytes.clone()),
                 None => Document::new("image/svg+xml", include_str!("../../templates/icon.svg")),
             },
-            card: CardPicture::default(),
+            cards: Cards::new(&app.union.theme),
             export_schema: Document::new("application/schema+json", export::schema().to_string()),
             app,
         }

@@ -38,7 +38,7 @@ words! {
         one_day days one_member members one_person people one_group groups a_second seconds minutes hours
     }
     join JoinWords {
-        title title_invited about card_title card_title_invited card_headline card_savings card_members card_alt
+        title title_invited about card_title card_title_invited card_headline
         invited unknown_code headline lead savings members paused paused_text paused_invited heading again
         again_text expired expired_text change change_text problems email email_hint meant meant_text meant_yes
         meant_no honeypot categories categories_hint more_categories not_offered part_of all_together chosen_total

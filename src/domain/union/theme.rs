@@ -16,7 +16,7 @@ impl Color {
     const DARK_CARD: Self = Self([0x1c, 0x21, 0x1e]);
     const DARK_PAPER: Self = Self([0x14, 0x18, 0x15]);
     /// Text on the main colour, and on the highlight.
-    pub const PALE: Self = Self([0xfd, 0xf8, 0xec]);
+    const PALE: Self = Self([0xfd, 0xf8, 0xec]);
     const INK: Self = Self([0x24, 0x1a, 0x02]);
 
     /// Reads `#0a4d3f`, as the web writes colours.
@@ -91,6 +91,8 @@ pub struct Theme {
     /// Buttons, and what stands out on the band.
     pub highlight: Color,
     pub logo: Option<Logo>,
+    /// The operator's own picture for shared links, a PNG of [`Theme::CARD_SIZE`].
+    pub card: Option<Bytes>,
     /// Whether it is the one that the stylesheet has anyway.
     is_default: bool,
 }
@@ -98,7 +100,7 @@ pub struct Theme {
 impl Default for Theme {
     fn default() -> Self {
         let (main, highlight) = (Color([0x0a, 0x4d, 0x3f]), Color([0xf2, 0xb5, 0x3c]));
-        Self { main, highlight, logo: None, is_default: true }
+        Self { main, highlight, logo: None, card: None, is_default: true }
     }
 }
 
@@ -125,8 +127,18 @@ impl Theme {
     const LEAST_TEXT: f64 = 4.5;
     const LEAST_SHAPE: f64 = 3.0;
 
+    /// What chats show whole, in pixels (Open Graph).
+    pub const CARD_SIZE: (u32, u32) = (1200, 630);
+    /// Some chats show no larger file.
+    pub const LARGEST_CARD: usize = 300 << 10;
+
     /// Everything that cannot be read is told at once.
-    pub fn new(main: Color, highlight: Color, logo: Option<Logo>) -> Result<Self, Vec<Unreadable>> {
+    pub fn new(
+        main: Color,
+        highlight: Color,
+        logo: Option<Logo>,
+        card: Option<Bytes>,
+    ) -> Result<Self, Vec<Unreadable>> {
         let mut unreadable = Vec::new();
         let (least, contrast) = (Self::LEAST_MAIN, main.contrast(Color::PALE));
         if contrast < least {
@@ -140,7 +152,11 @@ impl Theme {
         if contrast < least {
             unreadable.push(Unreadable::TooNear { main, highlight, contrast, least });
         }
-        if unreadable.is_empty() { Ok(Self { main, highlight, logo, is_default: false }) } else { Err(unreadable) }
+        if unreadable.is_empty() {
+            Ok(Self { main, highlight, logo, card, is_default: false })
+        } else {
+            Err(unreadable)
+        }
     }
 
     /// Links on a light page.
@@ -201,12 +217,12 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_refused_with_what_would_be() {
         let default = Theme::default();
-        assert!(Theme::new(default.main, default.highlight, None).is_ok(), "our own look holds to it");
-        let wrong = Theme::new(color("#88aaff"), color("#203040"), None).unwrap_err();
+        assert!(Theme::new(default.main, default.highlight, None, None).is_ok(), "our own look holds to it");
+        let wrong = Theme::new(color("#88aaff"), color("#203040"), None, None).unwrap_err();
         let told = wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         assert!(told.contains("main = \"#88aaff\" is too light") && told.contains("7 is needed"), "{told}");
         assert!(told.contains("highlight = \"#203040\" is too dark"), "both at once: {told}");
-        let near = Theme::new(color("#0a4d3f"), color("#7a7a7a"), None).unwrap_err();
+        let near = Theme::new(color("#0a4d3f"), color("#7a7a7a"), None, None).unwrap_err();
         assert!(near.iter().any(|why| matches!(why, Unreadable::TooNear { .. })), "{near:?}");
     }
 
@@ -219,7 +235,7 @@ mod tests {
         let mut taken = 0;
         for main in colors() {
             for highlight in colors().step_by(7) {
-                let Ok(theme) = Theme::new(main, highlight, None) else { continue };
+                let Ok(theme) = Theme::new(main, highlight, None, None) else { continue };
                 taken += 1;
                 assert!(theme.accent().contrast(Color::PAPER) >= 4.5, "{main}");
                 assert!(theme.accent_on_dark().contrast(Color::DARK_CARD) >= 4.5, "{main}");
