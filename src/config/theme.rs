@@ -6,7 +6,8 @@ use anyhow::{Context, bail};
 use bytes::Bytes;
 use serde::Deserialize;
 
-use crate::domain::union::theme::{Color, Logo, Theme};
+use crate::domain::union::colors::{Color, Colors};
+use crate::site::branding::{Branding, Logo};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -15,6 +16,14 @@ struct ThemeFile {
     highlight: Option<String>,
     logo: Option<PathBuf>,
     card: Option<PathBuf>,
+}
+
+/// What the file says: the colors are of mails too, the pictures of the site alone.
+#[derive(Debug, Default)]
+pub(super) struct Theme {
+    pub colors: Colors,
+    pub logo: Option<Logo>,
+    pub card: Option<Bytes>,
 }
 
 /// The look that a file describes; ours where there is none, and for what it leaves out.
@@ -28,21 +37,21 @@ pub(super) fn read(path: Option<&Path>) -> anyhow::Result<Theme> {
 
 fn parse(text: &str, folder: &Path) -> anyhow::Result<Theme> {
     let file: ThemeFile = toml::from_str(text).map_err(|error| anyhow::anyhow!(error.message().replace('\n', " ")))?;
-    let default = Theme::default();
+    let default = Colors::default();
     let mut wrong = Vec::new();
     let mut color = |name: &str, given: Option<String>, default: Color| {
         let Some(given) = given else { return default };
         Color::parse(&given).unwrap_or_else(|| {
-            wrong.push(format!("{name} = \"{given}\" is no colour; write six digits such as \"{default}\""));
+            wrong.push(format!("{name} = \"{given}\" is no color; write six digits such as \"{default}\""));
             default
         })
     };
-    let main = color("main", file.main, default.main);
-    let highlight = color("highlight", file.highlight, default.highlight);
+    let main = color("main", file.main, default.main());
+    let highlight = color("highlight", file.highlight, default.highlight());
     let logo = file.logo.and_then(|logo| kept(read_logo(&folder.join(logo)), &mut wrong));
     let card = file.card.and_then(|card| kept(read_card(&folder.join(card)), &mut wrong));
-    match Theme::new(main, highlight, logo, card) {
-        Ok(theme) if wrong.is_empty() => Ok(theme),
+    match Colors::new(main, highlight) {
+        Ok(colors) if wrong.is_empty() => Ok(Theme { colors, logo, card }),
         made => {
             wrong.extend(made.err().into_iter().flatten().map(|why| why.to_string()));
             bail!("{}", wrong.join("\n"))
@@ -56,10 +65,10 @@ fn kept<T>(read: anyhow::Result<T>, wrong: &mut Vec<String>) -> Option<T> {
 }
 
 fn read_card(path: &Path) -> anyhow::Result<Bytes> {
-    let bytes = read_picture("card", path, Theme::LARGEST_CARD)?;
+    let bytes = read_picture("card", path, Branding::LARGEST_CARD)?;
     let (width, height) = png_size(&bytes).with_context(|| format!("card: {} is no PNG", path.display()))?;
-    if (width, height) != Theme::CARD_SIZE {
-        let (wanted_width, wanted_height) = Theme::CARD_SIZE;
+    if (width, height) != Branding::CARD_SIZE {
+        let (wanted_width, wanted_height) = Branding::CARD_SIZE;
         bail!("card: {} is {width} by {height} pixels; make it {wanted_width} by {wanted_height}", path.display());
     }
     Ok(bytes.into())
@@ -93,10 +102,10 @@ mod tests {
     fn all_mistakes_are_told_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let theme = parse("main = \"#202060\"\nhighlight = \"#ffd080\"", folder.path()).unwrap();
-        assert!(theme.css().contains("--deep:#202060"));
+        assert_eq!(theme.colors.main().to_string(), "#202060");
         let text = "main = \"blue\"\nhighlight = \"#101010\"\nlogo = \"none.svg\"";
         let told = format!("{:#}", parse(text, folder.path()).unwrap_err());
-        for part in ["main = \"blue\" is no colour", "too dark", "logo: cannot read"] {
+        for part in ["main = \"blue\" is no color", "too dark", "logo: cannot read"] {
             assert!(told.contains(part), "{part} in {told}");
         }
         std::fs::write(folder.path().join("logo.gif"), b"GIF89a").unwrap();
@@ -108,7 +117,7 @@ mod tests {
             (b"GIF89a".to_vec(), "card.png is no PNG"),
             (b"\x89PNG\r\n\x1a\n".to_vec(), "card.png is no PNG"),
             (png([630, 1200]), "is 630 by 1200 pixels; make it 1200 by 630"),
-            (vec![0; Theme::LARGEST_CARD + 1], "300 are the most"),
+            (vec![0; Branding::LARGEST_CARD + 1], "300 are the most"),
         ] {
             std::fs::write(folder.path().join("card.png"), picture).unwrap();
             let told = format!("{:#}", parse("card = \"card.png\"", folder.path()).unwrap_err());
@@ -116,6 +125,6 @@ mod tests {
         }
         std::fs::write(folder.path().join("card.png"), png([1200, 630])).unwrap();
         assert!(parse("card = \"card.png\"", folder.path()).unwrap().card.is_some());
-        assert!(format!("{:#}", parse("colour = 1", folder.path()).unwrap_err()).contains("colour"));
+        assert!(format!("{:#}", parse("paint = 1", folder.path()).unwrap_err()).contains("paint"));
     }
 }

@@ -55,6 +55,7 @@ use crate::mail::mailbox::MailboxFolder;
 use crate::mail::report::MailHooks;
 use crate::metrics::Requests;
 use crate::operations::dispatch::CallTrace;
+use crate::site::branding::Branding;
 use crate::site::reader::Reader;
 use crate::site::{Home, Visit, join};
 
@@ -68,6 +69,8 @@ const BODY_BYTES: usize = 64 << 20;
 #[derive(Debug, Default)]
 pub struct HttpSettings {
     pub proxies: TrustedProxies,
+    /// What the site shows of the operator's own.
+    pub branding: Arc<Branding>,
     /// Whose pages may speak MCP besides our own.
     pub mcp_origins: Vec<String>,
     /// The folder that a development server shows its mail from, and the key that opens its page.
@@ -130,7 +133,7 @@ impl HttpService {
             proxies: settings.proxies,
             mail_hooks: settings.mail_hooks,
             sandbox: SandboxDoor::new(settings.sandbox, settings.mcp_origins.clone()),
-            faces: RwLock::new(Arc::new(Faces::new(app, settings.mcp_origins, settings.mailbox))),
+            faces: RwLock::new(Arc::new(Faces::new(app, settings.branding, settings.mcp_origins, settings.mailbox))),
             clock,
             ids,
         })

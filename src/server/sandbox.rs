@@ -112,7 +112,7 @@ impl SandboxDoor {
         let Some(app) = found? else { return Ok(None) };
         // The catalog may have been read again since the start.
         let app = app.with_catalog(live.app().union.catalog.clone());
-        let faces = Arc::new(Faces::new(app, self.mcp_origins.clone(), None));
+        let faces = Arc::new(Faces::new(app, Arc::clone(&live.branding), self.mcp_origins.clone(), None));
         *self.faces.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&faces));
         Ok(Some(faces))
     }

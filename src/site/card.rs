@@ -5,8 +5,8 @@ use hyper::Request;
 use hyper::header::{CACHE_CONTROL, HeaderValue};
 
 use super::Visit;
+use super::branding::Branding;
 use crate::domain::language::Language;
-use crate::domain::union::theme::Theme;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -20,9 +20,9 @@ const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 pub struct Cards([Document; Language::ALL.len()]);
 
 impl Cards {
-    pub(super) fn new(theme: &Theme) -> Self {
+    pub(super) fn new(branding: &Branding) -> Self {
         let document = |language| {
-            let picture = theme.card.clone().unwrap_or_else(|| default_picture(language).into());
+            let picture = branding.card.clone().unwrap_or_else(|| default_picture(language).into());
             Document::new("image/png", picture).with(CACHE_CONTROL, CACHED)
         };
         Self(Language::ALL.map(document))

@@ -4,6 +4,7 @@
 //! A GET never changes anything: mail scanners open links, and some run scripts. Only a POST acts. A page reads what was
 //! sent, asks `membership` and shows what came of it (`view/` only renders); it must never decide what becomes of a person.
 
+pub mod branding;
 pub mod card;
 pub mod confirm;
 mod cookie;
@@ -12,6 +13,7 @@ pub mod dev_mailbox;
 pub mod join;
 mod join_form;
 pub mod own_page;
+pub mod own_text;
 pub mod policy;
 pub mod reader;
 pub mod sandbox;
@@ -25,6 +27,7 @@ use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue, LOCATION, ORIGIN, RETRY_AFTER};
 use hyper::http::request::Parts;
 
+use self::branding::Branding;
 use self::card::Cards;
 use self::dev_mailbox::DevMailbox;
 use self::reader::Reader;
@@ -65,6 +68,7 @@ const WITH_OUR_SCRIPT: HeaderValue = HeaderValue::from_static(
 #[derive(Debug)]
 pub struct Site {
     app: Arc<App>,
+    branding: Arc<Branding>,
     origins: Origins,
     /// Whether people come over HTTPS, as far as the join site's address says.
     pub secure: bool,
@@ -88,30 +92,36 @@ pub struct Site {
 }
 
 impl Site {
-    pub fn new(app: Arc<App>, origins: Origins, mailbox: Option<(MailboxFolder, String)>) -> Self {
+    pub fn new(
+        app: Arc<App>,
+        branding: Arc<Branding>,
+        origins: Origins,
+        mailbox: Option<(MailboxFolder, String)>,
+    ) -> Self {
         Self {
             secure: app.union.join_site.starts_with("https://"),
             // Beside anything but this machine's own address it would show strangers' mail to strangers.
             mailbox: mailbox.filter(|_| origins.local).map(|(folder, key)| DevMailbox { folder, key }),
             origins,
-            style: Document::new("text/css; charset=utf-8", [STYLE, &app.union.theme.css()].concat()),
+            style: Document::new("text/css; charset=utf-8", [STYLE, &branding::css(app.union.colors)].concat()),
             font: Document::new("font/woff2", &include_bytes!("../../templates/font/heading.woff2")[..]),
             font_licence: Document::new("text/plain; charset=utf-8", include_str!("../../templates/font/OFL.txt")),
             copy_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/copy.js")),
             proof_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/proof.js")),
             total_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/total.js")),
-            logo: match &app.union.theme.logo {
+            logo: match &branding.logo {
                 Some(logo) => Document::new(logo.content_type, logo.bytes.clone()),
                 None => Document::new("image/svg+xml", include_str!("../../templates/icon.svg")),
             },
-            cards: Cards::new(&app.union.theme),
+            cards: Cards::new(&branding),
             export_schema: Document::new("application/schema+json", export::schema().to_string()),
             app,
+            branding,
         }
     }
 
     pub fn not_found(&self, reader: Reader) -> Answer {
-        let frame = Frame::new(&self.app.union, reader.language, "/join");
+        let frame = Frame::new(&self.app.union, reader.language, "/join").branded(&self.branding);
         Answer::html(StatusCode::NOT_FOUND, view::outcome(frame, Outcome::NotFound, Home::Join))
     }
 }
@@ -155,7 +165,7 @@ impl<'a> Visit<'a> {
 
     /// What its page has around it.
     fn frame(&self) -> Frame<'a> {
-        Frame::new(&self.site.app.union, self.reader.language, self.path)
+        Frame::new(&self.site.app.union, self.reader.language, self.path).branded(&self.site.branding)
     }
 
     /// The texts of its reader's language.

@@ -2,8 +2,8 @@
 
 use hyper::Request;
 
+use super::own_text::PolicyPage;
 use super::{Visit, view};
-use crate::domain::union::own_text::PolicyPage;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
