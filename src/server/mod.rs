@@ -57,7 +57,7 @@ use crate::metrics::Requests;
 use crate::operations::dispatch::CallTrace;
 use crate::site::branding::Branding;
 use crate::site::reader::Reader;
-use crate::site::{Home, Visit, join};
+use crate::site::{EarlyEnd, Home, Visit, join};
 
 /// Requests that may be under way at once; past it callers are asked to come back. No caller gets more than a share.
 const IN_FLIGHT: usize = 8192;
@@ -345,7 +345,8 @@ impl<'a> Exchange<'a> {
         let home = if faces.app().is_sandbox() { Home::Sandbox } else { Home::Join };
         let site = &faces.site;
         let reader = Reader::of(request.uri(), request.headers(), site.secure);
-        let mut answer = page(Visit { site, path, reader, parameter, client, peer, now, id, home }, request).await?;
+        let visit = Visit { site, path, reader, parameter, client, peer, now, id, home };
+        let mut answer = page(visit, request).await.or_else(EarlyEnd::into_answer)?;
         reader.remember(&mut answer, site.secure);
         Ok(answer)
     }

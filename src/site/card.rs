@@ -4,12 +4,10 @@
 use hyper::Request;
 use hyper::header::{CACHE_CONTROL, HeaderValue};
 
-use super::Visit;
 use super::branding::Branding;
+use super::{PageResult, Visit};
 use crate::domain::language::Language;
 use crate::http::request::body::SentBody;
-use crate::http::response::answer::Answer;
-use crate::http::response::error::HttpError;
 use crate::http::response::etag::Document;
 
 /// Chats keep it for everybody; who asks again an hour later sees a new one.
@@ -36,7 +34,7 @@ fn default_picture(language: Language) -> &'static [u8] {
     }
 }
 
-pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     // By its address alone, not by cookie or browser: shared caches keep it for everybody.
     let language = visit.reader.asked().unwrap_or_default();
     Ok(visit.site.cards.0[language as usize].answer(request.headers()))

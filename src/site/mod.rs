@@ -41,10 +41,11 @@ use crate::domain::secret::token::Purpose;
 use crate::http::request::host::{self, Origins};
 use crate::http::request::id::RequestId;
 use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
 use crate::http::response::etag::Document;
 use crate::limiter::{Bucket, Class, Network, Subject};
 use crate::mail::mailbox::MailboxFolder;
-use crate::membership::{StoreError, export};
+use crate::membership::{LinkedSignUp, StoreError, export};
 
 /// Mailed links opened or pressed a minute from one address: mail services press many, for the people they serve.
 const LINKS_A_MINUTE: u32 = 300;
@@ -123,6 +124,37 @@ impl Site {
     pub fn not_found(&self, reader: Reader) -> Answer {
         let frame = Frame::new(&self.app.union, reader.language, "/join").branded(&self.branding);
         Answer::html(StatusCode::NOT_FOUND, view::outcome(frame, Outcome::NotFound, Home::Join))
+    }
+}
+
+/// What a handler of a page gives, or what ends it early: `?` on either answers the visitor.
+pub type PageResult<T = Answer> = Result<T, EarlyEnd>;
+
+#[derive(Debug)]
+pub enum EarlyEnd {
+    /// Another page.
+    Page(Answer),
+    Http(HttpError),
+}
+
+impl From<Answer> for EarlyEnd {
+    fn from(page: Answer) -> Self {
+        Self::Page(page)
+    }
+}
+
+impl From<HttpError> for EarlyEnd {
+    fn from(error: HttpError) -> Self {
+        Self::Http(error)
+    }
+}
+
+impl EarlyEnd {
+    pub fn into_answer(self) -> Result<Answer, HttpError> {
+        match self {
+            Self::Page(page) => Ok(page),
+            Self::Http(error) => Err(error),
+        }
     }
 }
 
@@ -222,17 +254,25 @@ impl<'a> Visit<'a> {
         speaks && !plain && self.is_own(head)
     }
 
+    /// Refuses a form that was not sent from our own page, where it signs somebody in or carries their cookie.
+    fn require_own(&self, head: &Parts) -> PageResult<()> {
+        match self.says_own(head) {
+            true => Ok(()),
+            false => Err(self.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin).into()),
+        }
+    }
+
     /// Draws on the visitor's budget; a page that says when to come back once it is spent.
-    async fn spend(&self, class: Class, a_minute: u32) -> Option<Answer> {
+    async fn spend(&self, class: Class, a_minute: u32) -> PageResult<()> {
         let bucket = Bucket { class, subject: Subject::Network(self.client.into()) };
         let verdict = self.app().spend(bucket, a_minute, self.now.tick).await;
         if verdict.admitted {
-            return None;
+            return Ok(());
         }
         let retry_after = verdict.reset_seconds();
         let mut answer = self.outcome(StatusCode::TOO_MANY_REQUESTS, Outcome::TooMany { retry_after });
         answer.set(RETRY_AFTER, HeaderValue::from(retry_after));
-        Some(answer)
+        Err(answer.into())
     }
 
     /// The lane of mail that this visitor asks for: theirs, and their whole site's.
@@ -245,18 +285,29 @@ impl<'a> Visit<'a> {
         Network::from(self.client).site()
     }
 
-    /// What keeps a mailed link's page from being shown at all: a token that is none of ours, which the store is not asked
-    /// about, or a visitor who opens and presses far more of them than people do.
-    async fn refuse_link(&self, purpose: Purpose) -> Option<Answer> {
+    /// Refuses a token that is none of ours, which the store is not asked about, and a visitor who opens and presses far more
+    /// links than people do.
+    async fn check_link(&self, purpose: Purpose) -> PageResult<()> {
         if !self.app().membership.is_link(purpose, self.parameter) {
-            return Some(self.unknown());
+            return Err(self.unknown().into());
         }
         self.spend(Class::Link, LINKS_A_MINUTE).await
+    }
+
+    /// The sign-up that the link is about.
+    async fn find_sign_up(&self, purpose: Purpose) -> PageResult<LinkedSignUp> {
+        let found = self.stored(self.app().membership.find(purpose, self.parameter, self.now.time).await)?;
+        found.ok_or_else(|| self.unknown().into())
     }
 
     /// The link is about no sign-up of ours.
     fn unknown(&self) -> Answer {
         self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown)
+    }
+
+    /// What the store did, or the page that says that it could not.
+    fn stored<T>(&self, done: Result<T, StoreError>) -> PageResult<T> {
+        done.map_err(|error| self.problem(error).into())
     }
 
     /// The store could not do it.
