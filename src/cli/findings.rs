@@ -33,21 +33,21 @@ impl Grade {
 pub(super) struct Finding {
     pub check: &'static str,
     pub grade: Grade,
-    pub says: String,
-    pub mend: Option<String>,
+    pub message: String,
+    pub fix: Option<String>,
 }
 
 impl Finding {
-    pub(super) fn ok(check: &'static str, says: impl Into<String>) -> Self {
-        Self { check, grade: Grade::Ok, says: says.into(), mend: None }
+    pub(super) fn ok(check: &'static str, message: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Ok, message: message.into(), fix: None }
     }
 
-    pub(super) fn warn(check: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { check, grade: Grade::Warn, says: says.into(), mend: Some(mend.into()) }
+    pub(super) fn warn(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Warn, message: message.into(), fix: Some(fix.into()) }
     }
 
-    pub(super) fn fail(check: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { grade: Grade::Fail, ..Self::warn(check, says, mend) }
+    pub(super) fn fail(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { grade: Grade::Fail, ..Self::warn(check, message, fix) }
     }
 
     /// An error of ours says what is wrong and, after a semicolon, what would be right.
@@ -55,16 +55,16 @@ impl Finding {
         let text = format!("{error:#}").lines().map(str::trim).collect::<Vec<_>>().join(" ");
         // What stands in parentheses is of one piece.
         let is_outside = |at: &usize| text[..*at].matches('(').count() == text[..*at].matches(')').count();
-        let (says, mend) = match text.match_indices("; ").map(|(at, _)| at).find(is_outside) {
+        let (message, fix) = match text.match_indices("; ").map(|(at, _)| at).find(is_outside) {
             Some(at) => (text[..at].to_owned(), Some(text[at + 2..].to_owned())),
             None => (text, None),
         };
-        Self { check, grade, says, mend }
+        Self { check, grade, message, fix }
     }
 
-    /// The same with a mend, where the error brought none.
-    pub(super) fn or_mend(mut self, mend: &str) -> Self {
-        self.mend.get_or_insert_with(|| mend.to_owned());
+    /// The same with a fix, where the error brought none.
+    pub(super) fn or_mend(mut self, fix: &str) -> Self {
+        self.fix.get_or_insert_with(|| fix.to_owned());
         self
     }
 
@@ -74,9 +74,9 @@ impl Finding {
 
     /// All of it as one sentence.
     pub(super) fn sentence(&self) -> String {
-        match &self.mend {
-            Some(mend) => format!("{}; {mend}", self.says),
-            None => self.says.clone(),
+        match &self.fix {
+            Some(fix) => format!("{}; {fix}", self.message),
+            None => self.message.clone(),
         }
     }
 }
@@ -91,7 +91,7 @@ pub(super) const CATALOG: &str = "catalog";
 pub(super) fn kept_files(settings: &ServeSettings) -> Vec<(PathBuf, &'static str)> {
     let data = &settings.store.data;
     let mut files = vec![(data.join("secret"), "the secret"), (data.join("erasures"), "the list of erasures")];
-    // An address that is not understood is told by whoever needs it.
+    // Whoever needs the address reports that it cannot be parsed.
     if let Ok(Records::Sqlite(database)) = settings.store.records() {
         let sandbox = sandbox_file(&database);
         for (place, end, what) in [
@@ -126,12 +126,12 @@ pub(super) fn open_files(settings: &ServeSettings) -> Vec<Finding> {
     let given = given.into_iter().flatten().map(|path| (path.clone(), "a file with a secret", FILES, 0o600));
     let mut open = Vec::new();
     for (path, what, check, mode) in std::iter::once(folder).chain(kept).chain(given) {
-        // What is not there is nobody's; what cannot be looked at is told by whoever needs it.
+        // What is not there is nobody's; whoever needs it reports what cannot be read.
         let Ok(found) = std::fs::metadata(&path) else { continue };
         if found.permissions().mode() & 0o077 != 0 {
             let path = path.display();
-            let says = format!("{what}, {path}, is open to others on this machine");
-            open.push(Finding::warn(check, says, format!("chmod {mode:o} {path}")));
+            let message = format!("{what}, {path}, is open to others on this machine");
+            open.push(Finding::warn(check, message, format!("chmod {mode:o} {path}")));
         }
     }
     open
@@ -140,8 +140,8 @@ pub(super) fn open_files(settings: &ServeSettings) -> Vec<Finding> {
 /// What only a trial should have, where the address is public.
 pub(super) fn public_address(mail: Option<&MailTransport>, union: &Union) -> Vec<Finding> {
     let public = !is_local(union);
-    let judge = |check, met: bool, fine: &str, wrong: &str, mend: &str| match public && met {
-        true => Finding::warn(check, format!("{wrong}, though the base address is public"), mend),
+    let judge = |check, met: bool, fine: &str, wrong: &str, fix: &str| match public && met {
+        true => Finding::warn(check, format!("{wrong}, though the base address is public"), fix),
         false => Finding::ok(check, fine),
     };
     let is_sample = union.catalog == Catalog::sample();
@@ -184,9 +184,9 @@ pub(super) fn unknown_variables(names: impl Iterator<Item = String>, known: &BTr
     let judge = |name: String| {
         let near = known.iter().map(|setting| (strsim::osa_distance(setting, &name), setting));
         let meant = near.filter(|(edits, _)| *edits <= 3).min().map(|(_, setting)| setting);
-        let mend = meant
+        let fix = meant
             .map_or_else(|| "`unionhall serve --help` lists them".to_owned(), |meant| format!("did you mean {meant}?"));
-        Finding::warn("variables", format!("{name} is no setting, and changes nothing"), mend)
+        Finding::warn("variables", format!("{name} is no setting, and changes nothing"), fix)
     };
     unknown.map(judge).collect()
 }
@@ -204,11 +204,11 @@ pub(super) fn secrets_among_flags(arguments: impl Iterator<Item = String>) -> Ve
         };
         SECRETS.contains(&flag) || password(argument) || password(value)
     };
-    let told = |_| {
-        let says = "a secret was given as a flag, where anyone on this machine can read it";
-        Finding::warn("flags", says, "use its variable or its file")
+    let warning = |_| {
+        let message = "a secret was given as a flag, where anyone on this machine can read it";
+        Finding::warn("flags", message, "use its variable or its file")
     };
-    arguments.filter(shows).map(told).collect()
+    arguments.filter(shows).map(warning).collect()
 }
 
 #[cfg(test)]
@@ -219,9 +219,9 @@ mod tests {
     fn a_variable_that_is_no_setting_is_told() {
         let known = ["UNIONHALL_LISTEN", "UNIONHALL_LOG"].map(str::to_owned).into();
         let set = ["UNIONHALL_LISTN", "UNIONHALL_LOG", "UNIONHALL_SOMETHING_ELSE", "HOME"].map(str::to_owned);
-        let told: Vec<_> = unknown_variables(set.into_iter(), &known).iter().map(Finding::sentence).collect();
+        let message: Vec<_> = unknown_variables(set.into_iter(), &known).iter().map(Finding::sentence).collect();
         assert_eq!(
-            told,
+            message,
             [
                 "UNIONHALL_LISTN is no setting, and changes nothing; did you mean UNIONHALL_LISTEN?",
                 "UNIONHALL_SOMETHING_ELSE is no setting, and changes nothing; `unionhall serve --help` lists them",
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn secrets_among_the_flags_are_told_and_not_repeated() {
-        let told = |arguments: &[&str]| {
+        let message = |arguments: &[&str]| {
             let found = secrets_among_flags(arguments.iter().map(|argument| (*argument).to_owned()));
             found.iter().map(Finding::sentence).collect::<Vec<_>>().join("\n")
         };
@@ -242,20 +242,20 @@ mod tests {
             &["serve", "--mail=smtps://u:hunter2@h"],
             &["serve", "--limits", "redis://:hunter2@h"],
         ] {
-            let told = told(open);
-            assert!(told.contains("given as a flag") && !told.contains("hunter2"), "{open:?}: {told}");
+            let message = message(open);
+            assert!(message.contains("given as a flag") && !message.contains("hunter2"), "{open:?}: {message}");
         }
         assert_eq!(
-            told(&["serve", "--store", "postgres://u@h/d", "--base-url", "https://a:8443/x", "--mail", "hold"]),
+            message(&["serve", "--store", "postgres://u@h/d", "--base-url", "https://a:8443/x", "--mail", "hold"]),
             ""
         );
     }
 
     #[test]
     fn an_error_is_what_is_wrong_and_what_would_be_right() {
-        let told = |text: &str| Finding::of_error("x", Grade::Fail, &anyhow::anyhow!(text.to_owned()));
-        let both = told("it is full (a; b);\nmake room; or not");
-        assert_eq!((both.says.as_str(), both.mend.as_deref()), ("it is full (a; b)", Some("make room; or not")));
-        assert_eq!(told("it is full").mend, None);
+        let message = |text: &str| Finding::of_error("x", Grade::Fail, &anyhow::anyhow!(text.to_owned()));
+        let both = message("it is full (a; b);\nmake room; or not");
+        assert_eq!((both.message.as_str(), both.fix.as_deref()), ("it is full (a; b)", Some("make room; or not")));
+        assert_eq!(message("it is full").fix, None);
     }
 }

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use super::{AFTER_HELP, TryLater, command_line, say};
+use super::{AFTER_HELP, TryLater, command_line, print_line};
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum CompletedShell {
@@ -25,13 +25,13 @@ pub(super) fn complete(shell: CompletedShell) -> anyhow::Result<()> {
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command_line(), "unionhall", &mut script);
-    say(String::from_utf8(script)?.trim_end())
+    print_line(String::from_utf8(script)?.trim_end())
 }
 
 pub(super) fn manual() -> anyhow::Result<()> {
     let mut program = command_line().disable_help_subcommand(true);
     program.build();
-    say(manual_page(&program)?.trim_end())
+    print_line(manual_page(&program)?.trim_end())
 }
 
 /// One man page for all commands, so that there is one place to search.

@@ -93,12 +93,12 @@ impl std::fmt::Debug for Idle {
 }
 
 /// Why a stage was not got past.
-struct Hurdle {
+struct SmtpError {
     stage: Stage,
-    told: Told,
+    reply: SmtpReply,
 }
 
-enum Told {
+enum SmtpReply {
     /// Its numbers: the reply, and the enhanced status if it gave one.
     Answer(u16, Option<[u16; 3]>),
     /// It cannot take this mail, as it said at the greeting.
@@ -114,7 +114,7 @@ impl Smtp {
 
     /// Connects and logs in as for a mail, takes leave and sends nothing: whether mail could go now.
     pub async fn try_out(&self) -> Result<(), String> {
-        let mut connection = self.connect().await.map_err(|hurdle| hurdle.to_string())?;
+        let mut connection = self.connect().await.map_err(|error| error.to_string())?;
         // It has let us in; how it takes leave does not matter.
         let _gone = at(Stage::Reset, connection.quit()).await;
         Ok(())
@@ -122,31 +122,31 @@ impl Smtp {
 
     async fn deliver(&self, mail: OutgoingMail) -> Result<(), SendError> {
         let (envelope, message) = (mail.message.envelope(), mail.message.formatted());
-        let mut connection = self.offer(envelope, message.is_ascii()).await.map_err(Hurdle::before_data)?;
+        let mut connection = self.offer(envelope, message.is_ascii()).await.map_err(SmtpError::before_data)?;
         let answer = at(Stage::Message, connection.message(&message)).await;
-        answer.map_err(Hurdle::of_the_message)?;
+        answer.map_err(SmtpError::of_the_message)?;
         self.keep(connection);
         Ok(())
     }
 
     /// A connection whose server waits for the message. One that was kept may have been closed meanwhile; nothing has gone
     /// yet, so a new one takes its place.
-    async fn offer(&self, envelope: &Envelope, ascii: bool) -> Result<AsyncSmtpConnection, Hurdle> {
+    async fn offer(&self, envelope: &Envelope, ascii: bool) -> Result<AsyncSmtpConnection, SmtpError> {
         if let Some(mut connection) = self.kept() {
             match self.name_parties(&mut connection, envelope, ascii).await {
                 Ok(()) => return Ok(connection),
-                Err(hurdle) if matches!(hurdle.told, Told::Broken(_) | Told::Answer(421, _)) => {}
-                Err(hurdle) => return Err(self.reuse(connection, hurdle).await),
+                Err(error) if matches!(error.reply, SmtpReply::Broken(_) | SmtpReply::Answer(421, _)) => {}
+                Err(error) => return Err(self.reuse(connection, error).await),
             }
         }
         let mut connection = self.connect().await?;
         match self.name_parties(&mut connection, envelope, ascii).await {
             Ok(()) => Ok(connection),
-            Err(hurdle) => Err(self.reuse(connection, hurdle).await),
+            Err(error) => Err(self.reuse(connection, error).await),
         }
     }
 
-    async fn connect(&self) -> Result<AsyncSmtpConnection, Hurdle> {
+    async fn connect(&self) -> Result<AsyncSmtpConnection, SmtpError> {
         let SmtpAddress { host, port, encryption, login } = &self.address;
         let from_the_start = match encryption {
             Encryption::FromTheStart(tls) => Some(tls.clone()),
@@ -174,21 +174,21 @@ impl Smtp {
         connection: &mut AsyncSmtpConnection,
         envelope: &Envelope,
         ascii: bool,
-    ) -> Result<(), Hurdle> {
+    ) -> Result<(), SmtpError> {
         let mut parameters = Vec::new();
         let wants = |extension| connection.server_info().supports_feature(extension);
         let plain = envelope.to().iter().chain(envelope.from()).all(|address| AsRef::<str>::as_ref(address).is_ascii());
         if !plain {
             if !wants(Extension::SmtpUtfEight) {
-                let told = Told::Unable("it takes no addresses with letters of other scripts (SMTPUTF8)");
-                return Err(Hurdle { stage: Stage::Greeting, told });
+                let reply = SmtpReply::Unable("it takes no addresses with letters of other scripts (SMTPUTF8)");
+                return Err(SmtpError { stage: Stage::Greeting, reply });
             }
             parameters.push(MailParameter::SmtpUtfEight);
         }
         if !ascii {
             if !wants(Extension::EightBitMime) {
-                let told = Told::Unable("it takes no letters of other scripts (8BITMIME)");
-                return Err(Hurdle { stage: Stage::Greeting, told });
+                let reply = SmtpReply::Unable("it takes no letters of other scripts (8BITMIME)");
+                return Err(SmtpError { stage: Stage::Greeting, reply });
             }
             parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
         }
@@ -201,14 +201,14 @@ impl Smtp {
     }
 
     /// A connection on which one mail was refused can carry the next.
-    async fn reuse(&self, mut connection: AsyncSmtpConnection, hurdle: Hurdle) -> Hurdle {
-        if matches!(hurdle.told, Told::Unable(_))
-            || (matches!(hurdle.told, Told::Answer(code, _) if code != 421)
+    async fn reuse(&self, mut connection: AsyncSmtpConnection, error: SmtpError) -> SmtpError {
+        if matches!(error.reply, SmtpReply::Unable(_))
+            || (matches!(error.reply, SmtpReply::Answer(code, _) if code != 421)
                 && at(Stage::Reset, connection.command(Rset)).await.is_ok())
         {
             self.keep(connection);
         }
-        hurdle
+        error
     }
 
     fn kept(&self) -> Option<AsyncSmtpConnection> {
@@ -274,36 +274,36 @@ impl Transport for Smtp {
 }
 
 /// The answer to a stage, within its time.
-async fn at<T>(stage: Stage, asked: impl Future<Output = Result<T, smtp::Error>>) -> Result<T, Hurdle> {
+async fn at<T>(stage: Stage, asked: impl Future<Output = Result<T, smtp::Error>>) -> Result<T, SmtpError> {
     match tokio::time::timeout(stage.time(), asked).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(Hurdle { stage, told: understand(&error) }),
-        Err(_) => Err(Hurdle { stage, told: Told::Late }),
+        Ok(Err(error)) => Err(SmtpError { stage, reply: understand(&error) }),
+        Err(_) => Err(SmtpError { stage, reply: SmtpReply::Late }),
     }
 }
 
-fn understand(error: &smtp::Error) -> Told {
+fn understand(error: &smtp::Error) -> SmtpReply {
     if let Some(code) = error.status() {
         let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-        return Told::Answer(u16::from(code), enhanced_status(&text));
+        return SmtpReply::Answer(u16::from(code), enhanced_status(&text));
     }
     if error.is_tls() {
-        return Told::Broken("TLS could not be agreed; is its certificate trusted, and for that name?");
+        return SmtpReply::Broken("TLS could not be agreed; is its certificate trusted, and for that name?");
     }
     if error.is_response() {
-        return Told::Broken("what it answered is not SMTP");
+        return SmtpReply::Broken("what it answered is not SMTP");
     }
     if error.is_client() {
-        return Told::Broken("it does not offer what the address asks for: STARTTLS, or a way to log in");
+        return SmtpReply::Broken("it does not offer what the address asks for: STARTTLS, or a way to log in");
     }
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(source) = cause {
         if let Some(io) = source.downcast_ref::<std::io::Error>() {
-            return Told::Broken(words(io.kind()));
+            return SmtpReply::Broken(words(io.kind()));
         }
         cause = source.source();
     }
-    Told::Broken("the connection broke")
+    SmtpReply::Broken("the connection broke")
 }
 
 fn words(kind: std::io::ErrorKind) -> &'static str {
@@ -317,38 +317,38 @@ fn words(kind: std::io::ErrorKind) -> &'static str {
     }
 }
 
-impl Hurdle {
+impl SmtpError {
     /// Nothing has gone.
     fn before_data(self) -> SendError {
-        match self.told {
-            Told::Answer(_, Some(status)) if self.stage == Stage::Recipient && is_recipients_fault(status) => {
+        match self.reply {
+            SmtpReply::Answer(_, Some(status)) if self.stage == Stage::Recipient && is_recipients_fault(status) => {
                 SendError::Rejected
             }
             _ => SendError::Later(self.to_string()),
         }
     }
 
-    /// The whole message was sent: only a hurdle says that it has not gone.
+    /// The whole message was sent: only an error reply says that it was not accepted.
     fn of_the_message(self) -> SendError {
-        match self.told {
-            Told::Answer(_, Some(status)) if is_recipients_fault(status) => SendError::Rejected,
-            Told::Answer(..) => SendError::Later(self.to_string()),
+        match self.reply {
+            SmtpReply::Answer(_, Some(status)) if is_recipients_fault(status) => SendError::Rejected,
+            SmtpReply::Answer(..) => SendError::Later(self.to_string()),
             _ => SendError::Unknown(self.to_string()),
         }
     }
 }
 
-impl std::fmt::Display for Hurdle {
+impl std::fmt::Display for SmtpError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let stage = self.stage.name();
-        match self.told {
-            Told::Answer(code, Some([class, subject, detail])) => {
+        match self.reply {
+            SmtpReply::Answer(code, Some([class, subject, detail])) => {
                 write!(f, "the mail server answered {code} {class}.{subject}.{detail} to {stage}")
             }
-            Told::Answer(code, None) => write!(f, "the mail server answered {code} to {stage}"),
-            Told::Unable(what) => write!(f, "the mail server could not be used: {what}"),
-            Told::Late => write!(f, "the mail server could not be used: no answer to {stage} in time"),
-            Told::Broken(what) => write!(f, "the mail server could not be used: {what}, at {stage}"),
+            SmtpReply::Answer(code, None) => write!(f, "the mail server answered {code} to {stage}"),
+            SmtpReply::Unable(what) => write!(f, "the mail server could not be used: {what}"),
+            SmtpReply::Late => write!(f, "the mail server could not be used: no answer to {stage} in time"),
+            SmtpReply::Broken(what) => write!(f, "the mail server could not be used: {what}, at {stage}"),
         }
     }
 }

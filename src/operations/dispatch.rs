@@ -1,6 +1,6 @@
-//! The one way to call an operation: authenticate → limit → decode → run → answer.
+//! The only way to call an operation: authenticate → rate limit → decode → run → respond.
 //!
-//! REST and MCP come through here, so that keys, limits and errors are the same whichever door a caller uses.
+//! REST and MCP both use it, so that keys, rate limits and errors are the same in every channel.
 
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
@@ -13,23 +13,23 @@ use crate::app::App;
 use crate::clock::Moment;
 use crate::domain::api_key::KeyId;
 use crate::domain::partner::idempotency::{BadIdempotencyKey, IdempotencyKey};
-use crate::domain::sign_up::{ClientName, Face, Partner};
+use crate::domain::sign_up::{Channel, ClientName, Partner};
 use crate::error::{Error, MaybeOperations, RefusedCall};
 use crate::keys::{Holder, Refusal};
 use crate::limiter::{Bucket, Class, Subject, Verdict};
 
-/// What a door knows of a call before its body is read.
+/// What a channel knows of a call before its body is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     /// The `Authorization` header, whatever is in it.
     pub authorization: Option<&'a [u8]>,
     pub address: IpAddr,
     pub now: Moment,
-    pub face: Face,
+    pub channel: Channel,
     /// What the client calls itself, where it told.
     pub client: Option<&'a str>,
-    /// The name that it gave the request, where the door takes one.
-    pub name: Option<&'a Result<IdempotencyKey, BadIdempotencyKey>>,
+    /// Its `Idempotency-Key`, where the channel takes one.
+    pub idempotency_key: Option<&'a Result<IdempotencyKey, BadIdempotencyKey>>,
 }
 
 /// What is known of a call while it goes on, for the log: its caller may hang up at any moment.
@@ -40,13 +40,13 @@ pub struct CallTrace {
     pub refusal: Option<RefusedCall>,
 }
 
-/// What came of it, and what the door may say besides.
+/// What came of it, and what the channel may say besides.
 #[derive(Debug)]
 pub struct Dispatched<E> {
     pub result: Result<Bytes, E>,
     /// The caller's budget, once it was asked for.
     pub budget: Option<Budget>,
-    /// It is what an earlier request of the same name was answered.
+    /// It is what an earlier request with the same idempotency key was answered.
     pub replayed: bool,
 }
 
@@ -118,9 +118,9 @@ impl Dispatcher {
         let body = if operation.takes_input { body().await? } else { Bytes::new() };
         let partner = holder.map(|holder| Partner { key: holder.record.id, name: holder.record.partner.clone() });
         let client = call.client.and_then(ClientName::new);
-        let name = call.name.filter(|_| operation.spec.access == Access::Agent).cloned();
-        let (now, face, limit) = (call.now.time, call.face, spent.limit);
-        let caller = Caller { partner, now, face, client, limit, name, replayed: AtomicBool::new(false) };
+        let idempotency_key = call.idempotency_key.filter(|_| operation.spec.access == Access::Agent).cloned();
+        let (now, channel, limit) = (call.now.time, call.channel, spent.limit);
+        let caller = Caller { partner, now, channel, client, limit, idempotency_key, replayed: AtomicBool::new(false) };
         let answer = (operation.run)(app, caller, body).await?;
         if let Some(place) = fixed {
             // Two first requests at once make the same answer; either may stay.

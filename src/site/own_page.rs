@@ -19,7 +19,7 @@ use crate::http::response::answer::Answer;
 use crate::limiter::Class;
 use crate::mail::Delivery;
 use crate::membership::export::MemberExport;
-use crate::membership::form_brake::FormGate;
+use crate::membership::form_throttle::FormGate;
 use crate::membership::people::NotErased;
 
 /// Somebody who is signed in, and all that is kept of them.
@@ -30,15 +30,15 @@ struct Session {
 }
 
 /// What a page says after a form was taken, by the word in its address.
-fn done<'a>(say: &'a OwnWords, query: &str, has_left: bool) -> Option<&'a Phrase> {
+fn done<'a>(words: &'a OwnWords, query: &str, has_left: bool) -> Option<&'a Phrase> {
     let word = query.split('&').find_map(|part| part.strip_prefix("done="))?;
     match word {
-        "answers" => Some(&say.answers_saved),
-        "mail" => Some(&say.mail_saved),
-        "mail-again" => Some(&say.mail_again_done),
-        "language" => Some(&say.language_saved),
+        "answers" => Some(&words.answers_saved),
+        "mail" => Some(&words.mail_saved),
+        "mail-again" => Some(&words.mail_again_done),
+        "language" => Some(&words.language_saved),
         // A word that anybody can write is believed as far as it can be true.
-        "left" if has_left => Some(&say.left_done),
+        "left" if has_left => Some(&words.left_done),
         _ => None,
     }
 }
@@ -48,18 +48,18 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let session = look(visit, &head.headers).await?.ok_or_else(|| sign_in(visit, StatusCode::OK, None))?;
     let visit = visit.who_chose(session.file.person.language);
     let has_left = session.file.person.state == PersonState::Left;
-    let done = done(&visit.say().own, head.uri.query().unwrap_or_default(), has_left);
+    let done = done(&visit.words().own, head.uri.query().unwrap_or_default(), has_left);
     Ok(own_page(visit, StatusCode::OK, &session, done.map(Phrase::as_str), None).await)
 }
 
 pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session, fields) = take(visit, request).await?;
-    let (sent, say) = (SentForm::read(&fields), visit.say());
+    let (sent, words) = (SentForm::read(&fields), visit.words());
     let us_state = match sent.us_state {
-        Some(_) => sent.us_state(say),
-        None => Err(say.mistake.not_whole.to_string()),
+        Some(_) => sent.us_state(words),
+        None => Err(words.mistake.not_whole.to_string()),
     };
-    let answers = match (us_state, sent.comments(say)) {
+    let answers = match (us_state, sent.comments(words)) {
         (Ok(us_state), Ok(comments)) => {
             Answers { us_state, categories: sent.chosen, comments: comments.as_str().to_owned() }
         }
@@ -110,11 +110,11 @@ pub async fn mail_again(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Pag
 
 pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session, fields) = take(visit, request).await?;
-    let say = &visit.say().sign_in;
-    let mut note = &say.signed_out;
+    let words = &visit.words().sign_in;
+    let mut note = &words.signed_out;
     if field(&fields, "everywhere").as_deref() == Some("true") {
         visit.stored(visit.app().own_pages.sign_out_everywhere(&session.nonce).await)?;
-        note = &say.signed_out_everywhere;
+        note = &words.signed_out_everywhere;
     }
     let mut answer = sign_in(visit, StatusCode::OK, Some(note));
     SiteCookie::Session.clear(&mut answer, visit.site.secure);
@@ -202,7 +202,7 @@ async fn own_page(
     // Whoever left is not led to a form that is shut.
     let sign_ups_paused = file.person.state == PersonState::Left
         && (matches!(visit.app().mail, Delivery::Off)
-            || matches!(visit.app().form_brake.gate(visit.now).await, Ok(FormGate::Shut)));
+            || matches!(visit.app().form_throttle.gate(visit.now).await, Ok(FormGate::Shut)));
     let view = OwnView { file, token: &token, done, refused, times, sign_ups_paused, now };
     let mut answer = Answer::html(status, view::own_page(visit.frame(), &view));
     // The button that copies the link is the only thing here that is done by a script.
@@ -219,7 +219,7 @@ fn sign_in(visit: Visit<'_>, status: StatusCode, note: Option<&Phrase>) -> Answe
 
 /// A form came from somebody whose session is over.
 fn not_signed_in(visit: Visit<'_>) -> Answer {
-    sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.say().sign_in.not_signed_in))
+    sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.words().sign_in.not_signed_in))
 }
 
 /// No window of another site holds on to it, and none shows it within its own.

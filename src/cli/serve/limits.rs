@@ -28,10 +28,10 @@ pub(in crate::cli) async fn make_limiter(
     };
     let log = log.clone();
     let limiter = connect(target, public_per_minute, move |change| match change {
-        Change::Alone(cause) => log.problem(
+        Change::Disconnected(cause) => log.problem(
             None,
             &format!(
-                "the limits are not shared: {cause}; this node counts alone until Redis is back, which is told here"
+                "the limits are not shared: {cause}; this node counts alone until Redis is back, which is logged here"
             ),
         ),
         Change::Shared => log.note("the limits are shared again"),
@@ -57,14 +57,14 @@ async fn connect(
 pub(in crate::cli) async fn try_redis(target: &Target, public_per_minute: u32) -> anyhow::Result<()> {
     let mut cause = String::new();
     for _ in 0..TRIES {
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         // Nobody listens any more once the answer is there.
-        let tell = move |change| drop(told.send(change));
+        let tell = move |change| drop(sender.send(change));
         let limiter = connect(target.clone(), public_per_minute, tell).await?;
-        let first = heard.try_recv();
+        let first = receiver.try_recv();
         drop(limiter);
         match first {
-            Ok(Change::Alone(why)) => cause = why,
+            Ok(Change::Disconnected(why)) => cause = why,
             _ => return Ok(()),
         }
         tokio::time::sleep(BETWEEN_TRIES).await;

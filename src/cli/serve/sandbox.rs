@@ -1,7 +1,7 @@
 //! The sandbox: the service once more, on records of its own, for test keys.
 //!
 //! It is there once a test key was issued, and is opened when the service starts or when somebody asks for it. What is wrong
-//! with it is told in the log and never stands in the live service's way: its tasks are not vital, and whoever waits for them
+//! with it is last_logged in the log and never stands in the live service's way: its tasks are not vital, and whoever waits for them
 //! at the end does not wait for long.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::config::{OutboundSettings, Records, SandboxRecords, ServeSettings};
 use crate::domain::base32;
 use crate::domain::email::disposable::DisposableDomains;
-use crate::domain::mail::brake::Brake;
+use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
@@ -40,7 +40,7 @@ use crate::store::{Claim, Store};
 
 /// What the sandbox is made of, and what became of it.
 #[derive(Debug)]
-pub(super) struct SandboxHouse {
+pub(super) struct SandboxRuntime {
     live: Records,
     data: std::path::PathBuf,
     batch: usize,
@@ -55,8 +55,8 @@ pub(super) struct SandboxHouse {
     clock: Clock,
     stop: watch::Receiver<bool>,
     opened: tokio::sync::Mutex<Option<OpenedSandbox>>,
-    /// The last trouble that the operator was told of.
-    told: Mutex<Option<String>>,
+    /// The last problem that was logged.
+    last_logged: Mutex<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -78,7 +78,7 @@ pub(super) struct SharedParts<'a> {
     pub stop: &'a watch::Receiver<bool>,
 }
 
-impl SandboxHouse {
+impl SandboxRuntime {
     pub(super) fn new(settings: &ServeSettings, shared: SharedParts<'_>) -> anyhow::Result<Arc<Self>> {
         let SharedParts { union, secret, limiter, disposable, log, clock, stop } = shared;
         let join_site = format!("{}/sandbox", union.join_site);
@@ -96,7 +96,7 @@ impl SandboxHouse {
             clock,
             stop: stop.clone(),
             opened: tokio::sync::Mutex::default(),
-            told: Mutex::default(),
+            last_logged: Mutex::default(),
         }))
     }
 
@@ -120,7 +120,7 @@ impl SandboxHouse {
         }
         match self.open().await {
             Ok(Some(sandbox)) => {
-                self.told.lock().unwrap_or_else(PoisonError::into_inner).take();
+                self.last_logged.lock().unwrap_or_else(PoisonError::into_inner).take();
                 self.log.note("the sandbox is open: test keys work");
                 Ok(Some(Arc::clone(&opened.insert(sandbox).app)))
             }
@@ -134,9 +134,9 @@ impl SandboxHouse {
 
     /// Tells the operator, once for each trouble.
     fn tell(&self, trouble: &str) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.as_deref() != Some(trouble) {
-            *told = Some(trouble.to_owned());
+        let mut last_logged = self.last_logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if last_logged.as_deref() != Some(trouble) {
+            *last_logged = Some(trouble.to_owned());
             self.log.problem(None, &format!("the sandbox cannot be opened, so test keys do not work: {trouble}"));
         }
     }
@@ -198,7 +198,7 @@ impl SandboxHouse {
             mail,
             webhooks,
             // It has no form, and no pages of members.
-            brake: Brake::NONE,
+            budget: MailBudget::NONE,
             disposable: self.disposable.clone(),
             erasures: ErasureLog::beside(&self.data.join("sandbox")),
             retention: self.times,
@@ -226,7 +226,7 @@ impl SandboxHouse {
             },
             notifier,
             log: self.log.of_sandbox(),
-            brake: None,
+            budget: None,
             // Of this process alone: another may work on the same records, whatever becomes of the live mail.
             name: format!("sandbox-{}", String::from_utf8_lossy(&base32::encode::<8>(&random::<5>()?))),
             renew_every: Outbox::RENEW_EVERY,
@@ -234,7 +234,7 @@ impl SandboxHouse {
     }
 }
 
-impl FindsSandbox for SandboxHouse {
+impl FindsSandbox for SandboxRuntime {
     fn find(&self) -> Reply<'_, Result<Option<Arc<App>>, NoSandbox>> {
         Reply::later(self.find_or_open())
     }

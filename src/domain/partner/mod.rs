@@ -9,7 +9,7 @@ use self::idempotency::IdempotencyKey;
 use super::email::EmailAddress;
 use super::time::Timestamp;
 
-/// A partner, as the operator knows it. Keys, sign-ups and doors call it by its name.
+/// A partner, as the operator knows it. Keys, sign-ups and sources call it by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartnerRecord {
     pub id: i64,
@@ -33,7 +33,7 @@ pub enum SignUpStatus {
     Closed,
 }
 
-/// A sign-up that a partner gave a name to, as it may know it.
+/// A sign-up with an idempotency key, as its partner may know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedSignUp {
     /// Its place among all of them: what a cursor stands for.

@@ -35,7 +35,7 @@ pub struct Frame<'a> {
     pub branding: &'a Branding,
     pub language: Language,
     /// The language's texts.
-    pub say: &'static Words,
+    pub words: &'static Words,
     /// Where the page is, for the same in another language.
     pub path: &'a str,
 }
@@ -43,7 +43,7 @@ pub struct Frame<'a> {
 impl<'a> Frame<'a> {
     pub fn new(union: &'a Union, language: Language, path: &'a str) -> Self {
         static PLAIN: LazyLock<Branding> = LazyLock::new(Branding::default);
-        Self { union, branding: &PLAIN, language, say: language.words(), path }
+        Self { union, branding: &PLAIN, language, words: language.words(), path }
     }
 
     #[must_use]
@@ -59,7 +59,7 @@ impl<'a> Frame<'a> {
     /// "1,234 members": nothing where the figure cannot be read, or is less than the union wants to show.
     pub fn members(&self, count: Option<u64>) -> Option<String> {
         let count = count.filter(|count| *count >= self.union.show_members_from.max(1))?;
-        Some(self.say.members(count))
+        Some(self.words.members(count))
     }
 }
 

@@ -6,7 +6,7 @@
 use super::connection::{Parameter, PgConnection};
 use super::pool::Work;
 use crate::domain::language::Language;
-use crate::domain::mail::brake::day_of;
+use crate::domain::mail::budget::day_of;
 use crate::domain::sign_up::{Confirmation, DecidedHow, SeenPage, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::store::members::credited;
@@ -33,7 +33,7 @@ const CONFIRM: &str = concat!(
         UPDATE idempotency_keys k SET confirmed_at = $3 FROM confirmed c
         WHERE k.sign_up_id = c.id AND k.confirmed_at IS NULL AND k.closed_at IS NULL AND k.closes_at > $3
         RETURNING k.id, k.partner
-    ), told AS (
+    ), notified AS (
         INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
         SELECT e.id, n.id, 'sign_up.confirmed', $3, $3
         FROM named n JOIN webhook_endpoints e ON e.partner = n.partner AND e.disabled_at IS NULL
@@ -52,13 +52,13 @@ const CONFIRM: &str = concat!(
         UPDATE mailboxes m SET complained_at = NULL
         FROM confirmed c JOIN people p ON p.id = c.person_id
         WHERE m.mailbox = p.mailbox AND m.complained_at IS NOT NULL
-          AND (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM told) >= 0
+          AND (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM notified) >= 0
         RETURNING m.mailbox
     ), praised AS (
-        INSERT INTO door_days (door, day, confirmed)
+        INSERT INTO source_days (source, day, confirmed)
         SELECT partner, $4, 1 FROM confirmed
         WHERE NOT disposable AND EXISTS (SELECT FROM joined) AND (SELECT count(*) FROM lifted) >= 0
-        ON CONFLICT (door, day) DO UPDATE SET confirmed = door_days.confirmed + 1
+        ON CONFLICT (source, day) DO UPDATE SET confirmed = source_days.confirmed + 1
         RETURNING id
     ), counted AS (
         UPDATE installation SET member_count = member_count + 1

@@ -16,7 +16,7 @@ use crate::site::Site;
 use crate::site::branding::Branding;
 
 #[derive(Debug)]
-pub(super) struct Faces {
+pub(super) struct CatalogSnapshot {
     pub app: Arc<App>,
     pub dispatcher: Arc<Dispatcher>,
     /// Of the answers that stay the same, one for each operation.
@@ -29,7 +29,7 @@ pub(super) struct Faces {
     mailbox: Option<(MailboxFolder, String)>,
 }
 
-impl Faces {
+impl CatalogSnapshot {
     pub(super) fn new(
         app: Arc<App>,
         branding: Arc<Branding>,
