@@ -144,19 +144,27 @@ fn without_heading(section: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Characters as typesetters of every locale show them; quotes and accents stay those that can be pasted.
+/// Characters as typesetters of every locale show them; quotes and accents stay those that can be pasted. Code is bold.
 fn ascii(page: &str) -> String {
     let mut out = String::with_capacity(page.len() + 1024);
-    for character in page.chars() {
-        match character {
-            '\'' => out.push_str("\\(aq"),
-            '`' => out.push_str("\\(ga"),
-            '^' => out.push_str("\\(ha"),
-            '~' => out.push_str("\\(ti"),
-            '…' => out.push_str("..."),
-            other if other.is_ascii() => out.push(other),
-            other => out.push_str(&format!("\\[u{:04X}]", u32::from(other))),
+    for line in page.lines() {
+        let (is_paired, mut is_code) = (line.matches('`').count() % 2 == 0, false);
+        for character in line.chars() {
+            match character {
+                '`' if is_paired => {
+                    is_code = !is_code;
+                    out.push_str(if is_code { "\\fB" } else { "\\fR" });
+                }
+                '`' => out.push_str("\\(ga"),
+                '\'' => out.push_str("\\(aq"),
+                '^' => out.push_str("\\(ha"),
+                '~' => out.push_str("\\(ti"),
+                '…' => out.push_str("..."),
+                other if other.is_ascii() => out.push(other),
+                other => out.push_str(&format!("\\[u{:04X}]", u32::from(other))),
+            }
         }
+        out.push('\n');
     }
     out
 }
