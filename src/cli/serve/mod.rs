@@ -72,6 +72,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let checked = Checked::read(settings)?;
     let listeners = Listeners::open(settings, checked.tls.is_some())?;
     let union = Arc::new(settings.union.facts(settings.union.base_url(listeners.listening, listeners.scheme))?);
+    let branding = Arc::new(settings.union.branding()?);
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
     let Claimed { secret, origin } = secret::claim(&settings.store, checked.secret, &*store).await?;
     let (clock, log) = start_log(settings)?;
@@ -139,6 +140,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         RequestIds::new(random()?),
         HttpSettings {
             proxies: TrustedProxies::new(settings.trusted_proxies.clone()),
+            branding,
             mcp_origins: settings.mcp_origins.clone(),
             mailbox: post.folder.clone().map(|folder| (folder, mailbox_key.clone())),
             mail_hooks: checked.mail_hooks,

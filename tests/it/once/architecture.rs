@@ -67,7 +67,7 @@ const ROOMS: &[Room] = &[
     ),
     room(
         "config",
-        &["domain", "limiter", "log", "mail", "outbound", "store"],
+        &["domain", "limiter", "log", "mail", "outbound", "site", "store"],
         &["rusqlite::", "tokio_postgres::", "println!"],
     ),
     room(
