@@ -8,8 +8,13 @@ pub mod report;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use self::lane::Lane;
 use crate::domain::api_key::KeyId;
+use crate::domain::backoff::{backoff_with_jitter, exponential_backoff};
+use crate::domain::json_text::named_enum;
 use crate::domain::language::Language;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_in::SignInId;
@@ -26,6 +31,10 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// How long a mail is a worker's alone once it has taken it; whoever takes longer renews the lease meanwhile.
 pub const LEASE: Duration = Duration::from_secs(30);
+
+/// The waits before a mail that failed is tried again.
+const FIRST_RETRY_AFTER: Duration = Duration::from_secs(2);
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(3600);
 
 /// How long after the first attempt a mail is given up.
 const GIVE_UP_AFTER: Duration = DAY;
@@ -46,27 +55,18 @@ pub const WAITING_FOR_A_MAILBOX: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MailId(pub i64);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MailKind {
-    /// "Please confirm."
-    Confirm,
-    /// "You are already in."
-    AlreadyMember,
-    /// The link and the code to one's own page.
-    SignIn,
+named_enum! {
+    pub enum MailKind {
+        /// "Please confirm."
+        Confirm = "confirm",
+        /// "You are already in."
+        AlreadyMember = "already_member",
+        /// The link and the code to one's own page.
+        SignIn = "sign_in",
+    }
 }
 
 impl MailKind {
-    pub const ALL: [Self; 3] = [Self::Confirm, Self::AlreadyMember, Self::SignIn];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Confirm => "confirm",
-            Self::AlreadyMember => "already_member",
-            Self::SignIn => "sign_in",
-        }
-    }
-
     /// What the mail is called in an inbox.
     pub fn subject(self, union: &str, language: Language) -> String {
         let words = &language.words().mail;
@@ -76,10 +76,6 @@ impl MailKind {
             Self::SignIn => &words.sign_in_subject,
         };
         subject.put("union", union).plain()
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -166,9 +162,12 @@ pub enum HeldMail {
     OfTheForm,
 }
 
-/// A mail in the outbox, as the operator sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A mail in the outbox, as the operator and its person see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct WaitingMail {
+    /// A number inside the records, which the operator alone sees.
+    #[serde(skip)]
     pub id: MailId,
     pub kind: MailKind,
     pub created_at: Timestamp,
@@ -225,15 +224,13 @@ impl MailboxRecord {
     }
 }
 
-/// What to do after an attempt that failed for now. The wait doubles from two seconds to an hour, spread by a quarter so
-/// that a crowd of failed mails does not come back at once.
+/// What to do after an attempt that failed for now. The wait doubles from two seconds to an hour, with jitter.
 pub fn after_failure(mail: &DueMail, now: Timestamp, cause: String, perhaps_sent: bool) -> MailOutcome {
     if now.since(mail.first_attempt_at) >= GIVE_UP_AFTER {
         return MailOutcome::GivenUp { cause, perhaps_sent };
     }
-    let wait = Duration::from_secs(2_u64.saturating_pow(mail.attempts.clamp(1, 12)).min(3600));
-    let spread = mail.id.0.unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-    let at = now.plus(wait + wait * u32::try_from(spread).unwrap_or(0) / 1024);
+    let wait = exponential_backoff(mail.attempts, FIRST_RETRY_AFTER, MAX_RETRY_WAIT);
+    let at = now.plus(backoff_with_jitter(wait, mail.id.0.unsigned_abs(), mail.attempts));
     MailOutcome::Retry { at, cause, perhaps_sent }
 }
 
