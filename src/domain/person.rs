@@ -8,10 +8,10 @@ use serde::{Serialize, Serializer};
 use super::catalog::category::CategorySet;
 use super::json_text::named_enum;
 use super::language::Language;
-use super::mail::brake::door_name;
+use super::mail::budget::source_name;
 use super::mail::{MailKind, MailboxRecord, WaitingMail};
 use super::referral::ReferralCode;
-use super::sign_up::{Face, SignUpId, SignUpState};
+use super::sign_up::{Channel, SignUpId, SignUpState};
 use super::time::Timestamp;
 use super::us_state::UsState;
 
@@ -81,8 +81,8 @@ pub struct PersonRecord {
     pub language: Option<Language>,
     /// Nobody is credited for them: somebody of their mailbox was a member, and is erased.
     pub uncredited: bool,
-    /// The door that they joined through; none before they did.
-    pub door: Option<String>,
+    /// The source that they joined through; none before they did.
+    pub source: Option<String>,
 }
 
 /// A person with all that is kept of them.
@@ -199,7 +199,7 @@ pub struct MailboxStanding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StoppedPartner {
-    #[serde(serialize_with = "door_in_json")]
+    #[serde(serialize_with = "source_in_json")]
     pub partner: String,
     pub stopped_at: Timestamp,
 }
@@ -213,8 +213,8 @@ pub struct SignUpEntry {
     #[serde(skip)]
     pub email: String,
     /// The partner whose assistant asked, or "the form".
-    #[serde(rename = "through", serialize_with = "door_in_json")]
-    pub door: String,
+    #[serde(rename = "through", serialize_with = "source_in_json")]
+    pub source: String,
     /// The id of the partner's key.
     pub key: Option<String>,
     /// `pending`, `confirmed`, `expired` or `declined`. A pending one past its time counts as expired.
@@ -246,7 +246,7 @@ pub struct SignUpEntry {
 #[serde(rename_all = "camelCase")]
 pub struct KeptEvidence {
     /// `rest`, `mcp` or `form`.
-    pub face: Option<Face>,
+    pub channel: Option<Channel>,
     /// What the assistant's program called itself. Nobody checked it.
     #[serde(rename = "clientSelfAsserted")]
     pub client: Option<String>,
@@ -268,9 +268,9 @@ pub struct KeptNotice {
     pub words: Option<String>,
 }
 
-/// A door's name in JSON: a partner's, or "the form".
-pub fn door_in_json<S: Serializer>(door: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(door_name(door))
+/// The name of a source in JSON: a partner's, or "the form".
+pub fn source_in_json<S: Serializer>(source: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(source_name(source))
 }
 
 pub fn null_if_empty<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {

@@ -13,9 +13,9 @@ use super::email::EmailAddress;
 use super::json_text::named_enum;
 use super::language::Language;
 use super::mail::lane::Lane;
-use super::partner::idempotency::{NamedRequest, Replayed};
+use super::partner::idempotency::{IdempotentRequest, Replayed};
 use super::referral::ReferralCode;
-use super::secret::mark::MailboxGrave;
+use super::secret::mark::MailboxTombstone;
 use super::text::Comments;
 use super::time::Timestamp;
 use super::us_state::UsState;
@@ -35,7 +35,7 @@ pub struct NamedPerson {
     pub email: EmailAddress,
     pub code: ReferralCode,
     /// By which somebody of the mailbox who was erased is known.
-    pub grave: MailboxGrave,
+    pub tombstone: MailboxTombstone,
 }
 
 /// What a sign-up brings. What it leaves out (none) stays as it was where it repeats a pending one.
@@ -50,20 +50,20 @@ pub struct NewSignUp {
     pub partner: Option<Partner>,
     /// The lane that its mail leaves by.
     pub lane: Lane,
-    /// It came with a proof of work: its mail passes the brake.
+    /// It came with a proof of work: its mail passes the budget.
     pub proven: bool,
     /// The address is of a kind that is thrown away: nobody is credited for it.
     pub disposable: bool,
     /// Of the page that the form was filled in on; none where a partner asked.
     pub language: Option<Language>,
     /// The name that its partner gave the request.
-    pub request: Option<NamedRequest>,
+    pub request: Option<IdempotentRequest>,
     pub evidence: Evidence,
 }
 
 named_enum! {
-    /// Which face of the union a sign-up came by.
-    pub enum Face {
+    /// Which channel of the union a sign-up came by.
+    pub enum Channel {
         Rest = "rest",
         Mcp = "mcp",
         Form = "form",
@@ -94,7 +94,7 @@ impl ClientName {
 /// What is kept to prove how somebody came to be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    pub face: Face,
+    pub channel: Channel,
     /// Only where MCP told one.
     pub client: Option<ClientName>,
     /// The hash of the notice that was shown.

@@ -41,12 +41,12 @@ impl Composer {
         let body = self.body(mail, decline_url.as_deref().unwrap_or_default());
         let id = self.tokens.mail_id(mail.id.0);
         // By which a large provider tells the operator of complaints: the kind of mail, and the lane of whoever asked for it.
-        let door = mail.partner.as_ref().map_or_else(|| "form".to_owned(), |_| format!("lane{}", mail.lane.number()));
+        let source = mail.partner.as_ref().map_or_else(|| "form".to_owned(), |_| format!("lane{}", mail.lane.number()));
         let domain = self.from.email.domain();
         let name = format!("{}.{id}", mail.id.0);
         let mut message = self
             .message(&to, self.return_path(mail)?, &body.subject, &name, mail.first_attempt_at)?
-            .raw_header(header("Feedback-ID", format!("{}:{door}:unionhall:{domain}", mail.kind.name())));
+            .raw_header(header("Feedback-ID", format!("{}:{source}:unionhall:{domain}", mail.kind.name())));
         if let Some(decline_url) = &decline_url {
             message = message
                 .raw_header(header("List-Unsubscribe", format!("<{decline_url}>")))

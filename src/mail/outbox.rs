@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 use super::compose::Composer;
 use super::{MailNotifier, SendError, Transport};
-use crate::domain::mail::brake::{Brake, FORM, day_of, door_name};
+use crate::domain::mail::budget::{FORM, MailBudget, day_of, source_name};
 use crate::domain::mail::lane::Lane;
-use crate::domain::mail::{DueMail, LEASE, Leased, MailId, MailOutcome, after_failure};
+use crate::domain::mail::{DueMail, Leased, MAIL_LEASE, MailId, MailOutcome, after_failure};
 use crate::domain::time::Timestamp;
 use crate::lease_queue::{InFlight, LeaseQueue, settle};
 use crate::log::Log;
@@ -35,15 +35,15 @@ pub struct Outbox {
     pub log: Log,
     /// The same after a restart: what this worker had leased when it was ended is its own again.
     pub name: String,
-    /// How much mail each door may cause; none where it goes nowhere, and neither doors nor mailboxes need sparing.
-    pub brake: Option<Brake>,
+    /// How much mail each source may cause; none where it goes nowhere, and neither sources nor mailboxes need sparing.
+    pub budget: Option<MailBudget>,
     /// How often a mail's lease is renewed while its server takes its time.
     pub renew_every: Duration,
 }
 
 impl Outbox {
     /// Twice before a lease would end.
-    pub const RENEW_EVERY: Duration = Duration::from_secs(LEASE.as_secs() / 3);
+    pub const RENEW_EVERY: Duration = Duration::from_secs(MAIL_LEASE.as_secs() / 3);
 
     /// Sends a mail while its lease is renewed; none if another worker has it.
     async fn send(
@@ -52,7 +52,7 @@ impl Outbox {
         now: impl Fn() -> Timestamp,
         leased_at: Instant,
     ) -> Result<Option<(MailId, MailOutcome)>, StoreError> {
-        let renew = || self.store.renew_mail(mail.id, mail.attempts, now().plus(LEASE));
+        let renew = || self.store.renew_mail(mail.id, mail.attempts, now().plus(MAIL_LEASE));
         // The store may have taken its time: a lease counts from when it was asked for.
         if leased_at.elapsed() > self.renew_every && !renew().await? {
             return Ok(None);
@@ -78,17 +78,17 @@ impl Outbox {
         Ok(Some((mail.id, outcome)))
     }
 
-    /// Counts what was held, and tells the operator once a day for each door.
+    /// Counts what was held, and tells the operator once a day for each source.
     fn tell_of_held(&self, told: &mut (i64, HashSet<String>), held: BTreeMap<String, u64>, now: Timestamp) {
         let today = day_of(now);
         if told.0 != today {
             *told = (today, HashSet::new());
         }
-        for (door, count) in held {
+        for (source, count) in held {
             self.notifier.held.fetch_add(count, Ordering::Relaxed);
-            let choice = if door == FORM { "--form" } else { "--key ID" };
-            if told.1.insert(door.clone()) {
-                let whose = door_name(&door);
+            let choice = if source == FORM { "--form" } else { "--key ID" };
+            if told.1.insert(source.clone()) {
+                let whose = source_name(&source);
                 self.log.problem(
                     None,
                     &format!(
@@ -127,12 +127,12 @@ impl LeaseQueue for Outbox {
     ) -> Result<bool, StoreError> {
         let since = Instant::now();
         let busy = in_flight.places().copied().collect();
-        let Leased { mails, held, made_way } = match self.brake {
-            Some(brake) => self.store.lease_mail(&self.name, in_flight.room(), busy, brake, now).await?,
+        let Leased { mails, held, deferred } = match self.budget {
+            Some(budget) => self.store.lease_mail(&self.name, in_flight.room(), busy, budget, now).await?,
             None => self.store.lease_unbraked_mail(&self.name, in_flight.room(), busy, now).await?,
         };
         self.tell_of_held(&mut alarms.told_held, held, now);
-        let more = made_way || !mails.is_empty();
+        let more = deferred || !mails.is_empty();
         for mail in mails {
             let outbox = Arc::clone(self);
             in_flight.begin(mail.lane, async move { outbox.send(mail, || now.plus(since.elapsed()), since).await });
@@ -179,7 +179,7 @@ pub struct MailAlarms {
     went: bool,
     /// What was told in the last minutes, and when; a few causes at the most.
     told: Vec<(String, Timestamp)>,
-    /// The doors whose brake the operator was told of, and the day.
+    /// The sources whose budget the operator was told of, and the day.
     told_held: (i64, HashSet<String>),
 }
 

@@ -10,7 +10,7 @@ use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::person::{
     AccountId, NO_TIME, PersonFile, PersonState, Referrals, RequestEntry, SignInEntry, SignUpEntry, StoppedPartner,
-    door_in_json, null_if_empty,
+    null_if_empty, source_in_json,
 };
 use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
@@ -117,7 +117,7 @@ struct ExportedMail<'a> {
 #[serde(rename_all = "camelCase")]
 struct ExportedSent<'a> {
     at: Timestamp,
-    #[serde(serialize_with = "door_in_json")]
+    #[serde(serialize_with = "source_in_json")]
     asked_for_by: &'a str,
 }
 
@@ -158,7 +158,7 @@ impl<'a> PersonDocument<'a> {
                     .record
                     .sent
                     .iter()
-                    .map(|(at, door)| ExportedSent { at: *at, asked_for_by: door })
+                    .map(|(at, source)| ExportedSent { at: *at, asked_for_by: source })
                     .collect(),
                 suppressed_until: mailbox.suppressed_until,
                 complained_at: mailbox.complained_at,

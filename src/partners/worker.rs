@@ -31,7 +31,7 @@ const MAX_PER_PARTNER: usize = WebhookWorker::MAX_IN_FLIGHT / 4;
 const MAX_FAILING: usize = WebhookWorker::MAX_IN_FLIGHT / 2;
 
 /// Longer than an attempt can take.
-const LEASE: Duration = Duration::from_secs(60);
+const DELIVERY_LEASE: Duration = Duration::from_secs(60);
 
 /// How often a partner's contact is tried to be written to, and for how long.
 const TELL_EVERY: Duration = Duration::from_secs(60);
@@ -142,7 +142,7 @@ impl LeaseQueue for WebhookWorker {
                 continue;
             }
             let most = u32::try_from(room).unwrap_or(1);
-            let due = self.store.lease_deliveries(endpoint.id, &self.name, most, now.plus(LEASE), now).await?;
+            let due = self.store.lease_deliveries(endpoint.id, &self.name, most, now.plus(DELIVERY_LEASE), now).await?;
             for delivery in due {
                 let (worker, endpoint) = (Arc::clone(self), endpoint.clone());
                 let place = TakenPlace { endpoint: endpoint.id, partner: endpoint.partner.clone(), fails };

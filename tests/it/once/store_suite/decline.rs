@@ -158,9 +158,9 @@ pub(super) async fn it_was_me_after_all_confirms_and_lets_mail_through(house: &H
     let kept = &file.sign_ups[0].evidence;
     let notice = kept.notice.as_ref().map(|notice| notice.hash.as_str());
     assert_eq!((kept.decided_how.as_deref(), notice), (Some("taken-back"), Some("words")));
-    let standings = house.store.door_standings(NOW).await.unwrap();
-    let acme = standings.iter().find(|standing| standing.door == "Acme").unwrap();
-    assert_eq!((acme.conduct.confirmed, acme.conduct.unwanted), (1, 0), "and it is not held against the partner");
+    let standings = house.store.source_statuses(NOW).await.unwrap();
+    let acme = standings.iter().find(|standing| standing.source == "Acme").unwrap();
+    assert_eq!((acme.reputation.confirmed, acme.reputation.unwanted), (1, 0), "and it is not held against the partner");
     house.send_due(after(HOUR)).await;
     house.sign_up_at("ana@example.com", after(DAY)).await;
     assert_eq!(house.send_due(after(DAY)).await, ["ana@example.com"]);
