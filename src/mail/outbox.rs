@@ -129,7 +129,7 @@ impl LeaseQueue for Outbox {
         let busy = in_flight.places().copied().collect();
         let Leased { mails, held, deferred } = match self.budget {
             Some(budget) => self.store.lease_mail(&self.name, in_flight.room(), busy, budget, now).await?,
-            None => self.store.lease_unbraked_mail(&self.name, in_flight.room(), busy, now).await?,
+            None => self.store.lease_mail_without_budget(&self.name, in_flight.room(), busy, now).await?,
         };
         self.tell_of_held(&mut alarms.told_held, held, now);
         let more = deferred || !mails.is_empty();

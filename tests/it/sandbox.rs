@@ -196,7 +196,9 @@ fn addresses_of_the_simulator_act_by_themselves() {
             server.post(path, &test, sign_up("Fail+x@Simulator.test")).await.refused(500, "save_failed");
         }
         assert_eq!(
-            server.sandbox_number("SELECT count(*) FROM people WHERE email_normalized LIKE 'limit%' OR email_normalized LIKE 'fail%'"),
+            server.sandbox_number(
+                "SELECT count(*) FROM people WHERE email_normalized LIKE 'limit%' OR email_normalized LIKE 'fail%'"
+            ),
             0
         );
         assert!(!server.log().contains("\"level\":\"error\""), "{}", server.log());

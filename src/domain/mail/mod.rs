@@ -3,6 +3,7 @@
 pub mod budget;
 pub mod inbox;
 pub mod lane;
+pub mod policy;
 pub mod report;
 
 use std::collections::BTreeMap;

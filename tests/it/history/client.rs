@@ -143,9 +143,11 @@ impl Client {
             Step::Link { who, channel, partner, key } => {
                 let (_, key) = self.world.key(partner, key);
                 let asked = json!({ "email": typed(who, channel) });
-                let (request, body) = wire::call(channel, "createReferralLink", "/v1/referral-link", Some(&key), &asked);
+                let (request, body) =
+                    wire::call(channel, "createReferralLink", "/v1/referral-link", Some(&key), &asked);
                 let talk = self.talk(Ipv4Addr::LOCALHOST, request, body, |reply| wire::understood(channel, reply));
-                self.record(Deed::Link { email: typed(who, channel), key: key[3..11].to_owned() }, Some(who), talk).await;
+                self.record(Deed::Link { email: typed(who, channel), key: key[3..11].to_owned() }, Some(who), talk)
+                    .await;
             }
             Step::Stats { channel } => {
                 let (request, body) = wire::call(channel, "getMemberStats", "/v1/stats", None, &json!({}));

@@ -181,8 +181,11 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
             *credits.entry(referrer).or_default() += 1;
         }
         for (who, person) in people.iter().enumerate().filter(|(_, person)| person.code.is_some()) {
-            let key =
-                if person.is_erased { tombstone(&rooms.marker.address(&emails[who])) } else { emails[who].normalized() };
+            let key = if person.is_erased {
+                tombstone(&rooms.marker.address(&emails[who]))
+            } else {
+                emails[who].normalized()
+            };
             let file = house.store.find_person(key, NOW).await.unwrap().unwrap();
             let state = match (person.is_member, person.has_joined) {
                 (true, _) => PersonState::Member,
@@ -253,8 +256,14 @@ pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their
         comments: None,
         ref_code: None,
     };
-    let context =
-        SignUpContext { channel: Channel::Rest, client: None, lane: Lane::of(b"x"), proven: false, language: None, request: None };
+    let context = SignUpContext {
+        channel: Channel::Rest,
+        client: None,
+        lane: Lane::of(b"x"),
+        proven: false,
+        language: None,
+        request: None,
+    };
     let back = rooms.membership.sign_up(&application, Some(&house.partner), context, day(200)).await.unwrap();
     assert_eq!(back.code, code);
     let file = house.store.find_person("never@example.com".to_owned(), day(200)).await.unwrap().unwrap();

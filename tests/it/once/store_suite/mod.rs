@@ -15,7 +15,9 @@ use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::budget::MailBudget;
 use unionhall::domain::mail::lane::Lane;
-use unionhall::domain::mail::{DueMail, HeldMail, MAIL_LEASE, MailAbout, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR};
+use unionhall::domain::mail::{
+    DueMail, HeldMail, MAIL_LEASE, MailAbout, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR,
+};
 use unionhall::domain::person::RetentionTimes;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
@@ -34,19 +36,19 @@ use unionhall::store::{Claim, Retained, Store, StoreError};
 
 mod coming_and_going;
 mod decline;
-mod sources;
 mod mail;
 mod partners;
 mod people;
 mod sandbox;
+mod sources;
 
 use coming_and_going::*;
 use decline::*;
-use sources::*;
 use mail::*;
 use partners::*;
 use people::*;
 use sandbox::*;
+use sources::*;
 
 /// Runs every case on every store, each on one of its own.
 macro_rules! suite {

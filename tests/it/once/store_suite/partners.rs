@@ -216,7 +216,8 @@ async fn confirmed_by_an_older_node(house: &House, confirm: impl AsyncFnOnce()) 
 
 pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(house: &House) {
     house.sign_up_named("ana@example.com", "one", NOW).await;
-    let link = house.store.idempotent_referral_code("Acme", name("two", "x"), house.person("ana@example.com"), NOW).await;
+    let link =
+        house.store.idempotent_referral_code("Acme", name("two", "x"), house.person("ana@example.com"), NOW).await;
     link.unwrap();
     let email = EmailAddress::parse("ana@example.com").unwrap();
     let account = AccountId::from_random(&[7; AccountId::ENTROPY]);
