@@ -307,7 +307,7 @@ mod tests {
             ("too soon", sent(NOW - 10, None), &[one.clone(), two.clone()], 1, false, rest(&[2])),
             ("after the gap", sent(NOW - gap, None), &[one.clone(), two.clone()], 1, false, Send { is_another: true }),
             ("once more", sent(NOW - 10, Some(1)), &[one.clone(), two.clone()], 1, false, Send { is_another: false }),
-            ("behind one on its way", sent(NOW - gap, Some(2)), &[one, two], 1, false, behind),
+            ("behind one on its way", sent(NOW - gap, Some(2)), &[one.clone(), two.clone()], 1, false, behind),
             ("forced", sent(NOW - 10, None), &[], 1, true, Send { is_another: true }),
         ];
         for (name, record, queue, mail, bypasses, expected) in cases {
