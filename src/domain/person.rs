@@ -121,7 +121,7 @@ pub struct SignInEntry {
     pub used_at: Option<Timestamp>,
 }
 
-/// A request about them that a partner gave a name to.
+/// A request about them with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestEntry {

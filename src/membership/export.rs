@@ -69,7 +69,7 @@ pub struct PersonDocument<'a> {
     mail: ExportedMail<'a>,
     /// Requests to sign in within the last day.
     sign_ins: &'a [SignInEntry],
-    /// Requests about them that a partner gave a name to, of the last 30 days.
+    /// Requests about them with an idempotency key, of the last 30 days.
     requests: &'a [RequestEntry],
     /// Codes that were typed wrong today.
     wrong_codes_today: u64,

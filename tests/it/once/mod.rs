@@ -35,5 +35,5 @@ fn evidence() -> Evidence {
 
 /// By which the tests' stores know somebody who was erased.
 fn tombstone(email: &EmailAddress) -> MailboxTombstone {
-    AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap()).tombstone(email)
+    AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap()).mailbox_tombstone(email)
 }
