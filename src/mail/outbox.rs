@@ -78,16 +78,16 @@ impl Outbox {
         Ok(Some((mail.id, outcome)))
     }
 
-    /// Counts what was held, and tells the operator once a day for each source.
-    fn tell_of_held(&self, told: &mut (i64, HashSet<String>), held: BTreeMap<String, u64>, now: Timestamp) {
+    /// Counts what was held, and logs it once a day for each source.
+    fn log_held(&self, logged: &mut (i64, HashSet<String>), held: BTreeMap<String, u64>, now: Timestamp) {
         let today = day_of(now);
-        if told.0 != today {
-            *told = (today, HashSet::new());
+        if logged.0 != today {
+            *logged = (today, HashSet::new());
         }
         for (source, count) in held {
             self.notifier.held.fetch_add(count, Ordering::Relaxed);
             let choice = if source == FORM { "--form" } else { "--key ID" };
-            if told.1.insert(source.clone()) {
+            if logged.1.insert(source.clone()) {
                 let whose = source_name(&source);
                 self.log.problem(
                     None,
@@ -131,7 +131,7 @@ impl LeaseQueue for Outbox {
             Some(budget) => self.store.lease_mail(&self.name, in_flight.room(), busy, budget, now).await?,
             None => self.store.lease_mail_without_budget(&self.name, in_flight.room(), busy, now).await?,
         };
-        self.tell_of_held(&mut alarms.told_held, held, now);
+        self.log_held(&mut alarms.logged_held, held, now);
         let more = deferred || !mails.is_empty();
         for mail in mails {
             let outbox = Arc::clone(self);
@@ -172,23 +172,23 @@ impl LeaseQueue for Outbox {
     }
 }
 
-/// Whether mail goes, and what the operator was told of it.
+/// Whether mail goes, and what was logged of it.
 #[derive(Debug, Default)]
 pub struct MailAlarms {
     /// The last one went.
     went: bool,
-    /// What was told in the last minutes, and when; a few causes at the most.
-    told: Vec<(String, Timestamp)>,
-    /// The sources whose budget the operator was told of, and the day.
-    told_held: (i64, HashSet<String>),
+    /// The causes that were logged in the last minutes, and when; a few at the most.
+    logged: Vec<(String, Timestamp)>,
+    /// The sources whose spent budget was logged, and the day.
+    logged_held: (i64, HashSet<String>),
 }
 
 impl MailAlarms {
     fn goes(&mut self, outbox: &Outbox) {
         self.went = true;
         outbox.notifier.failing.store(false, Ordering::Relaxed);
-        if !self.told.is_empty() {
-            self.told.clear();
+        if !self.logged.is_empty() {
+            self.logged.clear();
             outbox.log.note("mail goes again");
         }
     }
@@ -199,10 +199,10 @@ impl MailAlarms {
             return;
         }
         outbox.notifier.failing.store(true, Ordering::Relaxed);
-        self.told.retain(|(_, at)| now.since(*at) < ALARM_INTERVAL);
-        if self.told.len() < MAX_CAUSES && self.told.iter().all(|(before, _)| *before != cause) {
+        self.logged.retain(|(_, at)| now.since(*at) < ALARM_INTERVAL);
+        if self.logged.len() < MAX_CAUSES && self.logged.iter().all(|(before, _)| *before != cause) {
             outbox.log.problem(None, &format!("mail does not go: {cause}; it is tried again until it does, for a day"));
-            self.told.push((cause, now));
+            self.logged.push((cause, now));
         }
     }
 }

@@ -33,12 +33,13 @@ const MAX_FAILING: usize = WebhookWorker::MAX_IN_FLIGHT / 2;
 /// Longer than an attempt can take.
 const DELIVERY_LEASE: Duration = Duration::from_secs(60);
 
-/// How often a partner's contact is tried to be written to, and for how long.
-const TELL_EVERY: Duration = Duration::from_secs(60);
-const TELL_AGAIN: Duration = Duration::from_secs(3600);
-const TELL_FOR: Duration = Duration::from_secs(3 * 24 * 3600);
+/// How often it is checked whether a partner's contact has to be written to, when a mail that failed is tried again, and for
+/// how long.
+const CONTACT_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+const CONTACT_RETRY_AFTER: Duration = Duration::from_secs(3600);
+const CONTACT_RETRY_FOR: Duration = Duration::from_secs(3 * 24 * 3600);
 
-/// What the rest of the house sees of the worker: it is woken when there is something to tell, and counts.
+/// The worker as others see it: it is woken when there may be something to deliver, and counts outcomes.
 #[derive(Debug, Default)]
 pub struct WebhookNotifier {
     wake: Notify,
@@ -48,7 +49,7 @@ pub struct WebhookNotifier {
 }
 
 impl WebhookNotifier {
-    /// There may be something new to tell.
+    /// There may be something to deliver.
     pub fn notify(&self) {
         self.wake.notify_one();
     }
@@ -85,9 +86,9 @@ type SettledDelivery = (EndpointRecord, DeliveryOutcome, bool);
 
 #[derive(Debug, Default)]
 pub struct WebhookAlarms {
-    /// Endpoints whose failing the operator was told of.
+    /// Endpoints whose failures were logged.
     failing: HashSet<EndpointId>,
-    /// The operator knows that the store cannot be used.
+    /// It was logged that the store cannot be used.
     store_fails: bool,
 }
 
@@ -175,20 +176,20 @@ impl LeaseQueue for WebhookWorker {
 }
 
 impl WebhookWorker {
-    /// Works until told to stop; what was begun is finished.
+    /// Works until `stop` is true; what was begun is finished.
     pub async fn run(self, clock: Clock, mut stop: watch::Receiver<bool>) {
         let worker = Arc::new(self);
         let delivers = lease_queue::run(Arc::clone(&worker), clock, stop.clone());
-        let tells_contacts = async {
-            let mut due = tokio::time::interval(TELL_EVERY);
+        let notifies_contacts = async {
+            let mut due = tokio::time::interval(CONTACT_CHECK_INTERVAL);
             while !*stop.borrow() {
                 tokio::select! {
-                    _ = due.tick() => worker.tell_contacts(clock.now().time).await,
+                    _ = due.tick() => worker.notify_contacts(clock.now().time).await,
                     _ = stop.changed() => {}
                 }
             }
         };
-        tokio::join!(delivers, tells_contacts);
+        tokio::join!(delivers, notifies_contacts);
     }
 
     async fn deliver(
@@ -202,10 +203,10 @@ impl WebhookWorker {
         send(&self.client, &self.secret, endpoint, message, body, now).await
     }
 
-    /// Counts what became of a message, and tells the operator what concerns them.
+    /// Counts what became of a message, and logs what concerns the operator.
     fn count(
         &self,
-        told: &mut HashSet<EndpointId>,
+        failing: &mut HashSet<EndpointId>,
         EndpointRecord { id, partner, .. }: &EndpointRecord,
         outcome: &DeliveryOutcome,
         disabled: bool,
@@ -219,7 +220,7 @@ impl WebhookWorker {
         };
         count.fetch_add(1, Ordering::Relaxed);
         let Some(cause) = cause else {
-            if told.remove(id) {
+            if failing.remove(id) {
                 self.log.note(&format!("webhook endpoint {id} of {partner} takes messages again"));
             }
             return;
@@ -232,15 +233,15 @@ impl WebhookWorker {
                      and tells it what it missed"
                 ),
             );
-        } else if told.insert(*id) {
+        } else if failing.insert(*id) {
             self.log.note(&format!("webhook endpoint {id} of {partner} fails: {cause}; it is tried again"));
         }
     }
 
     /// Writes to the contacts of partners whose endpoints were disabled.
-    async fn tell_contacts(&self, now: Timestamp) {
+    async fn notify_contacts(&self, now: Timestamp) {
         let Some(ContactMail { composer, transport }) = &self.contact else { return };
-        let leased = self.store.lease_to_tell(now.minus(TELL_FOR), now.plus(TELL_AGAIN), now).await;
+        let leased = self.store.lease_to_tell(now.minus(CONTACT_RETRY_FOR), now.plus(CONTACT_RETRY_AFTER), now).await;
         // The records were told of where they failed first; there is another minute.
         for (endpoint, contact) in leased.unwrap_or_default() {
             let sent = match composer.endpoint_disabled(&endpoint, &contact, now) {

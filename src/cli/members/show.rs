@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{ShowPerson, address, nobody, people_of};
+use crate::cli::mail::as_json as waiting_mail_json;
 use crate::cli::{print_line, with_store};
 use crate::domain::mail::WaitingMail;
 use crate::domain::mail::budget::source_name;
@@ -226,9 +227,7 @@ pub(super) fn sign_up_json(sign_up: &SignUpEntry) -> Value {
     let mut document = json!(sign_up);
     document["id"] = sign_up.id.0.into();
     document["email"] = sign_up.email.as_str().into();
-    if let Some(mail) = &sign_up.mail {
-        document["waitingMail"]["id"] = mail.id.0.into();
-    }
+    document["waitingMail"] = sign_up.mail.as_ref().map(waiting_mail_json).into();
     document
 }
 
