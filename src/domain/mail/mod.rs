@@ -189,25 +189,7 @@ pub struct MailboxRecord {
     pub holder: Option<MailId>,
 }
 
-/// Whether a mail may go to its mailbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// It is the one that the mailbox's newest stands for: trying it again is no other mail.
-    Again,
-    /// As another mail, which is to be noted.
-    Next,
-    NotBefore(Timestamp),
-}
-
 impl MailboxRecord {
-    pub fn turn(&self, mail: MailId, source: &str, now: Timestamp) -> Turn {
-        match self.next_allowed(source, now) {
-            _ if self.holder == Some(mail) => Turn::Again,
-            allowed if allowed > now => Turn::NotBefore(allowed),
-            _ => Turn::Next,
-        }
-    }
-
     /// How many of the last mails a source has asked for.
     pub fn sent_for(&self, source: &str) -> usize {
         self.sent.iter().filter(|(_, by)| by == source).count()
@@ -268,10 +250,10 @@ mod tests {
     #[test]
     fn times_that_a_wrong_clock_wrote_hold_nothing_up() {
         let ahead = record(&[(8 * 86_400, ""), (100, "")]);
-        assert_eq!(ahead.turn(MailId(1), "", at(200)), Turn::NotBefore(at(700)));
-        assert_eq!(ahead.turn(MailId(1), "", at(700)), Turn::Next);
+        assert_eq!(ahead.next_allowed("", at(200)), at(700));
+        assert_eq!(ahead.next_allowed("", at(700)), at(700));
         let beside = record(&[(210, "")]);
-        assert_eq!(beside.turn(MailId(1), "", at(200)), Turn::NotBefore(at(810)), "another node's clock");
+        assert_eq!(beside.next_allowed("", at(200)), at(810), "another node's clock");
     }
 
     #[test]

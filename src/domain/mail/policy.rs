@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::budget::{MailBudget, Reputation};
-use super::{MAX_WAITING_PER_MAILBOX, MIN_MAIL_GAP, MailId, MailKind, MailboxRecord, Turn};
+use super::{MAX_WAITING_PER_MAILBOX, MIN_MAIL_GAP, MailId, MailKind, MailboxRecord};
 use crate::domain::person::{PersonState, UnwantedMail};
 use crate::domain::sign_up::SignUpState;
 use crate::domain::time::Timestamp;
@@ -142,13 +142,14 @@ pub fn at_mailbox(
     if !bypasses_caps && first.is_some_and(|first| first.mail != mail) {
         return MailboxDecision::Defer { until: now.plus(MIN_MAIL_GAP), others: Vec::new() };
     }
-    match record.turn(mail, source, now) {
-        Turn::NotBefore(until) if !bypasses_caps => {
-            let others = queue.iter().filter(|one| one.source == source && !is_holder(one)).map(|one| one.mail);
-            MailboxDecision::Defer { until, others: others.filter(|other| *other != mail).collect() }
-        }
-        turn => MailboxDecision::Send { is_another: turn != Turn::Again },
+    // Trying the last one again is no other mail.
+    let is_another = record.holder != Some(mail);
+    let until = record.next_allowed(source, now);
+    if !is_another || bypasses_caps || until <= now {
+        return MailboxDecision::Send { is_another };
     }
+    let others = queue.iter().filter(|one| one.source == source && one.mail != mail && !is_holder(one));
+    MailboxDecision::Defer { until, others: others.map(|one| one.mail).collect() }
 }
 
 #[cfg(test)]
