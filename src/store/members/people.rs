@@ -7,8 +7,8 @@ use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
 use crate::domain::person::{
-    AccountId, KeptEvidence, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, RequestEntry,
-    SignInEntry, SignUpEntry, StoppedPartner, UnwantedMail,
+    AccountId, KeptEvidence, KeptNotice, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals,
+    RequestEntry, SignInEntry, SignUpEntry, StoppedPartner, UnwantedMail,
 };
 use crate::domain::sign_up::{Channel, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
@@ -178,8 +178,10 @@ fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
         evidence: KeptEvidence {
             channel: row.get::<Option<&str>>(22)?.and_then(Channel::from_name),
             client: row.get(23)?,
-            notice: row.get(24)?,
-            notice_words: row.get(25)?,
+            notice: match row.get(24)? {
+                Some(hash) => Some(KeptNotice { hash, words: row.get(25)? }),
+                None => None,
+            },
             mailed_at: row.get(26)?,
             decided_how: row.get(27)?,
             language: row.get::<Option<&str>>(28)?.and_then(Language::from_code),
