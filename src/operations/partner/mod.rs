@@ -1,5 +1,8 @@
 //! What a partner asks about its own affairs, under `/partner/v1`: a table of its own beside the contract's, from the same parts.
 
+pub mod get_sign_up_status;
+pub mod list_inbox;
+pub mod list_sign_ups;
 mod page;
 
 use super::Entry;
