@@ -20,6 +20,7 @@ mod postgres;
 mod postgres_tls;
 mod reload;
 pub(crate) mod shared_limits;
+mod source;
 mod store_suite;
 mod transfer;
 
