@@ -176,35 +176,6 @@ fn postgresql_understands_who_may_come_in() {
     assert_eq!(cluster.ask("SHOW synchronous_commit"), [["on"]]);
 }
 
-/// Links between the pages of the project: to files that are there, and to headings in them.
-#[test]
-fn every_link_between_the_pages_leads_somewhere() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let anchors = |page: &str| -> BTreeSet<String> {
-        let headings = page.lines().filter_map(|line| line.strip_prefix('#'));
-        let plain = |text: &str| text.replace(' ', "-").replace([',', '.', '?', '"', '\'', '`', ':', '/'], "");
-        headings.map(|line| plain(&line.trim_start_matches('#').trim().to_lowercase())).collect()
-    };
-    let mut pages: Vec<_> = std::fs::read_dir(root.join("docs")).unwrap().map(|file| file.unwrap().path()).collect();
-    pages.extend(["README.md", "deploy/README.md", "SECURITY.md", "CONTRIBUTING.md"].map(|name| root.join(name)));
-    let mut found = 0;
-    for path in pages {
-        let page = std::fs::read_to_string(&path).unwrap();
-        let links = page.split("](").skip(1).map(|rest| rest.split(')').next().unwrap());
-        for link in links.filter(|link| !link.starts_with("http") && !link.starts_with("mailto:")) {
-            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
-            let target = if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
-            assert!(target.exists(), "{}: {link}", path.display());
-            if !anchor.is_empty() {
-                let there = anchors(&std::fs::read_to_string(&target).unwrap());
-                assert!(there.contains(anchor), "{}: {link} in {there:?}", path.display());
-            }
-            found += 1;
-        }
-    }
-    assert!(found > 20, "{found}");
-}
-
 #[test]
 fn the_readmes_draining_drains() {
     let readme = shipped("README.md");

@@ -8,6 +8,7 @@ mod architecture;
 mod backup;
 mod dependencies;
 mod deploy;
+mod docs;
 mod doctor;
 mod first_start;
 mod limiter_suite;
