@@ -14,6 +14,8 @@ use crate::machines::{
 use crate::records::{Home, Records};
 use crate::server::{Server, block_on, settings, sign_up};
 
+use super::source::{Tree, read_tree, tree};
+
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 #[track_caller]
@@ -24,30 +26,22 @@ fn succeeds(output: &Output) -> String {
     said
 }
 
-/// The folder with everything in it.
-fn files() -> Vec<PathBuf> {
-    fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if entry.is_dir() { collect(&entry, found) } else { found.push(entry) }
-        }
+/// Settings that a file names and no command has.
+fn unknown_settings(files: &Tree, known: &BTreeSet<String>) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (path, text) in files {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let unknown = words.filter(|word| word.starts_with("UNIONHALL_") && !known.contains(*word));
+        faults.extend(unknown.map(|word| format!("{path} names {word}")));
     }
-    let mut found = Vec::new();
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy"), &mut found);
-    assert!(found.len() >= 8, "{found:?}");
-    found
+    faults
 }
 
 #[test]
 fn every_setting_that_is_named_exists() {
-    let mut named = BTreeSet::new();
-    for file in files() {
-        let text = std::fs::read_to_string(&file).unwrap();
-        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').map(str::to_owned);
-        named.extend(words.filter(|word| word.starts_with("UNIONHALL_")));
-    }
-    let unknown: Vec<_> = named.difference(&settings()).cloned().collect();
-    assert!(unknown.is_empty(), "no such settings: {unknown:?}");
-    assert!(named.len() > 12, "{named:?}");
+    let planted = tree(&[("deploy/a.env", "UNIONHALL_DATA=/x\n#UNIONHALL_DATE=1")]);
+    assert_eq!(unknown_settings(&planted, &settings()), ["deploy/a.env names UNIONHALL_DATE"]);
+    assert_eq!(unknown_settings(&read_tree("deploy"), &settings()), Vec::<String>::new());
 }
 
 #[test]
