@@ -48,6 +48,7 @@ pub mod mcp;
 pub mod membership;
 pub mod metrics;
 pub mod operations;
+pub mod operator;
 pub mod outbound;
 pub mod partners;
 pub mod reply;

@@ -1,6 +1,5 @@
 //! `unionhall keys`
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -8,15 +7,14 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{random, say, with_records, with_store};
+use super::{Prepare, random, say, with_live_records, with_records};
 use crate::clock::Clock;
 use crate::config::{BrakeSettings, Records, StoreSettings};
 use crate::domain::api_key::{ApiKey, KeyId, KeyMode, KeyRecord, KeyStatus, NotAKeyId, PartnerName};
 use crate::domain::mail::brake::DoorStanding;
 use crate::domain::time::Timestamp;
 use crate::keys::{KeyFigures, Keys, NewKey};
-use crate::store::Act;
-use crate::store::migration::Prepare;
+use crate::operator::Act;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
@@ -147,7 +145,7 @@ fn with_keys<T>(
     act: Act,
     work: impl AsyncFnOnce(Keys) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    with_records(settings, mode, prepare, async |store| work(Keys::of_mode(store.audited(act), mode)).await)
+    with_records(settings, mode, prepare, async |operator| work(operator.audited(act).keys()).await)
 }
 
 fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
@@ -172,7 +170,7 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
     }
     if task.test && !task.new {
         // The live ones are there, then.
-        with_store(&task.store, Prepare::Expect, async |_| Ok(()))?;
+        with_live_records(&task.store, async |_| Ok(()))?;
     }
     let act = act("keys issue", format!("key {} for {partner}", key.id()), now);
     with_keys(&task.store, mode, prepare, act, async |keys| Ok(keys.issue(&key, new, now).await?))?;
@@ -182,9 +180,8 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
-    let (keys, doors) = with_records(&task.store, mode(task.test), Prepare::Expect, async |store| {
-        let keys = Keys::new(Arc::clone(&store) as _).list().await?;
-        Ok((keys, store.door_standings(now).await?))
+    let (keys, doors) = with_records(&task.store, mode(task.test), Prepare::Expect, async |operator| {
+        Ok((operator.keys().list().await?, operator.door_standings(now).await?))
     })?;
     let brake = task.brake.brake();
     // The brake is the partner's, over all its keys.

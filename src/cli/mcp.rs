@@ -20,6 +20,7 @@ use crate::mail::Delivery;
 use crate::mcp::{McpServer, stdio};
 use crate::membership::erasures::ErasureLog;
 use crate::operations::dispatch::Dispatcher;
+use crate::operator::Operator;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 
@@ -62,7 +63,8 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
         }
         let (limits, disposable) = (settings.limits.address()?, settings.mail.disposable()?);
         let store = open_store(&settings.store, Prepare::Make, WRITE_BATCH).await?;
-        let secret = secret::claim(&settings.store, given, &*store).await?.secret;
+        let secret =
+            secret::claim(&settings.store, given, &Operator::new(Arc::clone(&store), KeyMode::Live)).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.
         let log = Log::start(Level::Errors, Format::Human, clock, std::io::stderr())?;

@@ -31,6 +31,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{Records, SandboxRecords, ServeSettings, StoreSettings, UnionSettings};
 use crate::domain::api_key::KeyMode;
+use crate::operator::Operator;
 use crate::store::migration::{MIGRATIONS, Prepare};
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::SqliteStore;
@@ -282,13 +283,13 @@ async fn open_records(
     Ok(Arc::new(SqliteStore::open_with(database, prepare, batch, MIGRATIONS)?))
 }
 
-/// Runs one piece of work on the store and closes it. Commands work beside a running service: the database keeps them apart.
-fn with_store<T>(
+/// Runs one piece of work on the live records and closes them. Commands work beside a running service: the database keeps
+/// them apart.
+fn with_live_records<T>(
     settings: &StoreSettings,
-    prepare: Prepare,
-    work: impl AsyncFnOnce(Arc<dyn Store>) -> anyhow::Result<T>,
+    work: impl AsyncFnOnce(Operator) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    with_records(settings, KeyMode::Live, prepare, work)
+    with_records(settings, KeyMode::Live, Prepare::Expect, work)
 }
 
 /// The same on the live records or the sandbox's. Those of the sandbox come into being only where they are made on purpose.
@@ -296,7 +297,7 @@ fn with_records<T>(
     settings: &StoreSettings,
     mode: KeyMode,
     prepare: Prepare,
-    work: impl AsyncFnOnce(Arc<dyn Store>) -> anyhow::Result<T>,
+    work: impl AsyncFnOnce(Operator) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -312,7 +313,7 @@ fn with_records<T>(
             },
         };
         let store = open_records(&records, &settings.data, prepare, WRITE_BATCH).await?;
-        let done = work(Arc::clone(&store)).await;
+        let done = work(Operator::new(Arc::clone(&store), mode)).await;
         store.close().await?;
         done
     })

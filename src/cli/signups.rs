@@ -4,11 +4,10 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{say, with_store};
+use super::{say, with_live_records};
 use crate::clock::Clock;
 use crate::config::{BrakeSettings, StoreSettings};
 use crate::domain::mail::brake::{Brake, DoorStanding, FORM, door_name};
-use crate::store::migration::Prepare;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SignupsCommand {
@@ -40,7 +39,7 @@ pub(super) fn run(command: SignupsCommand) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let act = act(if pause { "signups pause" } else { "signups resume" }, String::new(), now);
     let changed =
-        with_store(&settings, Prepare::Expect, async |store| Ok(store.audited(act).pause_sign_ups(pause).await?))?;
+        with_live_records(&settings, async |operator| Ok(operator.audited(act).pause_sign_ups(pause).await?))?;
     say(match (pause, changed) {
         (true, true) => "Sign-ups are paused. `unionhall signups resume` switches them on again.",
         (true, false) => "Sign-ups were paused already.",
@@ -51,8 +50,8 @@ pub(super) fn run(command: SignupsCommand) -> anyhow::Result<()> {
 
 fn status(task: &ShowStatus) -> anyhow::Result<()> {
     let (now, brake) = (Clock::start().now().time, task.brake.brake());
-    let (paused, mut doors) = with_store(&task.store, Prepare::Expect, async |store| {
-        Ok((store.are_sign_ups_paused().await?, store.door_standings(now).await?))
+    let (paused, mut doors) = with_live_records(&task.store, async |operator| {
+        Ok((operator.are_sign_ups_paused().await?, operator.door_standings(now).await?))
     })?;
     if !doors.iter().any(|door| door.door == FORM) {
         doors.insert(0, DoorStanding { door: FORM.to_owned(), conduct: Default::default(), held: 0 });

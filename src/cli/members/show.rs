@@ -3,19 +3,18 @@
 use serde_json::{Value, json};
 
 use super::{ShowPerson, address, nobody, people_of};
-use crate::cli::{say, with_store};
+use crate::cli::{say, with_live_records};
 use crate::domain::language::Language;
 use crate::domain::mail::brake::door_name;
 use crate::domain::mail::{MailKind, WaitingMail};
 use crate::domain::person::{KeptEvidence, NO_TIME, PersonFile, PersonRecord, PersonState, SignInEntry, SignUpEntry};
 use crate::domain::sign_up::{Face, SignUpState};
 use crate::domain::time::Timestamp;
-use crate::store::migration::Prepare;
 
 pub(super) fn run(task: &ShowPerson, now: Timestamp) -> anyhow::Result<()> {
     let email = address(&task.email)?;
-    let found = with_store(&task.store, Prepare::Expect, async |store| {
-        Ok(people_of(&task.store, &task.secret, store).await?.find(&email, now).await?)
+    let found = with_live_records(&task.store, async |operator| {
+        Ok(people_of(&task.store, &task.secret, &operator).await?.find(&email, now).await?)
     })?;
     let Some(file) = found else { return Err(nobody()) };
     if task.json {
