@@ -166,7 +166,7 @@ pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> R
     Ok(match look(visit, request.headers()).await {
         Ok(Some(session)) if session.file.person.state == PersonState::Member => {
             let (visit, own_pages) = (visit.who_chose(session.file.person.language), &visit.app().own_pages);
-            let token = own_pages.form_token(&session.nonce);
+            let token = own_pages.csrf_token(&session.nonce);
             visit.page(view::leave(visit.frame(), &token, own_pages.times))
         }
         Ok(Some(_)) => visit.redirect("/me"),
@@ -192,7 +192,7 @@ pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> R
     let visit = visit.of_own_page();
     Ok(match look(visit, request.headers()).await {
         Ok(Some(session)) => {
-            let token = visit.app().own_pages.form_token(&session.nonce);
+            let token = visit.app().own_pages.csrf_token(&session.nonce);
             let is_member = session.file.person.state == PersonState::Member;
             let visit = visit.who_chose(session.file.person.language);
             visit.page(view::erase(visit.frame(), &token, is_member))
@@ -256,7 +256,7 @@ async fn own_page(
     refused: Option<RefusedAnswers<'_>>,
 ) -> Answer {
     let own_pages = &visit.app().own_pages;
-    let token = own_pages.form_token(&session.nonce);
+    let token = own_pages.csrf_token(&session.nonce);
     let (file, times, now) = (&session.file, own_pages.times, visit.now.time);
     // Whoever left is not led to a form that is shut.
     let sign_ups_paused = file.person.state == PersonState::Left
@@ -313,7 +313,7 @@ async fn take<'a>(
         Err(answer) => return Ok(Err(answer)),
     };
     let fields = body.read(FORM_BYTES).await?.to_vec();
-    if !visit.app().own_pages.is_form_token(&session.nonce, &field(&fields, "token").unwrap_or_default()) {
+    if !visit.app().own_pages.is_csrf_token(&session.nonce, &field(&fields, "token").unwrap_or_default()) {
         return Ok(Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin)));
     }
     Ok(Ok((visit.who_chose(session.file.person.language), session, fields)))
