@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use crate::domain::api_key::KeyMode;
+use crate::domain::api_key::Mode;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::brake::Brake;
@@ -119,7 +119,7 @@ impl App {
     }
 
     fn put_together(parts: Parts, inbox: Option<Inbox>) -> Arc<Self> {
-        let mode = if inbox.is_some() { KeyMode::Test } else { KeyMode::Live };
+        let mode = if inbox.is_some() { Mode::Test } else { Mode::Live };
         let Parts { union, secret, store, limiter, log, mail, webhooks, brake, disposable, erasures, retention } =
             parts;
         let notices = union.notices.clone();

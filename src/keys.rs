@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::domain::api_key::{ApiKey, KeyId, KeyMode, KeyRecord, KeyStatus, PartnerName};
+use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, Mode, PartnerName};
 use crate::domain::time::Timestamp;
 use crate::error::KeyProblem;
 pub use crate::store::keys::KeyFigures;
@@ -51,7 +51,7 @@ pub enum Refusal {
 pub struct Keys {
     store: Arc<dyn KeyStore>,
     /// Which keys these records know; the others are nobody's here.
-    mode: KeyMode,
+    mode: Mode,
     known: RwLock<HashMap<KeyId, Known>>,
     /// When an id was last refused, be there such a key or not.
     refused: Mutex<HashMap<KeyId, Timestamp>>,
@@ -118,10 +118,10 @@ pub enum NotRotated {
 
 impl Keys {
     pub fn new(store: Arc<dyn KeyStore>) -> Self {
-        Self::of_mode(store, KeyMode::Live)
+        Self::of_mode(store, Mode::Live)
     }
 
-    pub fn of_mode(store: Arc<dyn KeyStore>, mode: KeyMode) -> Self {
+    pub fn of_mode(store: Arc<dyn KeyStore>, mode: Mode) -> Self {
         Self {
             store,
             mode,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::domain::api_key::{KeyId, KeyMode};
+use crate::domain::api_key::{KeyId, Mode};
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::brake::DoorStanding;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
@@ -34,11 +34,11 @@ use crate::store::{Store, StoreError, StoreReply};
 #[derive(Debug, Clone)]
 pub struct Operator {
     store: Arc<dyn Store>,
-    mode: KeyMode,
+    mode: Mode,
 }
 
 impl Operator {
-    pub fn new(store: Arc<dyn Store>, mode: KeyMode) -> Self {
+    pub fn new(store: Arc<dyn Store>, mode: Mode) -> Self {
         Self { store, mode }
     }
 

@@ -10,7 +10,7 @@ use super::audit::act;
 use super::{Prepare, random, say, with_live_records, with_records};
 use crate::clock::Clock;
 use crate::config::{BrakeSettings, Records, StoreSettings};
-use crate::domain::api_key::{ApiKey, KeyId, KeyMode, KeyRecord, KeyStatus, NotAKeyId, PartnerName};
+use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, Mode, NotAKeyId, PartnerName};
 use crate::domain::mail::brake::DoorStanding;
 use crate::domain::time::Timestamp;
 use crate::keys::{KeyFigures, Keys, NewKey};
@@ -110,13 +110,13 @@ impl std::str::FromStr for NamedKey {
 }
 
 impl NamedKey {
-    fn mode(self, test: bool) -> KeyMode {
+    fn mode(self, test: bool) -> Mode {
         mode(test || self.is_test)
     }
 }
 
-fn mode(test: bool) -> KeyMode {
-    if test { KeyMode::Test } else { KeyMode::Live }
+fn mode(test: bool) -> Mode {
+    if test { Mode::Test } else { Mode::Live }
 }
 
 pub(super) fn run(command: KeysCommand) -> anyhow::Result<()> {
@@ -140,7 +140,7 @@ fn grace(text: &str) -> Result<Duration, String> {
 /// Runs one piece of work on the keys, which is written down as that act.
 fn with_keys<T>(
     settings: &StoreSettings,
-    mode: KeyMode,
+    mode: Mode,
     prepare: Prepare,
     act: Act,
     work: impl AsyncFnOnce(Keys) -> anyhow::Result<T>,
@@ -273,7 +273,7 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
     let at = key.revoked_at.unwrap_or(now);
     let before = if at < now { format!(" already, at {at}") } else { String::new() };
     say(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))?;
-    if mode == KeyMode::Live {
+    if mode == Mode::Live {
         eprintln!(
             "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop \
              --key {0}` deletes it. Links that were mailed still work.",

@@ -30,7 +30,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{Records, SandboxRecords, ServeSettings, StoreSettings, UnionSettings};
-use crate::domain::api_key::KeyMode;
+use crate::domain::api_key::Mode;
 use crate::operator::Operator;
 use crate::store::migration::{MIGRATIONS, Prepare};
 use crate::store::postgres::PostgresStore;
@@ -289,13 +289,13 @@ fn with_live_records<T>(
     settings: &StoreSettings,
     work: impl AsyncFnOnce(Operator) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    with_records(settings, KeyMode::Live, Prepare::Expect, work)
+    with_records(settings, Mode::Live, Prepare::Expect, work)
 }
 
 /// The same on the live records or the sandbox's. Those of the sandbox come into being only where they are made on purpose.
 fn with_records<T>(
     settings: &StoreSettings,
-    mode: KeyMode,
+    mode: Mode,
     prepare: Prepare,
     work: impl AsyncFnOnce(Operator) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
@@ -303,9 +303,9 @@ fn with_records<T>(
     runtime.block_on(async {
         let live = settings.records()?;
         let records = match (mode, prepare) {
-            (KeyMode::Live, _) => live,
-            (KeyMode::Test, Prepare::Make) => live.make_sandbox().await?,
-            (KeyMode::Test, _) => match live.find_sandbox().await? {
+            (Mode::Live, _) => live,
+            (Mode::Test, Prepare::Make) => live.make_sandbox().await?,
+            (Mode::Test, _) => match live.find_sandbox().await? {
                 SandboxRecords { records, are_there: true } => records,
                 SandboxRecords { .. } => {
                     bail!("there is no sandbox yet; `unionhall keys issue NAME --test` makes it")

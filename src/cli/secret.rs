@@ -4,7 +4,7 @@ use anyhow::{anyhow, bail};
 
 use super::{files, random};
 use crate::config::{Records, StoreSettings, read_secret};
-use crate::domain::api_key::KeyMode;
+use crate::domain::api_key::Mode;
 use crate::domain::base32;
 use crate::domain::secret::Secret;
 use crate::operator::{Claim, Operator};
@@ -60,7 +60,7 @@ pub(super) async fn compare(
 /// The secret that the records were made with; of the sandbox its own.
 pub(super) async fn known(
     settings: &StoreSettings,
-    mode: KeyMode,
+    mode: Mode,
     given: Option<Secret>,
     operator: &Operator,
 ) -> anyhow::Result<Secret> {
@@ -69,12 +69,12 @@ pub(super) async fn known(
         bail!("the records have no secret yet: start the service once, which makes it");
     };
     let secret = match mode {
-        KeyMode::Live => secret,
-        KeyMode::Test => secret.of_sandbox(),
+        Mode::Live => secret,
+        Mode::Test => secret.of_sandbox(),
     };
     match operator.whose_secret(secret.fingerprint()).await? {
         Claim::Another => Err(another(settings)?),
-        Claim::First if mode == KeyMode::Live => {
+        Claim::First if mode == Mode::Live => {
             bail!("nothing was made with the secret yet: start the service once, then try again")
         }
         Claim::First | Claim::Same => Ok(secret),

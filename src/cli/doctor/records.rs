@@ -6,7 +6,7 @@ use crate::cli::findings::{Finding, Grade};
 use crate::cli::{files, open_records, open_store, secret};
 use crate::clock::Clock;
 use crate::config::{Records, SandboxRecords, ServeSettings};
-use crate::domain::api_key::KeyMode;
+use crate::domain::api_key::Mode;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::operator::{Claim, Operator};
@@ -41,7 +41,7 @@ pub(super) async fn examine(settings: &ServeSettings, given: Option<Option<Secre
     }
     // As a command opens them: nothing is made and no schema is changed.
     let operator = match open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await {
-        Ok(store) => Operator::new(store, KeyMode::Live),
+        Ok(store) => Operator::new(store, Mode::Live),
         Err(error) => return vec![Finding::of_error(RECORDS, grade(&error), &error).or_mend(SEE_TO_IT)],
     };
     let mut found = vec![Finding::ok(RECORDS, format!("{records} opens, and its schema is up to date"))];

@@ -10,7 +10,7 @@ use super::audit::act;
 use super::{Prepare, say, with_records};
 use crate::clock::Clock;
 use crate::config::StoreSettings;
-use crate::domain::api_key::{KeyMode, KeyStatus};
+use crate::domain::api_key::{KeyStatus, Mode};
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::PartnerRecord;
 use crate::operator::Operator;
@@ -66,8 +66,8 @@ pub(in crate::cli) struct PartnerRecords {
 }
 
 impl PartnerRecords {
-    fn mode(&self) -> KeyMode {
-        if self.test { KeyMode::Test } else { KeyMode::Live }
+    fn mode(&self) -> Mode {
+        if self.test { Mode::Test } else { Mode::Live }
     }
 
     fn with<T>(&self, work: impl AsyncFnOnce(Operator) -> anyhow::Result<T>) -> anyhow::Result<T> {

@@ -24,7 +24,7 @@ use super::{files, open_store, random};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
-use crate::domain::api_key::KeyMode;
+use crate::domain::api_key::Mode;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::brake::Brake;
 use crate::domain::secret::Secret;
@@ -40,7 +40,6 @@ use crate::mail::outbox::Outbox;
 use crate::mail::report::MailHooks;
 use crate::mail::{Delivery, MailNotifier, Transport};
 use crate::membership::erasures::ErasureLog;
-use crate::membership::retention::Reality;
 use crate::membership::{figures, retention};
 use crate::operator::Operator;
 use crate::partners::worker::{ContactMail, WebhookNotifier, WebhookWorker};
@@ -75,7 +74,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let doors = Doors::open(settings, checked.tls.is_some())?;
     let union = Arc::new(settings.union.facts(settings.union.base_url(doors.listening, doors.scheme))?);
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
-    let operator = Operator::new(Arc::clone(&store), KeyMode::Live);
+    let operator = Operator::new(Arc::clone(&store), Mode::Live);
     let Claimed { secret, origin } = secret::claim(&settings.store, checked.secret, &operator).await?;
     let (clock, log) = start_log(settings)?;
     process::report_panics(&log);
@@ -100,7 +99,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let times = settings.retention.times();
     let (records, told, stops) = (&store, &log, &work_stops);
     let forgets =
-        retention::run(Arc::clone(records), Reality::Live, secret.clone(), times, told.clone(), clock, stops.clone());
+        retention::run(Arc::clone(records), Mode::Live, secret.clone(), times, told.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("retention", forgets));
     let rolls_up = figures::run(Arc::clone(records), told.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the roll-up of figures", rolls_up));
