@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::clock::Clock;
 use crate::domain::api_key::{KeyId, Mode};
 use crate::domain::email::EmailAddress;
-use crate::domain::mail::brake::DoorStanding;
+use crate::domain::mail::budget::SourceStatus;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
 use crate::domain::mail::{HeldMail, MailId, WaitingMail};
 use crate::domain::partner::endpoint::ListedEndpoint;
@@ -109,12 +109,12 @@ impl Operator {
         figures::catch_up(&*self.store, clock).await
     }
 
-    pub fn doors_since(&self, day: i64) -> StoreReply<'_, Vec<(String, Funnel)>> {
-        self.store.doors_since(day)
+    pub fn sources_since(&self, day: i64) -> StoreReply<'_, Vec<(String, Funnel)>> {
+        self.store.sources_since(day)
     }
 
-    pub fn door_days_since(&self, day: i64) -> StoreReply<'_, Vec<DoorDay>> {
-        self.store.door_days_since(day)
+    pub fn source_days_since(&self, day: i64) -> StoreReply<'_, Vec<DoorDay>> {
+        self.store.source_days_since(day)
     }
 
     pub fn demand(&self) -> StoreReply<'_, Vec<Demand>> {
@@ -156,8 +156,8 @@ impl Operator {
         self.store.are_sign_ups_paused()
     }
 
-    pub fn door_standings(&self, now: Timestamp) -> StoreReply<'_, Vec<DoorStanding>> {
-        self.store.door_standings(now)
+    pub fn source_statuses(&self, now: Timestamp) -> StoreReply<'_, Vec<SourceStatus>> {
+        self.store.source_statuses(now)
     }
 
     /// A page of the audit log from that time on, after that id.
