@@ -102,6 +102,6 @@ mod tests {
         assert_ne!(ours.address(&plain), ours.mailbox(&plain));
         assert_ne!(ours.address(&plain), marker("y").address(&plain));
         assert_eq!(ours.address(&plain).len(), LENGTH);
-        assert_eq!(ours.tombstone(&tagged).as_str(), tombstone(&ours.mailbox(&plain)));
+        assert_eq!(ours.mailbox_tombstone(&tagged).as_str(), tombstone(&ours.mailbox(&plain)));
     }
 }
