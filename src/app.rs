@@ -108,7 +108,7 @@ pub struct Core {
 }
 
 impl App {
-    /// Each area of the store goes to the room that it is for; nobody else can name it.
+    /// Each area of the store goes to the module that it is for; nobody else can name it.
     pub fn new(parts: Parts) -> Arc<Self> {
         Self::put_together(parts, None)
     }

@@ -2,7 +2,7 @@
 //!
 //! A key once read is trusted for a second (a cache), so that a busy partner costs the store one read a second and a
 //! revoked key stops working well within two. Then one request reads it again; those beside it need not wait for that. The
-//! store of keys is private to this room.
+//! store of keys is private to this module.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};

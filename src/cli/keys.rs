@@ -189,7 +189,7 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
         let source = sources.iter().find(|source| source.source == key.partner.as_str());
         PartnersMail {
             today: source.map_or(0, |source| source.reputation.mailed_today),
-            may: budget.budget(key.partner.as_str(), &source.map_or_else(Default::default, |source| source.reputation)),
+            may: budget.quota(key.partner.as_str(), &source.map_or_else(Default::default, |source| source.reputation)),
             held: source.map_or(0, |source: &SourceStatus| source.held),
         }
     };

@@ -1,4 +1,4 @@
-//! The commands. The only room that prints to a terminal and ends the process.
+//! The commands. The only layer that prints to a terminal and ends the process.
 
 mod audit;
 mod backup;

@@ -68,7 +68,7 @@ fn status(task: &ShowStatus) -> anyhow::Result<()> {
     ))?;
     for source in &sources {
         let SourceStatus { reputation, held, .. } = source;
-        let may = budget.budget(&source.source, reputation).map_or_else(|| "-".to_owned(), |budget| budget.to_string());
+        let may = budget.quota(&source.source, reputation).map_or_else(|| "-".to_owned(), |quota| quota.to_string());
         print_line(&format!(
             "{:<8}{:>8}{may:>8}{held:>8}{:>12}{:>11}{:>10}  {}",
             state(source, &budget),
@@ -94,7 +94,7 @@ fn as_json(source: &SourceStatus, budget: &MailBudget) -> serde_json::Value {
         "partner": Some(&source.source).filter(|source| *source != FORM),
         "state": state(source, budget),
         "mailedToday": reputation.mailed_today,
-        "mayMailToday": budget.budget(&source.source, reputation),
+        "mayMailToday": budget.quota(&source.source, reputation),
         "held": source.held,
         "mailed7d": reputation.mailed_before + reputation.mailed_today,
         "confirmed7d": reputation.confirmed,

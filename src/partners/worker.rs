@@ -44,7 +44,7 @@ const TELL_EVERY: Duration = Duration::from_secs(60);
 const TELL_AGAIN: Duration = Duration::from_secs(3600);
 const TELL_FOR: Duration = Duration::from_secs(3 * 24 * 3600);
 
-/// What the rest of the house sees of the worker: it is woken when there is something to tell, and counts.
+/// What the rest of the service sees of the worker: it is woken when there is something to tell, and counts.
 #[derive(Debug, Default)]
 pub struct WebhookNotifier {
     wake: Notify,

@@ -170,7 +170,7 @@ const GIVEN_A_STORE: &[&str] = &["src/app.rs", "src/mail/outbox.rs", "src/partne
 
 /// What a newcomer would search for, and the file that does it.
 const SEARCHES: &[(&str, &str)] = &[
-    ("throttle", "src/limiter/mod.rs"),
+    ("throttle", "src/membership/form_throttle.rs"),
     ("quota", "src/domain/mail/budget.rs"),
     ("rate limit", "src/limiter/mod.rs"),
     ("idempotency", "src/store/partners/idempotency.rs"),
