@@ -38,7 +38,7 @@ fn missing_paths(pages: &Tree, files: &Tree) -> Vec<String> {
             let contributors = FOR_CONTRIBUTORS.contains(&page.as_str());
             let in_src = contributors && first.is_some_and(|first| is_there(files, &format!("src/{first}")));
             let missing = if first.is_some_and(|first| FOLDERS.contains(&first)) {
-                !is_there(files, word) && !(in_src && is_there(files, &format!("src/{word}")))
+                !(is_there(files, word) || in_src && is_there(files, &format!("src/{word}")))
             } else if in_src {
                 !is_there(files, &format!("src/{word}"))
             } else {
