@@ -112,7 +112,7 @@ impl SandboxRouter {
         let Some(app) = found? else { return Ok(None) };
         // The catalog may have been read again since the start.
         let app = app.with_catalog(live.app().union.catalog.clone());
-        let snapshot = Arc::new(CatalogSnapshot::new(app, self.mcp_origins.clone(), None));
+        let snapshot = Arc::new(CatalogSnapshot::new(app, Arc::clone(&live.branding), self.mcp_origins.clone(), None));
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&snapshot));
         Ok(Some(snapshot))
     }

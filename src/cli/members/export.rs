@@ -89,7 +89,7 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
         let what = state.map_or("everybody", PersonState::name).to_owned();
         operator.append_audit(act("members export", what, now)).await?;
         let all = operator.member_count().await?;
-        let mut bar = Bar::on_terminal().filter(|_| state == Some(PersonState::Member));
+        let mut bar = Bar::on_terminal(|people| people.to_string()).filter(|_| state == Some(PersonState::Member));
         let mut out = BufWriter::new(std::io::stdout().lock());
         if task.format == ExportFormat::Csv {
             let names: Vec<_> = COLUMNS.iter().map(|(name, _)| *name).collect();
@@ -108,13 +108,12 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
                 }
             }
             if let Some(bar) = &mut bar {
-                bar.show("writing", "members", done, all);
+                bar.begin("writing members");
+                bar.show(done, all);
             }
         }
         out.flush()?;
-        if let Some(bar) = &bar {
-            bar.end();
-        }
+        drop(bar);
         Ok(done)
     });
     match written {

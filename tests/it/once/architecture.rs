@@ -54,6 +54,7 @@ const LAYERS: &[Layer] = &[
             "domain",
             "http",
             "keys",
+            "lease_queue",
             "limiter",
             "log",
             "mail",
@@ -73,7 +74,7 @@ const LAYERS: &[Layer] = &[
     ),
     layer(
         "config",
-        &["domain", "limiter", "log", "mail", "outbound", "store"],
+        &["domain", "limiter", "log", "mail", "outbound", "site", "store"],
         &["rusqlite::", "tokio_postgres::", "println!"],
     ),
     layer(
@@ -116,10 +117,12 @@ const LAYERS: &[Layer] = &[
     layer("operator", &["clock", "domain", "keys", "membership", "outbound", "partners", "store"], NO_HTTP_NO_DATABASE),
     layer("sandbox", &["clock", "domain", "mail", "membership", "reply", "store"], NO_HTTP_NO_DATABASE),
     layer("membership", &["clock", "domain", "error", "log", "mail", "partners", "store"], NO_HTTP_NO_DATABASE),
-    layer("partners", &["clock", "domain", "log", "mail", "outbound", "store"], NO_HTTP_NO_DATABASE),
+    layer("partners", &["clock", "domain", "lease_queue", "log", "mail", "outbound", "store"], NO_HTTP_NO_DATABASE),
     layer("keys", &["domain", "error", "store"], NO_HTTP_NO_DATABASE),
-    layer("mail", &["clock", "domain", "log", "loopback", "reply", "store"], NO_HTTP_NO_DATABASE),
+    layer("mail", &["domain", "lease_queue", "log", "loopback", "reply", "store"], NO_HTTP_NO_DATABASE),
+    layer("lease_queue", &["clock", "domain", "store"], NO_HTTP_NO_DATABASE),
     layer("http", &["domain", "error", "loopback"], NO_DATABASE),
+    // It must never know who asks.
     layer(
         "outbound",
         &["domain", "loopback", "reply"],
