@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::api_key::BadKey;
-use crate::domain::constant::{False, open_enumeration};
+use crate::domain::json::{False, open_enumeration};
 
 /// The machine-readable codes of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

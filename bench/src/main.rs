@@ -228,7 +228,15 @@ fn write(
 fn build(root: &Path) -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
-        .args(["build", "--profile", "dist", "--locked", "--bin", "unionhall", "--message-format=json-render-diagnostics"])
+        .args([
+            "build",
+            "--profile",
+            "dist",
+            "--locked",
+            "--bin",
+            "unionhall",
+            "--message-format=json-render-diagnostics",
+        ])
         .current_dir(root)
         .stderr(std::process::Stdio::inherit())
         .output()?;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::API_VERSION;
-use crate::domain::constant::True;
+use crate::domain::json::True;
 use crate::domain::union::Union;
 use crate::operations::ALL;
 

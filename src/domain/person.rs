@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::catalog::category::CategorySet;
-use super::json_text::named_enum;
+use super::json::named_enum;
 use super::language::Language;
 use super::mail::budget::source_name;
 use super::mail::{MailKind, MailboxRecord, WaitingMail};

@@ -7,7 +7,7 @@ use ring::hmac;
 
 use super::base32;
 use super::email::EmailAddress;
-use super::json_text::json_text;
+use super::json::json_text;
 use super::secret::Secret;
 
 /// Twelve characters that stand for one person for ever.

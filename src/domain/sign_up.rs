@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::api_key::{KeyId, PartnerName};
 use super::catalog::category::CategorySet;
 use super::email::EmailAddress;
-use super::json_text::named_enum;
+use super::json::named_enum;
 use super::language::Language;
 use super::mail::lane::Lane;
 use super::partner::idempotency::{IdempotentRequest, Replayed};

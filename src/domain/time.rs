@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time};
 
-use super::json_text::json_text;
+use super::json::json_text;
 
 /// A point in time. Always passed in; only `clock.rs` asks what time it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,8 +8,8 @@ use super::wording::{CONSENT_RULE, ERRORS_OF_ACTIONS};
 use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
-use crate::domain::constant::True;
 use crate::domain::email::EmailAddress;
+use crate::domain::json::True;
 use crate::domain::union::Union;
 use crate::error::Error;
 

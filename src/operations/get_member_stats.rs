@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec, wording};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
-use crate::domain::constant::True;
+use crate::domain::json::True;
 use crate::domain::union::Union;
 use crate::error::Error;
 

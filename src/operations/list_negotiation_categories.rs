@@ -7,7 +7,7 @@ use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operati
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::Category;
-use crate::domain::constant::{True, Usd, open_enumeration};
+use crate::domain::json::{True, Usd, open_enumeration};
 use crate::domain::union::Union;
 use crate::error::Error;
 

@@ -12,8 +12,8 @@ use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::CategorySet;
-use crate::domain::constant::True;
 use crate::domain::email::EmailAddress;
+use crate::domain::json::True;
 use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{MAX_MAILS_PER_DAY, MIN_MAIL_GAP, MailKind};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pub use self::words::Words;
 use super::figure::grouped;
-use super::json_text::json_text;
+use super::json::json_text;
 use super::time::Timestamp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -15,7 +15,7 @@ use serde::Serialize;
 use self::lane::Lane;
 use crate::domain::api_key::KeyId;
 use crate::domain::backoff::{backoff_with_jitter, exponential_backoff};
-use crate::domain::json_text::named_enum;
+use crate::domain::json::named_enum;
 use crate::domain::language::Language;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_in::SignInId;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::backoff::backoff_with_jitter;
-use super::json_text::named_enum;
+use super::json::named_enum;
 use super::time::Timestamp;
 
 const HOUR: u64 = 3600;

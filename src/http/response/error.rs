@@ -7,7 +7,7 @@ use hyper::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICAT
 
 use super::answer::Answer;
 use crate::domain::api_key::BadKey;
-use crate::domain::constant::False;
+use crate::domain::json::False;
 use crate::error::{Error, ErrorBody, KeyProblem, MaybeOperations};
 
 /// What can go wrong with a request: an operation's error, or one that only HTTP knows.

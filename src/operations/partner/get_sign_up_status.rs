@@ -7,7 +7,7 @@ use serde_json::json;
 use super::page::KeyParameter;
 use crate::app::App;
 use crate::domain::catalog::Catalog;
-use crate::domain::constant::{True, open_enumeration};
+use crate::domain::json::{True, open_enumeration};
 use crate::domain::partner::{CLOSES_AFTER, NamedSignUp, SignUpStatus};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;

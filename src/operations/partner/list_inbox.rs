@@ -7,7 +7,7 @@ use serde_json::json;
 use super::page::{MailParameter, PageSize};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
-use crate::domain::constant::True;
+use crate::domain::json::True;
 use crate::domain::union::Union;
 use crate::error::Error;
 use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};

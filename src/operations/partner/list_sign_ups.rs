@@ -8,7 +8,7 @@ use super::get_sign_up_status::StatusOfSignUp;
 use super::page::{KeyParameter, PageSize, Since};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
-use crate::domain::constant::True;
+use crate::domain::json::True;
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 use crate::error::Error;

@@ -1,0 +1,106 @@
+//! How values look in JSON: fields whose value the contract fixes, as types that can have no other; values that are a text; and
+//! the schema of a list that may grow.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+
+/// The schema of a value in an answer that is one of a list today, and of a longer one some day. Programs that are made of the
+/// schema know the list by `title`, and take any other text too.
+pub fn open_enumeration(title: &str, known: &Schema) -> Schema {
+    let values = known.get("enum");
+    json_schema!({ "anyOf": [{ "title": title, "type": "string", "enum": values }, { "type": "string" }] })
+}
+
+macro_rules! constant {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $value:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct $name;
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $value.serialize(serializer)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": $kind, "const": $value })
+            }
+        }
+    };
+}
+
+constant!(
+    /// `ok` of a success.
+    True, "boolean", true
+);
+constant!(
+    /// `ok` of an error.
+    False, "boolean", false
+);
+constant!(
+    /// The currency of every amount.
+    Usd, "string", "USD"
+);
+
+/// Serializes a type as the text that `$text` makes of it.
+macro_rules! json_text {
+    ($kind:ident, $text:expr) => {
+        impl serde::Serialize for $kind {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let text = $text;
+                serializer.collect_str(&text(self))
+            }
+        }
+
+        impl schemars::JsonSchema for $kind {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($kind).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string" })
+            }
+        }
+    };
+}
+pub(in crate::domain) use json_text;
+
+/// An enum whose values have names.
+macro_rules! named_enum {
+    ($(#[$about:meta])* pub enum $kind:ident { $($(#[$doc:meta])* $value:ident = $name:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $kind { $($(#[$doc])* $value),* }
+
+        impl $kind {
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$value),*];
+
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$value => $name),* }
+            }
+
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|value| value.name() == name)
+            }
+        }
+
+        $crate::domain::json::json_text!($kind, |value: &$kind| value.name());
+    };
+}
+pub(in crate::domain) use named_enum;
