@@ -1,7 +1,7 @@
 //! The HTTP server: from a request to an answer, in one pass, by the one table of routes.
 //!
 //! Everything that every answer needs (the request's id, CORS, cache and security headers, the log line) is done here in
-//! one function and not in a tower of layers: each layer would cost about as much as all of it together. This room must
+//! one function and not in a tower of layers: each layer would cost about as much as all of it together. This layer must
 //! never decide what an operation may do or what becomes of a person: it hands requests to those who know.
 
 mod catalog_snapshot;

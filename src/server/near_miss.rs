@@ -48,7 +48,7 @@ fn meant(path: &str, patterns: impl Iterator<Item = &'static str> + Clone) -> Op
     if path.len() > LONGEST || tokens.into_iter().any(begins) {
         return None;
     }
-    let asked = Words::of(path);
+    let asked = PathWords::of(path);
     let Some((last, before)) = asked.0.split_last() else {
         // The bare prefix of another version, or of ours with a slash too many.
         return (path != "/").then_some("/v1");
@@ -59,14 +59,14 @@ fn meant(path: &str, patterns: impl Iterator<Item = &'static str> + Clone) -> Op
     if let Some((_, known)) = others.find(|(name, _)| *last == word(name)) {
         return Some(known);
     }
-    let near = patterns.filter_map(|pattern| Some((asked.distance(&Words::of(pattern))?, pattern)));
+    let near = patterns.filter_map(|pattern| Some((asked.distance(&PathWords::of(pattern))?, pattern)));
     near.min_by_key(|(distance, _)| *distance).map(|(_, pattern)| pattern)
 }
 
 /// The parts of a path as people mean them: whatever stands for a version or for nothing is left out.
-struct Words(Vec<String>);
+struct PathWords(Vec<String>);
 
-impl Words {
+impl PathWords {
     fn of(path: &str) -> Self {
         let says_nothing = |word: &String| {
             let version = word.strip_prefix('v').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));

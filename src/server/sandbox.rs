@@ -15,7 +15,7 @@ use super::catalog_snapshot::CatalogSnapshot;
 use super::routes::FoundRoute;
 use crate::app::{App, Refusal};
 use crate::clock::Moment;
-use crate::domain::api_key::{ApiKey, KeyMode};
+use crate::domain::api_key::{ApiKey, Mode};
 use crate::domain::catalog::Catalog;
 use crate::domain::time::Tick;
 use crate::error::Error;
@@ -131,7 +131,7 @@ pub(super) fn is_asked_for(found: Option<FoundRoute<'_>>, headers: &HeaderMap) -
 fn test_key(headers: &HeaderMap) -> Option<&str> {
     let text = std::str::from_utf8(authorization::of(headers)?).ok()?.trim();
     let (_scheme, key) = text.split_once(' ')?;
-    Some(key.trim()).filter(|key| KeyMode::of_text(key) == KeyMode::Test)
+    Some(key.trim()).filter(|key| Mode::of_text(key) == Mode::Test)
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
     Ok(match look(visit, request.headers()).await? {
         Some(session) if session.file.person.state == PersonState::Member => {
             let (visit, own_pages) = (visit.who_chose(session.file.person.language), &visit.app().own_pages);
-            let token = own_pages.form_token(&session.nonce);
+            let token = own_pages.csrf_token(&session.nonce);
             visit.page(view::leave(visit.frame(), &token, own_pages.times))
         }
         Some(_) => visit.redirect("/me"),
@@ -145,7 +145,7 @@ pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
 pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let visit = visit.of_own_page();
     let session = look(visit, request.headers()).await?.ok_or_else(|| sign_in(visit, StatusCode::OK, None))?;
-    let token = visit.app().own_pages.form_token(&session.nonce);
+    let token = visit.app().own_pages.csrf_token(&session.nonce);
     let is_member = session.file.person.state == PersonState::Member;
     let visit = visit.who_chose(session.file.person.language);
     Ok(visit.page(view::erase(visit.frame(), &token, is_member)))
@@ -197,7 +197,7 @@ async fn own_page(
     refused: Option<RefusedAnswers<'_>>,
 ) -> Answer {
     let own_pages = &visit.app().own_pages;
-    let token = own_pages.form_token(&session.nonce);
+    let token = own_pages.csrf_token(&session.nonce);
     let (file, times, now) = (&session.file, own_pages.times, visit.now.time);
     // Whoever left is not led to a form that is shut.
     let sign_ups_paused = file.person.state == PersonState::Left
@@ -248,7 +248,7 @@ async fn take<'a>(visit: Visit<'a>, request: Request<SentBody<'_>>) -> PageResul
     visit.require_own(&head)?;
     let session = look(visit, &head.headers).await?.ok_or_else(|| not_signed_in(visit))?;
     let fields = body.read(FORM_BYTES).await?.to_vec();
-    if !visit.app().own_pages.is_form_token(&session.nonce, &field(&fields, "token").unwrap_or_default()) {
+    if !visit.app().own_pages.is_csrf_token(&session.nonce, &field(&fields, "token").unwrap_or_default()) {
         return Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin).into());
     }
     Ok((visit.who_chose(session.file.person.language), session, fields))
