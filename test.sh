@@ -154,12 +154,14 @@ failed=()
 
 in_words() { if (($1 < 60)); then echo "$1 s"; else echo "$(($1 / 60)) min $(($1 % 60)) s"; fi; }
 
+last_time() { sed -n "s/ $1\$//p" "$times" 2>/dev/null || true; }
+
 # plan NAME TITLE: a part of this run.
 plan() {
     local last
     names+=("$1")
     title[$1]=$2
-    last=$(sed -n "s/ $1\$//p" "$times" 2>/dev/null)
+    last=$(last_time "$1")
     printf '%14s  %s\n' "${last:+$(in_words "$last")}" "$2"
 }
 
@@ -234,7 +236,7 @@ plan openapi "The OpenAPI document, as other people's tools see it"
 plan mcp "MCP, as the official clients see it"
 plan docs "The reference, every snippet as it stands"
 plan examples "The examples, against the sandbox"
-last=$(sed -n 's/ all$//p' "$times" 2>/dev/null || true)
+last=$(last_time all)
 [[ -z $last ]] || printf '%14s  in all\n' "$(in_words "$last")"
 
 install_compiler
@@ -265,18 +267,19 @@ else
 fi
 
 heading "How long it took"
-took[all]=$((SECONDS - began))
-title[all]="in all"
 : >"$times.new"
-for name in "${names[@]}" all; do
-    [[ -n ${took[$name]:-} ]] || continue
-    printf '%14s  %s%s\n' "$(in_words "${took[$name]}")" "${title[$name]}" "$(! has_failed "$name" || echo ': FAILED')"
-    echo "${took[$name]} $name" >>"$times.new"
-done
-# What was not run keeps its time.
 for name in "${names[@]}"; do
-    [[ -n ${took[$name]:-} ]] || grep " $name\$" "$times" 2>/dev/null >>"$times.new" || true
+    if [[ -n ${took[$name]:-} ]]; then
+        printf '%14s  %s%s\n' "$(in_words "${took[$name]}")" "${title[$name]}" "$(! has_failed "$name" || echo ': FAILED')"
+        echo "${took[$name]} $name" >>"$times.new"
+    else
+        # What was not run keeps its time, and so does the whole.
+        whole=$(last_time all)
+        echo "$(last_time "$name") $name" >>"$times.new"
+    fi
 done
+printf '%14s  in all\n' "$(in_words $((SECONDS - began)))"
+echo "${whole-$((SECONDS - began))} all" >>"$times.new"
 mv "$times.new" "$times"
 
 if ((${#failed[@]} > 0)); then
