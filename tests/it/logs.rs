@@ -1,9 +1,11 @@
 //! What the operator reads, and what they must never read.
 
+use std::time::Duration;
+
 use hyper::Request;
 use serde_json::Value;
 
-use crate::server::{Server, block_on, sign_up};
+use crate::server::{Server, block_on, sign_up, wait_until};
 
 fn lines(log: &str) -> Vec<Value> {
     log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"))).collect()
@@ -60,20 +62,20 @@ fn a_caller_who_went_away_is_in_the_log() {
         let held = server.hold();
         // The key is known from now on: what follows waits for nothing but its write.
         server.send(Request::get("/v1/stats").header("authorization", format!("Bearer {key}")), "").await.good();
-        let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
         let body = sign_up("ana@example.com");
         let head =
             format!("POST /v1/invite HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nX-Request-Id: {key}\r\n");
         let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
-        stream.write_all(request.as_bytes()).await.unwrap();
-        // Until it has been read and waits for the store.
-        while server.get("/healthz").await.status != 200 || server.log().lines().count() < 4 {
-            tokio::task::yield_now().await;
-        }
-        drop(stream);
-        while !server.log().contains("499") {
-            tokio::task::yield_now().await;
-        }
+        // Whoever goes away before the request was read leaves no line; then another does the same.
+        let in_the_log = async || server.log().contains("499");
+        let went_away = async || {
+            let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            server.get("/healthz").await.good();
+            drop(stream);
+            tokio::time::timeout(Duration::from_secs(1), wait_until(Duration::from_secs(2), in_the_log)).await.is_ok()
+        };
+        wait_until(Duration::from_secs(30), went_away).await;
         drop(held);
         let log = server.log();
         let line = lines(&log).into_iter().find(|line| line["status"] == 499).unwrap();

@@ -1,8 +1,8 @@
-//! What is run once, whatever backend the other tests are run on: it needs no server, or brings its own stores, or is about
-//! one machine by nature.
+//! Tests that run once, whatever backend the others run on: they do not depend on the store or the limiter, or bring their own
+//! stores, or are about one machine by nature.
 //!
-//! The word marks it: a test with `once::` in its path is left out of the run on PostgreSQL and Redis. Files that have a few
-//! such tests among others keep them in a module of this name at their end.
+//! A test with `once::` in its path is left out of the run on PostgreSQL and Redis. Files that have such tests among others keep
+//! them in a module of this name at their end.
 
 mod architecture;
 mod backup;
