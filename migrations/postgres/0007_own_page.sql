@@ -23,7 +23,7 @@ CREATE INDEX sign_ups_of_referrer ON sign_ups (referrer_id) WHERE referrer_id IS
 -- Evidence of consent: the face that a sign-up came by, what the client called itself, the notice that was shown, when its mail
 -- left, and how the person decided.
 ALTER TABLE sign_ups
-    ADD COLUMN face        TEXT COLLATE "C",
+    ADD COLUMN channel        TEXT COLLATE "C",
     ADD COLUMN client      TEXT COLLATE "C",
     ADD COLUMN notice      TEXT COLLATE "C",
     ADD COLUMN mailed_at   BIGINT,
@@ -72,7 +72,7 @@ CREATE OR REPLACE FUNCTION note_member_change() RETURNS trigger LANGUAGE plpgsql
 DECLARE
     own BOOLEAN := NEW.state <> 'member' AND coalesce(OLD.answered_at >= OLD.joined_at, FALSE);
 BEGIN
-    INSERT INTO member_changes (at, change, door, key_id, us_state, categories, referrer_id)
+    INSERT INTO member_changes (at, change, source, key_id, us_state, categories, referrer_id)
     SELECT coalesce(CASE WHEN NEW.state = 'member' THEN NEW.joined_at ELSE NEW.left_at END, OLD.joined_at, NEW.created_at),
            CASE WHEN NEW.state = 'member' THEN 1 ELSE -1 END,
            coalesce(s.partner, ''), s.key_id,

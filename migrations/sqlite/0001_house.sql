@@ -24,7 +24,7 @@ CREATE TABLE api_keys (
 CREATE TABLE people (
     id          INTEGER PRIMARY KEY,
     email       TEXT    NOT NULL,          -- as first typed
-    compared    TEXT    NOT NULL UNIQUE,   -- the form in which addresses are the same or not
+    email_normalized    TEXT    NOT NULL UNIQUE,   -- the form in which addresses are the same or not
     mailbox     TEXT    NOT NULL,          -- whose mailbox it is: tags folded
     code        TEXT    NOT NULL UNIQUE,   -- the referral code; never changes
     state       TEXT    NOT NULL CHECK (state IN ('invited', 'member', 'left')),
@@ -33,9 +33,9 @@ CREATE TABLE people (
     joined_at   INTEGER,
     undeliverable_until INTEGER            -- a mail server said that there is no such mailbox
 ) STRICT;
--- Most people are their own mailbox, and are found by `compared`: an index of all would cost every new person one more
+-- Most people are their own mailbox, and are found by `email_normalized`: an index of all would cost every new person one more
 -- page somewhere in the middle of it.
-CREATE INDEX people_of_other_mailbox ON people (mailbox) WHERE mailbox <> compared;
+CREATE INDEX people_of_other_mailbox ON people (mailbox) WHERE mailbox <> email_normalized;
 
 CREATE TABLE sign_ups (
     id              INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: confirmation links are made from it

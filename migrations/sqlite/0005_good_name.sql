@@ -1,12 +1,12 @@
--- How each door behaves, so that it can be braked, and what mail servers say of the mail that left.
+-- How each source behaves, so that it can be braked, and what mail servers say of the mail that left.
 
--- What a door (a partner's name, '' for the form) caused on a day, counted from 1970.
-CREATE TABLE door_days (
+-- What a source (a partner's name, '' for the form) caused on a day, counted from 1970.
+CREATE TABLE source_days (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
-    door       TEXT    NOT NULL,
+    source       TEXT    NOT NULL,
     day        INTEGER NOT NULL,
-    mailed     INTEGER NOT NULL DEFAULT 0, -- begun to be sent: what the door's share is spent on
-    asked      INTEGER NOT NULL DEFAULT 0, -- left, and asks to be confirmed: what the door is judged by
+    mailed     INTEGER NOT NULL DEFAULT 0, -- begun to be sent: what the source's share is spent on
+    asked      INTEGER NOT NULL DEFAULT 0, -- left, and asks to be confirmed: what the source is judged by
     proven     INTEGER NOT NULL DEFAULT 0, -- forms that came with a proof of work
     confirmed  INTEGER NOT NULL DEFAULT 0,
     declined   INTEGER NOT NULL DEFAULT 0,
@@ -14,7 +14,7 @@ CREATE TABLE door_days (
     complained INTEGER NOT NULL DEFAULT 0,
     soft_bounced INTEGER NOT NULL DEFAULT 0 -- for now
 ) STRICT;
-CREATE UNIQUE INDEX door_days_once ON door_days (door, day);
+CREATE UNIQUE INDEX door_days_once ON source_days (source, day);
 
 -- What may be used once: proofs of work, reports of mail services. Forgotten once it would be refused for its age.
 CREATE TABLE used_once (

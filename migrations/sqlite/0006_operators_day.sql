@@ -25,11 +25,11 @@ ALTER TABLE people ADD COLUMN erased_at INTEGER;
 
 -- Further down the same funnel, by the day: sign-ups made, people who became members through them, members who left, sign-ups
 -- that nobody decided.
-ALTER TABLE door_days ADD COLUMN signed_up INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE door_days ADD COLUMN joined INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE door_days ADD COLUMN departed INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE door_days ADD COLUMN lapsed INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX door_days_of_day ON door_days (day);
+ALTER TABLE source_days ADD COLUMN signed_up INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE source_days ADD COLUMN joined INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE source_days ADD COLUMN departed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE source_days ADD COLUMN lapsed INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX source_days_of_day ON source_days (day);
 
 ALTER TABLE api_keys ADD COLUMN signed_up INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE api_keys ADD COLUMN confirmed INTEGER NOT NULL DEFAULT 0;
@@ -62,7 +62,7 @@ CREATE TABLE member_changes (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     at          INTEGER NOT NULL,
     change      INTEGER NOT NULL CHECK (change IN (1, -1)),
-    door        TEXT    NOT NULL,
+    source        TEXT    NOT NULL,
     key_id      TEXT,
     us_state    TEXT,
     categories  TEXT    NOT NULL,
@@ -70,14 +70,14 @@ CREATE TABLE member_changes (
 ) STRICT;
 CREATE TRIGGER person_joined AFTER UPDATE OF state ON people WHEN NEW.state = 'member' AND OLD.state <> 'member'
 BEGIN
-    INSERT INTO member_changes (at, change, door, key_id, us_state, categories, referrer_id)
+    INSERT INTO member_changes (at, change, source, key_id, us_state, categories, referrer_id)
     SELECT coalesce(NEW.joined_at, NEW.created_at), 1, coalesce(s.partner, ''), s.key_id, s.us_state, coalesce(s.categories, ''), NEW.referrer_id
     FROM (SELECT 1) LEFT JOIN sign_ups s ON s.id =
         (SELECT max(id) FROM sign_ups WHERE person_id = NEW.id AND state = 'confirmed' AND decided_at = NEW.joined_at);
 END;
 CREATE TRIGGER person_left AFTER UPDATE OF state ON people WHEN NEW.state <> 'member' AND OLD.state = 'member'
 BEGIN
-    INSERT INTO member_changes (at, change, door, key_id, us_state, categories, referrer_id)
+    INSERT INTO member_changes (at, change, source, key_id, us_state, categories, referrer_id)
     SELECT coalesce(NEW.left_at, OLD.joined_at, OLD.created_at), -1, coalesce(s.partner, ''), s.key_id, s.us_state, coalesce(s.categories, ''),
            OLD.referrer_id
     FROM (SELECT 1) LEFT JOIN sign_ups s ON s.id =
@@ -85,12 +85,12 @@ BEGIN
 END;
 
 -- What happened before.
-INSERT INTO member_changes (at, change, door, key_id, us_state, categories, referrer_id)
+INSERT INTO member_changes (at, change, source, key_id, us_state, categories, referrer_id)
 SELECT p.joined_at, 1, coalesce(s.partner, ''), s.key_id, s.us_state, coalesce(s.categories, ''), p.referrer_id
 FROM people p LEFT JOIN sign_ups s ON s.id =
     (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
 WHERE p.state = 'member' AND p.joined_at IS NOT NULL;
-INSERT INTO door_days (door, day, lapsed)
+INSERT INTO source_days (source, day, lapsed)
 SELECT partner, decided_at / 86400000, count(*) FROM sign_ups WHERE state = 'expired' AND decided_at IS NOT NULL
 GROUP BY partner, decided_at / 86400000
-ON CONFLICT (door, day) DO UPDATE SET lapsed = excluded.lapsed;
+ON CONFLICT (source, day) DO UPDATE SET lapsed = excluded.lapsed;

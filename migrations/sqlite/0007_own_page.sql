@@ -21,7 +21,7 @@ CREATE INDEX sign_ups_of_referrer ON sign_ups (referrer_id) WHERE referrer_id IS
 
 -- Evidence of consent: the face that a sign-up came by, what the client called itself, the notice that was shown, when its mail
 -- left, and how the person decided.
-ALTER TABLE sign_ups ADD COLUMN face TEXT;
+ALTER TABLE sign_ups ADD COLUMN channel TEXT;
 ALTER TABLE sign_ups ADD COLUMN client TEXT;
 ALTER TABLE sign_ups ADD COLUMN notice TEXT;
 ALTER TABLE sign_ups ADD COLUMN mailed_at INTEGER;
@@ -94,7 +94,7 @@ ALTER TABLE api_keys ADD COLUMN declined INTEGER NOT NULL DEFAULT 0;
 DROP TRIGGER person_left;
 CREATE TRIGGER person_left AFTER UPDATE OF state ON people WHEN NEW.state <> 'member' AND OLD.state = 'member'
 BEGIN
-    INSERT INTO member_changes (at, change, door, key_id, us_state, categories, referrer_id)
+    INSERT INTO member_changes (at, change, source, key_id, us_state, categories, referrer_id)
     SELECT coalesce(NEW.left_at, OLD.joined_at, OLD.created_at), -1, coalesce(s.partner, ''), s.key_id,
            CASE WHEN OLD.answered_at >= OLD.joined_at THEN OLD.own_us_state ELSE s.us_state END,
            coalesce(CASE WHEN OLD.answered_at >= OLD.joined_at THEN OLD.own_categories ELSE s.categories END, ''),

@@ -2,7 +2,7 @@
 
 CREATE TABLE partners (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
-    name       TEXT    NOT NULL UNIQUE, -- as keys, sign-ups and doors call it
+    name       TEXT    NOT NULL UNIQUE, -- as keys, sign-ups and sources call it
     contact    TEXT,                    -- who is written to when something of theirs fails
     created_at INTEGER NOT NULL
 ) STRICT;

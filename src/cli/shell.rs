@@ -7,7 +7,7 @@ use clap::builder::StyledStr;
 use clap::{Arg, ValueEnum};
 use clap_complete::Shell;
 
-use super::{TryLater, command_line, say};
+use super::{TryLater, command_line, print_line};
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum CompletedShell {
@@ -24,11 +24,11 @@ pub(super) fn complete(shell: CompletedShell) -> anyhow::Result<()> {
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command_line(), "unionhall", &mut script);
-    say(String::from_utf8(script)?.trim_end())
+    print_line(String::from_utf8(script)?.trim_end())
 }
 
 pub(super) fn manual() -> anyhow::Result<()> {
-    say(ManualPage::of(command_line()).0.trim_end())
+    print_line(ManualPage::of(command_line()).0.trim_end())
 }
 
 /// A man page in roff: one for all commands, so that there is one place to search.
@@ -61,7 +61,7 @@ impl ManualPage {
         page.section("EXIT STATUS");
         for (code, meaning) in [
             (0, "It is done."),
-            (1, "It could not be done; the last line says why, and what would mend it."),
+            (1, "It could not be done; the last line says why, and what would fix it."),
             (2, "The command line or a variable has a mistake."),
             (TryLater::CODE, "It cannot be done now; whoever called keeps what it has and calls again."),
         ] {

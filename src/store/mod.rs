@@ -1,5 +1,5 @@
 //! What the union remembers, behind traits by area: keys, partners, webhooks, members, people, signing in, retention, outbox,
-//! inboxes, doors, figures, audit, installation.
+//! inboxes, sources, figures, audit, installation.
 //!
 //! A method is a whole unit of work: it commits everything it did or nothing, and no transaction crosses a trait. The
 //! time is passed in. Units off the hot path are written once, as SQL that both engines understand (`sql.rs`), in the file
@@ -61,7 +61,6 @@ macro_rules! area {
 }
 
 pub mod audit;
-pub mod doors;
 pub mod figures;
 pub mod installation;
 pub mod keys;
@@ -76,6 +75,7 @@ mod refold;
 mod report;
 pub mod sandbox;
 mod sign_up;
+pub mod sources;
 pub mod sql;
 pub mod sqlite;
 pub mod transfer;
@@ -88,7 +88,6 @@ use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
 pub use self::audit::{Act, AuditStore};
-pub use self::doors::{DoorStore, MailFigures, SpentProof};
 pub use self::figures::FigureStore;
 pub use self::installation::{Claim, InstallationStore};
 pub use self::keys::KeyStore;
@@ -102,6 +101,7 @@ pub use self::partners::PartnerStore;
 pub use self::partners::webhooks::WebhookStore;
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
 pub use self::sandbox::{ForgottenTestData, InboxStore};
+pub use self::sources::{MailFigures, SourceStore, SpentProof};
 use self::sql::Unit;
 
 /// Units of work that share a commit at the most: past this a bigger batch gains little and its first unit waits longer.
@@ -120,7 +120,7 @@ pub trait Store:
     + RetentionStore
     + OutboxStore
     + InboxStore
-    + DoorStore
+    + SourceStore
     + FigureStore
     + AuditStore
     + InstallationStore

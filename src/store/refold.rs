@@ -6,7 +6,7 @@
 
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::email::EmailAddress;
-use crate::domain::mail::A_DAY;
+use crate::domain::mail::MAX_MAILS_PER_DAY;
 use crate::domain::time::Timestamp;
 
 /// Rows read at a time.
@@ -76,30 +76,31 @@ async fn merge(sql: &mut impl Sql, before: &str, mailbox: &str) -> Result<(), Fa
     let mut sent = [old.sent, new.sent].concat();
     sent.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     let time = |index: usize| sent.get(index).map(|(time, _)| *time);
-    let door = |index: usize| sent.get(index).and_then(|(_, door)| door.as_deref());
-    let write = "UPDATE mailboxes SET sent_1 = $2, sent_2 = $3, sent_3 = $4, sent_4 = $5, door_1 = $6, door_2 = $7,
-                     door_3 = $8, door_4 = $9, holder = $10, suppressed_until = $11
+    let source = |index: usize| sent.get(index).and_then(|(_, source)| source.as_deref());
+    let write = "UPDATE mailboxes SET sent_1 = $2, sent_2 = $3, sent_3 = $4, sent_4 = $5, source_1 = $6, source_2 = $7,
+                     source_3 = $8, source_4 = $9, holder = $10, suppressed_until = $11
                  WHERE mailbox = $1";
     let silent = old.suppressed_until.max(new.suppressed_until);
-    let (times, doors) = ([time(0), time(1), time(2), time(3)], [door(0), door(1), door(2), door(3)]);
+    let (times, sources) = ([time(0), time(1), time(2), time(3)], [source(0), source(1), source(2), source(3)]);
     let values = values![
-        mailbox, times[0], times[1], times[2], times[3], doors[0], doors[1], doors[2], doors[3], holder, silent,
+        mailbox, times[0], times[1], times[2], times[3], sources[0], sources[1], sources[2], sources[3], holder,
+        silent,
     ];
     sql.execute(write, values).await?;
     sql.execute("DELETE FROM mailboxes WHERE mailbox = $1", values![before]).await.map(|_| ())
 }
 
 async fn memory(sql: &mut impl Sql, mailbox: &str) -> Result<Option<Memory>, Failure> {
-    let find = "SELECT sent_1, sent_2, sent_3, sent_4, door_1, door_2, door_3, door_4, holder, suppressed_until
+    let find = "SELECT sent_1, sent_2, sent_3, sent_4, source_1, source_2, source_3, source_4, holder, suppressed_until
                 FROM mailboxes WHERE mailbox = $1";
     let read = |row: &Row<'_>| {
         let mut sent = Vec::new();
-        for index in 0..A_DAY {
+        for index in 0..MAX_MAILS_PER_DAY {
             if let Some(time) = row.get::<Option<Timestamp>>(index)? {
-                sent.push((time, row.get::<Option<String>>(A_DAY + index)?));
+                sent.push((time, row.get::<Option<String>>(MAX_MAILS_PER_DAY + index)?));
             }
         }
-        let rest = A_DAY * 2;
+        let rest = MAX_MAILS_PER_DAY * 2;
         let (holder, suppressed_until) = (row.get(rest)?, row.get(rest + 1)?);
         Ok(Memory { sent, holder, suppressed_until })
     };

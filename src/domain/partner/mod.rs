@@ -9,7 +9,7 @@ use self::idempotency::IdempotencyKey;
 use super::email::EmailAddress;
 use super::time::Timestamp;
 
-/// A partner, as the operator knows it. Keys, sign-ups and doors call it by its name.
+/// A partner, as the operator knows it. Keys, sign-ups and sources call it by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartnerRecord {
     pub id: i64,

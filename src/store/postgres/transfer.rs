@@ -36,7 +36,7 @@ const HOLD: &str = "
     SET LOCAL statement_timeout = 0;
     SET LOCAL idle_in_transaction_session_timeout = 0;
     SET LOCAL lock_timeout = '30s';
-    LOCK TABLE installation, api_keys, people, sign_ups, outbox, mailboxes, door_days, used_once, readiness, audit, demand,
+    LOCK TABLE installation, api_keys, people, sign_ups, outbox, mailboxes, source_days, used_once, readiness, audit, demand,
                referrers, rollup, member_changes IN SHARE ROW EXCLUSIVE MODE";
 
 impl PostgresTransfer {

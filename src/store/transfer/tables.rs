@@ -35,7 +35,7 @@ pub const TABLES: &[Table] = &[
     },
     Table {
         name: "people",
-        columns: "id, email, compared, mailbox, code, state, referrer_id, created_at, joined_at, undeliverable_until, \
+        columns: "id, email, email_normalized, mailbox, code, state, referrer_id, created_at, joined_at, undeliverable_until, \
                   soft_bounces, account, left_at, erased_at, session, wrong_codes, wrong_codes_day, own_us_state, \
                   own_categories, own_comments, answered_at, unwanted_mail, uncredited, language",
         numbered: true,
@@ -44,7 +44,7 @@ pub const TABLES: &[Table] = &[
     Table {
         name: "sign_ups",
         columns: "id, person_id, key_id, partner, state, us_state, categories, comments, referrer_id, consent_version, \
-                  created_at, updated_at, expires_at, decided_at, purged_at, slot, disposable, face, client, notice, mailed_at, \
+                  created_at, updated_at, expires_at, decided_at, purged_at, slot, disposable, channel, client, notice, mailed_at, \
                   decided_how, language",
         numbered: true,
         has_row: false,
@@ -93,15 +93,15 @@ pub const TABLES: &[Table] = &[
     },
     Table {
         name: "mailboxes",
-        columns: "mailbox, sent_1, sent_2, sent_3, sent_4, holder, suppressed_until, door_1, door_2, door_3, door_4, \
+        columns: "mailbox, sent_1, sent_2, sent_3, sent_4, holder, suppressed_until, source_1, source_2, source_3, source_4, \
                   complained_at",
         numbered: false,
         has_row: false,
     },
     Table { name: "stopped_partners", columns: "id, mailbox, partner, stopped_at", numbered: true, has_row: false },
     Table {
-        name: "door_days",
-        columns: "id, door, day, mailed, asked, proven, confirmed, declined, bounced, complained, soft_bounced, \
+        name: "source_days",
+        columns: "id, source, day, mailed, asked, proven, confirmed, declined, bounced, complained, soft_bounced, \
                   signed_up, joined, departed, lapsed",
         numbered: true,
         has_row: false,
@@ -114,7 +114,7 @@ pub const TABLES: &[Table] = &[
     Table { name: "rollup", columns: "id, sign_up_id", numbered: false, has_row: true },
     Table {
         name: "member_changes",
-        columns: "id, at, change, door, key_id, us_state, categories, referrer_id",
+        columns: "id, at, change, source, key_id, us_state, categories, referrer_id",
         numbered: true,
         has_row: false,
     },

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::check::{Rule, check};
 use super::events::{Deed, Event, Outcome};
 use super::nemesis::House;
-use super::plan::{Door, Step, WhichKey};
+use super::plan::{Channel, Step, WhichKey};
 use super::snapshot::Snapshot;
 use super::{Client, Goal, Run, act, live};
 use crate::records::Records;
@@ -73,7 +73,7 @@ fn in_the_records(records: &Records) -> Vec<(Rule, String)> {
         ),
         (
             Rule::PersonFromNowhere,
-            "INSERT INTO people (email, compared, mailbox, code, state, created_at)
+            "INSERT INTO people (email, email_normalized, mailbox, code, state, created_at)
              VALUES ('x@example.org', 'x@example.org', 'x@example.org', 'zzzzzzzzzzzz', 'invited', 0)"
                 .to_owned(),
         ),
@@ -184,7 +184,7 @@ mod once {
     /// A sign-up of somebody whom no plan names.
     const SOMEBODY_NEW: Step = Step::SignUp {
         who: 999_999,
-        door: Door::Rest,
+        channel: Channel::Rest,
         partner: 0,
         key: WhichKey::Lasting,
         us_state: None,

@@ -7,7 +7,7 @@ use std::process::Command;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use unionhall::domain::email::EmailAddress;
-use unionhall::domain::mail::brake::Brake;
+use unionhall::domain::mail::budget::MailBudget;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{Confirmation, NamedPerson, SeenPage, SignUpId};
@@ -39,7 +39,7 @@ fn first_schema() -> (tempfile::TempDir, PathBuf) {
 /// Tables that came after the fixtures' schemas.
 const LATER: &[&str] = &[
     "readiness",
-    "door_days",
+    "source_days",
     "used_once",
     "audit",
     "demand",
@@ -62,10 +62,10 @@ const LATER_COLUMNS: &[&str] = &[
     "lane",
     "pass",
     "held_at",
-    "door_1",
-    "door_2",
-    "door_3",
-    "door_4",
+    "source_1",
+    "source_2",
+    "source_3",
+    "source_4",
     "soft_bounces",
     "disposable",
     "complained_at",
@@ -85,7 +85,7 @@ const LATER_COLUMNS: &[&str] = &[
     "unwanted_mail",
     "uncredited",
     "language",
-    "face",
+    "channel",
     "client",
     "notice",
     "mailed_at",
@@ -133,7 +133,7 @@ async fn is_of_use(store: &dyn Store) {
     // What happened before there were figures is in them.
     while store.roll_up(NOW).await.unwrap() {}
     let mut before = Funnel::default();
-    store.doors_since(0).await.unwrap().iter().for_each(|(_, funnel)| before += *funnel);
+    store.sources_since(0).await.unwrap().iter().for_each(|(_, funnel)| before += *funnel);
     assert_eq!((before.signed_up, before.confirmed), (12, 3), "{before:?}");
     let email = |text: &str| EmailAddress::parse(text).unwrap();
     let codes = CodeMaker::new(&secret);
@@ -142,13 +142,13 @@ async fn is_of_use(store: &dyn Store) {
         assert_eq!(kept, codes.code(&email(known), 0), "{known} keeps their code");
     }
     let new = email("new@example.com");
-    let person = NamedPerson { code: codes.code(&new, 0), grave: super::grave(&new), email: new };
+    let person = NamedPerson { code: codes.code(&new, 0), tombstone: super::tombstone(&new), email: new };
     store.create_referral_code(person, NOW).await.unwrap();
     assert_eq!(store.confirm(SignUpId(1), SeenPage::default(), NOW).await, Ok(Confirmation::AlreadyMember));
     assert_eq!(store.confirm(SignUpId(4), SeenPage::default(), NOW).await, Ok(Confirmation::Declined));
     assert_eq!(store.confirm(SignUpId(5), SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
     assert_eq!(store.member_count().await, Ok(4));
-    let due = store.lease_mail("w", 100, Vec::new(), Brake::NONE, NOW).await.unwrap().mails;
+    let due = store.lease_mail("w", 100, Vec::new(), MailBudget::NONE, NOW).await.unwrap().mails;
     assert_eq!(due.iter().map(|mail| mail.recipient.as_str()).collect::<Vec<_>>(), ["ivy@example.com"]);
     store.close().await.unwrap();
 }
@@ -194,7 +194,7 @@ fn the_id_of_a_person_is_never_given_to_another() {
     block_on(async { SqliteStore::open(&path).unwrap().close().await.unwrap() });
     let connection = Connection::open(&path).unwrap();
     connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM people WHERE id = 10").unwrap();
-    let add = "INSERT INTO people (email, compared, mailbox, code, state, created_at)
+    let add = "INSERT INTO people (email, email_normalized, mailbox, code, state, created_at)
                VALUES ('x@example.com', 'x@example.com', 'x@example.com', '0123456789ab', 'invited', 0) RETURNING id";
     assert_eq!(connection.query_row(add, [], |row| row.get::<_, i64>(0)).unwrap(), 11);
 }
@@ -367,7 +367,7 @@ fn a_command_says_which_version_to_use_and_changes_nothing() {
 
 /// A proton.me address and its spellings, as they were told apart before.
 const UNFOLDED: &str = "
-    INSERT INTO people (id, email, compared, mailbox, code, state, created_at) VALUES
+    INSERT INTO people (id, email, email_normalized, mailbox, code, state, created_at) VALUES
         (9001, 'K.im@pm.me', 'k.im@pm.me', 'k.im@pm.me', 'zzzzzzzzzz01', 'invited', 0),
         (9002, 'kim@proton.me', 'kim@proton.me', 'kim@proton.me', 'zzzzzzzzzz02', 'invited', 0),
         (9003, 'k.im@example.com', 'k.im@example.com', 'k.im@example.com', 'zzzzzzzzzz03', 'invited', 0);
