@@ -84,50 +84,6 @@ fn a_caller_who_went_away_is_in_the_log() {
     });
 }
 
-/// "Why was my request refused yesterday?" has an answer for whoever has the request's id, and holds nothing that was sent.
-#[test]
-fn a_refusal_is_told_with_its_code_and_fields_at_every_level() {
-    block_on(async {
-        for level in ["errors", "requests"] {
-            let server = Server::start_with(&["--log", level, "--mail", "hold", "--key-per-minute", "4"]);
-            let key = server.key();
-            let post = async |id: &str, key: &str, body: &str| {
-                let request = Request::post("/v1/invite").header("authorization", format!("Bearer {key}"));
-                server.send(request.header("x-request-id", id), body.to_owned()).await
-            };
-            post("one", "wrong", "{}").await;
-            post("two", &key, "{").await;
-            let body = r#"{"email": "very.secret@", "secret.person@example.com": 1, "categories": {"pets": true}, "usState": "XX"}"#;
-            post("three", &key, body).await;
-            let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"signUpUser","arguments":{"email":1}}}"#;
-            let request =
-                Request::post("/mcp").header("authorization", format!("Bearer {key}")).header("x-request-id", "four");
-            server.send(request.header("content-type", "application/json"), call).await;
-            for _ in 0..3 {
-                post("five", &key, "{}").await;
-            }
-            server.get("/nowhere").await;
-            let (_, home) = server.stop();
-            let log = std::fs::read_to_string(home.path().join("stderr")).unwrap();
-            let refused = |id: &str| {
-                let line = lines(&log).into_iter().rfind(|line| line["request_id"] == id);
-                let line = line.unwrap_or_else(|| panic!("{level}: no {id} in {log}"));
-                let fields: Vec<_> = line["fields"].as_array().into_iter().flatten().map(Value::to_string).collect();
-                (line["error"].as_str().unwrap().to_owned(), fields.join(" "))
-            };
-            let told = |code: &str, fields: &str| (code.to_owned(), fields.to_owned());
-            assert_eq!(refused("one"), told("agent_unauthorized", ""));
-            assert_eq!(refused("two"), told("invalid_json", ""));
-            assert_eq!(refused("three"), told("invalid_submission", r#""email" "?" "categories.?" "usState""#));
-            assert_eq!(refused("four"), told("invalid_submission", r#""email""#));
-            assert_eq!(refused("five"), told("rate_limited", ""));
-            assert!(!log.contains("secret") && !log.contains("pets"), "{log}");
-            let requests = lines(&log).into_iter().filter(|line| line.get("route").is_some()).count();
-            assert_eq!(requests, if level == "errors" { 7 } else { 8 }, "what is no operation is no refusal: {log}");
-        }
-    });
-}
-
 #[test]
 fn levels_hold() {
     block_on(async {
@@ -141,4 +97,58 @@ fn levels_hold() {
             assert_eq!(lines(&log).len(), expected, "{level}: {log}");
         }
     });
+}
+
+mod once {
+    use super::*;
+
+    /// "Why was my request refused yesterday?" has an answer for whoever has the request's id, and holds nothing that was sent.
+    #[test]
+    fn a_refusal_is_told_with_its_code_and_fields_at_every_level() {
+        block_on(async {
+            for level in ["errors", "requests"] {
+                let server = Server::start_with(&["--log", level, "--mail", "hold", "--key-per-minute", "4"]);
+                let key = server.key();
+                let post = async |id: &str, key: &str, body: &str| {
+                    let request = Request::post("/v1/invite").header("authorization", format!("Bearer {key}"));
+                    server.send(request.header("x-request-id", id), body.to_owned()).await
+                };
+                post("one", "wrong", "{}").await;
+                post("two", &key, "{").await;
+                let body = r#"{"email": "very.secret@", "secret.person@example.com": 1, "categories": {"pets": true}, "usState": "XX"}"#;
+                post("three", &key, body).await;
+                let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"signUpUser","arguments":{"email":1}}}"#;
+                let request = Request::post("/mcp")
+                    .header("authorization", format!("Bearer {key}"))
+                    .header("x-request-id", "four");
+                server.send(request.header("content-type", "application/json"), call).await;
+                for _ in 0..3 {
+                    post("five", &key, "{}").await;
+                }
+                server.get("/nowhere").await;
+                let (_, home) = server.stop();
+                let log = std::fs::read_to_string(home.path().join("stderr")).unwrap();
+                let refused = |id: &str| {
+                    let line = lines(&log).into_iter().rfind(|line| line["request_id"] == id);
+                    let line = line.unwrap_or_else(|| panic!("{level}: no {id} in {log}"));
+                    let fields: Vec<_> =
+                        line["fields"].as_array().into_iter().flatten().map(Value::to_string).collect();
+                    (line["error"].as_str().unwrap().to_owned(), fields.join(" "))
+                };
+                let told = |code: &str, fields: &str| (code.to_owned(), fields.to_owned());
+                assert_eq!(refused("one"), told("agent_unauthorized", ""));
+                assert_eq!(refused("two"), told("invalid_json", ""));
+                assert_eq!(refused("three"), told("invalid_submission", r#""email" "?" "categories.?" "usState""#));
+                assert_eq!(refused("four"), told("invalid_submission", r#""email""#));
+                assert_eq!(refused("five"), told("rate_limited", ""));
+                assert!(!log.contains("secret") && !log.contains("pets"), "{log}");
+                let requests = lines(&log).into_iter().filter(|line| line.get("route").is_some()).count();
+                assert_eq!(
+                    requests,
+                    if level == "errors" { 7 } else { 8 },
+                    "what is no operation is no refusal: {log}"
+                );
+            }
+        });
+    }
 }

@@ -6,11 +6,15 @@
 
 mod architecture;
 mod backup;
+mod cors;
 mod dependencies;
 mod deploy;
 mod doctor;
 mod first_start;
+mod forgiveness;
+pub(crate) mod https;
 mod limiter_suite;
+mod malformed;
 mod many_nodes;
 mod migrations;
 mod monitoring;
@@ -18,6 +22,7 @@ mod outbound;
 mod outbox;
 mod postgres;
 mod postgres_tls;
+mod reference;
 mod reload;
 pub(crate) mod shared_limits;
 mod store_suite;
