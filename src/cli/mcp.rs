@@ -6,13 +6,13 @@ use anyhow::bail;
 use clap::Args;
 
 use super::serve::limits::make_limiter;
-use super::{open_store, secret};
+use super::{block_on, open_store, secret};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{
     Concealed, LimitSettings, MailSettings, MailTransport, SecretSettings, StoreSettings, UnionSettings,
 };
-use crate::domain::api_key::KeyMode;
+use crate::domain::api_key::Mode;
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
 use crate::log::{Format, Level, Log};
@@ -20,6 +20,7 @@ use crate::mail::Delivery;
 use crate::mcp::{McpServer, stdio};
 use crate::membership::erasures::ErasureLog;
 use crate::operations::dispatch::Dispatcher;
+use crate::operator::Operator;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 
@@ -49,7 +50,7 @@ pub(super) struct McpSettings {
 pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
     // Reading the next line holds up this thread; what goes on behind a request has another.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    runtime.block_on(async {
+    block_on(&runtime, async {
         // What can be wrong with the settings is told before anything is made.
         let union = settings.union.facts(settings.union.base_url(settings.union.listen, "http"))?;
         let given = settings.secret.given()?;
@@ -57,12 +58,13 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             MailTransport::None => Delivery::Off,
             MailTransport::Mailbox | MailTransport::Smtp(_) | MailTransport::Hold => Delivery::Held,
         };
-        if settings.key.as_ref().is_some_and(|key| KeyMode::of_text(key.reveal()) == KeyMode::Test) {
+        if settings.key.as_ref().is_some_and(|key| Mode::of_text(key.reveal()) == Mode::Test) {
             bail!("a test key opens the sandbox, which the running service has: send it to POST /mcp there");
         }
         let (limits, disposable) = (settings.limits.address()?, settings.mail.disposable()?);
         let store = open_store(&settings.store, Prepare::Make, WRITE_BATCH).await?;
-        let secret = secret::claim(&settings.store, given, &*store).await?.secret;
+        let secret =
+            secret::claim(&settings.store, given, &Operator::new(Arc::clone(&store), Mode::Live)).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.
         let log = Log::start(Level::Errors, Format::Human, clock, std::io::stderr())?;

@@ -108,7 +108,7 @@ fn record(row: &Row<'_>) -> Result<KeyRecord, Failure> {
     })
 }
 
-async fn insert(sql: &mut impl Sql, key: &KeyRecord) -> Result<(), Failure> {
+async fn insert(sql: &mut dyn Sql, key: &KeyRecord) -> Result<(), Failure> {
     partners::find_or_add(sql, key.partner.as_str(), key.created_at).await?;
     let insert = concat!("INSERT INTO api_keys (", columns!(), ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
     let KeyRecord { id, partner, hash, per_minute, .. } = key;

@@ -1,6 +1,8 @@
-//! Which mail goes next: shared out between the lanes of its sources, and between those who write to one mailbox; as SQL.
+//! Leases mail: fetches what is due, asks `domain/mail/policy.rs` about each, and writes the outcome.
+//!
+//! Two choices stay in SQL, so that a lease reads and locks few rows however many wait: the oldest of each lane, and that no
+//! more are locked than can be taken.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -9,12 +11,13 @@ use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::language::Language;
 use crate::domain::mail::budget::{MailBudget, Reputation};
 use crate::domain::mail::lane::Lane;
-use crate::domain::mail::{
-    DueMail, Leased, MAIL_LEASE, MAX_MAILS_PER_DAY, MAX_WAITING_PER_MAILBOX, MIN_MAIL_GAP, MailAbout, MailId, MailKind,
-    MailboxRecord, Turn,
+use crate::domain::mail::policy::{
+    HoldReason, MailFacts, MailboxCandidate, MailboxDecision, Priority, at_mailbox, mailbox_queue,
 };
+use crate::domain::mail::{DueMail, Leased, MAIL_LEASE, MAX_MAILS_PER_DAY, MailAbout, MailId, MailKind, MailboxRecord};
+use crate::domain::person::{PersonState, UnwantedMail};
 use crate::domain::sign_in::SignInId;
-use crate::domain::sign_up::SignUpId;
+use crate::domain::sign_up::{SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
 
 /// Takes mails that are due, for one worker alone. Two nodes never look at the same mail, nor decide about the same
@@ -34,17 +37,8 @@ struct Candidate {
     mailbox: String,
     /// Who asked for it: a partner's name, empty for the form.
     source: String,
-    /// Whom it passes: see the schema.
-    pass: i64,
-    /// Its key was revoked.
-    key_revoked: bool,
-    /// The person or the mailbox can no longer use it.
-    pointless: bool,
+    facts: MailFacts,
 }
-
-/// What a mail passes that was asked for on the way to one's own page: its source neither holds it nor is judged by it, for it did
-/// not ask.
-pub(super) const REMINDER: i64 = -1;
 
 /// How often a lease looks for more; each look settles what it finds, and the worker soon asks again. Few enough that even a
 /// distant PostgreSQL has time for all of it.
@@ -57,10 +51,10 @@ impl Unit for Lease {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Leased, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Leased, Failure> {
         let mut leased: Vec<DueMail> = Vec::new();
         let (mut sources, mut deferred) = (BTreeMap::new(), false);
-        let of_a_lane = (self.most + self.busy.len()).div_ceil(2);
+        let places = self.most + self.busy.len();
         // Mails that may not go make way for others, so that nobody's flood holds up somebody else's mail.
         for round in 0..ROUNDS {
             let candidates = match round {
@@ -70,9 +64,8 @@ impl Unit for Lease {
             };
             let mut idle = round > 0;
             for candidate in candidates {
-                let lane = candidate.mail.lane;
-                let on_their_way = leased.iter().map(|mail| mail.lane).chain(self.busy.iter().copied());
-                if leased.len() < self.most && on_their_way.filter(|busy| *busy == lane).count() < of_a_lane {
+                let in_flight = leased.iter().map(|mail| mail.lane).chain(self.busy.iter().copied());
+                if leased.len() < self.most && candidate.mail.lane.has_place(in_flight, places) {
                     match self.consider(sql, &mut sources, candidate).await? {
                         Considered::Leased(mail) => leased.push(mail),
                         Considered::Deferred => deferred = true,
@@ -123,12 +116,10 @@ macro_rules! due {
             "SELECT o.id, o.sign_up_id, o.kind, o.recipient, coalesce(s.partner, ''), coalesce(s.updated_at, i.created_at), p.code,
                     o.attempts, coalesce(o.first_attempt_at, $1), o.lane, p.mailbox, o.pass,
                     EXISTS (SELECT 1 FROM api_keys k WHERE k.id = s.key_id AND k.revoked_at IS NOT NULL),
-                    coalesce(s.state <> 'pending', FALSE) OR (o.kind = 'confirm' AND p.state = 'member')
-                    OR (o.kind = 'sign_in' AND (p.state <> 'member' OR i.used_at IS NOT NULL OR i.expires_at <= $1))
-                    OR (o.kind = 'already_member' AND ',' || p.unwanted_mail || ',' LIKE '%,already_member,%')
-                    OR EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox AND x.partner = s.partner)
-                    OR coalesce(p.undeliverable_until > $1, FALSE)
-                    OR EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND (m.suppressed_until > $1 OR m.complained_at IS NOT NULL)),
+                    s.state, p.state, i.expires_at, i.used_at IS NOT NULL, p.unwanted_mail,
+                    EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox AND x.partner = s.partner),
+                    p.undeliverable_until, (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox),
+                    EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.complained_at IS NOT NULL),
                     o.sign_in_id, coalesce(p.language, CASE WHEN o.kind = 'confirm' THEN s.language END)
              FROM outbox o LEFT JOIN sign_ups s ON s.id = o.sign_up_id LEFT JOIN sign_ins i ON i.id = o.sign_in_id
              JOIN people p ON p.id = coalesce(s.person_id, i.person_id)
@@ -154,7 +145,7 @@ impl Lease {
     }
 
     /// One of each source, however much of another waits; where there are too many sources, another one first each time.
-    async fn first_of_each_lane(&self, sql: &mut impl Sql) -> Result<Vec<Candidate>, Failure> {
+    async fn first_of_each_lane(&self, sql: &mut dyn Sql) -> Result<Vec<Candidate>, Failure> {
         let firsts = concat!(
             "WITH RECURSIVE lanes (n) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT n + 1 FROM lanes WHERE n + 1 < $3),
              firsts AS (
@@ -171,7 +162,7 @@ impl Lease {
         sql.rows(firsts, values, candidate).await
     }
 
-    async fn oldest(&self, sql: &mut impl Sql, most: usize) -> Result<Vec<Candidate>, Failure> {
+    async fn oldest(&self, sql: &mut dyn Sql, most: usize) -> Result<Vec<Candidate>, Failure> {
         let oldest = due!(is_due!(), " ORDER BY o.send_after LIMIT $3");
         sql.rows(oldest, values![self.now, self.never(), places(most)], candidate).await
     }
@@ -179,12 +170,12 @@ impl Lease {
     /// Leases a mail, defers it or drops it.
     async fn consider(
         &self,
-        sql: &mut impl Sql,
+        sql: &mut dyn Sql,
         sources: &mut BTreeMap<String, SourceToday>,
         candidate: Candidate,
     ) -> Result<Considered, Failure> {
-        let Candidate { mut mail, mailbox, source, pass, key_revoked, pointless } = candidate;
-        if pointless {
+        let Candidate { mut mail, mailbox, source, facts } = candidate;
+        if facts.is_pointless(self.now) {
             sql.execute("DELETE FROM outbox WHERE id = $1", values![mail.id.0]).await?;
             return Ok(Considered::Deferred);
         }
@@ -200,10 +191,8 @@ impl Lease {
                 new.insert(SourceToday { reputation, mailed: 0, held: 0 })
             }
         };
-        let first_time = mail.attempts == 0;
-        let throttled = first_time && self.budget.is_some_and(|budget| budget.holds(&source, &today.reputation));
-        if (key_revoked && pass <= 0 && self.budget.is_some()) || (throttled && pass == 0) {
-            today.held += u64::from(throttled);
+        if let Some(reason) = facts.hold(&source, self.budget, &today.reputation) {
+            today.held += u64::from(reason == HoldReason::OverBudget);
             let hold = "UPDATE outbox SET held_at = $2, leased_until = 0, leased_by = NULL WHERE id = $1";
             sql.execute(hold, values![mail.id.0, self.now]).await?;
             return Ok(Considered::Deferred);
@@ -212,35 +201,27 @@ impl Lease {
         if !sql.try_lock(&mailbox).await? {
             return Ok(Considered::Left);
         }
-        let passes = pass >= 2 || self.budget.is_none();
+        let bypasses_caps = facts.priority >= Priority::Forced || self.budget.is_none();
         let record = hold_mailbox(sql, &mailbox).await?;
-        let waiting = if passes { Vec::new() } else { self.waiting_for(sql, &mailbox, &record).await? };
-        // Nothing goes before what may be on its way.
-        let holder = waiting.iter().find(|rival| record.holder == Some(rival.mail));
-        let first = holder.or_else(|| waiting.iter().find(|rival| rival.is_due));
-        if first.is_some_and(|rival| rival.mail != mail.id) {
-            return put_off(sql, mail.id, self.now.plus(MIN_MAIL_GAP), self.now).await;
-        }
-        match record.turn(mail.id, &source, self.now) {
-            Turn::Again => {}
-            Turn::NotBefore(allowed) if !passes => {
-                let considered = put_off(sql, mail.id, allowed, self.now).await?;
-                // All else that waits for the mailbox through that source, at once.
-                for rival in waiting.iter().filter(|rival| rival.source == source && record.holder != Some(rival.mail))
-                {
-                    put_off(sql, rival.mail, allowed, self.now).await?;
+        let queue = if bypasses_caps { Vec::new() } else { self.waiting_for(sql, &mailbox, &record).await? };
+        match at_mailbox((mail.id, &source), &record, &queue, bypasses_caps, self.now) {
+            MailboxDecision::Defer { until, others } => {
+                let considered = put_off(sql, mail.id, until, self.now).await?;
+                for other in others {
+                    put_off(sql, other, until, self.now).await?;
                 }
                 return Ok(considered);
             }
-            Turn::Next | Turn::NotBefore(_) => {
+            MailboxDecision::Send { is_another: true } => {
                 let note = "UPDATE mailboxes SET sent_1 = $2, sent_2 = sent_1, sent_3 = sent_2, sent_4 = sent_3,
                                 source_1 = $4, source_2 = source_1, source_3 = source_2, source_4 = source_3, holder = $3
                             WHERE mailbox = $1";
                 sql.execute(note, values![&mailbox, self.now, mail.id.0, &source]).await?;
             }
+            MailboxDecision::Send { is_another: false } => {}
         }
         self.take(sql, &mut mail).await?;
-        if first_time && !mail.is_reminder {
+        if facts.attempts == 0 && facts.priority != Priority::Reminder {
             today.mailed += 1;
             today.reputation.mailed_today += 1;
         }
@@ -248,7 +229,7 @@ impl Lease {
     }
 
     /// The mail is this worker's from now on.
-    async fn take(&self, sql: &mut impl Sql, mail: &mut DueMail) -> Result<(), Failure> {
+    async fn take(&self, sql: &mut dyn Sql, mail: &mut DueMail) -> Result<(), Failure> {
         mail.attempts += 1;
         let lease = "UPDATE outbox SET attempts = $2, first_attempt_at = $3, leased_until = $4, leased_by = $5
                      WHERE id = $1";
@@ -257,18 +238,16 @@ impl Lease {
         sql.execute(lease, values).await.map(|_| ())
     }
 
-    /// The mails that wait for a mailbox, in the order in which it should get them: one for a source that it has heard least of,
-    /// to the mailbox's plain name before its tagged ones, the newest. Only a few of them wait: what a stranger asks for in
-    /// thirty spellings does not delay the owner's own.
+    /// The mails that wait for a mailbox, in order; drops those that are too many.
     ///
     /// Few rows, and each found by its key however PostgreSQL guesses: a plan that was made while the tables were empty joined
     /// them from the wrong end, and took 180 ms a mail where a thousand waited.
     async fn waiting_for(
         &self,
-        sql: &mut impl Sql,
+        sql: &mut dyn Sql,
         mailbox: &str,
         record: &MailboxRecord,
-    ) -> Result<Vec<Rival>, Failure> {
+    ) -> Result<Vec<MailboxCandidate>, Failure> {
         let waiting = "
             WITH mine AS MATERIALIZED (
                 SELECT id, 1 AS plain FROM people WHERE email_normalized = $1 AND mailbox = $1
@@ -278,35 +257,30 @@ impl Lease {
                    s.partner, m.plain = 1, (SELECT o.created_at FROM outbox o WHERE o.sign_up_id = s.id),
                    (SELECT o.send_after <= $2 FROM outbox o WHERE o.sign_up_id = s.id)
             FROM mine m JOIN sign_ups s ON s.person_id = m.id WHERE s.state = 'pending'";
-        let rival = |row: &Row<'_>| {
+        let read = |row: &Row<'_>| {
             let Some(mail) = row.get::<Option<i64>>(0)? else { return Ok(None) };
-            let source: String = row.get(1)?;
-            let rank =
-                (record.sent_for(&source), !row.get::<bool>(2)?, Reverse(row.get::<Timestamp>(3)?), Reverse(mail));
-            Ok(Some((rank, Rival { mail: MailId(mail), source, is_due: row.get(4)? })))
+            Ok(Some(MailboxCandidate {
+                mail: MailId(mail),
+                source: row.get(1)?,
+                to_plain_name: row.get(2)?,
+                created_at: row.get(3)?,
+                is_due: row.get(4)?,
+            }))
         };
-        let waiting = sql.rows(waiting, values![mailbox, self.now], rival).await?;
-        let mut waiting: Vec<_> = waiting.into_iter().flatten().collect();
-        waiting.sort_unstable_by_key(|(rank, _)| *rank);
-        for (_, rival) in waiting.split_off(MAX_WAITING_PER_MAILBOX.min(waiting.len())) {
+        let waiting = sql.rows(waiting, values![mailbox, self.now], read).await?;
+        let (queue, too_many) = mailbox_queue(record, waiting.into_iter().flatten().collect());
+        for dropped in too_many {
             // What another node is looking at is left to it: it may be waiting for this mailbox.
             let drop = "DELETE FROM outbox WHERE id IN
                             (SELECT id FROM outbox WHERE id = $1 AND leased_until <= $2 FOR UPDATE SKIP LOCKED)";
-            sql.execute(drop, values![rival.mail.0, self.now]).await?;
+            sql.execute(drop, values![dropped.mail.0, self.now]).await?;
         }
-        Ok(waiting.into_iter().map(|(_, rival)| rival).collect())
+        Ok(queue)
     }
 }
 
-/// A mail that waits for the same mailbox.
-struct Rival {
-    mail: MailId,
-    source: String,
-    is_due: bool,
-}
-
 /// Lets a mail wait; what another node is looking at is left to it.
-async fn put_off(sql: &mut impl Sql, mail: MailId, until: Timestamp, now: Timestamp) -> Result<Considered, Failure> {
+async fn put_off(sql: &mut dyn Sql, mail: MailId, until: Timestamp, now: Timestamp) -> Result<Considered, Failure> {
     let put_off = "UPDATE outbox SET send_after = $2 WHERE id IN
                        (SELECT id FROM outbox WHERE id = $1 AND send_after < $2 AND leased_until <= $3 AND pass < 2
                         FOR UPDATE SKIP LOCKED)";
@@ -315,25 +289,41 @@ async fn put_off(sql: &mut impl Sql, mail: MailId, until: Timestamp, now: Timest
 }
 
 fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
+    let (kind, attempts) = (row.parsed(2, MailKind::from_name)?, row.get(7)?);
+    let priority = Priority::from_number(row.get(11)?);
+    let facts = MailFacts {
+        kind,
+        priority,
+        attempts,
+        key_revoked: row.get(12)?,
+        sign_up: row.get::<Option<&str>>(13)?.and_then(SignUpState::from_name),
+        person: row.parsed(14, PersonState::from_name)?,
+        sign_in_expires_at: row.get(15)?,
+        sign_in_used: row.get(16)?,
+        unwanted: UnwantedMail::from_names(row.get(17)?),
+        source_stopped: row.get(18)?,
+        undeliverable_until: row.get(19)?,
+        suppressed_until: row.get(20)?,
+        complained: row.get(21)?,
+    };
     let mail = DueMail {
         id: MailId(row.get(0)?),
-        about: match row.get(14)? {
+        about: match row.get(22)? {
             Some(sign_in) => MailAbout::SignIn(SignInId(sign_in)),
             None => MailAbout::SignUp(SignUpId(row.get(1)?)),
         },
-        kind: row.parsed(2, MailKind::from_name)?,
+        kind,
         recipient: row.get(3)?,
         partner: Some(row.get::<String>(4)?).filter(|partner| !partner.is_empty()),
         asked_at: row.get(5)?,
         code: row.get(6)?,
-        attempts: row.get(7)?,
+        attempts,
         first_attempt_at: row.get(8)?,
         lane: Lane::from_number(row.get(9)?),
-        language: row.get::<Option<&str>>(15)?.and_then(Language::from_code),
-        is_reminder: row.get::<i64>(11)? == REMINDER,
+        language: row.get::<Option<&str>>(23)?.and_then(Language::from_code),
+        is_reminder: priority == Priority::Reminder,
     };
-    let (mailbox, source) = (row.get(10)?, row.get(4)?);
-    Ok(Candidate { mail, mailbox, source, pass: row.get(11)?, key_revoked: row.get(12)?, pointless: row.get(13)? })
+    Ok(Candidate { mail, mailbox: row.get(10)?, source: row.get(4)?, facts })
 }
 
 /// What is remembered of a mailbox, as [`mailbox_record`] reads it.
@@ -356,7 +346,7 @@ pub(super) fn mailbox_record(row: &Row<'_>) -> Result<MailboxRecord, Failure> {
 }
 
 /// What is remembered of a mailbox, held until the unit is over.
-async fn hold_mailbox(sql: &mut impl Sql, mailbox: &str) -> Result<MailboxRecord, Failure> {
+async fn hold_mailbox(sql: &mut dyn Sql, mailbox: &str) -> Result<MailboxRecord, Failure> {
     sql.execute("INSERT INTO mailboxes (mailbox) VALUES ($1) ON CONFLICT DO NOTHING", values![mailbox]).await?;
     let hold = concat!("SELECT ", mailbox_columns!(), " FROM mailboxes WHERE mailbox = $1 FOR UPDATE");
     Ok(sql.row(hold, values![mailbox], mailbox_record).await?.unwrap_or_default())

@@ -21,13 +21,13 @@ impl Unit for Refold {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<(), Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         people(sql).await?;
         mailboxes(sql).await
     }
 }
 
-async fn people(sql: &mut impl Sql) -> Result<(), Failure> {
+async fn people(sql: &mut dyn Sql) -> Result<(), Failure> {
     let mut after = i64::MIN;
     loop {
         let some = "SELECT id, email, mailbox FROM people WHERE id > $1 ORDER BY id LIMIT $2";
@@ -51,7 +51,7 @@ struct Memory {
     suppressed_until: Option<Timestamp>,
 }
 
-async fn mailboxes(sql: &mut impl Sql) -> Result<(), Failure> {
+async fn mailboxes(sql: &mut dyn Sql) -> Result<(), Failure> {
     let mut after = String::new();
     loop {
         let some = "SELECT mailbox FROM mailboxes WHERE mailbox > $1 ORDER BY mailbox LIMIT $2";
@@ -66,7 +66,7 @@ async fn mailboxes(sql: &mut impl Sql) -> Result<(), Failure> {
     }
 }
 
-async fn merge(sql: &mut impl Sql, before: &str, mailbox: &str) -> Result<(), Failure> {
+async fn merge(sql: &mut dyn Sql, before: &str, mailbox: &str) -> Result<(), Failure> {
     let Some(old) = memory(sql, before).await? else { return Ok(()) };
     sql.execute("INSERT INTO mailboxes (mailbox) VALUES ($1) ON CONFLICT DO NOTHING", values![mailbox]).await?;
     let Some(new) = memory(sql, mailbox).await? else { return Ok(()) };
@@ -90,7 +90,7 @@ async fn merge(sql: &mut impl Sql, before: &str, mailbox: &str) -> Result<(), Fa
     sql.execute("DELETE FROM mailboxes WHERE mailbox = $1", values![before]).await.map(|_| ())
 }
 
-async fn memory(sql: &mut impl Sql, mailbox: &str) -> Result<Option<Memory>, Failure> {
+async fn memory(sql: &mut dyn Sql, mailbox: &str) -> Result<Option<Memory>, Failure> {
     let find = "SELECT sent_1, sent_2, sent_3, sent_4, source_1, source_2, source_3, source_4, holder, suppressed_until
                 FROM mailboxes WHERE mailbox = $1";
     let read = |row: &Row<'_>| {

@@ -152,7 +152,7 @@ pub enum SpentProof {
 }
 
 /// What a source did in the last days.
-pub(super) async fn conduct_of(sql: &mut impl Sql, source: &str, now: Timestamp) -> Result<Reputation, Failure> {
+pub(super) async fn conduct_of(sql: &mut dyn Sql, source: &str, now: Timestamp) -> Result<Reputation, Failure> {
     let days =
         concat!("SELECT '', ", conduct_columns!(), " FROM source_days WHERE source = $3 AND day > $2 AND day <= $1");
     let today = day_of(now);
@@ -184,7 +184,7 @@ pub(super) enum SourceEvent {
     Complained,
 }
 
-pub(super) async fn count(sql: &mut impl Sql, source: &str, what: SourceEvent, now: Timestamp) -> Result<(), Failure> {
+pub(super) async fn count(sql: &mut dyn Sql, source: &str, what: SourceEvent, now: Timestamp) -> Result<(), Failure> {
     let (count, times) = match what {
         SourceEvent::Mailed(times) => (count_at_door!("mailed"), times),
         SourceEvent::Asked => (count_at_door!("asked"), 1),
@@ -199,13 +199,13 @@ pub(super) async fn count(sql: &mut impl Sql, source: &str, what: SourceEvent, n
 }
 
 /// What was declined on some day was not, after all.
-pub(super) async fn uncount_declined(sql: &mut impl Sql, source: &str, at: Timestamp) -> Result<(), Failure> {
+pub(super) async fn uncount_declined(sql: &mut dyn Sql, source: &str, at: Timestamp) -> Result<(), Failure> {
     let uncount = "UPDATE source_days SET declined = declined - 1 WHERE source = $1 AND day = $2 AND declined > 0";
     sql.execute(uncount, values![source, day_of(at)]).await.map(|_| ())
 }
 
 /// Whether this is the first time.
-pub(super) async fn use_once(sql: &mut impl Sql, name: &str, ends_at: Timestamp) -> Result<bool, Failure> {
+pub(super) async fn use_once(sql: &mut dyn Sql, name: &str, ends_at: Timestamp) -> Result<bool, Failure> {
     let first = "INSERT INTO used_once (name, ends_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     Ok(sql.execute(first, values![name, ends_at]).await? == 1)
 }

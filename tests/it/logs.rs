@@ -84,23 +84,23 @@ fn a_caller_who_went_away_is_in_the_log() {
     });
 }
 
-#[test]
-fn levels_hold() {
-    block_on(async {
-        for (level, expected) in [("off", 0), ("errors", 1), ("requests", 3)] {
-            let server = Server::start_with(&["--log", level]);
-            server.get("/v1/referral-program").await.good();
-            server.execute("ALTER TABLE installation RENAME TO away");
-            assert_eq!(server.get("/v1/stats").await.status, 503);
-            let (_, home) = server.stop();
-            let log = std::fs::read_to_string(home.path().join("stderr")).unwrap();
-            assert_eq!(lines(&log).len(), expected, "{level}: {log}");
-        }
-    });
-}
-
 mod once {
     use super::*;
+
+    #[test]
+    fn levels_hold() {
+        block_on(async {
+            for (level, expected) in [("off", 0), ("errors", 1), ("requests", 3)] {
+                let server = Server::start_with(&["--log", level]);
+                server.get("/v1/referral-program").await.good();
+                server.execute("ALTER TABLE installation RENAME TO away");
+                assert_eq!(server.get("/v1/stats").await.status, 503);
+                let (_, home) = server.stop();
+                let log = std::fs::read_to_string(home.path().join("stderr")).unwrap();
+                assert_eq!(lines(&log).len(), expected, "{level}: {log}");
+            }
+        });
+    }
 
     /// "Why was my request refused yesterday?" has an answer for whoever has the request's id, and holds nothing that was sent.
     #[test]

@@ -333,6 +333,8 @@ mod once {
             }
             fault(&ask("prompts/list", json!({})).await, 404, -32601);
             fault(&ask("initialize", json!({})).await, 404, -32601);
+            // Every modern request stands alone, and any of them tells that the server is up.
+            fault(&ask("ping", json!({})).await, 404, -32601);
             fault(&ask("tools/call", json!({ "name": "nonsense" })).await, 400, -32602);
 
             let (message, _) = modern("tools/call", json!({ "name": "getMemberStats" }));

@@ -14,6 +14,7 @@ use crate::app::{App, Parts};
 use crate::cli::{open_records, random};
 use crate::clock::Clock;
 use crate::config::{OutboundSettings, Records, SandboxRecords, ServeSettings};
+use crate::domain::api_key::Mode;
 use crate::domain::base32;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::budget::MailBudget;
@@ -22,13 +23,13 @@ use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::union::Union;
 use crate::domain::union::notice::Notices;
+use crate::lease_queue;
 use crate::limiter::Limiter;
 use crate::log::Log;
 use crate::mail::compose::Composer;
 use crate::mail::outbox::Outbox;
 use crate::mail::{Delivery, MailNotifier};
 use crate::membership::erasures::ErasureLog;
-use crate::membership::retention::Reality;
 use crate::membership::{Membership, figures, retention};
 use crate::partners::worker::{WebhookNotifier, WebhookWorker};
 use crate::reply::Reply;
@@ -172,12 +173,12 @@ impl SandboxRuntime {
             name: outbox.name.clone(),
         };
         let workers = [
-            tokio::spawn(outbox.run(self.clock, self.stop.clone())),
+            tokio::spawn(lease_queue::run(Arc::new(outbox), self.clock, self.stop.clone())),
             tokio::spawn(teller.run(self.clock, self.stop.clone())),
         ];
         tokio::spawn(retention::run(
             Arc::clone(&store),
-            Reality::Test,
+            Mode::Test,
             self.secret.clone(),
             self.times,
             self.log.of_sandbox(),

@@ -7,8 +7,8 @@ use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
 use crate::domain::person::{
-    AccountId, KeptEvidence, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, RequestEntry,
-    SignInEntry, SignUpEntry, StoppedPartner, UnwantedMail,
+    AccountId, KeptEvidence, KeptNotice, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals,
+    RequestEntry, SignInEntry, SignUpEntry, StoppedPartner, UnwantedMail,
 };
 use crate::domain::sign_up::{Channel, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
@@ -104,7 +104,7 @@ area! {
 }
 
 /// Everything that is kept of a person.
-pub(super) async fn file_of(sql: &mut impl Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
+pub(super) async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
     let Some(person) = sql.row(people!("p.id = $1"), values![id], person).await? else { return Ok(None) };
     let more = "SELECT mailbox, CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END FROM people WHERE id = $1";
     let more = sql.row(more, values![id, day_of(now)], |row| Ok((row.get::<String>(0)?, row.get(1)?))).await?;
@@ -178,8 +178,10 @@ fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
         evidence: KeptEvidence {
             channel: row.get::<Option<&str>>(22)?.and_then(Channel::from_name),
             client: row.get(23)?,
-            notice: row.get(24)?,
-            notice_words: row.get(25)?,
+            notice: match row.get(24)? {
+                Some(hash) => Some(KeptNotice { hash, words: row.get(25)? }),
+                None => None,
+            },
             mailed_at: row.get(26)?,
             decided_how: row.get(27)?,
             language: row.get::<Option<&str>>(28)?.and_then(Language::from_code),
@@ -187,7 +189,7 @@ fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
     })
 }
 
-async fn standing(sql: &mut impl Sql, mailbox: &str) -> Result<MailboxStanding, Failure> {
+async fn standing(sql: &mut dyn Sql, mailbox: &str) -> Result<MailboxStanding, Failure> {
     let look = concat!(
         "SELECT ",
         mailbox_columns!(),

@@ -4,10 +4,10 @@ use crate::domain::email::EmailAddress;
 use crate::domain::mail::MailKind;
 use crate::domain::mail::budget::day_of;
 use crate::domain::mail::lane::Lane;
+use crate::domain::mail::policy::Priority;
 use crate::domain::secret::session::Nonce;
 use crate::domain::sign_in::{REMEMBERED_FOR, SIGN_IN_FOR, SignInId, TRIES, WRONG_CODES_A_DAY, may_mail};
 use crate::domain::time::Timestamp;
-use crate::store::lease::REMINDER;
 use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
 
 area! {
@@ -65,7 +65,7 @@ struct AskSignIn {
 
 /// Somebody who may be mailed.
 #[derive(Default)]
-struct Asked {
+struct SignInTarget {
     /// None where nobody may be.
     id: Option<i64>,
     email: String,
@@ -80,7 +80,7 @@ impl Unit for AskSignIn {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<(), Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         // Everything about the mailbox waits meanwhile; also where it is nobody's.
         sql.lock(&self.mailbox).await?;
         let asked = self.find(sql).await?;
@@ -98,17 +98,17 @@ impl Unit for AskSignIn {
 
 impl AskSignIn {
     /// Whoever has the address and may be mailed at all.
-    async fn find(&self, sql: &mut impl Sql) -> Result<Asked, Failure> {
+    async fn find(&self, sql: &mut dyn Sql) -> Result<SignInTarget, Failure> {
         let find = "SELECT p.id, p.email, p.state = 'member' FROM people p
                     WHERE p.email_normalized = $1 AND coalesce(p.undeliverable_until <= $2, TRUE) AND NOT EXISTS
                         (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox
                          AND (m.suppressed_until > $2 OR m.complained_at IS NOT NULL))";
-        let asked = |row: &Row<'_>| Ok(Asked { id: row.get(0)?, email: row.get(1)?, is_member: row.get(2)? });
+        let asked = |row: &Row<'_>| Ok(SignInTarget { id: row.get(0)?, email: row.get(1)?, is_member: row.get(2)? });
         Ok(sql.row(find, values![&self.email_normalized, self.now], asked).await?.unwrap_or_default())
     }
 
     /// Writes the request down; without a person where nobody can sign in by it, so that such are soon forgotten.
-    async fn note(&self, sql: &mut impl Sql, member: Option<i64>) -> Result<i64, Failure> {
+    async fn note(&self, sql: &mut dyn Sql, member: Option<i64>) -> Result<i64, Failure> {
         let note = "INSERT INTO sign_ins (person_id, browser, mailed, created_at, expires_at)
                     VALUES ($1, $2, $3, $4, $5) RETURNING id";
         let values = values![member, &self.browser, member.is_some(), self.now, self.now.plus(SIGN_IN_FOR)];
@@ -116,7 +116,7 @@ impl AskSignIn {
     }
 
     /// Whether the mailbox may get another, over all its addresses.
-    async fn has_room(&self, sql: &mut impl Sql) -> Result<bool, Failure> {
+    async fn has_room(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let sent = "
             WITH mine AS MATERIALIZED (
                 SELECT id FROM people WHERE email_normalized = $1 AND mailbox = $1
@@ -130,7 +130,7 @@ impl AskSignIn {
     }
 
     /// The mail of the newest sign-up that waits to be confirmed goes once more, under the caps of such mail; unless it waits.
-    async fn remind(&self, sql: &mut impl Sql, person: Option<i64>, email: &str) -> Result<(), Failure> {
+    async fn remind(&self, sql: &mut dyn Sql, person: Option<i64>, email: &str) -> Result<(), Failure> {
         let remind = "
             INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, pass)
             SELECT s.id, $3, $4, $2, $2, $5, $6 FROM sign_ups s WHERE s.id =
@@ -138,7 +138,7 @@ impl AskSignIn {
                  ORDER BY updated_at DESC, id DESC LIMIT 1)
             ON CONFLICT (sign_up_id) DO NOTHING";
         let (kind, lane) = (MailKind::Confirm.name(), self.lane.number());
-        sql.execute(remind, values![person, self.now, kind, email, lane, REMINDER]).await.map(|_| ())
+        sql.execute(remind, values![person, self.now, kind, email, lane, Priority::Reminder.number()]).await.map(|_| ())
     }
 }
 
@@ -156,7 +156,7 @@ impl Unit for UseSignIn {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Option<Nonce>, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<Nonce>, Failure> {
         let once = "UPDATE sign_ins SET used_at = $2
                     WHERE id = $1 AND mailed AND used_at IS NULL AND expires_at > $2 AND EXISTS
                         (SELECT 1 FROM people p WHERE p.id = sign_ins.person_id AND p.state = 'member')

@@ -55,7 +55,7 @@ fn partner(row: &Row<'_>) -> Result<PartnerRecord, Failure> {
 }
 
 /// Makes the record of a partner where there is none.
-pub(in crate::store) async fn find_or_add(sql: &mut impl Sql, name: &str, now: Timestamp) -> Result<(), Failure> {
+pub(in crate::store) async fn find_or_add(sql: &mut dyn Sql, name: &str, now: Timestamp) -> Result<(), Failure> {
     let add = "INSERT INTO partners (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     sql.execute(add, values![name, now]).await.map(|_| ())
 }
@@ -68,7 +68,7 @@ struct SetContact {
 impl Unit for SetContact {
     type Done = bool;
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let set = "UPDATE partners SET contact = $2 WHERE name = $1";
         let contact = self.contact.as_ref().map(EmailAddress::as_typed);
         Ok(sql.execute(set, values![&self.name, contact]).await? == 1)
@@ -83,7 +83,7 @@ struct FindStatus {
 impl Unit for FindStatus {
     type Done = Option<NamedSignUp>;
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let find = concat!(
             "SELECT ",
             status_columns!(),
@@ -103,7 +103,7 @@ struct ListStatuses {
 impl Unit for ListStatuses {
     type Done = Vec<NamedSignUp>;
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let list = concat!(
             "SELECT ",
             status_columns!(),

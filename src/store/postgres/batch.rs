@@ -13,12 +13,12 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::batch_statement::Batch;
-use super::pool::{Pool, SHARES, is_locked, is_of_the_unit};
+use super::batch_statement::{Batch, QueuedSignUp};
+use super::pool::{HotUnit, Pool, SHARES, is_locked, is_of_the_unit};
 use crate::domain::sign_up::{NewSignUp, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
-use crate::store::queue::{BatchCounts, Queue, Queued, Waiter};
+use crate::store::queue::{BatchCounts, Queue, Queued};
 use crate::store::sign_up::SignUp;
 use crate::store::{PoolFigures, StoreError, StoreReply, WriterFigures};
 use crate::supervise;
@@ -47,14 +47,6 @@ pub(super) struct Batcher {
     pool: Pool,
 }
 
-pub(super) struct QueuedSignUp {
-    pub(super) unit: SignUp,
-    /// The form in which addresses are the same or not, and whose mailbox it is: both cost a moment to make.
-    pub(super) email_normalized: String,
-    pub(super) mailbox: String,
-    waiter: Waiter<SignedUp>,
-}
-
 impl Batcher {
     pub(super) fn start(pool: Pool, batch: usize) -> Self {
         if batch <= 1 {
@@ -74,7 +66,7 @@ impl Batcher {
     pub(super) fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
         let unit = SignUp { new, now };
         let Some(queue) = &self.queue else {
-            return Reply::later(async move { self.pool.run_patiently(&unit).await });
+            return Reply::later(async move { self.pool.run_patiently(&mut HotUnit(&unit)).await });
         };
         let email = &unit.new.person.email;
         let (email_normalized, mailbox) = (email.normalized(), email.mailbox());
@@ -143,8 +135,8 @@ fn split_duplicates(jobs: Vec<QueuedSignUp>) -> (Vec<QueuedSignUp>, Vec<QueuedSi
 /// Does and answers them all. An error says that the database is unwell: nobody else need ask it now. Those who met it were
 /// told what it was for them.
 async fn commit(pool: &Pool, alone: &mut SingleRunner, jobs: Vec<QueuedSignUp>) -> Result<(), StoreError> {
-    let batch = Batch(jobs);
-    let done = pool.attempt(&batch).await;
+    let mut batch = Batch(jobs);
+    let done = pool.attempt(&mut batch).await;
     let Batch(jobs) = batch;
     let undone = match done {
         Ok(done) => {
@@ -255,7 +247,7 @@ impl SingleRunner {
 }
 
 async fn do_alone(pool: Pool, job: QueuedSignUp) -> SingleDone {
-    let done = pool.attempt(&job.unit).await;
+    let done = pool.attempt(&mut HotUnit(&job.unit)).await;
     let met = match &done {
         Err(failure) if is_locked(failure) => SingleDone::Locked(job.email_normalized.clone()),
         Err(failure) if !is_of_the_unit(failure) => SingleDone::Unwell,
@@ -263,11 +255,4 @@ async fn do_alone(pool: Pool, job: QueuedSignUp) -> SingleDone {
     };
     job.answer(done.map_err(StoreError::from));
     met
-}
-
-impl QueuedSignUp {
-    fn answer(self, done: Result<SignedUp, StoreError>) {
-        // The caller may have gone; the work stands.
-        let _gone = self.waiter.send(done);
-    }
 }

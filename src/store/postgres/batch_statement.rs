@@ -1,13 +1,13 @@
 //! The one statement that signs a whole batch up (`batch.rs` gathers them).
 
-use super::batch::QueuedSignUp;
 use super::connection::PgConnection;
 use super::pool::Work;
 use crate::domain::language::Language;
 use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, SignedUp};
 use crate::store::StoreError;
 use crate::store::partners::idempotency::first_answer;
-use crate::store::sign_up::{kept_categories, merging_answers, no_sooner, sign_up_columns, was_member_there};
+use crate::store::queue::Waiter;
+use crate::store::sign_up::{SignUp, kept_categories, merging_answers, no_sooner, sign_up_columns, was_member_there};
 use crate::store::sql::{Failure, Row};
 
 /// What nearly every sign-up needs, for all of them at once. A sign-up is done whole or not at all: one whose person is
@@ -103,6 +103,22 @@ const SIGN_UP: &str = concat!(
     ORDER BY j.n"
 );
 
+/// A sign-up that waits for its batch, and whoever waits for its answer.
+pub(super) struct QueuedSignUp {
+    pub(super) unit: SignUp,
+    /// The form in which addresses are the same or not, and whose mailbox it is: both cost a moment to make.
+    pub(super) email_normalized: String,
+    pub(super) mailbox: String,
+    pub(super) waiter: Waiter<SignedUp>,
+}
+
+impl QueuedSignUp {
+    pub(super) fn answer(self, done: Result<SignedUp, StoreError>) {
+        // The caller may have gone; the work is done.
+        let _gone = self.waiter.send(done);
+    }
+}
+
 pub(super) struct Batch(pub(super) Vec<QueuedSignUp>);
 
 /// What came of each, in their order; none for one that was left undone.
@@ -111,7 +127,7 @@ pub(super) type Done = Vec<Option<Result<SignedUp, StoreError>>>;
 impl Work for Batch {
     type Done = Done;
 
-    async fn apply(&self, connection: &mut PgConnection) -> Result<Done, Failure> {
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<Done, Failure> {
         let jobs = &self.0;
         let texts = |text: for<'a> fn(&'a QueuedSignUp) -> &'a str| jobs.iter().map(text).collect::<Vec<_>>();
         let perhaps = |text: for<'a> fn(&'a QueuedSignUp) -> Option<&'a str>| jobs.iter().map(text).collect::<Vec<_>>();

@@ -64,14 +64,14 @@ pub(super) async fn prepare(
     migrations: &'static [Migration],
 ) -> Result<Exactly, PostgresOpenError> {
     let known = migrations.len() as i64;
-    let mut looked = pool.run(&Look).await?;
+    let mut looked = pool.run(&mut Look).await?;
     let migrate = match &looked {
         Ok(found) => found.version < known && prepare == Prepare::Upgrade,
         Err(PostgresOpenError::Missing) => prepare != Prepare::Expect,
         Err(_) => false,
     };
     if migrate {
-        looked = pool.attempt(&Migrate(migrations)).await.map_err(|failure| match &failure {
+        looked = pool.attempt(&mut Migrate(migrations)).await.map_err(|failure| match &failure {
             Failure::Postgres(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
                 PostgresOpenError::Forbidden
             }
@@ -103,12 +103,12 @@ struct Look;
 impl Work for Look {
     type Done = Result<FoundSchema, PostgresOpenError>;
 
-    async fn apply(&self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
         look(connection).await
     }
 }
 
-async fn look(sql: &mut PgConnection) -> Result<Result<FoundSchema, PostgresOpenError>, Failure> {
+async fn look(sql: &mut dyn Sql) -> Result<Result<FoundSchema, PostgresOpenError>, Failure> {
     // Not by to_regclass: that may remember from before the lock that there was nothing.
     let tables = "
         WITH tables AS (
@@ -149,7 +149,7 @@ impl Work for Migrate {
         true
     }
 
-    async fn apply(&self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
         connection.client.batch_execute(LOCK).await?;
         let found = match look(connection).await? {
             Ok(found) => found.version,

@@ -12,6 +12,7 @@ use crate::domain::time::Timestamp;
 use crate::store::StoreError;
 use crate::store::migration::{Migration, Prepare};
 use crate::store::refold::Refold;
+use crate::store::sql::Job;
 
 /// "unha" in ASCII: marks the file as ours for `file(1)` and for us.
 const APPLICATION_ID: i64 = 0x756e_6861;
@@ -193,7 +194,7 @@ fn migrate(
     check(found)?;
     for (step, migration) in (1..).zip(migrations).skip(found) {
         if migration.refolds {
-            statement::apply(&Refold, connection)
+            statement::apply(&mut *<dyn Job>::of(Refold), connection)
                 .map_err(|failure| SqliteOpenError::Refold { path: path.to_owned(), source: failure.into() })?;
         }
         connection.execute_batch(migration.sqlite).map_err(failed)?;

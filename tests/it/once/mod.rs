@@ -9,6 +9,7 @@ mod backup;
 mod cors;
 mod dependencies;
 mod deploy;
+mod docs;
 mod doctor;
 mod first_start;
 mod forgiveness;
@@ -25,6 +26,7 @@ mod postgres_tls;
 mod reference;
 mod reload;
 pub(crate) mod shared_limits;
+mod source;
 mod store_suite;
 mod transfer;
 
