@@ -68,6 +68,11 @@ impl World {
         u64::try_from(self.began.elapsed().as_micros()).unwrap()
     }
 
+    /// How many deeds were acknowledged so far.
+    pub(super) fn acknowledged(&self) -> usize {
+        self.history.lock().unwrap().iter().filter(|event| event.acknowledged().is_some()).count()
+    }
+
     fn key(&self, partner: u64, which: WhichKey) -> (u64, String) {
         let lasting = (partner, self.lasting[usize::try_from(partner).unwrap()].clone());
         let WhichKey::Passing(number) = which else { return lasting };

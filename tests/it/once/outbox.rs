@@ -83,7 +83,7 @@ fn on_each_store(walk: impl AsyncFn(&Room)) {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         walk(&Room::with(Arc::new(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap()))).await;
-        let database = Database::make().await;
+        let database = Database::migrated().await;
         let room = Room::with(Arc::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap()));
         walk(&room).await;
         room.store.close().await.unwrap();

@@ -70,7 +70,7 @@ macro_rules! suite {
             $(#[test]
             fn $case() {
                 super::block_on(async {
-                    let database = super::Database::make().await;
+                    let database = super::Database::migrated().await;
                     let store = super::PostgresStore::open(database.address(), super::Prepare::Upgrade, 256).await.unwrap();
                     let house = super::House::new(std::sync::Arc::new(store)).await;
                     super::$case(&house).await;
@@ -509,7 +509,7 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
 #[test]
 fn repeats_merge_on_postgres_without_batches() {
     block_on(async {
-        let database = Database::make().await;
+        let database = Database::migrated().await;
         let store = PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap();
         let house = House::new(Arc::new(store)).await;
         repeats_merge_in_their_order_whatever_shares_a_commit(&house).await;

@@ -190,7 +190,7 @@ fn an_older_nodes_confirmation_is_told_when_the_name_closes() {
             rusqlite::Connection::open(&path).unwrap().execute_batch(BY_AN_OLDER_NODE).unwrap();
         })
         .await;
-        let database = Database::make().await;
+        let database = Database::migrated().await;
         let store = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
         let house = House::new(Arc::new(store)).await;
         confirmed_by_an_older_node(&house, async || {
