@@ -71,14 +71,14 @@ fn a_newer_schema_is_used_for_as_long_as_it_serves_this_version() {
         let client = database.client().await;
         let known = MIGRATIONS.len();
         let next = format!(
-            "INSERT INTO unionhall_schema VALUES ({}, {known}); ALTER TABLE people ADD COLUMN new TEXT",
+            "INSERT INTO unionhall_schema VALUES ({}, {known}, 'x'); ALTER TABLE people ADD COLUMN new TEXT",
             known + 1
         );
         client.batch_execute(&next).await.unwrap();
         let node = open(&database).await;
         node.sign_up(new("ana@example.com", None), NOW).await.unwrap();
         node.close().await.unwrap();
-        let last = format!("INSERT INTO unionhall_schema VALUES ({}, {})", known + 2, known + 1);
+        let last = format!("INSERT INTO unionhall_schema VALUES ({}, {}, 'x')", known + 2, known + 1);
         client.batch_execute(&last).await.unwrap();
         let error = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap_err().to_string();
         let told = format!(

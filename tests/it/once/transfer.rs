@@ -180,10 +180,10 @@ fn a_move_that_was_interrupted_is_simply_run_again() {
         moves(folder.path(), "sqlite:", "sqlite:copy.db");
         // Ended between the last two steps: the copy is whole, and the source does not know yet.
         Connection::open(folder.path().join("data/unionhall.db")).unwrap().execute_batch(&still_in_use()).unwrap();
-        let unsaid = "DROP TRIGGER audit_loses_none; DELETE FROM audit WHERE command = 'move';
+        let unsaid = "DROP TRIGGER audit_refuse_delete; DELETE FROM audit WHERE command = 'move';
                       UPDATE sqlite_sequence SET seq = seq - 1 WHERE name = 'audit';
-                      CREATE TRIGGER audit_loses_none BEFORE DELETE ON audit
-                      BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END";
+                      CREATE TRIGGER audit_refuse_delete BEFORE DELETE ON audit
+                      BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END";
         Connection::open(folder.path().join("copy.db")).unwrap().execute_batch(unsaid).unwrap();
         let told = moves(folder.path(), "sqlite:", "sqlite:copy.db");
         assert!(told.contains("The records are now in copy.db"), "{told}");
@@ -225,7 +225,7 @@ fn no_table_and_no_column_is_forgotten() {
         let mut statement = sqlite
             .prepare(
                 "SELECT t.name || '.' || c.name FROM sqlite_schema t JOIN pragma_table_info(t.name) c
-                 WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' ORDER BY 1",
+                 WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND t.name <> 'unionhall_schema' ORDER BY 1",
             )
             .unwrap();
         let columns: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
@@ -291,7 +291,7 @@ fn a_database_without_our_tables_is_no_source_and_gets_none_by_looking() {
 
         // A schema that is newer, though it serves us, may hold what we would leave behind.
         assert!(run(folder.path(), &["keys", "issue", "Acme", "--new", "--store", &database.url()]).status.success());
-        client.batch_execute("INSERT INTO unionhall_schema VALUES (99, 1)").await.unwrap();
+        client.batch_execute("INSERT INTO unionhall_schema VALUES (99, 1, 'x')").await.unwrap();
         let told = refusal(&run(folder.path(), &["move", "--from", &database.url(), "--to", "sqlite:copy.db"]));
         assert!(told.contains("by a newer unionhall (schema 99"), "{told}");
         database.drop().await;
