@@ -28,7 +28,7 @@ CREATE TABLE partners (
 
 CREATE TABLE api_keys (
     id           TEXT    PRIMARY KEY,
-    partner      TEXT    NOT NULL,
+    partner_id   INTEGER NOT NULL REFERENCES partners,
     hash         BLOB    NOT NULL,
     per_minute   INTEGER,                    -- the rate limit; NULL: the server's setting
     created_at   INTEGER NOT NULL,
@@ -37,7 +37,8 @@ CREATE TABLE api_keys (
     revoked_at   INTEGER,
     signed_up    INTEGER NOT NULL DEFAULT 0, -- rolled up, see `rollup`
     confirmed    INTEGER NOT NULL DEFAULT 0, -- rolled up: people who became members
-    declined     INTEGER NOT NULL DEFAULT 0  -- declined sign-ups whose rows were deleted
+    declined     INTEGER NOT NULL DEFAULT 0, -- declined sign-ups whose rows were deleted
+    UNIQUE (id, partner_id) -- for the foreign key of sign_ups
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE people (
@@ -80,8 +81,8 @@ CREATE INDEX people_by_referrer ON people (referrer_id) WHERE referrer_id IS NOT
 CREATE TABLE sign_ups (
     id              INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: confirmation links are made from it
     person_id       INTEGER NOT NULL REFERENCES people,
-    key_id          TEXT    REFERENCES api_keys,
-    partner         TEXT    NOT NULL,                  -- '': the form
+    key_id          TEXT   ,
+    partner_id      INTEGER,                           -- NULL: the form
     slot            INTEGER NOT NULL DEFAULT 0,        -- see one_pending_sign_up
     state           TEXT    NOT NULL CHECK (state IN ('pending', 'confirmed', 'expired', 'declined')),
     us_state        TEXT,
@@ -101,11 +102,14 @@ CREATE TABLE sign_ups (
     created_at      INTEGER NOT NULL,
     updated_at      INTEGER NOT NULL,
     expires_at      INTEGER NOT NULL,
-    purged_at       INTEGER                            -- when the answers of an expired or declined sign-up were deleted
+    purged_at       INTEGER,                           -- when the answers of an expired or declined sign-up were deleted
+    -- A partner's sign-up names a key of that partner. One foreign key, because each costs every sign-up a look-up.
+    FOREIGN KEY (key_id, partner_id) REFERENCES api_keys (id, partner_id),
+    CHECK ((key_id IS NULL) = (partner_id IS NULL))
 ) STRICT;
 -- A partner has at most one pending sign-up per person (slot 0); signing up again replaces its answers. The form has three
 -- (slots 1 to 3): anyone may fill it in, so no post changes another.
-CREATE UNIQUE INDEX one_pending_sign_up ON sign_ups (person_id, partner, slot) WHERE state = 'pending';
+CREATE UNIQUE INDEX one_pending_sign_up ON sign_ups (person_id, coalesce(partner_id, 0), slot) WHERE state = 'pending';
 CREATE INDEX sign_ups_by_person ON sign_ups (person_id);
 CREATE INDEX sign_ups_by_referrer ON sign_ups (referrer_id) WHERE referrer_id IS NOT NULL;
 CREATE INDEX sign_ups_declined ON sign_ups (key_id) WHERE state = 'declined';
@@ -165,17 +169,18 @@ CREATE INDEX outbox_due ON outbox (send_after) WHERE given_up_at IS NULL AND hel
 CREATE INDEX outbox_lanes ON outbox (lane, send_after) WHERE given_up_at IS NULL AND held_at IS NULL;
 CREATE INDEX outbox_held ON outbox (held_at) WHERE held_at IS NOT NULL;
 
--- Per mailbox, for all sources: its last four mails, newest first, with the source of each; and whether it wants mail.
+-- Per mailbox, for all sources: its last four mails, newest first, with the partner of each (NULL: the form); and whether it
+-- wants mail. Partners have no foreign key here, for these rows change with every mail.
 CREATE TABLE mailboxes (
     mailbox          TEXT PRIMARY KEY,
     sent_1           INTEGER,
     sent_2           INTEGER,
     sent_3           INTEGER,
     sent_4           INTEGER,
-    source_1         TEXT,
-    source_2         TEXT,
-    source_3         TEXT,
-    source_4         TEXT,
+    source_1         INTEGER,
+    source_2         INTEGER,
+    source_3         INTEGER,
+    source_4         INTEGER,
     last_mail_id     INTEGER, -- the mail in the outbox that `sent_1` counts: a retry of it is not counted again
     suppressed_until INTEGER, -- 0: a suppression that was lifted
     complained_at    INTEGER  -- a complaint marked our mail as spam
@@ -185,16 +190,16 @@ CREATE TABLE mailboxes (
 CREATE TABLE stopped_partners (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     mailbox    TEXT    NOT NULL,
-    partner    TEXT    NOT NULL,
+    partner_id INTEGER REFERENCES partners, -- NULL: the form
     stopped_at INTEGER NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX stopped_partners_unique ON stopped_partners (mailbox, partner);
+CREATE UNIQUE INDEX stopped_partners_unique ON stopped_partners (mailbox, coalesce(partner_id, 0));
 CREATE INDEX stopped_partners_to_delete ON stopped_partners (stopped_at);
 
 -- What a source (a partner, or the form) caused on a day: for its mail budget, its reputation and the operator's figures.
 CREATE TABLE source_days (
     id                 INTEGER PRIMARY KEY AUTOINCREMENT,
-    source             TEXT    NOT NULL,
+    partner_id         INTEGER REFERENCES partners, -- NULL: the form
     day                INTEGER NOT NULL,
     signed_up          INTEGER NOT NULL DEFAULT 0, -- rolled up
     mailed             INTEGER NOT NULL DEFAULT 0, -- mails whose first attempt began: what the budget is spent on
@@ -209,7 +214,7 @@ CREATE TABLE source_days (
     joined             INTEGER NOT NULL DEFAULT 0, -- rolled up
     departed           INTEGER NOT NULL DEFAULT 0  -- rolled up: members who left
 ) STRICT;
-CREATE UNIQUE INDEX source_days_unique ON source_days (source, day);
+CREATE UNIQUE INDEX source_days_unique ON source_days (coalesce(partner_id, 0), day);
 CREATE INDEX source_days_by_day ON source_days (day);
 
 -- Names that may be used once: proofs of work, reports of mail services. Deleted once they would be refused for their age.
@@ -222,7 +227,7 @@ CREATE INDEX used_once_to_delete ON used_once (ends_at);
 -- Requests with an Idempotency-Key, and the answer to the first of each. Kept for 30 days.
 CREATE TABLE idempotency_keys (
     id           INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: webhook message ids are made from it
-    partner      TEXT    NOT NULL,
+    partner_id   INTEGER NOT NULL REFERENCES partners,
     key          TEXT    NOT NULL,
     operation    TEXT    NOT NULL,
     input        TEXT,                              -- a keyed hash of the request; NULL once the person is erased
@@ -237,8 +242,8 @@ CREATE TABLE idempotency_keys (
     confirmed_at INTEGER,                           -- set only if the person confirmed before `closes_at`
     closed_at    INTEGER                            -- when the webhook of the closing was queued
 ) STRICT;
-CREATE UNIQUE INDEX idempotency_keys_unique ON idempotency_keys (partner, key);
-CREATE INDEX idempotency_keys_by_partner ON idempotency_keys (partner, id) WHERE closes_at IS NOT NULL;
+CREATE UNIQUE INDEX idempotency_keys_unique ON idempotency_keys (partner_id, key);
+CREATE INDEX idempotency_keys_by_partner ON idempotency_keys (partner_id, id) WHERE closes_at IS NOT NULL;
 CREATE INDEX idempotency_keys_by_person ON idempotency_keys (person_id) WHERE person_id IS NOT NULL;
 CREATE INDEX idempotency_keys_by_sign_up ON idempotency_keys (sign_up_id) WHERE sign_up_id IS NOT NULL;
 CREATE INDEX idempotency_keys_to_close ON idempotency_keys (closes_at)
@@ -246,7 +251,7 @@ CREATE INDEX idempotency_keys_to_close ON idempotency_keys (closes_at)
 
 CREATE TABLE webhook_endpoints (
     id                  INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: secrets are made from it
-    partner             TEXT    NOT NULL,
+    partner_id          INTEGER NOT NULL REFERENCES partners,
     url                 TEXT    NOT NULL,
     generation          INTEGER NOT NULL DEFAULT 1,        -- of the secret
     rotated_at          INTEGER,                           -- when the secret before this one began to expire
@@ -259,7 +264,7 @@ CREATE TABLE webhook_endpoints (
     notified_at         INTEGER,                           -- when the partner's contact was notified that it is disabled
     notify_leased_until INTEGER NOT NULL DEFAULT 0         -- lease of the worker that sends the notification
 ) STRICT;
-CREATE INDEX webhook_endpoints_by_partner ON webhook_endpoints (partner);
+CREATE INDEX webhook_endpoints_by_partner ON webhook_endpoints (partner_id);
 
 -- Events to be delivered, one row per endpoint, written in the transaction that causes the event. Deleted once delivered.
 CREATE TABLE webhook_deliveries (
@@ -282,7 +287,7 @@ CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_id, send_aft
 -- Mail of the sandbox, which is never sent. Empty in live records.
 CREATE TABLE inbox (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
-    partner     TEXT    NOT NULL,        -- '': the form
+    partner_id  INTEGER REFERENCES partners, -- NULL: the form
     message_id  TEXT    NOT NULL UNIQUE, -- a mail that is sent twice is stored once
     recipient   TEXT    NOT NULL,
     sender      TEXT    NOT NULL,
@@ -291,7 +296,7 @@ CREATE TABLE inbox (
     html        TEXT    NOT NULL,
     received_at INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX inbox_by_partner ON inbox (partner, id);
+CREATE INDEX inbox_by_partner ON inbox (coalesce(partner_id, 0), id);
 
 -- Who changed what, and with which command. Append-only. A person appears by `people.account`, never by an address.
 CREATE TABLE audit (
@@ -335,7 +340,7 @@ CREATE TABLE member_changes (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     at          INTEGER NOT NULL,
     change      INTEGER NOT NULL CHECK (change IN (1, -1)),
-    source      TEXT    NOT NULL,
+    partner_id  INTEGER REFERENCES partners, -- NULL: the form
     key_id      TEXT,
     us_state    TEXT,
     categories  TEXT    NOT NULL,
@@ -343,16 +348,16 @@ CREATE TABLE member_changes (
 ) STRICT;
 CREATE TRIGGER person_joined AFTER UPDATE OF state ON people WHEN NEW.state = 'member' AND OLD.state <> 'member'
 BEGIN
-    INSERT INTO member_changes (at, change, source, key_id, us_state, categories, referrer_id)
-    SELECT coalesce(NEW.joined_at, NEW.created_at), 1, coalesce(s.partner, ''), s.key_id, s.us_state, coalesce(s.categories, ''), NEW.referrer_id
+    INSERT INTO member_changes (at, change, partner_id, key_id, us_state, categories, referrer_id)
+    SELECT coalesce(NEW.joined_at, NEW.created_at), 1, s.partner_id, s.key_id, s.us_state, coalesce(s.categories, ''), NEW.referrer_id
     FROM (SELECT 1) LEFT JOIN sign_ups s ON s.id =
         (SELECT max(id) FROM sign_ups WHERE person_id = NEW.id AND state = 'confirmed' AND decided_at = NEW.joined_at);
 END;
 -- Counts the answers that the member gave last.
 CREATE TRIGGER person_left AFTER UPDATE OF state ON people WHEN NEW.state <> 'member' AND OLD.state = 'member'
 BEGIN
-    INSERT INTO member_changes (at, change, source, key_id, us_state, categories, referrer_id)
-    SELECT coalesce(NEW.left_at, OLD.joined_at, OLD.created_at), -1, coalesce(s.partner, ''), s.key_id,
+    INSERT INTO member_changes (at, change, partner_id, key_id, us_state, categories, referrer_id)
+    SELECT coalesce(NEW.left_at, OLD.joined_at, OLD.created_at), -1, s.partner_id, s.key_id,
            CASE WHEN OLD.answered_at >= OLD.joined_at THEN OLD.own_us_state ELSE s.us_state END,
            coalesce(CASE WHEN OLD.answered_at >= OLD.joined_at THEN OLD.own_categories ELSE s.categories END, ''),
            OLD.referrer_id

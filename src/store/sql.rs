@@ -161,6 +161,26 @@ pub trait Columns {
     fn value(&self, column: usize) -> Result<Value<'_>, Failure>;
 
     fn name(&self, column: usize) -> &str;
+
+    fn index(&self, name: &str) -> Option<usize>;
+}
+
+/// Which column of a row: by name, or by its place where there is only one.
+pub trait Column: Copy {
+    fn index(self, row: &dyn Columns) -> Result<usize, Failure>;
+}
+
+impl Column for usize {
+    fn index(self, _row: &dyn Columns) -> Result<usize, Failure> {
+        Ok(self)
+    }
+}
+
+impl Column for &str {
+    fn index(self, row: &dyn Columns) -> Result<usize, Failure> {
+        let missing = || Failure::Refused(StoreError::Unavailable(format!("the statement selects no column {self}")));
+        row.index(self).ok_or_else(missing)
+    }
 }
 
 /// One row of an answer; a column that does not hold what it should was written by other hands, and is named.
@@ -179,12 +199,14 @@ impl Row<'_> {
     }
 
     /// What stands in the column, as the type that is wanted.
-    pub fn get<'v, T: FromValue<'v>>(&'v self, column: usize) -> Result<T, Failure> {
+    pub fn get<'v, T: FromValue<'v>>(&'v self, column: impl Column) -> Result<T, Failure> {
+        let column = column.index(self.0)?;
         T::from_value(self.0.value(column)?).ok_or_else(|| self.foreign(column))
     }
 
     /// A value of the domain.
-    pub fn parsed<T>(&self, column: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T, Failure> {
+    pub fn parsed<T>(&self, column: impl Column, parse: impl Fn(&str) -> Option<T>) -> Result<T, Failure> {
+        let column = column.index(self.0)?;
         parse(self.get(column)?).ok_or_else(|| self.foreign(column))
     }
 }
