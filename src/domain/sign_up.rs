@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::api_key::{KeyId, PartnerName};
+use super::api_key::{KeyId, PartnerId, PartnerName};
 use super::catalog::category::CategorySet;
 use super::email::EmailAddress;
 use super::language::Language;
@@ -188,6 +188,7 @@ pub const POSTS_PENDING: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partner {
     pub key: KeyId,
+    pub id: PartnerId,
     pub name: PartnerName,
 }
 

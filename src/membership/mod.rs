@@ -186,7 +186,7 @@ impl Membership {
         let begun = Instant::now();
         let input = self.inputs.hash("referral link", &[Some(email.as_typed())]);
         let request = NamedRequest { key: key.clone(), input, join_site: join_site.into(), savings: 0 };
-        let unit = |person| self.store.named_referral_code(partner.name.as_str(), request.clone(), person, now);
+        let unit = |person| self.store.named_referral_code(partner.id, request.clone(), person, now);
         let done = self.with_free_code(email, now, unit).await;
         even_out(begun, STEP).await;
         done

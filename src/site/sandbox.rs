@@ -6,6 +6,7 @@ use hyper::{Request, StatusCode};
 use super::dev_mailbox::{html_part, nothing};
 use super::view::{self, Outcome, ShownMail};
 use super::{LINKS_A_MINUTE, Visit};
+use crate::domain::api_key::PartnerId;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
@@ -38,11 +39,11 @@ pub async fn elsewhere(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Ans
 /// A partner's inbox, by the token that is theirs.
 pub async fn inbox(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let token = visit.parameter;
-    let (inbox, partner) = match open(visit, token).await? {
+    let (inbox, (partner, name)) = match open(visit, token).await? {
         Ok(opened) => opened,
         Err(refused) => return Ok(refused),
     };
-    let listed = match inbox.list(&partner, None, MOST_LISTED).await {
+    let listed = match inbox.list(partner, None, MOST_LISTED).await {
         Ok(listed) => listed,
         Err(error) => return Ok(visit.problem(error)),
     };
@@ -56,25 +57,28 @@ pub async fn inbox(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer,
         text: mail.text,
     };
     let mails: Vec<_> = listed.mails.into_iter().map(shown).collect();
-    Ok(visit.page(view::inbox(visit.frame(), &partner, MOST_LISTED, &mails)))
+    Ok(visit.page(view::inbox(visit.frame(), &name, MOST_LISTED, &mails)))
 }
 
 /// The HTML part of one of its mails: `<token>-<id>`.
 pub async fn mail_html(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
     let (token, id) = visit.parameter.rsplit_once('-').ok_or_else(nothing)?;
     let id = id.parse().map_err(|_| nothing())?;
-    let (inbox, partner) = match open(visit, token).await? {
+    let (inbox, (partner, _)) = match open(visit, token).await? {
         Ok(opened) => opened,
         Err(refused) => return Ok(refused),
     };
-    match inbox.find(&partner, id).await {
+    match inbox.find(partner, id).await {
         Ok(mail) => Ok(html_part(mail.ok_or_else(nothing)?.html)),
         Err(error) => Ok(visit.problem(error)),
     }
 }
 
 /// The inbox that a token opens, and whose it is; or a page that says why not.
-async fn open<'a>(visit: Visit<'a>, token: &str) -> Result<Result<(&'a Inbox, String), Answer>, HttpError> {
+async fn open<'a>(
+    visit: Visit<'a>,
+    token: &str,
+) -> Result<Result<(&'a Inbox, (PartnerId, String)), Answer>, HttpError> {
     let inbox = visit.app().inbox.as_ref().ok_or_else(nothing)?;
     if let Some(too_many) = visit.spend(Class::Link, LINKS_A_MINUTE).await {
         return Ok(Err(too_many));

@@ -7,7 +7,7 @@
 
 use std::future::Future;
 
-use crate::domain::api_key::KeyHash;
+use crate::domain::api_key::{KeyHash, PartnerId};
 use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
 
@@ -98,6 +98,7 @@ value_from! {
     bool: flag => Self::Flag(flag);
     i64: number => Self::Number(number);
     u32: number => Self::Number(number.into());
+    PartnerId: id => Self::Number(id.0);
     Timestamp: time => Self::Number(time.as_millis());
     &'a str: text => Self::Text(text);
     &'a String: text => Self::Text(text);
@@ -143,6 +144,7 @@ from_value! {
     u32: Value::Number(number) => Some(u32::try_from(number).unwrap_or(u32::MAX));
     // Truth is 0 or 1 where the engine has no other word for it; unknown is not true.
     bool: Value::Flag(flag) => Some(flag), Value::Number(number) => Some(number != 0), Value::Null => Some(false);
+    PartnerId: Value::Number(id) => Some(Self(id));
     Timestamp: Value::Number(millis) => Some(Self::from_millis(millis));
     &'v str: Value::Text(text) => Some(text);
     String: Value::Text(text) => Some(text.to_owned());

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use self::lane::Lane;
-use crate::domain::api_key::KeyId;
+use crate::domain::api_key::{KeyId, PartnerId};
 use crate::domain::language::Language;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_in::SignInId;
@@ -98,6 +98,8 @@ pub struct DueMail {
     pub kind: MailKind,
     /// As typed.
     pub recipient: String,
+    pub partner_id: Option<PartnerId>,
+    /// Its name.
     pub partner: Option<String>,
     pub asked_at: Timestamp,
     pub code: ReferralCode,
@@ -280,6 +282,7 @@ mod tests {
             about: MailAbout::SignUp(SignUpId(1)),
             kind: MailKind::Confirm,
             recipient: "ana@example.com".to_owned(),
+            partner_id: None,
             partner: None,
             asked_at: at(0),
             code: ReferralCode::from_canonical("0123456789ab").unwrap(),

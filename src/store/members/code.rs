@@ -1,5 +1,6 @@
 //! Referral codes: found, or made for somebody new; as SQL.
 
+use crate::domain::api_key::PartnerId;
 use crate::domain::partner::idempotency::NamedRequest;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{NamedPerson, SignedUp};
@@ -62,7 +63,7 @@ impl Unit for CreateCode {
 
 /// The code of a person, as the answer to a request that named itself.
 pub(super) struct NamedCode {
-    pub partner: String,
+    pub partner: PartnerId,
     pub request: NamedRequest,
     pub create: CreateCode,
 }
@@ -76,7 +77,7 @@ impl Unit for NamedCode {
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<SignedUp, Failure> {
         let Self { partner, request, create } = self;
-        if let Some(first) = idempotency::find(sql, partner, Asked::Link, request).await? {
+        if let Some(first) = idempotency::find(sql, *partner, Asked::Link, request).await? {
             return Ok(first);
         }
         let code = create.apply(sql).await?;
@@ -84,7 +85,7 @@ impl Unit for NamedCode {
         let person: Option<i64> = sql.row(find, values![&code], |row| row.get(0)).await?;
         let person = person.ok_or(Failure::Overtaken)?;
         let given = SignedUp { code, joined_count: 0, attributed: false, replayed: None };
-        let first = FirstAnswer { partner, request, person, sign_up: None, given: &given };
+        let first = FirstAnswer { partner: *partner, request, person, sign_up: None, given: &given };
         idempotency::keep(sql, first, create.now).await?;
         Ok(given)
     }

@@ -17,6 +17,7 @@ use super::outbox;
 use super::partners::idempotency;
 use super::report::NoteReport;
 use super::sql::{Failure, Row, Sql, Unit, values};
+use crate::domain::api_key::PartnerId;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
@@ -109,8 +110,8 @@ area! {
         write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode = CreateCode { person, now };
 
         /// The same, kept as the answer to a request that its partner gave a name to; or what the first of that name was answered.
-        write named_referral_code(partner: &str, request: NamedRequest, person: NamedPerson, now: Timestamp) -> SignedUp
-            = NamedCode { partner: partner.to_owned(), request, create: CreateCode { person, now } };
+        write named_referral_code(partner: PartnerId, request: NamedRequest, person: NamedPerson, now: Timestamp) -> SignedUp
+            = NamedCode { partner, request, create: CreateCode { person, now } };
 
         /// A sign-up, as its person is shown it.
         read find_sign_up(sign_up: SignUpId, now: Timestamp) -> Option<SignUpRecord> {
