@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use crate::domain::api_key::KeyMode;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
-use crate::domain::mail::brake::Brake;
+use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::Secret;
 use crate::domain::time::{Tick, Timestamp};
@@ -23,14 +23,14 @@ use crate::log::Log;
 use crate::mail::Delivery;
 use crate::membership::Membership;
 use crate::membership::erasures::ErasureLog;
-use crate::membership::form_brake::FormBrake;
+use crate::membership::form_throttle::FormThrottle;
 use crate::membership::own_page::OwnPages;
 use crate::partners::Partners;
 use crate::partners::worker::WebhookNotifier;
 use crate::sandbox::Inbox;
 pub use crate::store::figures::Funnel;
 pub use crate::store::{BATCH_ENDS, MailFigures, StoreFigures};
-use crate::store::{DoorStore, FigureStore, InstallationStore, Store};
+use crate::store::{SourceStore, FigureStore, InstallationStore, Store};
 use crate::supervise;
 
 /// How long the store may take to show that it takes writes.
@@ -52,7 +52,7 @@ pub struct Parts {
     pub log: Log,
     pub mail: Delivery,
     pub webhooks: Arc<WebhookNotifier>,
-    pub brake: Brake,
+    pub budget: MailBudget,
     pub disposable: DisposableDomains,
     pub erasures: ErasureLog,
     pub retention: RetentionTimes,
@@ -88,7 +88,7 @@ pub struct Core {
     pub membership: Membership,
     pub partners: Partners,
     pub own_pages: OwnPages,
-    pub form_brake: FormBrake,
+    pub form_throttle: FormThrottle,
     pub log: Log,
     pub mail: Delivery,
     pub webhooks: Arc<WebhookNotifier>,
@@ -96,7 +96,7 @@ pub struct Core {
     pub inbox: Option<Inbox>,
     keys: Keys,
     installation: Arc<dyn InstallationStore>,
-    doors: Arc<dyn DoorStore>,
+    sources: Arc<dyn SourceStore>,
     figures: Arc<dyn FigureStore>,
     /// When the store was last asked whether it takes writes; if it does, whether sign-ups are paused.
     checked: Mutex<Option<(Tick, Option<bool>)>>,
@@ -120,7 +120,7 @@ impl App {
 
     fn put_together(parts: Parts, inbox: Option<Inbox>) -> Arc<Self> {
         let mode = if inbox.is_some() { KeyMode::Test } else { KeyMode::Live };
-        let Parts { union, secret, store, limiter, log, mail, webhooks, brake, disposable, erasures, retention } =
+        let Parts { union, secret, store, limiter, log, mail, webhooks, budget, disposable, erasures, retention } =
             parts;
         let notices = union.notices.clone();
         let core = Core {
@@ -135,9 +135,9 @@ impl App {
             webhooks,
             partners: Partners::new(Arc::clone(&store) as _),
             own_pages: OwnPages::new(Arc::clone(&store), &secret, erasures, retention),
-            form_brake: FormBrake::new(Arc::clone(&store) as _, brake, &secret),
+            form_throttle: FormThrottle::new(Arc::clone(&store) as _, budget, &secret),
             keys: Keys::of_mode(Arc::clone(&store) as _, mode),
-            doors: Arc::clone(&store) as _,
+            sources: Arc::clone(&store) as _,
             figures: Arc::clone(&store) as _,
             installation: store,
             checked: Mutex::default(),
@@ -216,11 +216,11 @@ impl Core {
         self.store_errors.load(Ordering::Relaxed)
     }
 
-    /// What monitoring reads of the records: the members, the mail, and what came of each door's sign-ups; none while the store
+    /// What monitoring reads of the records: the members, the mail, and what came of each source's sign-ups; none while the store
     /// cannot say.
     pub async fn record_figures(&self) -> Option<(u64, MailFigures, Vec<(String, Funnel)>)> {
         let asked =
-            async { tokio::try_join!(self.membership.count(), self.doors.mail_figures(), self.figures.doors_since(0)) };
+            async { tokio::try_join!(self.membership.count(), self.sources.mail_figures(), self.figures.sources_since(0)) };
         let asked = tokio::time::timeout(FIGURES_TIMEOUT, asked).await.ok()?;
         asked.map_err(|error| self.report_store(None, &error.to_string())).ok()
     }

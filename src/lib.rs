@@ -5,7 +5,7 @@
 //!
 //! # The house
 //!
-//! One definition of an operation has many faces. Each room knows only rooms below it:
+//! One definition of an operation has many snapshot. Each room knows only rooms below it:
 //!
 //! ```text
 //! cli                            commands and wiring                config   what the operator can set

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{say, with_store};
+use super::{print_line, with_store};
 use crate::config::StoreSettings;
 use crate::domain::time::Timestamp;
 use crate::store::Act;
@@ -58,19 +58,19 @@ pub(super) fn run(task: &ShowAudit) -> anyhow::Result<()> {
             let entries = store.audit_entries(since, last, PAGE).await?;
             let Some(end) = entries.last() else { break };
             if last == 0 && !task.json {
-                say(&format!("{:<22}{:<16}{:<20}ABOUT", "WHEN", "WHO", "COMMAND"))?;
+                print_line(&format!("{:<22}{:<16}{:<20}ABOUT", "WHEN", "WHO", "COMMAND"))?;
             }
             last = end.id;
             for entry in &entries {
                 let (at, who, command, about) = (entry.at.to_string(), &entry.who, &entry.command, &entry.about);
-                say(&match task.json {
+                print_line(&match task.json {
                     true => json!({ "at": at, "who": who, "command": command, "about": about }).to_string(),
                     false => format!("{at:<22}{who:<16}{command:<20}{about}"),
                 })?;
             }
         }
         match last == 0 && !task.json {
-            true => say("Nothing was changed with a command in that time."),
+            true => print_line("Nothing was changed with a command in that time."),
             false => Ok(()),
         }
     })

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Subcommand;
 
-use super::say;
+use super::print_line;
 use crate::domain::catalog::Catalog;
 use crate::domain::figure::dollars;
 use crate::domain::language::Language;
@@ -25,9 +25,9 @@ pub(super) fn run(command: &CatalogCommand) -> anyhow::Result<()> {
     let catalog = Catalog::parse(&text).with_context(|| format!("the catalog {} has a mistake", file.display()))?;
     let (listed, terms) = (catalog.listed(), &catalog.referral);
     for (category, savings) in listed {
-        say(&format!("{:<20}{:>10}  {}", category.slug(), dollars(*savings), category.label()))?;
+        print_line(&format!("{:<20}{:>10}  {}", category.slug(), dollars(*savings), category.label()))?;
     }
-    say(&format!("{} categories, {} a year in all.", listed.len(), dollars(catalog.total_savings())))?;
-    terms.rules(Language::English).iter().try_for_each(|rule| say(rule))?;
-    say("The catalog is good.")
+    print_line(&format!("{} categories, {} a year in all.", listed.len(), dollars(catalog.total_savings())))?;
+    terms.rules(Language::English).iter().try_for_each(|rule| print_line(rule))?;
+    print_line("The catalog is good.")
 }

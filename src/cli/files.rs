@@ -47,13 +47,13 @@ pub(super) fn denied(path: &Path) -> anyhow::Error {
     use std::os::unix::fs::MetadataExt;
     // The first folder that can be looked at is the one that keeps us out.
     let known = path.ancestors().skip(1).find_map(|folder| Some((folder, std::fs::metadata(folder).ok()?.uid())));
-    let mend = match known {
+    let fix = match known {
         Some((folder, owner)) if owner != rustix::process::geteuid().as_raw() => {
             format!("{} belongs to user {owner}: run this as that user, with sudo -u '#{owner}'", folder.display())
         }
         _ => "let this user look into its folder, with chmod u+rwx".to_owned(),
     };
-    anyhow!("permission denied: this user may not look for {}; {mend}", path.display())
+    anyhow!("permission denied: this user may not look for {}; {fix}", path.display())
 }
 
 /// Makes the database's file, empty, if it is not there: SQLite would let others read it.

@@ -33,21 +33,21 @@ impl Grade {
 pub(super) struct Finding {
     pub check: &'static str,
     pub grade: Grade,
-    pub says: String,
-    pub mend: Option<String>,
+    pub message: String,
+    pub fix: Option<String>,
 }
 
 impl Finding {
-    pub(super) fn ok(check: &'static str, says: impl Into<String>) -> Self {
-        Self { check, grade: Grade::Ok, says: says.into(), mend: None }
+    pub(super) fn ok(check: &'static str, message: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Ok, message: says.into(), fix: None }
     }
 
-    pub(super) fn warn(check: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { check, grade: Grade::Warn, says: says.into(), mend: Some(mend.into()) }
+    pub(super) fn warn(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { check, grade: Grade::Warn, message: says.into(), fix: Some(mend.into()) }
     }
 
-    pub(super) fn fail(check: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { grade: Grade::Fail, ..Self::warn(check, says, mend) }
+    pub(super) fn fail(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { grade: Grade::Fail, ..Self::warn(check, message, fix) }
     }
 
     /// An error of ours says what is wrong and, after a semicolon, what would be right.
@@ -55,16 +55,16 @@ impl Finding {
         let text = format!("{error:#}").lines().map(str::trim).collect::<Vec<_>>().join(" ");
         // What stands in parentheses is of one piece.
         let is_outside = |at: &usize| text[..*at].matches('(').count() == text[..*at].matches(')').count();
-        let (says, mend) = match text.match_indices("; ").map(|(at, _)| at).find(is_outside) {
+        let (message, fix) = match text.match_indices("; ").map(|(at, _)| at).find(is_outside) {
             Some(at) => (text[..at].to_owned(), Some(text[at + 2..].to_owned())),
             None => (text, None),
         };
-        Self { check, grade, says, mend }
+        Self { check, grade, message, fix }
     }
 
-    /// The same with a mend, where the error brought none.
-    pub(super) fn or_mend(mut self, mend: &str) -> Self {
-        self.mend.get_or_insert_with(|| mend.to_owned());
+    /// The same with a fix, where the error brought none.
+    pub(super) fn or_mend(mut self, fix: &str) -> Self {
+        self.fix.get_or_insert_with(|| mend.to_owned());
         self
     }
 
@@ -74,9 +74,9 @@ impl Finding {
 
     /// All of it as one sentence.
     pub(super) fn sentence(&self) -> String {
-        match &self.mend {
-            Some(mend) => format!("{}; {mend}", self.says),
-            None => self.says.clone(),
+        match &self.fix {
+            Some(fix) => format!("{}; {fix}", self.message),
+            None => self.message.clone(),
         }
     }
 }
@@ -130,8 +130,8 @@ pub(super) fn open_files(settings: &ServeSettings) -> Vec<Finding> {
         let Ok(found) = std::fs::metadata(&path) else { continue };
         if found.permissions().mode() & 0o077 != 0 {
             let path = path.display();
-            let says = format!("{what}, {path}, is open to others on this machine");
-            open.push(Finding::warn(check, says, format!("chmod {mode:o} {path}")));
+            let message = format!("{what}, {path}, is open to others on this machine");
+            open.push(Finding::warn(check, message, format!("chmod {mode:o} {path}")));
         }
     }
     open
@@ -140,8 +140,8 @@ pub(super) fn open_files(settings: &ServeSettings) -> Vec<Finding> {
 /// What only a trial should have, where the address is public.
 pub(super) fn public_address(mail: Option<&MailTransport>, union: &Union) -> Vec<Finding> {
     let public = !is_local(union);
-    let judge = |check, met: bool, fine: &str, wrong: &str, mend: &str| match public && met {
-        true => Finding::warn(check, format!("{wrong}, though the base address is public"), mend),
+    let judge = |check, met: bool, fine: &str, wrong: &str, fix: &str| match public && met {
+        true => Finding::warn(check, format!("{wrong}, though the base address is public"), fix),
         false => Finding::ok(check, fine),
     };
     let is_sample = union.catalog == Catalog::sample();
@@ -184,9 +184,9 @@ pub(super) fn unknown_variables(names: impl Iterator<Item = String>, known: &BTr
     let judge = |name: String| {
         let meant =
             known.iter().min_by_key(|setting| distance(setting, &name)).filter(|setting| distance(setting, &name) <= 3);
-        let mend = meant
+        let fix = meant
             .map_or_else(|| "`unionhall serve --help` lists them".to_owned(), |meant| format!("did you mean {meant}?"));
-        Finding::warn("variables", format!("{name} is no setting, and changes nothing"), mend)
+        Finding::warn("variables", format!("{name} is no setting, and changes nothing"), fix)
     };
     unknown.map(judge).collect()
 }
@@ -218,8 +218,8 @@ pub(super) fn secrets_among_flags(arguments: impl Iterator<Item = String>) -> Ve
         SECRETS.contains(&flag) || password(argument) || password(value)
     };
     let told = |_| {
-        let says = "a secret was given as a flag, where anyone on this machine can read it";
-        Finding::warn("flags", says, "use its variable or its file")
+        let message = "a secret was given as a flag, where anyone on this machine can read it";
+        Finding::warn("flags", message, "use its variable or its file")
     };
     arguments.filter(shows).map(told).collect()
 }
@@ -269,7 +269,7 @@ mod tests {
     fn an_error_is_what_is_wrong_and_what_would_be_right() {
         let told = |text: &str| Finding::of_error("x", Grade::Fail, &anyhow::anyhow!(text.to_owned()));
         let both = told("it is full (a; b);\nmake room; or not");
-        assert_eq!((both.says.as_str(), both.mend.as_deref()), ("it is full (a; b)", Some("make room; or not")));
-        assert_eq!(told("it is full").mend, None);
+        assert_eq!((both.message.as_str(), both.fix.as_deref()), ("it is full (a; b)", Some("make room; or not")));
+        assert_eq!(told("it is full").fix, None);
     }
 }

@@ -8,11 +8,11 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{random, say, with_records, with_store};
+use super::{random, print_line, with_records, with_store};
 use crate::clock::Clock;
-use crate::config::{BrakeSettings, Records, StoreSettings};
+use crate::config::{MailBudgetSettings, Records, StoreSettings};
 use crate::domain::api_key::{ApiKey, KeyId, KeyMode, KeyRecord, KeyStatus, NotAKeyId, PartnerName};
-use crate::domain::mail::brake::DoorStanding;
+use crate::domain::mail::budget::SourceStatus;
 use crate::domain::time::Timestamp;
 use crate::keys::{KeyFigures, Keys, NewKey};
 use crate::store::Act;
@@ -62,7 +62,7 @@ pub(super) struct ListKeys {
     #[arg(long, env = "UNIONHALL_KEY_PER_MINUTE", value_name = "N", default_value_t = 30)]
     key_per_minute: u32,
     #[command(flatten)]
-    brake: BrakeSettings,
+    budget: MailBudgetSettings,
     #[command(flatten)]
     store: StoreSettings,
 }
@@ -178,34 +178,34 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
     with_keys(&task.store, mode, prepare, act, async |keys| Ok(keys.issue(&key, new, now).await?))?;
     let kind = if task.test { "Test key" } else { "Key" };
     eprintln!("{kind} {} for {partner}. It is shown only now; keep it safe:", key.id());
-    say(key.reveal())
+    print_line(key.reveal())
 }
 
 fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
-    let (keys, doors) = with_records(&task.store, mode(task.test), Prepare::Expect, async |store| {
+    let (keys, sources) = with_records(&task.store, mode(task.test), Prepare::Expect, async |store| {
         let keys = Keys::new(Arc::clone(&store) as _).list().await?;
-        Ok((keys, store.door_standings(now).await?))
+        Ok((keys, store.source_statuses(now).await?))
     })?;
-    let brake = task.brake.brake();
-    // The brake is the partner's, over all its keys.
+    let budget = task.budget.budget();
+    // The budget is the partner's, over all its keys.
     let mail = |key: &KeyRecord| {
-        let door = doors.iter().find(|door| door.door == key.partner.as_str());
+        let source = sources.iter().find(|source| source.source == key.partner.as_str());
         PartnersMail {
-            today: door.map_or(0, |door| door.conduct.mailed_today),
-            may: brake.budget(key.partner.as_str(), &door.map_or_else(Default::default, |door| door.conduct)),
-            held: door.map_or(0, |door: &DoorStanding| door.held),
+            today: source.map_or(0, |source| source.reputation.mailed_today),
+            may: budget.budget(key.partner.as_str(), &source.map_or_else(Default::default, |source| source.reputation)),
+            held: source.map_or(0, |source: &SourceStatus| source.held),
         }
     };
     if task.json {
         let row = |(key, figures): &(KeyRecord, KeyFigures)| as_json(key, figures, task.key_per_minute, &mail(key));
         let rows: Vec<_> = keys.iter().map(row).collect();
-        return say(&serde_json::to_string_pretty(&rows)?);
+        return print_line(&serde_json::to_string_pretty(&rows)?);
     }
     if keys.is_empty() {
         let test = if task.test { " --test" } else { "" };
-        return say(&format!("No keys yet. `unionhall keys issue NAME{test}` issues one."));
+        return print_line(&format!("No keys yet. `unionhall keys issue NAME{test}` issues one."));
     }
-    say(&format!(
+    print_line(&format!(
         "{:<10}{:<9}{:>7}{:>10}{:>11}{:>10}{:>13}{:>7}  {:<22}{:<22}{:<22}PARTNER",
         "ID",
         "STATE",
@@ -228,7 +228,7 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
         let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
         let PartnersMail { today, may, held } = mail(key);
         let today = may.map_or_else(|| today.to_string(), |may| format!("{today}/{may}"));
-        say(&format!(
+        print_line(&format!(
             "{:<10}{state:<9}{:>7}{signed_up:>10}{confirmed:>11}{declined:>10}{today:>13}{held:>7}  {:<22}{:<22}{:<22}{}",
             key.id.as_str(),
             key.per_minute.unwrap_or(task.key_per_minute),
@@ -275,7 +275,7 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
     let key = found.with_context(|| format!("there is no key {id}; `unionhall keys list` shows them"))?;
     let at = key.revoked_at.unwrap_or(now);
     let before = if at < now { format!(" already, at {at}") } else { String::new() };
-    say(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))?;
+    print_line(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))?;
     if mode == KeyMode::Live {
         eprintln!(
             "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop \
@@ -298,5 +298,5 @@ fn rotate(task: &RotateKey, now: Timestamp) -> anyhow::Result<()> {
         eprintln!("The new key itself works until {new_ends}; --expires gives another day.");
     }
     eprintln!("It is shown only now; keep it safe:");
-    say(key.reveal())
+    print_line(key.reveal())
 }

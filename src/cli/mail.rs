@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{TryLater, say, secret, with_store};
+use super::{TryLater, print_line, secret, with_store};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
@@ -109,19 +109,19 @@ fn list(task: &ListMail) -> anyhow::Result<()> {
     let mails = with_store(&task.store, Prepare::Expect, async |store| Ok(store.list_mail().await?))?;
     if task.json {
         let rows: Vec<_> = mails.iter().map(as_json).collect();
-        return say(&serde_json::to_string_pretty(&rows)?);
+        return print_line(&serde_json::to_string_pretty(&rows)?);
     }
     if mails.is_empty() {
-        return say("The outbox is empty.");
+        return print_line("The outbox is empty.");
     }
-    say(&format!("{:<7} {:<16}{:<22}{:<22}{:>6}  LAST ERROR", "ID", "KIND", "ASKED FOR", "NEXT TRY", "TRIES"))?;
+    print_line(&format!("{:<7} {:<16}{:<22}{:<22}{:>6}  LAST ERROR", "ID", "KIND", "ASKED FOR", "NEXT TRY", "TRIES"))?;
     for mail in &mails {
         let next = match (mail.given_up_at, mail.held_at) {
             (Some(_), _) => "given up".to_owned(),
             (None, Some(_)) => "held".to_owned(),
             (None, None) => mail.send_after.to_string(),
         };
-        say(&format!(
+        print_line(&format!(
             "{:<7} {:<16}{:<22}{next:<22}{:>6}  {}",
             mail.id.0,
             mail.kind.name(),
@@ -153,7 +153,7 @@ fn retry(task: &RetryMail) -> anyhow::Result<()> {
     if !with_store(&task.store, Prepare::Expect, retried)? {
         bail!("there is no mail {} in the outbox; `unionhall mail list` shows what waits", task.id);
     }
-    say(&format!("Mail {} is tried again now.", task.id))
+    print_line(&format!("Mail {} is tried again now.", task.id))
 }
 
 fn release(task: &HeldChoice) -> anyhow::Result<()> {
@@ -162,7 +162,7 @@ fn release(task: &HeldChoice) -> anyhow::Result<()> {
     let act = act("mail release", task.about(), now);
     let released = async |store: Arc<dyn Store>| Ok(store.audited(act).release_held(which, now).await?);
     let count = with_store(&task.store, Prepare::Expect, released)?;
-    say(&match count {
+    print_line(&match count {
         0 => "No such mail is held.".to_owned(),
         1 => "1 mail goes as soon as its mailbox may get one.".to_owned(),
         _ => format!("{count} mails go, each as soon as its mailbox may get one."),
@@ -174,7 +174,7 @@ fn drop_held(task: &HeldChoice) -> anyhow::Result<()> {
     let act = act("mail drop", task.about(), Clock::start().now().time);
     let dropped = async |store: Arc<dyn Store>| Ok(store.audited(act).drop_held(which).await?);
     let count = with_store(&task.store, Prepare::Expect, dropped)?;
-    say(&match count {
+    print_line(&match count {
         0 => "No such mail is held.".to_owned(),
         1 => "1 mail was deleted.".to_owned(),
         _ => format!("{count} mails were deleted."),
@@ -200,14 +200,14 @@ fn feedback(task: &Feedback) -> anyhow::Result<()> {
     });
     match noted.map_err(TryLater::because)? {
         Ok((ReportKind::HardBounce, ReportOutcome::Noted)) => {
-            say("There is no such recipient; nothing more goes there for 30 days.")
+            print_line("There is no such recipient; nothing more goes there for 30 days.")
         }
-        Ok((ReportKind::SoftBounce, ReportOutcome::Noted)) => say("It did not arrive for now; counted."),
-        Ok((ReportKind::Complaint, ReportOutcome::Noted)) => say(
+        Ok((ReportKind::SoftBounce, ReportOutcome::Noted)) => print_line("It did not arrive for now; counted."),
+        Ok((ReportKind::Complaint, ReportOutcome::Noted)) => print_line(
             "The recipient calls it unwanted; nothing goes to that mailbox until its owner confirms a mail of ours.",
         ),
-        Ok((_, ReportOutcome::Repeated)) => say("That was known already."),
-        Ok((_, ReportOutcome::Unknown)) => say("The sign-up that it is about is gone; nothing was changed."),
-        Err(why) => say(&format!("Nothing was changed: {why}.")),
+        Ok((_, ReportOutcome::Repeated)) => print_line("That was known already."),
+        Ok((_, ReportOutcome::Unknown)) => print_line("The sign-up that it is about is gone; nothing was changed."),
+        Err(why) => print_line(&format!("Nothing was changed: {why}.")),
     }
 }

@@ -13,7 +13,7 @@ use crate::config::{
     Concealed, LimitSettings, MailSettings, MailTransport, SecretSettings, StoreSettings, UnionSettings,
 };
 use crate::domain::api_key::KeyMode;
-use crate::domain::mail::brake::Brake;
+use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
 use crate::log::{Format, Level, Log};
 use crate::mail::Delivery;
@@ -76,7 +76,7 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             mail,
             webhooks: Arc::default(),
             // The form is not served here.
-            brake: Brake::NONE,
+            budget: MailBudget::NONE,
             disposable,
             // Nor are people's own pages.
             erasures: ErasureLog::beside(&settings.store.data),

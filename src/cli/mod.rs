@@ -77,7 +77,7 @@ enum Command {
     /// Look at the mail that waits in the outbox, decide about what is held, and take in what came back.
     #[command(subcommand)]
     Mail(mail::MailCommand),
-    /// Switch sign-ups off and on, and see how each door behaves; the public data stays up.
+    /// Switch sign-ups off and on, and see how each source behaves; the public data stays up.
     #[command(subcommand)]
     Signups(signups::SignupsCommand),
     /// Show who changed what, and when: every command that changes something is written down here, and nothing is ever taken out.
@@ -197,7 +197,7 @@ fn parse() -> Result<CommandLine, ExitCode> {
             return ExitCode::SUCCESS;
         }
         if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            let _gone = error.render().to_string().lines().try_for_each(say);
+            let _gone = error.render().to_string().lines().try_for_each(print_line);
             return ExitCode::SUCCESS;
         }
         eprintln!("unionhall: {} (--help explains)", in_one_line(&error));
@@ -328,7 +328,7 @@ fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
 }
 
 /// Prints a line to standard output; a reader who has gone, such as `head`, is no error.
-fn say(line: &str) -> anyhow::Result<()> {
+fn print_line(line: &str) -> anyhow::Result<()> {
     use std::io::Write;
     match writeln!(std::io::stdout().lock(), "{line}") {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),

@@ -7,7 +7,7 @@ use clap::builder::StyledStr;
 use clap::{Arg, ValueEnum};
 use clap_complete::Shell;
 
-use super::{TryLater, command_line, say};
+use super::{TryLater, command_line, print_line};
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum CompletedShell {
@@ -24,11 +24,11 @@ pub(super) fn complete(shell: CompletedShell) -> anyhow::Result<()> {
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command_line(), "unionhall", &mut script);
-    say(String::from_utf8(script)?.trim_end())
+    print_line(String::from_utf8(script)?.trim_end())
 }
 
 pub(super) fn manual() -> anyhow::Result<()> {
-    say(ManualPage::of(command_line()).0.trim_end())
+    print_line(ManualPage::of(command_line()).0.trim_end())
 }
 
 /// A man page in roff: one for all commands, so that there is one place to search.

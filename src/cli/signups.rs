@@ -4,10 +4,10 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{say, with_store};
+use super::{print_line, with_store};
 use crate::clock::Clock;
-use crate::config::{BrakeSettings, StoreSettings};
-use crate::domain::mail::brake::{Brake, DoorStanding, FORM, door_name};
+use crate::config::{MailBudgetSettings, StoreSettings};
+use crate::domain::mail::budget::{MailBudget, SourceStatus, FORM, source_name};
 use crate::store::migration::Prepare;
 
 #[derive(Debug, Subcommand)]
@@ -16,7 +16,7 @@ pub(super) enum SignupsCommand {
     Pause(StoreSettings),
     /// Switch the agent actions on again.
     Resume(StoreSettings),
-    /// Show whether sign-ups are taken, and for each door how much mail it caused, may cause and has held.
+    /// Show whether sign-ups are taken, and for each source how much mail it caused, may cause and has held.
     Status(ShowStatus),
 }
 
@@ -26,7 +26,7 @@ pub(super) struct ShowStatus {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    brake: BrakeSettings,
+    budget: MailBudgetSettings,
     #[command(flatten)]
     store: StoreSettings,
 }
@@ -41,7 +41,7 @@ pub(super) fn run(command: SignupsCommand) -> anyhow::Result<()> {
     let act = act(if pause { "signups pause" } else { "signups resume" }, String::new(), now);
     let changed =
         with_store(&settings, Prepare::Expect, async |store| Ok(store.audited(act).pause_sign_ups(pause).await?))?;
-    say(match (pause, changed) {
+    print_line(match (pause, changed) {
         (true, true) => "Sign-ups are paused. `unionhall signups resume` switches them on again.",
         (true, false) => "Sign-ups were paused already.",
         (false, true) => "Sign-ups are on again.",
@@ -50,55 +50,55 @@ pub(super) fn run(command: SignupsCommand) -> anyhow::Result<()> {
 }
 
 fn status(task: &ShowStatus) -> anyhow::Result<()> {
-    let (now, brake) = (Clock::start().now().time, task.brake.brake());
-    let (paused, mut doors) = with_store(&task.store, Prepare::Expect, async |store| {
-        Ok((store.are_sign_ups_paused().await?, store.door_standings(now).await?))
+    let (now, budget) = (Clock::start().now().time, task.budget.budget());
+    let (paused, mut sources) = with_store(&task.store, Prepare::Expect, async |store| {
+        Ok((store.are_sign_ups_paused().await?, store.source_statuses(now).await?))
     })?;
-    if !doors.iter().any(|door| door.door == FORM) {
-        doors.insert(0, DoorStanding { door: FORM.to_owned(), conduct: Default::default(), held: 0 });
+    if !sources.iter().any(|source| source.source == FORM) {
+        sources.insert(0, SourceStatus { source: FORM.to_owned(), reputation: Default::default(), held: 0 });
     }
     if task.json {
-        let doors: Vec<_> = doors.iter().map(|door| as_json(door, &brake)).collect();
-        return say(&serde_json::to_string_pretty(&json!({ "paused": paused, "doors": doors }))?);
+        let sources: Vec<_> = sources.iter().map(|source| as_json(source, &budget)).collect();
+        return print_line(&serde_json::to_string_pretty(&json!({ "paused": paused, "sources": sources }))?);
     }
-    say(if paused { "Sign-ups are paused." } else { "Sign-ups are taken." })?;
-    say("")?;
-    say(&format!(
-        "{:<8}{:>8}{:>8}{:>8}{:>12}{:>11}{:>10}  DOOR",
+    print_line(if paused { "Sign-ups are paused." } else { "Sign-ups are taken." })?;
+    print_line("")?;
+    print_line(&format!(
+        "{:<8}{:>8}{:>8}{:>8}{:>12}{:>11}{:>10}  SOURCE",
         "STATE", "TODAY", "MAY", "HELD", "CONFIRMED", "UNWANTED", "MAILED"
     ))?;
-    for door in &doors {
-        let DoorStanding { conduct, held, .. } = door;
-        let may = brake.budget(&door.door, conduct).map_or_else(|| "-".to_owned(), |budget| budget.to_string());
-        say(&format!(
+    for source in &sources {
+        let SourceStatus { reputation, held, .. } = source;
+        let may = budget.budget(&source.source, reputation).map_or_else(|| "-".to_owned(), |budget| budget.to_string());
+        print_line(&format!(
             "{:<8}{:>8}{may:>8}{held:>8}{:>12}{:>11}{:>10}  {}",
-            state(door, &brake),
-            conduct.mailed_today,
-            conduct.confirmed,
-            conduct.unwanted,
-            conduct.mailed_before + conduct.mailed_today,
-            door_name(&door.door),
+            state(source, &budget),
+            reputation.mailed_today,
+            reputation.confirmed,
+            reputation.unwanted,
+            reputation.mailed_before + reputation.mailed_today,
+            source_name(&source.source),
         ))?;
     }
-    say("")?;
-    say("TODAY and MAY are mails of this day (UTC); the last three columns are of the last seven.")
+    print_line("")?;
+    print_line("TODAY and MAY are mails of this day (UTC); the last three columns are of the last seven.")
 }
 
-fn state(door: &DoorStanding, brake: &Brake) -> &'static str {
-    if brake.holds(&door.door, &door.conduct) { "braked" } else { "open" }
+fn state(source: &SourceStatus, budget: &MailBudget) -> &'static str {
+    if budget.holds(&source.source, &source.reputation) { "throttled" } else { "open" }
 }
 
-fn as_json(door: &DoorStanding, brake: &Brake) -> serde_json::Value {
-    let conduct = &door.conduct;
+fn as_json(source: &SourceStatus, budget: &MailBudget) -> serde_json::Value {
+    let reputation = &source.reputation;
     json!({
-        "door": if door.door == FORM { "form" } else { "partner" },
-        "partner": Some(&door.door).filter(|door| *door != FORM),
-        "state": state(door, brake),
-        "mailedToday": conduct.mailed_today,
-        "mayMailToday": brake.budget(&door.door, conduct),
-        "held": door.held,
-        "mailed7d": conduct.mailed_before + conduct.mailed_today,
-        "confirmed7d": conduct.confirmed,
-        "unwanted7d": conduct.unwanted,
+        "source": if source.source == FORM { "form" } else { "partner" },
+        "partner": Some(&source.source).filter(|source| *source != FORM),
+        "state": state(source, budget),
+        "mailedToday": reputation.mailed_today,
+        "mayMailToday": budget.budget(&source.source, reputation),
+        "held": source.held,
+        "mailed7d": reputation.mailed_before + reputation.mailed_today,
+        "confirmed7d": reputation.confirmed,
+        "unwanted7d": reputation.unwanted,
     })
 }

@@ -6,11 +6,11 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{say, with_store};
+use super::{print_line, with_store};
 use crate::clock::Clock;
 use crate::config::StoreSettings;
 use crate::domain::catalog::category::Category;
-use crate::domain::mail::brake::{day_of, door_name};
+use crate::domain::mail::budget::{day_of, source_name};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::membership::figures;
@@ -87,16 +87,16 @@ pub(super) fn run(task: &ShowStats) -> anyhow::Result<()> {
         figures::catch_up(&*store, clock).await?;
         let since = task.since.map(day_of);
         match task.by {
-            None => whole(task, store.member_count().await?, &store.doors_since(since.unwrap_or(0)).await?),
+            None => whole(task, store.member_count().await?, &store.sources_since(since.unwrap_or(0)).await?),
             Some(By::Day) => {
                 let since = since.unwrap_or(today - DAYS + 1);
                 let mut days: BTreeMap<i64, Funnel> = BTreeMap::new();
-                for door in store.door_days_since(since).await? {
-                    *days.entry(door.day).or_default() += door.funnel;
+                for source in store.source_days_since(since).await? {
+                    *days.entry(source.day).or_default() += source.funnel;
                 }
                 by_days(task, &days)
             }
-            Some(By::Partner) => by_partner(task, store.doors_since(since.unwrap_or(0)).await?),
+            Some(By::Partner) => by_partner(task, store.sources_since(since.unwrap_or(0)).await?),
             Some(By::State) => by_state(task, store.demand().await?),
             Some(By::Category) => by_category(task, store.demand().await?),
             Some(By::Referrer) => {
@@ -109,7 +109,7 @@ pub(super) fn run(task: &ShowStats) -> anyhow::Result<()> {
 }
 
 fn print(document: &Value) -> anyhow::Result<()> {
-    say(&serde_json::to_string_pretty(document)?)
+    print_line(&serde_json::to_string_pretty(document)?)
 }
 
 fn funnel_json(funnel: &Funnel) -> Value {
@@ -130,18 +130,18 @@ fn funnel_line(funnel: &Funnel) -> String {
     format!("{signed_up:>9}{mailed:>10}{confirmed:>10}{declined:>10}{lapsed:>10}{left:>10}")
 }
 
-fn whole(task: &ShowStats, members: u64, doors: &[(String, Funnel)]) -> anyhow::Result<()> {
+fn whole(task: &ShowStats, members: u64, sources: &[(String, Funnel)]) -> anyhow::Result<()> {
     let mut all = Funnel::default();
-    doors.iter().for_each(|(_, funnel)| all += *funnel);
+    sources.iter().for_each(|(_, funnel)| all += *funnel);
     if task.json {
         return print(
             &json!({ "members": members, "since": task.since.map(|time| time.to_string()), "funnel": funnel_json(&all) }),
         );
     }
-    say(&format!("{members} members now. {}", since_words(task)))?;
-    say("")?;
-    say(FUNNEL)?;
-    say(&funnel_line(&all))
+    print_line(&format!("{members} members now. {}", since_words(task)))?;
+    print_line("")?;
+    print_line(FUNNEL)?;
+    print_line(&funnel_line(&all))
 }
 
 fn since_words(task: &ShowStats) -> String {
@@ -162,11 +162,11 @@ fn by_days(task: &ShowStats, days: &BTreeMap<i64, Funnel>) -> anyhow::Result<()>
         };
         return print(&days.iter().map(row).collect());
     }
-    say(&format!("{:<12}{FUNNEL}", "DAY (UTC)"))?;
+    print_line(&format!("{:<12}{FUNNEL}", "DAY (UTC)"))?;
     for (day, funnel) in days {
-        say(&format!("{:<12}{}", written(*day), funnel_line(funnel)))?;
+        print_line(&format!("{:<12}{}", written(*day), funnel_line(funnel)))?;
     }
-    if days.is_empty() { say("Nobody signed up in that time.") } else { Ok(()) }
+    if days.is_empty() { print_line("Nobody signed up in that time.") } else { Ok(()) }
 }
 
 fn merge(row: &mut Value, more: Value) {
@@ -175,26 +175,26 @@ fn merge(row: &mut Value, more: Value) {
     }
 }
 
-fn by_partner(task: &ShowStats, mut doors: Vec<(String, Funnel)>) -> anyhow::Result<()> {
+fn by_partner(task: &ShowStats, mut sources: Vec<(String, Funnel)>) -> anyhow::Result<()> {
     // The best first.
-    doors.sort_by(|(one, a), (other, b)| (b.confirmed, b.signed_up, one).cmp(&(a.confirmed, a.signed_up, other)));
+    sources.sort_by(|(one, a), (other, b)| (b.confirmed, b.signed_up, one).cmp(&(a.confirmed, a.signed_up, other)));
     if task.json {
-        let row = |(door, funnel): &(String, Funnel)| {
-            let is_form = door.is_empty();
+        let row = |(source, funnel): &(String, Funnel)| {
+            let is_form = source.is_empty();
             let mut row = json!({
-                "door": if is_form { "form" } else { "partner" },
-                "partner": Some(door).filter(|_| !is_form),
+                "source": if is_form { "form" } else { "partner" },
+                "partner": Some(source).filter(|_| !is_form),
             });
             merge(&mut row, funnel_json(funnel));
             row
         };
-        return print(&doors.iter().map(row).collect());
+        return print(&sources.iter().map(row).collect());
     }
-    say(&format!("{FUNNEL}  PARTNER"))?;
-    for (door, funnel) in &doors {
-        say(&format!("{}  {}", funnel_line(funnel), door_name(door)))?;
+    print_line(&format!("{FUNNEL}  PARTNER"))?;
+    for (source, funnel) in &sources {
+        print_line(&format!("{}  {}", funnel_line(funnel), source_name(source)))?;
     }
-    if doors.is_empty() { say("Nobody signed up in that time.") } else { Ok(()) }
+    if sources.is_empty() { print_line("Nobody signed up in that time.") } else { Ok(()) }
 }
 
 fn by_state(task: &ShowStats, demand: Vec<Demand>) -> anyhow::Result<()> {
@@ -237,12 +237,12 @@ fn cells(task: &ShowStats, heading: &str, key: &str, rows: Vec<CellRow>) -> anyh
         let row = |(code, _, members): &CellRow| json!({ key: code, "members": members });
         return print(&rows.iter().map(row).collect());
     }
-    say(&format!("{:>10}  {heading}", "MEMBERS"))?;
+    print_line(&format!("{:>10}  {heading}", "MEMBERS"))?;
     for (_, name, members) in &rows {
         let members = members.map_or_else(|| format!("<{SMALLEST}"), |members| members.to_string());
-        say(&format!("{members:>10}  {name}"))?;
+        print_line(&format!("{members:>10}  {name}"))?;
     }
-    if rows.is_empty() { say("There are none yet.") } else { Ok(()) }
+    if rows.is_empty() { print_line("There are none yet.") } else { Ok(()) }
 }
 
 #[cfg(test)]

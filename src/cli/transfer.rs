@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::audit::act;
 use super::progress::Bar;
-use super::{files, open_records, say};
+use super::{files, open_records, print_line};
 use crate::clock::Clock;
 use crate::config::Records;
 use crate::store::WRITE_BATCH;
@@ -127,10 +127,10 @@ async fn open_target(records: &Records) -> anyhow::Result<Box<dyn TransferTarget
 }
 
 fn report(from: &Records, to: &Records, sums: &[Sum], settings: &MoveSettings) -> anyhow::Result<()> {
-    say(&format!("{:<14}{:>12}  CHECKSUM, the same in both", "TABLE", "ROWS"))?;
+    print_line(&format!("{:<14}{:>12}  CHECKSUM, the same in both", "TABLE", "ROWS"))?;
     for Sum { table, rows, checksum } in sums {
         let start: String = checksum[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        say(&format!("{table:<14}{rows:>12}  {start}"))?;
+        print_line(&format!("{table:<14}{rows:>12}  {start}"))?;
     }
     let secret = settings.data.join("secret");
     let keep = match (from, to) {
@@ -139,7 +139,7 @@ fn report(from: &Records, to: &Records, sums: &[Sum], settings: &MoveSettings) -
         }
         _ => "\nStart the service with the secret it had: the links are made with it.".to_owned(),
     };
-    say(&format!(
+    print_line(&format!(
         "\nThe records are now in {to}. Nothing can be changed any more in {from}: keep it as a backup.{keep}"
     ))
 }

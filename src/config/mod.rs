@@ -3,7 +3,7 @@
 //! A setting is a field with its flag, its variable, its default and its check. This room points only downwards: at the
 //! rooms whose addresses and levels it reads.
 
-mod brake;
+mod mail_budget;
 mod limits;
 mod mail;
 mod outbound;
@@ -20,7 +20,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-pub use self::brake::BrakeSettings;
+pub use self::mail_budget::MailBudgetSettings;
 pub use self::limits::{LimitSettings, LimitsAddress};
 pub use self::mail::{MailHookSettings, MailSettings, MailTransport};
 pub use self::outbound::OutboundSettings;

@@ -8,7 +8,7 @@ use clap::Args;
 use ipnet::IpNet;
 
 use super::{
-    BrakeSettings, LimitSettings, MailHookSettings, MailSettings, OutboundSettings, RetentionSettings, SecretSettings,
+    MailBudgetSettings, LimitSettings, MailHookSettings, MailSettings, OutboundSettings, RetentionSettings, SecretSettings,
     StoreSettings, UnionSettings, listen_address, web_address,
 };
 use crate::log::Level;
@@ -33,7 +33,7 @@ pub struct ServeSettings {
     pub limits: LimitSettings,
 
     #[command(flatten)]
-    pub brake: BrakeSettings,
+    pub budget: MailBudgetSettings,
 
     #[command(flatten)]
     pub retention: RetentionSettings,

@@ -6,7 +6,7 @@ use super::catalog::category::CategorySet;
 use super::language::Language;
 use super::mail::{MailKind, MailboxRecord, WaitingMail};
 use super::referral::ReferralCode;
-use super::sign_up::{Face, SignUpId, SignUpState};
+use super::sign_up::{Channel, SignUpId, SignUpState};
 use super::time::Timestamp;
 use super::us_state::UsState;
 
@@ -91,8 +91,8 @@ pub struct PersonRecord {
     pub language: Option<Language>,
     /// Nobody is credited for them: somebody of their mailbox was a member, and is erased.
     pub uncredited: bool,
-    /// The door that they joined through; none before they did.
-    pub door: Option<String>,
+    /// The source that they joined through; none before they did.
+    pub source: Option<String>,
 }
 
 /// A person with all that is kept of them.
@@ -212,7 +212,7 @@ pub struct StoppedPartner {
 pub struct SignUpEntry {
     pub id: SignUpId,
     pub email: String,
-    pub door: String,
+    pub source: String,
     pub key: Option<String>,
     /// A pending one past its time counts as expired.
     pub state: SignUpState,
@@ -233,7 +233,7 @@ pub struct SignUpEntry {
 /// What is kept to prove how a person came to be asked and what they said; older sign-ups have less of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptEvidence {
-    pub face: Option<Face>,
+    pub channel: Option<Channel>,
     /// What the client called itself; nobody checked it.
     pub client: Option<String>,
     /// The hash of the notice that was shown.

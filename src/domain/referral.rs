@@ -100,7 +100,7 @@ impl CodeMaker {
     pub fn code(&self, email: &EmailAddress, attempt: u8) -> ReferralCode {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(&[attempt]);
-        context.update(email.compared().as_bytes());
+        context.update(email.normalized().as_bytes());
         ReferralCode(base32::encode(context.sign().as_ref()))
     }
 }

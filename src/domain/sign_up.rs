@@ -12,9 +12,9 @@ use super::catalog::category::CategorySet;
 use super::email::EmailAddress;
 use super::language::Language;
 use super::mail::lane::Lane;
-use super::partner::idempotency::{NamedRequest, Replayed};
+use super::partner::idempotency::{IdempotentRequest, Replayed};
 use super::referral::ReferralCode;
-use super::secret::mark::MailboxGrave;
+use super::secret::mark::MailboxTombstone;
 use super::text::Comments;
 use super::time::Timestamp;
 use super::us_state::UsState;
@@ -34,7 +34,7 @@ pub struct NamedPerson {
     pub email: EmailAddress,
     pub code: ReferralCode,
     /// By which somebody of the mailbox who was erased is known.
-    pub grave: MailboxGrave,
+    pub tombstone: MailboxTombstone,
 }
 
 /// What a sign-up brings. What it leaves out (none) stays as it was where it repeats a pending one.
@@ -49,26 +49,26 @@ pub struct NewSignUp {
     pub partner: Option<Partner>,
     /// The lane that its mail leaves by.
     pub lane: Lane,
-    /// It came with a proof of work: its mail passes the brake.
+    /// It came with a proof of work: its mail passes the budget.
     pub proven: bool,
     /// The address is of a kind that is thrown away: nobody is credited for it.
     pub disposable: bool,
     /// Of the page that the form was filled in on; none where a partner asked.
     pub language: Option<Language>,
     /// The name that its partner gave the request.
-    pub request: Option<NamedRequest>,
+    pub request: Option<IdempotentRequest>,
     pub evidence: Evidence,
 }
 
 /// Which face of the union a sign-up came by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Face {
+pub enum Channel {
     Rest,
     Mcp,
     Form,
 }
 
-impl Face {
+impl Channel {
     pub const ALL: [Self; 3] = [Self::Rest, Self::Mcp, Self::Form];
 
     pub const fn name(self) -> &'static str {
@@ -80,7 +80,7 @@ impl Face {
     }
 
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|face| face.name() == name)
+        Self::ALL.into_iter().find(|channel| channel.name() == name)
     }
 }
 
@@ -108,7 +108,7 @@ impl ClientName {
 /// What is kept to prove how somebody came to be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    pub face: Face,
+    pub channel: Channel,
     /// Only where MCP told one.
     pub client: Option<ClientName>,
     /// The hash of the notice that was shown.

@@ -41,7 +41,7 @@ impl Composer {
         let body = self.body(mail, decline_url.as_deref().unwrap_or_default());
         let id = self.tokens.mail_id(mail.id.0);
         // By which a large provider tells the operator of complaints: the kind of mail, and the lane of whoever asked for it.
-        let door = mail.partner.as_ref().map_or_else(|| "form".to_owned(), |_| format!("lane{}", mail.lane.number()));
+        let source = mail.partner.as_ref().map_or_else(|| "form".to_owned(), |_| format!("lane{}", mail.lane.number()));
         // Said outright, for lettre would read it back from the headers, where it knows fewer addresses than we take.
         let envelope = Envelope::new(Some(self.return_path(mail)?), vec![to.clone()])
             .map_err(|error| SendError::Later(format!("the message could not be made: {error}")))?;
@@ -56,7 +56,7 @@ impl Composer {
             )
             .message_id(Some(format!("<{}.{id}@{}>", mail.id.0, self.from.email.domain())))
             .header(AutoSubmitted("auto-generated".to_owned()))
-            .header(FeedbackId(format!("{}:{door}:unionhall:{}", mail.kind.name(), self.from.email.domain())));
+            .header(FeedbackId(format!("{}:{source}:unionhall:{}", mail.kind.name(), self.from.email.domain())));
         if let Some(decline_url) = &decline_url {
             message = message
                 .header(ListUnsubscribe(format!("<{decline_url}>")))

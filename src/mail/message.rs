@@ -54,7 +54,7 @@ struct Common<'a> {
     union: &'a Union,
     theme: &'a Theme,
     language: Language,
-    say: &'static Words,
+    words: &'static Words,
     /// Where the union can be reached, on one line: its postal address, its contact address, or both.
     contact: Option<String>,
     /// Who asked, and when.
@@ -137,7 +137,7 @@ impl Letter<'_> {
             }
             Letter::AlreadyMember => {
                 let subject = MailKind::AlreadyMember.subject(&union.name, language);
-                let share_by_mail = share::by_mail(letter.say, &union.name, facts.referral_link);
+                let share_by_mail = share::by_mail(letter.words, &union.name, facts.referral_link);
                 Body {
                     text: rendered(&AlreadyMemberText { letter }),
                     html: rendered(&AlreadyMemberHtml { letter, subject: &subject, share_by_mail }),
@@ -158,11 +158,11 @@ impl Letter<'_> {
 
     fn common<'a>(&self, facts: &LetterFacts<'a>) -> Common<'a> {
         let language = facts.language.unwrap_or_default();
-        let (union, say) = (facts.union, language.words());
-        let date = say.date(facts.asked_at);
+        let (union, words) = (facts.union, language.words());
+        let date = words.date(facts.asked_at);
         let asked = match facts.partner {
-            Some(partner) => say.mail.asked_by_partner.put("partner", partner).put("date", date),
-            None => say.mail.asked_by_form.put("date", date),
+            Some(partner) => words.mail.asked_by_partner.put("partner", partner).put("date", date),
+            None => words.mail.asked_by_form.put("date", date),
         };
         // What the link leads to is in whatever language its reader asks for there.
         let leads_to = match *self {
@@ -175,12 +175,12 @@ impl Letter<'_> {
             union,
             theme: &union.theme,
             language,
-            say,
+            words,
             contact: union.contact_line(),
             asked: asked.plain(),
             told: facts
                 .partner
-                .map(|partner| say.mail.partner_told.put("partner", partner).plain())
+                .map(|partner| words.mail.partner_told.put("partner", partner).plain())
                 .unwrap_or_default(),
             decline_url: facts.decline_url,
             referral_link: facts.referral_link,

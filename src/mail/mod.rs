@@ -117,7 +117,7 @@ impl MailNotifier {
         self.failing.load(Ordering::Relaxed)
     }
 
-    /// How much mail the brakes of doors have held since the start.
+    /// How much mail the budgets of sources have held since the start.
     pub fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }

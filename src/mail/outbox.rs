@@ -16,15 +16,15 @@ use tokio::time::Instant;
 use super::compose::Composer;
 use super::{MailNotifier, SendError, Transport};
 use crate::clock::Clock;
-use crate::domain::mail::brake::{Brake, FORM, day_of, door_name};
+use crate::domain::mail::budget::{MailBudget, FORM, day_of, source_name};
 use crate::domain::mail::lane::Lane;
-use crate::domain::mail::{DueMail, LEASE, Leased, MailId, MailOutcome, after_failure};
+use crate::domain::mail::{DueMail, MAIL_LEASE, Leased, MailId, MailOutcome, after_failure};
 use crate::domain::time::Timestamp;
 use crate::log::Log;
 use crate::store::{OutboxStore, StoreError};
 
 /// Mails on their way at once.
-const AT_ONCE: usize = 16;
+const MAX_IN_FLIGHT: usize = 16;
 
 /// How long the worker rests when nobody rings: mail of other nodes, and mail that waited for its time, is found then.
 const REST: Duration = Duration::from_secs(1);
@@ -42,8 +42,8 @@ pub struct Outbox {
     pub log: Log,
     /// The same after a restart: what this worker had leased when it was ended is its own again.
     pub name: String,
-    /// How much mail each door may cause; none where it goes nowhere, and neither doors nor mailboxes need sparing.
-    pub brake: Option<Brake>,
+    /// How much mail each source may cause; none where it goes nowhere, and neither sources nor mailboxes need sparing.
+    pub budget: Option<MailBudget>,
     /// How often a mail's lease is renewed while its server takes its time.
     pub renew_every: Duration,
 }
@@ -68,7 +68,7 @@ type Settled = Result<Option<(MailId, MailOutcome)>, StoreError>;
 struct UnderWay {
     tasks: JoinSet<Settled>,
     lanes: HashMap<task::Id, Lane>,
-    /// The doors whose brake the operator was told of, and the day.
+    /// The sources whose budget the operator was told of, and the day.
     told_held: (i64, HashSet<String>),
 }
 
@@ -89,7 +89,7 @@ impl UnderWay {
 
 impl Outbox {
     /// Twice before a lease would end.
-    pub const RENEW_EVERY: Duration = Duration::from_secs(LEASE.as_secs() / 3);
+    pub const RENEW_EVERY: Duration = Duration::from_secs(MAIL_LEASE.as_secs() / 3);
 
     /// Takes what is due, a few at once, sends it and writes down what became of it.
     pub async fn step(&self, now: Timestamp) -> Result<OutboxStep, StoreError> {
@@ -121,19 +121,19 @@ impl Outbox {
     async fn begin(&self, under_way: &mut UnderWay, now: Timestamp) -> Result<bool, StoreError> {
         let since = Instant::now();
         let busy: Vec<_> = under_way.lanes.values().copied().collect();
-        let most = AT_ONCE - busy.len();
-        let Leased { mails, held, made_way } = match self.brake {
-            Some(brake) => self.store.lease_mail(&self.name, most, busy, brake, now).await?,
+        let most = MAX_IN_FLIGHT - busy.len();
+        let Leased { mails, held, deferred } = match self.budget {
+            Some(budget) => self.store.lease_mail(&self.name, most, busy, budget, now).await?,
             None => self.store.lease_unbraked_mail(&self.name, most, busy, now).await?,
         };
         self.tell_of_held(&mut under_way.told_held, held, now);
-        let more = made_way || !mails.is_empty();
+        let more = deferred || !mails.is_empty();
         for mail in mails {
             let (store, transport) = (Arc::clone(&self.store), Arc::clone(&self.transport));
             let (composed, renew_every) = (self.composer.compose(&mail), self.renew_every);
             under_way.begin(mail.lane, async move {
                 let at = || now.plus(since.elapsed());
-                let renew = || store.renew_mail(mail.id, mail.attempts, at().plus(LEASE));
+                let renew = || store.renew_mail(mail.id, mail.attempts, at().plus(MAIL_LEASE));
                 // The store may have taken its time: a lease counts from when it was asked for.
                 if since.elapsed() > renew_every && !renew().await? {
                     return Ok(None);
@@ -160,17 +160,17 @@ impl Outbox {
         Ok(more)
     }
 
-    /// Counts what was held, and tells the operator once a day for each door.
+    /// Counts what was held, and tells the operator once a day for each source.
     fn tell_of_held(&self, told: &mut (i64, HashSet<String>), held: BTreeMap<String, u64>, now: Timestamp) {
         let today = day_of(now);
         if told.0 != today {
             *told = (today, HashSet::new());
         }
-        for (door, count) in held {
+        for (source, count) in held {
             self.notifier.held.fetch_add(count, Ordering::Relaxed);
-            let choice = if door == FORM { "--form" } else { "--key ID" };
-            if told.1.insert(door.clone()) {
-                let whose = door_name(&door);
+            let choice = if source == FORM { "--form" } else { "--key ID" };
+            if told.1.insert(source.clone()) {
+                let whose = source_name(&source);
                 self.log.problem(
                     None,
                     &format!(
@@ -221,7 +221,7 @@ impl Outbox {
             if stopping && under_way.tasks.is_empty() {
                 return;
             }
-            let room = under_way.tasks.len() < AT_ONCE && !stopping;
+            let room = under_way.tasks.len() < MAX_IN_FLIGHT && !stopping;
             if room {
                 let now = clock.now().time;
                 match self.begin(&mut under_way, now).await {

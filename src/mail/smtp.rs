@@ -93,7 +93,7 @@ impl std::fmt::Debug for Idle {
 }
 
 /// Why a stage was not got past.
-struct Hurdle {
+struct SmtpError {
     stage: Stage,
     told: Told,
 }
@@ -114,7 +114,7 @@ impl Smtp {
 
     /// Connects and logs in as for a mail, takes leave and sends nothing: whether mail could go now.
     pub async fn try_out(&self) -> Result<(), String> {
-        let mut connection = self.connect().await.map_err(|hurdle| hurdle.to_string())?;
+        let mut connection = self.connect().await.map_err(|error| error.to_string())?;
         // It has let us in; how it takes leave does not matter.
         let _gone = at(Stage::Reset, connection.quit()).await;
         Ok(())
@@ -122,31 +122,31 @@ impl Smtp {
 
     async fn deliver(&self, mail: OutgoingMail) -> Result<(), SendError> {
         let (envelope, message) = (mail.message.envelope(), mail.message.formatted());
-        let mut connection = self.offer(envelope, message.is_ascii()).await.map_err(Hurdle::before_data)?;
+        let mut connection = self.offer(envelope, message.is_ascii()).await.map_err(SmtpError::before_data)?;
         let answer = at(Stage::Message, connection.message(&message)).await;
-        answer.map_err(Hurdle::of_the_message)?;
+        answer.map_err(SmtpError::of_the_message)?;
         self.keep(connection);
         Ok(())
     }
 
     /// A connection whose server waits for the message. One that was kept may have been closed meanwhile; nothing has gone
     /// yet, so a new one takes its place.
-    async fn offer(&self, envelope: &Envelope, ascii: bool) -> Result<AsyncSmtpConnection, Hurdle> {
+    async fn offer(&self, envelope: &Envelope, ascii: bool) -> Result<AsyncSmtpConnection, SmtpError> {
         if let Some(mut connection) = self.kept() {
             match self.name_parties(&mut connection, envelope, ascii).await {
                 Ok(()) => return Ok(connection),
-                Err(hurdle) if matches!(hurdle.told, Told::Broken(_) | Told::Answer(421, _)) => {}
-                Err(hurdle) => return Err(self.reuse(connection, hurdle).await),
+                Err(error) if matches!(error.told, Told::Broken(_) | Told::Answer(421, _)) => {}
+                Err(error) => return Err(self.reuse(connection, error).await),
             }
         }
         let mut connection = self.connect().await?;
         match self.name_parties(&mut connection, envelope, ascii).await {
             Ok(()) => Ok(connection),
-            Err(hurdle) => Err(self.reuse(connection, hurdle).await),
+            Err(error) => Err(self.reuse(connection, error).await),
         }
     }
 
-    async fn connect(&self) -> Result<AsyncSmtpConnection, Hurdle> {
+    async fn connect(&self) -> Result<AsyncSmtpConnection, SmtpError> {
         let SmtpAddress { host, port, encryption, login } = &self.address;
         let from_the_start = match encryption {
             Encryption::FromTheStart(tls) => Some(tls.clone()),
@@ -174,21 +174,21 @@ impl Smtp {
         connection: &mut AsyncSmtpConnection,
         envelope: &Envelope,
         ascii: bool,
-    ) -> Result<(), Hurdle> {
+    ) -> Result<(), SmtpError> {
         let mut parameters = Vec::new();
         let wants = |extension| connection.server_info().supports_feature(extension);
         let plain = envelope.to().iter().chain(envelope.from()).all(|address| AsRef::<str>::as_ref(address).is_ascii());
         if !plain {
             if !wants(Extension::SmtpUtfEight) {
                 let told = Told::Unable("it takes no addresses with letters of other scripts (SMTPUTF8)");
-                return Err(Hurdle { stage: Stage::Greeting, told });
+                return Err(SmtpError { stage: Stage::Greeting, told });
             }
             parameters.push(MailParameter::SmtpUtfEight);
         }
         if !ascii {
             if !wants(Extension::EightBitMime) {
                 let told = Told::Unable("it takes no letters of other scripts (8BITMIME)");
-                return Err(Hurdle { stage: Stage::Greeting, told });
+                return Err(SmtpError { stage: Stage::Greeting, told });
             }
             parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
         }
@@ -201,14 +201,14 @@ impl Smtp {
     }
 
     /// A connection on which one mail was refused can carry the next.
-    async fn reuse(&self, mut connection: AsyncSmtpConnection, hurdle: Hurdle) -> Hurdle {
-        if matches!(hurdle.told, Told::Unable(_))
-            || (matches!(hurdle.told, Told::Answer(code, _) if code != 421)
+    async fn reuse(&self, mut connection: AsyncSmtpConnection, error: SmtpError) -> SmtpError {
+        if matches!(error.told, Told::Unable(_))
+            || (matches!(error.told, Told::Answer(code, _) if code != 421)
                 && at(Stage::Reset, connection.command(Rset)).await.is_ok())
         {
             self.keep(connection);
         }
-        hurdle
+        error
     }
 
     fn kept(&self) -> Option<AsyncSmtpConnection> {
@@ -274,11 +274,11 @@ impl Transport for Smtp {
 }
 
 /// The answer to a stage, within its time.
-async fn at<T>(stage: Stage, asked: impl Future<Output = Result<T, smtp::Error>>) -> Result<T, Hurdle> {
+async fn at<T>(stage: Stage, asked: impl Future<Output = Result<T, smtp::Error>>) -> Result<T, SmtpError> {
     match tokio::time::timeout(stage.time(), asked).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(Hurdle { stage, told: understand(&error) }),
-        Err(_) => Err(Hurdle { stage, told: Told::Late }),
+        Ok(Err(error)) => Err(SmtpError { stage, told: understand(&error) }),
+        Err(_) => Err(SmtpError { stage, told: Told::Late }),
     }
 }
 
@@ -317,7 +317,7 @@ fn words(kind: std::io::ErrorKind) -> &'static str {
     }
 }
 
-impl Hurdle {
+impl SmtpError {
     /// Nothing has gone.
     fn before_data(self) -> SendError {
         match self.told {
@@ -328,7 +328,7 @@ impl Hurdle {
         }
     }
 
-    /// The whole message was sent: only a hurdle says that it has not gone.
+    /// The whole message was sent: only a error says that it has not gone.
     fn of_the_message(self) -> SendError {
         match self.told {
             Told::Answer(_, Some(status)) if is_recipients_fault(status) => SendError::Rejected,
@@ -338,7 +338,7 @@ impl Hurdle {
     }
 }
 
-impl std::fmt::Display for Hurdle {
+impl std::fmt::Display for SmtpError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let stage = self.stage.name();
         match self.told {

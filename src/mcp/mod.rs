@@ -270,7 +270,7 @@ mod tests {
             log: Log::start(Level::Off, Format::Human, clock, std::io::sink()).unwrap(),
             mail: Delivery::Off,
             webhooks: Arc::default(),
-            brake: crate::domain::mail::brake::Brake::NONE,
+            budget: crate::domain::mail::budget::MailBudget::NONE,
             disposable: Default::default(),
             erasures: crate::membership::erasures::ErasureLog::beside(folder.path()),
             retention: crate::domain::person::RetentionTimes::DEFAULT,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::envelope::{Envelope, Fault, text};
 use super::{LIST_FRESH_MS, ModernEnd, Raw, RpcContext, RpcResponse, raw};
 use crate::documents::schema;
-use crate::domain::sign_up::Face;
+use crate::domain::sign_up::Channel;
 use crate::domain::union::Union;
 use crate::error::{Error, ErrorBody};
 use crate::operations::dispatch::{Call, CallTrace, Dispatcher};
@@ -123,7 +123,7 @@ impl<'a> ToolCall<'a> {
         let client = told.as_deref().or(context.client);
         let arguments = self.arguments.map_or("{}", RawValue::get);
         // A host sets headers once for all calls: one name for all of them would make every second one fail.
-        let call = Call { authorization, address, now, face: Face::Mcp, client, name: None };
+        let call = Call { authorization, address, now, channel: Channel::Mcp, client, name: None };
         let body = async || Ok::<_, Error>(Bytes::copy_from_slice(arguments.as_bytes()));
         let done = dispatcher.dispatch(self.operation, call, trace, body).await;
         let result = |text: &str, structured_content: Option<Raw<'_>>| {

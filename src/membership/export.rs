@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::domain::catalog::category::CategorySet;
-use crate::domain::mail::brake::door_name;
+use crate::domain::mail::budget::source_name;
 use crate::domain::mail::{MailKind, WaitingMail};
 use crate::domain::person::{KeptEvidence, PersonFile, RequestEntry, SignInEntry, SignUpEntry, StoppedPartner};
 use crate::domain::time::Timestamp;
@@ -94,7 +94,7 @@ pub struct ExportedSignUp {
     /// The id of the partner's key.
     pub key: Option<String>,
     /// `rest`, `mcp` or `form`.
-    pub face: Option<String>,
+    pub channel: Option<String>,
     /// What the assistant's program called itself. Nobody checked it.
     pub client_self_asserted: Option<String>,
     /// The notice in force when it was made; for one that was confirmed, the one that stood above the button.
@@ -220,7 +220,7 @@ impl MemberExport {
             referrals: ExportedReferrals { signed_up: file.referrals.signed_up, members: file.referrals.members },
             sign_ups: file.sign_ups.iter().map(exported_sign_up).collect(),
             mail: ExportedMail {
-                sent: mailbox.record.sent.iter().map(|(at, door)| sent(*at, door)).collect(),
+                sent: mailbox.record.sent.iter().map(|(at, source)| sent(*at, source)).collect(),
                 suppressed_until: text(mailbox.suppressed_until),
                 complained_at: text(mailbox.complained_at),
                 undeliverable_until: text(person.undeliverable_until),
@@ -238,13 +238,13 @@ impl MemberExport {
 }
 
 fn exported_sign_up(sign_up: &SignUpEntry) -> ExportedSignUp {
-    let KeptEvidence { face, client, notice, notice_words, mailed_at, decided_how, language } =
+    let KeptEvidence { channel, client, notice, notice_words, mailed_at, decided_how, language } =
         sign_up.evidence.clone();
     ExportedSignUp {
         state: sign_up.state.name().to_owned(),
-        through: door_name(&sign_up.door).to_owned(),
+        through: source_name(&sign_up.source).to_owned(),
         key: sign_up.key.clone(),
-        face: face.map(|face| face.name().to_owned()),
+        channel: channel.map(|channel| channel.name().to_owned()),
         client_self_asserted: client,
         notice: notice.map(|hash| ExportedNotice { hash, words: notice_words }),
         us_state: code(sign_up.us_state),
@@ -286,11 +286,11 @@ fn exported_request(request: &RequestEntry) -> ExportedRequest {
 }
 
 fn exported_stop(stopped: &StoppedPartner) -> ExportedStop {
-    ExportedStop { partner: door_name(&stopped.partner).to_owned(), stopped_at: stopped.stopped_at.to_string() }
+    ExportedStop { partner: source_name(&stopped.partner).to_owned(), stopped_at: stopped.stopped_at.to_string() }
 }
 
-fn sent(at: Timestamp, door: &str) -> ExportedSent {
-    ExportedSent { at: at.to_string(), asked_for_by: door_name(door).to_owned() }
+fn sent(at: Timestamp, source: &str) -> ExportedSent {
+    ExportedSent { at: at.to_string(), asked_for_by: source_name(source).to_owned() }
 }
 
 fn text(time: Option<Timestamp>) -> Option<String> {

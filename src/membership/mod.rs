@@ -1,4 +1,4 @@
-//! What can happen to a person, once for every door: signing up, confirming (double opt-in), declining, signing in to their
+//! What can happen to a person, once for every source: signing up, confirming (double opt-in), declining, signing in to their
 //! own page, leaving, being erased.
 //!
 //! Operations, pages and commands call this room, and the store of members is private to it: no rule about a person can be
@@ -7,7 +7,7 @@
 pub mod erasures;
 pub mod export;
 pub mod figures;
-pub mod form_brake;
+pub mod form_throttle;
 pub mod own_page;
 pub mod people;
 pub mod retention;
@@ -24,13 +24,13 @@ use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
-use crate::domain::partner::idempotency::{IdempotencyKey, InputHasher, NamedRequest};
+use crate::domain::partner::idempotency::{IdempotencyKey, InputHasher, IdempotentRequest};
 use crate::domain::referral::{CodeMaker, ReferralCode};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_up::{
-    ClientName, Confirmation, DecidedHow, Declining, Evidence, Face, NamedPerson, NewSignUp, Partner, SeenPage,
+    ClientName, Confirmation, DecidedHow, Declining, Evidence, Channel, NamedPerson, NewSignUp, Partner, SeenPage,
     SignUpId, SignUpRecord, SignedUp, SilenceChange,
 };
 use crate::domain::text::Comments;
@@ -47,7 +47,7 @@ use crate::store::{MemberStore, StoreReply};
 const CODE_ATTEMPTS: u8 = 8;
 
 /// Answers that would tell who is known by their time leave at multiples of this: longer than either kind takes.
-const STEP: Duration = Duration::from_millis(10);
+const RESPONSE_TIME_STEP: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 pub struct Membership {
@@ -62,7 +62,7 @@ pub struct Membership {
     notices: Notices,
 }
 
-/// What a person says when they sign up, whichever door they come through.
+/// What a person says when they sign up, whichever source they come through.
 #[derive(Debug, Clone)]
 pub struct Application {
     pub email: EmailAddress,
@@ -74,8 +74,8 @@ pub struct Application {
 
 /// How a sign-up came in, and how its mail leaves.
 #[derive(Debug, Clone)]
-pub struct Way {
-    pub face: Face,
+pub struct SignUpContext {
+    pub channel: Channel,
     /// What the client calls itself.
     pub client: Option<ClientName>,
     /// The lane of whoever asked.
@@ -85,7 +85,7 @@ pub struct Way {
     /// The one that its form was in.
     pub language: Option<Language>,
     /// Its partner gave the request a name.
-    pub request: Option<NamedRequest>,
+    pub request: Option<IdempotentRequest>,
 }
 
 /// A sign-up that a link in a mail leads to.
@@ -126,11 +126,11 @@ impl Membership {
         &self,
         application: &Application,
         partner: Option<&Partner>,
-        way: Way,
+        context: SignUpContext,
         now: Timestamp,
     ) -> Result<SignedUp, Error> {
-        let notice = self.notices.in_language(way.language.unwrap_or_default());
-        let evidence = Evidence { face: way.face, client: way.client, notice: Arc::clone(&notice.hash) };
+        let notice = self.notices.in_language(context.language.unwrap_or_default());
+        let evidence = Evidence { channel: context.channel, client: context.client, notice: Arc::clone(&notice.hash) };
         let unit = |person| {
             let new = NewSignUp {
                 person,
@@ -139,11 +139,11 @@ impl Membership {
                 comments: application.comments.clone(),
                 ref_code: application.ref_code,
                 partner: partner.cloned(),
-                lane: way.lane,
-                proven: way.proven,
+                lane: context.lane,
+                proven: context.proven,
                 disposable: self.disposable.holds(&application.email),
-                language: way.language,
-                request: way.request.clone(),
+                language: context.language,
+                request: context.request.clone(),
                 evidence: evidence.clone(),
             };
             self.store.sign_up(new, now)
@@ -160,7 +160,7 @@ impl Membership {
         application: &Application,
         join_site: &str,
         savings: u32,
-    ) -> NamedRequest {
+    ) -> IdempotentRequest {
         let Application { email, us_state, categories, comments, ref_code } = application;
         let categories = categories.map(|chosen| chosen.to_string());
         let parts = [
@@ -171,11 +171,11 @@ impl Membership {
             ref_code.as_ref().map(ReferralCode::as_str),
         ];
         let input = self.inputs.hash("sign up", &parts);
-        NamedRequest { key: key.clone(), input, join_site: join_site.into(), savings }
+        IdempotentRequest { key: key.clone(), input, join_site: join_site.into(), savings }
     }
 
     /// The person's referral code, for a request that its partner gave a name to; what the first of that name was answered.
-    pub async fn named_referral_code(
+    pub async fn idempotent_referral_code(
         &self,
         partner: &Partner,
         key: &IdempotencyKey,
@@ -185,10 +185,10 @@ impl Membership {
     ) -> Result<SignedUp, Error> {
         let begun = Instant::now();
         let input = self.inputs.hash("referral link", &[Some(email.as_typed())]);
-        let request = NamedRequest { key: key.clone(), input, join_site: join_site.into(), savings: 0 };
-        let unit = |person| self.store.named_referral_code(partner.id, request.clone(), person, now);
+        let request = IdempotentRequest { key: key.clone(), input, join_site: join_site.into(), savings: 0 };
+        let unit = |person| self.store.idempotent_referral_code(partner.id, request.clone(), person, now);
         let done = self.with_free_code(email, now, unit).await;
-        even_out(begun, STEP).await;
+        pad_response_time(begun, RESPONSE_TIME_STEP).await;
         done
     }
 
@@ -197,7 +197,7 @@ impl Membership {
     pub async fn referral_code(&self, email: &EmailAddress, now: Timestamp) -> Result<ReferralCode, Error> {
         let begun = Instant::now();
         let code = self.find_or_make_code(email, now).await;
-        even_out(begun, STEP).await;
+        pad_response_time(begun, RESPONSE_TIME_STEP).await;
         code
     }
 
@@ -310,9 +310,9 @@ impl Membership {
         unit: impl Fn(NamedPerson) -> StoreReply<'a, T>,
     ) -> Result<T, Error> {
         self.require_mail()?;
-        let grave = self.marker.grave(email);
+        let tombstone = self.marker.tombstone(email);
         for attempt in 0..CODE_ATTEMPTS {
-            let person = || NamedPerson { email: email.clone(), code: self.codes.code(email, attempt), grave };
+            let person = || NamedPerson { email: email.clone(), code: self.codes.code(email, attempt), tombstone };
             let done = match unit(person()).await {
                 Err(StoreError::CodeTaken) if self.revive(email, now).await.map_err(refused)? => unit(person()).await,
                 done => done,
@@ -331,7 +331,7 @@ impl Membership {
 }
 
 /// Waits for the next even moment after something began, so that its time does not tell what was found.
-async fn even_out(begun: Instant, step: Duration) {
+async fn pad_response_time(begun: Instant, step: Duration) {
     let steps = begun.elapsed().as_micros() / step.as_micros().max(1) + 1;
     tokio::time::sleep_until(begun + step * u32::try_from(steps).unwrap_or(u32::MAX)).await;
 }

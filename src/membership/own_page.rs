@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::erasures::ErasureLog;
 use super::people::{NotErased, People};
-use super::{even_out, random};
+use super::{pad_response_time, random};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
@@ -21,7 +21,7 @@ use crate::domain::time::Timestamp;
 use crate::store::{Act, Store, StoreError};
 
 /// Answers about signing in leave at multiples of this, whatever the address's state: longer than any of them takes.
-const STEP: Duration = Duration::from_millis(100);
+const RESPONSE_TIME_STEP: Duration = Duration::from_millis(100);
 
 /// Who the audit log says did what was done here.
 const BY_THEMSELVES: &str = "the member";
@@ -56,7 +56,7 @@ impl OwnPages {
         let nonce = browser.and_then(Nonce::read).map_or_else(new_nonce, Ok)?;
         let begun = Instant::now();
         let asked = self.store.ask_sign_in(email, self.sessions.browser(&nonce, email), lane, now).await;
-        even_out(begun, STEP).await;
+        pad_response_time(begun, RESPONSE_TIME_STEP).await;
         // The worker finds the mail within a second. Woken at once, it would tell by its work that there is some.
         asked?;
         Ok(nonce)
@@ -92,7 +92,7 @@ impl OwnPages {
     ) -> Result<Option<String>, StoreError> {
         let begun = Instant::now();
         let session = self.compare_code(email, browser, code, now).await;
-        even_out(begun, STEP).await;
+        pad_response_time(begun, RESPONSE_TIME_STEP).await;
         Ok(session?.map(|session| self.cookie(&session, now)))
     }
 

@@ -48,7 +48,7 @@ impl People {
 
     /// Everything that is kept of whoever has that address; of somebody who was erased, what stayed.
     pub async fn find(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
-        match self.store.find_person(email.compared(), now).await? {
+        match self.store.find_person(email.normalized(), now).await? {
             None => self.store.find_person(self.marker.tombstone(email), now).await,
             found => Ok(found),
         }
@@ -65,7 +65,7 @@ impl People {
     /// Deletes what is kept of whoever has that address; none if nobody has. It is written down beside the database first:
     /// who restores an older copy of the records has to know.
     pub async fn erase(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<Erased>, NotErased> {
-        if self.store.find_person(email.compared(), now).await?.is_none() {
+        if self.store.find_person(email.normalized(), now).await?.is_none() {
             return Ok(None);
         }
         let marks = self.marker.marks(email);

@@ -1,7 +1,7 @@
 //! From bytes to an input, with errors that say what to change.
 //!
 //! A good body is read once. Only a bad one is read again: first to tell whether the whole of it is JSON at all, then to
-//! find every place that does not fit. The words serve both doors, so they say nothing of a body or of arguments.
+//! find every place that does not fit. The words serve both channels, so they say nothing of a body or of arguments.
 
 use schemars::JsonSchema;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};

@@ -1,6 +1,6 @@
 //! The one way to call an operation: authenticate → limit → decode → run → answer.
 //!
-//! REST and MCP come through here, so that keys, limits and errors are the same whichever door a caller uses.
+//! REST and MCP come through here, so that keys, limits and errors are the same whichever channel a caller uses.
 
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
@@ -13,22 +13,22 @@ use crate::app::App;
 use crate::clock::Moment;
 use crate::domain::api_key::KeyId;
 use crate::domain::partner::idempotency::{BadIdempotencyKey, IdempotencyKey};
-use crate::domain::sign_up::{ClientName, Face, Partner};
+use crate::domain::sign_up::{ClientName, Channel, Partner};
 use crate::error::{Error, MaybeOperations, RefusedCall};
 use crate::keys::{Holder, Refusal};
 use crate::limiter::{Bucket, Class, Subject, Verdict};
 
-/// What a door knows of a call before its body is read.
+/// What a channel knows of a call before its body is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     /// The `Authorization` header, whatever is in it.
     pub authorization: Option<&'a [u8]>,
     pub address: IpAddr,
     pub now: Moment,
-    pub face: Face,
+    pub channel: Channel,
     /// What the client calls itself, where it told.
     pub client: Option<&'a str>,
-    /// The name that it gave the request, where the door takes one.
+    /// The name that it gave the request, where the channel takes one.
     pub name: Option<&'a Result<IdempotencyKey, BadIdempotencyKey>>,
 }
 
@@ -40,7 +40,7 @@ pub struct CallTrace {
     pub refusal: Option<RefusedCall>,
 }
 
-/// What came of it, and what the door may say besides.
+/// What came of it, and what the channel may say besides.
 #[derive(Debug)]
 pub struct Dispatched<E> {
     pub result: Result<Bytes, E>,
@@ -123,8 +123,8 @@ impl Dispatcher {
         });
         let client = call.client.and_then(ClientName::new);
         let name = call.name.filter(|_| operation.spec.access == Access::Agent).cloned();
-        let (now, face, limit) = (call.now.time, call.face, spent.limit);
-        let caller = Caller { partner, now, face, client, limit, name, replayed: AtomicBool::new(false) };
+        let (now, channel, limit) = (call.now.time, call.channel, spent.limit);
+        let caller = Caller { partner, now, channel, client, limit, name, replayed: AtomicBool::new(false) };
         let answer = (operation.run)(app, caller, body).await?;
         if let Some(place) = fixed {
             // Two first requests at once make the same answer; either may stay.

@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::idempotency::{BadIdempotencyKey, IdempotencyKey};
-use crate::domain::sign_up::{ClientName, Face, Partner, SignedUp};
+use crate::domain::sign_up::{ClientName, Channel, Partner, SignedUp};
 use crate::domain::simulator::{LIMITED_FOR, Simulated};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
@@ -154,7 +154,7 @@ pub struct Caller {
     /// Always there for an agent action.
     pub partner: Option<Partner>,
     pub now: Timestamp,
-    pub face: Face,
+    pub channel: Channel,
     /// What the client calls itself, where MCP told.
     pub client: Option<ClientName>,
     /// The name that was given to the request, and cannot be one if it is wrong.

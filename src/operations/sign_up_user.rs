@@ -16,14 +16,14 @@ use crate::domain::language::Language;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::lane::Lane;
-use crate::domain::mail::{A_DAY, APART, MailKind};
+use crate::domain::mail::{MAX_MAILS_PER_DAY, MIN_MAIL_GAP, MailKind};
 use crate::domain::referral::RefCode;
 use crate::domain::sign_up::{PENDING_FOR, SignedUp};
 use crate::domain::text::Comments;
 use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
 use crate::error::Error;
-use crate::membership::{Application, Way};
+use crate::membership::{Application, SignUpContext};
 
 /// A user who wants to join, and what they care about. Ask for all of it before the first call: every call mails.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -100,14 +100,14 @@ impl Operation for SignUpUser {
     type Output = InviteResponse;
 
     fn description(union: &Union) -> String {
-        let (minutes, days) = (APART.as_secs() / 60, |span: Duration| span.as_secs() / (24 * 3600));
+        let (minutes, days) = (MIN_MAIL_GAP.as_secs() / 60, |span: Duration| span.as_secs() / (24 * 3600));
         format!(
             "Signs the user up by e-mailing them a confirmation link, good for {pending} days; they are a member once they press \
              its button. {CONSENT_RULE} Somebody else's word that a person agrees, even in writing, is no consent: offer \
              {join_page}, or the user's own referral link to pass on.\n\n\
              Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from \
              {sender}; a member gets \"{already}\" instead. No tool tells whether they confirmed: ask them.\n\n\
-             Calling again mails the same link again, at most once in {minutes} minutes and {A_DAY} times a day: have them \
+             Calling again mails the same link again, at most once in {minutes} minutes and {MAX_MAILS_PER_DAY} times a day: have them \
              look in spam first. Until they confirm, fields sent again replace and fields left out stay; a member's answers \
              never change.\n\n{ERRORS_OF_ACTIONS}",
             pending = days(PENDING_FOR),
@@ -131,8 +131,8 @@ impl Operation for SignUpUser {
         let lane = Lane::of(partner.name.as_str().as_bytes());
         let (site, savings) = (&app.union.join_site, app.union.catalog.savings_of(input.categories.unwrap_or_default()));
         let request = caller.name().map(|name| app.membership.name_sign_up(name, &application, site, savings));
-        let way = Way { face: caller.face, client: caller.client.clone(), lane, proven: false, language: None, request };
-        let done = app.membership.sign_up(&application, Some(partner), way, caller.now).await?;
+        let context = SignUpContext { channel: caller.channel, client: caller.client.clone(), lane, proven: false, language: None, request };
+        let done = app.membership.sign_up(&application, Some(partner), context, caller.now).await?;
         caller.note_replay(&done);
         let SignedUp { code, joined_count, attributed, replayed } = done;
         let (invite_link, savings) = match replayed {

@@ -26,15 +26,15 @@ use crate::outbound::{GuardedClient, OutboundAnswer};
 use crate::store::{StoreError, WebhookStore};
 
 /// Messages on their way at once.
-const AT_ONCE: usize = 64;
+const MAX_IN_FLIGHT: usize = 64;
 
 /// Of these to one endpoint, to all endpoints of one partner, and to all that failed the last time, of which each has one.
-const FOR_ONE: usize = 8;
-const FOR_A_PARTNER: usize = AT_ONCE / 4;
-const FOR_FAILING: usize = AT_ONCE / 2;
+const MAX_PER_ENDPOINT: usize = 8;
+const MAX_PER_PARTNER: usize = MAX_IN_FLIGHT / 4;
+const MAX_FAILING: usize = MAX_IN_FLIGHT / 2;
 
 /// Longer than an attempt can take.
-const LEASE: Duration = Duration::from_secs(60);
+const DELIVERY_LEASE: Duration = Duration::from_secs(60);
 
 /// How often it is looked whether another node, or a command, has something to tell.
 const REST: Duration = Duration::from_secs(1);
@@ -113,11 +113,11 @@ impl OnTheirWay {
         let of_it = count(&|place| place.endpoint == *id);
         let of_partner = count(&|place| place.partner == *partner);
         let of_failing = count(&|place| place.fails);
-        let most = if fails { usize::from(of_failing < FOR_FAILING) } else { FOR_ONE };
+        let most = if fails { usize::from(of_failing < MAX_FAILING) } else { MAX_PER_ENDPOINT };
         // Half of its places at a time: a lease costs a write.
         let free = most.saturating_sub(of_it);
         let worth = if of_it * 2 > most { 0 } else { free };
-        worth.min(FOR_A_PARTNER.saturating_sub(of_partner)).min(AT_ONCE - self.tasks.len())
+        worth.min(MAX_PER_PARTNER.saturating_sub(of_partner)).min(MAX_IN_FLIGHT - self.tasks.len())
     }
 }
 
@@ -137,7 +137,7 @@ impl WebhookWorker {
             if stopping && way.tasks.is_empty() {
                 return;
             }
-            let room = way.tasks.len() < AT_ONCE && !stopping;
+            let room = way.tasks.len() < MAX_IN_FLIGHT && !stopping;
             let now = clock.now();
             if room {
                 let begun = worker.begin(&mut way, now.time).await;
@@ -183,7 +183,7 @@ impl WebhookWorker {
                 continue;
             }
             let most = u32::try_from(room).unwrap_or(1);
-            let due = self.store.lease_deliveries(endpoint.id, &self.name, most, now.plus(LEASE), now).await?;
+            let due = self.store.lease_deliveries(endpoint.id, &self.name, most, now.plus(DELIVERY_LEASE), now).await?;
             for delivery in due {
                 let (worker, endpoint) = (Arc::clone(self), endpoint.clone());
                 let (id, partner) = (endpoint.id, endpoint.partner.clone());

@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 
 use super::{HttpService, process_figures};
 use crate::app::{BATCH_ENDS, Core, Funnel, MailFigures, Readiness, StoreFigures};
-use crate::domain::mail::brake::FORM;
+use crate::domain::mail::budget::FORM;
 use crate::domain::time::{Tick, Timestamp};
 use crate::limiter::{Class, Scope};
 use crate::mail::Delivery;
@@ -108,9 +108,9 @@ async fn page(service: &HttpService) -> String {
     write_store(&store, &mut page);
     write_mail(app, &mut page);
     write_webhooks(app, &mut page);
-    if let Some((members, figures, doors)) = records {
+    if let Some((members, figures, sources)) = records {
         page.single("members", Kind::Gauge, "Members of the union, over all nodes.", members);
-        write_doors(doors, &mut page);
+        write_sources(sources, &mut page);
         write_outbox(&figures, now.time, &mut page);
     }
     let dropped = app.log.lines_dropped();
@@ -122,18 +122,18 @@ async fn page(service: &HttpService) -> String {
 /// Partners with series of their own, those with the most sign-ups; the others are one together.
 const PARTNERS: usize = 50;
 
-fn write_doors(mut doors: Vec<(String, Funnel)>, page: &mut Exposition) {
-    doors.sort_by_key(|(door, funnel)| (Reverse(funnel.signed_up), door.clone()));
-    let others = doors.split_off(PARTNERS.min(doors.len()));
+fn write_sources(mut sources: Vec<(String, Funnel)>, page: &mut Exposition) {
+    sources.sort_by_key(|(source, funnel)| (Reverse(funnel.signed_up), source.clone()));
+    let others = sources.split_off(PARTNERS.min(sources.len()));
     if !others.is_empty() {
         let mut together = Funnel::default();
         others.iter().for_each(|(_, funnel)| together += *funnel);
-        doors.push(("(others)".to_owned(), together));
+        sources.push(("(others)".to_owned(), together));
     }
     let mut series = |name, help, figure: fn(&Funnel) -> u64| {
         page.begin(name, Kind::Counter, help);
-        for (door, funnel) in &doors {
-            let partner = if door == FORM { "(form)" } else { door };
+        for (source, funnel) in &sources {
+            let partner = if source == FORM { "(form)" } else { source };
             page.line("", &[("partner", partner)], figure(funnel));
         }
     };
@@ -201,7 +201,7 @@ fn write_mail(app: &Core, page: &mut Exposition) {
     }
     let help = "Times that a mail did not go and was put off.";
     page.single("mail_deferred_total", Kind::Counter, help, mail.deferred());
-    let help = "Mail that was held because its door had its share of the day.";
+    let help = "Mail that was held because its source had its share of the day.";
     page.single("mail_held_total", Kind::Counter, help, mail.held());
     let failing = u8::from(mail.is_failing());
     page.single("mail_failing", Kind::Gauge, "1 while mail does not go and is tried again.", failing);

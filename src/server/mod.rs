@@ -5,7 +5,7 @@
 //! never decide what an operation may do or what becomes of a person: it hands requests to those who know.
 
 mod client_shares;
-mod faces;
+mod catalog_snapshot;
 pub mod listener;
 mod log_entry;
 mod mail_hooks;
@@ -33,11 +33,11 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode, Version};
 
 use self::client_shares::{ClientShare, ClientShares, RequestPlace};
-use self::faces::Faces;
+use self::catalog_snapshot::CatalogSnapshot;
 use self::log_entry::{HUNG_UP, LogEntry};
 use self::panicking::{Panicked, unless_it_panics};
 use self::routes::{FoundRoute, Handler};
-use self::sandbox::SandboxDoor;
+use self::sandbox::SandboxRouter;
 pub use self::sandbox::{FindsSandbox, NoSandbox};
 use crate::app::{App, Core, Readiness};
 use crate::clock::{Clock, Moment};
@@ -85,8 +85,8 @@ pub struct HttpSettings {
 pub struct HttpService {
     app: Arc<Core>,
     /// Read once for each request, which keeps what it read to its end.
-    faces: RwLock<Arc<Faces>>,
-    sandbox: SandboxDoor,
+    snapshot: RwLock<Arc<CatalogSnapshot>>,
+    sandbox: SandboxRouter,
     clock: Clock,
     proxies: TrustedProxies,
     ids: RequestIds,
@@ -105,7 +105,7 @@ pub struct HttpService {
 /// One request while it is answered, beside the request itself.
 pub(crate) struct Exchange<'a> {
     service: &'a HttpService,
-    faces: &'a Faces,
+    snapshot: &'a CatalogSnapshot,
     /// Who is at the other end of the connection.
     peer: IpAddr,
     /// Whose request it is, behind proxies or not.
@@ -129,8 +129,8 @@ impl HttpService {
             requests: settings.metrics.then(|| Requests::new(routes::names())),
             proxies: settings.proxies,
             mail_hooks: settings.mail_hooks,
-            sandbox: SandboxDoor::new(settings.sandbox, settings.mcp_origins.clone()),
-            faces: RwLock::new(Arc::new(Faces::new(app, settings.mcp_origins, settings.mailbox))),
+            sandbox: SandboxRouter::new(settings.sandbox, settings.mcp_origins.clone()),
+            snapshot: RwLock::new(Arc::new(CatalogSnapshot::new(app, settings.mcp_origins, settings.mailbox))),
             clock,
             ids,
         })
@@ -139,17 +139,17 @@ impl HttpService {
     /// Shows another catalog from the next request on, everywhere at once.
     pub fn show_catalog(&self, catalog: Catalog) {
         self.sandbox.show_catalog(&catalog);
-        let faces = Arc::new(self.faces().with_catalog(catalog));
-        *self.faces.write().unwrap_or_else(PoisonError::into_inner) = faces;
+        let snapshot = Arc::new(self.snapshot().with_catalog(catalog));
+        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
-    fn faces(&self) -> Arc<Faces> {
-        Arc::clone(&self.faces.read().unwrap_or_else(PoisonError::into_inner))
+    fn snapshot(&self) -> Arc<CatalogSnapshot> {
+        Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Answers one request. Never fails and never panics.
     async fn answer(&self, request: Request<Incoming>, connection: &Connection) -> Response<Full<Bytes>> {
-        let (now, faces) = (self.clock.now(), self.faces());
+        let (now, snapshot) = (self.clock.now(), self.snapshot());
         let (head, body) = request.into_parts();
         let mut unread = Some(body);
         let id = self.ids.of(&head.headers);
@@ -158,7 +158,7 @@ impl HttpService {
         let found = routes::find(uri.path());
         // Only where nothing may be found; operations are read by programs.
         let wants_page = found.is_none_or(|found| found.route.is_page()) && prefers_html(&head.headers);
-        let reader = wants_page.then(|| Reader::of(&uri, &head.headers, faces.site.secure));
+        let reader = wants_page.then(|| Reader::of(&uri, &head.headers, snapshot.site.secure));
         let awaits_go_ahead = head.headers.contains_key(EXPECT);
         let client = self.proxies.client(connection.peer, &head.headers);
         let forwarded;
@@ -193,19 +193,19 @@ impl HttpService {
                 let answered_there = &mut entry.in_sandbox;
                 let path = uri.path();
                 let answering = async {
-                    let faces = match in_sandbox {
+                    let snapshot = match in_sandbox {
                         // In a box of its own: few come here, and everybody's future would have room for it.
-                        true => &Box::pin(self.sandbox.answers(&faces, found, &head.headers, now)).await?,
-                        false => &faces,
+                        true => &Box::pin(self.sandbox.answers(&snapshot, found, &head.headers, now)).await?,
+                        false => &snapshot,
                     };
-                    *answered_there = faces.app().is_sandbox();
-                    let exchange = Exchange { service: self, faces, peer, client, now, id: &id, path, trace };
+                    *answered_there = snapshot.app().is_sandbox();
+                    let exchange = Exchange { service: self, snapshot, peer, client, now, id: &id, path, trace };
                     route(exchange, found, Request::from_parts(head, body)).await
                 };
                 match unless_it_panics(pin!(answering)).await {
                     Ok(Ok(answer)) => answer,
                     Ok(Err(error)) => match (error, reader) {
-                        (HttpError::NotFound(_), Some(reader)) => faces.site.not_found(reader),
+                        (HttpError::NotFound(_), Some(reader)) => snapshot.site.not_found(reader),
                         (error, _) => error.answer(),
                     },
                     Err(Panicked) => HttpError::Internal.answer(),
@@ -272,18 +272,18 @@ impl HttpService {
         let mut answer = if front {
             exchange.show_page(|visit, request| Box::pin(join::show(visit, request)), "", request).await?
         } else {
-            exchange.faces.documents.descriptor.answer(request.headers())
+            exchange.snapshot.documents.descriptor.answer(request.headers())
         };
         answer.set(VARY, HeaderValue::from_static("Accept"));
-        if let Some(links) = &exchange.faces.documents.links {
+        if let Some(links) = &exchange.snapshot.documents.links {
             answer.set(LINK, links.clone());
         }
         Ok(answer)
     }
 
     async fn mcp(exchange: Exchange<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-        let Exchange { faces, client, now, id, trace, .. } = exchange;
-        Ok(faces.mcp.answer(request, client, now, id, trace).await)
+        let Exchange { snapshot, client, now, id, trace, .. } = exchange;
+        Ok(snapshot.mcp.answer(request, client, now, id, trace).await)
     }
 
     /// Is the process alive?
@@ -321,7 +321,7 @@ async fn route(
     }
     match handler {
         Handler::Operation(operation) => rest::call(exchange, operation, parameter, request).await,
-        Handler::Document(document) => Ok(document(exchange.faces).answer(request.headers())),
+        Handler::Document(document) => Ok(document(exchange.snapshot).answer(request.headers())),
         Handler::Page(page) => exchange.show_page(page, parameter, request).await,
         Handler::Own(own) => own(exchange, request).await,
     }
@@ -338,9 +338,9 @@ impl<'a> Exchange<'a> {
     where
         'a: 'v,
     {
-        let Self { faces, peer, client, now, id, path, .. } = *self;
-        let home = if faces.app().is_sandbox() { Home::Sandbox } else { Home::Join };
-        let site = &faces.site;
+        let Self { snapshot, peer, client, now, id, path, .. } = *self;
+        let home = if snapshot.app().is_sandbox() { Home::Sandbox } else { Home::Join };
+        let site = &snapshot.site;
         let reader = Reader::of(request.uri(), request.headers(), site.secure);
         let mut answer = page(Visit { site, path, reader, parameter, client, peer, now, id, home }, request).await?;
         reader.remember(&mut answer, site.secure);

@@ -9,7 +9,7 @@ use hyper::{HeaderMap, Request, StatusCode};
 
 use super::Exchange;
 use crate::domain::partner::idempotency::{BadIdempotencyKey, IdempotencyKey};
-use crate::domain::sign_up::Face;
+use crate::domain::sign_up::Channel;
 use crate::error::Error;
 use crate::http::request::authorization;
 use crate::http::request::body::{self, SentBody};
@@ -26,12 +26,12 @@ pub(super) async fn call(
     parameter: &str,
     request: Request<SentBody<'_>>,
 ) -> Result<Answer, HttpError> {
-    let Exchange { faces, client, now, id, trace, .. } = exchange;
+    let Exchange { snapshot, client, now, id, trace, .. } = exchange;
     let (head, body) = request.into_parts();
     let authorization = authorization::of(&head.headers);
     let name = idempotency_key(&head.headers);
-    let call = Call { authorization, address: client, now, face: Face::Rest, client: None, name: name.as_ref() };
-    let outcome = faces
+    let call = Call { authorization, address: client, now, channel: Channel::Rest, client: None, name: name.as_ref() };
+    let outcome = snapshot
         .dispatcher
         .dispatch(operation, call, trace, async || {
             if operation.spec.method == Method::Get {
@@ -54,12 +54,12 @@ pub(super) async fn call(
             Lifetime::Live => Answer::json(StatusCode::OK, body),
             Lifetime::Fixed => {
                 let answer = Answer::json(StatusCode::OK, body.clone());
-                faces.tags[operation.position].attach(answer, &body, &head.headers)
+                snapshot.tags[operation.position].attach(answer, &body, &head.headers)
             }
         },
         Err(error) => {
             if let Some(cause) = error.cause() {
-                faces.app().report_store(Some(id.as_str()), cause);
+                snapshot.app().report_store(Some(id.as_str()), cause);
             }
             match error {
                 HttpError::Operation(error) => {

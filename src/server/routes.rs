@@ -13,7 +13,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode};
 
-use super::faces::Faces;
+use super::catalog_snapshot::CatalogSnapshot;
 use super::{Exchange, HttpService, mail_hooks, security_text};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
@@ -42,27 +42,27 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
         .chain([
             get("/", own!(HttpService::front)).open(),
             get("/v1", own!(HttpService::front)).open(),
-            get("/openapi.json", document(|faces| &faces.documents.openapi)).open(),
-            get("/partner/openapi.json", document(|faces| &faces.documents.partner_openapi)).open(),
-            get("/server.json", document(|faces| &faces.documents.registry_entry)).open(),
-            get("/docs", document(|faces| &faces.documents.reference)),
-            get("/docs.md", document(|faces| &faces.documents.reference_markdown)).open(),
-            get("/docs.css", document(|faces| &faces.documents.reference_style)),
-            get("/docs.js", document(|faces| &faces.documents.reference_script)),
-            get("/llms.txt", document(|faces| &faces.documents.llms)).open(),
-            get("/.well-known/api-catalog", document(|faces| &faces.documents.api_catalog)).open(),
+            get("/openapi.json", document(|snapshot| &snapshot.documents.openapi)).open(),
+            get("/partner/openapi.json", document(|snapshot| &snapshot.documents.partner_openapi)).open(),
+            get("/server.json", document(|snapshot| &snapshot.documents.registry_entry)).open(),
+            get("/docs", document(|snapshot| &snapshot.documents.reference)),
+            get("/docs.md", document(|snapshot| &snapshot.documents.reference_markdown)).open(),
+            get("/docs.css", document(|snapshot| &snapshot.documents.reference_style)),
+            get("/docs.js", document(|snapshot| &snapshot.documents.reference_script)),
+            get("/llms.txt", document(|snapshot| &snapshot.documents.llms)).open(),
+            get("/.well-known/api-catalog", document(|snapshot| &snapshot.documents.api_catalog)).open(),
             get("/.well-known/security.txt", own!(security_text::show)),
-            get("/icon.svg", document(|faces| &faces.documents.icon_svg)).open(),
-            get("/icon.png", document(|faces| &faces.documents.icon_png)).open(),
-            get("/favicon.ico", document(|faces| &faces.documents.icon_ico)),
+            get("/icon.svg", document(|snapshot| &snapshot.documents.icon_svg)).open(),
+            get("/icon.png", document(|snapshot| &snapshot.documents.icon_png)).open(),
+            get("/favicon.ico", document(|snapshot| &snapshot.documents.icon_ico)),
             get("/card.png", page!(site::card::show)),
-            get("/logo", document(|faces| &faces.site.logo)),
-            get("/heading.woff2", document(|faces| &faces.site.font)),
-            get("/heading-licence.txt", document(|faces| &faces.site.font_licence)),
-            get("/style.css", document(|faces| &faces.site.style)),
-            get("/copy.js", document(|faces| &faces.site.copy_script)),
-            get("/proof.js", document(|faces| &faces.site.proof_script)),
-            get("/total.js", document(|faces| &faces.site.total_script)),
+            get("/logo", document(|snapshot| &snapshot.site.logo)),
+            get("/heading.woff2", document(|snapshot| &snapshot.site.font)),
+            get("/heading-licence.txt", document(|snapshot| &snapshot.site.font_licence)),
+            get("/style.css", document(|snapshot| &snapshot.site.style)),
+            get("/copy.js", document(|snapshot| &snapshot.site.copy_script)),
+            get("/proof.js", document(|snapshot| &snapshot.site.proof_script)),
+            get("/total.js", document(|snapshot| &snapshot.site.total_script)),
             get("/healthz", own!(HttpService::health)).always(),
             get("/readyz", own!(HttpService::ready)).always(),
             post("/mcp", own!(HttpService::mcp)).keyed(),
@@ -77,7 +77,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/not-me/{token}", page!(site::decline::show)).posted(page!(site::decline::press)),
             get("/me", page!(site::own_page::show)),
             get("/me/export", page!(site::own_page::export)),
-            get("/me/export.schema.json", document(|faces| &faces.site.export_schema)).open(),
+            get("/me/export.schema.json", document(|snapshot| &snapshot.site.export_schema)).open(),
             get("/me/enter/{token}", page!(site::sign_in::show_link)).posted(page!(site::sign_in::enter_by_link)),
             get("/me/leave", page!(site::own_page::ask_to_leave)).posted(page!(site::own_page::leave)),
             get("/me/erased", page!(site::own_page::erased)),
@@ -129,7 +129,7 @@ pub(super) struct Route {
 pub(super) enum Handler {
     Operation(&'static Entry),
     /// What was made beforehand.
-    Document(fn(&Faces) -> &Document),
+    Document(fn(&CatalogSnapshot) -> &Document),
     /// A page for people.
     Page(PageHandler),
     /// What needs more of the service than a page does.
@@ -151,7 +151,7 @@ fn post(pattern: &'static str, handler: Handler) -> Route {
     Route { get: None, post: Some(handler), takes_body: true, ..get(pattern, handler) }
 }
 
-fn document(document: fn(&Faces) -> &Document) -> Handler {
+fn document(document: fn(&CatalogSnapshot) -> &Document) -> Handler {
     Handler::Document(document)
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use hyper::HeaderMap;
 use tokio::sync::Mutex;
 
-use super::faces::Faces;
+use super::catalog_snapshot::CatalogSnapshot;
 use super::routes::FoundRoute;
 use crate::app::{App, Refusal};
 use crate::clock::Moment;
@@ -39,23 +39,23 @@ pub struct NoSandbox;
 
 /// The sandbox, as requests come to it.
 #[derive(Debug, Default)]
-pub(super) struct SandboxDoor {
+pub(super) struct SandboxRouter {
     finder: Option<Arc<dyn FindsSandbox>>,
     mcp_origins: Vec<String>,
-    faces: RwLock<Option<Arc<Faces>>>,
+    snapshot: RwLock<Option<Arc<CatalogSnapshot>>>,
     /// When it was last looked for in vain, and what was found.
     looked: Mutex<Option<(Tick, Result<(), NoSandbox>)>>,
 }
 
-impl SandboxDoor {
+impl SandboxRouter {
     pub(super) fn new(finder: Option<Arc<dyn FindsSandbox>>, mcp_origins: Vec<String>) -> Self {
         Self { finder, mcp_origins, ..Self::default() }
     }
 
     /// Shows another catalog from the next request on.
     pub(super) fn show_catalog(&self, catalog: &Catalog) {
-        let mut faces = self.faces.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(shown) = faces.as_mut() {
+        let mut snapshot = self.snapshot.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shown) = snapshot.as_mut() {
             *shown = Arc::new(shown.with_catalog(catalog.clone()));
         }
     }
@@ -64,22 +64,22 @@ impl SandboxDoor {
     /// neither does it see the sandbox, nor is it left out of the metrics.
     pub(super) async fn answers(
         &self,
-        live: &Arc<Faces>,
+        live: &Arc<CatalogSnapshot>,
         found: Option<FoundRoute<'_>>,
         headers: &HeaderMap,
         now: Moment,
-    ) -> Result<Arc<Faces>, HttpError> {
+    ) -> Result<Arc<CatalogSnapshot>, HttpError> {
         let is_page = found.is_some_and(|found| found.route.sandbox);
         // What cannot be anybody's key is not worth a look.
         if !is_page && test_key(headers).is_none_or(|key| ApiKey::parse(key).is_err()) {
             return Ok(Arc::clone(live));
         }
-        match self.faces(live, now.tick).await {
-            Ok(Some(faces)) if is_page => Ok(faces),
-            Ok(Some(faces)) => {
-                let holder = faces.app().authenticate(authorization::of(headers), now.time).await;
+        match self.snapshot(live, now.tick).await {
+            Ok(Some(snapshot)) if is_page => Ok(snapshot),
+            Ok(Some(snapshot)) => {
+                let holder = snapshot.app().authenticate(authorization::of(headers), now.time).await;
                 // A store that cannot say is the sandbox's own trouble.
-                Ok(if matches!(holder, Err(Refusal::Key(_))) { Arc::clone(live) } else { faces })
+                Ok(if matches!(holder, Err(Refusal::Key(_))) { Arc::clone(live) } else { snapshot })
             }
             Ok(None) if is_page => Err(HttpError::NotFound("There is nothing at this path.".to_owned())),
             Ok(None) => Ok(Arc::clone(live)),
@@ -92,15 +92,15 @@ impl SandboxDoor {
         }
     }
 
-    async fn faces(&self, live: &Faces, now: Tick) -> Result<Option<Arc<Faces>>, NoSandbox> {
-        if let Some(faces) = self.opened() {
-            return Ok(Some(faces));
+    async fn snapshot(&self, live: &CatalogSnapshot, now: Tick) -> Result<Option<Arc<CatalogSnapshot>>, NoSandbox> {
+        if let Some(snapshot) = self.opened() {
+            return Ok(Some(snapshot));
         }
         let Some(finder) = &self.finder else { return Ok(None) };
         // Whoever comes while it is looked for waits for the one answer.
         let mut looked = self.looked.lock().await;
-        if let Some(faces) = self.opened() {
-            return Ok(Some(faces));
+        if let Some(snapshot) = self.opened() {
+            return Ok(Some(snapshot));
         }
         if let Some((at, result)) = *looked
             && now.since(at) < BELIEVED_FOR
@@ -112,13 +112,13 @@ impl SandboxDoor {
         let Some(app) = found? else { return Ok(None) };
         // The catalog may have been read again since the start.
         let app = app.with_catalog(live.app().union.catalog.clone());
-        let faces = Arc::new(Faces::new(app, self.mcp_origins.clone(), None));
-        *self.faces.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&faces));
-        Ok(Some(faces))
+        let snapshot = Arc::new(CatalogSnapshot::new(app, self.mcp_origins.clone(), None));
+        *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&snapshot));
+        Ok(Some(snapshot))
     }
 
-    fn opened(&self) -> Option<Arc<Faces>> {
-        self.faces.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn opened(&self) -> Option<Arc<CatalogSnapshot>> {
+        self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -128,14 +128,14 @@ pub(super) struct SignUpFacts<'a> {
 
 impl<'a> SignUpFacts<'a> {
     pub(super) fn of(visit: Visit<'_>, found: &'a LinkedSignUp) -> Self {
-        let (catalog, record, say) = (&visit.app().union.catalog, &found.record, visit.say());
+        let (catalog, record, words) = (&visit.app().union.catalog, &found.record, visit.words());
         let listed = catalog.listed().iter().filter(|(category, _)| record.categories.contains(*category));
         let referrer = record.referrer.as_ref();
         Self {
             found,
             masked_address: record.email.masked(),
-            us_state: record.us_state.map(|state| say.state(state)),
-            chosen: listed.map(|(category, savings)| (say.category(*category), *savings)).collect(),
+            us_state: record.us_state.map(|state| words.state(state)),
+            chosen: listed.map(|(category, savings)| (words.category(*category), *savings)).collect(),
             total: catalog.combined_savings(record.categories),
             referrer: referrer.map(|named| named.email.as_ref().map(|email| email.masked()).unwrap_or_default()),
         }

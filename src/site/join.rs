@@ -7,15 +7,15 @@ use super::join_form::SentForm;
 use super::view::{self, Frame, InvitedBy, JoinForm, Outcome, ShownAgain};
 use super::{FORM_BYTES, Visit, WITH_OUR_SCRIPT};
 use crate::domain::referral::ReferralCode;
-use crate::domain::sign_up::Face;
+use crate::domain::sign_up::Channel;
 use crate::error::Error;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::limiter::Class;
 use crate::mail::Delivery;
-use crate::membership::Way;
-use crate::membership::form_brake::{FormGate, Passage};
+use crate::membership::SignUpContext;
+use crate::membership::form_throttle::{FormGate, Passage};
 
 /// Forms sent a minute from one address: far more than a family, far fewer than a script.
 pub(super) const FORMS_A_MINUTE: u32 = 10;
@@ -43,7 +43,7 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
         let form = JoinForm { again: Some(ShownAgain::Changes), ..sent.form() };
         return Ok(page(visit, StatusCode::OK, &sent.ref_code, &form).await);
     }
-    let application = match sent.check(visit.say()) {
+    let application = match sent.check(visit.words()) {
         Ok(application) => application,
         Err(form) => return Ok(page(visit, StatusCode::BAD_REQUEST, &sent.ref_code, &form).await),
     };
@@ -51,8 +51,8 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
     if !sent.website.is_empty() {
         return Ok(check_inbox(visit, &sent, false));
     }
-    let (brake, network) = (&visit.app().form_brake, visit.network());
-    let passage = brake.passage(sent.question.as_deref(), &sent.answer, network.octets(), visit.now).await;
+    let (budget, network) = (&visit.app().form_throttle, visit.network());
+    let passage = budget.passage(sent.question.as_deref(), &sent.answer, network.octets(), visit.now).await;
     let passage = passage.unwrap_or_else(|error| {
         visit.report(&error.to_string());
         Passage::Free
@@ -63,14 +63,14 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
     }
     let proven = passage == Passage::Proven;
     let language = Some(visit.reader.language);
-    let way = Way { face: Face::Form, client: None, lane: visit.lane(), proven, language, request: None };
-    match visit.app().membership.sign_up(&application, None, way, visit.now.time).await {
+    let context = SignUpContext { channel: Channel::Form, client: None, lane: visit.lane(), proven, language, request: None };
+    match visit.app().membership.sign_up(&application, None, context, visit.now.time).await {
         Ok(_) => Ok(check_inbox(visit, &sent, passage == Passage::MayWait)),
         Err(Error::BackendNotConfigured) => Ok(visit.outcome(StatusCode::INTERNAL_SERVER_ERROR, Outcome::SignUpsOff)),
         Err(error) => {
             let mut form = sent.form();
-            let say = &visit.say().mistake;
-            let why = if matches!(error, Error::OutcomeUnknown { .. }) { &say.unsure } else { &say.not_sent };
+            let words = &visit.words().mistake;
+            let why = if matches!(error, Error::OutcomeUnknown { .. }) { &words.unsure } else { &words.not_sent };
             form.general_error = Some(why.to_string());
             visit.report(error.cause().unwrap_or("a sign-up by form failed"));
             Ok(page(visit, StatusCode::INTERNAL_SERVER_ERROR, &sent.ref_code, &form).await)
@@ -101,7 +101,7 @@ pub(super) async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form:
     let count = visit.member_count().await;
     let gate = match &visit.app().mail {
         Delivery::Off => FormGate::Shut,
-        Delivery::Held | Delivery::Sent(_) => visit.app().form_brake.gate(visit.now).await.unwrap_or_else(|error| {
+        Delivery::Held | Delivery::Sent(_) => visit.app().form_throttle.gate(visit.now).await.unwrap_or_else(|error| {
             visit.report(&error.to_string());
             FormGate::Open
         }),

@@ -28,7 +28,7 @@ pub(super) struct SentForm {
     sure: String,
     /// What people cannot see and leave empty.
     pub website: String,
-    /// The question that the form asked while its brake was on, and what the browser answered.
+    /// The question that the form asked while its budget was on, and what the browser answered.
     pub question: Option<String>,
     pub answer: String,
 }
@@ -95,15 +95,15 @@ impl SentForm {
         fields
     }
 
-    pub(super) fn us_state(&self, say: &Words) -> Result<Option<UsState>, String> {
+    pub(super) fn us_state(&self, words: &Words) -> Result<Option<UsState>, String> {
         match self.us_state.as_deref().unwrap_or_default() {
             "" => Ok(None),
-            code => UsState::from_code(code).map(Some).ok_or_else(|| say.mistake.state.to_string()),
+            code => UsState::from_code(code).map(Some).ok_or_else(|| words.mistake.state.to_string()),
         }
     }
 
-    pub(super) fn comments(&self, say: &Words) -> Result<Comments, String> {
-        let shorten = |_| say.mistake.comments.put("most", Comments::LONGEST).plain();
+    pub(super) fn comments(&self, words: &Words) -> Result<Comments, String> {
+        let shorten = |_| words.mistake.comments.put("most", Comments::LONGEST).plain();
         Comments::new(self.typed_comments().into()).map_err(shorten)
     }
 
@@ -113,9 +113,9 @@ impl SentForm {
 
     /// The same types as the API's, so that a form can bring nothing that a partner could not; or the form again, with
     /// each mistake beside its field. An address at a host that looks misspelled is asked about, once.
-    pub(super) fn check(&self, say: &Words) -> Result<Application, Box<JoinForm>> {
+    pub(super) fn check(&self, words: &Words) -> Result<Application, Box<JoinForm>> {
         let email = EmailAddress::parse(&self.email);
-        let (us_state, comments) = (self.us_state(say), self.comments(say));
+        let (us_state, comments) = (self.us_state(words), self.comments(words));
         let meant = if email.is_ok() && self.sure != self.email { suggestion(&self.email) } else { None };
         match (email, us_state, comments, meant) {
             (Ok(email), Ok(us_state), Ok(comments), None) => Ok(Application {
@@ -127,7 +127,7 @@ impl SentForm {
                 ref_code: ReferralCode::from_pasted(&self.ref_code),
             }),
             (email, us_state, comments, meant) => Err(Box::new(JoinForm {
-                email_error: email.err().map(|why| email_mistake(say, why, &self.email)),
+                email_error: email.err().map(|why| email_mistake(words, why, &self.email)),
                 us_state_error: us_state.err(),
                 comments_error: comments.err(),
                 suggestion: meant,
@@ -138,20 +138,20 @@ impl SentForm {
 }
 
 /// What is wrong with an address, for the one who typed it.
-pub(super) fn email_mistake(say: &Words, why: BadEmail, typed: &str) -> String {
-    let say = &say.mistake;
+pub(super) fn email_mistake(words: &Words, why: BadEmail, typed: &str) -> String {
+    let words = &words.mistake;
     let (plain, meant) = match why {
-        BadEmail::Empty => return say.email_empty.to_string(),
-        BadEmail::TooLong | BadEmail::LongLocalPart => return say.email_long.to_string(),
+        BadEmail::Empty => return words.email_empty.to_string(),
+        BadEmail::TooLong | BadEmail::LongLocalPart => return words.email_long.to_string(),
         // Of two addresses, whatever else is wrong with them.
-        _ if typed.matches('@').count() > 1 => return say.email_several.to_string(),
-        BadEmail::SecondAt => return say.email_several.to_string(),
-        BadEmail::Lookalike => return say.email_letter.to_string(),
+        _ if typed.matches('@').count() > 1 => return words.email_several.to_string(),
+        BadEmail::SecondAt => return words.email_several.to_string(),
+        BadEmail::Lookalike => return words.email_letter.to_string(),
         BadEmail::NoAt | BadEmail::NoLocalPart | BadEmail::Domain => {
-            (&say.email_incomplete, &say.email_incomplete_meant)
+            (&words.email_incomplete, &words.email_incomplete_meant)
         }
         BadEmail::Invisible | BadEmail::TwoDots | BadEmail::OuterDot | BadEmail::LocalCharacter => {
-            (&say.email_wrong, &say.email_wrong_meant)
+            (&words.email_wrong, &words.email_wrong_meant)
         }
     };
     match suggestion(typed) {

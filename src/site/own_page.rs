@@ -20,7 +20,7 @@ use crate::http::response::error::HttpError;
 use crate::limiter::Class;
 use crate::mail::Delivery;
 use crate::membership::export::MemberExport;
-use crate::membership::form_brake::FormGate;
+use crate::membership::form_throttle::FormGate;
 use crate::membership::people::NotErased;
 
 /// Somebody who is signed in, and all that is kept of them.
@@ -31,15 +31,15 @@ struct Session {
 }
 
 /// What a page says after a form was taken, by the word in its address.
-fn done<'a>(say: &'a OwnWords, query: &str, has_left: bool) -> Option<&'a Phrase> {
+fn done<'a>(words: &'a OwnWords, query: &str, has_left: bool) -> Option<&'a Phrase> {
     let word = query.split('&').find_map(|part| part.strip_prefix("done="))?;
     match word {
-        "answers" => Some(&say.answers_saved),
-        "mail" => Some(&say.mail_saved),
-        "mail-again" => Some(&say.mail_again_done),
-        "language" => Some(&say.language_saved),
+        "answers" => Some(&words.answers_saved),
+        "mail" => Some(&words.mail_saved),
+        "mail-again" => Some(&words.mail_again_done),
+        "language" => Some(&words.language_saved),
         // A word that anybody can write is believed as far as it can be true.
-        "left" if has_left => Some(&say.left_done),
+        "left" if has_left => Some(&words.left_done),
         _ => None,
     }
 }
@@ -53,7 +53,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
     };
     let visit = visit.who_chose(session.file.person.language);
     let has_left = session.file.person.state == PersonState::Left;
-    let done = done(&visit.say().own, head.uri.query().unwrap_or_default(), has_left);
+    let done = done(&visit.words().own, head.uri.query().unwrap_or_default(), has_left);
     Ok(own_page(visit, StatusCode::OK, &session, done.map(Phrase::as_str), None).await)
 }
 
@@ -63,12 +63,12 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
     };
-    let (sent, say) = (SentForm::read(&fields), visit.say());
+    let (sent, words) = (SentForm::read(&fields), visit.words());
     let us_state = match sent.us_state {
-        Some(_) => sent.us_state(say),
-        None => Err(say.mistake.not_whole.to_string()),
+        Some(_) => sent.us_state(words),
+        None => Err(words.mistake.not_whole.to_string()),
     };
-    let answers = match (us_state, sent.comments(say)) {
+    let answers = match (us_state, sent.comments(words)) {
         (Ok(us_state), Ok(comments)) => {
             Answers { us_state, categories: sent.chosen, comments: comments.as_str().to_owned() }
         }
@@ -103,7 +103,7 @@ pub async fn choose_mail(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Re
     let unwanted = UnwantedMail { already_member: field(&fields, "alreadyMember").as_deref() != Some("true") };
     Ok(match visit.app().own_pages.choose_mail(&session.nonce, unwanted).await {
         Ok(true) => visit.redirect("/me?done=mail"),
-        Ok(false) => sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.say().sign_in.not_signed_in)),
+        Ok(false) => sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.words().sign_in.not_signed_in)),
         Err(error) => visit.problem(error),
     })
 }
@@ -123,7 +123,7 @@ pub async fn choose_language(visit: Visit<'_>, request: Request<SentBody<'_>>) -
             SiteCookie::Language.clear(&mut answer, visit.site.secure);
             answer
         }
-        Ok(false) => sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.say().sign_in.not_signed_in)),
+        Ok(false) => sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.words().sign_in.not_signed_in)),
         Err(error) => visit.problem(error),
     })
 }
@@ -147,13 +147,13 @@ pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Resul
         Ok(taken) => taken,
         Err(answer) => return Ok(answer),
     };
-    let say = &visit.say().sign_in;
-    let mut note = &say.signed_out;
+    let words = &visit.words().sign_in;
+    let mut note = &words.signed_out;
     if field(&fields, "everywhere").as_deref() == Some("true") {
         if let Err(error) = visit.app().own_pages.sign_out_everywhere(&session.nonce).await {
             return Ok(visit.problem(error));
         }
-        note = &say.signed_out_everywhere;
+        note = &words.signed_out_everywhere;
     }
     let mut answer = sign_in(visit, StatusCode::OK, Some(note));
     SiteCookie::Session.clear(&mut answer, visit.site.secure);
@@ -216,7 +216,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
             SiteCookie::Session.clear(&mut answer, visit.site.secure);
             answer
         }
-        Ok(None) => sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.say().sign_in.not_signed_in)),
+        Ok(None) => sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.words().sign_in.not_signed_in)),
         Err(NotErased::Store(error)) => visit.problem(error),
         Err(error @ NotErased::Log(_)) => {
             visit.report(&error.to_string());
@@ -261,7 +261,7 @@ async fn own_page(
     // Whoever left is not led to a form that is shut.
     let sign_ups_paused = file.person.state == PersonState::Left
         && (matches!(visit.app().mail, Delivery::Off)
-            || matches!(visit.app().form_brake.gate(visit.now).await, Ok(FormGate::Shut)));
+            || matches!(visit.app().form_throttle.gate(visit.now).await, Ok(FormGate::Shut)));
     let view = OwnView { file, token: &token, done, refused, times, sign_ups_paused, now };
     let mut answer = Answer::html(status, view::own_page(visit.frame(), &view));
     // The button that copies the link is the only thing here that is done by a script.
@@ -309,7 +309,7 @@ async fn take<'a>(
     }
     let session = match look(visit, &head.headers).await {
         Ok(Some(session)) => session,
-        Ok(None) => return Ok(Err(sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.say().sign_in.not_signed_in)))),
+        Ok(None) => return Ok(Err(sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.words().sign_in.not_signed_in)))),
         Err(answer) => return Ok(Err(answer)),
     };
     let fields = body.read(FORM_BYTES).await?.to_vec();

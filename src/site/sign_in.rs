@@ -27,13 +27,13 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Ans
         return Ok(too_many);
     }
     let fields = body.read(FORM_BYTES).await?;
-    let (frame, say) = (visit.frame(), visit.say());
+    let (frame, words) = (visit.frame(), visit.words());
     let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
     let email = match EmailAddress::parse_any_length(&typed) {
         Ok(email) => email,
         Err(why) => {
             let why =
-                if typed.is_empty() { say.sign_in.email_empty.to_string() } else { email_mistake(say, why, &typed) };
+                if typed.is_empty() { words.sign_in.email_empty.to_string() } else { email_mistake(words, why, &typed) };
             let page = view::sign_in(frame, &typed, Some(&why), None);
             return Ok(Answer::html(StatusCode::BAD_REQUEST, page));
         }
@@ -64,18 +64,18 @@ pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
         return Ok(too_many);
     }
     let fields = body.read(FORM_BYTES).await?;
-    let (frame, say) = (visit.frame(), &visit.say().mistake);
+    let (frame, words) = (visit.frame(), &visit.words().mistake);
     let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
     let again =
         |why: &Phrase| Answer::html(StatusCode::BAD_REQUEST, view::sign_in_sent(frame, &typed, Some(why.as_str())));
     let Ok(email) = EmailAddress::parse_any_length(&typed) else { return Ok(visit.redirect("/me")) };
     let Some(code) = SignInCode::from_typed(&field(&fields, "code").unwrap_or_default()) else {
-        return Ok(again(&say.code_form));
+        return Ok(again(&words.code_form));
     };
     let browser = SiteCookie::Asked.read(&head.headers, visit.site.secure);
     match visit.app().own_pages.enter_by_code(&email, browser, code, visit.now.time).await {
         Ok(Some(cookie)) => Ok(signed_in(visit, &cookie)),
-        Ok(None) => Ok(again(&say.code_wrong)),
+        Ok(None) => Ok(again(&words.code_wrong)),
         Err(error) => Ok(visit.problem(error)),
     }
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::catalog::category::CategorySet;
-use crate::domain::mail::brake::day_of;
+use crate::domain::mail::budget::day_of;
 use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
 
 /// Changes of members, and sign-ups, that one step takes: few enough that a sign-up which waits for it does not notice.
-const AT_ONCE: u32 = 500;
+const FIGURES_BATCH: u32 = 500;
 
 /// A sign-up is rolled up once it is this old: until then another node may still be writing one with a smaller id.
 const SETTLED_AFTER: Duration = Duration::from_secs(60);
@@ -48,11 +48,11 @@ area! {
             }
         };
 
-        /// What each door did on each day since that one, in the order of days.
-        read door_days_since(day: i64) -> Vec<DoorDay> {
+        /// What each source did on each day since that one, in the order of days.
+        read source_days_since(day: i64) -> Vec<DoorDay> {
             |sql| {
-                let days = "SELECT door, day, signed_up, asked, joined, declined, lapsed, departed FROM door_days
-                            WHERE day >= $1 ORDER BY day, door";
+                let days = "SELECT source, day, signed_up, asked, joined, declined, lapsed, departed FROM source_days
+                            WHERE day >= $1 ORDER BY day, source";
                 let mut days = sql.rows(days, values![*day], door_day).await?;
                 let recent = concat!("SELECT s.partner, s.", day!(), ", count(*), 0, 0, 0, 0, 0 FROM ", recent_sign_ups!(),
                                      " AND s.", day!(), " >= $1 GROUP BY 1, 2 ORDER BY 2, 1");
@@ -61,21 +61,21 @@ area! {
             }
         };
 
-        /// What each door did since that day, all days together.
-        read doors_since(day: i64) -> Vec<(String, Funnel)> {
+        /// What each source did since that day, all days together.
+        read sources_since(day: i64) -> Vec<(String, Funnel)> {
             |sql| {
-                let doors = "SELECT door, CAST(sum(signed_up) AS BIGINT), CAST(sum(asked) AS BIGINT), CAST(sum(joined) AS BIGINT),
+                let sources = "SELECT source, CAST(sum(signed_up) AS BIGINT), CAST(sum(asked) AS BIGINT), CAST(sum(joined) AS BIGINT),
                                     CAST(sum(declined) AS BIGINT), CAST(sum(lapsed) AS BIGINT), CAST(sum(departed) AS BIGINT)
-                             FROM door_days WHERE day >= $1 GROUP BY door";
-                let door = |row: &Row<'_>| Ok((row.get::<String>(0)?, funnel(row, 1)?));
-                let mut doors: BTreeMap<_, _> = sql.rows(doors, values![*day], door).await?.into_iter().collect();
+                             FROM source_days WHERE day >= $1 GROUP BY source";
+                let source = |row: &Row<'_>| Ok((row.get::<String>(0)?, funnel(row, 1)?));
+                let mut sources: BTreeMap<_, _> = sql.rows(sources, values![*day], source).await?.into_iter().collect();
                 let recent = concat!("SELECT s.partner, count(*) FROM ", recent_sign_ups!(), " AND s.", day!(),
                                      " >= $1 GROUP BY s.partner");
                 let recent = sql.rows(recent, values![*day], |row| Ok((row.get::<String>(0)?, row.get::<u64>(1)?))).await?;
-                for (door, signed_up) in recent {
-                    doors.entry(door).or_default().signed_up += signed_up;
+                for (source, signed_up) in recent {
+                    sources.entry(source).or_default().signed_up += signed_up;
                 }
-                Ok(doors.into_iter().collect())
+                Ok(sources.into_iter().collect())
             }
         };
 
@@ -111,7 +111,7 @@ pub struct Funnel {
     pub confirmed: u64,
     pub declined: u64,
     pub lapsed: u64,
-    /// Members who left; they came through this door once.
+    /// Members who left; they came through this source once.
     pub left: u64,
 }
 
@@ -126,10 +126,10 @@ impl std::ops::AddAssign for Funnel {
     }
 }
 
-/// What a door did on a day.
+/// What a source did on a day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoorDay {
-    pub door: String,
+    pub source: String,
     pub day: i64,
     pub funnel: Funnel,
 }
@@ -154,7 +154,7 @@ fn funnel(row: &Row<'_>, first: usize) -> Result<Funnel, Failure> {
 }
 
 fn door_day(row: &Row<'_>) -> Result<DoorDay, Failure> {
-    Ok(DoorDay { door: row.get(0)?, day: row.get(1)?, funnel: funnel(row, 2)? })
+    Ok(DoorDay { source: row.get(0)?, day: row.get(1)?, funnel: funnel(row, 2)? })
 }
 
 struct RollUp {
@@ -165,7 +165,7 @@ struct RollUp {
 struct MemberChange {
     change: i64,
     day: i64,
-    door: String,
+    source: String,
     key: Option<String>,
     us_state: String,
     categories: CategorySet,
@@ -176,15 +176,15 @@ struct MemberChange {
 struct NewRow {
     id: i64,
     created_at: Timestamp,
-    door: String,
+    source: String,
     key: Option<String>,
 }
 
 /// Additions to the figures, in an order in which two who add never wait for each other in a circle.
 #[derive(Default)]
 struct Additions {
-    /// By door and day: signed up, joined, departed.
-    doors: BTreeMap<(String, i64), [i64; 3]>,
+    /// By source and day: signed up, joined, departed.
+    sources: BTreeMap<(String, i64), [i64; 3]>,
     /// By key: signed up, confirmed.
     keys: BTreeMap<String, [i64; 2]>,
     demand: DemandChanges,
@@ -211,7 +211,7 @@ impl Unit for RollUp {
             sql.execute("UPDATE rollup SET sign_up_id = $1 WHERE id = 1", values![last]).await?;
         }
         additions.write(sql).await?;
-        Ok(changes.len() as u64 == u64::from(AT_ONCE) || seen == u64::from(AT_ONCE))
+        Ok(changes.len() as u64 == u64::from(FIGURES_BATCH) || seen == u64::from(FIGURES_BATCH))
     }
 }
 
@@ -228,16 +228,16 @@ impl RollUp {
             " ORDER BY s.id LIMIT $1"
         );
         let read = |row: &Row<'_>| {
-            Ok(NewRow { id: row.get(0)?, created_at: row.get(1)?, door: row.get(2)?, key: row.get(3)? })
+            Ok(NewRow { id: row.get(0)?, created_at: row.get(1)?, source: row.get(2)?, key: row.get(3)? })
         };
-        let rows = sql.rows(next, values![AT_ONCE], read).await?;
+        let rows = sql.rows(next, values![FIGURES_BATCH], read).await?;
         let seen = rows.len() as u64;
         let mut last = None;
         // What a clock that was far ahead wrote is not waited for.
         let unsettled = self.now.minus(SETTLED_AFTER)..self.now.plus(10 * SETTLED_AFTER);
         for row in rows.into_iter().take_while(|row| !unsettled.contains(&row.created_at)) {
             last = Some(row.id);
-            additions.doors.entry((row.door, day_of(row.created_at))).or_default()[0] += 1;
+            additions.sources.entry((row.source, day_of(row.created_at))).or_default()[0] += 1;
             if let Some(key) = row.key {
                 additions.keys.entry(key).or_default()[0] += 1;
             }
@@ -269,25 +269,25 @@ pub(super) async fn add_demand(sql: &mut impl Sql, demand: &DemandChanges) -> Re
 
 async fn take_changes(sql: &mut impl Sql) -> Result<Vec<MemberChange>, Failure> {
     let take = "DELETE FROM member_changes WHERE id IN (SELECT id FROM member_changes ORDER BY id LIMIT $1)
-                RETURNING change, at, door, key_id, coalesce(us_state, ''), categories, referrer_id";
+                RETURNING change, at, source, key_id, coalesce(us_state, ''), categories, referrer_id";
     let read = |row: &Row<'_>| {
         Ok(MemberChange {
             change: row.get(0)?,
             day: day_of(row.get(1)?),
-            door: row.get(2)?,
+            source: row.get(2)?,
             key: row.get(3)?,
             us_state: row.get(4)?,
             categories: CategorySet::from_slugs(row.get(5)?),
             referrer: row.get(6)?,
         })
     };
-    sql.rows(take, values![AT_ONCE], read).await
+    sql.rows(take, values![FIGURES_BATCH], read).await
 }
 
 impl Additions {
     fn add_change(&mut self, member: &MemberChange) {
         let joined = member.change > 0;
-        let of_door = self.doors.entry((member.door.clone(), member.day)).or_default();
+        let of_door = self.sources.entry((member.source.clone(), member.day)).or_default();
         of_door[if joined { 1 } else { 2 }] += 1;
         if let Some(key) = member.key.clone().filter(|_| joined) {
             self.keys.entry(key).or_default()[1] += 1;
@@ -310,11 +310,11 @@ impl Additions {
             sql.execute(add, values![key, *signed_up, *confirmed]).await?;
         }
         // Last: others wait for these rows.
-        for ((door, day), [signed_up, joined, departed]) in &self.doors {
-            let add = "INSERT INTO door_days (door, day, signed_up, joined, departed) VALUES ($1, $2, $3, $4, $5)
-                       ON CONFLICT (door, day) DO UPDATE SET signed_up = door_days.signed_up + excluded.signed_up,
-                           joined = door_days.joined + excluded.joined, departed = door_days.departed + excluded.departed";
-            sql.execute(add, values![door, *day, *signed_up, *joined, *departed]).await?;
+        for ((source, day), [signed_up, joined, departed]) in &self.sources {
+            let add = "INSERT INTO source_days (source, day, signed_up, joined, departed) VALUES ($1, $2, $3, $4, $5)
+                       ON CONFLICT (source, day) DO UPDATE SET signed_up = source_days.signed_up + excluded.signed_up,
+                           joined = source_days.joined + excluded.joined, departed = source_days.departed + excluded.departed";
+            sql.execute(add, values![source, *day, *signed_up, *joined, *departed]).await?;
         }
         Ok(())
     }

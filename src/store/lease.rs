@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::doors::{self, AtDoor};
+use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::language::Language;
-use crate::domain::mail::brake::{Brake, Conduct};
+use crate::domain::mail::budget::{MailBudget, Reputation};
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{
-    A_DAY, APART, DueMail, LEASE, Leased, MailAbout, MailId, MailKind, MailboxRecord, Turn, WAITING_FOR_A_MAILBOX,
+    MAX_MAILS_PER_DAY, MIN_MAIL_GAP, DueMail, MAIL_LEASE, Leased, MailAbout, MailId, MailKind, MailboxRecord, Turn, MAX_WAITING_PER_MAILBOX,
 };
 use crate::domain::sign_in::SignInId;
 use crate::domain::sign_up::SignUpId;
@@ -22,8 +22,8 @@ pub(super) struct Lease {
     pub worker: String,
     pub most: usize,
     pub busy: Vec<Lane>,
-    /// None where neither doors nor mailboxes are spared.
-    pub brake: Option<Brake>,
+    /// None where neither sources nor mailboxes are spared.
+    pub budget: Option<MailBudget>,
     pub now: Timestamp,
 }
 
@@ -32,16 +32,16 @@ struct Candidate {
     mail: DueMail,
     mailbox: String,
     /// Who asked for it: a partner's name, empty for the form.
-    door: String,
+    source: String,
     /// Whom it passes: see the schema.
     pass: i64,
     /// Its key was revoked.
-    disowned: bool,
+    key_revoked: bool,
     /// The person or the mailbox can no longer use it.
     pointless: bool,
 }
 
-/// What a mail passes that was asked for on the way to one's own page: its door neither holds it nor is judged by it, for it did
+/// What a mail passes that was asked for on the way to one's own page: its source neither holds it nor is judged by it, for it did
 /// not ask.
 pub(super) const REMINDER: i64 = -1;
 
@@ -58,7 +58,7 @@ impl Unit for Lease {
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Leased, Failure> {
         let mut leased: Vec<DueMail> = Vec::new();
-        let (mut doors, mut made_way) = (BTreeMap::new(), false);
+        let (mut sources, mut deferred) = (BTreeMap::new(), false);
         let of_a_lane = (self.most + self.busy.len()).div_ceil(2);
         // Mails that may not go make way for others, so that nobody's flood holds up somebody else's mail.
         for round in 0..ROUNDS {
@@ -72,9 +72,9 @@ impl Unit for Lease {
                 let lane = candidate.mail.lane;
                 let on_their_way = leased.iter().map(|mail| mail.lane).chain(self.busy.iter().copied());
                 if leased.len() < self.most && on_their_way.filter(|busy| *busy == lane).count() < of_a_lane {
-                    match self.consider(sql, &mut doors, candidate).await? {
+                    match self.consider(sql, &mut sources, candidate).await? {
                         Considered::Leased(mail) => leased.push(mail),
-                        Considered::MadeWay => made_way = true,
+                        Considered::Deferred => deferred = true,
                         Considered::Left => {}
                     }
                     idle = false;
@@ -86,15 +86,15 @@ impl Unit for Lease {
         }
         let mut held = BTreeMap::new();
         // Always in the order of their names, so that two nodes never wait for each other.
-        for (door, today) in doors {
+        for (source, today) in sources {
             if today.mailed > 0 {
-                doors::count(sql, &door, AtDoor::Mailed(today.mailed), self.now).await?;
+                sources::count(sql, &source, SourceEvent::Mailed(today.mailed), self.now).await?;
             }
             if today.held > 0 {
-                held.insert(door, today.held);
+                held.insert(source, today.held);
             }
         }
-        Ok(Leased { mails: leased, held, made_way })
+        Ok(Leased { mails: leased, held, deferred })
     }
 }
 
@@ -102,15 +102,15 @@ impl Unit for Lease {
 enum Considered {
     Leased(DueMail),
     /// Dropped, held or put off.
-    MadeWay,
+    Deferred,
     /// Another node decides about it.
     Left,
 }
 
-/// A door's conduct, and what this lease adds to it. Nodes that lease at once may pass a budget together, by what they take
+/// A source's reputation, and what this lease adds to it. Nodes that lease at once may pass a budget together, by what they take
 /// at once at the most.
-struct DoorToday {
-    conduct: Conduct,
+struct SourceToday {
+    reputation: Reputation,
     mailed: u32,
     held: u64,
 }
@@ -149,7 +149,7 @@ macro_rules! is_due {
 impl Lease {
     /// No lease lasts for long; one that seems to was written by a wrong clock.
     fn never(&self) -> Timestamp {
-        self.now.plus(LEASE * 20)
+        self.now.plus(MAIL_LEASE * 20)
     }
 
     /// One of each source, however much of another waits; where there are too many sources, another one first each time.
@@ -179,68 +179,68 @@ impl Lease {
     async fn consider(
         &self,
         sql: &mut impl Sql,
-        doors: &mut BTreeMap<String, DoorToday>,
+        sources: &mut BTreeMap<String, SourceToday>,
         candidate: Candidate,
     ) -> Result<Considered, Failure> {
-        let Candidate { mut mail, mailbox, door, pass, disowned, pointless } = candidate;
+        let Candidate { mut mail, mailbox, source, pass, key_revoked, pointless } = candidate;
         if pointless {
             sql.execute("DELETE FROM outbox WHERE id = $1", values![mail.id.0]).await?;
-            return Ok(Considered::MadeWay);
+            return Ok(Considered::Deferred);
         }
-        // It was counted when it was asked for, and nobody's door is judged by it.
+        // It was counted when it was asked for, and nobody's source is judged by it.
         if mail.kind == MailKind::SignIn {
             self.take(sql, &mut mail).await?;
             return Ok(Considered::Leased(mail));
         }
-        let today = match doors.entry(door.clone()) {
+        let today = match sources.entry(source.clone()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let conduct = doors::conduct_of(sql, &door, self.now).await?;
-                new.insert(DoorToday { conduct, mailed: 0, held: 0 })
+                let reputation = sources::conduct_of(sql, &source, self.now).await?;
+                new.insert(SourceToday { reputation, mailed: 0, held: 0 })
             }
         };
         let first_time = mail.attempts == 0;
-        let braked = first_time && self.brake.is_some_and(|brake| brake.holds(&door, &today.conduct));
-        if (disowned && pass <= 0 && self.brake.is_some()) || (braked && pass == 0) {
-            today.held += u64::from(braked);
+        let throttled = first_time && self.budget.is_some_and(|budget| budget.holds(&source, &today.reputation));
+        if (key_revoked && pass <= 0 && self.budget.is_some()) || (throttled && pass == 0) {
+            today.held += u64::from(throttled);
             let hold = "UPDATE outbox SET held_at = $2, leased_until = 0, leased_by = NULL WHERE id = $1";
             sql.execute(hold, values![mail.id.0, self.now]).await?;
-            return Ok(Considered::MadeWay);
+            return Ok(Considered::Deferred);
         }
         // Another node decides about this mailbox now, and a flood to it may take it a while: nobody waits for that.
         if !sql.try_lock(&mailbox).await? {
             return Ok(Considered::Left);
         }
-        let passes = pass >= 2 || self.brake.is_none();
+        let passes = pass >= 2 || self.budget.is_none();
         let record = hold_mailbox(sql, &mailbox).await?;
         let waiting = if passes { Vec::new() } else { self.waiting_for(sql, &mailbox, &record).await? };
         // Nothing goes before what may be on its way.
         let holder = waiting.iter().find(|rival| record.holder == Some(rival.mail));
         let first = holder.or_else(|| waiting.iter().find(|rival| rival.is_due));
         if first.is_some_and(|rival| rival.mail != mail.id) {
-            return put_off(sql, mail.id, self.now.plus(APART), self.now).await;
+            return put_off(sql, mail.id, self.now.plus(MIN_MAIL_GAP), self.now).await;
         }
-        match record.turn(mail.id, &door, self.now) {
+        match record.turn(mail.id, &source, self.now) {
             Turn::Again => {}
             Turn::NotBefore(allowed) if !passes => {
                 let considered = put_off(sql, mail.id, allowed, self.now).await?;
-                // All else that waits for the mailbox through that door, at once.
-                for rival in waiting.iter().filter(|rival| rival.door == door && record.holder != Some(rival.mail)) {
+                // All else that waits for the mailbox through that source, at once.
+                for rival in waiting.iter().filter(|rival| rival.source == source && record.holder != Some(rival.mail)) {
                     put_off(sql, rival.mail, allowed, self.now).await?;
                 }
                 return Ok(considered);
             }
             Turn::Next | Turn::NotBefore(_) => {
                 let note = "UPDATE mailboxes SET sent_1 = $2, sent_2 = sent_1, sent_3 = sent_2, sent_4 = sent_3,
-                                door_1 = $4, door_2 = door_1, door_3 = door_2, door_4 = door_3, holder = $3
+                                source_1 = $4, source_2 = source_1, source_3 = source_2, source_4 = source_3, holder = $3
                             WHERE mailbox = $1";
-                sql.execute(note, values![&mailbox, self.now, mail.id.0, &door]).await?;
+                sql.execute(note, values![&mailbox, self.now, mail.id.0, &source]).await?;
             }
         }
         self.take(sql, &mut mail).await?;
         if first_time && !mail.is_reminder {
             today.mailed += 1;
-            today.conduct.mailed_today += 1;
+            today.reputation.mailed_today += 1;
         }
         Ok(Considered::Leased(mail))
     }
@@ -250,12 +250,12 @@ impl Lease {
         mail.attempts += 1;
         let lease = "UPDATE outbox SET attempts = $2, first_attempt_at = $3, leased_until = $4, leased_by = $5
                      WHERE id = $1";
-        let until = self.now.plus(LEASE);
+        let until = self.now.plus(MAIL_LEASE);
         let values = values![mail.id.0, mail.attempts, mail.first_attempt_at, until, &self.worker];
         sql.execute(lease, values).await.map(|_| ())
     }
 
-    /// The mails that wait for a mailbox, in the order in which it should get them: one for a door that it has heard least of,
+    /// The mails that wait for a mailbox, in the order in which it should get them: one for a source that it has heard least of,
     /// to the mailbox's plain name before its tagged ones, the newest. Only a few of them wait: what a stranger asks for in
     /// thirty spellings does not delay the owner's own.
     ///
@@ -269,8 +269,8 @@ impl Lease {
     ) -> Result<Vec<Rival>, Failure> {
         let waiting = "
             WITH mine AS MATERIALIZED (
-                SELECT id, 1 AS plain FROM people WHERE compared = $1 AND mailbox = $1
-                UNION ALL SELECT id, 0 FROM people WHERE mailbox = $1 AND mailbox <> compared
+                SELECT id, 1 AS plain FROM people WHERE email_normalized = $1 AND mailbox = $1
+                UNION ALL SELECT id, 0 FROM people WHERE mailbox = $1 AND mailbox <> email_normalized
             )
             SELECT (SELECT o.id FROM outbox o WHERE o.sign_up_id = s.id AND o.given_up_at IS NULL AND o.held_at IS NULL),
                    s.partner, m.plain = 1, (SELECT o.created_at FROM outbox o WHERE o.sign_up_id = s.id),
@@ -278,14 +278,14 @@ impl Lease {
             FROM mine m JOIN sign_ups s ON s.person_id = m.id WHERE s.state = 'pending'";
         let rival = |row: &Row<'_>| {
             let Some(mail) = row.get::<Option<i64>>(0)? else { return Ok(None) };
-            let door: String = row.get(1)?;
-            let rank = (record.sent_for(&door), !row.get::<bool>(2)?, Reverse(row.get::<Timestamp>(3)?), Reverse(mail));
-            Ok(Some((rank, Rival { mail: MailId(mail), door, is_due: row.get(4)? })))
+            let source: String = row.get(1)?;
+            let rank = (record.sent_for(&source), !row.get::<bool>(2)?, Reverse(row.get::<Timestamp>(3)?), Reverse(mail));
+            Ok(Some((rank, Rival { mail: MailId(mail), source, is_due: row.get(4)? })))
         };
         let waiting = sql.rows(waiting, values![mailbox, self.now], rival).await?;
         let mut waiting: Vec<_> = waiting.into_iter().flatten().collect();
         waiting.sort_unstable_by_key(|(rank, _)| *rank);
-        for (_, rival) in waiting.split_off(WAITING_FOR_A_MAILBOX.min(waiting.len())) {
+        for (_, rival) in waiting.split_off(MAX_WAITING_PER_MAILBOX.min(waiting.len())) {
             // What another node is looking at is left to it: it may be waiting for this mailbox.
             let drop = "DELETE FROM outbox WHERE id IN
                             (SELECT id FROM outbox WHERE id = $1 AND leased_until <= $2 FOR UPDATE SKIP LOCKED)";
@@ -298,7 +298,7 @@ impl Lease {
 /// A mail that waits for the same mailbox.
 struct Rival {
     mail: MailId,
-    door: String,
+    source: String,
     is_due: bool,
 }
 
@@ -308,7 +308,7 @@ async fn put_off(sql: &mut impl Sql, mail: MailId, until: Timestamp, now: Timest
                        (SELECT id FROM outbox WHERE id = $1 AND send_after < $2 AND leased_until <= $3 AND pass < 2
                         FOR UPDATE SKIP LOCKED)";
     let changed = sql.execute(put_off, values![mail.0, until, now]).await?;
-    Ok(if changed > 0 { Considered::MadeWay } else { Considered::Left })
+    Ok(if changed > 0 { Considered::Deferred } else { Considered::Left })
 }
 
 fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
@@ -329,27 +329,27 @@ fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
         language: row.get::<Option<&str>>(15)?.and_then(Language::from_code),
         is_reminder: row.get::<i64>(11)? == REMINDER,
     };
-    let (mailbox, door) = (row.get(10)?, row.get(4)?);
-    Ok(Candidate { mail, mailbox, door, pass: row.get(11)?, disowned: row.get(12)?, pointless: row.get(13)? })
+    let (mailbox, source) = (row.get(10)?, row.get(4)?);
+    Ok(Candidate { mail, mailbox, source, pass: row.get(11)?, key_revoked: row.get(12)?, pointless: row.get(13)? })
 }
 
 /// What is remembered of a mailbox, as [`mailbox_record`] reads it.
 macro_rules! mailbox_columns {
     () => {
-        "sent_1, sent_2, sent_3, sent_4, coalesce(door_1, ''), coalesce(door_2, ''), coalesce(door_3, ''),
-         coalesce(door_4, ''), holder"
+        "sent_1, sent_2, sent_3, sent_4, coalesce(source_1, ''), coalesce(source_2, ''), coalesce(source_3, ''),
+         coalesce(source_4, ''), holder"
     };
 }
 pub(super) use mailbox_columns;
 
 pub(super) fn mailbox_record(row: &Row<'_>) -> Result<MailboxRecord, Failure> {
-    let mut sent = Vec::with_capacity(A_DAY);
-    for column in 0..A_DAY {
+    let mut sent = Vec::with_capacity(MAX_MAILS_PER_DAY);
+    for column in 0..MAX_MAILS_PER_DAY {
         if let Some(time) = row.get::<Option<Timestamp>>(column)? {
-            sent.push((time, row.get(column + A_DAY)?));
+            sent.push((time, row.get(column + MAX_MAILS_PER_DAY)?));
         }
     }
-    Ok(MailboxRecord { sent, holder: row.get::<Option<i64>>(A_DAY * 2)?.map(MailId) })
+    Ok(MailboxRecord { sent, holder: row.get::<Option<i64>>(MAX_MAILS_PER_DAY * 2)?.map(MailId) })
 }
 
 /// What is remembered of a mailbox, held until the unit is over.

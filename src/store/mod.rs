@@ -1,5 +1,5 @@
 //! What the union remembers, behind traits by area: keys, partners, webhooks, members, people, signing in, retention, outbox,
-//! inboxes, doors, figures, audit, installation.
+//! inboxes, sources, figures, audit, installation.
 //!
 //! A method is a whole unit of work: it commits everything it did or nothing, and no transaction crosses a trait. The
 //! time is passed in. Units off the hot path are written once, as SQL that both engines understand (`sql.rs`), in the file
@@ -61,7 +61,7 @@ macro_rules! area {
 }
 
 pub mod audit;
-pub mod doors;
+pub mod sources;
 pub mod figures;
 pub mod installation;
 pub mod keys;
@@ -87,7 +87,7 @@ use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
 pub use self::audit::{Act, AuditStore};
-pub use self::doors::{DoorStore, MailFigures, SpentProof};
+pub use self::sources::{SourceStore, MailFigures, SpentProof};
 pub use self::figures::FigureStore;
 pub use self::installation::{Claim, InstallationStore};
 pub use self::keys::KeyStore;
@@ -119,7 +119,7 @@ pub trait Store:
     + RetentionStore
     + OutboxStore
     + InboxStore
-    + DoorStore
+    + SourceStore
     + FigureStore
     + AuditStore
     + InstallationStore

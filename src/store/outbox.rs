@@ -1,9 +1,9 @@
 //! The outbox (transactional: written with the sign-up it is about) and what is remembered of mailboxes, as SQL.
 
-use super::doors::{self, AtDoor};
+use super::sources::{self, SourceEvent};
 use super::lease::Lease;
 use super::sql::{Failure, Row, Sql, Unit, values};
-use crate::domain::mail::brake::Brake;
+use crate::domain::mail::budget::MailBudget;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{
     DueMail, HeldMail, LONGEST_WAIT, Leased, MailAbout, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR, WaitingMail,
@@ -23,14 +23,14 @@ area! {
     /// Mail that waits to be sent.
     OutboxStore {
         /// Takes up to `most` mails that are due and may go, for `worker` alone until the lease ends. Drops those that have
-        /// become pointless, defers those that would be too many for their mailbox and holds those past their door's brake.
+        /// become pointless, defers those that would be too many for their mailbox and holds those past their source's budget.
         /// `busy` names the lane of each mail that the worker is sending: none gets more than half of its places.
-        write lease_mail(worker: &str, most: usize, busy: Vec<Lane>, brake: Brake, now: Timestamp) -> Leased
-            = Lease { worker: worker.to_owned(), most, busy, brake: Some(brake), now };
+        write lease_mail(worker: &str, most: usize, busy: Vec<Lane>, budget: MailBudget, now: Timestamp) -> Leased
+            = Lease { worker: worker.to_owned(), most, busy, budget: Some(budget), now };
 
-        /// The same where mail goes nowhere: no door is held to a brake, and no mailbox spared.
+        /// The same where mail goes nowhere: no source is held to a budget, and no mailbox spared.
         write lease_unbraked_mail(worker: &str, most: usize, busy: Vec<Lane>, now: Timestamp) -> Leased
-            = Lease { worker: worker.to_owned(), most, busy, brake: None, now };
+            = Lease { worker: worker.to_owned(), most, busy, budget: None, now };
 
         /// Keeps a mail for the worker that has it, until then; false if another has taken it since.
         write renew_mail(mail: MailId, attempt: u32, until: Timestamp) -> bool {
@@ -199,9 +199,9 @@ impl Unit for Settle {
                 {
                     let left = "UPDATE sign_ups SET mailed_at = $2 WHERE id = $1";
                     sql.execute(left, values![sign_up.0, self.now]).await?;
-                    // A door is judged by what it asked people to confirm.
+                    // A source is judged by what it asked people to confirm.
                     if self.mail.kind == MailKind::Confirm && !self.mail.is_reminder {
-                        doors::count(sql, self.mail.door(), AtDoor::Asked, self.now).await?;
+                        sources::count(sql, self.mail.source(), SourceEvent::Asked, self.now).await?;
                     }
                 }
                 Ok(())
@@ -215,7 +215,7 @@ impl Unit for Settle {
                             let reject = "UPDATE people SET undeliverable_until = $2
                                           WHERE id = (SELECT person_id FROM sign_ups WHERE id = $1)";
                             sql.execute(reject, values![sign_up.0, until]).await?;
-                            doors::count(sql, self.mail.door(), AtDoor::Bounced, self.now).await?;
+                            sources::count(sql, self.mail.source(), SourceEvent::Bounced, self.now).await?;
                         }
                         MailAbout::SignIn(sign_in) => {
                             let reject = "UPDATE people SET undeliverable_until = $2
@@ -278,7 +278,7 @@ impl Settle {
             false => {
                 give_back!(
                     "holder = NULL, sent_1 = sent_2, sent_2 = sent_3, sent_3 = sent_4, sent_4 = NULL,
-                     door_1 = door_2, door_2 = door_3, door_3 = door_4, door_4 = NULL"
+                     source_1 = source_2, source_2 = source_3, source_3 = source_4, source_4 = NULL"
                 )
             }
         };

@@ -1,6 +1,6 @@
 //! What mail servers and services report, written to those it is about; as SQL.
 
-use super::doors::{self, AtDoor};
+use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::mail::UNDELIVERABLE_FOR;
 use crate::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
@@ -12,11 +12,11 @@ pub(super) struct NoteReport {
     pub now: Timestamp,
 }
 
-/// Whom a report is about, and the door that their mail came through.
+/// Whom a report is about, and the source that their mail came through.
 struct Reported {
     person: i64,
     mailbox: String,
-    door: String,
+    source: String,
     /// When the mail was asked for.
     asked_at: Timestamp,
 }
@@ -29,37 +29,37 @@ impl Unit for NoteReport {
     }
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<ReportOutcome, Failure> {
-        let Some(Reported { person, mailbox, door, asked_at }) = self.find(sql).await? else {
+        let Some(Reported { person, mailbox, source, asked_at }) = self.find(sql).await? else {
             return Ok(ReportOutcome::Unknown);
         };
         if let Some((name, ends_at)) = &self.report.once
-            && !doors::use_once(sql, name, *ends_at).await?
+            && !sources::use_once(sql, name, *ends_at).await?
         {
             return Ok(ReportOutcome::Repeated);
         }
-        // The door is told once, however often the same is reported.
+        // The source is told once, however often the same is reported.
         let (at_door, first) = match self.report.kind {
             ReportKind::HardBounce => {
                 let ends = "UPDATE people SET undeliverable_until = $2
                             WHERE id = $1 AND coalesce(undeliverable_until <= $3, TRUE)";
                 let until = self.now.plus(UNDELIVERABLE_FOR);
-                (AtDoor::Bounced, sql.execute(ends, values![person, until, self.now]).await? == 1)
+                (SourceEvent::Bounced, sql.execute(ends, values![person, until, self.now]).await? == 1)
             }
             ReportKind::SoftBounce => {
                 let count = "UPDATE people SET soft_bounces = soft_bounces + 1 WHERE id = $1";
                 sql.execute(count, values![person]).await?;
-                (AtDoor::SoftBounced, true)
+                (SourceEvent::SoftBounced, true)
             }
             ReportKind::Complaint => {
                 sql.execute("INSERT INTO mailboxes (mailbox) VALUES ($1) ON CONFLICT DO NOTHING", values![&mailbox])
                     .await?;
                 let complain = "UPDATE mailboxes SET complained_at = $2 WHERE mailbox = $1 AND complained_at IS NULL";
-                (AtDoor::Complained, sql.execute(complain, values![&mailbox, self.now]).await? == 1)
+                (SourceEvent::Complained, sql.execute(complain, values![&mailbox, self.now]).await? == 1)
             }
         };
         // Somebody may keep their mails for months and report them all in a day.
         if first && self.now.since(asked_at) <= PENDING_FOR {
-            doors::count(sql, &door, at_door, self.now).await?;
+            sources::count(sql, &source, at_door, self.now).await?;
         }
         Ok(if first { ReportOutcome::Noted } else { ReportOutcome::Repeated })
     }
@@ -68,7 +68,7 @@ impl Unit for NoteReport {
 impl NoteReport {
     async fn find(&self, sql: &mut impl Sql) -> Result<Option<Reported>, Failure> {
         let reported = |row: &Row<'_>| {
-            Ok(Reported { person: row.get(0)?, mailbox: row.get(1)?, door: row.get(2)?, asked_at: row.get(3)? })
+            Ok(Reported { person: row.get(0)?, mailbox: row.get(1)?, source: row.get(2)?, asked_at: row.get(3)? })
         };
         match &self.report.mail {
             ReportedMail::OfSignUp(id) => {
@@ -76,11 +76,11 @@ impl NoteReport {
                             WHERE s.id = $1";
                 sql.row(find, values![id.0], reported).await
             }
-            ReportedMail::To(compared) => {
+            ReportedMail::To(email_normalized) => {
                 let find = "SELECT p.id, p.mailbox, s.partner, s.updated_at
-                            FROM people p JOIN sign_ups s ON s.person_id = p.id WHERE p.compared = $1
+                            FROM people p JOIN sign_ups s ON s.person_id = p.id WHERE p.email_normalized = $1
                             ORDER BY s.updated_at DESC, s.id DESC LIMIT 1";
-                sql.row(find, values![compared], reported).await
+                sql.row(find, values![email_normalized], reported).await
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::doors::{self, AtDoor};
+use super::sources::{self, SourceEvent};
 use super::partners::idempotency::{self, Asked, FirstAnswer};
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use super::{StoreError, outbox};
@@ -20,7 +20,7 @@ use crate::domain::time::Timestamp;
 macro_rules! sign_up_columns {
     () => {
         "person_id, key_id, partner, state, us_state, categories, comments, referrer_id, consent_version, created_at,
-         updated_at, expires_at, slot, disposable, face, client, notice, language"
+         updated_at, expires_at, slot, disposable, channel, client, notice, language"
     };
 }
 pub(super) use sign_up_columns;
@@ -36,7 +36,7 @@ macro_rules! merging_answers {
              comments = coalesce(excluded.comments, sign_ups.comments),
              referrer_id = coalesce(excluded.referrer_id, sign_ups.referrer_id),
              consent_version = excluded.consent_version, updated_at = excluded.updated_at,
-             expires_at = excluded.expires_at, disposable = excluded.disposable, face = excluded.face,
+             expires_at = excluded.expires_at, disposable = excluded.disposable, channel = excluded.channel,
              client = excluded.client, notice = excluded.notice,
              language = coalesce(excluded.language, sign_ups.language)
          WHERE sign_ups.slot = 0"
@@ -46,11 +46,11 @@ pub(super) use merging_answers;
 
 /// Whether a member who is erased had a mailbox; that is where it lies.
 macro_rules! was_member_there {
-    ($grave:literal) => {
+    ($tombstone:literal) => {
         concat!(
             "EXISTS (SELECT 1 FROM people gone WHERE gone.mailbox = ",
-            $grave,
-            " AND gone.mailbox <> gone.compared AND gone.joined_at IS NOT NULL)"
+            $tombstone,
+            " AND gone.mailbox <> gone.email_normalized AND gone.joined_at IS NOT NULL)"
         )
     };
 }
@@ -111,8 +111,8 @@ impl Unit for SignUp {
             Some(code) => {
                 // Nor is somebody of the same mailbox who was erased anybody else.
                 let other = "SELECT id FROM people WHERE code = $1 AND mailbox <> $2 AND mailbox <> $3";
-                let grave = self.new.person.grave.as_str();
-                sql.row(other, values![code, &person.mailbox, grave], |row| row.get(0)).await?
+                let tombstone = self.new.person.tombstone.as_str();
+                sql.row(other, values![code, &person.mailbox, tombstone], |row| row.get(0)).await?
             }
             None => None,
         };
@@ -147,7 +147,7 @@ impl SignUp {
                           WHERE person_id = $1 AND partner = $2 AND state = 'pending' AND expires_at <= $3";
             let lapsed = sql.execute(expire, values![person.id, partner, *now]).await?;
             if lapsed > 0 {
-                doors::count(sql, partner, AtDoor::Lapsed(lapsed as u32), *now).await?;
+                sources::count(sql, partner, SourceEvent::Lapsed(lapsed as u32), *now).await?;
                 let forget = "DELETE FROM outbox WHERE sign_up_id IN
                                   (SELECT id FROM sign_ups WHERE person_id = $1 AND state = 'expired' AND decided_at = $2)";
                 sql.execute(forget, values![person.id, *now]).await?;
@@ -175,7 +175,7 @@ impl SignUp {
             now.plus(PENDING_FOR),
             slot,
             new.disposable,
-            new.evidence.face.name(),
+            new.evidence.channel.name(),
             new.evidence.client.as_ref().map(|client| client.as_str()),
             &*new.evidence.notice,
             new.language.map(Language::code),
@@ -227,25 +227,25 @@ struct Person {
 
 /// The person of that address. A new one takes the code offered, unless it is somebody else's.
 async fn find_or_add(sql: &mut impl Sql, named: &NamedPerson, now: Timestamp) -> Result<Person, Failure> {
-    let (compared, mailbox) = (named.email.compared(), named.email.mailbox());
-    let find = "SELECT id, code, mailbox, state = 'member' FROM people WHERE compared = $1";
+    let (email_normalized, mailbox) = (named.email.normalized(), named.email.mailbox());
+    let find = "SELECT id, code, mailbox, state = 'member' FROM people WHERE email_normalized = $1";
     let known = |row: &Row<'_>| {
         let mailbox = row.get(2)?;
         Ok(Person { id: row.get(0)?, code: row.get(1)?, mailbox, is_member: row.get(3)?, is_new: false })
     };
-    if let Some(person) = sql.row(find, values![&compared], known).await? {
+    if let Some(person) = sql.row(find, values![&email_normalized], known).await? {
         return Ok(person);
     }
     let add = concat!(
-        "INSERT INTO people (email, compared, mailbox, code, state, created_at, uncredited)
+        "INSERT INTO people (email, email_normalized, mailbox, code, state, created_at, uncredited)
          VALUES ($1, $2, $3, $4, 'invited', $5, ",
         was_member_there!("$6"),
         ") ON CONFLICT DO NOTHING RETURNING id"
     );
-    let person = values![named.email.as_typed(), &compared, &mailbox, &named.code, now, named.grave.as_str()];
+    let person = values![named.email.as_typed(), &email_normalized, &mailbox, &named.code, now, named.tombstone.as_str()];
     match sql.insert(add, person).await? {
         Some(id) => Ok(Person { id, code: named.code, mailbox, is_member: false, is_new: true }),
-        None => Err(not_added(sql, &named.code, &compared).await?),
+        None => Err(not_added(sql, &named.code, &email_normalized).await?),
     }
 }
 
@@ -256,12 +256,12 @@ async fn keep_silent(sql: &mut impl Sql, mailbox: &str, named: &NamedPerson, now
          SELECT $1, gone.suppressed_until FROM mailboxes gone WHERE gone.mailbox = $2 AND gone.suppressed_until > $3 ",
         no_sooner!()
     );
-    sql.execute(keep, values![mailbox, named.grave.as_str(), now]).await.map(|_| ())
+    sql.execute(keep, values![mailbox, named.tombstone.as_str(), now]).await.map(|_| ())
 }
 
 /// Why a person was not added: somebody else has the code, or another node added the same person at this moment.
-pub(super) async fn not_added(sql: &mut impl Sql, code: &ReferralCode, compared: &str) -> Result<Failure, Failure> {
-    let others = "SELECT 1 FROM people WHERE code = $1 AND compared <> $2";
-    let taken = sql.row(others, values![code, compared], |_| Ok(())).await?.is_some();
+pub(super) async fn not_added(sql: &mut impl Sql, code: &ReferralCode, email_normalized: &str) -> Result<Failure, Failure> {
+    let others = "SELECT 1 FROM people WHERE code = $1 AND email_normalized <> $2";
+    let taken = sql.row(others, values![code, email_normalized], |_| Ok(())).await?.is_some();
     Ok(if taken { Failure::Refused(StoreError::CodeTaken) } else { Failure::Overtaken })
 }

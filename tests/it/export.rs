@@ -40,7 +40,7 @@ const EXPORTED: &[(&str, &str)] = &[
     ("sign_ups.expires_at", "/signUps/0/expiresAt"),
     ("sign_ups.decided_at", "/signUps/0/decidedAt"),
     ("sign_ups.disposable", "/signUps/0/disposableAddress"),
-    ("sign_ups.face", "/signUps/0/face"),
+    ("sign_ups.channel", "/signUps/0/channel"),
     ("sign_ups.client", "/signUps/0/clientSelfAsserted"),
     ("sign_ups.notice", "/signUps/0/notice/hash"),
     ("sign_ups.mailed_at", "/signUps/0/mailedAt"),
@@ -64,10 +64,10 @@ const EXPORTED: &[(&str, &str)] = &[
     ("mailboxes.sent_2", "/mail/sent/1/at"),
     ("mailboxes.sent_3", "/mail/sent/2/at"),
     ("mailboxes.sent_4", "/mail/sent/3/at"),
-    ("mailboxes.door_1", "/mail/sent/0/askedForBy"),
-    ("mailboxes.door_2", "/mail/sent/1/askedForBy"),
-    ("mailboxes.door_3", "/mail/sent/2/askedForBy"),
-    ("mailboxes.door_4", "/mail/sent/3/askedForBy"),
+    ("mailboxes.source_1", "/mail/sent/0/askedForBy"),
+    ("mailboxes.source_2", "/mail/sent/1/askedForBy"),
+    ("mailboxes.source_3", "/mail/sent/2/askedForBy"),
+    ("mailboxes.source_4", "/mail/sent/3/askedForBy"),
     ("mailboxes.suppressed_until", "/mail/suppressedUntil"),
     ("mailboxes.complained_at", "/mail/complainedAt"),
     ("referrers.members", "/referrals/members"),
@@ -80,7 +80,7 @@ const EXPORTED: &[(&str, &str)] = &[
 /// Why the others are not; `TABLE.*` is all of a table's.
 const REASONS: &[(&str, &str)] = &[
     ("people.id", "a number inside the records that leads to nothing outside them"),
-    ("people.compared", "made from the address"),
+    ("people.email_normalized", "made from the address"),
     ("people.mailbox", "made from the address"),
     ("people.erased_at", "there is nobody to export for, once it is set"),
     ("people.session", "a secret: whoever reads it would be half-way into the session"),
@@ -110,9 +110,9 @@ const REASONS: &[(&str, &str)] = &[
     ("notices.hash", "the same as /signUps/0/notice/hash"),
     ("notices.first_shown_at", "about the words, not about the person"),
     ("referrers.person_id", "a number inside the records"),
-    ("member_changes.*", "figures on their way: a door, a state and categories, without a person"),
+    ("member_changes.*", "figures on their way: a source, a state and categories, without a person"),
     ("demand.*", "figures without a person"),
-    ("door_days.*", "figures of partners"),
+    ("source_days.*", "figures of partners"),
     ("api_keys.*", "of partners"),
     ("audit.*", "of operators; a person appears as /account"),
     ("used_once.*", "names of proofs and reports, without a person"),
@@ -177,7 +177,7 @@ fn an_export_holds_what_is_kept_by_its_published_schema() {
         let mut ana = Browser::new(&server, 1);
         ana.sign_in("ana@example.com").await;
         server.post("/v1/invite", &key, json!({ "email": "ana@example.com" }).to_string()).await.good();
-        let id = server.number("SELECT id FROM people WHERE compared = 'ana@example.com'");
+        let id = server.number("SELECT id FROM people WHERE email_normalized = 'ana@example.com'");
         for sql in [
             &format!("UPDATE people SET soft_bounces = 3, undeliverable_until = 1800000000000, wrong_codes = 2,
                           wrong_codes_day = {}, own_us_state = 'NY', own_categories = 'internet', own_comments = 'own words',
@@ -187,7 +187,7 @@ fn an_export_holds_what_is_kept_by_its_published_schema() {
             "INSERT INTO stopped_partners (mailbox, partner, stopped_at) VALUES ('ana@example.com', 'Zoe', 1794743200000)",
             "UPDATE outbox SET last_error = 'the relay is away', attempts = 2, given_up_at = 1794743200000, held_at = 1794743200000",
             "DELETE FROM mailboxes",
-            "INSERT INTO mailboxes (mailbox, sent_1, sent_2, sent_3, sent_4, door_1, door_2, door_3, door_4, suppressed_until,
+            "INSERT INTO mailboxes (mailbox, sent_1, sent_2, sent_3, sent_4, source_1, source_2, source_3, source_4, suppressed_until,
                                     complained_at)
              VALUES ('ana@example.com', 1794743200000, 1794743100000, 1794743000000, 1794742900000, 'Acme', '', 'Zoe', 'Acme',
                      1800000000000, 1794743200000)",

@@ -347,7 +347,7 @@ fn stopping_waits_for_the_mail_on_its_way() {
     });
 }
 
-/// Twenty sign-ups for one mailbox, in every spelling and by every door: one mail in ten minutes.
+/// Twenty sign-ups for one mailbox, in every spelling and by every source: one mail in ten minutes.
 #[test]
 fn a_mailbox_is_not_flooded() {
     block_on(async {

@@ -4,13 +4,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
 
 mod bad_input;
-mod brake;
+mod budget;
 mod commands;
 mod contract;
 mod cors;
 mod database;
 mod doctor;
-mod door;
+mod source;
 mod export;
 mod forgiveness;
 mod fuzz;

@@ -9,7 +9,7 @@ use proptest::strategy::ValueTree;
 use serde_json::{Value, json};
 
 use crate::server::{Answer, Server, block_on, wait_until};
-use unionhall::domain::mail::{A_DAY, APART};
+use unionhall::domain::mail::{MAX_MAILS_PER_DAY, MIN_MAIL_GAP};
 use unionhall::domain::sign_up::PENDING_FOR;
 use unionhall::operations::{ALL, Access};
 
@@ -496,7 +496,7 @@ fn the_tools_claims_are_what_happens() {
         for claim in [
             "from The Hall <hello@union.example>".to_owned(),
             format!("good for {} days", days(PENDING_FOR)),
-            format!("at most once in {} minutes and {A_DAY} times a day", APART.as_secs() / 60),
+            format!("at most once in {} minutes and {MAX_MAILS_PER_DAY} times a day", MIN_MAIL_GAP.as_secs() / 60),
             format!("http://{}/join", server.address),
         ] {
             assert!(told.contains(&claim), "{claim} in {told}");
@@ -545,7 +545,7 @@ fn the_same_over_standard_input_on_the_same_records() {
         ];
         let answers = talk(Some(&key), &lines);
         assert_eq!(answers.len(), 4, "a notification is not answered");
-        let evidence = server.rows("SELECT face, client FROM sign_ups");
+        let evidence = server.rows("SELECT channel, client FROM sign_ups");
         assert_eq!(evidence, [["mcp", "Desk Helper"]], "what it called itself when it began is kept");
         assert_eq!(answers[1]["result"]["tools"].as_array().unwrap().len(), 5);
         let rest = server.post("/v1/referral-link", &key, crate::server::sign_up("ana@example.com")).await.good();

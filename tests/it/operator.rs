@@ -166,7 +166,7 @@ fn addresses_are_told_apart_from_what_is_none_and_nobody_is_guessed() {
     });
 }
 
-/// Who was erased and signs up again goes through the same door as everybody, and keeps their code.
+/// Who was erased and signs up again goes through the same source as everybody, and keeps their code.
 #[test]
 fn whoever_was_erased_signs_up_again_with_the_same_code() {
     block_on(async {

@@ -77,7 +77,7 @@ impl Server {
     /// The state of the latest sign-up of an address in the sandbox.
     fn test_state(&self, email: &str) -> String {
         let states = self.sandbox_rows(&format!(
-            "SELECT s.state FROM sign_ups s JOIN people p ON p.id = s.person_id WHERE p.compared = '{email}' ORDER BY s.id DESC"
+            "SELECT s.state FROM sign_ups s JOIN people p ON p.id = s.person_id WHERE p.email_normalized = '{email}' ORDER BY s.id DESC"
         ));
         states.first().map(|row| row[0].clone()).unwrap_or_default()
     }
@@ -173,7 +173,7 @@ fn addresses_of_the_simulator_act_by_themselves() {
                 server.invite(&test, email).await.good();
                 let all = format!(
                     "SELECT count(*) FROM sign_ups s JOIN people p ON p.id = s.person_id
-                     WHERE p.compared = '{email}' AND s.state = '{state}'"
+                     WHERE p.email_normalized = '{email}' AND s.state = '{state}'"
                 );
                 wait_until(SOON, async || server.sandbox_number(&all) == round).await;
             }
@@ -187,7 +187,7 @@ fn addresses_of_the_simulator_act_by_themselves() {
         }
         assert_eq!(server.test_state("bounce@simulator.test"), "pending");
         assert_eq!(server.sandbox_number("SELECT count(*) FROM inbox WHERE recipient LIKE 'bounce%'"), 0);
-        assert_eq!(server.sandbox_number("SELECT sum(bounced) FROM door_days"), 1);
+        assert_eq!(server.sandbox_number("SELECT sum(bounced) FROM source_days"), 1);
 
         for path in ["/v1/invite", "/v1/referral-link"] {
             let limited = server.post(path, &test, sign_up("limit@simulator.test")).await;
@@ -196,7 +196,7 @@ fn addresses_of_the_simulator_act_by_themselves() {
             server.post(path, &test, sign_up("Fail+x@Simulator.test")).await.refused(500, "save_failed");
         }
         assert_eq!(
-            server.sandbox_number("SELECT count(*) FROM people WHERE compared LIKE 'limit%' OR compared LIKE 'fail%'"),
+            server.sandbox_number("SELECT count(*) FROM people WHERE email_normalized LIKE 'limit%' OR email_normalized LIKE 'fail%'"),
             0
         );
         assert!(!server.log().contains("\"level\":\"error\""), "{}", server.log());
@@ -522,7 +522,7 @@ async fn left_behind(deeds: &[(bool, Deed)], with_sandbox: bool) -> (Vec<Vec<Vec
         "SELECT id, person_id, partner, state, referrer_id, slot, decided_how FROM sign_ups ORDER BY id",
         "SELECT sign_up_id, kind, recipient, attempts, lane, pass, held_at FROM outbox ORDER BY sign_up_id",
         "SELECT mailbox, suppressed_until, complained_at FROM mailboxes ORDER BY mailbox",
-        "SELECT door, mailed, asked, confirmed, declined, bounced, complained FROM door_days ORDER BY door",
+        "SELECT source, mailed, asked, confirmed, declined, bounced, complained FROM source_days ORDER BY source",
         "SELECT member_count FROM installation",
         "SELECT count(*) FROM inbox",
         "SELECT count(*) FROM api_keys",

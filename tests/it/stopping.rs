@@ -10,8 +10,8 @@ use hyper_util::rt::TokioIo;
 
 use crate::server::{Server, block_on, sign_up};
 
-/// Clients open a connection for each request, as fast as they can, until the door is closed. Every connection that was made
-/// before the signal gets its answer; one that is made while the door closes may find it closed, as any later one does.
+/// Clients open a connection for each request, as fast as they can, until the source is closed. Every connection that was made
+/// before the signal gets its answer; one that is made while the source closes may find it closed, as any later one does.
 #[test]
 fn every_accepted_request_is_answered_under_load() {
     block_on(async {
@@ -24,7 +24,7 @@ fn every_accepted_request_is_answered_under_load() {
             let (key, answered, told) = (key.clone(), Arc::clone(&answered), Arc::clone(&told));
             clients.spawn(async move {
                 for n in 0.. {
-                    // Refused at the door: the server has stopped listening.
+                    // Refused at the source: the server has stopped listening.
                     let Ok(stream) = tokio::net::TcpStream::connect(address).await else { return };
                     let in_time = !told.load(Ordering::SeqCst);
                     let (mut sender, connection) =

@@ -21,7 +21,7 @@ fn a_sign_up_leaves_a_person_a_record_and_a_mail() {
             "otherComments": "Up\0 in March", "refCode": code,
         });
         server.post("/v1/invite", &key, body.to_string()).await.good();
-        let people = server.rows("SELECT email, compared, mailbox, state, id FROM people ORDER BY id");
+        let people = server.rows("SELECT email, email_normalized, mailbox, state, id FROM people ORDER BY id");
         let [ben, ana] = &people[..] else { panic!("{people:?}") };
         assert_eq!(ana[..4], ["Ana+Bills@Example.com", "ana+bills@example.com", "ana@example.com", "invited"]);
         let sql = "SELECT person_id, referrer_id, key_id, partner, state, us_state, categories, comments FROM sign_ups";
@@ -153,7 +153,7 @@ fn what_was_answered_survives_a_kill() {
         server.signal("KILL");
         clients.join_all().await;
         assert!(server.records().are_sound());
-        let whole = "SELECT compared FROM people JOIN sign_ups ON person_id = people.id
+        let whole = "SELECT email_normalized FROM people JOIN sign_ups ON person_id = people.id
                      JOIN outbox ON sign_up_id = sign_ups.id";
         let mut kept = HashMap::<_, u32>::new();
         for row in server.rows(whole) {
@@ -177,7 +177,7 @@ fn two_addresses_of_one_mailbox_never_both_earn_credit() {
             assert_eq!(server.post("/v1/invite", &key, body.to_string()).await.good()["refAttributed"], refer);
             let newest = server.number("SELECT max(id) FROM sign_ups");
             assert_eq!(server.confirm(newest).await.status, 200);
-            server.number(&format!("SELECT count(referrer_id) FROM people WHERE compared = '{email}'")) == 1
+            server.number(&format!("SELECT count(referrer_id) FROM people WHERE email_normalized = '{email}'")) == 1
         };
         assert!(join("ben@example.com", true).await);
         assert!(!join("ben+two@example.com", true).await, "his mailbox has earned it already");

@@ -423,7 +423,7 @@ async function brakedWalk(page) {
   const body = new URLSearchParams({ email: "first@example.com" });
   assert.equal((await fetch(`${base}/join`, { method: "POST", body })).status, 200);
   for (const deadline = Date.now() + 10_000; !(await (await fetch(`${base}/join`)).text()).includes("question"); ) {
-    assert(Date.now() < deadline, "the form is braked within ten seconds");
+    assert(Date.now() < deadline, "the form is throttled within ten seconds");
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 
@@ -456,7 +456,7 @@ async function brakedWalk(page) {
 
   step("whoever opens the form now is asked at once");
   await go(page, "/join");
-  await look(page, "join-braked");
+  await look(page, "join-throttled");
   // The work is done while the form is filled in.
   await page.waitForFunction(() => document.querySelector("input[name=answer]").value !== "", undefined, { timeout: 60_000 });
   await email.fill(`fay-${size}-${scheme}@example.com`);
@@ -466,7 +466,7 @@ async function brakedWalk(page) {
 
 const { browser, page } = await openBrowser();
 try {
-  const walks = { join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, braked: brakedWalk, me: meWalk, erase: eraseWalk, reference: referenceWalk };
+  const walks = { join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, throttled: brakedWalk, me: meWalk, erase: eraseWalk, reference: referenceWalk };
   const tools = { base, call, data, go, heading, isFocused, language, look, memberCount, openLetter, partner, size, scheme, step, tab, withScripts };
   await walks[way](page, tools);
 } finally {

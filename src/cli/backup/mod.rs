@@ -16,7 +16,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::format::{Content, Manifest};
-use super::say;
+use super::print_line;
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, read_secret_text};
 use crate::domain::secret::Secret;
@@ -121,16 +121,16 @@ fn secret_in_use(task: &BackupSettings) -> anyhow::Result<Option<Concealed>> {
 
 /// Refuses a secret that is not the one of the records: a backup with it would be found out when it is too late.
 fn matching(secret: Option<Concealed>, fingerprint: &str, task: &BackupSettings) -> anyhow::Result<Concealed> {
-    let mend = "give it with UNIONHALL_SECRET or UNIONHALL_SECRET_FILE as the service has it, or leave it out with \
+    let fix = "give it with UNIONHALL_SECRET or UNIONHALL_SECRET_FILE as the service has it, or leave it out with \
                 --without-secret";
     let Some(secret) = secret else {
         bail!(
-            "the secret that the records were made with is not in {}: {mend}",
+            "the secret that the records were made with is not in {}: {fix}",
             task.store.data.join("secret").display()
         );
     };
     if Secret::new(secret.reveal())?.fingerprint() != fingerprint {
-        bail!("the secret is not the one that the records were made with: {mend}");
+        bail!("the secret is not the one that the records were made with: {fix}");
     }
     Ok(secret)
 }
@@ -192,8 +192,8 @@ fn report(task: &BackupSettings, manifest: &Manifest, examined: &Examined) -> an
     };
     let size = in_words(std::fs::metadata(&task.file)?.len());
     let file = task.file.display();
-    say(&format!("{file} holds the records of {made_at}: {members}, schema {schema}, {size}."))?;
-    say(&match (secret, &examined.secret_fingerprint) {
+    print_line(&format!("{file} holds the records of {made_at}: {members}, schema {schema}, {size}."))?;
+    print_line(&match (secret, &examined.secret_fingerprint) {
         (Some(_), _) => {
             "The installation's secret is in it. Whoever reads it reads every address and can make the links of \
                          anybody's mail: keep it like the data folder."

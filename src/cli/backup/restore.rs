@@ -15,7 +15,7 @@ use super::erased::{ErasureLogs, erased_since};
 use super::format::BackupFile;
 use super::{StageBar, Unfinished, folder_of, is_there, new_file, put_in_place};
 use crate::cli::audit::act;
-use crate::cli::{files, say};
+use crate::cli::{files, print_line};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, quoted, read_secret};
 use crate::domain::secret::Secret;
@@ -229,8 +229,8 @@ impl Restored<'_> {
     fn report(&self) -> anyhow::Result<()> {
         let (data, flags, at) = (&self.task.store.data, self.task.store.as_flags(), self.made_at);
         let members = if self.members == 1 { "1 member".to_owned() } else { format!("{} members", self.members) };
-        say(&format!("The records of {at} are in {}: {members}.", self.database.display()))?;
-        say(&match &self.secret {
+        print_line(&format!("The records of {at} are in {}: {members}.", self.database.display()))?;
+        print_line(&match &self.secret {
             None => "No service was started on them yet; the first start makes their secret.".to_owned(),
             Some(FoundSecret::Given(_)) => {
                 "The secret that was given is theirs; give it to the service, too.".to_owned()
@@ -238,30 +238,30 @@ impl Restored<'_> {
             Some(FoundSecret::Kept(_)) => format!("The secret in {} is theirs.", data.join("secret").display()),
             Some(FoundSecret::InBackup(..)) => format!("Their secret is in {}.", data.join("secret").display()),
         })?;
-        say("")?;
-        say(&format!("What happened after {at} is not in them:"))?;
-        say("- Links that were mailed before lead where they led; those that were mailed after lead nowhere.")?;
-        say(&format!(
+        print_line("")?;
+        print_line(&format!("What happened after {at} is not in them:"))?;
+        print_line("- Links that were mailed before lead where they led; those that were mailed after lead nowhere.")?;
+        print_line(&format!(
             "- Keys that were revoked since work again, and keys that were issued since do not: `unionhall keys list{flags}`."
         ))?;
-        say("- Who left, declined or complained since is as before; who joined since has to sign up again.")?;
-        say(
+        print_line("- Who left, declined or complained since is as before; who joined since has to sign up again.")?;
+        print_line(
             "- Everybody is signed out of their own page. Answers and choices of mail that were changed there since are as before.",
         )?;
         self.report_mail(&flags)?;
         self.report_erasures(&flags)?;
         self.report_owner()?;
-        say("")?;
-        say(&format!("Next: unionhall serve{flags}"))
+        print_line("")?;
+        print_line(&format!("Next: unionhall serve{flags}"))
     }
 
     fn report_mail(&self, flags: &str) -> anyhow::Result<()> {
         let many = match self.held {
-            0 => return say("- No mail waited then."),
+            0 => return print_line("- No mail waited then."),
             1 => "1 mail that waited then is held, for it".to_owned(),
             count => format!("{count} mails that waited then are held, for they"),
         };
-        say(&format!(
+        print_line(&format!(
             "- {many} may have gone since: `unionhall mail release{flags}` sends what is held, `unionhall mail drop{flags}` \
              deletes it. Links in mail that did arrive work either way."
         ))
@@ -269,9 +269,9 @@ impl Restored<'_> {
 
     fn report_erasures(&self, flags: &str) -> anyhow::Result<()> {
         let ErasureLogs { here, was_here, given } = &self.logs;
-        say("")?;
+        print_line("")?;
         if !was_here && given.is_none() {
-            return say(&format!(
+            return print_line(&format!(
                 "NO LOG OF ERASURES WAS FOUND in {}: whoever was erased since is in these records again, and nobody can tell \
                  who. If the lost folder's `erasures` can be had, remove {} and restore again with --erasures FILE.",
                 here.path().display(),
@@ -279,16 +279,16 @@ impl Restored<'_> {
             ));
         }
         if self.erased.is_empty() {
-            return say("Nobody in these records was erased since, as far as the log of erasures knows.");
+            return print_line("Nobody in these records was erased since, as far as the log of erasures knows.");
         }
-        say("ERASED SINCE, AND IN THESE RECORDS AGAIN. Erase them once more, before the service starts:")?;
-        say(
+        print_line("ERASED SINCE, AND IN THESE RECORDS AGAIN. Erase them once more, before the service starts:")?;
+        print_line(
             "(The log tells the hour alone: whoever was erased and joined again in the hour of the backup is among them.)",
         )?;
         for address in &self.erased {
             // One that begins like a flag is none.
             let end = if address.starts_with('-') { " --" } else { "" };
-            say(&format!("  unionhall members erase{flags}{end} {}", quoted_address(address)))?;
+            print_line(&format!("  unionhall members erase{flags}{end} {}", quoted_address(address)))?;
         }
         Ok(())
     }
@@ -298,20 +298,20 @@ impl Restored<'_> {
         let (data, me, (owner, group)) = (&self.task.store.data, rustix::process::geteuid(), self.owner);
         let shown = quoted(&data.to_string_lossy());
         if me.as_raw() != owner {
-            say("")?;
-            say(
+            print_line("")?;
+            print_line(
                 "The files belong to the user who ran this, and the folder is another's. Give them to whoever runs the service:",
             )?;
-            say(&format!("  chown -R {owner}:{group} {shown}"))?;
+            print_line(&format!("  chown -R {owner}:{group} {shown}"))?;
         } else if me.is_root() {
-            say("")?;
-            say("The files belong to root. If the service runs as another user, give them to that one:")?;
-            say(&format!("  chown -R USER: {shown}"))?;
+            print_line("")?;
+            print_line("The files belong to root. If the service runs as another user, give them to that one:")?;
+            print_line(&format!("  chown -R USER: {shown}"))?;
         }
         if std::fs::metadata(data).is_ok_and(|folder| folder.permissions().mode() & 0o077 != 0) {
-            say("")?;
-            say("Others can look into the data folder. Close it:")?;
-            say(&format!("  chmod 700 {shown}"))?;
+            print_line("")?;
+            print_line("Others can look into the data folder. Close it:")?;
+            print_line(&format!("  chmod 700 {shown}"))?;
         }
         Ok(())
     }

@@ -43,8 +43,8 @@ fn proxies(settings: &ServeSettings, union: Option<&Union>) -> Finding {
     const CHECK: &str = "proxies";
     let trusted = &settings.trusted_proxies;
     if let Some(everyone) = trusted.iter().find(|network| network.prefix_len() == 0) {
-        let says = format!("{everyone} is trusted: anyone can forge the address that limits count by");
-        return Finding::fail(CHECK, says, "name your proxies alone in UNIONHALL_TRUSTED_PROXIES");
+        let message = format!("{everyone} is trusted: anyone can forge the address that limits count by");
+        return Finding::fail(CHECK, message, "name your proxies alone in UNIONHALL_TRUSTED_PROXIES");
     }
     let https = union.is_some_and(|union| union.base_url.starts_with("https://"));
     if https && trusted.is_empty() && settings.tls_cert.is_none() {
@@ -72,8 +72,8 @@ async fn name(base_url: &str) -> Finding {
     if found.is_ok_and(|found| found.is_ok_and(|mut addresses| addresses.next().is_some())) {
         return Finding::ok(CHECK, format!("{name} is found"));
     }
-    let says = format!("the name {name} of the base address is not found");
-    Finding::warn(CHECK, says, "enter it in the DNS, or mend UNIONHALL_BASE_URL")
+    let message = format!("the name {name} of the base address is not found");
+    Finding::warn(CHECK, message, "enter it in the DNS, or mend UNIONHALL_BASE_URL")
 }
 
 /// The addresses that the service listens on: free, or its own already.

@@ -28,8 +28,8 @@ pub(super) fn examine(settings: &ServeSettings) -> Vec<Finding> {
             or_ok(wrong, DATA_FOLDER, &format!("{} is this user's alone", data.display()))
         }
         Ok(_) => {
-            let says = format!("{} is no folder", data.display());
-            vec![Finding::fail(DATA_FOLDER, says, "move it away, or give another folder with --data or UNIONHALL_DATA")]
+            let message = format!("{} is no folder", data.display());
+            vec![Finding::fail(DATA_FOLDER, message, "move it away, or give another folder with --data or UNIONHALL_DATA")]
         }
         Err(error) => vec![absent(data, &error)],
     };
@@ -63,18 +63,18 @@ fn not_ours(data: &Path, owner: u32) -> Option<Finding> {
         return None;
     }
     let data = data.display();
-    let says = format!("{data} belongs to user {owner}, and this is user {user}", user = user.as_raw());
-    let mend = format!("run this as the user of the service, with sudo -u '#{owner}', or chown -R the folder");
-    Some(if user.is_root() { Finding::warn(DATA_FOLDER, says, mend) } else { Finding::fail(DATA_FOLDER, says, mend) })
+    let message = format!("{data} belongs to user {owner}, and this is user {user}", user = user.as_raw());
+    let fix = format!("run this as the user of the service, with sudo -u '#{owner}', or chown -R the folder");
+    Some(if user.is_root() { Finding::warn(DATA_FOLDER, message, fix) } else { Finding::fail(DATA_FOLDER, message, fix) })
 }
 
 fn not_writable(folder: &Path) -> Option<Finding> {
     let error = accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).err()?;
     let error = std::io::Error::from(error);
-    let says = format!("{} cannot be written: {error}", folder.display());
-    let mend =
+    let message = format!("{} cannot be written: {error}", folder.display());
+    let fix =
         "let this user write there, with chown or chmod u+rwx, and see that its file system is not mounted read-only";
-    Some(Finding::fail(DATA_FOLDER, says, mend))
+    Some(Finding::fail(DATA_FOLDER, message, fix))
 }
 
 /// Files that belong to another than their folder: a command that was run as root left them.
@@ -82,8 +82,8 @@ fn of_others(settings: &ServeSettings) -> Vec<Finding> {
     let judge = |(path, what): (PathBuf, &str)| {
         let (file, folder) = (std::fs::metadata(&path).ok()?.uid(), std::fs::metadata(folder_of(&path)).ok()?.uid());
         let shown = path.display();
-        let says = format!("{what}, {shown}, belongs to user {file}, and its folder to user {folder}");
-        (file != folder).then(|| Finding::fail(FILES, says, format!("chown {folder} {shown}")))
+        let message = format!("{what}, {shown}, belongs to user {file}, and its folder to user {folder}");
+        (file != folder).then(|| Finding::fail(FILES, message, format!("chown {folder} {shown}")))
     };
     kept_files(settings).into_iter().filter_map(judge).collect()
 }
@@ -109,21 +109,21 @@ fn room(settings: &ServeSettings) -> Option<Finding> {
 }
 
 fn judge_room(folder: &str, free: u64, all: u64, files: Option<(u64, u64)>) -> Finding {
-    let says = format!("{} of {} are free at {folder}", size(free), size(all));
-    let mend = "make room, or move the data folder to a larger disk: a full one refuses every sign-up";
+    let message = format!("{} of {} are free at {folder}", size(free), size(all));
+    let fix = "make room, or move the data folder to a larger disk: a full one refuses every sign-up";
     let scarce = |free: u64, all: u64| u128::from(free) * 20 < u128::from(all);
     if free < 100 * MIB {
-        return Finding::fail(DISK, says, mend);
+        return Finding::fail(DISK, message, fix);
     }
     if free < GIB || scarce(free, all) {
-        return Finding::warn(DISK, says, mend);
+        return Finding::warn(DISK, message, fix);
     }
     match files {
         Some((0, _)) => {
-            Finding::fail(DISK, format!("no more files can be made at {folder}: it is out of inodes"), mend)
+            Finding::fail(DISK, format!("no more files can be made at {folder}: it is out of inodes"), fix)
         }
         Some((left, of)) if scarce(left, of) => {
-            Finding::warn(DISK, format!("only {left} more files can be made at {folder} (inodes)"), mend)
+            Finding::warn(DISK, format!("only {left} more files can be made at {folder} (inodes)"), fix)
         }
         _ => Finding::ok(DISK, says),
     }
@@ -149,6 +149,6 @@ mod tests {
         assert_eq!(grade(50 * GIB, 100 * GIB, Some((4, 100))), Grade::Warn);
         assert_eq!(grade(50 * GIB, 100 * GIB, Some((0, 100))), Grade::Fail);
         assert_eq!(grade(0, 0, None), Grade::Fail);
-        assert_eq!(judge_room("data", 1536 * MIB, 2 * GIB, None).says, "1.5 GiB of 2.0 GiB are free at data");
+        assert_eq!(judge_room("data", 1536 * MIB, 2 * GIB, None).message, "1.5 GiB of 2.0 GiB are free at data");
     }
 }

@@ -16,14 +16,14 @@ use serde_json::json;
 
 use self::settings::ReadSettings;
 use super::findings::{Finding, Grade};
-use super::say;
+use super::print_line;
 use crate::config::ServeSettings;
 
 pub(super) use self::refused::without_refused;
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorSettings {
-    /// As a JSON list of {check, state, says, mend}, for programs.
+    /// As a JSON list of {check, state, message, fix}, for programs.
     #[arg(long)]
     json: bool,
 
@@ -73,8 +73,8 @@ impl DoctorReport {
     fn add(&mut self, findings: Vec<Finding>) -> anyhow::Result<()> {
         for finding in &findings {
             if !self.json {
-                say(&format!("{:<5}{}: {}", finding.grade.name(), finding.check, finding.says))?;
-                finding.mend.iter().try_for_each(|mend| say(&format!("     {mend}")))?;
+                print_line(&format!("{:<5}{}: {}", finding.grade.name(), finding.check, finding.message))?;
+                finding.fix.iter().try_for_each(|fix| print_line(&format!("     {fix}")))?;
             }
         }
         self.findings.extend(findings);
@@ -84,7 +84,7 @@ impl DoctorReport {
     fn end(&self) -> anyhow::Result<()> {
         if self.json {
             let all: Vec<_> = self.findings.iter().map(as_json).collect();
-            say(&serde_json::to_string_pretty(&all)?)?;
+            print_line(&serde_json::to_string_pretty(&all)?)?;
         }
         let failed = self.findings.iter().filter(|finding| finding.grade == Grade::Fail).count();
         match failed {
@@ -95,11 +95,11 @@ impl DoctorReport {
 }
 
 fn as_json(finding: &Finding) -> serde_json::Value {
-    let Finding { check, grade, says, mend } = finding;
-    json!({ "check": check, "state": grade.name(), "says": says, "mend": mend })
+    let Finding { check, grade, message, fix } = finding;
+    json!({ "check": check, "state": grade.name(), "message": message, "fix": fix })
 }
 
 /// The findings of a check that has some; that it is well, if it has none.
-fn or_ok(found: Vec<Finding>, check: &'static str, says: &str) -> Vec<Finding> {
+fn or_ok(found: Vec<Finding>, check: &'static str, message: &str) -> Vec<Finding> {
     if found.is_empty() { vec![Finding::ok(check, says)] } else { found }
 }

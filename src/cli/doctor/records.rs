@@ -34,8 +34,8 @@ pub(super) async fn examine(settings: &ServeSettings, given: Option<Option<Secre
     if let Records::Sqlite(file) = &records
         && matches!(files::is_there(file), Ok(false))
     {
-        let mend = "the first start makes them; if there are some, give their folder with --data or UNIONHALL_DATA";
-        return vec![Finding::warn(RECORDS, format!("there are none at {records}"), mend)];
+        let fix = "the first start makes them; if there are some, give their folder with --data or UNIONHALL_DATA";
+        return vec![Finding::warn(RECORDS, format!("there are none at {records}"), fix)];
     }
     // As a command opens them: nothing is made and no schema is changed.
     let store = match open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await {
@@ -84,8 +84,8 @@ async fn of_sandbox(settings: &ServeSettings, live: &Records) -> Option<Finding>
         open_records(&records, &settings.store.data, Prepare::Expect, WRITE_BATCH).await?.close().await?;
         anyhow::Ok(Some(Finding::ok(SANDBOX, format!("{records} opens, for test keys"))))
     };
-    let mend = "test keys do not work meanwhile; if nothing in it matters, delete it and issue them anew";
-    opened.await.unwrap_or_else(|error| Some(Finding::of_error(SANDBOX, Grade::Warn, &error).or_mend(mend)))
+    let fix = "test keys do not work meanwhile; if nothing in it matters, delete it and issue them anew";
+    opened.await.unwrap_or_else(|error| Some(Finding::of_error(SANDBOX, Grade::Warn, &error).or_mend(fix)))
 }
 
 /// What the next start of the service mends by itself is no failure.
@@ -144,11 +144,11 @@ async fn of_postgres(address: &Address) -> Vec<Finding> {
 /// The server read its clock at some moment between the two of ours.
 fn clock_of_server(before: Timestamp, server: Timestamp, after: Timestamp) -> Finding {
     let apart = before.since(server).max(server.since(after));
-    let says = format!("the database's is {:.1} s from this machine's", apart.as_secs_f64());
+    let message = format!("the database's is {:.1} s from this machine's", apart.as_secs_f64());
     if apart > CLOCKS_DISAGREE {
-        Finding::fail(CLOCK, says, SET_CLOCKS)
+        Finding::fail(CLOCK, message, SET_CLOCKS)
     } else if apart > CLOCKS_DIFFER {
-        Finding::warn(CLOCK, says, SET_CLOCKS)
+        Finding::warn(CLOCK, message, SET_CLOCKS)
     } else {
         Finding::ok(CLOCK, says)
     }

@@ -47,12 +47,12 @@ pub(super) async fn mail(transport: Option<&MailTransport>, union: Option<&Union
         ),
         Some(MailTransport::None) => Finding::ok(MAIL, "it is off, and so are sign-ups"),
         Some(MailTransport::Smtp(smtp)) => {
-            let mend =
+            let fix =
                 "mend the address, the login or the encryption in UNIONHALL_MAIL, or the server; nothing was sent";
             match tokio::time::timeout(MAIL_LOGIN_TIMEOUT, smtp.try_out()).await {
                 Ok(Ok(())) => Finding::ok(MAIL, format!("the server lets us in at {smtp}")),
-                Ok(Err(why)) => Finding::fail(MAIL, format!("{why} ({smtp})"), mend),
-                Err(_) => Finding::fail(MAIL, format!("the mail server does not let us in within 15 s ({smtp})"), mend),
+                Ok(Err(why)) => Finding::fail(MAIL, format!("{why} ({smtp})"), fix),
+                Err(_) => Finding::fail(MAIL, format!("the mail server does not let us in within 15 s ({smtp})"), fix),
             }
         }
     };

@@ -32,8 +32,8 @@ impl ReadSettings {
     pub(super) fn read(settings: &ServeSettings) -> (Self, Vec<Finding>) {
         let mut found = Vec::new();
         for RefusedVariable { name, why } in without_refused(without_empty_variables(command_line())).1 {
-            let mend = format!("mend {name}, which `unionhall serve --help` explains; what follows is without it");
-            found.push(Finding::fail(SETTINGS, why, mend));
+            let fix = format!("mend {name}, which `unionhall serve --help` explains; what follows is without it");
+            found.push(Finding::fail(SETTINGS, why, fix));
         }
         let scheme = if settings.tls_cert.is_some() { "https" } else { "http" };
         let base_url = settings.union.base_url(settings.union.listen, scheme);
@@ -79,11 +79,11 @@ pub(super) fn certificate(settings: &ServeSettings) -> Vec<Finding> {
     let Ok(end) = tls::expiry(path) else { return Vec::new() };
     let now = Clock::start().now().time;
     let (shown, days) = (path.display(), end.since(now).as_secs() / 86_400);
-    let mend = "renew it, then send the service SIGHUP, which reads it again";
+    let fix = "renew it, then send the service SIGHUP, which reads it again";
     vec![if end <= now {
-        Finding::fail(CHECK, format!("the one in {shown} ended on {}", end.day()), mend)
+        Finding::fail(CHECK, format!("the one in {shown} ended on {}", end.day()), fix)
     } else if days < RENEW_DAYS {
-        Finding::warn(CHECK, format!("the one in {shown} ends on {}, in {days} days", end.day()), mend)
+        Finding::warn(CHECK, format!("the one in {shown} ends on {}, in {days} days", end.day()), fix)
     } else {
         Finding::ok(CHECK, format!("good until {}", end.day()))
     }]

@@ -53,7 +53,7 @@ const COLUMNS: &[ExportColumn] = &[
     ("createdAt", |person| known(Some(person.created_at))),
     ("joinedAt", |person| known(person.joined_at)),
     ("leftAt", |person| person.left_at.map(|time| time.to_string())),
-    ("partner", |person| person.door.clone().filter(|door| !door.is_empty())),
+    ("partner", |person| person.source.clone().filter(|source| !source.is_empty())),
     ("usState", |person| person.us_state.map(|state| state.code().to_owned())),
     ("categories", |person| Some(person.categories.to_string())),
     ("referredBy", |person| person.referrer.map(|code| code.to_string())),

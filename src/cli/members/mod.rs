@@ -11,12 +11,12 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{say, secret, with_store};
+use super::{print_line, secret, with_store};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
-use crate::domain::mail::brake::door_name;
+use crate::domain::mail::budget::source_name;
 use crate::domain::person::{Leaving, Lifted, PersonRecord};
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::sign_up::SignUpId;
@@ -147,7 +147,7 @@ async fn people_of(settings: &StoreSettings, given: &SecretSettings, store: Arc<
 
 fn count(task: &CountMembers) -> anyhow::Result<()> {
     let members = with_store(&task.store, Prepare::Expect, async |store| Ok(store.member_count().await?))?;
-    say(&if task.json { json!({ "members": members }).to_string() } else { members.to_string() })
+    print_line(&if task.json { json!({ "members": members }).to_string() } else { members.to_string() })
 }
 
 /// People that are listed at the most; whoever looks for more is told to say more.
@@ -171,17 +171,17 @@ fn find(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
     };
     let found = with_store(&task.store, Prepare::Expect, async |store| Ok(store.find_people(text, LISTED).await?))?;
     if task.json {
-        return found.iter().try_for_each(|person| say(&export::as_json(person).to_string()));
+        return found.iter().try_for_each(|person| print_line(&export::as_json(person).to_string()));
     }
     if found.is_empty() {
-        return say("Nobody is found by that.");
+        return print_line("Nobody is found by that.");
     }
-    say(&format!("{:<9}{:<14}{:<22}{:<18}ADDRESS", "STATE", "CODE", "SINCE", "JOINED THROUGH"))?;
+    print_line(&format!("{:<9}{:<14}{:<22}{:<18}ADDRESS", "STATE", "CODE", "SINCE", "JOINED THROUGH"))?;
     for person in &found {
         let since = person.joined_at.unwrap_or(person.created_at).to_string();
-        let door = person.door.as_deref().map_or("-", door_name);
+        let source = person.source.as_deref().map_or("-", source_name);
         let PersonRecord { state, code, email, .. } = person;
-        say(&format!("{:<9}{:<14}{since:<22}{door:<18}{email}", state.name(), code.as_str()))?;
+        print_line(&format!("{:<9}{:<14}{since:<22}{source:<18}{email}", state.name(), code.as_str()))?;
     }
     if found.len() >= LISTED as usize {
         eprintln!("There may be more: these are the first {LISTED}.");
@@ -200,7 +200,7 @@ fn of_key(task: &FindPeople, key: KeyId, now: Timestamp) -> anyhow::Result<()> {
             let Some(last) = page.last() else { return Ok(listed) };
             before = last.id;
             if listed == 0 && !task.json {
-                say(&format!("{:<22}{:<11}{:<14}ADDRESS", "SIGNED UP", "STATE", "MAIL"))?;
+                print_line(&format!("{:<22}{:<11}{:<14}ADDRESS", "SIGNED UP", "STATE", "MAIL"))?;
             }
             listed += page.len();
             for sign_up in &page {
@@ -211,7 +211,7 @@ fn of_key(task: &FindPeople, key: KeyId, now: Timestamp) -> anyhow::Result<()> {
                     Some(mail) if mail.held_at.is_some() => "held",
                     Some(_) => "waits",
                 };
-                say(&match task.json {
+                print_line(&match task.json {
                     true => show::sign_up_json(sign_up).to_string(),
                     false => format!("{at:<22}{state:<11}{mail:<14}{}", sign_up.email),
                 })?;
@@ -219,7 +219,7 @@ fn of_key(task: &FindPeople, key: KeyId, now: Timestamp) -> anyhow::Result<()> {
         }
     })?;
     match listed == 0 && !task.json {
-        true => say("Nobody was signed up with this key."),
+        true => print_line("Nobody was signed up with this key."),
         false => Ok(()),
     }
 }
@@ -231,13 +231,13 @@ fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
     })?;
     match left {
         Leaving::Unknown => Err(nobody()),
-        Leaving::NotAMember(state) => say(&format!("They are no member ({}); nothing was changed.", state.name())),
+        Leaving::NotAMember(state) => print_line(&format!("They are no member ({}); nothing was changed.", state.name())),
         Leaving::Left { withdrawn } => {
-            say("They are no longer a member, and the count has fallen by one.")?;
+            print_line("They are no longer a member, and the count has fallen by one.")?;
             if withdrawn > 0 {
-                say(&format!("{withdrawn} of their sign-ups waited to be confirmed and lapsed."))?;
+                print_line(&format!("{withdrawn} of their sign-ups waited to be confirmed and lapsed."))?;
             }
-            say("Their referral code stays theirs; whoever wants to come back signs up again.")
+            print_line("Their referral code stays theirs; whoever wants to come back signs up again.")
         }
     }
 }
@@ -249,23 +249,23 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
         Ok(people_of(&task.store, &task.secret, store).await?.erase(&email, now).await?)
     })?;
     let Some(erased) = erased else { return Err(nobody()) };
-    say(match erased.was_member {
+    print_line(match erased.was_member {
         true => "They were a member and are erased; the count has fallen by one.",
         false => "They were no member and are erased.",
     })?;
-    say(&format!(
+    print_line(&format!(
         "Deleted: the address, {} sign-ups with their answers, {} waiting mails.",
         erased.sign_ups, erased.mails
     ))?;
-    say(&format!(
+    print_line(&format!(
         "Stays: the code {}, whether they were a member and who is credited for them, under a keyed hash of the address.",
         erased.code
     ))?;
-    say(match erased.mailbox_is_shared {
+    print_line(match erased.mailbox_is_shared {
         true => "Another member gets mail in the same mailbox, so what is known of that stays too.",
         false => "No mail goes to that mailbox for 30 days, whoever asks for it.",
     })?;
-    say("Backups made before now still hold them: `unionhall restore` says who has to be erased again.")
+    print_line("Backups made before now still hold them: `unionhall restore` says who has to be erased again.")
 }
 
 fn unsuppress(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
@@ -282,11 +282,11 @@ fn unsuppress(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
         (partners, "It wanted nothing that some partners ask for; that is lifted."),
     ] {
         if was {
-            say(what)?;
+            print_line(what)?;
         }
     }
     match lifted == Lifted::default() {
-        true => say("Nothing kept mail from that address."),
-        false => say("Mail that was dropped meanwhile does not come back: the person signs up again."),
+        true => print_line("Nothing kept mail from that address."),
+        false => print_line("Mail that was dropped meanwhile does not come back: the person signs up again."),
     }
 }

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{ShowPerson, address, nobody, people_of};
-use crate::cli::{say, with_store};
+use crate::cli::{print_line, with_store};
 use crate::domain::language::Language;
-use crate::domain::mail::brake::door_name;
+use crate::domain::mail::budget::source_name;
 use crate::domain::mail::{MailKind, WaitingMail};
 use crate::domain::person::{KeptEvidence, NO_TIME, PersonFile, PersonRecord, PersonState, SignInEntry, SignUpEntry};
-use crate::domain::sign_up::{Face, SignUpState};
+use crate::domain::sign_up::{Channel, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::store::migration::Prepare;
 
@@ -19,9 +19,9 @@ pub(super) fn run(task: &ShowPerson, now: Timestamp) -> anyhow::Result<()> {
     })?;
     let Some(file) = found else { return Err(nobody()) };
     if task.json {
-        return say(&serde_json::to_string_pretty(&file_json(&file, now))?);
+        return print_line(&serde_json::to_string_pretty(&file_json(&file, now))?);
     }
-    lines(&file, now).iter().try_for_each(|line| say(line))
+    lines(&file, now).iter().try_for_each(|line| print_line(line))
 }
 
 /// Why no mail goes there now, whatever is asked for; each with what would mend it.
@@ -40,7 +40,7 @@ fn obstacles(file: &PersonFile, now: Timestamp) -> Vec<String> {
     let stopped = mailbox.stopped.iter();
     obstacles
         .extend(stopped.map(|stop| {
-            format!("wants nothing that {} asks for, since {}", door_name(&stop.partner), stop.stopped_at)
+            format!("wants nothing that {} asks for, since {}", source_name(&stop.partner), stop.stopped_at)
         }));
     obstacles
 }
@@ -95,7 +95,7 @@ fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
     }
     let sent = &file.mailbox.record.sent;
     lines.extend(
-        sent.iter().map(|(time, door)| format!("  {time}  a mail went there, asked for by {}", door_name(door))),
+        sent.iter().map(|(time, source)| format!("  {time}  a mail went there, asked for by {}", source_name(source))),
     );
     if sent.is_empty() {
         lines.push("  none went there yet, as far as is remembered".to_owned());
@@ -128,8 +128,8 @@ fn state_words(person: &PersonRecord) -> String {
     match person.state {
         PersonState::Invited => format!("invited: known since {}, not a member", person.created_at),
         PersonState::Member => {
-            let door = person.door.as_deref().map_or("the form", door_name);
-            format!("member since {}, through {door}", time(person.joined_at))
+            let source = person.source.as_deref().map_or("the form", source_name);
+            format!("member since {}, through {source}", time(person.joined_at))
         }
         PersonState::Left if person.joined_at == Some(NO_TIME) => {
             "was a member, was erased, and was signed up again since".to_owned()
@@ -145,7 +145,7 @@ fn sign_up_lines(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Ve
         (state, Some(at)) => format!("{} at {at}", state.name()),
         (state, None) => state.name().to_owned(),
     };
-    let mut lines = vec![format!("  {}  by {}{key}: {decided}", sign_up.created_at, door_name(&sign_up.door))];
+    let mut lines = vec![format!("  {}  by {}{key}: {decided}", sign_up.created_at, source_name(&sign_up.source))];
     let mut answers: Vec<_> = sign_up.us_state.iter().map(|state| state.code().to_owned()).collect();
     answers.extend(sign_up.categories.iter().map(|category| category.slug().to_owned()));
     if let Some(referrer) = &sign_up.referrer {
@@ -167,9 +167,9 @@ fn sign_up_lines(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Ve
 
 /// How they came to be asked, and how they decided, as far as it was kept.
 fn evidence_words(sign_up: &SignUpEntry) -> Option<String> {
-    let KeptEvidence { face, client, notice, mailed_at, decided_how, .. } = &sign_up.evidence;
+    let KeptEvidence { channel, client, notice, mailed_at, decided_how, .. } = &sign_up.evidence;
     let mut words = Vec::new();
-    words.extend(face.map(|face| format!("by {}", face.name())));
+    words.extend(channel.map(|channel| format!("by {}", channel.name())));
     words.extend(client.as_ref().map(|client| format!("client \"{client}\" (self-asserted)")));
     words.extend(notice.as_ref().map(|notice| format!("notice {notice}")));
     words.extend(mailed_at.map(|at| format!("mailed at {at}")));
@@ -204,14 +204,14 @@ fn waiting_words(mail: &WaitingMail, sign_up: &SignUpEntry, file: &PersonFile, n
     }
     if let Some(since) = mail.held_at {
         return format!(
-            "mail {id} is held since {since}: its door has had its mail of the day, or its key was revoked; `unionhall mail \
+            "mail {id} is held since {since}: its source has had its mail of the day, or its key was revoked; `unionhall mail \
              retry {id}` lets it go"
         );
     }
     if mail.attempts > 0 {
         return format!("mail {id} waits after {tries}{cause}; next at {}", mail.send_after);
     }
-    let allowed = file.mailbox.record.next_allowed(&sign_up.door, now);
+    let allowed = file.mailbox.record.next_allowed(&sign_up.source, now);
     match allowed.max(mail.send_after) {
         at if at > now => {
             format!("mail {id} waits until {at}: the mailbox has had its share (one in ten minutes, four a day)")
@@ -240,7 +240,7 @@ pub(super) fn sign_up_json(sign_up: &SignUpEntry) -> Value {
     json!({
         "id": sign_up.id.0,
         "email": sign_up.email,
-        "partner": Some(&sign_up.door).filter(|door| !door.is_empty()),
+        "partner": Some(&sign_up.source).filter(|source| !source.is_empty()),
         "key": sign_up.key,
         "state": sign_up.state.name(),
         "usState": sign_up.us_state.map(|state| state.code()),
@@ -253,7 +253,7 @@ pub(super) fn sign_up_json(sign_up: &SignUpEntry) -> Value {
         "expiresAt": sign_up.expires_at.to_string(),
         "decidedAt": times(sign_up.decided_at),
         "evidence": {
-            "face": sign_up.evidence.face.map(Face::name),
+            "channel": sign_up.evidence.channel.map(Channel::name),
             "clientSelfAsserted": sign_up.evidence.client,
             "notice": sign_up.evidence.notice,
             "noticeWords": sign_up.evidence.notice_words,
@@ -270,7 +270,7 @@ fn sign_in_json(sign_in: &SignInEntry) -> Value {
 
 fn file_json(file: &PersonFile, now: Timestamp) -> Value {
     let mailbox = &file.mailbox;
-    let sent = |(at, door): &(Timestamp, String)| json!({ "at": at.to_string(), "partner": Some(door).filter(|door| !door.is_empty()) });
+    let sent = |(at, source): &(Timestamp, String)| json!({ "at": at.to_string(), "partner": Some(source).filter(|source| !source.is_empty()) });
     let mut document = super::export::as_json(&file.person);
     let more = json!({
         "account": file.person.account.as_ref().map(|account| account.as_str()),
@@ -289,7 +289,7 @@ fn file_json(file: &PersonFile, now: Timestamp) -> Value {
             "softBounces": file.person.soft_bounces,
             "mailboxSharedWith": mailbox.shared_with,
             "unwantedKinds": file.person.unwanted_mail.names().split(',').filter(|name| !name.is_empty()).collect::<Vec<_>>(),
-            "stoppedPartners": mailbox.stopped.iter().map(|stop| door_name(&stop.partner)).collect::<Vec<_>>(),
+            "stoppedPartners": mailbox.stopped.iter().map(|stop| source_name(&stop.partner)).collect::<Vec<_>>(),
             "sent": mailbox.record.sent.iter().map(sent).collect::<Vec<_>>(),
         },
         "signUps": file.sign_ups.iter().map(sign_up_json).collect::<Vec<_>>(),

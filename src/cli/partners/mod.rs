@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{say, with_records};
+use super::{print_line, with_records};
 use crate::clock::Clock;
 use crate::config::StoreSettings;
 use crate::domain::api_key::{KeyMode, KeyStatus};
@@ -103,16 +103,16 @@ fn list(task: &ListPartners) -> anyhow::Result<()> {
     let partners = task.records.with(async |store| Ok(Partners::new(store).list().await?))?;
     if task.json {
         let rows: Vec<_> = partners.iter().map(as_json).collect();
-        return say(&serde_json::to_string_pretty(&rows)?);
+        return print_line(&serde_json::to_string_pretty(&rows)?);
     }
     if partners.is_empty() {
-        return say("No partners yet. `unionhall keys issue NAME` makes one and issues its first key.");
+        return print_line("No partners yet. `unionhall keys issue NAME` makes one and issues its first key.");
     }
-    say(&format!("{:<6}{:>6}{:>11}  {:<22}{:<32}NAME", "ID", "KEYS", "ENDPOINTS", "SINCE", "CONTACT"))?;
+    print_line(&format!("{:<6}{:>6}{:>11}  {:<22}{:<32}NAME", "ID", "KEYS", "ENDPOINTS", "SINCE", "CONTACT"))?;
     for partner in &partners {
         let contact = partner.contact.as_ref().map_or("-", EmailAddress::as_typed);
         let PartnerRecord { id, name, keys, endpoints, created_at, .. } = partner;
-        say(&format!("{id:<6}{keys:>6}{endpoints:>11}  {:<22}{contact:<32}{name}", created_at.to_string()))?;
+        print_line(&format!("{id:<6}{keys:>6}{endpoints:>11}  {:<22}{contact:<32}{name}", created_at.to_string()))?;
     }
     Ok(())
 }
@@ -132,10 +132,10 @@ fn show(task: &ShowPartner) -> anyhow::Result<()> {
         let mut shown = as_json(&partner);
         shown["keyIds"] = keys.map(|(key, _)| key.id.as_str()).collect();
         shown["endpointIds"] = endpoints.map(|listed| listed.endpoint.id.0).collect();
-        return say(&serde_json::to_string_pretty(&shown)?);
+        return print_line(&serde_json::to_string_pretty(&shown)?);
     }
-    say(&format!("{} (partner {}) since {}", partner.name, partner.id, partner.created_at))?;
-    say(&match &partner.contact {
+    print_line(&format!("{} (partner {}) since {}", partner.name, partner.id, partner.created_at))?;
+    print_line(&match &partner.contact {
         Some(contact) => format!("Contact: {contact}", contact = contact.as_typed()),
         None => "Contact: none; `unionhall partners contact NAME EMAIL` sets one".to_owned(),
     })?;
@@ -145,10 +145,10 @@ fn show(task: &ShowPartner) -> anyhow::Result<()> {
             KeyStatus::Expired => "expired",
             KeyStatus::Revoked => "revoked",
         };
-        say(&format!("Key {}: {state}", key.id))?;
+        print_line(&format!("Key {}: {state}", key.id))?;
     }
     for listed in endpoints {
-        say(&format!("Webhook endpoint {}: {}", listed.endpoint.id, webhooks::state(&listed.endpoint)))?;
+        print_line(&format!("Webhook endpoint {}: {}", listed.endpoint.id, webhooks::state(&listed.endpoint)))?;
     }
     Ok(())
 }
@@ -170,7 +170,7 @@ fn contact(task: &SetContact) -> anyhow::Result<()> {
     if !found {
         return Err(unknown(&task.name));
     }
-    say(&match &email {
+    print_line(&match &email {
         Some(_) => format!("{} is written to from now on when something of theirs fails.", task.name),
         None => format!("{} has no contact any more.", task.name),
     })

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::super::audit::act;
-use super::super::{random, say, secret};
+use super::super::{random, print_line, secret};
 use super::PartnerRecords;
 use crate::clock::Clock;
 use crate::config::{OutboundSettings, SecretSettings, web_address};
@@ -161,7 +161,7 @@ fn add(task: &AddEndpoint, now: Timestamp) -> anyhow::Result<()> {
         "Endpoint {id} of {}. `unionhall webhooks test {id}` sends it a ping. Its secret is shown only now:",
         task.partner
     );
-    say(&secret.reveal())
+    print_line(&secret.reveal())
 }
 
 /// How an endpoint does, in a few words.
@@ -180,15 +180,15 @@ fn list(task: &ListEndpoints) -> anyhow::Result<()> {
     let endpoints = task.records.with(async |store| Ok(store.list_endpoints().await?))?;
     if task.json {
         let rows: Vec<_> = endpoints.iter().map(as_json).collect();
-        return say(&serde_json::to_string_pretty(&rows)?);
+        return print_line(&serde_json::to_string_pretty(&rows)?);
     }
     if endpoints.is_empty() {
-        return say("No endpoints yet. `unionhall webhooks add PARTNER URL` adds one.");
+        return print_line("No endpoints yet. `unionhall webhooks add PARTNER URL` adds one.");
     }
-    say(&format!("{:<6}{:>9}{:>10}  {:<24} URL and STATE", "ID", "WAITING", "GIVEN UP", "PARTNER"))?;
+    print_line(&format!("{:<6}{:>9}{:>10}  {:<24} URL and STATE", "ID", "WAITING", "GIVEN UP", "PARTNER"))?;
     for ListedEndpoint { endpoint, waiting, given_up } in &endpoints {
         let EndpointRecord { id, partner, url, .. } = endpoint;
-        say(&format!("{:<6}{waiting:>9}{given_up:>10}  {partner:<24} {url}: {}", id.to_string(), state(endpoint)))?;
+        print_line(&format!("{:<6}{waiting:>9}{given_up:>10}  {partner:<24} {url}: {}", id.to_string(), state(endpoint)))?;
     }
     Ok(())
 }
@@ -218,7 +218,7 @@ fn test(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
         webhooks.test(task.id, unique, now).await.context("the ping was not delivered")
     })?;
     match answer.status {
-        200..=299 => say(&format!("Endpoint {} took the ping: it answered {}.", task.id, answer.status)),
+        200..=299 => print_line(&format!("Endpoint {} took the ping: it answered {}.", task.id, answer.status)),
         status => bail!("the endpoint answered {status} to the ping; anything but 2xx is a failure"),
     }
 }
@@ -231,7 +231,7 @@ fn rotate(task: &RotateSecret, now: Timestamp) -> anyhow::Result<()> {
         "The new secret of endpoint {}; the old one signs beside it for 24 hours. It is shown only now:",
         task.id
     );
-    say(&secret.reveal())
+    print_line(&secret.reveal())
 }
 
 fn resend(task: &ResendEvent, now: Timestamp) -> anyhow::Result<()> {
@@ -246,7 +246,7 @@ fn resend(task: &ResendEvent, now: Timestamp) -> anyhow::Result<()> {
             "nothing has come of that sign-up yet, or its partner sent none with that key in the last 30 days; nothing is sent"
         );
     }
-    say("It is sent once more, under the id that it had.")
+    print_line("It is sent once more, under the id that it had.")
 }
 
 fn recover(task: &RecoverEndpoint, now: Timestamp) -> anyhow::Result<()> {
@@ -254,11 +254,11 @@ fn recover(task: &RecoverEndpoint, now: Timestamp) -> anyhow::Result<()> {
     let told = with_webhooks(&task.settings, Some(act), async |webhooks| {
         Ok(webhooks.recover(task.id, task.since, now).await?)
     })?;
-    say(&format!("Endpoint {} is enabled. Sent once more, each under the id that it had: {told}.", task.id))
+    print_line(&format!("Endpoint {} is enabled. Sent once more, each under the id that it had: {told}.", task.id))
 }
 
 fn remove(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
     let act = act("webhooks remove", format!("endpoint {}", task.id), now);
     with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.remove(task.id).await?))?;
-    say(&format!("Endpoint {} is gone, and what waited for it.", task.id))
+    print_line(&format!("Endpoint {} is gone, and what waited for it.", task.id))
 }

@@ -1,6 +1,6 @@
 //! What an operator reads when the service starts: where it listens, and the first time what to do next.
 
-use crate::cli::say;
+use crate::cli::print_line;
 use crate::cli::secret::SecretOrigin;
 use crate::config::{MailTransport, Records, ServeSettings};
 
@@ -12,10 +12,10 @@ pub(super) fn greet(
     mailbox_key: &str,
     origin: SecretOrigin,
 ) -> anyhow::Result<()> {
-    say(&format!("unionhall listens on {address}"))?;
+    print_line(&format!("unionhall listens on {address}"))?;
     let mailbox = format!("{address}/dev/mailbox?key={mailbox_key}");
     if matches!((origin, mail), (SecretOrigin::Known, MailTransport::Mailbox)) {
-        say(&format!("Mail: {mailbox}"))?;
+        print_line(&format!("Mail: {mailbox}"))?;
     }
     let keep = match origin {
         SecretOrigin::Known => return Ok(()),
@@ -44,7 +44,7 @@ pub(super) fn greet(
         }
         MailTransport::None => "Mail: off, and so are sign-ups (--mail none).".to_owned(),
     };
-    say(&format!(
+    print_line(&format!(
         "
 This is its first start. What it keeps is in {kept}{keep}.
 

@@ -28,7 +28,7 @@ pub(in crate::cli) async fn make_limiter(
     };
     let log = log.clone();
     let limiter = connect(target, public_per_minute, move |change| match change {
-        Change::Alone(cause) => log.problem(
+        Change::Disconnected(cause) => log.problem(
             None,
             &format!(
                 "the limits are not shared: {cause}; this node counts alone until Redis is back, which is told here"
@@ -64,7 +64,7 @@ pub(in crate::cli) async fn try_redis(target: &Target, public_per_minute: u32) -
         let first = heard.try_recv();
         drop(limiter);
         match first {
-            Ok(Change::Alone(why)) => cause = why,
+            Ok(Change::Disconnected(why)) => cause = why,
             _ => return Ok(()),
         }
         tokio::time::sleep(BETWEEN_TRIES).await;

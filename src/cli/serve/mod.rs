@@ -18,14 +18,14 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use self::limits::make_limiter;
-use self::sandbox::{SandboxHouse, SharedParts};
+use self::sandbox::{SandboxRuntime, SharedParts};
 use super::secret::{self, Claimed};
 use super::{files, open_store, random};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
 use crate::domain::email::disposable::DisposableDomains;
-use crate::domain::mail::brake::Brake;
+use crate::domain::mail::budget::MailBudget;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::union::{Sender, Union};
@@ -70,8 +70,8 @@ pub(super) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
 
 async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let checked = Checked::read(settings)?;
-    let doors = Doors::open(settings, checked.tls.is_some())?;
-    let union = Arc::new(settings.union.facts(settings.union.base_url(doors.listening, doors.scheme))?);
+    let listeners = Listeners::open(settings, checked.tls.is_some())?;
+    let union = Arc::new(settings.union.facts(settings.union.base_url(listeners.listening, listeners.scheme))?);
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
     let Claimed { secret, origin } = secret::claim(&settings.store, checked.secret, &*store).await?;
     let (clock, log) = start_log(settings)?;
@@ -101,7 +101,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     tokio::spawn(supervise::vitally("retention", forgets));
     let rolls_up = figures::run(Arc::clone(records), told.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the roll-up of figures", rolls_up));
-    let sandbox = SandboxHouse::new(
+    let sandbox = SandboxRuntime::new(
         settings,
         SharedParts {
             union: &union,
@@ -127,7 +127,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         log: log.clone(),
         mail: post.delivery.clone(),
         webhooks,
-        brake: settings.brake.brake(),
+        budget: settings.budget.budget(),
         disposable: checked.disposable,
         erasures: ErasureLog::beside(&settings.store.data),
         retention: settings.retention.times(),
@@ -142,11 +142,11 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
             mcp_origins: settings.mcp_origins.clone(),
             mailbox: post.folder.clone().map(|folder| (folder, mailbox_key.clone())),
             mail_hooks: checked.mail_hooks,
-            metrics: doors.metrics.is_some(),
+            metrics: listeners.metrics.is_some(),
             sandbox: Some(Arc::clone(&sandbox) as _),
         },
     );
-    if let Some(metrics) = doors.metrics {
+    if let Some(metrics) = listeners.metrics {
         log.note(&format!("metrics are at http://{}/metrics", metrics.local_addr()?));
         tokio::spawn(metrics_listener::serve(metrics, Arc::clone(&service)));
     }
@@ -157,7 +157,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         service: Arc::clone(&service),
         log: log.clone(),
     })?;
-    greeting::greet(settings, &checked.mail, &format!("{}://{}", doors.scheme, doors.listening), &mailbox_key, origin)?;
+    greeting::greet(settings, &checked.mail, &format!("{}://{}", listeners.scheme, listeners.listening), &mailbox_key, origin)?;
     // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
     let stop = async {
         tokio::select! {
@@ -170,7 +170,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         let _nobody_left = stop_work.send(true);
     };
     tokio::join!(
-        listener::serve(doors.listener, service, checked.tls, stop),
+        listener::serve(listeners.listener, service, checked.tls, stop),
         last_messages(worker, teller, work_stops, &log)
     );
     let _in_time_or_not = tokio::time::timeout(LAST_TEST_TIMEOUT, sandbox.close()).await;
@@ -214,14 +214,14 @@ pub(super) fn read_tls(settings: &ServeSettings) -> anyhow::Result<Option<Tls>> 
 }
 
 /// The listeners, and what callers find behind them.
-struct Doors {
+struct Listeners {
     listener: TcpListener,
     listening: SocketAddr,
     scheme: &'static str,
     metrics: Option<TcpListener>,
 }
 
-impl Doors {
+impl Listeners {
     fn open(settings: &ServeSettings, tls: bool) -> anyhow::Result<Self> {
         let listener = listen(settings.union.listen, "--listen")?;
         let metrics = match settings.metrics_listen {
@@ -277,7 +277,7 @@ struct Sending {
     notifier: Arc<MailNotifier>,
     from: Mailbox,
     bounces: Option<String>,
-    brake: Brake,
+    budget: MailBudget,
     node: String,
     /// Two workers of one name would take each other's mail.
     _sole_sender: std::fs::File,
@@ -311,7 +311,7 @@ impl Post {
                 notifier,
                 from: Mailbox::new(sender.name.clone(), sender.address.parse()?),
                 bounces: settings.mail.mail_bounces.clone(),
-                brake: settings.brake.brake(),
+                budget: settings.budget.budget(),
                 node,
                 _sole_sender: sole_sender,
             }),
@@ -350,7 +350,7 @@ impl Post {
             composer: sending.composer(secret, union),
             notifier: Arc::clone(&sending.notifier),
             log: log.clone(),
-            brake: Some(sending.brake),
+            budget: Some(sending.budget),
             name: sending.node.clone(),
             renew_every: Outbox::RENEW_EVERY,
         };

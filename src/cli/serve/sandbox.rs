@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::config::{OutboundSettings, Records, SandboxRecords, ServeSettings};
 use crate::domain::base32;
 use crate::domain::email::disposable::DisposableDomains;
-use crate::domain::mail::brake::Brake;
+use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
@@ -40,7 +40,7 @@ use crate::store::{Claim, Store};
 
 /// What the sandbox is made of, and what became of it.
 #[derive(Debug)]
-pub(super) struct SandboxHouse {
+pub(super) struct SandboxRuntime {
     live: Records,
     data: std::path::PathBuf,
     batch: usize,
@@ -78,7 +78,7 @@ pub(super) struct SharedParts<'a> {
     pub stop: &'a watch::Receiver<bool>,
 }
 
-impl SandboxHouse {
+impl SandboxRuntime {
     pub(super) fn new(settings: &ServeSettings, shared: SharedParts<'_>) -> anyhow::Result<Arc<Self>> {
         let SharedParts { union, secret, limiter, disposable, log, clock, stop } = shared;
         let join_site = format!("{}/sandbox", union.join_site);
@@ -198,7 +198,7 @@ impl SandboxHouse {
             mail,
             webhooks,
             // It has no form, and no pages of members.
-            brake: Brake::NONE,
+            budget: MailBudget::NONE,
             disposable: self.disposable.clone(),
             erasures: ErasureLog::beside(&self.data.join("sandbox")),
             retention: self.times,
@@ -226,7 +226,7 @@ impl SandboxHouse {
             },
             notifier,
             log: self.log.of_sandbox(),
-            brake: None,
+            budget: None,
             // Of this process alone: another may work on the same records, whatever becomes of the live mail.
             name: format!("sandbox-{}", String::from_utf8_lossy(&base32::encode::<8>(&random::<5>()?))),
             renew_every: Outbox::RENEW_EVERY,
@@ -234,7 +234,7 @@ impl SandboxHouse {
     }
 }
 
-impl FindsSandbox for SandboxHouse {
+impl FindsSandbox for SandboxRuntime {
     fn find(&self) -> Reply<'_, Result<Option<Arc<App>>, NoSandbox>> {
         Reply::later(self.find_or_open())
     }

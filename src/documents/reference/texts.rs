@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Section, operation, prose};
 use crate::documents::API_VERSION;
 use crate::domain::language::Language;
-use crate::domain::mail::{A_DAY, APART, MailKind, brake};
+use crate::domain::mail::{MAX_MAILS_PER_DAY, MIN_MAIL_GAP, MailKind, budget};
 use crate::domain::sign_up::{PENDING_FOR, SUPPRESSED_FOR};
 use crate::domain::union::Union;
 use crate::operations::wording::CONSENT_RULE_FOR_ALL;
@@ -61,19 +61,19 @@ pub(super) fn facts(union: &Union) -> Facts {
         ("public_left", union.public_per_minute.saturating_sub(1).to_string()),
         ("pending_days", days(PENDING_FOR)),
         ("silence_days", days(SUPPRESSED_FOR)),
-        ("apart_minutes", (APART.as_secs() / 60).to_string()),
-        ("mails_a_day", A_DAY.to_string()),
+        ("apart_minutes", (MIN_MAIL_GAP.as_secs() / 60).to_string()),
+        ("mails_a_day", MAX_MAILS_PER_DAY.to_string()),
         ("subject", prose::escaped(&subject)),
         ("json_subject", json(&subject)),
         ("sender", prose::escaped(&sender)),
         ("json_sender", json(&sender)),
-        ("days_before", (brake::DAYS - 1).to_string()),
-        ("enough", brake::ENOUGH.to_string()),
-        ("one_in", brake::ONE_IN.to_string()),
-        ("few_unwanted", brake::FEW_UNWANTED.to_string()),
-        ("earned", brake::EARNED.to_string()),
-        ("most_times", brake::MOST_TIMES.to_string()),
-        ("left_one_in", brake::LEFT_ONE_IN.to_string()),
+        ("days_before", (budget::DAYS - 1).to_string()),
+        ("enough", budget::ENOUGH.to_string()),
+        ("one_in", budget::ONE_IN.to_string()),
+        ("few_unwanted", budget::FEW_UNWANTED.to_string()),
+        ("earned", budget::EARNED.to_string()),
+        ("most_times", budget::MOST_TIMES.to_string()),
+        ("left_one_in", budget::LEFT_ONE_IN.to_string()),
         ("read_tools", listed(Access::Public)),
         ("agent_tools", listed(Access::Agent)),
         ("errors", operation::all_errors(union)),

@@ -153,7 +153,7 @@ impl EmailAddress {
 
     /// The form in which two addresses are compared: letters of any case are the same, and so are the spellings of one
     /// domain.
-    pub fn compared(&self) -> String {
+    pub fn normalized(&self) -> String {
         format!("{}@{}", self.typed[..self.at].to_lowercase(), self.domain)
     }
 
@@ -313,8 +313,8 @@ mod tests {
     #[test]
     fn addresses_compare_by_letters_and_mailboxes_by_owner() {
         let parse = |text: &str| EmailAddress::parse(text).unwrap();
-        assert_eq!(parse("ANA@Example.COM").compared(), "ana@example.com");
-        assert_ne!(parse("ana+x@example.com").compared(), parse("ana@example.com").compared());
+        assert_eq!(parse("ANA@Example.COM").normalized(), "ana@example.com");
+        assert_ne!(parse("ana+x@example.com").normalized(), parse("ana@example.com").normalized());
         for (typed, mailbox) in [
             ("Ana+bills@Example.com", "ana@example.com"),
             ("a.n.a+x+y@GMail.com", "ana@gmail.com"),

@@ -1,6 +1,6 @@
 //! The rules of mail: how often a mailbox may be written to, and when a mail that failed is tried again.
 
-pub mod brake;
+pub mod budget;
 pub mod inbox;
 pub mod lane;
 pub mod report;
@@ -17,15 +17,15 @@ use crate::domain::sign_up::SignUpId;
 use crate::domain::time::Timestamp;
 
 /// Between two mails to one mailbox, whoever asked for them.
-pub const APART: Duration = Duration::from_secs(10 * 60);
+pub const MIN_MAIL_GAP: Duration = Duration::from_secs(10 * 60);
 
 /// Mails to one mailbox within 24 hours.
-pub const A_DAY: usize = 4;
+pub const MAX_MAILS_PER_DAY: usize = 4;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// How long a mail is a worker's alone once it has taken it; whoever takes longer renews the lease meanwhile.
-pub const LEASE: Duration = Duration::from_secs(30);
+pub const MAIL_LEASE: Duration = Duration::from_secs(30);
 
 /// How long after the first attempt a mail is given up.
 const GIVE_UP_AFTER: Duration = DAY;
@@ -40,7 +40,7 @@ const SKEW: Duration = Duration::from_secs(120);
 pub const UNDELIVERABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Mails that wait for one mailbox at the most; the others would wait for days.
-pub const WAITING_FOR_A_MAILBOX: usize = 4;
+pub const MAX_WAITING_PER_MAILBOX: usize = 4;
 
 /// Names one waiting mail inside the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -109,14 +109,14 @@ pub struct DueMail {
     pub lane: Lane,
     /// The person's, or else that of whoever filled in the form.
     pub language: Option<Language>,
-    /// It goes once more because somebody wanted to sign in, and counts at no door.
+    /// It goes once more because somebody wanted to sign in, and counts at no source.
     pub is_reminder: bool,
 }
 
 impl DueMail {
-    /// Whose door it came through.
-    pub fn door(&self) -> &str {
-        self.partner.as_deref().unwrap_or(brake::FORM)
+    /// Whose source it came through.
+    pub fn source(&self) -> &str {
+        self.partner.as_deref().unwrap_or(budget::FORM)
     }
 }
 
@@ -127,13 +127,13 @@ impl std::fmt::Debug for DueMail {
     }
 }
 
-/// What a worker may send now, and the doors whose mail was held meanwhile.
+/// What a worker may send now, and the sources whose mail was held meanwhile.
 #[derive(Debug, Default)]
 pub struct Leased {
     pub mails: Vec<DueMail>,
     pub held: BTreeMap<String, u64>,
     /// Whether others that may not go made way: there may be more behind them.
-    pub made_way: bool,
+    pub deferred: bool,
 }
 
 /// What became of an attempt.
@@ -185,7 +185,7 @@ pub struct WaitingMail {
 /// What is remembered of a mailbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MailboxRecord {
-    /// Its last mails, newest first, each with the door that asked for it.
+    /// Its last mails, newest first, each with the source that asked for it.
     pub sent: Vec<(Timestamp, String)>,
     /// The mail that the newest of them stands for.
     pub holder: Option<MailId>,
@@ -202,28 +202,28 @@ pub enum Turn {
 }
 
 impl MailboxRecord {
-    pub fn turn(&self, mail: MailId, door: &str, now: Timestamp) -> Turn {
-        match self.next_allowed(door, now) {
+    pub fn turn(&self, mail: MailId, source: &str, now: Timestamp) -> Turn {
+        match self.next_allowed(source, now) {
             _ if self.holder == Some(mail) => Turn::Again,
             allowed if allowed > now => Turn::NotBefore(allowed),
             _ => Turn::Next,
         }
     }
 
-    /// How many of the last mails a door has asked for.
-    pub fn sent_for(&self, door: &str) -> usize {
-        self.sent.iter().filter(|(_, by)| by == door).count()
+    /// How many of the last mails a source has asked for.
+    pub fn sent_for(&self, source: &str) -> usize {
+        self.sent.iter().filter(|(_, by)| by == source).count()
     }
 
-    /// When the next mail that a door asks for may go. The day's last is kept for a door that has asked for none, so that
+    /// When the next mail that a source asks for may go. The day's last is kept for a source that has asked for none, so that
     /// nobody can use up a mailbox that is somebody else's.
-    pub fn next_allowed(&self, door: &str, now: Timestamp) -> Timestamp {
+    pub fn next_allowed(&self, source: &str, now: Timestamp) -> Timestamp {
         // What was written by a clock that was ahead says nothing about when mail went.
         let sent: Vec<_> = self.sent.iter().filter(|(time, _)| *time <= now.plus(SKEW)).collect();
         let after = |index: usize, span| sent.get(index).map(|(time, _)| time.plus(span));
-        let is_known = sent.iter().any(|(time, by)| by == door && time.plus(DAY) > now);
-        let a_day = if is_known { A_DAY - 1 } else { A_DAY };
-        after(0, APART).max(after(a_day - 1, DAY)).unwrap_or(Timestamp::from_millis(i64::MIN))
+        let is_known = sent.iter().any(|(time, by)| by == source && time.plus(DAY) > now);
+        let a_day = if is_known { MAX_MAILS_PER_DAY - 1 } else { MAX_MAILS_PER_DAY };
+        after(0, MIN_MAIL_GAP).max(after(a_day - 1, DAY)).unwrap_or(Timestamp::from_millis(i64::MIN))
     }
 }
 
@@ -248,12 +248,12 @@ mod tests {
     }
 
     fn record(sent: &[(i64, &str)]) -> MailboxRecord {
-        MailboxRecord { sent: sent.iter().map(|(time, door)| (at(*time), (*door).to_owned())).collect(), holder: None }
+        MailboxRecord { sent: sent.iter().map(|(time, source)| (at(*time), (*source).to_owned())).collect(), holder: None }
     }
 
     #[test]
     fn a_mailbox_gets_one_in_ten_minutes_and_four_a_day_the_last_by_another_door() {
-        let next = |sent: &[(i64, &str)], door| record(sent).next_allowed(door, at(3600));
+        let next = |sent: &[(i64, &str)], source| record(sent).next_allowed(source, at(3600));
         assert!(next(&[], "").as_millis() < 0);
         assert_eq!(next(&[(100, "")], ""), at(700));
         assert_eq!(next(&[(3000, ""), (1000, "")], ""), at(3600));

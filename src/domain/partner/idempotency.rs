@@ -63,7 +63,7 @@ impl fmt::Debug for IdempotencyKey {
 
 /// A request that named itself, and what its answer is made of besides what the store finds.
 #[derive(Debug, Clone)]
-pub struct NamedRequest {
+pub struct IdempotentRequest {
     pub key: IdempotencyKey,
     /// A keyed hash of what was asked: another input under the same name is refused.
     pub input: String,

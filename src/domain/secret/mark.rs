@@ -19,19 +19,19 @@ pub fn tombstone(mark: &str) -> String {
 
 /// A mailbox's tombstone: what stands in its place once somebody of it is erased.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct MailboxGrave([u8; PREFIX.len() + LENGTH]);
+pub struct MailboxTombstone([u8; PREFIX.len() + LENGTH]);
 
 const PREFIX: &str = "erased:";
 
-impl MailboxGrave {
+impl MailboxTombstone {
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
-impl std::fmt::Debug for MailboxGrave {
+impl std::fmt::Debug for MailboxTombstone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("MailboxGrave(…)")
+        f.write_str("MailboxTombstone(…)")
     }
 }
 
@@ -58,7 +58,7 @@ impl AddressMarker {
 
     /// The same for every spelling that counts as the same address.
     pub fn address(&self, email: &EmailAddress) -> String {
-        self.mark(b"address\0", &email.compared())
+        self.mark(b"address\0", &email.normalized())
     }
 
     /// The same for every address whose mail arrives in the same mailbox.
@@ -67,12 +67,12 @@ impl AddressMarker {
     }
 
     /// Where the mailbox of an address would lie; every sign-up asks, so it costs next to nothing.
-    pub fn grave(&self, email: &EmailAddress) -> MailboxGrave {
-        let mut grave = [0; PREFIX.len() + LENGTH];
-        let (prefix, mark) = grave.split_at_mut(PREFIX.len());
+    pub fn tombstone(&self, email: &EmailAddress) -> MailboxTombstone {
+        let mut tombstone = [0; PREFIX.len() + LENGTH];
+        let (prefix, mark) = tombstone.split_at_mut(PREFIX.len());
         prefix.copy_from_slice(PREFIX.as_bytes());
         mark.copy_from_slice(&self.bytes(b"mailbox\0", &email.mailbox()));
-        MailboxGrave(grave)
+        MailboxTombstone(tombstone)
     }
 
     fn mark(&self, what: &[u8], text: &str) -> String {
@@ -102,6 +102,6 @@ mod tests {
         assert_ne!(ours.address(&plain), ours.mailbox(&plain));
         assert_ne!(ours.address(&plain), marker("y").address(&plain));
         assert_eq!(ours.address(&plain).len(), LENGTH);
-        assert_eq!(ours.grave(&tagged).as_str(), tombstone(&ours.mailbox(&plain)));
+        assert_eq!(ours.tombstone(&tagged).as_str(), tombstone(&ours.mailbox(&plain)));
     }
 }

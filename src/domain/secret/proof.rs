@@ -1,4 +1,4 @@
-//! A proof of work: what a browser does for a form while its door is braked, so that a person's mail passes and a flood
+//! A proof of work: what a browser does for a form while its source is throttled, so that a person's mail passes and a flood
 //! costs something. Ours, bound to this form, good once and for a while.
 //!
 //! The question is a text with its end and a keyed hash, so that nothing is kept until it is answered. The answer is a

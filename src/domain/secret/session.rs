@@ -85,7 +85,7 @@ impl SessionMaker {
 
     /// What is remembered of the browser that asked to sign in with an address: not its nonce, and not the address.
     pub fn browser(&self, nonce: &Nonce, email: &EmailAddress) -> String {
-        proof(&self.browsers, &[nonce.0.as_bytes(), email.compared().as_bytes()])
+        proof(&self.browsers, &[nonce.0.as_bytes(), email.normalized().as_bytes()])
     }
 }
 

@@ -35,7 +35,7 @@ pub const REDIS_CHECK_TIMEOUT: Duration = Duration::from_millis(50);
 const LATE_IN_A_ROW: u32 = 3;
 
 /// Requests that may wait for Redis at once; the next are decided here.
-const AT_ONCE: usize = 1024;
+const MAX_IN_FLIGHT: usize = 1024;
 
 /// How long a new connection may take, with its TLS and its password.
 const REDIS_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -83,7 +83,7 @@ impl Default for Manner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// This node counts alone from now on; why.
-    Alone(String),
+    Disconnected(String),
     /// It counts with the others again.
     Shared,
 }
@@ -113,7 +113,7 @@ impl RedisLimiter {
             script: Script::new(include_str!("window.lua")),
             connection: RwLock::default(),
             lost: Notify::new(),
-            places: Semaphore::new(AT_ONCE),
+            places: Semaphore::new(MAX_IN_FLIGHT),
             local,
             fallbacks: AtomicU64::new(0),
             tell: Box::new(tell),
@@ -121,7 +121,7 @@ impl RedisLimiter {
         match shared.open().await {
             Ok(connection) => *shared.connection.write().unwrap_or_else(PoisonError::into_inner) = Some(connection),
             Err(Trouble::Failed(error)) if is_refusal(&error) => return Err(Refused(error.to_string())),
-            Err(trouble) => (shared.tell)(Change::Alone(trouble.to_string())),
+            Err(trouble) => (shared.tell)(Change::Disconnected(trouble.to_string())),
         }
         let keeper = tokio::spawn(Arc::clone(&shared).keep()).abort_handle();
         Ok(Self { shared, keeper })
@@ -259,7 +259,7 @@ impl Shared {
         if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
             *current = None;
             drop(current);
-            (self.tell)(Change::Alone(trouble.to_string()));
+            (self.tell)(Change::Disconnected(trouble.to_string()));
             self.lost.notify_one();
         }
     }

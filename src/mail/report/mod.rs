@@ -16,7 +16,7 @@ use crate::domain::time::Timestamp;
 /// How long a service's report is remembered, so that its repeats change nothing: services repeat for a day or three.
 const REMEMBERED_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The secrets that mail services prove themselves with; a door without one is shut.
+/// The secrets that mail services prove themselves with; a source without one is shut.
 #[derive(Debug, Default)]
 pub struct MailHooks {
     pub resend: Option<resend::ResendSecret>,
@@ -36,5 +36,5 @@ pub enum Untaken {
 fn of_address(address: &str, kind: ReportKind, id: &str, now: Timestamp) -> Option<MailReport> {
     let address = EmailAddress::kept(address.trim()).ok()?;
     let once = (format!("report {id}"), now.plus(REMEMBERED_FOR));
-    Some(MailReport { mail: ReportedMail::To(address.compared()), kind, once: Some(once) })
+    Some(MailReport { mail: ReportedMail::To(address.normalized()), kind, once: Some(once) })
 }

@@ -47,7 +47,7 @@ pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, 
         None => {
             let frame = Frame::new(&visit.site.app.union, language, visit.path);
             let figures = figures(frame, visit.member_count().await);
-            let (name, headline) = (frame.union.name.clone(), frame.say.join.card_headline.to_string());
+            let (name, headline) = (frame.union.name.clone(), frame.words.join.card_headline.to_string());
             let (deep, sun, now) = (frame.union.theme.main.0, frame.union.theme.highlight.0, visit.now.tick);
             // The place in line is the drawing's, not the caller's: whoever hangs up leaves it to be finished and kept, and
             // nobody has a second one drawn meanwhile.
@@ -67,7 +67,7 @@ pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, 
 
 /// What stands at its foot, large, with a line below each.
 fn figures(frame: Frame<'_>, member_count: Option<u64>) -> Vec<(String, String)> {
-    let say = &frame.say.join;
+    let say = &frame.words.join;
     let mut figures = vec![(dollars(frame.union.catalog.headline_savings()), say.card_savings.to_string())];
     figures.extend(frame.members(member_count).map(|members| (members, say.card_members.to_string())));
     figures

@@ -10,11 +10,11 @@ mod tests {
         SignUpEntry, StoppedPartner, UnwantedMail,
     };
     use crate::domain::referral::ReferralCode;
-    use crate::domain::sign_up::{Face, SignUpId, SignUpState};
+    use crate::domain::sign_up::{Channel, SignUpId, SignUpState};
     use crate::domain::time::Timestamp;
     use crate::domain::union::own_text::PolicyPage;
     use crate::mail::ReadableMail;
-    use crate::membership::form_brake::FormGate;
+    use crate::membership::form_throttle::FormGate;
 
     const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='a' style=\"b\">";
 
@@ -25,7 +25,7 @@ mod tests {
         let sign_up = SignUpEntry {
             id: SignUpId(1),
             email: String::new(),
-            door: format!("Acme Assistant{text}"),
+            source: format!("Acme Assistant{text}"),
             key: None,
             state: SignUpState::Confirmed,
             us_state: None,
@@ -39,7 +39,7 @@ mod tests {
             decided_at: Some(at),
             mail: None,
             evidence: KeptEvidence {
-                face: Some(Face::Mcp),
+                channel: Some(Channel::Mcp),
                 client: Some(format!("Helper{text}")),
                 notice: Some("abc".to_owned()),
                 notice_words: Some(format!("By confirming you join.{text}")),
@@ -76,7 +76,7 @@ mod tests {
                 unwanted_mail: UnwantedMail::default(),
                 language: None,
                 uncredited: false,
-                door: None,
+                source: None,
             },
             mailbox,
             sign_ups: vec![sign_up],
@@ -220,7 +220,7 @@ mod tests {
         vec![
             ("join-shut", join(page, None, nobody, &FormGate::Shut, &JoinForm::default())),
             ("join", join(page, Some(12_345), nobody, open, &JoinForm::default())),
-            ("join-braked", join(page, None, nobody, &asks, &JoinForm::default())),
+            ("join-throttled", join(page, None, nobody, &asks, &JoinForm::default())),
             ("join-ask-again", join(page, None, nobody, &asks, &shown_again(ShownAgain::Asks))),
             ("join-expired", join(page, None, nobody, open, &shown_again(ShownAgain::Expired))),
             ("join-changes", join(page, None, nobody, open, &shown_again(ShownAgain::Changes))),

@@ -8,7 +8,7 @@ use crate::domain::figure::dollars;
 use crate::domain::secret::proof::BITS;
 use crate::domain::text::Comments;
 use crate::domain::us_state::UsState;
-use crate::membership::form_brake::FormGate;
+use crate::membership::form_throttle::FormGate;
 
 /// What was typed, which is kept, and what is wrong with it.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +29,7 @@ pub struct JoinForm {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShownAgain {
-    /// The form's brake came on meanwhile.
+    /// The form's budget came on meanwhile.
     Asks,
     /// A link that expired led here.
     Expired,
@@ -111,13 +111,13 @@ impl<'a> Bills<'a> {
             let whole = category.part_of().filter(|_| dollars_a_year.is_some());
             BillRow {
                 slug: category.slug(),
-                label: page.say.category(category),
-                savings: dollars_a_year.map_or_else(|| page.say.join.not_offered.to_string(), dollars),
+                label: page.words.category(category),
+                savings: dollars_a_year.map_or_else(|| page.words.join.not_offered.to_string(), dollars),
                 dollars: dollars_a_year.unwrap_or(0),
                 offered: dollars_a_year.is_some(),
                 chosen: chosen.contains(category),
                 part_of: whole.map(Category::slug),
-                whole: whole.filter(|whole| is_listed(*whole)).map(|whole| page.say.category(whole)),
+                whole: whole.filter(|whole| is_listed(*whole)).map(|whole| page.words.category(whole)),
             }
         };
         let mut rows: Vec<_> =
@@ -144,7 +144,7 @@ impl<'a> Bills<'a> {
 
 /// The states by the names that the reader's language has for them, in its order.
 pub(super) fn states(page: Frame<'_>) -> Vec<(&'static str, &str)> {
-    let mut states: Vec<_> = UsState::ALL.iter().map(|state| (state.code(), page.say.state(*state))).collect();
+    let mut states: Vec<_> = UsState::ALL.iter().map(|state| (state.code(), page.words.state(*state))).collect();
     // Accents change no place.
     let plain =
         |c: char| "áéíóú".chars().position(|accented| accented == c).map_or(c, |at| ['a', 'e', 'i', 'o', 'u'][at]);
@@ -165,7 +165,7 @@ impl Offer {
         let terms = &page.union.catalog.referral;
         Self {
             reward: dollars(terms.reward_per_group),
-            group: page.say.people(terms.group_size),
+            group: page.words.people(terms.group_size),
             most: dollars(terms.max_reward()),
             rules: terms.rules(page.language),
         }
@@ -181,16 +181,16 @@ impl JoinPage<'_> {
     }
 
     fn title(&self) -> &str {
-        let say = &self.page.say.join;
-        if self.code.is_some() { &say.title_invited } else { &say.title }.as_str()
+        let words = &self.page.words.join;
+        if self.code.is_some() { &words.title_invited } else { &words.title }.as_str()
     }
 
     fn note(&self) -> Option<(&str, String)> {
-        let say = &self.page.say.join;
+        let words = &self.page.words.join;
         Some(match self.form.again? {
-            ShownAgain::Asks => (say.again.as_str(), say.again_text.to_string()),
-            ShownAgain::Expired => (say.expired.as_str(), say.expired_text.put("days", self.days).plain()),
-            ShownAgain::Changes => (say.change.as_str(), say.change_text.to_string()),
+            ShownAgain::Asks => (words.again.as_str(), words.again_text.to_string()),
+            ShownAgain::Expired => (words.expired.as_str(), words.expired_text.put("days", self.days).plain()),
+            ShownAgain::Changes => (words.change.as_str(), words.change_text.to_string()),
         })
     }
 

@@ -31,14 +31,14 @@ pub struct Frame<'a> {
     pub union: &'a Union,
     pub language: Language,
     /// The language's texts.
-    pub say: &'static Words,
+    pub words: &'static Words,
     /// Where the page is, for the same in another language.
     pub path: &'a str,
 }
 
 impl<'a> Frame<'a> {
     pub fn new(union: &'a Union, language: Language, path: &'a str) -> Self {
-        Self { union, language, say: language.words(), path }
+        Self { union, language, words: language.words(), path }
     }
 
     /// Whether it is one of the sandbox's, which say so.
@@ -49,7 +49,7 @@ impl<'a> Frame<'a> {
     /// "1,234 members": nothing where the figure cannot be read, or is less than the union wants to show.
     pub fn members(&self, count: Option<u64>) -> Option<String> {
         let count = count.filter(|count| *count >= self.union.show_members_from.max(1))?;
-        Some(self.say.members(count))
+        Some(self.words.members(count))
     }
 }
 

@@ -59,33 +59,33 @@ pub enum Home {
 }
 
 pub fn outcome(page: Frame<'_>, outcome: Outcome<'_>, home: Home) -> String {
-    let say = &page.say.outcome;
+    let words = &page.words.outcome;
     let (back, own) = match home {
-        Home::Join => ((say.back_form.as_str(), "/join"), false),
-        Home::Own => ((say.back_own.as_str(), "/me"), true),
-        Home::Sandbox => ((say.back_form.as_str(), "/join"), false),
+        Home::Join => ((words.back_form.as_str(), "/join"), false),
+        Home::Own => ((words.back_own.as_str(), "/me"), true),
+        Home::Sandbox => ((words.back_form.as_str(), "/join"), false),
     };
-    let inside = &page.say.sandbox;
-    let to_form = (say.to_form.as_str(), "/join");
-    let again = (say.sign_up_again.as_str(), "/join");
+    let inside = &page.words.sandbox;
+    let to_form = (words.to_form.as_str(), "/join");
+    let again = (words.sign_up_again.as_str(), "/join");
     let (title, happened, next, action) = match outcome {
-        Outcome::Unknown => (&say.unknown, &say.unknown_text, &say.unknown_next, Some(again)),
-        Outcome::Left => (&say.left, &say.left_text, &say.left_next, Some(again)),
+        Outcome::Unknown => (&words.unknown, &words.unknown_text, &words.unknown_next, Some(again)),
+        Outcome::Left => (&words.left, &words.left_text, &words.left_next, Some(again)),
         Outcome::WasDeclined { take_back } => {
-            let action = (say.declined_action.as_str(), take_back);
-            (&say.declined, &say.declined_text, &say.declined_next, Some(action))
+            let action = (words.declined_action.as_str(), take_back);
+            (&words.declined, &words.declined_text, &words.declined_next, Some(action))
         }
-        Outcome::TooMany { .. } => (&say.too_many, &say.too_many_text, &say.too_many_next, Some(back)),
-        Outcome::SignUpsOff => (&say.paused, &say.paused_text, &say.paused_next, None),
-        Outcome::Problem => (&say.problem, &say.problem_text, &say.problem_next, Some(back)),
-        Outcome::Unsure if own => (&say.unsure, &say.unsure_text, &say.unsure_own, Some(back)),
-        Outcome::Unsure => (&say.unsure, &say.unsure_text, &say.unsure_next, None),
-        Outcome::NotFound => (&say.not_found, &say.not_found_text, &say.not_found_next, Some(to_form)),
-        Outcome::WrongOrigin if own => (&say.old_form, &say.old_form_text, &say.old_form_next, Some(back)),
-        Outcome::WrongOrigin => (&say.origin, &say.origin_text, &say.origin_next, Some(to_form)),
-        Outcome::LinkUsed => (&say.used, &say.used_text, &say.used_next, Some((say.used_action.as_str(), "/me"))),
-        Outcome::NoMail => (&say.no_mail, &say.no_mail_text, &say.no_mail_next, None),
-        Outcome::Lapsed => (&page.say.decline.lapsed_title, &page.say.decline.lapsed_text, &inside.next, None),
+        Outcome::TooMany { .. } => (&words.too_many, &words.too_many_text, &words.too_many_next, Some(back)),
+        Outcome::SignUpsOff => (&words.paused, &words.paused_text, &words.paused_next, None),
+        Outcome::Problem => (&words.problem, &words.problem_text, &words.problem_next, Some(back)),
+        Outcome::Unsure if own => (&words.unsure, &words.unsure_text, &words.unsure_own, Some(back)),
+        Outcome::Unsure => (&words.unsure, &words.unsure_text, &words.unsure_next, None),
+        Outcome::NotFound => (&words.not_found, &words.not_found_text, &words.not_found_next, Some(to_form)),
+        Outcome::WrongOrigin if own => (&words.old_form, &words.old_form_text, &words.old_form_next, Some(back)),
+        Outcome::WrongOrigin => (&words.origin, &words.origin_text, &words.origin_next, Some(to_form)),
+        Outcome::LinkUsed => (&words.used, &words.used_text, &words.used_next, Some((words.used_action.as_str(), "/me"))),
+        Outcome::NoMail => (&words.no_mail, &words.no_mail_text, &words.no_mail_next, None),
+        Outcome::Lapsed => (&page.words.decline.lapsed_title, &page.words.decline.lapsed_text, &inside.next, None),
         Outcome::NotInSandbox => (&inside.title, &inside.text, &inside.next, None),
     };
     // What leads to the form leads nowhere in the sandbox; what was declined there can be taken back there.
@@ -94,7 +94,7 @@ pub fn outcome(page: Frame<'_>, outcome: Outcome<'_>, home: Home) -> String {
         (Home::Sandbox, _) => (&inside.next, None),
     };
     let happened = match outcome {
-        Outcome::TooMany { retry_after } => happened.put("wait", page.say.wait(retry_after)).plain(),
+        Outcome::TooMany { retry_after } => happened.put("wait", page.words.wait(retry_after)).plain(),
         _ => happened.to_string(),
     };
     rendered(&OutcomePage { page, title: title.as_str(), happened, next: next.as_str(), action })

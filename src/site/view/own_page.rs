@@ -7,11 +7,11 @@ use super::join::{Bills, Offer, states};
 use super::{Frame, rendered};
 use crate::domain::figure::grouped;
 use crate::domain::language::{Language, Words};
-use crate::domain::mail::brake::FORM;
+use crate::domain::mail::budget::FORM;
 use crate::domain::person::{Answers, MailboxStanding, PersonFile, PersonState, RetentionTimes, SignUpEntry};
 use crate::domain::share;
 use crate::domain::sign_in::{SIGN_IN_FOR, TRIES};
-use crate::domain::sign_up::{Face, SignUpState};
+use crate::domain::sign_up::{Channel, SignUpState};
 use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
@@ -67,7 +67,7 @@ struct LeavePage<'a> {
 }
 
 pub fn leave(page: Frame<'_>, token: &str, times: RetentionTimes) -> String {
-    rendered(&LeavePage { page, token, kept: page.say.days(times.left) })
+    rendered(&LeavePage { page, token, kept: page.words.days(times.left) })
 }
 
 #[derive(Template)]
@@ -177,7 +177,7 @@ const OTHERS: usize = 10;
 
 pub fn own_page(page: Frame<'_>, view: &OwnView<'_>) -> String {
     let PersonFile { person, mailbox, sign_ups, referrals, .. } = view.file;
-    let (union, say) = (page.union, page.say);
+    let (union, words) = (page.union, page.words);
     let link = person.code.link(&union.join_site);
     let kept = Answers { us_state: person.us_state, categories: person.categories, comments: person.comments.clone() };
     let answers = view.refused.map_or(&kept, |refused| refused.answers);
@@ -185,7 +185,7 @@ pub fn own_page(page: Frame<'_>, view: &OwnView<'_>) -> String {
         .iter()
         .rev()
         .partition(|entry| entry.state == SignUpState::Confirmed && entry.decided_at == person.joined_at);
-    let day = |time: Option<Timestamp>| time.map(|time| say.date(time)).unwrap_or_default();
+    let day = |time: Option<Timestamp>| time.map(|time| words.date(time)).unwrap_or_default();
     rendered(&OwnPage {
         page,
         token: view.token,
@@ -196,9 +196,9 @@ pub fn own_page(page: Frame<'_>, view: &OwnView<'_>) -> String {
         is_member: person.state == PersonState::Member,
         since: day(person.joined_at.or(Some(person.created_at))),
         left_on: day(person.left_at),
-        left_kept: say.days(view.times.left),
-        by_mail: share::by_mail(say, &union.name, &link),
-        by_text_message: share::by_text_message(say, &union.name, &link),
+        left_kept: words.days(view.times.left),
+        by_mail: share::by_mail(words, &union.name, &link),
+        by_text_message: share::by_text_message(words, &union.name, &link),
         qr: qr(&link),
         link: &link,
         signed_up: grouped(referrals.signed_up),
@@ -209,23 +209,23 @@ pub fn own_page(page: Frame<'_>, view: &OwnView<'_>) -> String {
         us_state: answers.us_state.map(UsState::code).unwrap_or_default(),
         comments: &answers.comments,
         longest_comments: Comments::LONGEST,
-        joined_by: joined_by.into_iter().map(|entry| evidence(say, entry)).collect(),
+        joined_by: joined_by.into_iter().map(|entry| evidence(words, entry)).collect(),
         more: others.len().saturating_sub(OTHERS),
-        others: others.into_iter().take(OTHERS).map(|entry| evidence(say, entry)).collect(),
-        obstacles: obstacles(say, mailbox, person.undeliverable_until, view.now),
+        others: others.into_iter().take(OTHERS).map(|entry| evidence(words, entry)).collect(),
+        obstacles: obstacles(words, mailbox, person.undeliverable_until, view.now),
         wants_already_member: !person.unwanted_mail.already_member,
         kept_language: person.language.unwrap_or(page.language),
         sign_ups_paused: view.sign_ups_paused,
     })
 }
 
-fn evidence<'a>(say: &Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {
-    let (kept, own) = (&sign_up.evidence, &say.own);
-    let door = if sign_up.door == FORM { say.confirm.our_form.as_str() } else { &sign_up.door };
-    let through = match kept.face {
-        Some(Face::Mcp) => own.by_assistant.put("door", door).plain(),
-        Some(Face::Rest) => own.by_api.put("door", door).plain(),
-        Some(Face::Form) | None => door.to_owned(),
+fn evidence<'a>(words: &Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {
+    let (kept, own) = (&sign_up.evidence, &words.own);
+    let source = if sign_up.source == FORM { words.confirm.our_form.as_str() } else { &sign_up.source };
+    let through = match kept.channel {
+        Some(Channel::Mcp) => own.by_assistant.put("source", source).plain(),
+        Some(Channel::Rest) => own.by_api.put("source", source).plain(),
+        Some(Channel::Form) | None => source.to_owned(),
     };
     let how = match kept.decided_how.as_deref() {
         Some("button") => own.how_button.as_str(),
@@ -241,19 +241,19 @@ fn evidence<'a>(say: &Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {
         SignUpState::Pending => (&own.pending, &own.pending),
     };
     let outcome = match (sign_up.state, sign_up.decided_at) {
-        (SignUpState::Pending, _) => on.put("moment", say.moment(sign_up.expires_at)).plain(),
-        (_, Some(at)) => format!("{}{how}", on.put("moment", say.moment(at)).plain()),
+        (SignUpState::Pending, _) => on.put("moment", words.moment(sign_up.expires_at)).plain(),
+        (_, Some(at)) => format!("{}{how}", on.put("moment", words.moment(at)).plain()),
         (_, None) => format!("{alone}{how}"),
     };
-    let mut said: Vec<_> = sign_up.us_state.iter().map(|state| say.state(*state)).collect();
-    said.extend(sign_up.categories.iter().map(|category| say.category(category)));
+    let mut said: Vec<_> = sign_up.us_state.iter().map(|state| words.state(*state)).collect();
+    said.extend(sign_up.categories.iter().map(|category| words.category(category)));
     // To whoever filled in the form, and above the button; a member who is signed up again is not asked anything.
-    let was_shown = sign_up.state == SignUpState::Confirmed || kept.face == Some(Face::Form);
+    let was_shown = sign_up.state == SignUpState::Confirmed || kept.channel == Some(Channel::Form);
     EvidenceView {
-        asked: say.moment(sign_up.created_at),
+        asked: words.moment(sign_up.created_at),
         through,
         client: kept.client.as_deref(),
-        mailed: kept.mailed_at.map(|time| say.moment(time)),
+        mailed: kept.mailed_at.map(|time| words.moment(time)),
         outcome,
         referrer: sign_up.referrer.as_ref().map(|code| code.as_str()),
         said: said.join(", "),
@@ -265,7 +265,7 @@ fn evidence<'a>(say: &Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {
 
 /// Why no mail reaches them, in their own words.
 fn obstacles(
-    say: &Words,
+    words: &Words,
     mailbox: &MailboxStanding,
     undeliverable_until: Option<Timestamp>,
     now: Timestamp,
@@ -273,16 +273,16 @@ fn obstacles(
     let until = |time: Option<Timestamp>| time.filter(|time| *time > now);
     let mut obstacles = Vec::new();
     if let Some(time) = until(mailbox.suppressed_until) {
-        obstacles.push(say.own.silent.put("date", say.date(time)).plain());
+        obstacles.push(words.own.silent.put("date", words.date(time)).plain());
     }
     if mailbox.complained_at.is_some() {
-        obstacles.push(say.own.complained.to_string());
+        obstacles.push(words.own.complained.to_string());
     }
     if let Some(time) = until(undeliverable_until) {
-        obstacles.push(say.own.bounced.put("date", say.date(time)).plain());
+        obstacles.push(words.own.bounced.put("date", words.date(time)).plain());
     }
-    let door = |partner: &str| if partner == FORM { say.confirm.our_form.to_string() } else { partner.to_owned() };
-    obstacles.extend(mailbox.stopped.iter().map(|stop| say.own.stopped.put("partner", door(&stop.partner)).plain()));
+    let source = |partner: &str| if partner == FORM { words.confirm.our_form.to_string() } else { partner.to_owned() };
+    obstacles.extend(mailbox.stopped.iter().map(|stop| words.own.stopped.put("partner", source(&stop.partner)).plain()));
     obstacles
 }
 

@@ -108,8 +108,8 @@ pub fn share(page: Frame<'_>, welcome: Welcome, link: &str, member_count: Option
         page,
         welcome,
         link,
-        by_mail: share::by_mail(page.say, &page.union.name, link),
-        by_text_message: share::by_text_message(page.say, &page.union.name, link),
+        by_mail: share::by_mail(page.words, &page.union.name, link),
+        by_text_message: share::by_text_message(page.words, &page.union.name, link),
         members: page.members(member_count),
         offer: Offer::of(page),
     })
@@ -180,39 +180,39 @@ impl askama::filters::HtmlSafe for Html {}
 
 /// Asks whether the sign-up is to be withdrawn, or says what became of it; and what is not to be sent.
 pub fn decline(page: Frame<'_>, view: &DeclineView<'_>) -> String {
-    let Words { decline: say, .. } = page.say;
+    let Words { decline: words, .. } = page.words;
     let asked = match view.partner {
-        Some(partner) => say.lead_partner.put("partner", partner),
-        None => say.lead_form.put("address", view.masked_address),
+        Some(partner) => words.lead_partner.put("partner", partner),
+        None => words.lead_form.put("address", view.masked_address),
     };
     let asked = asked.put("address", view.masked_address).to_string();
     let (title, kicker, heading, texts) = match (view.state, view.is_member) {
-        (DeclineState::Asks, false) => (&say.title, &say.kicker, &say.heading, vec![asked, say.ask.to_string()]),
+        (DeclineState::Asks, false) => (&words.title, &words.kicker, &words.heading, vec![asked, words.ask.to_string()]),
         (DeclineState::Asks, true) => {
-            (&say.member_title, &say.kicker, &say.member_heading, vec![asked, say.member_ask.to_string()])
+            (&words.member_title, &words.kicker, &words.member_heading, vec![asked, words.member_ask.to_string()])
         }
         (DeclineState::Withdrawn, false) => {
-            let mut texts = vec![say.done_text.to_string()];
+            let mut texts = vec![words.done_text.to_string()];
             if !view.can_take_back {
-                texts.push(say.lapsed_again.put("path", view.again_path).to_string());
+                texts.push(words.lapsed_again.put("path", view.again_path).to_string());
             }
-            (&say.done_title, &say.done_kicker, &say.done_heading, texts)
+            (&words.done_title, &words.done_kicker, &words.done_heading, texts)
         }
         (DeclineState::Withdrawn, true) => {
-            (&say.done_title, &say.done_kicker, &say.member_done_heading, vec![say.member_done_text.to_string()])
+            (&words.done_title, &words.done_kicker, &words.member_done_heading, vec![words.member_done_text.to_string()])
         }
         (DeclineState::Confirmed, is_member) => {
-            let since = if is_member { &say.confirmed_member } else { &say.confirmed_left };
-            let texts = vec![say.confirmed_text.to_string(), since.to_string()];
-            (&say.confirmed_title, &say.kicker, &say.confirmed_heading, texts)
+            let since = if is_member { &words.confirmed_member } else { &words.confirmed_left };
+            let texts = vec![words.confirmed_text.to_string(), since.to_string()];
+            (&words.confirmed_title, &words.kicker, &words.confirmed_heading, texts)
         }
         (DeclineState::Lapsed, true) => {
-            let texts = vec![say.lapsed_text.to_string(), say.lapsed_member.to_string()];
-            (&say.lapsed_title, &say.kicker, &say.lapsed_heading, texts)
+            let texts = vec![words.lapsed_text.to_string(), words.lapsed_member.to_string()];
+            (&words.lapsed_title, &words.kicker, &words.lapsed_heading, texts)
         }
         (DeclineState::Lapsed, false) => {
-            let again = say.lapsed_again.put("path", view.again_path).to_string();
-            (&say.lapsed_title, &say.kicker, &say.lapsed_heading, vec![say.lapsed_text.to_string(), again])
+            let again = words.lapsed_again.put("path", view.again_path).to_string();
+            (&words.lapsed_title, &words.kicker, &words.lapsed_heading, vec![words.lapsed_text.to_string(), again])
         }
     };
     let (categories, total, overlap) = view.facts.bills();
@@ -228,10 +228,10 @@ pub fn decline(page: Frame<'_>, view: &DeclineView<'_>) -> String {
         kicker: kicker.as_str(),
         heading: heading.as_str(),
         texts: texts.into_iter().map(Html).collect(),
-        button: if view.is_member { &say.member_button } else { &say.button }.as_str(),
+        button: if view.is_member { &words.member_button } else { &words.button }.as_str(),
         silence: match view.silent_until {
-            Some(until) => say.no_mail_until.put("date", page.say.date(until)).plain(),
-            None => say.no_mail.to_string(),
+            Some(until) => words.no_mail_until.put("date", page.words.date(until)).plain(),
+            None => words.no_mail.to_string(),
         },
     })
 }

@@ -57,7 +57,7 @@ struct TermsPage<'a> {
 }
 
 pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, times: RetentionTimes) -> String {
-    let say = page.say;
+    let words = page.words;
     // Marked where it is not in the language around it, for those who hear the page.
     let own_text =
         page.union.texts.find(which, page.language).map(|(language, html)| match language == page.language {
@@ -67,37 +67,37 @@ pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, tim
     match which {
         PolicyPage::About => rendered(&AboutPage {
             page,
-            title: say.about.title.as_str(),
-            heading: say.about.heading.put("union", &page.union.name).plain(),
-            no_text: &say.about.no_text,
+            title: words.about.title.as_str(),
+            heading: words.about.heading.put("union", &page.union.name).plain(),
+            no_text: &words.about.no_text,
             own_text,
             members: page.members(member_count).and(member_count).map(grouped),
             docs: format!("{}/docs", page.union.base_url),
             rows: {
                 let listed = page.union.catalog.listed().iter();
-                listed.map(|(category, savings)| (say.category(*category), dollars(*savings))).collect()
+                listed.map(|(category, savings)| (words.category(*category), dollars(*savings))).collect()
             },
             total: dollars(page.union.catalog.headline_savings()),
         }),
         PolicyPage::Privacy => rendered(&PrivacyPage {
             page,
-            title: say.privacy.title.as_str(),
-            heading: say.privacy.heading.to_string(),
-            no_text: &say.privacy.no_text,
+            title: words.privacy.title.as_str(),
+            heading: words.privacy.heading.to_string(),
+            no_text: &words.privacy.no_text,
             own_text,
-            sign_ins: say.days(REMEMBERED_FOR),
-            pending: say.days(PENDING_FOR),
-            answers: say.days(times.answers),
-            unconfirmed: say.days(times.unconfirmed),
-            left: say.days(times.left),
-            mailboxes: say.days(MAILBOXES_KEPT_FOR),
-            complaints: say.days(times.complaints),
+            sign_ins: words.days(REMEMBERED_FOR),
+            pending: words.days(PENDING_FOR),
+            answers: words.days(times.answers),
+            unconfirmed: words.days(times.unconfirmed),
+            left: words.days(times.left),
+            mailboxes: words.days(MAILBOXES_KEPT_FOR),
+            complaints: words.days(times.complaints),
         }),
         PolicyPage::Terms => rendered(&TermsPage {
             page,
-            title: say.terms.title.as_str(),
-            heading: say.terms.heading.to_string(),
-            no_text: &say.terms.no_text,
+            title: words.terms.title.as_str(),
+            heading: words.terms.heading.to_string(),
+            no_text: &words.terms.no_text,
             own_text,
             notice: &page.union.notices.in_language(page.language).words,
             offer: Offer::of(page),

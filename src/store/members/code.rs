@@ -1,7 +1,7 @@
 //! Referral codes: found, or made for somebody new; as SQL.
 
 use crate::domain::api_key::PartnerId;
-use crate::domain::partner::idempotency::NamedRequest;
+use crate::domain::partner::idempotency::IdempotentRequest;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{NamedPerson, SignedUp};
 use crate::domain::time::Timestamp;
@@ -11,7 +11,7 @@ use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
 
 /// The code kept for an address; refused while sign-ups are paused.
 pub(super) struct FindCode {
-    pub compared: String,
+    pub email_normalized: String,
 }
 
 impl Unit for FindCode {
@@ -19,12 +19,12 @@ impl Unit for FindCode {
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
         let find =
-            "SELECT signups_paused, (SELECT code FROM people WHERE compared = $1) FROM installation WHERE id = 1";
+            "SELECT signups_paused, (SELECT code FROM people WHERE email_normalized = $1) FROM installation WHERE id = 1";
         let code = |row: &Row<'_>| {
             refuse_if(row.get(0)?)?;
             row.get(1)
         };
-        expected(sql.row(find, values![&self.compared], code).await?)
+        expected(sql.row(find, values![&self.email_normalized], code).await?)
     }
 }
 
@@ -38,37 +38,37 @@ impl Unit for CreateCode {
     type Done = ReferralCode;
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<ReferralCode, Failure> {
-        let NamedPerson { email, code, grave } = &self.person;
-        let (compared, mailbox) = (email.compared(), email.mailbox());
+        let NamedPerson { email, code, tombstone } = &self.person;
+        let (email_normalized, mailbox) = (email.normalized(), email.mailbox());
         let add = concat!(
-            "INSERT INTO people (email, compared, mailbox, code, state, created_at, uncredited)
+            "INSERT INTO people (email, email_normalized, mailbox, code, state, created_at, uncredited)
              SELECT $1, $2, $3, $4, 'invited', $5, ",
             was_member_there!("$6"),
             " FROM installation
              WHERE id = 1 AND NOT signups_paused
-               AND NOT EXISTS (SELECT 1 FROM people WHERE compared = $2)
+               AND NOT EXISTS (SELECT 1 FROM people WHERE email_normalized = $2)
                AND NOT EXISTS (SELECT 1 FROM people WHERE code = $4)
              ON CONFLICT DO NOTHING RETURNING id"
         );
-        let values = values![email.as_typed(), &compared, &mailbox, code, self.now, grave.as_str()];
+        let values = values![email.as_typed(), &email_normalized, &mailbox, code, self.now, tombstone.as_str()];
         if sql.insert(add, values).await?.is_some() {
             return Ok(*code);
         }
-        match (FindCode { compared: compared.clone() }).apply(sql).await? {
+        match (FindCode { email_normalized: email_normalized.clone() }).apply(sql).await? {
             Some(code) => Ok(code),
-            None => Err(not_added(sql, code, &compared).await?),
+            None => Err(not_added(sql, code, &email_normalized).await?),
         }
     }
 }
 
 /// The code of a person, as the answer to a request that named itself.
-pub(super) struct NamedCode {
+pub(super) struct IdempotentCode {
     pub partner: PartnerId,
-    pub request: NamedRequest,
+    pub request: IdempotentRequest,
     pub create: CreateCode,
 }
 
-impl Unit for NamedCode {
+impl Unit for IdempotentCode {
     type Done = SignedUp;
 
     fn is_transaction(&self) -> bool {

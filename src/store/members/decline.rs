@@ -7,7 +7,7 @@ use crate::domain::sign_up::{
     Confirmation, DecidedHow, Declining, SUPPRESSED_FOR, SeenPage, SignUpId, SignUpState, Silence, SilenceChange,
 };
 use crate::domain::time::Timestamp;
-use crate::store::doors::{self, AtDoor};
+use crate::store::sources::{self, SourceEvent};
 use crate::store::outbox;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
@@ -18,7 +18,7 @@ struct AskedSignUp {
     is_member: bool,
     state: SignUpState,
     /// The partner, or nobody for the form.
-    door: String,
+    source: String,
 }
 
 /// Everything that is decided about one mailbox waits its turn.
@@ -33,7 +33,7 @@ async fn look(sql: &mut impl Sql, sign_up: SignUpId, now: Timestamp) -> Result<O
     );
     let asked = |row: &Row<'_>| {
         let (state, mailbox) = (row.parsed(0, SignUpState::from_name)?, mailbox.clone());
-        Ok(AskedSignUp { mailbox, person: row.get(2)?, is_member: row.get(3)?, state, door: row.get(1)? })
+        Ok(AskedSignUp { mailbox, person: row.get(2)?, is_member: row.get(3)?, state, source: row.get(1)? })
     };
     sql.row(look, values![sign_up.0, now], asked).await
 }
@@ -78,7 +78,7 @@ impl Unit for Decline {
         }
         // Last: others wait for this row.
         if asked.state == SignUpState::Pending {
-            doors::count(sql, &asked.door, AtDoor::Declined, self.now).await?;
+            sources::count(sql, &asked.source, SourceEvent::Declined, self.now).await?;
         }
         Ok(declining)
     }
@@ -138,7 +138,7 @@ impl Unit for TakeBack {
         let all = Silence { again: true, partner: true, mailbox: true };
         let change = SilenceChange { add: Silence::default(), lift: all };
         change_silence(sql, &asked, change, self.now).await?;
-        let declined = Some(Declined { door: asked.door, at });
+        let declined = Some(Declined { source: asked.source, at });
         Confirm { sign_up: self.sign_up, seen: self.seen.clone(), declined, now: self.now }.apply(sql).await
     }
 }
@@ -157,7 +157,7 @@ async fn change_silence(
         stop_partner(sql, asked, now).await?;
     } else if lift.partner {
         let go_on = "DELETE FROM stopped_partners WHERE mailbox = $1 AND partner = $2";
-        sql.execute(go_on, values![&asked.mailbox, &asked.door]).await?;
+        sql.execute(go_on, values![&asked.mailbox, &asked.source]).await?;
     }
     if add.mailbox {
         silence_mailbox(sql, &asked.mailbox, now).await?;
@@ -167,11 +167,11 @@ async fn change_silence(
     Ok(())
 }
 
-/// No mail to the mailbox that the same door asks for.
+/// No mail to the mailbox that the same source asks for.
 async fn stop_partner(sql: &mut impl Sql, asked: &AskedSignUp, now: Timestamp) -> Result<(), Failure> {
     let stop = "INSERT INTO stopped_partners (mailbox, partner, stopped_at) VALUES ($1, $2, $3)
                 ON CONFLICT (mailbox, partner) DO UPDATE SET stopped_at = excluded.stopped_at";
-    sql.execute(stop, values![&asked.mailbox, &asked.door, now]).await.map(|_| ())
+    sql.execute(stop, values![&asked.mailbox, &asked.source, now]).await.map(|_| ())
 }
 
 async fn want_no_more(sql: &mut impl Sql, person: i64, already_member: bool) -> Result<(), Failure> {

@@ -32,9 +32,9 @@ async fn name_account(sql: &mut impl Sql, person: i64, account: &AccountId) -> R
 }
 
 /// Whose mailbox an address is, so that what is decided about one mailbox waits its turn; none if nobody has the address.
-pub(super) async fn lock_mailbox_of(sql: &mut impl Sql, compared: &str) -> Result<Option<String>, Failure> {
-    let mailbox = "SELECT mailbox FROM people WHERE compared = $1";
-    let mailbox: Option<String> = sql.row(mailbox, values![compared], |row| row.get(0)).await?;
+pub(super) async fn lock_mailbox_of(sql: &mut impl Sql, email_normalized: &str) -> Result<Option<String>, Failure> {
+    let mailbox = "SELECT mailbox FROM people WHERE email_normalized = $1";
+    let mailbox: Option<String> = sql.row(mailbox, values![email_normalized], |row| row.get(0)).await?;
     if let Some(mailbox) = &mailbox {
         sql.lock(mailbox).await?;
     }
@@ -42,7 +42,7 @@ pub(super) async fn lock_mailbox_of(sql: &mut impl Sql, compared: &str) -> Resul
 }
 
 pub(super) struct Leave {
-    pub compared: String,
+    pub email_normalized: String,
     /// What the audit log calls them, if they have no name there yet.
     pub account: AccountId,
     pub now: Timestamp,
@@ -56,12 +56,12 @@ impl Unit for Leave {
     }
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Leaving, Failure> {
-        if lock_mailbox_of(sql, &self.compared).await?.is_none() {
+        if lock_mailbox_of(sql, &self.email_normalized).await?.is_none() {
             return Ok(Leaving::Unknown);
         }
-        let find = "SELECT id, state FROM people WHERE compared = $1 FOR UPDATE";
+        let find = "SELECT id, state FROM people WHERE email_normalized = $1 FOR UPDATE";
         let found = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.parsed(1, PersonState::from_name)?));
-        let Some((person, state)) = sql.row(find, values![&self.compared], found).await? else {
+        let Some((person, state)) = sql.row(find, values![&self.email_normalized], found).await? else {
             return Ok(Leaving::Unknown);
         };
         if !depart(sql, person, self.now).await? {
@@ -79,7 +79,7 @@ impl Unit for Leave {
 }
 
 pub(super) struct Erase {
-    pub compared: String,
+    pub email_normalized: String,
     pub marks: AddressMarks,
     pub account: AccountId,
     pub now: Timestamp,
@@ -93,16 +93,16 @@ impl Unit for Erase {
     }
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Option<Erased>, Failure> {
-        let Some(mailbox) = lock_mailbox_of(sql, &self.compared).await? else { return Ok(None) };
-        let find = "SELECT id, code FROM people WHERE compared = $1 FOR UPDATE";
-        let found = sql.row(find, values![&self.compared], |row| Ok((row.get::<i64>(0)?, row.get(1)?))).await?;
+        let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(None) };
+        let find = "SELECT id, code FROM people WHERE email_normalized = $1 FOR UPDATE";
+        let found = sql.row(find, values![&self.email_normalized], |row| Ok((row.get::<i64>(0)?, row.get(1)?))).await?;
         let Some((person, code)) = found else { return Ok(None) };
         name_account(sql, person, &self.account).await?;
         // While their answers can still be taken out of the figures.
         let was_member = depart(sql, person, self.now).await?;
         // Not where retention forgets somebody: who never joined would be told from a member by what a repeat is answered.
         idempotency::forget_person(sql, person).await?;
-        let Buried { sign_ups, mails } = bury(sql, person, &mailbox, &self.marks, self.now).await?;
+        let Anonymized { sign_ups, mails } = anonymize(sql, person, &mailbox, &self.marks, self.now).await?;
         let (others, members) = people_of(sql, &mailbox).await?;
         // Whoever else gets mail there as a member is not silenced with them.
         let mailbox_is_shared = members > 0;
@@ -130,13 +130,13 @@ async fn forget_mail(sql: &mut impl Sql, person: i64) -> Result<u64, Failure> {
 }
 
 /// What was deleted with a person.
-pub(in crate::store) struct Buried {
+pub(in crate::store) struct Anonymized {
     sign_ups: u64,
     mails: u64,
 }
 
 /// Deletes a person's sign-ups, requests to sign in and mail.
-pub(in crate::store) async fn forget_doings(sql: &mut impl Sql, person: i64) -> Result<Buried, Failure> {
+pub(in crate::store) async fn delete_activity(sql: &mut impl Sql, person: i64) -> Result<Anonymized, Failure> {
     let mails = forget_mail(sql, person).await?;
     sql.execute("DELETE FROM sign_ins WHERE person_id = $1", values![person]).await?;
     let declined = "UPDATE api_keys SET declined = declined +
@@ -144,41 +144,41 @@ pub(in crate::store) async fn forget_doings(sql: &mut impl Sql, person: i64) -> 
                     WHERE id IN (SELECT s.key_id FROM sign_ups s WHERE s.person_id = $1 AND s.state = 'declined')";
     sql.execute(declined, values![person]).await?;
     let sign_ups = sql.execute("DELETE FROM sign_ups WHERE person_id = $1", values![person]).await?;
-    Ok(Buried { sign_ups, mails })
+    Ok(Anonymized { sign_ups, mails })
 }
 
 /// Leaves a tombstone where a person was. Their row is locked, and they are no member any more.
-pub(super) async fn bury(
+pub(super) async fn anonymize(
     sql: &mut impl Sql,
     person: i64,
     mailbox: &str,
     marks: &AddressMarks,
     now: Timestamp,
-) -> Result<Buried, Failure> {
-    let buried = forget_doings(sql, person).await?;
-    let bury = "
-        UPDATE people SET email = '', compared = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
+) -> Result<Anonymized, Failure> {
+    let anonymized = delete_activity(sql, person).await?;
+    let anonymize = "
+        UPDATE people SET email = '', email_normalized = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
             joined_at = CASE WHEN joined_at IS NULL THEN NULL ELSE 0 END, undeliverable_until = NULL, soft_bounces = 0,
             erased_at = $4, session = NULL, wrong_codes = 0, wrong_codes_day = 0, own_us_state = NULL,
             own_categories = NULL, own_comments = NULL, answered_at = NULL, unwanted_mail = '',
             language = NULL
         WHERE id = $1";
-    let (address, grave) = (tombstone(&marks.address), tombstone(&marks.mailbox));
+    let (address, tombstone) = (tombstone(&marks.address), tombstone(&marks.mailbox));
     // To the day alone: to the millisecond it would lead to the row of the audit log that says who was erased then.
-    sql.execute(bury, values![person, &address, &grave, now.start_of_day()]).await?;
+    sql.execute(anonymize, values![person, &address, &tombstone, now.start_of_day()]).await?;
     // What a mailbox wants not to be sent goes with the last who has it.
     let stops = "DELETE FROM stopped_partners WHERE mailbox = $1
-                 AND NOT EXISTS (SELECT 1 FROM people WHERE compared = $1 AND mailbox = $1)
-                 AND NOT EXISTS (SELECT 1 FROM people WHERE mailbox = $1 AND mailbox <> compared)";
+                 AND NOT EXISTS (SELECT 1 FROM people WHERE email_normalized = $1 AND mailbox = $1)
+                 AND NOT EXISTS (SELECT 1 FROM people WHERE mailbox = $1 AND mailbox <> email_normalized)";
     sql.execute(stops, values![mailbox]).await?;
     // Nobody is credited for another spelling of the mailbox, now that it cannot be seen any more that one was a member.
-    let plain = "UPDATE people SET uncredited = TRUE WHERE compared = $2 AND mailbox = $2 AND joined_at IS NULL
+    let plain = "UPDATE people SET uncredited = TRUE WHERE email_normalized = $2 AND mailbox = $2 AND joined_at IS NULL
                  AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
-    let tagged = "UPDATE people SET uncredited = TRUE WHERE mailbox = $2 AND mailbox <> compared AND joined_at IS NULL
+    let tagged = "UPDATE people SET uncredited = TRUE WHERE mailbox = $2 AND mailbox <> email_normalized AND joined_at IS NULL
                   AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
     sql.execute(plain, values![person, mailbox]).await?;
     sql.execute(tagged, values![person, mailbox]).await?;
-    Ok(buried)
+    Ok(anonymized)
 }
 
 /// How many people get mail there, and how many of them are members.
@@ -186,8 +186,8 @@ pub(in crate::store) async fn people_of(sql: &mut impl Sql, mailbox: &str) -> Re
     // In the two ways for which there is an index each.
     let people = "
         SELECT count(*), CAST(coalesce(sum(CASE WHEN state = 'member' THEN 1 ELSE 0 END), 0) AS BIGINT) FROM (
-            SELECT state FROM people WHERE compared = $1 AND mailbox = $1
-            UNION ALL SELECT state FROM people WHERE mailbox = $1 AND mailbox <> compared) here";
+            SELECT state FROM people WHERE email_normalized = $1 AND mailbox = $1
+            UNION ALL SELECT state FROM people WHERE mailbox = $1 AND mailbox <> email_normalized) here";
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     Ok(sql.row(people, values![mailbox], read).await?.unwrap_or_default())
 }
@@ -207,17 +207,17 @@ impl Unit for Revive {
     }
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
-        let (compared, mailbox) = (self.email.compared(), self.email.mailbox());
-        let revive = "UPDATE people SET email = $2, compared = $3, mailbox = $4, created_at = $5, erased_at = NULL
-                      WHERE compared = $1";
+        let (email_normalized, mailbox) = (self.email.normalized(), self.email.mailbox());
+        let revive = "UPDATE people SET email = $2, email_normalized = $3, mailbox = $4, created_at = $5, erased_at = NULL
+                      WHERE email_normalized = $1";
         let address = tombstone(&self.marks.address);
-        let person = values![&address, self.email.as_typed(), &compared, &mailbox, self.now];
+        let person = values![&address, self.email.as_typed(), &email_normalized, &mailbox, self.now];
         if sql.execute(revive, person).await? == 0 {
             return Ok(false);
         }
-        let grave = tombstone(&self.marks.mailbox);
+        let tombstone = tombstone(&self.marks.mailbox);
         let until = "DELETE FROM mailboxes WHERE mailbox = $1 RETURNING suppressed_until";
-        let until: Option<Option<Timestamp>> = sql.row(until, values![&grave], |row| row.get(0)).await?;
+        let until: Option<Option<Timestamp>> = sql.row(until, values![&tombstone], |row| row.get(0)).await?;
         if let Some(until) = until.flatten() {
             outbox::suppress(sql, &mailbox, until).await?;
         }
@@ -227,7 +227,7 @@ impl Unit for Revive {
 
 /// Lets mail go to a person again, whatever kept it.
 pub(super) struct Unsuppress {
-    pub compared: String,
+    pub email_normalized: String,
     pub account: AccountId,
 }
 
@@ -239,19 +239,19 @@ impl Unit for Unsuppress {
     }
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Option<Lifted>, Failure> {
-        let Some(mailbox) = lock_mailbox_of(sql, &self.compared).await? else { return Ok(None) };
+        let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(None) };
         let suppression = outbox::lift_silence(sql, &mailbox).await?;
         let lift = "UPDATE mailboxes SET complained_at = NULL WHERE mailbox = $1 AND complained_at IS NOT NULL";
         let complaint = sql.execute(lift, values![&mailbox]).await? > 0;
         let lift = "UPDATE people SET undeliverable_until = NULL, soft_bounces = 0
-                    WHERE compared = $1 AND (undeliverable_until IS NOT NULL OR soft_bounces > 0)";
-        let undeliverable = sql.execute(lift, values![&self.compared]).await? > 0;
+                    WHERE email_normalized = $1 AND (undeliverable_until IS NOT NULL OR soft_bounces > 0)";
+        let undeliverable = sql.execute(lift, values![&self.email_normalized]).await? > 0;
         let lift = "DELETE FROM stopped_partners WHERE mailbox = $1";
         let partners = sql.execute(lift, values![&mailbox]).await? > 0;
         let lifted = Lifted { suppression, complaint, undeliverable, partners };
         if lifted != Lifted::default() {
-            let find = "SELECT id FROM people WHERE compared = $1";
-            if let Some(person) = sql.row(find, values![&self.compared], |row| row.get(0)).await? {
+            let find = "SELECT id FROM people WHERE email_normalized = $1";
+            if let Some(person) = sql.row(find, values![&self.email_normalized], |row| row.get(0)).await? {
                 name_account(sql, person, &self.account).await?;
             }
         }

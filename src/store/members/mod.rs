@@ -8,11 +8,11 @@ pub mod people;
 pub mod retention;
 pub mod sign_in;
 
-use self::code::{CreateCode, FindCode, NamedCode};
+use self::code::{CreateCode, FindCode, IdempotentCode};
 use self::decline::{ChooseSilence, Decline, TakeBack};
 use self::leave::{Erase, Leave, Revive, Unsuppress};
-pub(super) use self::leave::{count_down, depart, forget_doings, people_of};
-use super::doors::{self, AtDoor};
+pub(super) use self::leave::{count_down, depart, delete_activity, people_of};
+use super::sources::{self, SourceEvent};
 use super::outbox;
 use super::partners::idempotency;
 use super::report::NoteReport;
@@ -22,7 +22,7 @@ use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
-use crate::domain::partner::idempotency::NamedRequest;
+use crate::domain::partner::idempotency::IdempotentRequest;
 use crate::domain::person::{AccountId, Erased, Leaving, Lifted};
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::mark::AddressMarks;
@@ -70,7 +70,7 @@ macro_rules! credited {
             $person,
             ".uncredited THEN NULL
                   WHEN EXISTS (SELECT 1 FROM people twin
-                               WHERE twin.compared = ",
+                               WHERE twin.email_normalized = ",
             $person,
             ".mailbox AND twin.mailbox = ",
             $person,
@@ -81,7 +81,7 @@ macro_rules! credited {
                   WHEN EXISTS (SELECT 1 FROM people twin
                                WHERE twin.mailbox = ",
             $person,
-            ".mailbox AND twin.mailbox <> twin.compared
+            ".mailbox AND twin.mailbox <> twin.email_normalized
                                AND twin.id <> ",
             $person,
             ".id AND twin.joined_at IS NOT NULL) THEN NULL
@@ -104,14 +104,14 @@ area! {
         own sign_up(new: NewSignUp, now: Timestamp) -> SignedUp;
 
         /// The code kept for an address, if there is one; refused while sign-ups are paused.
-        read referral_code(email: &EmailAddress) -> Option<ReferralCode> = FindCode { compared: email.compared() };
+        read referral_code(email: &EmailAddress) -> Option<ReferralCode> = FindCode { email_normalized: email.normalized() };
 
         /// The code of the person, who is remembered as `invited` if new.
         write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode = CreateCode { person, now };
 
         /// The same, kept as the answer to a request that its partner gave a name to; or what the first of that name was answered.
-        write named_referral_code(partner: PartnerId, request: NamedRequest, person: NamedPerson, now: Timestamp) -> SignedUp
-            = NamedCode { partner, request, create: CreateCode { person, now } };
+        write idempotent_referral_code(partner: PartnerId, request: IdempotentRequest, person: NamedPerson, now: Timestamp) -> SignedUp
+            = IdempotentCode { partner, request, create: CreateCode { person, now } };
 
         /// A sign-up, as its person is shown it.
         read find_sign_up(sign_up: SignUpId, now: Timestamp) -> Option<SignUpRecord> {
@@ -160,11 +160,11 @@ area! {
         /// Ends the membership of whoever has that address, at once. `account` is what the audit log calls them, unless they
         /// have a name there.
         write leave(email: &EmailAddress, account: AccountId, now: Timestamp) -> Leaving
-            = Leave { compared: email.compared(), account, now };
+            = Leave { email_normalized: email.normalized(), account, now };
 
         /// Deletes what is kept of whoever has that address, but for a tombstone that knows it by its marks.
         write erase(email: &EmailAddress, marks: AddressMarks, account: AccountId, now: Timestamp) -> Option<Erased>
-            = Erase { compared: email.compared(), marks, account, now };
+            = Erase { email_normalized: email.normalized(), marks, account, now };
 
         /// Names somebody again who was erased; false if nobody of that address was.
         write revive(email: &EmailAddress, marks: AddressMarks, now: Timestamp) -> bool
@@ -172,7 +172,7 @@ area! {
 
         /// Lets mail go to whoever has that address, whatever kept it from them.
         write unsuppress(email: &EmailAddress, account: AccountId) -> Option<Lifted>
-            = Unsuppress { compared: email.compared(), account };
+            = Unsuppress { email_normalized: email.normalized(), account };
 
         /// Keeps the words of a notice, once and for ever.
         write keep_notice(notice: Notice, now: Timestamp) -> () {
@@ -224,7 +224,7 @@ pub(super) struct Confirm {
 
 /// How a sign-up was declined that is confirmed after all.
 pub(super) struct Declined {
-    pub door: String,
+    pub source: String,
     pub at: Timestamp,
 }
 
@@ -292,12 +292,12 @@ impl Unit for Confirm {
         if !joined {
             return Ok(Confirmation::AlreadyMember);
         }
-        // A door is praised for new members alone, at addresses that last.
-        if let Some(door) = praised {
-            doors::count(sql, &door, AtDoor::Confirmed, self.now).await?;
+        // A source is praised for new members alone, at addresses that last.
+        if let Some(source) = praised {
+            sources::count(sql, &source, SourceEvent::Confirmed, self.now).await?;
         }
-        if let Some(Declined { door, at }) = &self.declined {
-            doors::uncount_declined(sql, door, *at).await?;
+        if let Some(Declined { source, at }) = &self.declined {
+            sources::uncount_declined(sql, source, *at).await?;
         }
         // Last, because every confirmation of the union waits for this row.
         sql.execute("UPDATE installation SET member_count = member_count + 1 WHERE id = 1", values![]).await?;

@@ -5,12 +5,12 @@ use super::state_at;
 use crate::domain::api_key::KeyId;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
-use crate::domain::mail::brake::day_of;
+use crate::domain::mail::budget::day_of;
 use crate::domain::person::{
     AccountId, KeptEvidence, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, RequestEntry,
     SignInEntry, SignUpEntry, StoppedPartner, UnwantedMail,
 };
-use crate::domain::sign_up::{Face, SignUpId, SignUpState};
+use crate::domain::sign_up::{Channel, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::store::lease::{mailbox_columns, mailbox_record};
@@ -47,7 +47,7 @@ macro_rules! entries {
             ", s.us_state, s.categories, coalesce(s.comments, ''), (SELECT r.code FROM people r WHERE r.id = s.referrer_id),
                s.disposable, s.created_at, s.updated_at, s.expires_at, s.decided_at,
                o.id, o.kind, o.created_at, o.send_after, o.attempts, o.last_error, o.given_up_at, o.held_at,
-               s.face, s.client, s.notice, (SELECT n.words FROM notices n WHERE n.hash = s.notice), s.mailed_at, s.decided_how, s.language
+               s.channel, s.client, s.notice, (SELECT n.words FROM notices n WHERE n.hash = s.notice), s.mailed_at, s.decided_how, s.language
              FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN outbox o ON o.sign_up_id = s.id
              WHERE ",
             $($which,)*
@@ -60,10 +60,10 @@ area! {
     /// People as the operator asks about them.
     PeopleStore {
         /// Everything that is kept of the person of that address (the form in which addresses are compared).
-        read find_person(compared: String, now: Timestamp) -> Option<PersonFile> {
+        read find_person(email_normalized: String, now: Timestamp) -> Option<PersonFile> {
             |sql| {
-                let find = "SELECT id FROM people WHERE compared = $1";
-                let person: Option<i64> = sql.row(find, values![compared], |row| row.get(0)).await?;
+                let find = "SELECT id FROM people WHERE email_normalized = $1";
+                let person: Option<i64> = sql.row(find, values![email_normalized], |row| row.get(0)).await?;
                 match person {
                     Some(person) => file_of(sql, person, *now).await,
                     None => Ok(None),
@@ -78,8 +78,8 @@ area! {
                 let mut found = sql.rows(exact, values![text, *most], person).await?;
                 // What comes before the last character of all.
                 let end = format!("{text}\u{10ffff}");
-                let begins = people!("p.compared >= $1 AND p.compared < $2 AND p.erased_at IS NULL
-                                      ORDER BY p.compared LIMIT $3");
+                let begins = people!("p.email_normalized >= $1 AND p.email_normalized < $2 AND p.erased_at IS NULL
+                                      ORDER BY p.email_normalized LIMIT $3");
                 found.extend(sql.rows(begins, values![text, &end, *most], person).await?);
                 Ok(found)
             }
@@ -148,7 +148,7 @@ fn person(row: &Row<'_>) -> Result<PersonRecord, Failure> {
         soft_bounces: row.get(12)?,
         us_state: row.get::<Option<&str>>(13)?.and_then(UsState::from_code),
         categories: CategorySet::from_slugs(row.get(14)?),
-        door: row.get(15)?,
+        source: row.get(15)?,
         comments: row.get(16)?,
         answered_at: row.get(17)?,
         unwanted_mail: UnwantedMail::from_names(row.get(18)?),
@@ -162,7 +162,7 @@ fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
     Ok(SignUpEntry {
         id: SignUpId(row.get(0)?),
         email: row.get(1)?,
-        door: row.get(2)?,
+        source: row.get(2)?,
         key: row.get(3)?,
         state: row.parsed(4, SignUpState::from_name)?,
         us_state: row.get::<Option<&str>>(5)?.and_then(UsState::from_code),
@@ -176,7 +176,7 @@ fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
         decided_at: row.get(13)?,
         mail,
         evidence: KeptEvidence {
-            face: row.get::<Option<&str>>(22)?.and_then(Face::from_name),
+            channel: row.get::<Option<&str>>(22)?.and_then(Channel::from_name),
             client: row.get(23)?,
             notice: row.get(24)?,
             notice_words: row.get(25)?,

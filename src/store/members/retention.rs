@@ -6,18 +6,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::leave::bury;
+use super::leave::anonymize;
 use crate::domain::email::EmailAddress;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_in::REMEMBERED_FOR;
 use crate::domain::time::Timestamp;
-use crate::store::doors::{self, AtDoor};
+use crate::store::sources::{self, SourceEvent};
 use crate::store::partners::idempotency;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// Few enough that sign-ups which share the commit, or wait for one of the rows, do not notice.
-const AT_ONCE: u32 = 200;
+const PURGE_BATCH: u32 = 200;
 
 /// People, or mailboxes, that a step of a walk looks at.
 const LOOKED_AT: u32 = 500;
@@ -89,7 +89,7 @@ area! {
                     " ORDER BY s.id LIMIT $4 FOR UPDATE SKIP LOCKED)
                      RETURNING CASE WHEN state = 'declined' THEN key_id END"
                 );
-                let values = values![*after, *to, now.minus(times.unconfirmed), AT_ONCE];
+                let values = values![*after, *to, now.minus(times.unconfirmed), PURGE_BATCH];
                 let declined: Vec<Option<String>> = sql.rows(forget, values, |row| row.get(0)).await?;
                 let mut keys = BTreeMap::<_, i64>::new();
                 declined.iter().flatten().for_each(|key| *keys.entry(key).or_default() += 1);
@@ -169,34 +169,34 @@ impl Unit for Retain {
             DELETE FROM outbox WHERE sign_up_id IN
                 (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
                  ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
-        sql.execute(forget, values![now, AT_ONCE]).await?;
+        sql.execute(forget, values![now, PURGE_BATCH]).await?;
         let expire = "
             UPDATE sign_ups SET state = 'expired', decided_at = $1 WHERE id IN
                 (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
                  ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING partner";
-        let lapsed: Vec<String> = sql.rows(expire, values![now, AT_ONCE], |row| row.get(0)).await?;
+        let lapsed: Vec<String> = sql.rows(expire, values![now, PURGE_BATCH], |row| row.get(0)).await?;
         let expired = lapsed.len() as u64;
         let purge = "
             UPDATE sign_ups SET us_state = NULL, categories = '', comments = NULL, purged_at = $1 WHERE id IN
                 (SELECT id FROM sign_ups
                  WHERE state IN ('expired', 'declined') AND purged_at IS NULL AND updated_at <= $2
                  ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)";
-        let purged = sql.execute(purge, values![now, now.minus(self.times.answers), AT_ONCE]).await?;
+        let purged = sql.execute(purge, values![now, now.minus(self.times.answers), PURGE_BATCH]).await?;
         let forget = "DELETE FROM used_once WHERE name IN
                           (SELECT name FROM used_once WHERE ends_at <= $1 ORDER BY ends_at LIMIT $2
                            FOR UPDATE SKIP LOCKED)";
-        sql.execute(forget, values![now, AT_ONCE]).await?;
+        sql.execute(forget, values![now, PURGE_BATCH]).await?;
         let forget = "DELETE FROM stopped_partners WHERE id IN
                           (SELECT id FROM stopped_partners WHERE stopped_at <= $1 ORDER BY stopped_at LIMIT $2
                            FOR UPDATE SKIP LOCKED)";
-        sql.execute(forget, values![now.minus(self.times.complaints), AT_ONCE]).await?;
+        sql.execute(forget, values![now.minus(self.times.complaints), PURGE_BATCH]).await?;
         let sign_ins = forget_sign_ins(sql, now).await?;
         let named = idempotency::retain(sql, now).await?;
         // Last and in the order of their names: others wait for these rows.
-        let mut doors = BTreeMap::new();
-        lapsed.into_iter().for_each(|door| *doors.entry(door).or_insert(0) += 1);
-        for (door, times) in doors {
-            doors::count(sql, &door, AtDoor::Lapsed(times), now).await?;
+        let mut sources = BTreeMap::new();
+        lapsed.into_iter().for_each(|source| *sources.entry(source).or_insert(0) += 1);
+        for (source, times) in sources {
+            sources::count(sql, &source, SourceEvent::Lapsed(times), now).await?;
         }
         Ok(Retained { expired, purged, sign_ins, named })
     }
@@ -214,9 +214,9 @@ async fn forget_sign_ins(sql: &mut impl Sql, now: Timestamp) -> Result<u64, Fail
                        (SELECT id FROM sign_ins WHERE person_id IS NULL AND expires_at <= $1
                         ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
     let day_ago = now.minus(REMEMBERED_FOR);
-    sql.execute(mail, values![day_ago, AT_ONCE]).await?;
-    let members = sql.execute(members, values![day_ago, AT_ONCE]).await?;
-    Ok(members + sql.execute(nobodys, values![now, AT_ONCE]).await?)
+    sql.execute(mail, values![day_ago, PURGE_BATCH]).await?;
+    let members = sql.execute(members, values![day_ago, PURGE_BATCH]).await?;
+    Ok(members + sql.execute(nobodys, values![now, PURGE_BATCH]).await?)
 }
 
 struct ForgetPeople {
@@ -245,7 +245,7 @@ impl Unit for ForgetPeople {
             }
             let still = concat!("SELECT 1 FROM people p WHERE p.id = $1 AND ", is_forgettable!(), " FOR UPDATE");
             if sql.row(still, values![*id, unconfirmed, left], |_| Ok(())).await?.is_some() {
-                bury(sql, *id, &mailbox, marks, self.now).await?;
+                anonymize(sql, *id, &mailbox, marks, self.now).await?;
                 forgotten += 1;
             }
         }

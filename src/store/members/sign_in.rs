@@ -2,7 +2,7 @@
 
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::MailKind;
-use crate::domain::mail::brake::day_of;
+use crate::domain::mail::budget::day_of;
 use crate::domain::mail::lane::Lane;
 use crate::domain::secret::session::Nonce;
 use crate::domain::sign_in::{REMEMBERED_FOR, SIGN_IN_FOR, SignInId, TRIES, WRONG_CODES_A_DAY, may_mail};
@@ -16,7 +16,7 @@ area! {
         /// Somebody in a browser typed an address. A member is mailed a link and a code, unless their mailbox has had its share;
         /// somebody who has not confirmed yet, that mail once more.
         write ask_sign_in(email: &EmailAddress, browser: String, lane: Lane, now: Timestamp) -> ()
-            = AskSignIn { compared: email.compared(), mailbox: email.mailbox(), browser, lane, now };
+            = AskSignIn { email_normalized: email.normalized(), mailbox: email.mailbox(), browser, lane, now };
 
         /// Whom a link would sign in, while it works.
         read find_sign_in(id: SignInId, now: Timestamp) -> Option<EmailAddress> {
@@ -56,7 +56,7 @@ area! {
 }
 
 struct AskSignIn {
-    compared: String,
+    email_normalized: String,
     mailbox: String,
     browser: String,
     lane: Lane,
@@ -100,11 +100,11 @@ impl AskSignIn {
     /// Whoever has the address and may be mailed at all.
     async fn find(&self, sql: &mut impl Sql) -> Result<Asked, Failure> {
         let find = "SELECT p.id, p.email, p.state = 'member' FROM people p
-                    WHERE p.compared = $1 AND coalesce(p.undeliverable_until <= $2, TRUE) AND NOT EXISTS
+                    WHERE p.email_normalized = $1 AND coalesce(p.undeliverable_until <= $2, TRUE) AND NOT EXISTS
                         (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox
                          AND (m.suppressed_until > $2 OR m.complained_at IS NOT NULL))";
         let asked = |row: &Row<'_>| Ok(Asked { id: row.get(0)?, email: row.get(1)?, is_member: row.get(2)? });
-        Ok(sql.row(find, values![&self.compared, self.now], asked).await?.unwrap_or_default())
+        Ok(sql.row(find, values![&self.email_normalized, self.now], asked).await?.unwrap_or_default())
     }
 
     /// Writes the request down; without a person where nobody can sign in by it, so that such are soon forgotten.
@@ -119,8 +119,8 @@ impl AskSignIn {
     async fn has_room(&self, sql: &mut impl Sql) -> Result<bool, Failure> {
         let sent = "
             WITH mine AS MATERIALIZED (
-                SELECT id FROM people WHERE compared = $1 AND mailbox = $1
-                UNION ALL SELECT id FROM people WHERE mailbox = $1 AND mailbox <> compared
+                SELECT id FROM people WHERE email_normalized = $1 AND mailbox = $1
+                UNION ALL SELECT id FROM people WHERE mailbox = $1 AND mailbox <> email_normalized
             )
             SELECT i.created_at FROM mine m JOIN sign_ins i ON i.person_id = m.id
             WHERE i.mailed AND i.created_at > $2 ORDER BY i.created_at DESC LIMIT 20";

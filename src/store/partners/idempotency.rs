@@ -6,7 +6,7 @@
 use super::webhooks;
 use crate::domain::api_key::PartnerId;
 use crate::domain::partner::CLOSES_AFTER;
-use crate::domain::partner::idempotency::{KEPT_FOR, NamedRequest, Replayed};
+use crate::domain::partner::idempotency::{KEPT_FOR, IdempotentRequest, Replayed};
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
@@ -35,7 +35,7 @@ pub(in crate::store) async fn find(
     sql: &mut impl Sql,
     partner: PartnerId,
     asked: Asked,
-    request: &NamedRequest,
+    request: &IdempotentRequest,
 ) -> Result<Option<SignedUp>, Failure> {
     let find = "SELECT operation = $3 AND input = $4 AS is_same, link, joined_count, savings, attributed
                 FROM idempotency_keys WHERE partner_id = $1 AND key = $2";
@@ -60,7 +60,7 @@ pub(in crate::store) fn first_answer(row: &Row<'_>) -> Result<SignedUp, Failure>
 /// What a request asked for and got, to be kept under its name.
 pub(in crate::store) struct FirstAnswer<'a> {
     pub partner: PartnerId,
-    pub request: &'a NamedRequest,
+    pub request: &'a IdempotentRequest,
     pub person: i64,
     /// None where only a link was asked for.
     pub sign_up: Option<i64>,
@@ -104,7 +104,7 @@ pub(in crate::store) async fn confirm(sql: &mut impl Sql, sign_up: SignUpId, now
 }
 
 /// How many are closed, or forgotten, in one commit.
-const AT_ONCE: u32 = 200;
+const PURGE_BATCH: u32 = 200;
 
 /// Closes what was not confirmed in time, and forgets what was kept long enough; says how many rows it was.
 pub(in crate::store) async fn retain(sql: &mut impl Sql, now: Timestamp) -> Result<u64, Failure> {
@@ -124,8 +124,8 @@ pub(in crate::store) async fn retain(sql: &mut impl Sql, now: Timestamp) -> Resu
              WHERE closes_at IS NOT NULL AND closes_at <= $1 AND confirmed_at IS NULL AND closed_at IS NULL
              ORDER BY closes_at LIMIT $2 FOR UPDATE SKIP LOCKED)
         RETURNING id";
-    let mut decided: Vec<i64> = sql.rows(confirmed, values![now, AT_ONCE], |row| row.get(0)).await?;
-    decided.extend(sql.rows(close, values![now, AT_ONCE], |row| row.get::<i64>(0)).await?);
+    let mut decided: Vec<i64> = sql.rows(confirmed, values![now, PURGE_BATCH], |row| row.get(0)).await?;
+    decided.extend(sql.rows(close, values![now, PURGE_BATCH], |row| row.get::<i64>(0)).await?);
     for row in &decided {
         webhooks::tell(sql, *row, now).await?;
     }
@@ -133,7 +133,7 @@ pub(in crate::store) async fn retain(sql: &mut impl Sql, now: Timestamp) -> Resu
     let forget = "
         DELETE FROM idempotency_keys WHERE id IN
             (SELECT id FROM (SELECT id, created_at FROM idempotency_keys ORDER BY id LIMIT $2) oldest WHERE created_at <= $1)";
-    let forgotten = sql.execute(forget, values![now.minus(KEPT_FOR), AT_ONCE]).await?;
+    let forgotten = sql.execute(forget, values![now.minus(KEPT_FOR), PURGE_BATCH]).await?;
     Ok(decided.len() as u64 + forgotten)
 }
 

@@ -27,17 +27,17 @@ use crate::supervise;
 const SIGN_UP_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Sign-ups done one by one at a time, those beside the batches included: a connection stays free for batches.
-const ALONE_AT_ONCE: usize = SHARES.sign_ups - 1 - BESIDE_AT_ONCE;
-const BESIDE_AT_ONCE: usize = 1;
+const MAX_SINGLES: usize = SHARES.sign_ups - 1 - MAX_BESIDE;
+const MAX_BESIDE: usize = 1;
 
 /// How long a person whose rows somebody held is kept out of batches: those they would hold up are everybody's.
-const APART_FOR: Duration = Duration::from_secs(10);
+const LOCKED_FOR: Duration = Duration::from_secs(10);
 
 /// So many people of one batch whose rows are held are not people's trouble any more, but a table's.
-const HELD_IN_A_ROW: usize = 5;
+const MAX_HELD_IN_A_ROW: usize = 5;
 
 /// People kept out of batches at the most.
-const APART: usize = 1024;
+const MAX_LOCKED: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Batcher {
@@ -50,7 +50,7 @@ pub(super) struct Batcher {
 pub(super) struct QueuedSignUp {
     pub(super) unit: SignUp,
     /// The form in which addresses are the same or not, and whose mailbox it is: both cost a moment to make.
-    pub(super) compared: String,
+    pub(super) email_normalized: String,
     pub(super) mailbox: String,
     waiter: Waiter<SignedUp>,
 }
@@ -77,8 +77,8 @@ impl Batcher {
             return Reply::later(async move { self.pool.run_patiently(&unit).await });
         };
         let email = &unit.new.person.email;
-        let (compared, mailbox) = (email.compared(), email.mailbox());
-        let asked = queue.ask(|waiter| QueuedSignUp { unit, compared, mailbox, waiter });
+        let (email_normalized, mailbox) = (email.normalized(), email.mailbox());
+        let asked = queue.ask(|waiter| QueuedSignUp { unit, email_normalized, mailbox, waiter });
         Reply::later(async move {
             let late = |_| Err(StoreError::Unknown("PostgreSQL: no answer in time".to_owned()));
             tokio::time::timeout(SIGN_UP_TIMEOUT, asked).await.unwrap_or_else(late)
@@ -100,7 +100,7 @@ impl Batcher {
 
 async fn run(pool: Pool, mut inbox: mpsc::Receiver<Queued<QueuedSignUp>>, most: usize, batches: &BatchCounts) {
     let mut messages = Vec::with_capacity(most);
-    let mut alone = Alone::new(pool.clone());
+    let mut alone = SingleRunner::new(pool.clone());
     let mut open = true;
     while open && inbox.recv_many(&mut messages, most).await > 0 {
         let mut jobs = Vec::with_capacity(messages.len());
@@ -112,7 +112,7 @@ async fn run(pool: Pool, mut inbox: mpsc::Receiver<Queued<QueuedSignUp>>, most: 
             }
         }
         while !jobs.is_empty() {
-            let (batch, later) = apart(jobs);
+            let (batch, later) = split_duplicates(jobs);
             jobs = later;
             batches.count(batch.len());
             if let Err(error) = commit(&pool, &mut alone, batch).await {
@@ -132,16 +132,16 @@ async fn run(pool: Pool, mut inbox: mpsc::Receiver<Queued<QueuedSignUp>>, most: 
 
 /// Splits off those that a statement must not hold together: it sees the tables as they were before it, so it would add
 /// the same person twice. In an order that every node keeps, so that two of them never wait for each other.
-fn apart(jobs: Vec<QueuedSignUp>) -> (Vec<QueuedSignUp>, Vec<QueuedSignUp>) {
+fn split_duplicates(jobs: Vec<QueuedSignUp>) -> (Vec<QueuedSignUp>, Vec<QueuedSignUp>) {
     let mut seen = HashSet::with_capacity(jobs.len());
-    let (mut batch, later): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| seen.insert(job.compared.clone()));
-    batch.sort_unstable_by(|a, b| a.compared.cmp(&b.compared));
+    let (mut batch, later): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| seen.insert(job.email_normalized.clone()));
+    batch.sort_unstable_by(|a, b| a.email_normalized.cmp(&b.email_normalized));
     (batch, later)
 }
 
 /// Does and answers them all. An error says that the database is unwell: nobody else need ask it now. Those who met it were
 /// told what it was for them.
-async fn commit(pool: &Pool, alone: &mut Alone, jobs: Vec<QueuedSignUp>) -> Result<(), StoreError> {
+async fn commit(pool: &Pool, alone: &mut SingleRunner, jobs: Vec<QueuedSignUp>) -> Result<(), StoreError> {
     let batch = Batch(jobs);
     let done = pool.attempt(&batch).await;
     let Batch(jobs) = batch;
@@ -169,33 +169,33 @@ async fn commit(pool: &Pool, alone: &mut Alone, jobs: Vec<QueuedSignUp>) -> Resu
 }
 
 /// Sign-ups done one by one: those that a batch left undone, and beside the batches those of people who are kept apart.
-struct Alone {
+struct SingleRunner {
     pool: Pool,
     /// Until when somebody is kept out of batches.
-    apart: HashMap<String, Instant>,
-    beside: JoinSet<AloneDone>,
+    locked: HashMap<String, Instant>,
+    beside: JoinSet<SingleDone>,
     /// How many of those are done at a time.
     places: Arc<Semaphore>,
 }
 
 /// What one of them met: that its rows were held by somebody, or that the database is unwell.
-enum AloneDone {
+enum SingleDone {
     Well,
     Locked(String),
     Unwell,
 }
 
-impl Alone {
+impl SingleRunner {
     fn new(pool: Pool) -> Self {
-        let places = Arc::new(Semaphore::new(BESIDE_AT_ONCE));
-        Self { pool, apart: HashMap::new(), beside: JoinSet::new(), places }
+        let places = Arc::new(Semaphore::new(MAX_BESIDE));
+        Self { pool, locked: HashMap::new(), beside: JoinSet::new(), places }
     }
 
     fn is_apart(&mut self, job: &QueuedSignUp) -> bool {
-        match self.apart.get(&job.compared) {
+        match self.locked.get(&job.email_normalized) {
             Some(until) if *until > Instant::now() => true,
             Some(_) => {
-                self.apart.remove(&job.compared);
+                self.locked.remove(&job.email_normalized);
                 false
             }
             None => false,
@@ -220,14 +220,14 @@ impl Alone {
         let mut jobs = jobs.into_iter();
         loop {
             while well.is_ok()
-                && under_way.len() < ALONE_AT_ONCE
+                && under_way.len() < MAX_SINGLES
                 && let Some(job) = jobs.next()
             {
                 under_way.spawn(do_alone(self.pool.clone(), job));
             }
             let Some(done) = under_way.join_next().await else { break };
-            held += usize::from(matches!(done, Ok(AloneDone::Locked(_))));
-            if matches!(done, Ok(AloneDone::Unwell)) || held >= HELD_IN_A_ROW {
+            held += usize::from(matches!(done, Ok(SingleDone::Locked(_))));
+            if matches!(done, Ok(SingleDone::Unwell)) || held >= MAX_HELD_IN_A_ROW {
                 well =
                     Err(StoreError::Unavailable("PostgreSQL: it is unwell, or somebody holds its tables".to_owned()));
             }
@@ -239,12 +239,12 @@ impl Alone {
         well
     }
 
-    fn note(&mut self, done: Result<AloneDone, JoinError>) {
-        if let Ok(AloneDone::Locked(compared)) = done {
-            if self.apart.len() >= APART {
-                self.apart.clear();
+    fn note(&mut self, done: Result<SingleDone, JoinError>) {
+        if let Ok(SingleDone::Locked(email_normalized)) = done {
+            if self.locked.len() >= MAX_LOCKED {
+                self.locked.clear();
             }
-            self.apart.insert(compared, Instant::now() + APART_FOR);
+            self.locked.insert(email_normalized, Instant::now() + LOCKED_FOR);
         }
     }
 
@@ -253,12 +253,12 @@ impl Alone {
     }
 }
 
-async fn do_alone(pool: Pool, job: QueuedSignUp) -> AloneDone {
+async fn do_alone(pool: Pool, job: QueuedSignUp) -> SingleDone {
     let done = pool.attempt(&job.unit).await;
     let met = match &done {
-        Err(failure) if is_locked(failure) => AloneDone::Locked(job.compared.clone()),
-        Err(failure) if !is_of_the_unit(failure) => AloneDone::Unwell,
-        _ => AloneDone::Well,
+        Err(failure) if is_locked(failure) => SingleDone::Locked(job.email_normalized.clone()),
+        Err(failure) if !is_of_the_unit(failure) => SingleDone::Unwell,
+        _ => SingleDone::Well,
     };
     job.answer(done.map_err(StoreError::from));
     met

@@ -22,8 +22,8 @@ const SIGN_UP: &str = concat!(
                              $8::text[], $9::text[], $10::text[], $11::bigint[], $14::bigint[], $16::boolean[],
                              $17::boolean[], $18::text[], $19::text[], $20::text[], $21::text[],
                              $22::text[], $23::text[], $24::text[], $25::text[], $26::bigint[]) WITH ORDINALITY
-        AS asked (email, compared, mailbox, code, key_id, partner, us_state, categories, comments, ref_code, now, lane,
-                proven, disposable, grave, face, client, notice, language, name, input, join_site, savings, n)
+        AS asked (email, email_normalized, mailbox, code, key_id, partner, us_state, categories, comments, ref_code, now, lane,
+                proven, disposable, tombstone, channel, client, notice, language, name, input, join_site, savings, n)
     ), named AS (
         SELECT a.n, k.operation = 'sign_up' AND k.input = a.input AS is_same, k.link, k.joined_count, k.savings, k.attributed
         FROM asked a JOIN idempotency_keys k ON k.partner = a.partner AND k.key = a.name
@@ -37,23 +37,23 @@ const SIGN_UP: &str = concat!(
                    (SELECT min(free) FROM generate_series(1::bigint, $15::bigint) free WHERE NOT EXISTS
                        (SELECT FROM sign_ups s WHERE s.person_id = p.id AND s.partner = '' AND s.slot = free
                         AND s.state = 'pending')) END AS slot
-        FROM job j JOIN people p ON p.compared = j.compared
+        FROM job j JOIN people p ON p.email_normalized = j.email_normalized
         WHERE NOT (SELECT paused FROM house)
           AND NOT EXISTS (SELECT FROM sign_ups s WHERE s.person_id = p.id AND s.partner = j.partner
                           AND s.state = 'pending' AND s.expires_at <= j.now)
         FOR KEY SHARE OF p
     ), added AS (
-        INSERT INTO people (email, compared, mailbox, code, state, created_at, uncredited)
-        SELECT email, compared, mailbox, code, 'invited', now, ",
-    was_member_there!("job.grave"),
+        INSERT INTO people (email, email_normalized, mailbox, code, state, created_at, uncredited)
+        SELECT email, email_normalized, mailbox, code, 'invited', now, ",
+    was_member_there!("job.tombstone"),
     " FROM job
         WHERE NOT (SELECT paused FROM house)
         ON CONFLICT DO NOTHING
-        RETURNING id, compared, code, mailbox
+        RETURNING id, email_normalized, code, mailbox
     ), silenced AS (
         INSERT INTO mailboxes (mailbox, suppressed_until)
         SELECT DISTINCT ON (j.mailbox) j.mailbox, gone.suppressed_until
-        FROM job j JOIN mailboxes gone ON gone.mailbox = j.grave
+        FROM job j JOIN mailboxes gone ON gone.mailbox = j.tombstone
         WHERE gone.suppressed_until > j.now AND NOT (SELECT paused FROM house) ORDER BY j.mailbox
         ",
     no_sooner!(),
@@ -62,17 +62,17 @@ const SIGN_UP: &str = concat!(
         SELECT n, id, code, mailbox, is_member, slot FROM known
         UNION ALL
         SELECT j.n, a.id, a.code, a.mailbox, FALSE, CASE WHEN j.partner <> '' THEN 0 ELSE 1 END
-        FROM added a JOIN job j USING (compared)
+        FROM added a JOIN job j USING (email_normalized)
     ), referral AS (
         SELECT p.n, r.id AS referrer_id
         FROM person p JOIN job j USING (n) JOIN people r ON r.code = j.ref_code AND r.mailbox <> p.mailbox
-             AND r.mailbox <> j.grave
+             AND r.mailbox <> j.tombstone
     ), signed AS (
         INSERT INTO sign_ups (",
     sign_up_columns!(),
     ")
         SELECT p.id, j.key_id, j.partner, 'pending', j.us_state, j.categories, j.comments, referrer_id, $12, j.now, j.now,
-               j.now + $13, p.slot, j.disposable, j.face, j.client, j.notice, j.language
+               j.now + $13, p.slot, j.disposable, j.channel, j.client, j.notice, j.language
         FROM person p JOIN job j USING (n) LEFT JOIN referral USING (n) WHERE p.slot IS NOT NULL
         ",
     merging_answers!(),
@@ -127,7 +127,7 @@ impl Work for Batch {
                 SIGN_UP,
                 &[
                     &texts(|job| job.unit.new.person.email.as_typed()),
-                    &texts(|job| &job.compared),
+                    &texts(|job| &job.email_normalized),
                     &texts(|job| &job.mailbox),
                     &texts(|job| job.unit.new.person.code.as_str()),
                     &perhaps(|job| job.unit.new.partner.as_ref().map(|partner| partner.key.as_str())),
@@ -143,8 +143,8 @@ impl Work for Batch {
                     &(POSTS_PENDING as i64),
                     &flags(|new| new.proven),
                     &flags(|new| new.disposable),
-                    &texts(|job| job.unit.new.person.grave.as_str()),
-                    &texts(|job| job.unit.new.evidence.face.name()),
+                    &texts(|job| job.unit.new.person.tombstone.as_str()),
+                    &texts(|job| job.unit.new.evidence.channel.name()),
                     &perhaps(|job| job.unit.new.evidence.client.as_ref().map(|client| client.as_str())),
                     &texts(|job| &job.unit.new.evidence.notice),
                     &perhaps(|job| job.unit.new.language.map(Language::code)),

@@ -6,7 +6,7 @@
 use super::connection::{Parameter, PgConnection};
 use super::pool::Work;
 use crate::domain::language::Language;
-use crate::domain::mail::brake::day_of;
+use crate::domain::mail::budget::day_of;
 use crate::domain::sign_up::{Confirmation, DecidedHow, SeenPage, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::store::members::credited;
@@ -55,10 +55,10 @@ const CONFIRM: &str = concat!(
           AND (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM told) >= 0
         RETURNING m.mailbox
     ), praised AS (
-        INSERT INTO door_days (door, day, confirmed)
+        INSERT INTO source_days (source, day, confirmed)
         SELECT partner, $4, 1 FROM confirmed
         WHERE NOT disposable AND EXISTS (SELECT FROM joined) AND (SELECT count(*) FROM lifted) >= 0
-        ON CONFLICT (door, day) DO UPDATE SET confirmed = door_days.confirmed + 1
+        ON CONFLICT (source, day) DO UPDATE SET confirmed = source_days.confirmed + 1
         RETURNING id
     ), counted AS (
         UPDATE installation SET member_count = member_count + 1

@@ -1,12 +1,12 @@
 //! Deleting test data: people with all that is theirs, and what is only remembered by its time. Nothing stays where they were.
 
-use crate::domain::mail::brake::day_of;
+use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
-use crate::store::members::{count_down, depart, forget_doings, people_of};
+use crate::store::members::{count_down, depart, delete_activity, people_of};
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// People that a step looks at, and rows of each other kind that it deletes.
-const AT_ONCE: u32 = 100;
+const DELETE_BATCH: u32 = 100;
 
 pub(super) struct ForgetTestData {
     pub after: i64,
@@ -46,7 +46,7 @@ impl Unit for ForgetTestData {
         );
         let person =
             |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<bool>(2)?, row.get::<bool>(3)?));
-        let people = sql.rows(look, values![self.after, self.before, AT_ONCE], person).await?;
+        let people = sql.rows(look, values![self.after, self.before, DELETE_BATCH], person).await?;
         // Ids grow with time: behind people who are all too young there is nobody else.
         let Some((last, ..)) = people.last().filter(|_| people.iter().any(|(.., is_old)| *is_old)) else {
             return Ok(ForgottenTestData { last: None, deleted: self.forget_by_time(sql).await? });
@@ -71,7 +71,7 @@ impl ForgetTestData {
         }
         // While their answers can still be taken out of the figures.
         let was_member = depart(sql, id, self.now).await?;
-        forget_doings(sql, id).await?;
+        delete_activity(sql, id).await?;
         for unname in [
             "UPDATE sign_ups SET referrer_id = NULL WHERE referrer_id = $1",
             "UPDATE people SET referrer_id = NULL WHERE referrer_id = $1",
@@ -95,7 +95,7 @@ impl ForgetTestData {
     async fn forget_sign_ups(&self, sql: &mut impl Sql, to: i64) -> Result<u64, Failure> {
         let old = "SELECT id FROM sign_ups WHERE person_id > $1 AND person_id <= $2 AND updated_at < $3 AND state <> 'pending'
                    ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED";
-        let ids: Vec<i64> = sql.rows(old, values![self.after, to, self.before, AT_ONCE], |row| row.get(0)).await?;
+        let ids: Vec<i64> = sql.rows(old, values![self.after, to, self.before, DELETE_BATCH], |row| row.get(0)).await?;
         for id in &ids {
             sql.execute("DELETE FROM outbox WHERE sign_up_id = $1", values![*id]).await?;
             sql.execute("DELETE FROM sign_ups WHERE id = $1", values![*id]).await?;
@@ -111,9 +111,9 @@ impl ForgetTestData {
             "DELETE FROM idempotency_keys WHERE id IN
                  (SELECT id FROM idempotency_keys WHERE created_at < $1 ORDER BY id LIMIT $2)",
         ] {
-            deleted += sql.execute(forget, values![self.before, AT_ONCE]).await?;
+            deleted += sql.execute(forget, values![self.before, DELETE_BATCH]).await?;
         }
-        let days = "DELETE FROM door_days WHERE id IN (SELECT id FROM door_days WHERE day < $1 ORDER BY day LIMIT $2)";
-        Ok(deleted + sql.execute(days, values![day_of(self.before), AT_ONCE]).await?)
+        let days = "DELETE FROM source_days WHERE id IN (SELECT id FROM source_days WHERE day < $1 ORDER BY day LIMIT $2)";
+        Ok(deleted + sql.execute(days, values![day_of(self.before), DELETE_BATCH]).await?)
     }
 }

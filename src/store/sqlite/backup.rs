@@ -21,7 +21,7 @@ use crate::store::{Act, StoreError};
 /// How far ids leap when records are served again, beside one for every millisecond since they were taken: links and message
 /// ids that were made meanwhile came from ids that the records know nothing of, and none may be given to somebody else. By
 /// the time, so that the same snapshot can be served again twice.
-const LEAP: i64 = 1_000_000;
+const ID_GAP: i64 = 1_000_000;
 
 /// Little, whatever the size of the records: four times as much made the examination a fifth faster.
 const CACHE: &str = "PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY";
@@ -100,10 +100,10 @@ impl SqliteSnapshot {
     pub fn resume(&mut self, taken_at: Timestamp, act: &Act) -> Result<u64, StoreError> {
         let opened = schema::open(&self.file, Prepare::Upgrade, MIGRATIONS);
         self.connection = opened.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(self.leap_and_hold(LEAP.saturating_add(millis_between(taken_at, act.at)), act)?)
+        Ok(self.bump_ids_and_hold_mail(ID_GAP.saturating_add(millis_between(taken_at, act.at)), act)?)
     }
 
-    fn leap_and_hold(&mut self, leap: i64, act: &Act) -> Result<u64, Failure> {
+    fn bump_ids_and_hold_mail(&mut self, leap: i64, act: &Act) -> Result<u64, Failure> {
         let transaction = self.connection.transaction()?;
         let numbered = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'";
         let tables: Vec<String> =

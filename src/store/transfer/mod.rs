@@ -166,7 +166,7 @@ pub struct Sum {
 }
 
 /// Rows carried at a time.
-const AT_ONCE: usize = 2000;
+const COPY_BATCH: usize = 2000;
 
 /// Copies everything and compares it. The target is finished; the source is not retired yet.
 pub async fn copy(
@@ -286,7 +286,7 @@ impl<'a> Summing<'a> {
 
     /// The next rows; none at the end.
     async fn next<S: TransferRows + ?Sized>(&mut self, records: &mut S) -> Result<Option<Vec<Cells>>, StoreError> {
-        let rows = rows(records, self.table, self.last.as_ref(), AT_ONCE).await?;
+        let rows = rows(records, self.table, self.last.as_ref(), COPY_BATCH).await?;
         let Some(last) = rows.last().and_then(|row| row.first()) else { return Ok(None) };
         self.last = Some(last.clone());
         self.rows += rows.len() as u64;

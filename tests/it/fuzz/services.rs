@@ -49,7 +49,7 @@ fn mcp_server() -> &'static (McpServer, Clock) {
             log: Log::start(Level::Errors, Format::Json, clock, std::io::sink()).unwrap(),
             mail: Delivery::Held,
             webhooks: Arc::default(),
-            brake: unionhall::domain::mail::brake::Brake::NONE,
+            budget: unionhall::domain::mail::budget::MailBudget::NONE,
             disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
             erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),
             retention: unionhall::domain::person::RetentionTimes::DEFAULT,

@@ -13,7 +13,7 @@ use unionhall::domain::secret::token::{Purpose, TokenMaker};
 use unionhall::domain::sign_up::SignUpId;
 
 use super::events::{Answer, Deed, Event, Outcome, SignUp, Time, Why};
-use super::plan::{Door, PARTNERS, Step, WhichKey};
+use super::plan::{Channel, PARTNERS, Step, WhichKey};
 use super::wire;
 use crate::records::Records;
 use crate::server::unionhall;
@@ -85,7 +85,7 @@ impl World {
     async fn newest_sign_up(&self, email: &str, partner: &str) -> Option<i64> {
         let newest = format!(
             "SELECT max(s.id) FROM sign_ups s JOIN people p ON p.id = s.person_id
-             WHERE p.compared = '{email}' AND s.partner = '{partner}'"
+             WHERE p.email_normalized = '{email}' AND s.partner = '{partner}'"
         );
         let records = self.records.clone();
         let rows = tokio::task::spawn_blocking(move || records.try_rows(&newest)).await.unwrap().ok()?;
@@ -122,13 +122,13 @@ impl Client {
 
     pub(super) async fn take(&mut self, step: Step) {
         match step {
-            Step::SignUp { who, door: Door::Form, us_state, categories, comments, referred_by, .. } => {
+            Step::SignUp { who, channel: Channel::Form, us_state, categories, comments, referred_by, .. } => {
                 self.fill_in(who, us_state, categories, comments, referred_by).await;
             }
-            Step::SignUp { who, door, partner, key, us_state, categories, comments, referred_by } => {
+            Step::SignUp { who, channel, partner, key, us_state, categories, comments, referred_by } => {
                 let (partner, key) = self.world.key(partner, key);
                 let sent = SignUp {
-                    email: typed(who, door),
+                    email: typed(who, channel),
                     partner: partner_name(partner),
                     key: Some(key[3..11].to_owned()),
                     us_state: us_state.map(str::to_owned),
@@ -136,20 +136,20 @@ impl Client {
                     comments,
                     ref_code: referred_by.and_then(|referrer| self.world.code(referrer)),
                 };
-                let (request, body) = wire::call(door, "signUpUser", "/v1/invite", Some(&key), &arguments(&sent));
-                let talk = self.talk(Ipv4Addr::LOCALHOST, request, body, |reply| wire::understood(door, reply));
+                let (request, body) = wire::call(channel, "signUpUser", "/v1/invite", Some(&key), &arguments(&sent));
+                let talk = self.talk(Ipv4Addr::LOCALHOST, request, body, |reply| wire::understood(channel, reply));
                 self.record(Deed::SignUp(sent), Some(who), talk).await;
             }
-            Step::Link { who, door, partner, key } => {
+            Step::Link { who, channel, partner, key } => {
                 let (_, key) = self.world.key(partner, key);
-                let asked = json!({ "email": typed(who, door) });
-                let (request, body) = wire::call(door, "createReferralLink", "/v1/referral-link", Some(&key), &asked);
-                let talk = self.talk(Ipv4Addr::LOCALHOST, request, body, |reply| wire::understood(door, reply));
-                self.record(Deed::Link { email: typed(who, door), key: key[3..11].to_owned() }, Some(who), talk).await;
+                let asked = json!({ "email": typed(who, channel) });
+                let (request, body) = wire::call(channel, "createReferralLink", "/v1/referral-link", Some(&key), &asked);
+                let talk = self.talk(Ipv4Addr::LOCALHOST, request, body, |reply| wire::understood(channel, reply));
+                self.record(Deed::Link { email: typed(who, channel), key: key[3..11].to_owned() }, Some(who), talk).await;
             }
-            Step::Stats { door } => {
-                let (request, body) = wire::call(door, "getMemberStats", "/v1/stats", None, &json!({}));
-                let talk = self.talk(Ipv4Addr::LOCALHOST, request, body, |reply| wire::understood(door, reply));
+            Step::Stats { channel } => {
+                let (request, body) = wire::call(channel, "getMemberStats", "/v1/stats", None, &json!({}));
+                let talk = self.talk(Ipv4Addr::LOCALHOST, request, body, |reply| wire::understood(channel, reply));
                 self.record(Deed::Stats, None, talk).await;
             }
             Step::Confirm { who, partner, looks } => self.confirm(who, partner, looks).await,
@@ -263,7 +263,7 @@ impl Client {
         let event = Event { client: self.number, invoked, completed, deed, outcome: outcome.clone() };
         self.world.history.lock().unwrap().push(event);
         if matches!(outcome, Outcome::Refused(Why::Unreachable)) {
-            // Nobody hammers on a closed door.
+            // Nobody hammers on a closed channel.
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         outcome
@@ -287,9 +287,9 @@ impl Client {
     }
 }
 
-/// Addresses differ in case by door, and are the same all the same.
-fn typed(who: u64, door: Door) -> String {
-    if door == Door::Mcp { format!("Person{who}@Example.COM") } else { email(who) }
+/// Addresses differ in case by channel, and are the same all the same.
+fn typed(who: u64, channel: Channel) -> String {
+    if channel == Channel::Mcp { format!("Person{who}@Example.COM") } else { email(who) }
 }
 
 fn arguments(sent: &SignUp) -> Value {

@@ -50,7 +50,7 @@ impl Rng {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Door {
+pub(super) enum Channel {
     Rest,
     Mcp,
     Form,
@@ -67,7 +67,7 @@ pub(super) enum WhichKey {
 pub(super) enum Step {
     SignUp {
         who: u64,
-        door: Door,
+        channel: Channel,
         partner: u64,
         key: WhichKey,
         us_state: Option<&'static str>,
@@ -78,7 +78,7 @@ pub(super) enum Step {
     },
     Link {
         who: u64,
-        door: Door,
+        channel: Channel,
         partner: u64,
         key: WhichKey,
     },
@@ -93,7 +93,7 @@ pub(super) enum Step {
         partner: Option<u64>,
     },
     Stats {
-        door: Door,
+        channel: Channel,
     },
     Issue {
         partner: u64,
@@ -138,10 +138,10 @@ impl Steps {
     }
 
     fn sign_up(&mut self, who: u64) -> Step {
-        let door = match self.rng.below(10) {
-            0..5 => Door::Rest,
-            5..8 => Door::Mcp,
-            _ => Door::Form,
+        let channel = match self.rng.below(10) {
+            0..5 => Channel::Rest,
+            5..8 => Channel::Mcp,
+            _ => Channel::Form,
         };
         let (partner, key) = (self.rng.below(PARTNERS), self.key());
         let us_state = self.rng.percent(40).then(|| self.rng.pick(UsState::ALL).code());
@@ -156,7 +156,7 @@ impl Steps {
             false => format!("comment {} of client {}", self.made, self.client),
         });
         let referred_by = self.rng.percent(35).then(|| self.rng.below(SHARED));
-        Step::SignUp { who, door, partner, key, us_state, categories, comments, referred_by }
+        Step::SignUp { who, channel, partner, key, us_state, categories, comments, referred_by }
     }
 }
 
@@ -177,14 +177,14 @@ impl Iterator for Steps {
             }
             50..60 => {
                 let who = self.somebody();
-                let door = if self.rng.percent(50) { Door::Rest } else { Door::Mcp };
-                Step::Link { who, door, partner: self.rng.below(PARTNERS), key: self.key() }
+                let channel = if self.rng.percent(50) { Channel::Rest } else { Channel::Mcp };
+                Step::Link { who, channel, partner: self.rng.below(PARTNERS), key: self.key() }
             }
             60..80 => {
                 Step::Confirm { who: self.somebody(), partner: self.partner_or_form(), looks: self.rng.percent(40) }
             }
             80..88 => Step::Decline { who: self.somebody(), partner: self.partner_or_form() },
-            _ => Step::Stats { door: if self.rng.percent(50) { Door::Rest } else { Door::Mcp } },
+            _ => Step::Stats { channel: if self.rng.percent(50) { Channel::Rest } else { Channel::Mcp } },
         };
         Some((wait, step))
     }

@@ -72,7 +72,7 @@ fn in_the_records(records: &Records) -> Vec<(Rule, String)> {
         ),
         (
             Rule::PersonFromNowhere,
-            "INSERT INTO people (email, compared, mailbox, code, state, created_at)
+            "INSERT INTO people (email, email_normalized, mailbox, code, state, created_at)
              VALUES ('x@example.org', 'x@example.org', 'x@example.org', 'zzzzzzzzzzzz', 'invited', 0)"
                 .to_owned(),
         ),

@@ -19,7 +19,7 @@ pub(super) struct Snapshot {
 #[derive(Debug, Clone)]
 pub(super) struct Person {
     pub id: i64,
-    pub compared: String,
+    pub email_normalized: String,
     pub mailbox: String,
     pub code: String,
     pub is_member: bool,
@@ -47,10 +47,10 @@ pub(super) struct Mail {
 impl Snapshot {
     /// Reads them; `stats` is what the service answered after the last writer was done.
     pub(super) fn read(records: &Records, stats: u64) -> Self {
-        let people = "SELECT id, compared, mailbox, code, state, referrer_id FROM people ORDER BY id";
+        let people = "SELECT id, email_normalized, mailbox, code, state, referrer_id FROM people ORDER BY id";
         let people = records.rows(people).into_iter().map(|row| Person {
             id: number(&row[0]),
-            compared: row[1].clone(),
+            email_normalized: row[1].clone(),
             mailbox: row[2].clone(),
             code: row[3].clone(),
             is_member: row[4] == "member",

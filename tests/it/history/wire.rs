@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 
 use super::events::{Answer, Decision, Outcome, Why};
-use super::plan::Door;
+use super::plan::Channel;
 
 /// How long a client waits for an answer: longer than any fault lasts.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -59,9 +59,9 @@ pub(super) async fn exchange(
 }
 
 /// The request that calls an operation, and its body.
-pub(super) fn call(door: Door, tool: &str, path: &str, key: Option<&str>, arguments: &Value) -> (Builder, String) {
-    let (request, body) = match (door, key) {
-        (Door::Mcp, _) => {
+pub(super) fn call(channel: Channel, tool: &str, path: &str, key: Option<&str>, arguments: &Value) -> (Builder, String) {
+    let (request, body) = match (channel, key) {
+        (Channel::Mcp, _) => {
             let params = json!({ "name": tool, "arguments": arguments });
             let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
             (Request::post("/mcp"), message.to_string())
@@ -74,10 +74,10 @@ pub(super) fn call(door: Door, tool: &str, path: &str, key: Option<&str>, argume
 }
 
 /// What an operation's answer means.
-pub(super) fn understood(door: Door, reply: &Reply) -> Outcome {
+pub(super) fn understood(channel: Channel, reply: &Reply) -> Outcome {
     let failed = || Outcome::Unknown(format!("{}: {}", reply.status, reply.body));
     let Ok(mut body) = serde_json::from_str::<Value>(&reply.body) else { return failed() };
-    if door == Door::Mcp {
+    if channel == Channel::Mcp {
         let text = body["result"]["content"][0]["text"].as_str().unwrap_or_default();
         body = serde_json::from_str(text).unwrap_or_default();
     }
@@ -155,7 +155,7 @@ mod once {
     #[test]
     fn only_a_clear_answer_is_taken_for_one() {
         let reply = |status, body: &str| Reply { status, body: body.to_owned() };
-        let rest = |status, body| understood(Door::Rest, &reply(status, body));
+        let rest = |status, body| understood(Channel::Rest, &reply(status, body));
         assert!(matches!(rest(200, r#"{"ok":true,"memberCount":3}"#), Outcome::Acknowledged(a) if a.count == Some(3)));
         assert!(matches!(rest(500, r#"{"ok":false,"error":"x","code":"save_failed"}"#), Outcome::Unknown(_)));
         assert!(matches!(rest(503, r#"{"ok":false,"error":"x"}"#), Outcome::Unknown(_)));

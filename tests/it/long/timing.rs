@@ -160,7 +160,7 @@ fn signing_in_does_not_tell_whose_address_it_is() {
                  (SELECT id FROM people WHERE email NOT LIKE 'invited%' AND email NOT LIKE 'pending%')",
             "UPDATE people SET state = 'member', joined_at = 1 WHERE email LIKE 'member%' OR email LIKE 'silenced%'",
             "UPDATE people SET state = 'left', joined_at = 1, left_at = 1 WHERE email LIKE 'left%' OR email LIKE 'erased%'",
-            "UPDATE people SET compared = 'erased:' || id, mailbox = 'erased:' || id, email = '', erased_at = 1
+            "UPDATE people SET email_normalized = 'erased:' || id, mailbox = 'erased:' || id, email = '', erased_at = 1
              WHERE email LIKE 'erased%'",
             "INSERT INTO mailboxes (mailbox, suppressed_until)
              SELECT mailbox, 9000000000000 FROM people WHERE email LIKE 'silenced%'",

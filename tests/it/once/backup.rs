@@ -479,7 +479,7 @@ fn a_restore_that_was_killed_is_simply_run_again() {
         .unwrap()
         .execute_batch(
             "WITH RECURSIVE n (i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
-             INSERT INTO people (id, email, compared, mailbox, code, state, created_at)
+             INSERT INTO people (id, email, email_normalized, mailbox, code, state, created_at)
              SELECT i, i || '@x.example', i || '@x.example', i || '@x.example', printf('%012d', i), 'invited', 1 FROM n",
         )
         .unwrap();
@@ -541,7 +541,7 @@ fn no_id_comes_back_even_from_the_same_backup() {
         let begun = clock.now().time;
         wait_until(Duration::from_secs(5), async || clock.now().time.since(begun) > Duration::from_millis(50)).await;
         done(&run(folder, &["restore", "all", "--data", "two"]));
-        for table in ["people", "sign_ups", "outbox", "door_days"] {
+        for table in ["people", "sign_ups", "outbox", "source_days"] {
             assert!(sequence("two", table) >= sequence("one", table) + 50, "{table}");
             assert!(sequence("one", table) > 1_000_000, "{table}");
         }

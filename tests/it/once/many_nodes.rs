@@ -268,7 +268,7 @@ fn what_was_answered_survives_the_primary() {
         }
         let seen = std::mem::take(&mut *seen.lock().unwrap());
         assert!(seen.slowest < Duration::from_secs(3), "somebody waited {:?}", seen.slowest);
-        let whole = "SELECT compared FROM people JOIN sign_ups ON person_id = people.id
+        let whole = "SELECT email_normalized FROM people JOIN sign_ups ON person_id = people.id
                      JOIN outbox ON sign_up_id = sign_ups.id";
         let kept = tally(server.rows(whole).into_iter().map(|mut row| row.remove(0)));
         for email in &seen.acknowledged {

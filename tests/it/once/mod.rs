@@ -25,15 +25,15 @@ mod transfer;
 
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::secret::Secret;
-use unionhall::domain::secret::mark::{AddressMarker, MailboxGrave};
-use unionhall::domain::sign_up::{Evidence, Face};
+use unionhall::domain::secret::mark::{AddressMarker, MailboxTombstone};
+use unionhall::domain::sign_up::{Evidence, Channel};
 
 /// How a sign-up of a test came about.
 fn evidence() -> Evidence {
-    Evidence { face: Face::Rest, client: None, notice: "a notice".into() }
+    Evidence { channel: Channel::Rest, client: None, notice: "a notice".into() }
 }
 
 /// By which the tests' stores know somebody who was erased.
-fn grave(email: &EmailAddress) -> MailboxGrave {
-    AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap()).grave(email)
+fn tombstone(email: &EmailAddress) -> MailboxTombstone {
+    AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap()).tombstone(email)
 }

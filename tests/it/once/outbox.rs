@@ -10,8 +10,8 @@ use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
 use unionhall::domain::api_key::ApiKey;
 use unionhall::domain::email::EmailAddress;
-use unionhall::domain::mail::LEASE;
-use unionhall::domain::mail::brake::Brake;
+use unionhall::domain::mail::MAIL_LEASE;
+use unionhall::domain::mail::budget::MailBudget;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
@@ -109,7 +109,7 @@ impl Room {
             },
             notifier: Arc::new(MailNotifier::default()),
             log: self.log.clone(),
-            brake: Some(Brake::NONE),
+            budget: Some(MailBudget::NONE),
             name: name.to_owned(),
             renew_every: Duration::from_millis(20),
         }
@@ -130,7 +130,7 @@ impl Room {
     async fn sign_up_for(&self, address: &str, partner: Option<Partner>, now: Timestamp) {
         let email = EmailAddress::parse(address).unwrap();
         let person =
-            NamedPerson { code: CodeMaker::new(&secret()).code(&email, 0), grave: super::grave(&email), email };
+            NamedPerson { code: CodeMaker::new(&secret()).code(&email, 0), tombstone: super::tombstone(&email), email };
         let (us_state, comments, ref_code) = (None, None, None);
         let new = NewSignUp {
             person,
@@ -230,10 +230,10 @@ fn a_mail_whose_server_takes_its_time_is_sent_once() {
         let sending = tokio::spawn(async move { slow.step(NOW).await });
         tokio::time::sleep(Duration::from_millis(800)).await;
         // Without renewal the lease would have ended before now.
-        let later = NOW.plus(LEASE + Duration::from_millis(50));
+        let later = NOW.plus(MAIL_LEASE + Duration::from_millis(50));
         assert_eq!(other.step(later).await.unwrap(), OutboxStep::default());
         assert_eq!(sending.await.unwrap().unwrap().sent, 1);
-        assert_eq!(other.step(later.plus(LEASE)).await.unwrap(), OutboxStep::default());
+        assert_eq!(other.step(later.plus(MAIL_LEASE)).await.unwrap(), OutboxStep::default());
         assert_eq!(room.transport.taken.lock().unwrap().len(), 1);
     });
 }

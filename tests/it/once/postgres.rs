@@ -29,7 +29,7 @@ fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
     let email = EmailAddress::parse(email).unwrap();
     let code = CodeMaker::new(&Secret::new(&"s".repeat(32)).unwrap()).code(&email, 0);
     NewSignUp {
-        person: NamedPerson { grave: super::grave(&email), email, code },
+        person: NamedPerson { tombstone: super::tombstone(&email), email, code },
         us_state: None,
         categories: None,
         comments: None,
@@ -325,7 +325,7 @@ fn a_lost_answer_is_told_as_one() {
         let read = node.member_count().await.unwrap_err();
         assert!(matches!(read, StoreError::Unavailable(_)), "a question changes nothing: {read:?}");
         cut.store(false, std::sync::atomic::Ordering::SeqCst);
-        let kept = "SELECT count(*) FROM people WHERE compared = 'ben@example.com'";
+        let kept = "SELECT count(*) FROM people WHERE email_normalized = 'ben@example.com'";
         let client = database.client().await;
         let kept = async || client.query_one(kept, &[]).await.unwrap().get::<_, i64>(0) == 1;
         wait_until(Duration::from_secs(5), kept).await;

@@ -169,9 +169,9 @@ fn requests_beside_fifty_reloads_see_one_catalog_each_and_never_an_older_one() {
         let look = async |from: u8| {
             let mut connection = server.connect(Ipv4Addr::new(127, 0, 0, from)).await;
             // Lists of tools have a limit of their own.
-            let faces = FACES.into_iter().filter(|face| *face != "tools/list").cycle().skip(usize::from(from));
+            let snapshot = FACES.into_iter().filter(|face| *face != "tools/list").cycle().skip(usize::from(from));
             let mut answers = 0_u32;
-            for face in faces {
+            for face in snapshot {
                 if done.load(Ordering::SeqCst) {
                     break;
                 }

@@ -381,7 +381,7 @@ fn a_lost_redis_is_noticed_though_nobody_calls() {
         wait_until(SOON, async || limiter.status().scope == Scope::Local).await;
         redis.start_again();
         wait_until(SOON, async || limiter.status().scope == Scope::Shared).await;
-        assert!(matches!(&changes.lock().unwrap()[..], [Change::Alone(_), Change::Shared]));
+        assert!(matches!(&changes.lock().unwrap()[..], [Change::Disconnected(_), Change::Shared]));
     });
 }
 

@@ -164,7 +164,7 @@ fn a_move_that_was_interrupted_is_simply_run_again() {
             .unwrap()
             .execute_batch(
                 "WITH RECURSIVE n (i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
-                 INSERT INTO people (id, email, compared, mailbox, code, state, created_at)
+                 INSERT INTO people (id, email, email_normalized, mailbox, code, state, created_at)
                  SELECT i, i || '@x.example', i || '@x.example', i || '@x.example', printf('%012d', i), 'invited', 1 FROM n",
             )
             .unwrap();

@@ -179,10 +179,10 @@ fn statuses_tell_nothing_about_an_address_that_the_partner_did_not_cause() {
                 "SELECT max(s.id) FROM sign_ups s JOIN people p ON p.id = s.person_id WHERE p.email = '{email}'"
             ))
         };
-        // A member by another door, one who declines, one whom no mail reaches, one who leaves, one who is erased.
+        // A member by another source, one who declines, one whom no mail reaches, one who leaves, one who is erased.
         server.post("/v1/invite", &key, sign_up("member@example.com")).await.good();
         server.confirm(id("member@example.com")).await;
-        server.execute("INSERT INTO people (email, compared, mailbox, code, state, created_at, undeliverable_until) VALUES ('gone@example.com', 'gone@example.com', 'gone@example.com', '0123456789ab', 'invited', 0, 4000000000000)");
+        server.execute("INSERT INTO people (email, email_normalized, mailbox, code, state, created_at, undeliverable_until) VALUES ('gone@example.com', 'gone@example.com', 'gone@example.com', '0123456789ab', 'invited', 0, 4000000000000)");
         let kinds = ["new", "member", "declined", "gone", "erased"];
         for kind in kinds {
             invite(&server, &key, kind, &format!("{kind}@example.com")).await.good();

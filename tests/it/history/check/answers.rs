@@ -28,11 +28,11 @@ pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
     for row in &case.records.sign_ups {
         let person = case.by_id.get(&row.person);
         if row.partner.is_empty() {
-            let asked = person.is_some_and(|person| case.sent.contains_key(&(person.compared.clone(), "")));
+            let asked = person.is_some_and(|person| case.sent.contains_key(&(person.email_normalized.clone(), "")));
             found.unless(asked, Rule::SignUpFromNowhere, || format!("{row:?}"));
             continue;
         }
-        let sent = person.and_then(|person| case.sent.get(&(person.compared.clone(), row.partner.as_str())));
+        let sent = person.and_then(|person| case.sent.get(&(person.email_normalized.clone(), row.partner.as_str())));
         let places = places(case, row.person, &row.partner);
         let place = places.iter().find(|place| place.row.id == row.id);
         let from = |event: &Event| place.is_some_and(|place| place.may_hold(event));

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Case, Findings, Rule, compared};
+use super::{Case, Findings, Rule, normalized};
 use crate::history::events::{Deed, Time};
 
 pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
@@ -17,7 +17,7 @@ pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
     let mut joined: HashMap<String, (Time, Time)> = HashMap::new();
     for event in case.history.iter().filter(|event| event.may_have_happened()) {
         let Deed::Confirm { email, .. } = &event.deed else { continue };
-        let (perhaps, surely) = joined.entry(compared(email)).or_insert((Time::MAX, Time::MAX));
+        let (perhaps, surely) = joined.entry(normalized(email)).or_insert((Time::MAX, Time::MAX));
         *perhaps = event.invoked.min(*perhaps);
         *surely = event.effective_by().min(*surely);
     }

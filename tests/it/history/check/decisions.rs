@@ -14,8 +14,8 @@ pub(super) fn check(case: &Case<'_>, found: &mut Findings) {
     for row in case.records.sign_ups.iter().filter(|row| row.state != "pending") {
         // A post of the form makes way for later ones.
         let later = case.rows_of.get(&(row.person, "")).into_iter().flatten().filter(|other| other.id > row.id).count();
-        let made_way = row.partner.is_empty() && row.state == "expired" && later > 0;
-        let explained = made_way || deciding.contains(&(row.id, row.state.as_str()));
+        let deferred = row.partner.is_empty() && row.state == "expired" && later > 0;
+        let explained = deferred || deciding.contains(&(row.id, row.state.as_str()));
         found.unless(explained, Rule::DecisionFromNowhere, || format!("{row:?}"));
     }
     members(case, found);
@@ -50,7 +50,7 @@ fn members(case: &Case<'_>, found: &mut Findings) {
         credits.entry(row.person).or_default().push(row.referrer);
     }
     for person in case.records.people.iter().filter(|person| person.is_member) {
-        let explained = case.confirming.contains(&person.compared);
+        let explained = case.confirming.contains(&person.email_normalized);
         found.unless(explained, Rule::MemberFromNowhere, || format!("{person:?}"));
         let right = credits.get(&person.id).is_some_and(|referrers| referrers.contains(&person.referrer));
         found.unless(right, Rule::CreditWrong, || format!("{person:?}"));

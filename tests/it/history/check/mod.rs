@@ -151,7 +151,7 @@ impl<'a> Case<'a> {
         let mut sent: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for event in history.iter().filter(|event| event.may_have_happened()) {
             if let Deed::SignUp(sign_up) = &event.deed {
-                let pair = (compared(&sign_up.email), sign_up.partner.as_str());
+                let pair = (normalized(&sign_up.email), sign_up.partner.as_str());
                 sent.entry(pair).or_default().push((event, sign_up));
             }
         }
@@ -160,14 +160,14 @@ impl<'a> Case<'a> {
             rows_of.entry((row.person, row.partner.as_str())).or_default().push(row);
         }
         let confirming = |event: &Event| match &event.deed {
-            Deed::Confirm { email, .. } if event.may_have_happened() => Some(compared(email)),
+            Deed::Confirm { email, .. } if event.may_have_happened() => Some(normalized(email)),
             _ => None,
         };
         let people = &records.people;
         Self {
             history,
             records,
-            people: people.iter().map(|person| (person.compared.as_str(), person)).collect(),
+            people: people.iter().map(|person| (person.email_normalized.as_str(), person)).collect(),
             by_id: people.iter().map(|person| (person.id, person)).collect(),
             by_code: people.iter().map(|person| (person.code.as_str(), person)).collect(),
             rows: records.sign_ups.iter().map(|row| (row.id, row)).collect(),
@@ -179,7 +179,7 @@ impl<'a> Case<'a> {
     }
 
     fn person(&self, email: &str) -> Option<&'a Person> {
-        self.people.get(compared(email).as_str()).copied()
+        self.people.get(normalized(email).as_str()).copied()
     }
 
     fn window(&self, sign_up: i64) -> Window {
@@ -187,8 +187,8 @@ impl<'a> Case<'a> {
     }
 }
 
-fn compared(email: &str) -> String {
-    EmailAddress::parse(email).unwrap().compared()
+fn normalized(email: &str) -> String {
+    EmailAddress::parse(email).unwrap().normalized()
 }
 
 /// Whom an agent action names, and what it was told of them.
@@ -205,7 +205,7 @@ fn people(case: &Case<'_>, found: &mut Findings) {
     let mut explained = HashSet::new();
     for event in case.history.iter().filter(|event| event.may_have_happened()) {
         let Some(email) = named(event) else { continue };
-        explained.insert(compared(email));
+        explained.insert(normalized(email));
         let Some(answer) = event.acknowledged() else { continue };
         let Some(person) = case.person(email) else {
             found.add(Rule::PersonLost, format!("{email}, {event}"));
@@ -215,8 +215,8 @@ fn people(case: &Case<'_>, found: &mut Findings) {
         found.unless(same, Rule::CodeChanged, || format!("{email} has {}, {event}", person.code));
     }
     for person in &case.records.people {
-        let known = explained.contains(&person.compared);
-        found.unless(known, Rule::PersonFromNowhere, || person.compared.clone());
+        let known = explained.contains(&person.email_normalized);
+        found.unless(known, Rule::PersonFromNowhere, || person.email_normalized.clone());
     }
 }
 
@@ -227,7 +227,7 @@ fn mail(case: &Case<'_>, found: &mut Findings) {
         *waiting.entry(mail.sign_up).or_default() += 1;
         let row = case.rows.get(&mail.sign_up);
         let theirs = row.and_then(|row| case.by_id.get(&row.person)).is_some_and(|person| {
-            EmailAddress::parse(&mail.recipient).is_ok_and(|recipient| recipient.compared() == person.compared)
+            EmailAddress::parse(&mail.recipient).is_ok_and(|recipient| recipient.normalized() == person.email_normalized)
         });
         let useful = theirs && row.is_some_and(|row| row.state == "pending");
         found.unless(useful, Rule::MailPointless, || format!("{mail:?} of {row:?}"));

@@ -51,7 +51,7 @@ mod once {
     fn records(members: u64, sign_ups: Vec<SignUpRow>) -> Snapshot {
         let ana = Person {
             id: 1,
-            compared: "ana@example.com".to_owned(),
+            email_normalized: "ana@example.com".to_owned(),
             mailbox: "ana@example.com".to_owned(),
             code: CODE.to_owned(),
             is_member: members == 1,

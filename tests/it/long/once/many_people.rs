@@ -14,7 +14,7 @@ const FILL: &str = "
     PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY; PRAGMA cache_size = -500000; PRAGMA foreign_keys = OFF; BEGIN;
     UPDATE sign_ups SET created_at = 1759999999999;
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000)
-    INSERT INTO people (id, email, compared, mailbox, code, state, created_at, joined_at, referrer_id)
+    INSERT INTO people (id, email, email_normalized, mailbox, code, state, created_at, joined_at, referrer_id)
     SELECT i + 1, 'm' || i || '@example.org', 'm' || i || '@example.org', 'm' || i || '@example.org', printf('%012d', i),
            CASE WHEN i % 5 = 0 THEN 'invited' ELSE 'member' END, 1760000000000 + i * 15000,
            CASE WHEN i % 5 = 0 THEN NULL ELSE 1760000000000 + i * 15000 END, CASE WHEN i % 7 = 0 THEN 2 + i % 1000 END
@@ -25,7 +25,7 @@ const FILL: &str = "
            CASE id % 3 WHEN 0 THEN 'CA' WHEN 1 THEN 'NY' END, 'internet,travel', 1, created_at, created_at, created_at,
            coalesce(joined_at, created_at)
     FROM people WHERE id > 1;
-    INSERT INTO member_changes (at, change, door, key_id, us_state, categories, referrer_id)
+    INSERT INTO member_changes (at, change, source, key_id, us_state, categories, referrer_id)
     SELECT p.joined_at, 1, s.partner, s.key_id, s.us_state, s.categories, p.referrer_id
     FROM people p JOIN sign_ups s ON s.person_id = p.id WHERE p.id > 1 AND p.state = 'member';
     UPDATE installation SET member_count = (SELECT count(*) FROM people WHERE state = 'member');

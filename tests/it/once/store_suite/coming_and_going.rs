@@ -6,13 +6,13 @@ use unionhall::domain::email::disposable::DisposableDomains;
 use unionhall::domain::person::{AccountId, PersonState};
 use unionhall::domain::secret::mark::{AddressMarker, tombstone};
 use unionhall::domain::secret::token::{Purpose, TokenMaker};
-use unionhall::domain::sign_up::Face;
+use unionhall::domain::sign_up::Channel;
 use unionhall::domain::union::notice::Notices;
 use unionhall::mail::Delivery;
 use unionhall::membership::erasures::ErasureLog;
 use unionhall::membership::people::People;
 use unionhall::membership::retention::Walk;
-use unionhall::membership::{Application, Membership, Way};
+use unionhall::membership::{Application, Membership, SignUpContext};
 
 use super::*;
 
@@ -107,8 +107,8 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
                         comments: None,
                         ref_code: referrer.and_then(|other| people[other].code),
                     };
-                    let way = Way {
-                        face: Face::Rest,
+                    let context = SignUpContext {
+                        channel: Channel::Rest,
                         client: None,
                         lane: Lane::of(b"x"),
                         proven: false,
@@ -116,7 +116,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
                         request: None,
                     };
                     let partner = Some(&house.partner);
-                    let done = rooms.membership.sign_up(&application, partner, way, now).await.unwrap();
+                    let done = rooms.membership.sign_up(&application, partner, context, now).await.unwrap();
                     let person = &mut people[who];
                     assert_eq!(person.code.unwrap_or(done.code), done.code, "case {case}: {told:#?}");
                     person.code = Some(done.code);
@@ -127,7 +127,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
                     person.pending = Some(named.or(person.pending.flatten()));
                 }
                 3 | 4 => {
-                    let Some(file) = house.store.find_person(emails[who].compared(), now).await.unwrap() else {
+                    let Some(file) = house.store.find_person(emails[who].normalized(), now).await.unwrap() else {
                         continue;
                     };
                     let Some(last) = file.sign_ups.last() else { continue };
@@ -182,7 +182,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
         }
         for (who, person) in people.iter().enumerate().filter(|(_, person)| person.code.is_some()) {
             let key =
-                if person.is_erased { tombstone(&rooms.marker.address(&emails[who])) } else { emails[who].compared() };
+                if person.is_erased { tombstone(&rooms.marker.address(&emails[who])) } else { emails[who].normalized() };
             let file = house.store.find_person(key, NOW).await.unwrap().unwrap();
             let state = match (person.is_member, person.has_joined) {
                 (true, _) => PersonState::Member,
@@ -217,8 +217,8 @@ impl House {
     }
 
     async fn state_of(&self, address: &str) -> Option<PersonState> {
-        let compared = EmailAddress::parse(address).unwrap().compared();
-        self.store.find_person(compared, NOW).await.unwrap().map(|file| file.person.state)
+        let email_normalized = EmailAddress::parse(address).unwrap().normalized();
+        self.store.find_person(email_normalized, NOW).await.unwrap().map(|file| file.person.state)
     }
 }
 
@@ -253,9 +253,9 @@ pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their
         comments: None,
         ref_code: None,
     };
-    let way =
-        Way { face: Face::Rest, client: None, lane: Lane::of(b"x"), proven: false, language: None, request: None };
-    let back = rooms.membership.sign_up(&application, Some(&house.partner), way, day(200)).await.unwrap();
+    let context =
+        SignUpContext { channel: Channel::Rest, client: None, lane: Lane::of(b"x"), proven: false, language: None, request: None };
+    let back = rooms.membership.sign_up(&application, Some(&house.partner), context, day(200)).await.unwrap();
     assert_eq!(back.code, code);
     let file = house.store.find_person("never@example.com".to_owned(), day(200)).await.unwrap().unwrap();
     assert_eq!(file.referrals.members, 1, "and so is what they are credited for");
@@ -272,7 +272,7 @@ pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(house: &
             house.sign_up(&tagged).await;
         }
         house.sign_up(plain).await;
-        let file = house.store.find_person(email.compared(), NOW).await.unwrap().unwrap();
+        let file = house.store.find_person(email.normalized(), NOW).await.unwrap().unwrap();
         house.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
         rooms.people.erase(&email, NOW.plus(MINUTE)).await.unwrap();
         if n == 2 {
@@ -284,8 +284,8 @@ pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(house: &
     assert!(sent.is_empty(), "{sent:?}");
     // To the day alone: by the moment the audit log would tell who a tombstone was.
     let key = tombstone(&rooms.marker.address(&EmailAddress::parse("kim@example.com").unwrap()));
-    let grave = house.store.find_person(key, NOW).await.unwrap().unwrap();
-    assert_eq!(grave.person.erased_at.unwrap().as_millis() % 86_400_000, 0);
+    let tombstone = house.store.find_person(key, NOW).await.unwrap().unwrap();
+    assert_eq!(tombstone.person.erased_at.unwrap().as_millis() % 86_400_000, 0);
     // A member who shares the mailbox is not silenced with them.
     house.sign_up("zoe+a@example.com").await;
     house.sign_up("zoe@example.com").await;
@@ -322,15 +322,15 @@ pub(super) async fn posts_that_nobody_was_mailed_about_leave_nothing(house: &Hou
     assert_eq!(file.sign_ups.iter().filter(|entry| entry.evidence.mailed_at.is_some()).count(), 1);
 }
 
-/// Whoever asks to sign in and has not confirmed is reminded; whose door that came through is not judged by it.
+/// Whoever asks to sign in and has not confirmed is reminded; whose source that came through is not judged by it.
 pub(super) async fn a_reminder_counts_at_no_door(house: &House) {
     house.sign_up("ana@example.com").await;
     assert_eq!(house.send_due(NOW).await, ["ana@example.com"]);
-    let conduct = async || {
-        let doors = house.store.door_standings(NOW).await.unwrap();
-        doors.iter().map(|door| (door.door.clone(), door.conduct.mailed_today)).collect::<Vec<_>>()
+    let reputation = async || {
+        let sources = house.store.source_statuses(NOW).await.unwrap();
+        sources.iter().map(|source| (source.source.clone(), source.reputation.mailed_today)).collect::<Vec<_>>()
     };
-    let before = conduct().await;
+    let before = reputation().await;
     let email = EmailAddress::parse("ana@example.com").unwrap();
     let (browser, later) = ("b".to_owned(), NOW.plus(HOUR));
     house.store.ask_sign_in(&email, browser.clone(), Lane::of(b"x"), later).await.unwrap();
@@ -338,8 +338,8 @@ pub(super) async fn a_reminder_counts_at_no_door(house: &House) {
     let due = house.lease("w", later).await;
     assert_eq!(due.iter().map(|mail| (mail.kind, mail.is_reminder)).collect::<Vec<_>>(), [(MailKind::Confirm, true)]);
     house.store.settle_mail(&due[0], MailOutcome::Sent, later).await.unwrap();
-    assert_eq!(conduct().await, before);
-    let asked = house.store.doors_since(0).await.unwrap()[0].1.mailed;
+    assert_eq!(reputation().await, before);
+    let asked = house.store.sources_since(0).await.unwrap()[0].1.mailed;
     assert_eq!(asked, 1, "what the partner asked to be confirmed");
 }
 

@@ -157,9 +157,9 @@ pub(super) async fn it_was_me_after_all_confirms_and_lets_mail_through(house: &H
     assert_eq!(file.person.language, Some(Language::Spanish));
     let kept = &file.sign_ups[0].evidence;
     assert_eq!((kept.decided_how.as_deref(), kept.notice.as_deref()), (Some("taken-back"), Some("words")));
-    let standings = house.store.door_standings(NOW).await.unwrap();
-    let acme = standings.iter().find(|standing| standing.door == "Acme").unwrap();
-    assert_eq!((acme.conduct.confirmed, acme.conduct.unwanted), (1, 0), "and it is not held against the partner");
+    let standings = house.store.source_statuses(NOW).await.unwrap();
+    let acme = standings.iter().find(|standing| standing.source == "Acme").unwrap();
+    assert_eq!((acme.reputation.confirmed, acme.reputation.unwanted), (1, 0), "and it is not held against the partner");
     house.send_due(after(HOUR)).await;
     house.sign_up_at("ana@example.com", after(DAY)).await;
     assert_eq!(house.send_due(after(DAY)).await, ["ana@example.com"]);

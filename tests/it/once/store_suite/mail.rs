@@ -9,7 +9,7 @@ pub(super) async fn a_clock_that_was_ahead_for_a_while_decides_nothing(house: &H
     assert_eq!(house.store.confirm(SignUpId(1), SeenPage::default(), ahead).await, Ok(Confirmation::Expired));
     house.sign_up_at("ben@example.com", ahead).await;
     house.sign_up_at("cleo@example.com", ahead).await;
-    house.store.lease_mail("w", 1, Vec::new(), Brake::NONE, ahead).await.unwrap();
+    house.store.lease_mail("w", 1, Vec::new(), MailBudget::NONE, ahead).await.unwrap();
     assert_eq!(house.store.heal_clock(NOW).await, Ok(2), "what the wrong clock wrote");
     assert_eq!(house.store.heal_clock(NOW).await, Ok(0));
     let mut due: Vec<_> = house.lease("w", NOW).await.into_iter().map(|mail| mail.recipient).collect();
@@ -30,7 +30,7 @@ pub(super) async fn mail_is_leased_to_one_worker_at_a_time(house: &House) {
     for worker in 0..8 {
         let store = Arc::clone(&house.store);
         workers.spawn(async move {
-            store.lease_mail(&format!("w{worker}"), 10, Vec::new(), Brake::NONE, NOW).await.unwrap().mails
+            store.lease_mail(&format!("w{worker}"), 10, Vec::new(), MailBudget::NONE, NOW).await.unwrap().mails
         });
     }
     let leased: Vec<_> = workers.join_all().await.into_iter().flatten().collect();
@@ -40,8 +40,8 @@ pub(super) async fn mail_is_leased_to_one_worker_at_a_time(house: &House) {
     let first = leased.iter().find(|mail| mail.recipient == "user0@example.com").unwrap();
     assert_eq!((first.partner.as_deref(), first.asked_at, first.first_attempt_at), (Some("Acme"), NOW, NOW));
     assert_eq!(Some(first.code), house.kept_code("user0@example.com").await);
-    assert_eq!(house.lease("late", after(LEASE - Duration::from_millis(1))).await, []);
-    assert_eq!(house.lease("late", after(LEASE)).await.len(), 50, "a lease ends by itself");
+    assert_eq!(house.lease("late", after(MAIL_LEASE - Duration::from_millis(1))).await, []);
+    assert_eq!(house.lease("late", after(MAIL_LEASE)).await.len(), 50, "a lease ends by itself");
 }
 
 pub(super) async fn mail_that_failed_comes_back_at_its_time_and_late_workers_change_nothing(house: &House) {
@@ -63,8 +63,8 @@ pub(super) async fn mail_that_failed_comes_back_at_its_time_and_late_workers_cha
 pub(super) async fn a_workers_own_leases_are_given_back(house: &House) {
     house.sign_up("ana@example.com").await;
     house.sign_up("ben@example.com").await;
-    assert_eq!(house.store.lease_mail("one", 1, Vec::new(), Brake::NONE, NOW).await.unwrap().mails.len(), 1);
-    assert_eq!(house.store.lease_mail("two", 1, Vec::new(), Brake::NONE, NOW).await.unwrap().mails.len(), 1);
+    assert_eq!(house.store.lease_mail("one", 1, Vec::new(), MailBudget::NONE, NOW).await.unwrap().mails.len(), 1);
+    assert_eq!(house.store.lease_mail("two", 1, Vec::new(), MailBudget::NONE, NOW).await.unwrap().mails.len(), 1);
     assert_eq!(house.store.release_mail("one").await, Ok(1));
     assert_eq!(house.lease("one", NOW).await.len(), 1, "its own, and not the other's");
 }
@@ -83,7 +83,7 @@ pub(super) async fn a_mailbox_gets_one_mail_in_ten_minutes_and_four_a_day(house:
     }
     assert_eq!(sent, 3, "two spellings are one address, and share their mail");
     house.sign_up_at("ana@gmail.com", after(HOUR * 2)).await;
-    assert_eq!(house.send_due(after(HOUR * 2)).await, Vec::<String>::new(), "the fourth of the day is another door's");
+    assert_eq!(house.send_due(after(HOUR * 2)).await, Vec::<String>::new(), "the fourth of the day is another source's");
     let alone = NewSignUp { partner: None, ..house.new_sign_up("ana@gmail.com") };
     house.store.sign_up(alone, after(HOUR * 2)).await.unwrap();
     assert_eq!(house.send_due(after(HOUR * 2)).await.len(), 1, "such as the form's");
@@ -220,7 +220,7 @@ pub(super) async fn a_flood_of_spellings_is_settled_by_many_workers_at_once(hous
     let mut workers = tokio::task::JoinSet::new();
     for worker in 0..8 {
         let store = Arc::clone(&house.store);
-        workers.spawn(async move { store.lease_mail(&format!("w{worker}"), 16, Vec::new(), Brake::NONE, NOW).await });
+        workers.spawn(async move { store.lease_mail(&format!("w{worker}"), 16, Vec::new(), MailBudget::NONE, NOW).await });
     }
     let leased: Vec<_> = workers.join_all().await.into_iter().map(|leased| leased.unwrap().mails).collect();
     assert_eq!(leased.concat().len(), 1, "the mailbox gets one");
@@ -244,12 +244,12 @@ pub(super) async fn every_lane_has_its_turn_and_none_all_the_places(house: &Hous
         house.store.sign_up(new(&format!("flood{n}@example.com"), b"flood"), NOW).await.unwrap();
     }
     house.store.sign_up(new("ana@example.com", b"honest"), after(MINUTE)).await.unwrap();
-    let due = house.store.lease_mail("w", 16, Vec::new(), Brake::NONE, after(MINUTE)).await.unwrap().mails;
+    let due = house.store.lease_mail("w", 16, Vec::new(), MailBudget::NONE, after(MINUTE)).await.unwrap().mails;
     assert_eq!(due.len(), 9, "half of the places for the flood");
     assert!(due.iter().any(|mail| mail.recipient == "ana@example.com"));
     let busy: Vec<_> = due.iter().map(|mail| mail.lane).collect();
     house.store.sign_up(new("ben@example.com", b"honest"), after(MINUTE)).await.unwrap();
-    let more = house.store.lease_mail("w", 7, busy, Brake::NONE, after(MINUTE)).await.unwrap().mails;
+    let more = house.store.lease_mail("w", 7, busy, MailBudget::NONE, after(MINUTE)).await.unwrap().mails;
     assert_eq!(more.iter().map(|mail| mail.recipient.as_str()).collect::<Vec<_>>(), ["ben@example.com"]);
 }
 
@@ -296,24 +296,24 @@ pub(super) async fn a_lease_is_renewed_by_whoever_holds_it(house: &House) {
     house.sign_up("ana@example.com").await;
     let mail = house.lease("slow", NOW).await.remove(0);
     let renew = async |attempt, until| house.store.renew_mail(mail.id, attempt, until).await.unwrap();
-    assert!(renew(mail.attempts, after(LEASE * 2)).await);
-    assert_eq!(house.lease("w", after(LEASE)).await, [], "it is still being sent");
-    let taken = house.lease("w", after(LEASE * 2)).await.remove(0);
-    assert!(!renew(mail.attempts, after(LEASE * 3)).await, "another has it");
-    house.settle(&mail, MailOutcome::Rejected, after(LEASE * 2)).await;
-    assert!(renew(taken.attempts, after(LEASE * 3)).await, "and what the late one says changes nothing");
-    house.settle(&taken, MailOutcome::Sent, after(LEASE * 3)).await;
-    assert!(!renew(taken.attempts, after(LEASE * 4)).await);
+    assert!(renew(mail.attempts, after(MAIL_LEASE * 2)).await);
+    assert_eq!(house.lease("w", after(MAIL_LEASE)).await, [], "it is still being sent");
+    let taken = house.lease("w", after(MAIL_LEASE * 2)).await.remove(0);
+    assert!(!renew(mail.attempts, after(MAIL_LEASE * 3)).await, "another has it");
+    house.settle(&mail, MailOutcome::Rejected, after(MAIL_LEASE * 2)).await;
+    assert!(renew(taken.attempts, after(MAIL_LEASE * 3)).await, "and what the late one says changes nothing");
+    house.settle(&taken, MailOutcome::Sent, after(MAIL_LEASE * 3)).await;
+    assert!(!renew(taken.attempts, after(MAIL_LEASE * 4)).await);
 }
 
 pub(super) async fn a_late_worker_does_not_say_what_may_have_gone(house: &House) {
     house.sign_up("ana@example.com").await;
     let first = house.lease("late", NOW).await.remove(0);
-    let second = house.lease("w", after(LEASE)).await.remove(0);
+    let second = house.lease("w", after(MAIL_LEASE)).await.remove(0);
     let perhaps = MailOutcome::Retry { at: after(MINUTE), cause: "a\0b \u{1f600}".to_owned(), perhaps_sent: true };
-    house.settle(&first, perhaps.clone(), after(LEASE)).await;
+    house.settle(&first, perhaps.clone(), after(MAIL_LEASE)).await;
     let surely_not = MailOutcome::Retry { at: after(MINUTE), cause: "a\0b \u{1f600}".to_owned(), perhaps_sent: false };
-    house.settle(&second, surely_not, after(LEASE)).await;
+    house.settle(&second, surely_not, after(MAIL_LEASE)).await;
     let listed = house.store.list_mail().await.unwrap();
     assert_eq!(listed[0].last_error.as_deref(), Some("ab \u{1f600}"), "no store keeps a NUL");
     assert_eq!(house.lease("w", after(MINUTE)).await.len(), 1, "the mailbox was not written to, as far as is known");
@@ -324,13 +324,13 @@ pub(super) async fn nobodys_flood_holds_up_somebody_elses_mail(house: &House) {
         house.sign_up(&format!("ana+{n}@example.com")).await;
     }
     house.sign_up_at("ben@example.com", after(Duration::from_millis(1))).await;
-    let due = house.store.lease_mail("w", 8, Vec::new(), Brake::NONE, after(MINUTE)).await.unwrap().mails;
+    let due = house.store.lease_mail("w", 8, Vec::new(), MailBudget::NONE, after(MINUTE)).await.unwrap().mails;
     let to: Vec<_> = due.iter().map(|mail| mail.recipient.as_str()).collect();
     assert_eq!(to.len(), 2, "{to:?}");
     assert!(to.contains(&"ben@example.com"));
     // And when their time comes, again only one of them goes.
     assert_eq!(
-        house.store.lease_mail("w", 8, Vec::new(), Brake::NONE, after(MINUTE * 11)).await.unwrap().mails.len(),
+        house.store.lease_mail("w", 8, Vec::new(), MailBudget::NONE, after(MINUTE * 11)).await.unwrap().mails.len(),
         2,
         "the two leases that ended; nothing goes before what may be on its way"
     );

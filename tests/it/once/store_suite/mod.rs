@@ -8,14 +8,14 @@ use proptest::prelude::*;
 use proptest::strategy::{Union, ValueTree};
 
 use crate::database::Database;
-use crate::once::{evidence, grave};
+use crate::once::{evidence, tombstone};
 use crate::server::block_on;
 use unionhall::domain::api_key::{ApiKey, KeyRecord};
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
-use unionhall::domain::mail::brake::Brake;
+use unionhall::domain::mail::budget::MailBudget;
 use unionhall::domain::mail::lane::Lane;
-use unionhall::domain::mail::{DueMail, HeldMail, LEASE, MailAbout, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR};
+use unionhall::domain::mail::{DueMail, HeldMail, MAIL_LEASE, MailAbout, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR};
 use unionhall::domain::person::RetentionTimes;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
@@ -34,7 +34,7 @@ use unionhall::store::{Claim, Retained, Store, StoreError};
 
 mod coming_and_going;
 mod decline;
-mod doors;
+mod sources;
 mod mail;
 mod partners;
 mod people;
@@ -42,7 +42,7 @@ mod sandbox;
 
 use coming_and_going::*;
 use decline::*;
-use doors::*;
+use sources::*;
 use mail::*;
 use partners::*;
 use people::*;
@@ -208,7 +208,7 @@ impl House {
 
     fn person(&self, email: &str) -> NamedPerson {
         let email = EmailAddress::parse(email).unwrap();
-        NamedPerson { code: self.codes.code(&email, 0), grave: grave(&email), email }
+        NamedPerson { code: self.codes.code(&email, 0), tombstone: tombstone(&email), email }
     }
 
     fn new_sign_up(&self, email: &str) -> NewSignUp {
@@ -246,7 +246,7 @@ impl House {
     }
 
     async fn lease(&self, worker: &str, now: Timestamp) -> Vec<DueMail> {
-        self.store.lease_mail(worker, 100, Vec::new(), Brake::NONE, now).await.unwrap().mails
+        self.store.lease_mail(worker, 100, Vec::new(), MailBudget::NONE, now).await.unwrap().mails
     }
 
     async fn settle(&self, mail: &DueMail, outcome: MailOutcome, now: Timestamp) {
@@ -603,7 +603,7 @@ async fn sign_ups_at_once_are_each_done_as_if_alone(house: &House) {
     // In portions, as a worker does.
     let mut due = Vec::new();
     loop {
-        let more = house.store.lease_mail("w", 16, Vec::new(), Brake::NONE, now).await.unwrap().mails;
+        let more = house.store.lease_mail("w", 16, Vec::new(), MailBudget::NONE, now).await.unwrap().mails;
         if more.is_empty() {
             break;
         }

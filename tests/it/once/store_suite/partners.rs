@@ -2,7 +2,7 @@
 
 use unionhall::domain::partner::SignUpStatus;
 use unionhall::domain::partner::endpoint::{DeliveryOutcome, DueDelivery, ENDPOINTS_OF_ONE, EndpointId, NotAdded};
-use unionhall::domain::partner::idempotency::{IdempotencyKey, NamedRequest};
+use unionhall::domain::partner::idempotency::{IdempotencyKey, IdempotentRequest};
 use unionhall::domain::person::AccountId;
 use unionhall::domain::sign_up::{DecidedHow, SilenceChange};
 use unionhall::domain::webhook::{DISABLED_AFTER, EventKind};
@@ -11,9 +11,9 @@ use super::*;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-fn name(key: &str, input: &str) -> NamedRequest {
+fn name(key: &str, input: &str) -> IdempotentRequest {
     let key = IdempotencyKey::parse(key).unwrap();
-    NamedRequest { key, input: input.to_owned(), join_site: "https://union.example".into(), savings: 300 }
+    IdempotentRequest { key, input: input.to_owned(), join_site: "https://union.example".into(), savings: 300 }
 }
 
 impl House {
@@ -77,7 +77,7 @@ pub(super) async fn a_named_request_is_done_once_and_answered_as_the_first_time(
     let other = NewSignUp { request: Some(name("one", "another input")), ..house.new_sign_up("ana@example.com") };
     assert_eq!(house.store.sign_up(other, NOW).await.unwrap_err(), StoreError::KeyReused);
     let link = |key: &str, input: &str| {
-        house.store.named_referral_code("Acme", name(key, input), house.person("ana@example.com"), NOW)
+        house.store.idempotent_referral_code("Acme", name(key, input), house.person("ana@example.com"), NOW)
     };
     assert_eq!(link("one", "ana@example.com").await.unwrap_err(), StoreError::KeyReused, "another operation");
     let made = link("two", "x").await.unwrap();
@@ -118,7 +118,7 @@ pub(super) async fn named_requests_at_once_are_one(house: &House) {
     assert_eq!(house.lease("w", NOW).await.len(), 1, "one mail");
     let links = (0..16).map(|_| {
         let (store, person) = (Arc::clone(&house.store), house.person("cyd@example.com"));
-        tokio::spawn(async move { store.named_referral_code("Acme", name("link", "cyd"), person, NOW).await })
+        tokio::spawn(async move { store.idempotent_referral_code("Acme", name("link", "cyd"), person, NOW).await })
     });
     let mut firsts = 0;
     for task in links.collect::<Vec<_>>() {
@@ -216,7 +216,7 @@ async fn confirmed_by_an_older_node(house: &House, confirm: impl AsyncFnOnce()) 
 
 pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(house: &House) {
     house.sign_up_named("ana@example.com", "one", NOW).await;
-    let link = house.store.named_referral_code("Acme", name("two", "x"), house.person("ana@example.com"), NOW).await;
+    let link = house.store.idempotent_referral_code("Acme", name("two", "x"), house.person("ana@example.com"), NOW).await;
     link.unwrap();
     let email = EmailAddress::parse("ana@example.com").unwrap();
     let account = AccountId::from_random(&[7; AccountId::ENTROPY]);

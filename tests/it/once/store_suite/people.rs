@@ -26,7 +26,7 @@ fn account(n: u8) -> AccountId {
 
 impl House {
     pub(super) async fn file(&self, address: &str) -> Option<PersonFile> {
-        self.store.find_person(email(address).compared(), NOW).await.unwrap()
+        self.store.find_person(email(address).normalized(), NOW).await.unwrap()
     }
 
     /// Confirms what was last signed up for an address.
@@ -205,8 +205,8 @@ pub(super) async fn figures_follow_what_happened(house: &House) {
     // What is not settled yet is counted all the same, and counted once afterwards.
     for now in [NOW, after(DAY), after(2 * DAY)] {
         house.roll_up(now).await;
-        let doors = house.store.doors_since(0).await.unwrap();
-        let (acme, form) = (&doors[1], &doors[0]);
+        let sources = house.store.sources_since(0).await.unwrap();
+        let (acme, form) = (&sources[1], &sources[0]);
         assert_eq!((acme.0.as_str(), form.0.as_str()), ("Acme", ""));
         let funnel = Funnel { signed_up: 4, mailed: 3, confirmed: 3, declined: 1, lapsed: 0, left: 0 };
         assert_eq!(acme.1, funnel, "{now}");
@@ -225,7 +225,7 @@ pub(super) async fn figures_follow_what_happened(house: &House) {
     ];
     assert_eq!(house.demand().await, demand);
     assert_eq!(house.store.top_referrers(10).await, Ok(vec![(ron, 2)]));
-    let days = house.store.door_days_since(1 + NOW.as_millis() / 86_400_000).await.unwrap();
+    let days = house.store.source_days_since(1 + NOW.as_millis() / 86_400_000).await.unwrap();
     assert!(days.iter().all(|day| day.funnel.signed_up == 0) && !days.is_empty(), "{days:?}");
 
     // Whoever goes is taken out of them, with the very answers that they brought.
@@ -234,18 +234,18 @@ pub(super) async fn figures_follow_what_happened(house: &House) {
     house.roll_up(after(3 * DAY)).await;
     assert_eq!(house.demand().await, [cell("", "", 2), cell("internet", "", 1), cell("travel", "", 1)]);
     assert_eq!(house.store.top_referrers(10).await, Ok(vec![]));
-    assert_eq!(house.store.doors_since(0).await.unwrap()[1].1.left, 2);
+    assert_eq!(house.store.sources_since(0).await.unwrap()[1].1.left, 2);
 }
 
 pub(super) async fn what_nobody_decides_lapses_in_the_figures(house: &House) {
     house.sign_up("ana@example.com").await;
     house.sign_up("ben@example.com").await;
     house.store.retain(TIMES, after(PENDING_FOR)).await.unwrap();
-    assert_eq!(house.store.doors_since(0).await.unwrap()[0].1.lapsed, 2);
+    assert_eq!(house.store.sources_since(0).await.unwrap()[0].1.lapsed, 2);
     // Signed up again before anybody looked.
     house.sign_up_at("ana@example.com", after(2 * PENDING_FOR)).await;
     house.sign_up_at("ana@example.com", after(3 * PENDING_FOR + DAY)).await;
-    assert_eq!(house.store.doors_since(0).await.unwrap()[0].1.lapsed, 3);
+    assert_eq!(house.store.sources_since(0).await.unwrap()[0].1.lapsed, 3);
 }
 
 pub(super) async fn nodes_that_roll_up_at_once_count_once(house: &House) {
@@ -260,7 +260,7 @@ pub(super) async fn nodes_that_roll_up_at_once_count_once(house: &House) {
     nodes.join_all().await;
     house.roll_up(after(DAY)).await;
     let expected = Funnel { signed_up: 40, confirmed: 40, ..Funnel::default() };
-    assert_eq!(house.store.doors_since(0).await, Ok(vec![("Acme".to_owned(), expected)]));
+    assert_eq!(house.store.sources_since(0).await, Ok(vec![("Acme".to_owned(), expected)]));
 }
 
 pub(super) async fn every_change_is_written_down_with_who_did_it(house: &House) {
@@ -343,7 +343,7 @@ pub(super) async fn figures_and_members_agree_whatever_happens(house: &House) {
     let all: u64 = house.demand().await.iter().filter(|cell| cell.0.is_empty()).map(|cell| cell.2).sum();
     let groceries: u64 = house.demand().await.iter().filter(|cell| cell.0 == "groceries").map(|cell| cell.2).sum();
     assert_eq!((all, groceries), (house.members().await, house.members().await));
-    let funnel = house.store.doors_since(0).await.unwrap()[0].1;
+    let funnel = house.store.sources_since(0).await.unwrap()[0].1;
     assert_eq!(funnel.confirmed - funnel.left, house.members().await, "{funnel:?}");
     let in_new_york = members.iter().filter(|person| person.us_state.is_some()).count() as u64;
     let demand = house.demand().await;

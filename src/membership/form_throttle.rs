@@ -1,4 +1,4 @@
-//! The brake of the form, as its page knows it: whether it is on, and the proof of work that passes it.
+//! The budget of the form, as its page knows it: whether it is on, and the proof of work that passes it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,23 +7,23 @@ use tokio::sync::Mutex;
 
 use super::random;
 use crate::clock::Moment;
-use crate::domain::mail::brake::{Brake, FORM};
+use crate::domain::mail::budget::{MailBudget, FORM};
 use crate::domain::secret::Secret;
 use crate::domain::secret::proof::{ENTROPY, ProofCheck, ProofMaker};
 use crate::domain::time::Tick;
-use crate::store::{DoorStore, SpentProof, StoreError};
+use crate::store::{SourceStore, SpentProof, StoreError};
 
-/// How long what was read of the form's conduct is believed: every visitor of the page would ask otherwise. Whoever sends the
-/// form within this moment of its brake is not asked, and waits.
+/// How long what was read of the form's reputation is believed: every visitor of the page would ask otherwise. Whoever sends the
+/// form within this moment of its budget is not asked, and waits.
 const BELIEVED_FOR: Duration = Duration::from_millis(200);
 
 /// How long the store may take to say; a page does without.
-const CONDUCT_TIMEOUT: Duration = Duration::from_millis(500);
+const REPUTATION_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
-pub struct FormBrake {
-    store: Arc<dyn DoorStore>,
-    brake: Brake,
+pub struct FormThrottle {
+    store: Arc<dyn SourceStore>,
+    budget: MailBudget,
     proofs: ProofMaker,
     /// When the store was last asked, and what it said.
     known: Mutex<Option<(Tick, FormState)>>,
@@ -33,7 +33,7 @@ pub struct FormBrake {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FormState {
     Open,
-    Braked,
+    Throttled,
     /// The operator paused sign-ups.
     Paused,
 }
@@ -42,7 +42,7 @@ enum FormState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FormGate {
     Open,
-    /// A question for the browser, while the form's brake is on.
+    /// A question for the browser, while the form's budget is on.
     Asks(String),
     /// No form at all.
     Shut,
@@ -53,7 +53,7 @@ pub enum FormGate {
 pub enum Passage {
     /// Nothing holds it.
     Free,
-    /// It came with a proof of work: its mail passes the brake.
+    /// It came with a proof of work: its mail passes the budget.
     Proven,
     /// It is taken, and its mail may be held.
     MayWait,
@@ -61,16 +61,16 @@ pub enum Passage {
     Ask,
 }
 
-impl FormBrake {
-    pub fn new(store: Arc<dyn DoorStore>, brake: Brake, secret: &Secret) -> Self {
-        Self { store, brake, proofs: ProofMaker::new(secret), known: Mutex::default() }
+impl FormThrottle {
+    pub fn new(store: Arc<dyn SourceStore>, budget: MailBudget, secret: &Secret) -> Self {
+        Self { store, budget, proofs: ProofMaker::new(secret), known: Mutex::default() }
     }
 
     pub async fn gate(&self, now: Moment) -> Result<FormGate, StoreError> {
         match self.state(now).await? {
             FormState::Open => return Ok(FormGate::Open),
             FormState::Paused => return Ok(FormGate::Shut),
-            FormState::Braked => {}
+            FormState::Throttled => {}
         }
         Ok(FormGate::Asks(self.proofs.ask(&random::<ENTROPY>()?, now.time)))
     }
@@ -83,7 +83,7 @@ impl FormBrake {
         site: &[u8],
         now: Moment,
     ) -> Result<Passage, StoreError> {
-        if self.state(now).await? != FormState::Braked {
+        if self.state(now).await? != FormState::Throttled {
             return Ok(Passage::Free);
         }
         match self.proofs.check(question.unwrap_or_default(), answer, now.time) {
@@ -91,7 +91,7 @@ impl FormBrake {
             ProofCheck::Not => Ok(Passage::MayWait),
             ProofCheck::Right(proof) => {
                 let site = self.proofs.site_name(site);
-                match self.store.spend_proof(proof, site, self.brake, now.time).await? {
+                match self.store.spend_proof(proof, site, self.budget, now.time).await? {
                     SpentProof::Good => Ok(Passage::Proven),
                     SpentProof::Used => Ok(Passage::Ask),
                     SpentProof::TooMany => Ok(Passage::MayWait),
@@ -108,11 +108,11 @@ impl FormBrake {
         {
             return Ok(state);
         }
-        let late = |_| Err(StoreError::Unavailable("the form's conduct could not be read in time".to_owned()));
-        let asked = tokio::time::timeout(CONDUCT_TIMEOUT, self.store.form_conduct(now.time)).await.unwrap_or_else(late);
+        let late = |_| Err(StoreError::Unavailable("the form's reputation could not be read in time".to_owned()));
+        let asked = tokio::time::timeout(REPUTATION_TIMEOUT, self.store.form_conduct(now.time)).await.unwrap_or_else(late);
         let state = match &asked {
             Ok((_, true)) => FormState::Paused,
-            Ok((conduct, false)) if self.brake.holds(FORM, conduct) => FormState::Braked,
+            Ok((reputation, false)) if self.budget.holds(FORM, reputation) => FormState::Throttled,
             Ok(_) | Err(_) => FormState::Open,
         };
         *known = Some((now.tick, state));

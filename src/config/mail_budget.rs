@@ -1,13 +1,13 @@
-//! How much mail a door may cause in a day.
+//! How much mail a source may cause in a day.
 
 use clap::Args;
 
-use crate::domain::mail::brake::Brake;
+use crate::domain::mail::budget::MailBudget;
 
-/// The brake of each door.
+/// The budget of each source.
 #[derive(Debug, Clone, Args)]
-pub struct BrakeSettings {
-    /// Mails a day that the join form may cause to begin with; 0 for no brake.
+pub struct MailBudgetSettings {
+    /// Mails a day that the join form may cause to begin with; 0 for no budget.
     ///
     /// Each sign-up that was confirmed in the last seven days adds two. Past that the form asks browsers for a proof of work,
     /// and mail without one is held until you decide: `unionhall mail release --form` or `mail drop --form`. Where hardly
@@ -15,14 +15,14 @@ pub struct BrakeSettings {
     #[arg(long, env = "UNIONHALL_FORM_MAILS_A_DAY", value_name = "N", default_value_t = 60)]
     pub form_mails_a_day: u32,
 
-    /// Mails a day that a partner may cause to begin with, over all its keys; 0 for no brake. It grows and shrinks like the
+    /// Mails a day that a partner may cause to begin with, over all its keys; 0 for no budget. It grows and shrinks like the
     /// form's; the API answers the same, and what is past it is held: `unionhall mail release --key ID`.
     #[arg(long, env = "UNIONHALL_KEY_MAILS_A_DAY", value_name = "N", default_value_t = 1000)]
     pub key_mails_a_day: u32,
 }
 
-impl BrakeSettings {
-    pub fn brake(&self) -> Brake {
-        Brake { form_a_day: self.form_mails_a_day, key_a_day: self.key_mails_a_day }
+impl MailBudgetSettings {
+    pub fn budget(&self) -> MailBudget {
+        MailBudget { form_a_day: self.form_mails_a_day, key_a_day: self.key_mails_a_day }
     }
 }

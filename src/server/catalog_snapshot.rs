@@ -15,7 +15,7 @@ use crate::operations::dispatch::Dispatcher;
 use crate::site::Site;
 
 #[derive(Debug)]
-pub(super) struct Faces {
+pub(super) struct CatalogSnapshot {
     pub app: Arc<App>,
     pub dispatcher: Arc<Dispatcher>,
     /// Of the answers that stay the same, one for each operation.
@@ -27,7 +27,7 @@ pub(super) struct Faces {
     mailbox: Option<(MailboxFolder, String)>,
 }
 
-impl Faces {
+impl CatalogSnapshot {
     pub(super) fn new(app: Arc<App>, mcp_origins: Vec<String>, mailbox: Option<(MailboxFolder, String)>) -> Self {
         let dispatcher = Dispatcher::new(Arc::clone(&app));
         let origins = Origins::of(&app.union);

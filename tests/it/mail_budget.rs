@@ -1,4 +1,4 @@
-//! A door that causes too much mail is braked: its mail is held, its callers are told the same, the operator is told, and a
+//! A source that causes too much mail is throttled: its mail is held, its callers are told the same, the operator is told, and a
 //! person at the form can pass with a proof of work.
 
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn answer_to(question: &str) -> u64 {
 }
 
 /// Lets the form have its share of a day.
-async fn brake(server: &Server) {
+async fn budget(server: &Server) {
     let sent = server.send(form(), "email=first@example.com").await;
     assert!(page(&sent).contains("Check your inbox"));
     wait_until(Duration::from_secs(10), async || question(&page(&server.get("/join").await)).is_some()).await;
@@ -100,8 +100,8 @@ fn a_flood_through_the_form_is_held_and_a_person_among_it_is_mailed_at_once() {
         assert_eq!(log.matches("the form has had its mail of the day").count(), 1, "{log}");
         let held = server.number("SELECT count(*) FROM outbox WHERE held_at IS NOT NULL");
         let status: Value = serde_json::from_str(&server.run(&["signups", "status", "--json"])).unwrap();
-        assert_eq!((&status["paused"], &status["doors"][0]["state"]), (&json!(false), &json!("braked")), "{status}");
-        assert_eq!(status["doors"][0]["held"], json!(held));
+        assert_eq!((&status["paused"], &status["sources"][0]["state"]), (&json!(false), &json!("throttled")), "{status}");
+        assert_eq!(status["sources"][0]["held"], json!(held));
         eprintln!("2,249 strangers: {arrived} mails, {held} held, the honest one after {took:?}");
     });
 }
@@ -120,7 +120,7 @@ fn the_api_answers_the_same_braked_or_not() {
         wait_until(Duration::from_secs(10), async || server.number("SELECT count(held_at) FROM outbox") == 3).await;
         // Known or new, held or not: the same but for the person's own link.
         for email in ["ana@example.com", "b0@example.com", "new@example.com"] {
-            let braked = invite(email).await;
+            let throttled = invite(email).await;
             let shape = |answer: &Answer| {
                 let mut body = answer.good();
                 body["inviteLink"] = json!("");
@@ -128,7 +128,7 @@ fn the_api_answers_the_same_braked_or_not() {
                 headers.sort_unstable();
                 (serde_json::to_string(&body).unwrap(), headers)
             };
-            assert_eq!(shape(&braked), shape(&free), "{email}");
+            assert_eq!(shape(&throttled), shape(&free), "{email}");
         }
         let again = invite("ana@example.com").await;
         assert_eq!(again.body, free.body, "byte for byte");
@@ -151,7 +151,7 @@ fn a_braked_form_asks_for_a_proof_of_work_once_and_takes_people_without_scripts(
         let server = start("mailbox:", &["--form-mails-a-day", "1"]);
         let plain = server.get("/join").await;
         assert!(question(&page(&plain)).is_none() && !page(&plain).contains("proof.js"));
-        brake(&server).await;
+        budget(&server).await;
         let asked = server.get("/join").await;
         assert!(asked.header("content-security-policy").contains("script-src 'self'"));
         let asked = page(&asked);
@@ -164,7 +164,7 @@ fn a_braked_form_asks_for_a_proof_of_work_once_and_takes_people_without_scripts(
             ))
         };
 
-        // A form that was opened before the brake came on, and answers that are none.
+        // A form that was opened before the budget came on, and answers that are none.
         let question = question(&asked).unwrap();
         let answer = answer_to(&question);
         let before = people();
@@ -206,7 +206,7 @@ fn a_braked_form_asks_for_a_proof_of_work_once_and_takes_people_without_scripts(
         wait_until(Duration::from_secs(10), async || server.number("SELECT count(*) FROM outbox") == 0).await;
         let status = server.run(&["signups", "status", "--form-mails-a-day", "1"]);
         assert!(
-            status.contains("Sign-ups are taken.") && status.contains("braked") && status.contains("the form"),
+            status.contains("Sign-ups are taken.") && status.contains("throttled") && status.contains("the form"),
             "{status}"
         );
         server.run(&["signups", "pause"]);
@@ -225,7 +225,7 @@ fn without_a_brake_nothing_is_asked_and_nothing_held() {
         assert!(question(&page(&server.get("/join").await)).is_none());
         let status: Value =
             serde_json::from_str(&server.run(&["signups", "status", "--json", "--form-mails-a-day", "0"])).unwrap();
-        assert_eq!(status["doors"][0]["mayMailToday"], Value::Null);
-        assert_eq!(status["doors"][0]["mailedToday"], 8);
+        assert_eq!(status["sources"][0]["mayMailToday"], Value::Null);
+        assert_eq!(status["sources"][0]["mailedToday"], 8);
     });
 }

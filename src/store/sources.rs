@@ -1,6 +1,6 @@
-//! How each door behaves, counted by the day, and what may be used once; as SQL.
+//! How each source behaves, counted by the day, and what may be used once; as SQL.
 //!
-//! A day's row of a door is everybody's who comes through it: whoever changes it does so late in their unit, right before the
+//! A day's row of a source is everybody's who comes through it: whoever changes it does so late in their unit, right before the
 //! count of members.
 
 use std::collections::BTreeMap;
@@ -8,22 +8,22 @@ use std::time::Duration;
 
 use super::installation::is_paused;
 use super::sql::{Failure, Row, Sql, expected, values};
-use crate::domain::mail::brake::{Brake, Conduct, DAYS, DoorStanding, FORM, PROOFS_OF_A_SITE, day_of};
+use crate::domain::mail::budget::{MailBudget, Reputation, DAYS, SourceStatus, FORM, PROOFS_OF_A_SITE, day_of};
 use crate::domain::secret::proof::Proof;
 use crate::domain::time::Timestamp;
 
 /// A site's proofs are remembered for the day that they count on, and no less.
 const A_WHOLE_DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Adds `$3` to a column of the door `$1` on the day `$2`.
+/// Adds `$3` to a column of the source `$1` on the day `$2`.
 macro_rules! count_at_door {
     ($column:literal) => {
         concat!(
-            "INSERT INTO door_days (door, day, ",
+            "INSERT INTO source_days (source, day, ",
             $column,
-            ") VALUES ($1, $2, $3) ON CONFLICT (door, day) DO UPDATE SET ",
+            ") VALUES ($1, $2, $3) ON CONFLICT (source, day) DO UPDATE SET ",
             $column,
-            " = door_days.",
+            " = source_days.",
             $column,
             " + excluded.",
             $column
@@ -31,7 +31,7 @@ macro_rules! count_at_door {
     };
 }
 
-/// What a door did in the last days up to `$1`, as [`conduct`] reads it from the second column on.
+/// What a source did in the last days up to `$1`, as [`reputation`] reads it from the second column on.
 macro_rules! conduct_columns {
     () => {
         "CAST(coalesce(sum(CASE WHEN day = $1 THEN mailed ELSE 0 END), 0) AS BIGINT),
@@ -45,15 +45,15 @@ macro_rules! conduct_columns {
 }
 
 area! {
-    /// How each door behaves.
-    DoorStore {
+    /// How each source behaves.
+    SourceStore {
         /// What the form did in the last days; what it has asked for and nobody has looked at yet counts as mailed.
         /// And whether sign-ups are paused.
-        read form_conduct(now: Timestamp) -> (Conduct, bool) {
+        read form_conduct(now: Timestamp) -> (Reputation, bool) {
             |sql| {
                 let paused = is_paused(sql).await?;
-                let mut conduct = conduct_of(sql, FORM, *now).await?;
-                // However much waits: where this much does, the form's brake is on.
+                let mut reputation = conduct_of(sql, FORM, *now).await?;
+                // However much waits: where this much does, the form's budget is on.
                 let waiting = "
                     SELECT count(*) FROM (
                         SELECT s.partner FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
@@ -61,31 +61,31 @@ area! {
                         ORDER BY o.send_after LIMIT 2000) w
                     WHERE w.partner = ''";
                 let waiting: Option<u64> = sql.row(waiting, values![*now], |row| row.get(0)).await?;
-                conduct.mailed_today += waiting.unwrap_or(0);
-                Ok((conduct, paused))
+                reputation.mailed_today += waiting.unwrap_or(0);
+                Ok((reputation, paused))
             }
         };
 
-        /// Every door that did something in the last days, or whose mail is held.
-        read door_standings(now: Timestamp) -> Vec<DoorStanding> {
+        /// Every source that did something in the last days, or whose mail is held.
+        read source_statuses(now: Timestamp) -> Vec<SourceStatus> {
             |sql| {
                 let days = concat!(
-                    "SELECT door, ",
+                    "SELECT source, ",
                     conduct_columns!(),
-                    " FROM door_days WHERE day > $2 AND day <= $1 GROUP BY door"
+                    " FROM source_days WHERE day > $2 AND day <= $1 GROUP BY source"
                 );
                 let today = day_of(*now);
-                let door = |row: &Row<'_>| Ok((row.get::<String>(0)?, conduct(row)?));
-                let days = sql.rows(days, values![today, today - DAYS], door).await?;
+                let source = |row: &Row<'_>| Ok((row.get::<String>(0)?, reputation(row)?));
+                let days = sql.rows(days, values![today, today - DAYS], source).await?;
                 let held = "SELECT s.partner, count(*) FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
                             WHERE o.held_at IS NOT NULL GROUP BY s.partner";
                 let held = sql.rows(held, values![], |row| Ok((row.get::<String>(0)?, row.get::<u64>(1)?))).await?;
-                let mut doors: BTreeMap<_, _> = days.into_iter().map(|(door, conduct)| (door, (conduct, 0))).collect();
-                for (door, held) in held {
-                    doors.entry(door).or_default().1 = held;
+                let mut sources: BTreeMap<_, _> = days.into_iter().map(|(source, reputation)| (source, (reputation, 0))).collect();
+                for (source, held) in held {
+                    sources.entry(source).or_default().1 = held;
                 }
-                let standing = |(door, (conduct, held))| DoorStanding { door, conduct, held };
-                Ok(doors.into_iter().map(standing).collect())
+                let standing = |(source, (reputation, held))| SourceStatus { source, reputation, held };
+                Ok(sources.into_iter().map(standing).collect())
             }
         };
 
@@ -99,23 +99,23 @@ area! {
                 let (waiting, held, oldest) =
                     expected(sql.row(outbox, values![], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).await?)?;
                 let reports = "SELECT CAST(coalesce(sum(bounced), 0) AS BIGINT), CAST(coalesce(sum(soft_bounced), 0) AS BIGINT),
-                                      CAST(coalesce(sum(complained), 0) AS BIGINT) FROM door_days";
+                                      CAST(coalesce(sum(complained), 0) AS BIGINT) FROM source_days";
                 let (hard_bounces, soft_bounces, complaints) =
                     expected(sql.row(reports, values![], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).await?)?;
                 Ok(MailFigures { waiting, held, oldest, hard_bounces, soft_bounces, complaints })
             }
         };
 
-        /// Uses a proof of work of a site, which lets the mail of a form pass its brake.
-        transact spend_proof(proof: Proof, site: String, brake: Brake, now: Timestamp) -> SpentProof {
+        /// Uses a proof of work of a site, which lets the mail of a form pass its budget.
+        transact spend_proof(proof: Proof, site: String, budget: MailBudget, now: Timestamp) -> SpentProof {
             |sql| {
-                let conduct = conduct_of(sql, FORM, *now).await?;
+                let reputation = conduct_of(sql, FORM, *now).await?;
                 // One row for each of a site's proofs, in the order of their names.
                 let spent = format!("proofs of {site} on {} ", day_of(*now));
                 let of_site = "SELECT count(*) FROM used_once WHERE name > $1 AND name < $2";
                 let end = format!("{spent}~");
                 let of_site: Option<u64> = sql.row(of_site, values![&spent, &end], |row| row.get(0)).await?;
-                if !brake.takes_proofs(&conduct) || of_site.unwrap_or(0) >= PROOFS_OF_A_SITE {
+                if !budget.takes_proofs(&reputation) || of_site.unwrap_or(0) >= PROOFS_OF_A_SITE {
                     return Ok(SpentProof::TooMany);
                 }
                 if !use_once(sql, &format!("proof {}", proof.name), proof.ends_at).await? {
@@ -151,15 +151,15 @@ pub enum SpentProof {
     TooMany,
 }
 
-/// What a door did in the last days.
-pub(super) async fn conduct_of(sql: &mut impl Sql, door: &str, now: Timestamp) -> Result<Conduct, Failure> {
-    let days = concat!("SELECT '', ", conduct_columns!(), " FROM door_days WHERE door = $3 AND day > $2 AND day <= $1");
+/// What a source did in the last days.
+pub(super) async fn conduct_of(sql: &mut impl Sql, source: &str, now: Timestamp) -> Result<Reputation, Failure> {
+    let days = concat!("SELECT '', ", conduct_columns!(), " FROM source_days WHERE source = $3 AND day > $2 AND day <= $1");
     let today = day_of(now);
-    Ok(sql.row(days, values![today, today - DAYS, door], conduct).await?.unwrap_or_default())
+    Ok(sql.row(days, values![today, today - DAYS, source], reputation).await?.unwrap_or_default())
 }
 
-fn conduct(row: &Row<'_>) -> Result<Conduct, Failure> {
-    Ok(Conduct {
+fn reputation(row: &Row<'_>) -> Result<Reputation, Failure> {
+    Ok(Reputation {
         mailed_today: row.get(1)?,
         mailed_before: row.get(2)?,
         asked_before: row.get(3)?,
@@ -170,9 +170,9 @@ fn conduct(row: &Row<'_>) -> Result<Conduct, Failure> {
     })
 }
 
-/// What is counted at a door.
+/// What is counted at a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AtDoor {
+pub(super) enum SourceEvent {
     Mailed(u32),
     Asked,
     Confirmed,
@@ -183,24 +183,24 @@ pub(super) enum AtDoor {
     Complained,
 }
 
-pub(super) async fn count(sql: &mut impl Sql, door: &str, what: AtDoor, now: Timestamp) -> Result<(), Failure> {
+pub(super) async fn count(sql: &mut impl Sql, source: &str, what: SourceEvent, now: Timestamp) -> Result<(), Failure> {
     let (count, times) = match what {
-        AtDoor::Mailed(times) => (count_at_door!("mailed"), times),
-        AtDoor::Asked => (count_at_door!("asked"), 1),
-        AtDoor::Confirmed => (count_at_door!("confirmed"), 1),
-        AtDoor::Declined => (count_at_door!("declined"), 1),
-        AtDoor::Lapsed(times) => (count_at_door!("lapsed"), times),
-        AtDoor::Bounced => (count_at_door!("bounced"), 1),
-        AtDoor::SoftBounced => (count_at_door!("soft_bounced"), 1),
-        AtDoor::Complained => (count_at_door!("complained"), 1),
+        SourceEvent::Mailed(times) => (count_at_door!("mailed"), times),
+        SourceEvent::Asked => (count_at_door!("asked"), 1),
+        SourceEvent::Confirmed => (count_at_door!("confirmed"), 1),
+        SourceEvent::Declined => (count_at_door!("declined"), 1),
+        SourceEvent::Lapsed(times) => (count_at_door!("lapsed"), times),
+        SourceEvent::Bounced => (count_at_door!("bounced"), 1),
+        SourceEvent::SoftBounced => (count_at_door!("soft_bounced"), 1),
+        SourceEvent::Complained => (count_at_door!("complained"), 1),
     };
-    sql.execute(count, values![door, day_of(now), times]).await.map(|_| ())
+    sql.execute(count, values![source, day_of(now), times]).await.map(|_| ())
 }
 
 /// What was declined on some day was not, after all.
-pub(super) async fn uncount_declined(sql: &mut impl Sql, door: &str, at: Timestamp) -> Result<(), Failure> {
-    let uncount = "UPDATE door_days SET declined = declined - 1 WHERE door = $1 AND day = $2 AND declined > 0";
-    sql.execute(uncount, values![door, day_of(at)]).await.map(|_| ())
+pub(super) async fn uncount_declined(sql: &mut impl Sql, source: &str, at: Timestamp) -> Result<(), Failure> {
+    let uncount = "UPDATE source_days SET declined = declined - 1 WHERE source = $1 AND day = $2 AND declined > 0";
+    sql.execute(uncount, values![source, day_of(at)]).await.map(|_| ())
 }
 
 /// Whether this is the first time.

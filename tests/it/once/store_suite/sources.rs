@@ -1,21 +1,21 @@
-//! What every store makes of doors: how much mail each may cause, what passes its brake, and what is reported of its mail.
+//! What every store makes of sources: how much mail each may cause, what passes its budget, and what is reported of its mail.
 
 use unionhall::domain::mail::Leased;
-use unionhall::domain::mail::brake::{Conduct, DoorStanding, FORM};
+use unionhall::domain::mail::budget::{Reputation, SourceStatus, FORM};
 use unionhall::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
 use unionhall::domain::secret::proof::Proof;
 use unionhall::store::SpentProof;
 
 use super::*;
 
-const BRAKE: Brake = Brake { form_a_day: 2, key_a_day: 3 };
-const WIDE: Brake = Brake { form_a_day: 4, key_a_day: 3 };
+const BUDGET: MailBudget = MailBudget { form_a_day: 2, key_a_day: 3 };
+const WIDE: MailBudget = MailBudget { form_a_day: 4, key_a_day: 3 };
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl House {
-    /// Sends what may go past the brake; says how many, and of which doors others were held.
+    /// Sends what may go past the budget; says how many, and of which sources others were held.
     async fn send_braked(&self, now: Timestamp) -> (usize, Vec<(String, u64)>) {
-        let leased = self.store.lease_mail("w", 100, Vec::new(), BRAKE, now).await;
+        let leased = self.store.lease_mail("w", 100, Vec::new(), BUDGET, now).await;
         let Leased { mails, held, .. } = leased.unwrap();
         for mail in &mails {
             self.settle(mail, MailOutcome::Sent, now).await;
@@ -45,19 +45,19 @@ pub(super) async fn a_door_that_has_had_its_share_is_held(house: &House) {
     let (sent, held) = house.send_braked(NOW).await;
     assert_eq!((sent, held), (5, vec![(String::new(), 3), ("Acme".to_owned(), 2)]));
     assert_eq!(house.send_braked(NOW).await, (0, vec![]), "each is told once");
-    let standing = |door: &str, mailed_today, held| DoorStanding {
-        door: door.to_owned(),
-        conduct: Conduct { mailed_today, ..Conduct::default() },
+    let standing = |source: &str, mailed_today, held| SourceStatus {
+        source: source.to_owned(),
+        reputation: Reputation { mailed_today, ..Reputation::default() },
         held,
     };
-    assert_eq!(house.store.door_standings(NOW).await.unwrap(), [standing("", 2, 3), standing("Acme", 3, 2)]);
+    assert_eq!(house.store.source_statuses(NOW).await.unwrap(), [standing("", 2, 3), standing("Acme", 3, 2)]);
     assert_eq!(house.store.mail_figures().await.unwrap().held, 5);
 
     // The operator decides; what is let go passes, and counts.
     assert_eq!(house.store.drop_held(HeldMail::OfTheForm).await, Ok(3));
     assert_eq!(house.store.release_held(HeldMail::All, after(HOUR)).await, Ok(2));
     assert_eq!(house.send_braked(after(HOUR)).await, (2, vec![]));
-    assert_eq!(house.store.door_standings(NOW).await.unwrap(), [standing("", 2, 0), standing("Acme", 5, 0)]);
+    assert_eq!(house.store.source_statuses(NOW).await.unwrap(), [standing("", 2, 0), standing("Acme", 5, 0)]);
 
     // Another day is another share.
     house.by_form("g@example.com", after(DAY)).await;
@@ -66,7 +66,7 @@ pub(super) async fn a_door_that_has_had_its_share_is_held(house: &House) {
     assert_eq!((tomorrow.mailed_before, tomorrow.asked_before), (2, 2));
     assert_eq!(
         house.store.form_conduct(after(DAY * 9)).await,
-        Ok((Conduct::default(), false)),
+        Ok((Reputation::default(), false)),
         "and a week is forgotten"
     );
 }
@@ -75,7 +75,7 @@ pub(super) async fn a_mail_that_is_tried_again_spends_nothing_of_its_doors_share
     for n in 0..3 {
         house.by_form(&format!("f{n}@example.com"), NOW).await;
     }
-    let leased = house.store.lease_mail("w", 100, Vec::new(), BRAKE, NOW).await.unwrap();
+    let leased = house.store.lease_mail("w", 100, Vec::new(), BUDGET, NOW).await.unwrap();
     for mail in &leased.mails {
         let again = MailOutcome::Retry { at: after(HOUR), cause: "away".to_owned(), perhaps_sent: false };
         house.settle(mail, again, NOW).await;
@@ -107,13 +107,13 @@ pub(super) async fn good_conduct_earns_more_and_is_counted_where_it_happened(hou
     for _ in 0..2 {
         assert_eq!(house.store.decline(SignUpId(3), DecidedHow::Button, None, NOW).await, Ok(Declining::Declined));
     }
-    let conduct = async |door| {
-        let standings = house.store.door_standings(NOW).await.unwrap();
-        let found = standings.into_iter().find(|standing| standing.door == door).unwrap();
-        (found.conduct.confirmed, found.conduct.unwanted)
+    let reputation = async |source| {
+        let standings = house.store.source_statuses(NOW).await.unwrap();
+        let found = standings.into_iter().find(|standing| standing.source == source).unwrap();
+        (found.reputation.confirmed, found.reputation.unwanted)
     };
-    assert_eq!(conduct("Acme").await, (1, 0));
-    assert_eq!(conduct(FORM).await, (1, 1));
+    assert_eq!(reputation("Acme").await, (1, 0));
+    assert_eq!(reputation(FORM).await, (1, 1));
     // Neither a member who confirms once more nor an address that is thrown away is to anybody's credit.
     house.by_form("ana@example.com", after(HOUR)).await;
     assert_eq!(
@@ -123,7 +123,7 @@ pub(super) async fn good_conduct_earns_more_and_is_counted_where_it_happened(hou
     let thrown = NewSignUp { partner: None, disposable: true, ..house.new_sign_up("x@mailinator.com") };
     house.store.sign_up(thrown, after(HOUR)).await.unwrap();
     assert_eq!(house.store.confirm(SignUpId(5), SeenPage::default(), after(HOUR)).await, Ok(Confirmation::Joined));
-    assert_eq!(conduct(FORM).await, (1, 1));
+    assert_eq!(reputation(FORM).await, (1, 1));
 
     for n in 0..6 {
         house.by_form(&format!("f{n}@example.com"), after(HOUR)).await;
@@ -141,9 +141,9 @@ pub(super) async fn good_conduct_earns_more_and_is_counted_where_it_happened(hou
 
 pub(super) async fn a_door_is_judged_by_mail_that_left_and_can_be_confirmed(house: &House) {
     let judged = async |now| {
-        let standings = house.store.door_standings(now).await.unwrap();
-        let acme = standings.into_iter().find(|standing| standing.door == "Acme").unwrap();
-        (acme.conduct.mailed_before, acme.conduct.asked_before, acme.conduct.unwanted)
+        let standings = house.store.source_statuses(now).await.unwrap();
+        let acme = standings.into_iter().find(|standing| standing.source == "Acme").unwrap();
+        (acme.reputation.mailed_before, acme.reputation.asked_before, acme.reputation.unwanted)
     };
     for email in ["ana@example.com", "ben@example.com", "cleo@example.com"] {
         house.sign_up(email).await;
@@ -160,7 +160,7 @@ pub(super) async fn a_door_is_judged_by_mail_that_left_and_can_be_confirmed(hous
     assert_eq!(judged(after(DAY)).await, (4, 1, 1), "one left that asks, and one went to nobody");
 }
 
-/// Of a key that is only braked, mail that waits for its next try is not held.
+/// Of a key that is only throttled, mail that waits for its next try is not held.
 pub(super) async fn what_waits_of_a_key_that_is_not_revoked_is_not_held(house: &House) {
     house.sign_up("ana@example.com").await;
     let due = house.lease("w", NOW).await;
@@ -181,14 +181,14 @@ pub(super) async fn mail_of_a_sign_up_that_lapsed_is_dropped_with_it(house: &Hou
     let late = after(PENDING_FOR + HOUR);
     house.by_form("ana@example.com", late).await;
     assert_eq!(house.store.list_mail().await.unwrap().len(), 1, "the older one's mail went with it");
-    let leased = house.store.lease_mail("w", 100, Vec::new(), Brake::NONE, late).await.unwrap();
+    let leased = house.store.lease_mail("w", 100, Vec::new(), MailBudget::NONE, late).await.unwrap();
     assert_eq!(leased.mails.len(), 1);
     house.settle(&leased.mails[0], MailOutcome::Sent, late).await;
     house.by_form("ana@example.com", late).await;
-    let leased = house.store.lease_mail("w", 100, Vec::new(), Brake::NONE, late).await.unwrap();
-    assert!(leased.mails.is_empty() && leased.made_way, "put off");
-    let leased = house.store.lease_mail("w", 100, Vec::new(), Brake::NONE, late).await.unwrap();
-    assert!(leased.mails.is_empty() && !leased.made_way, "and not looked at again before its time");
+    let leased = house.store.lease_mail("w", 100, Vec::new(), MailBudget::NONE, late).await.unwrap();
+    assert!(leased.mails.is_empty() && leased.deferred, "put off");
+    let leased = house.store.lease_mail("w", 100, Vec::new(), MailBudget::NONE, late).await.unwrap();
+    assert!(leased.mails.is_empty() && !leased.deferred, "and not looked at again before its time");
 }
 
 pub(super) async fn a_proof_of_work_passes_the_brake_once_and_within_bounds(house: &House) {
@@ -226,7 +226,7 @@ pub(super) async fn the_same_proof_at_once_passes_one(house: &House) {
     for _ in 0..16 {
         let store = Arc::clone(&house.store);
         let proof = Proof { name: "one".to_owned(), ends_at: after(HOUR) };
-        asks.spawn(async move { store.spend_proof(proof, "a".to_owned(), BRAKE, NOW).await.unwrap() });
+        asks.spawn(async move { store.spend_proof(proof, "a".to_owned(), BUDGET, NOW).await.unwrap() });
     }
     let good = asks.join_all().await.into_iter().filter(|spent| *spent == SpentProof::Good).count();
     assert_eq!(good, 1);
@@ -240,12 +240,12 @@ pub(super) async fn a_hard_bounce_ends_mail_to_that_address_alone(house: &House)
     assert_eq!(house.report(about(), ReportKind::HardBounce, NOW).await, ReportOutcome::Noted);
     assert_eq!(house.report(about(), ReportKind::HardBounce, NOW).await, ReportOutcome::Repeated);
     assert_eq!(house.send_due(after(HOUR)).await, ["ana+b@example.com"]);
-    let standing = &house.store.door_standings(NOW).await.unwrap()[0];
-    assert_eq!((standing.door.as_str(), standing.conduct.unwanted), ("Acme", 1), "told once");
-    // A token that was kept for a month still speaks for its owner, and no longer against the door.
+    let standing = &house.store.source_statuses(NOW).await.unwrap()[0];
+    assert_eq!((standing.source.as_str(), standing.reputation.unwanted), ("Acme", 1), "told once");
+    // A token that was kept for a month still speaks for its owner, and no longer against the source.
     let late = after(UNDELIVERABLE_FOR);
     assert_eq!(house.report(about(), ReportKind::HardBounce, late).await, ReportOutcome::Noted);
-    assert!(house.store.door_standings(late).await.unwrap().iter().all(|standing| standing.conduct.unwanted == 0));
+    assert!(house.store.source_statuses(late).await.unwrap().iter().all(|standing| standing.reputation.unwanted == 0));
     let over = late.plus(UNDELIVERABLE_FOR);
     house.sign_up_at("ana+a@example.com", over).await;
     assert_eq!(house.send_due(over).await, ["ana+a@example.com"]);

@@ -1,0 +1,149 @@
+//! How much mail a source may cause in a day: a budget that grows with good reputation.
+//!
+//! A source is the form, or a partner over all its keys. It begins with what the operator allows it; what is confirmed earns
+//! more, and a source whose mail is declined, ignored or sent back is held to a tenth. What is past the budget is held for the
+//! operator; a person at the form can pay for theirs with a proof of work, within bounds.
+
+use crate::domain::time::Timestamp;
+
+/// The days that a source is judged by, today among them.
+pub const DAYS: i64 = 7;
+
+/// So many mails of the days before must there be for a source to be judged at all.
+pub const ENOUGH: u64 = 50;
+
+/// One in so many must be confirmed, and no more than one in so many unwanted; a few unwanted ones are one person's doing.
+pub const ONE_IN: u64 = 20;
+pub const FEW_UNWANTED: u64 = 5;
+
+/// Each that was confirmed on the days before adds so many, up to so many times what a source begins with: addresses of one's own
+/// can be confirmed, too.
+pub const EARNED: u64 = 2;
+pub const MOST_TIMES: u64 = 10;
+
+/// What is left to a source of bad reputation: one in so many of what it begins with.
+pub const LEFT_ONE_IN: u64 = 10;
+
+/// So many times the form's budget may be passed with proofs of work: they cost those who mean harm little.
+const PROVEN_TIMES: u64 = 10;
+
+/// And so many of them from one site.
+pub const PROOFS_OF_A_SITE: u64 = 30;
+
+/// The name of the form among the sources, which are partners otherwise.
+pub const FORM: &str = "";
+
+/// A source, as the operator is told of it.
+pub fn source_name(source: &str) -> &str {
+    if source == FORM { "the form" } else { source }
+}
+
+/// A day of UTC, counted from 1970.
+pub fn day_of(time: Timestamp) -> i64 {
+    time.as_millis().div_euclid(86_400_000)
+}
+
+/// What a source may cause in a day to begin with; 0 for no end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MailBudget {
+    pub form_a_day: u32,
+    pub key_a_day: u32,
+}
+
+/// What came of a source's mail in the last days.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reputation {
+    pub mailed_today: u64,
+    pub mailed_before: u64,
+    /// Mails that left on the days before and ask to be confirmed: those mailed today have had no time to decide.
+    pub asked_before: u64,
+    pub proven_today: u64,
+    /// Confirmed by people who were no members before, on the days before and today.
+    pub confirmed_before: u64,
+    pub confirmed: u64,
+    /// Declined, complained about, or to nobody.
+    pub unwanted: u64,
+}
+
+/// A source, as the operator is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceStatus {
+    pub source: String,
+    pub reputation: Reputation,
+    /// Mails that wait for the operator's decision.
+    pub held: u64,
+}
+
+impl MailBudget {
+    pub const NONE: Self = Self { form_a_day: 0, key_a_day: 0 };
+
+    /// How many mails a source may cause today; none for no end.
+    pub fn budget(&self, source: &str, reputation: &Reputation) -> Option<u64> {
+        let base = u64::from(if source == FORM { self.form_a_day } else { self.key_a_day });
+        match base {
+            0 => None,
+            _ if reputation.is_bad() => Some((base / LEFT_ONE_IN).max(1)),
+            _ => Some((base + reputation.confirmed_before * EARNED).min(base * MOST_TIMES)),
+        }
+    }
+
+    /// How many more mails a source may cause today; none for no end.
+    pub fn left(&self, source: &str, reputation: &Reputation) -> Option<u64> {
+        Some(self.budget(source, reputation)?.saturating_sub(reputation.mailed_today))
+    }
+
+    /// Whether a source has had its day's mail: what it asks for now is held.
+    pub fn holds(&self, source: &str, reputation: &Reputation) -> bool {
+        self.left(source, reputation) == Some(0)
+    }
+
+    /// Whether a proof of work still passes the form's budget.
+    pub fn takes_proofs(&self, reputation: &Reputation) -> bool {
+        reputation.proven_today < u64::from(self.form_a_day) * PROVEN_TIMES
+    }
+}
+
+impl Reputation {
+    /// Whether those who were mailed wanted it so seldom that it cannot have been their wish.
+    pub fn is_bad(&self) -> bool {
+        let Self { asked_before, confirmed, unwanted, .. } = *self;
+        let ignored = confirmed * ONE_IN < asked_before;
+        asked_before >= ENOUGH && (ignored || (unwanted >= FEW_UNWANTED && unwanted * ONE_IN > asked_before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUDGET: MailBudget = MailBudget { form_a_day: 60, key_a_day: 1000 };
+
+    #[test]
+    fn good_conduct_earns_more_and_bad_conduct_a_tenth() {
+        let of = |source, asked_before, confirmed, unwanted| {
+            let reputation =
+                Reputation { asked_before, confirmed, confirmed_before: confirmed, unwanted, ..Reputation::default() };
+            BUDGET.budget(source, &reputation)
+        };
+        assert_eq!(of(FORM, 0, 0, 0), Some(60));
+        assert_eq!(of("Acme", 0, 0, 0), Some(1000));
+        assert_eq!(of("Acme", 49, 0, 49), Some(1000), "too few to judge");
+        assert_eq!(of("Acme", 1000, 600, 10), Some(2200));
+        assert_eq!(of("Acme", 100_000, 60_000, 0), Some(10_000), "ten times as much at the most");
+        assert_eq!(of("Acme", 1000, 49, 0), Some(100), "hardly anybody confirms");
+        assert_eq!(of("Acme", 50, 30, 4), Some(1060), "one person with a few addresses");
+        assert_eq!(of("Acme", 1000, 600, 51), Some(100), "many decline");
+        assert_eq!(of(FORM, 60, 0, 0), Some(6));
+        assert_eq!(MailBudget::NONE.budget(FORM, &Reputation::default()), None);
+    }
+
+    #[test]
+    fn what_is_left_ends_at_nothing() {
+        let spent = Reputation { mailed_today: 70, ..Reputation::default() };
+        assert_eq!((BUDGET.left(FORM, &spent), BUDGET.left("Acme", &spent)), (Some(0), Some(930)));
+        assert_eq!(MailBudget::NONE.left(FORM, &spent), None);
+        assert!(BUDGET.holds(FORM, &spent) && !BUDGET.holds("Acme", &spent) && !MailBudget::NONE.holds(FORM, &spent));
+        let proven = |proven_today| BUDGET.takes_proofs(&Reputation { proven_today, ..Reputation::default() });
+        assert!(proven(599) && !proven(600));
+    }
+}
