@@ -86,7 +86,7 @@ CREATE TABLE sign_ups (
     slot            BIGINT NOT NULL DEFAULT 0,                           -- see one_pending_sign_up
     state           TEXT COLLATE "C" NOT NULL CHECK (state IN ('pending', 'confirmed', 'expired', 'declined')),
     us_state        TEXT COLLATE "C",
-    categories      TEXT COLLATE "C" NOT NULL,                           -- slugs, separated by commas; '-': not given
+    categories      TEXT COLLATE "C",                                    -- slugs, separated by commas
     comments        TEXT COLLATE "C",
     referrer_id     BIGINT REFERENCES people,
     disposable      BOOLEAN NOT NULL DEFAULT FALSE,                      -- the address is a throwaway: nobody is credited for it

@@ -86,7 +86,7 @@ CREATE TABLE sign_ups (
     slot            INTEGER NOT NULL DEFAULT 0,        -- see one_pending_sign_up
     state           TEXT    NOT NULL CHECK (state IN ('pending', 'confirmed', 'expired', 'declined')),
     us_state        TEXT,
-    categories      TEXT    NOT NULL,                  -- slugs, separated by commas; '-': not given
+    categories      TEXT,                              -- slugs, separated by commas
     comments        TEXT,
     referrer_id     INTEGER REFERENCES people,
     disposable      INTEGER NOT NULL DEFAULT 0,        -- the address is a throwaway: nobody is credited for it

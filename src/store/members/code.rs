@@ -19,10 +19,10 @@ impl Unit for FindCode {
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
         let find =
-            "SELECT signups_paused, (SELECT code FROM people WHERE email_normalized = $1) FROM installation WHERE id = 1";
+            "SELECT signups_paused, (SELECT code FROM people WHERE email_normalized = $1) AS code FROM installation WHERE id = 1";
         let code = |row: &Row<'_>| {
-            refuse_if(row.get(0)?)?;
-            row.get(1)
+            refuse_if(row.get("signups_paused")?)?;
+            row.get("code")
         };
         expected(sql.row(find, values![&self.email_normalized], code).await?)
     }

@@ -121,12 +121,15 @@ async fn look(
         WITH tables AS (
             SELECT relname FROM pg_catalog.pg_class WHERE relkind IN ('r', 'p', 'v') AND pg_table_is_visible(oid)
         )
-        SELECT current_setting('server_encoding'), 'unionhall_schema' IN (TABLE tables),
-               'people' IN (TABLE tables) OR 'installation' IN (TABLE tables), 'moved' IN (TABLE tables),
+        SELECT current_setting('server_encoding') AS encoding, 'unionhall_schema' IN (TABLE tables) AS is_ours,
+               'people' IN (TABLE tables) OR 'installation' IN (TABLE tables) AS has_ours, 'moved' IN (TABLE tables) AS is_moved,
                EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
-                       WHERE c.relname = 'unionhall_schema' AND pg_table_is_visible(c.oid) AND a.attname = 'fingerprint')";
-    let tables =
-        sql.row(tables, values![], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get::<bool>(4)?)));
+                       WHERE c.relname = 'unionhall_schema' AND pg_table_is_visible(c.oid) AND a.attname = 'fingerprint')
+                   AS has_fingerprints";
+    let tables = sql.row(tables, values![], |row| {
+        let (ours, others, moved) = (row.get("is_ours")?, row.get("has_ours")?, row.get("is_moved")?);
+        Ok((row.get("encoding")?, ours, others, moved, row.get::<bool>("has_fingerprints")?))
+    });
     let (encoding, ours, others, moved, has_fingerprints) = expected(tables.await?)?;
     if encoding != "UTF8" {
         return Ok(Err(PostgresOpenError::Encoding(encoding)));
@@ -138,7 +141,7 @@ async fn look(
     }
     if moved {
         let place = sql.row("SELECT place, at FROM moved LIMIT 1", values![], |row| {
-            Ok(PostgresOpenError::Moved { place: row.get(0)?, at: row.get(1)? })
+            Ok(PostgresOpenError::Moved { place: row.get("place")?, at: row.get("at")? })
         });
         return Ok(Err(expected(place.await?)?));
     }
@@ -155,8 +158,9 @@ async fn look(
             return Ok(Err(PostgresOpenError::OtherBuild { found, known }));
         }
     }
-    let newest = "SELECT coalesce(max(version), 0), coalesce(max(serves), 0) FROM unionhall_schema";
-    let found = sql.row(newest, values![], |row| Ok(FoundSchema { version: row.get(0)?, serves: row.get(1)? }));
+    let newest = "SELECT coalesce(max(version), 0) AS version, coalesce(max(serves), 0) AS serves FROM unionhall_schema";
+    let found =
+        sql.row(newest, values![], |row| Ok(FoundSchema { version: row.get("version")?, serves: row.get("serves")? }));
     Ok(Ok(expected(found.await?)?))
 }
 
