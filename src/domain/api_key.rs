@@ -205,6 +205,12 @@ impl fmt::Debug for KeyHash {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PartnerId(pub i64);
 
+impl fmt::Display for PartnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// The partner a key was issued to; people read it in the mail that asks them to confirm.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartnerName(String);
