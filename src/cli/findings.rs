@@ -39,11 +39,11 @@ pub(super) struct Finding {
 
 impl Finding {
     pub(super) fn ok(check: &'static str, message: impl Into<String>) -> Self {
-        Self { check, grade: Grade::Ok, message: says.into(), fix: None }
+        Self { check, grade: Grade::Ok, message: message.into(), fix: None }
     }
 
     pub(super) fn warn(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { check, grade: Grade::Warn, message: says.into(), fix: Some(mend.into()) }
+        Self { check, grade: Grade::Warn, message: message.into(), fix: Some(fix.into()) }
     }
 
     pub(super) fn fail(check: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
@@ -64,7 +64,7 @@ impl Finding {
 
     /// The same with a fix, where the error brought none.
     pub(super) fn or_mend(mut self, fix: &str) -> Self {
-        self.fix.get_or_insert_with(|| mend.to_owned());
+        self.fix.get_or_insert_with(|| fix.to_owned());
         self
     }
 

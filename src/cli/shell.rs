@@ -61,7 +61,7 @@ impl ManualPage {
         page.section("EXIT STATUS");
         for (code, meaning) in [
             (0, "It is done."),
-            (1, "It could not be done; the last line says why, and what would mend it."),
+            (1, "It could not be done; the last line says why, and what would fix it."),
             (2, "The command line or a variable has a mistake."),
             (TryLater::CODE, "It cannot be done now; whoever called keeps what it has and calls again."),
         ] {

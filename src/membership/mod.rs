@@ -299,7 +299,7 @@ impl Membership {
         unit: impl Fn(NamedPerson) -> StoreReply<'a, T>,
     ) -> Result<T, Error> {
         self.require_mail()?;
-        let tombstone = self.marker.tombstone(email);
+        let tombstone = self.marker.mailbox_tombstone(email);
         for attempt in 0..CODE_ATTEMPTS {
             let person = || NamedPerson { email: email.clone(), code: self.codes.code(email, attempt), tombstone };
             let done = match unit(person()).await {

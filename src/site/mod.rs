@@ -159,7 +159,7 @@ impl<'a> Visit<'a> {
     }
 
     /// The texts of its reader's language.
-    fn say(&self) -> &'static Words {
+    fn words(&self) -> &'static Words {
         self.reader.language.words()
     }
 

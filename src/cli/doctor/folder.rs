@@ -125,7 +125,7 @@ fn judge_room(folder: &str, free: u64, all: u64, files: Option<(u64, u64)>) -> F
         Some((left, of)) if scarce(left, of) => {
             Finding::warn(DISK, format!("only {left} more files can be made at {folder} (inodes)"), fix)
         }
-        _ => Finding::ok(DISK, says),
+        _ => Finding::ok(DISK, message),
     }
 }
 

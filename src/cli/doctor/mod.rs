@@ -101,5 +101,5 @@ fn as_json(finding: &Finding) -> serde_json::Value {
 
 /// The findings of a check that has some; that it is well, if it has none.
 fn or_ok(found: Vec<Finding>, check: &'static str, message: &str) -> Vec<Finding> {
-    if found.is_empty() { vec![Finding::ok(check, says)] } else { found }
+    if found.is_empty() { vec![Finding::ok(check, message)] } else { found }
 }

@@ -150,7 +150,7 @@ fn clock_of_server(before: Timestamp, server: Timestamp, after: Timestamp) -> Fi
     } else if apart > CLOCKS_DIFFER {
         Finding::warn(CLOCK, message, SET_CLOCKS)
     } else {
-        Finding::ok(CLOCK, says)
+        Finding::ok(CLOCK, message)
     }
 }
 

@@ -67,7 +67,7 @@ impl AddressMarker {
     }
 
     /// Where the mailbox of an address would lie; every sign-up asks, so it costs next to nothing.
-    pub fn tombstone(&self, email: &EmailAddress) -> MailboxTombstone {
+    pub fn mailbox_tombstone(&self, email: &EmailAddress) -> MailboxTombstone {
         let mut tombstone = [0; PREFIX.len() + LENGTH];
         let (prefix, mark) = tombstone.split_at_mut(PREFIX.len());
         prefix.copy_from_slice(PREFIX.as_bytes());
@@ -102,6 +102,6 @@ mod tests {
         assert_ne!(ours.address(&plain), ours.mailbox(&plain));
         assert_ne!(ours.address(&plain), marker("y").address(&plain));
         assert_eq!(ours.address(&plain).len(), LENGTH);
-        assert_eq!(ours.tombstone(&tagged).as_str(), tombstone(&ours.mailbox(&plain)));
+        assert_eq!(ours.mailbox_tombstone(&tagged).as_str(), tombstone(&ours.mailbox(&plain)));
     }
 }
