@@ -30,7 +30,7 @@ use crate::partners::worker::WebhookNotifier;
 use crate::sandbox::Inbox;
 pub use crate::store::figures::Funnel;
 pub use crate::store::{BATCH_ENDS, MailFigures, StoreFigures};
-use crate::store::{SourceStore, FigureStore, InstallationStore, Store};
+use crate::store::{FigureStore, InstallationStore, SourceStore, Store};
 use crate::supervise;
 
 /// How long the store may take to show that it takes writes.
@@ -219,8 +219,9 @@ impl Core {
     /// What monitoring reads of the records: the members, the mail, and what came of each source's sign-ups; none while the store
     /// cannot say.
     pub async fn record_figures(&self) -> Option<(u64, MailFigures, Vec<(String, Funnel)>)> {
-        let asked =
-            async { tokio::try_join!(self.membership.count(), self.sources.mail_figures(), self.figures.sources_since(0)) };
+        let asked = async {
+            tokio::try_join!(self.membership.count(), self.sources.mail_figures(), self.figures.sources_since(0))
+        };
         let asked = tokio::time::timeout(FIGURES_TIMEOUT, asked).await.ok()?;
         asked.map_err(|error| self.report_store(None, &error.to_string())).ok()
     }

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{random, print_line, with_records, with_store};
+use super::{print_line, random, with_records, with_store};
 use crate::clock::Clock;
 use crate::config::{MailBudgetSettings, Records, StoreSettings};
 use crate::domain::api_key::{ApiKey, KeyId, KeyMode, KeyRecord, KeyStatus, NotAKeyId, PartnerName};

@@ -7,7 +7,7 @@ use super::audit::act;
 use super::{print_line, with_store};
 use crate::clock::Clock;
 use crate::config::{MailBudgetSettings, StoreSettings};
-use crate::domain::mail::budget::{MailBudget, SourceStatus, FORM, source_name};
+use crate::domain::mail::budget::{FORM, MailBudget, SourceStatus, source_name};
 use crate::store::migration::Prepare;
 
 #[derive(Debug, Subcommand)]

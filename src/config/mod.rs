@@ -3,9 +3,9 @@
 //! A setting is a field with its flag, its variable, its default and its check. This room points only downwards: at the
 //! rooms whose addresses and levels it reads.
 
-mod mail_budget;
 mod limits;
 mod mail;
+mod mail_budget;
 mod outbound;
 mod own_text;
 mod retention;
@@ -20,9 +20,9 @@ use std::path::Path;
 
 use anyhow::Context;
 
-pub use self::mail_budget::MailBudgetSettings;
 pub use self::limits::{LimitSettings, LimitsAddress};
 pub use self::mail::{MailHookSettings, MailSettings, MailTransport};
+pub use self::mail_budget::MailBudgetSettings;
 pub use self::outbound::OutboundSettings;
 pub use self::retention::RetentionSettings;
 pub use self::secret::{SecretSettings, read_secret, read_secret_text};

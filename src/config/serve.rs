@@ -8,8 +8,8 @@ use clap::Args;
 use ipnet::IpNet;
 
 use super::{
-    MailBudgetSettings, LimitSettings, MailHookSettings, MailSettings, OutboundSettings, RetentionSettings, SecretSettings,
-    StoreSettings, UnionSettings, listen_address, web_address,
+    LimitSettings, MailBudgetSettings, MailHookSettings, MailSettings, OutboundSettings, RetentionSettings,
+    SecretSettings, StoreSettings, UnionSettings, listen_address, web_address,
 };
 use crate::log::Level;
 use crate::store::WRITE_BATCH;

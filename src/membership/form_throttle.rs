@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 
 use super::random;
 use crate::clock::Moment;
-use crate::domain::mail::budget::{MailBudget, FORM};
+use crate::domain::mail::budget::{FORM, MailBudget};
 use crate::domain::secret::Secret;
 use crate::domain::secret::proof::{ENTROPY, ProofCheck, ProofMaker};
 use crate::domain::time::Tick;
@@ -109,7 +109,8 @@ impl FormThrottle {
             return Ok(state);
         }
         let late = |_| Err(StoreError::Unavailable("the form's reputation could not be read in time".to_owned()));
-        let asked = tokio::time::timeout(REPUTATION_TIMEOUT, self.store.form_conduct(now.time)).await.unwrap_or_else(late);
+        let asked =
+            tokio::time::timeout(REPUTATION_TIMEOUT, self.store.form_conduct(now.time)).await.unwrap_or_else(late);
         let state = match &asked {
             Ok((_, true)) => FormState::Paused,
             Ok((reputation, false)) if self.budget.holds(FORM, reputation) => FormState::Throttled,

@@ -23,13 +23,13 @@ use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
-use crate::domain::partner::idempotency::{IdempotencyKey, InputHasher, IdempotentRequest};
+use crate::domain::partner::idempotency::{IdempotencyKey, IdempotentRequest, InputHasher};
 use crate::domain::referral::{CodeMaker, ReferralCode};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_up::{
-    ClientName, Confirmation, DecidedHow, Declining, Evidence, Channel, NamedPerson, NewSignUp, Partner, SeenPage,
+    Channel, ClientName, Confirmation, DecidedHow, Declining, Evidence, NamedPerson, NewSignUp, Partner, SeenPage,
     SignUpAnswers, SignUpId, SignUpRecord, SignedUp, SilenceChange,
 };
 use crate::domain::time::Timestamp;

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::clock::Moment;
 use crate::domain::api_key::KeyId;
 use crate::domain::partner::idempotency::{BadIdempotencyKey, IdempotencyKey};
-use crate::domain::sign_up::{ClientName, Channel, Partner};
+use crate::domain::sign_up::{Channel, ClientName, Partner};
 use crate::error::{Error, MaybeOperations, RefusedCall};
 use crate::keys::{Holder, Refusal};
 use crate::limiter::{Bucket, Class, Subject, Verdict};

@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::idempotency::{BadIdempotencyKey, IdempotencyKey};
-use crate::domain::sign_up::{ClientName, Channel, Partner, SignedUp};
+use crate::domain::sign_up::{Channel, ClientName, Partner, SignedUp};
 use crate::domain::simulator::{LIMITED_FOR, Simulated};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;

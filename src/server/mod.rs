@@ -4,8 +4,8 @@
 //! one function and not in a tower of layers: each layer would cost about as much as all of it together. This room must
 //! never decide what an operation may do or what becomes of a person: it hands requests to those who know.
 
-mod client_shares;
 mod catalog_snapshot;
+mod client_shares;
 pub mod listener;
 mod log_entry;
 mod mail_hooks;
@@ -32,8 +32,8 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode, Version};
 
-use self::client_shares::{ClientShare, ClientShares, RequestPlace};
 use self::catalog_snapshot::CatalogSnapshot;
+use self::client_shares::{ClientShare, ClientShares, RequestPlace};
 use self::log_entry::{HUNG_UP, LogEntry};
 use self::panicking::{Panicked, unless_it_panics};
 use self::routes::{FoundRoute, Handler};

@@ -63,7 +63,8 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
     }
     let proven = passage == Passage::Proven;
     let language = Some(visit.reader.language);
-    let context = SignUpContext { channel: Channel::Form, client: None, lane: visit.lane(), proven, language, request: None };
+    let context =
+        SignUpContext { channel: Channel::Form, client: None, lane: visit.lane(), proven, language, request: None };
     match visit.app().membership.sign_up(&application, None, context, visit.now.time).await {
         Ok(_) => Ok(check_inbox(visit, &sent, passage == Passage::MayWait)),
         Err(Error::BackendNotConfigured) => Ok(visit.outcome(StatusCode::INTERNAL_SERVER_ERROR, Outcome::SignUpsOff)),

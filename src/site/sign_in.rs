@@ -32,8 +32,11 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Ans
     let email = match EmailAddress::parse_any_length(&typed) {
         Ok(email) => email,
         Err(why) => {
-            let why =
-                if typed.is_empty() { words.sign_in.email_empty.to_string() } else { email_mistake(words, why, &typed) };
+            let why = if typed.is_empty() {
+                words.sign_in.email_empty.to_string()
+            } else {
+                email_mistake(words, why, &typed)
+            };
             let page = view::sign_in(frame, &typed, Some(&why), None);
             return Ok(Answer::html(StatusCode::BAD_REQUEST, page));
         }

@@ -11,7 +11,8 @@ use crate::domain::language::Language;
 use crate::domain::mail::budget::{MailBudget, Reputation};
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{
-    MAX_MAILS_PER_DAY, MIN_MAIL_GAP, DueMail, MAIL_LEASE, Leased, MailAbout, MailId, MailKind, MailboxRecord, Turn, MAX_WAITING_PER_MAILBOX,
+    DueMail, Leased, MAIL_LEASE, MAX_MAILS_PER_DAY, MAX_WAITING_PER_MAILBOX, MIN_MAIL_GAP, MailAbout, MailId, MailKind,
+    MailboxRecord, Turn,
 };
 use crate::domain::sign_in::SignInId;
 use crate::domain::sign_up::SignUpId;
@@ -231,7 +232,8 @@ impl Lease {
             Turn::NotBefore(allowed) if !passes => {
                 let considered = put_off(sql, mail.id, allowed, self.now).await?;
                 // All else that waits for the mailbox through that source, at once.
-                for rival in waiting.iter().filter(|rival| rival.source == source && record.holder != Some(rival.mail)) {
+                for rival in waiting.iter().filter(|rival| rival.source == source && record.holder != Some(rival.mail))
+                {
                     put_off(sql, rival.mail, allowed, self.now).await?;
                 }
                 return Ok(considered);

@@ -52,7 +52,10 @@ mod tests {
     fn comments_and_white_space_are_no_part_of_a_fingerprint() {
         let plain = fingerprint("CREATE TABLE a (b TEXT);");
         assert_eq!(plain.len(), 12);
-        assert_eq!(fingerprint("-- A table.\nCREATE TABLE a (\n    b TEXT); -- done\n"), fingerprint("CREATE TABLE a ( b TEXT);"));
+        assert_eq!(
+            fingerprint("-- A table.\nCREATE TABLE a (\n    b TEXT); -- done\n"),
+            fingerprint("CREATE TABLE a ( b TEXT);")
+        );
         assert_ne!(fingerprint("CREATE TABLE a (c TEXT);"), plain);
     }
 }

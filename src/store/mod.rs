@@ -61,7 +61,6 @@ macro_rules! area {
 }
 
 pub mod audit;
-pub mod sources;
 pub mod figures;
 pub mod installation;
 pub mod keys;
@@ -75,6 +74,7 @@ mod queue;
 mod report;
 pub mod sandbox;
 mod sign_up;
+pub mod sources;
 pub mod sql;
 pub mod sqlite;
 pub mod transfer;
@@ -87,7 +87,6 @@ use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
 pub use self::audit::{Act, AuditStore};
-pub use self::sources::{SourceStore, MailFigures, SpentProof};
 pub use self::figures::FigureStore;
 pub use self::installation::{Claim, InstallationStore};
 pub use self::keys::KeyStore;
@@ -101,6 +100,7 @@ pub use self::partners::PartnerStore;
 pub use self::partners::webhooks::WebhookStore;
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
 pub use self::sandbox::{ForgottenTestData, InboxStore};
+pub use self::sources::{MailFigures, SourceStore, SpentProof};
 use self::sql::Unit;
 
 /// Units of work that share a commit at the most: past this a bigger batch gains little and its first unit waits longer.

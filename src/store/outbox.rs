@@ -1,7 +1,7 @@
 //! The outbox (transactional: written with the sign-up it is about) and what is remembered of mailboxes, as SQL.
 
-use super::sources::{self, SourceEvent};
 use super::lease::Lease;
+use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::mail::lane::Lane;

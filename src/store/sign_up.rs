@@ -5,8 +5,8 @@
 
 use std::sync::LazyLock;
 
-use super::sources::{self, SourceEvent};
 use super::partners::idempotency::{self, Asked, FirstAnswer};
+use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, Value, expected, values};
 use super::{StoreError, outbox};
 use crate::domain::api_key::PartnerId;
@@ -19,7 +19,8 @@ use crate::domain::sign_up::{
 use crate::domain::time::Timestamp;
 
 /// What a sign-up brings beside its answers, in the order in which both statements write it.
-pub(super) const COLUMNS: &str = "person_id, key_id, partner_id, state, referrer_id, consent_version, created_at, updated_at,
+pub(super) const COLUMNS: &str =
+    "person_id, key_id, partner_id, state, referrer_id, consent_version, created_at, updated_at,
                                   expires_at, slot, disposable, channel, client, notice, language";
 
 /// The columns of the answers.
@@ -253,7 +254,8 @@ async fn find_or_add(sql: &mut impl Sql, named: &NamedPerson, now: Timestamp) ->
         was_member_there!("$6"),
         ") ON CONFLICT DO NOTHING RETURNING id"
     );
-    let person = values![named.email.as_typed(), &email_normalized, &mailbox, &named.code, now, named.tombstone.as_str()];
+    let person =
+        values![named.email.as_typed(), &email_normalized, &mailbox, &named.code, now, named.tombstone.as_str()];
     match sql.insert(add, person).await? {
         Some(id) => Ok(Person { id, code: named.code, mailbox, is_member: false, is_new: true }),
         None => Err(not_added(sql, &named.code, &email_normalized).await?),
@@ -271,7 +273,11 @@ async fn keep_silent(sql: &mut impl Sql, mailbox: &str, named: &NamedPerson, now
 }
 
 /// Why a person was not added: somebody else has the code, or another node added the same person at this moment.
-pub(super) async fn not_added(sql: &mut impl Sql, code: &ReferralCode, email_normalized: &str) -> Result<Failure, Failure> {
+pub(super) async fn not_added(
+    sql: &mut impl Sql,
+    code: &ReferralCode,
+    email_normalized: &str,
+) -> Result<Failure, Failure> {
     let others = "SELECT 1 FROM people WHERE code = $1 AND email_normalized <> $2";
     let taken = sql.row(others, values![code, email_normalized], |_| Ok(())).await?.is_some();
     Ok(if taken { Failure::Refused(StoreError::CodeTaken) } else { Failure::Overtaken })

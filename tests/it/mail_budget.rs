@@ -100,7 +100,11 @@ fn a_flood_through_the_form_is_held_and_a_person_among_it_is_mailed_at_once() {
         assert_eq!(log.matches("the form has had its mail of the day").count(), 1, "{log}");
         let held = server.number("SELECT count(*) FROM outbox WHERE held_at IS NOT NULL");
         let status: Value = serde_json::from_str(&server.run(&["signups", "status", "--json"])).unwrap();
-        assert_eq!((&status["paused"], &status["sources"][0]["state"]), (&json!(false), &json!("throttled")), "{status}");
+        assert_eq!(
+            (&status["paused"], &status["sources"][0]["state"]),
+            (&json!(false), &json!("throttled")),
+            "{status}"
+        );
         assert_eq!(status["sources"][0]["held"], json!(held));
         eprintln!("2,249 strangers: {arrived} mails, {held} held, the honest one after {took:?}");
     });
@@ -160,7 +164,7 @@ fn a_braked_form_asks_for_a_proof_of_work_once_and_takes_people_without_scripts(
         let people = || server.number("SELECT count(*) FROM people");
         let passes = |email: &str| {
             server.number(&format!(
-                "SELECT coalesce(max(pass), -1) FROM outbox WHERE recipient = '{email}' AND held_at IS NOT NULL"
+                "SELECT coalesce(max(priority), -1) FROM outbox WHERE recipient = '{email}' AND held_at IS NOT NULL"
             ))
         };
 

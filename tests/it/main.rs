@@ -4,13 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
 
 mod bad_input;
-mod budget;
 mod commands;
+mod connections;
 mod contract;
 mod cors;
 mod database;
 mod doctor;
-mod source;
 mod export;
 mod forgiveness;
 mod fuzz;
@@ -22,6 +21,7 @@ mod logs;
 mod long;
 mod machines;
 mod mail;
+mod mail_budget;
 mod mailserver;
 mod malformed;
 mod manners;

@@ -617,7 +617,10 @@ fn whoever_comes_and_goes_keeps_their_code_and_earns_nobody_twice() {
         assert_eq!(erased.header("location"), "/me/erased");
         page(&ana.get("/me/erased").await, 200, "No mail goes from us to that mailbox for 30 days");
         (credited(), assert_eq!((members(&server).await, credited()), (2, 0))).1;
-        assert_eq!(server.number("SELECT count(*) FROM people WHERE email LIKE 'ana%' OR email_normalized LIKE 'ana%'"), 0);
+        assert_eq!(
+            server.number("SELECT count(*) FROM people WHERE email LIKE 'ana%' OR email_normalized LIKE 'ana%'"),
+            0
+        );
         assert_eq!(
             server.number(
                 "SELECT count(*) FROM sign_ups s JOIN people p ON p.id = s.person_id WHERE p.erased_at IS NOT NULL"
@@ -676,7 +679,8 @@ fn evidence_of_consent_is_kept_and_shown() {
         page(&server.send(Request::post("/join"), body).await, 200, "Check your inbox");
         let evidence = |email: &str| show(&server, email)["signUps"][0]["evidence"].clone();
         let words = "By confirming you join Consumer Union.";
-        for (email, channel) in [("rest@example.com", "rest"), ("mcp@example.com", "mcp"), ("form@example.com", "form")] {
+        for (email, channel) in [("rest@example.com", "rest"), ("mcp@example.com", "mcp"), ("form@example.com", "form")]
+        {
             let kept = evidence(email);
             assert_eq!(kept["channel"], channel);
             assert!(kept["noticeWords"].as_str().unwrap().starts_with(words), "{kept}");

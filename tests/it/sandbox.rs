@@ -196,7 +196,9 @@ fn addresses_of_the_simulator_act_by_themselves() {
             server.post(path, &test, sign_up("Fail+x@Simulator.test")).await.refused(500, "save_failed");
         }
         assert_eq!(
-            server.sandbox_number("SELECT count(*) FROM people WHERE email_normalized LIKE 'limit%' OR email_normalized LIKE 'fail%'"),
+            server.sandbox_number(
+                "SELECT count(*) FROM people WHERE email_normalized LIKE 'limit%' OR email_normalized LIKE 'fail%'"
+            ),
             0
         );
         assert!(!server.log().contains("\"level\":\"error\""), "{}", server.log());
@@ -519,10 +521,10 @@ async fn left_behind(deeds: &[(bool, Deed)], with_sandbox: bool) -> (Vec<Vec<Vec
     }
     let rows = [
         "SELECT email, mailbox, code, state, referrer_id, undeliverable_until, unwanted_mail FROM people ORDER BY id",
-        "SELECT id, person_id, partner, state, referrer_id, slot, decided_how FROM sign_ups ORDER BY id",
-        "SELECT sign_up_id, kind, recipient, attempts, lane, pass, held_at FROM outbox ORDER BY sign_up_id",
+        "SELECT id, person_id, partner_id, state, referrer_id, slot, decided_how FROM sign_ups ORDER BY id",
+        "SELECT sign_up_id, kind, recipient, attempts, lane, priority, held_at FROM outbox ORDER BY sign_up_id",
         "SELECT mailbox, suppressed_until, complained_at FROM mailboxes ORDER BY mailbox",
-        "SELECT source, mailed, asked, confirmed, declined, bounced, complained FROM source_days ORDER BY source",
+        "SELECT partner_id, mailed, confirmations_sent, confirmed, declined, bounced, complained FROM source_days ORDER BY partner_id",
         "SELECT member_count FROM installation",
         "SELECT count(*) FROM inbox",
         "SELECT count(*) FROM api_keys",

@@ -29,7 +29,11 @@ pub(super) fn examine(settings: &ServeSettings) -> Vec<Finding> {
         }
         Ok(_) => {
             let message = format!("{} is no folder", data.display());
-            vec![Finding::fail(DATA_FOLDER, message, "move it away, or give another folder with --data or UNIONHALL_DATA")]
+            vec![Finding::fail(
+                DATA_FOLDER,
+                message,
+                "move it away, or give another folder with --data or UNIONHALL_DATA",
+            )]
         }
         Err(error) => vec![absent(data, &error)],
     };
@@ -65,7 +69,11 @@ fn not_ours(data: &Path, owner: u32) -> Option<Finding> {
     let data = data.display();
     let message = format!("{data} belongs to user {owner}, and this is user {user}", user = user.as_raw());
     let fix = format!("run this as the user of the service, with sudo -u '#{owner}', or chown -R the folder");
-    Some(if user.is_root() { Finding::warn(DATA_FOLDER, message, fix) } else { Finding::fail(DATA_FOLDER, message, fix) })
+    Some(if user.is_root() {
+        Finding::warn(DATA_FOLDER, message, fix)
+    } else {
+        Finding::fail(DATA_FOLDER, message, fix)
+    })
 }
 
 fn not_writable(folder: &Path) -> Option<Finding> {
@@ -119,9 +127,7 @@ fn judge_room(folder: &str, free: u64, all: u64, files: Option<(u64, u64)>) -> F
         return Finding::warn(DISK, message, fix);
     }
     match files {
-        Some((0, _)) => {
-            Finding::fail(DISK, format!("no more files can be made at {folder}: it is out of inodes"), fix)
-        }
+        Some((0, _)) => Finding::fail(DISK, format!("no more files can be made at {folder}: it is out of inodes"), fix),
         Some((left, of)) if scarce(left, of) => {
             Finding::warn(DISK, format!("only {left} more files can be made at {folder} (inodes)"), fix)
         }

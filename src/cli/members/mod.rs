@@ -231,7 +231,9 @@ fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
     })?;
     match left {
         Leaving::Unknown => Err(nobody()),
-        Leaving::NotAMember(state) => print_line(&format!("They are no member ({}); nothing was changed.", state.name())),
+        Leaving::NotAMember(state) => {
+            print_line(&format!("They are no member ({}); nothing was changed.", state.name()))
+        }
         Leaving::Left { withdrawn } => {
             print_line("They are no longer a member, and the count has fallen by one.")?;
             if withdrawn > 0 {

@@ -38,10 +38,11 @@ fn obstacles(file: &PersonFile, now: Timestamp) -> Vec<String> {
         obstacles.push(format!("undeliverable until {until}: a mail server said that there is no such address"));
     }
     let stopped = mailbox.stopped.iter();
-    obstacles
-        .extend(stopped.map(|stop| {
+    obstacles.extend(
+        stopped.map(|stop| {
             format!("wants nothing that {} asks for, since {}", source_name(&stop.partner), stop.stopped_at)
-        }));
+        }),
+    );
     obstacles
 }
 

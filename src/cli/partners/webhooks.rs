@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::super::audit::act;
-use super::super::{random, print_line, secret};
+use super::super::{print_line, random, secret};
 use super::PartnerRecords;
 use crate::clock::Clock;
 use crate::config::{OutboundSettings, SecretSettings, web_address};
@@ -188,7 +188,11 @@ fn list(task: &ListEndpoints) -> anyhow::Result<()> {
     print_line(&format!("{:<6}{:>9}{:>10}  {:<24} URL and STATE", "ID", "WAITING", "GIVEN UP", "PARTNER"))?;
     for ListedEndpoint { endpoint, waiting, given_up } in &endpoints {
         let EndpointRecord { id, partner, url, .. } = endpoint;
-        print_line(&format!("{:<6}{waiting:>9}{given_up:>10}  {partner:<24} {url}: {}", id.to_string(), state(endpoint)))?;
+        print_line(&format!(
+            "{:<6}{waiting:>9}{given_up:>10}  {partner:<24} {url}: {}",
+            id.to_string(),
+            state(endpoint)
+        ))?;
     }
     Ok(())
 }

@@ -157,7 +157,13 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         service: Arc::clone(&service),
         log: log.clone(),
     })?;
-    greeting::greet(settings, &checked.mail, &format!("{}://{}", listeners.scheme, listeners.listening), &mailbox_key, origin)?;
+    greeting::greet(
+        settings,
+        &checked.mail,
+        &format!("{}://{}", listeners.scheme, listeners.listening),
+        &mailbox_key,
+        origin,
+    )?;
     // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
     let stop = async {
         tokio::select! {

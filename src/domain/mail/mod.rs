@@ -248,7 +248,10 @@ mod tests {
     }
 
     fn record(sent: &[(i64, &str)]) -> MailboxRecord {
-        MailboxRecord { sent: sent.iter().map(|(time, source)| (at(*time), (*source).to_owned())).collect(), holder: None }
+        MailboxRecord {
+            sent: sent.iter().map(|(time, source)| (at(*time), (*source).to_owned())).collect(),
+            holder: None,
+        }
     }
 
     #[test]

@@ -83,7 +83,9 @@ pub fn outcome(page: Frame<'_>, outcome: Outcome<'_>, home: Home) -> String {
         Outcome::NotFound => (&words.not_found, &words.not_found_text, &words.not_found_next, Some(to_form)),
         Outcome::WrongOrigin if own => (&words.old_form, &words.old_form_text, &words.old_form_next, Some(back)),
         Outcome::WrongOrigin => (&words.origin, &words.origin_text, &words.origin_next, Some(to_form)),
-        Outcome::LinkUsed => (&words.used, &words.used_text, &words.used_next, Some((words.used_action.as_str(), "/me"))),
+        Outcome::LinkUsed => {
+            (&words.used, &words.used_text, &words.used_next, Some((words.used_action.as_str(), "/me")))
+        }
         Outcome::NoMail => (&words.no_mail, &words.no_mail_text, &words.no_mail_next, None),
         Outcome::Lapsed => (&page.words.decline.lapsed_title, &page.words.decline.lapsed_text, &inside.next, None),
         Outcome::NotInSandbox => (&inside.title, &inside.text, &inside.next, None),

@@ -282,7 +282,8 @@ fn obstacles(
         obstacles.push(words.own.bounced.put("date", words.date(time)).plain());
     }
     let source = |partner: &str| if partner == FORM { words.confirm.our_form.to_string() } else { partner.to_owned() };
-    obstacles.extend(mailbox.stopped.iter().map(|stop| words.own.stopped.put("partner", source(&stop.partner)).plain()));
+    obstacles
+        .extend(mailbox.stopped.iter().map(|stop| words.own.stopped.put("partner", source(&stop.partner)).plain()));
     obstacles
 }
 

@@ -187,7 +187,9 @@ pub fn decline(page: Frame<'_>, view: &DeclineView<'_>) -> String {
     };
     let asked = asked.put("address", view.masked_address).to_string();
     let (title, kicker, heading, texts) = match (view.state, view.is_member) {
-        (DeclineState::Asks, false) => (&words.title, &words.kicker, &words.heading, vec![asked, words.ask.to_string()]),
+        (DeclineState::Asks, false) => {
+            (&words.title, &words.kicker, &words.heading, vec![asked, words.ask.to_string()])
+        }
         (DeclineState::Asks, true) => {
             (&words.member_title, &words.kicker, &words.member_heading, vec![asked, words.member_ask.to_string()])
         }
@@ -198,9 +200,12 @@ pub fn decline(page: Frame<'_>, view: &DeclineView<'_>) -> String {
             }
             (&words.done_title, &words.done_kicker, &words.done_heading, texts)
         }
-        (DeclineState::Withdrawn, true) => {
-            (&words.done_title, &words.done_kicker, &words.member_done_heading, vec![words.member_done_text.to_string()])
-        }
+        (DeclineState::Withdrawn, true) => (
+            &words.done_title,
+            &words.done_kicker,
+            &words.member_done_heading,
+            vec![words.member_done_text.to_string()],
+        ),
         (DeclineState::Confirmed, is_member) => {
             let since = if is_member { &words.confirmed_member } else { &words.confirmed_left };
             let texts = vec![words.confirmed_text.to_string(), since.to_string()];

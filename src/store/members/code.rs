@@ -18,8 +18,7 @@ impl Unit for FindCode {
     type Done = Option<ReferralCode>;
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
-        let find =
-            "SELECT signups_paused, (SELECT code FROM people WHERE email_normalized = $1) AS code FROM installation WHERE id = 1";
+        let find = "SELECT signups_paused, (SELECT code FROM people WHERE email_normalized = $1) AS code FROM installation WHERE id = 1";
         let code = |row: &Row<'_>| {
             refuse_if(row.get("signups_paused")?)?;
             row.get("code")

@@ -8,8 +8,8 @@ use crate::domain::sign_up::{
     Confirmation, DecidedHow, Declining, SUPPRESSED_FOR, SeenPage, SignUpId, SignUpState, Silence, SilenceChange,
 };
 use crate::domain::time::Timestamp;
-use crate::store::sources::{self, SourceEvent};
 use crate::store::outbox;
+use crate::store::sources::{self, SourceEvent};
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// A sign-up and its person, as whoever holds the mail's link decides about them.

@@ -95,7 +95,8 @@ impl Unit for Erase {
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Option<Erased>, Failure> {
         let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(None) };
         let find = "SELECT id, code FROM people WHERE email_normalized = $1 FOR UPDATE";
-        let found = sql.row(find, values![&self.email_normalized], |row| Ok((row.get::<i64>("id")?, row.get("code")?))).await?;
+        let found =
+            sql.row(find, values![&self.email_normalized], |row| Ok((row.get::<i64>("id")?, row.get("code")?))).await?;
         let Some((person, code)) = found else { return Ok(None) };
         name_account(sql, person, &self.account).await?;
         // While their answers can still be taken out of the figures.
@@ -174,7 +175,8 @@ pub(super) async fn anonymize(
     // Nobody is credited for another spelling of the mailbox, now that it cannot be seen any more that one was a member.
     let plain = "UPDATE people SET uncredited = TRUE WHERE email_normalized = $2 AND mailbox = $2 AND joined_at IS NULL
                  AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
-    let tagged = "UPDATE people SET uncredited = TRUE WHERE mailbox = $2 AND mailbox <> email_normalized AND joined_at IS NULL
+    let tagged =
+        "UPDATE people SET uncredited = TRUE WHERE mailbox = $2 AND mailbox <> email_normalized AND joined_at IS NULL
                   AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
     sql.execute(plain, values![person, mailbox]).await?;
     sql.execute(tagged, values![person, mailbox]).await?;
@@ -208,7 +210,8 @@ impl Unit for Revive {
 
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
         let (email_normalized, mailbox) = (self.email.normalized(), self.email.mailbox());
-        let revive = "UPDATE people SET email = $2, email_normalized = $3, mailbox = $4, created_at = $5, erased_at = NULL
+        let revive =
+            "UPDATE people SET email = $2, email_normalized = $3, mailbox = $4, created_at = $5, erased_at = NULL
                       WHERE email_normalized = $1";
         let address = tombstone(&self.marks.address);
         let person = values![&address, self.email.as_typed(), &email_normalized, &mailbox, self.now];

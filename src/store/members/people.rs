@@ -114,8 +114,10 @@ area! {
 /// Everything that is kept of a person.
 pub(super) async fn file_of(sql: &mut impl Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
     let Some(person) = sql.row(people!("p.id = $1"), values![id], person).await? else { return Ok(None) };
-    let more = "SELECT mailbox, CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END AS today FROM people WHERE id = $1";
-    let more = sql.row(more, values![id, day_of(now)], |row| Ok((row.get::<String>("mailbox")?, row.get("today")?))).await?;
+    let more =
+        "SELECT mailbox, CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END AS today FROM people WHERE id = $1";
+    let more =
+        sql.row(more, values![id, day_of(now)], |row| Ok((row.get::<String>("mailbox")?, row.get("today")?))).await?;
     let (mailbox, wrong_codes) = more.unwrap_or_default();
     let mailbox = standing(sql, &mailbox).await?;
     let sign_ups = sql.rows(entries!("s.person_id = $1 ORDER BY s.id"), values![id, now], entry).await?;
@@ -214,8 +216,7 @@ async fn standing(sql: &mut impl Sql, mailbox: &str) -> Result<MailboxStanding, 
         source_name!("partner_id"),
         " AS partner, stopped_at FROM stopped_partners WHERE mailbox = $1 ORDER BY partner"
     );
-    let read =
-        |row: &Row<'_>| Ok(StoppedPartner { partner: row.get("partner")?, stopped_at: row.get("stopped_at")? });
+    let read = |row: &Row<'_>| Ok(StoppedPartner { partner: row.get("partner")?, stopped_at: row.get("stopped_at")? });
     let stopped = sql.rows(stopped, values![mailbox], read).await?;
     Ok(MailboxStanding { stopped, shared_with: people_of(sql, mailbox).await?.0.saturating_sub(1), ..found })
 }

@@ -14,9 +14,9 @@ use crate::domain::person::RetentionTimes;
 use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_in::REMEMBERED_FOR;
 use crate::domain::time::Timestamp;
-use crate::store::sources::{self, SourceEvent};
 use crate::store::partners::idempotency;
 use crate::store::sign_up::each_answer;
+use crate::store::sources::{self, SourceEvent};
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// Few enough that sign-ups which share the commit, or wait for one of the rows, do not notice.

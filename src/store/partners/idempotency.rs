@@ -6,7 +6,7 @@
 use super::webhooks;
 use crate::domain::api_key::PartnerId;
 use crate::domain::partner::CLOSES_AFTER;
-use crate::domain::partner::idempotency::{KEPT_FOR, IdempotentRequest, Replayed};
+use crate::domain::partner::idempotency::{IdempotentRequest, KEPT_FOR, Replayed};
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{SignUpId, SignedUp};
 use crate::domain::time::Timestamp;

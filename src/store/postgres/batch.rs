@@ -134,7 +134,8 @@ async fn run(pool: Pool, mut inbox: mpsc::Receiver<Queued<QueuedSignUp>>, most: 
 /// the same person twice. In an order that every node keeps, so that two of them never wait for each other.
 fn split_duplicates(jobs: Vec<QueuedSignUp>) -> (Vec<QueuedSignUp>, Vec<QueuedSignUp>) {
     let mut seen = HashSet::with_capacity(jobs.len());
-    let (mut batch, later): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| seen.insert(job.email_normalized.clone()));
+    let (mut batch, later): (Vec<_>, Vec<_>) =
+        jobs.into_iter().partition(|job| seen.insert(job.email_normalized.clone()));
     batch.sort_unstable_by(|a, b| a.email_normalized.cmp(&b.email_normalized));
     (batch, later)
 }

@@ -18,7 +18,8 @@ use crate::store::sql::{Failure, Row};
 /// waits gives way to newer, mail that is on its way stays; in its new place it has a new id, so that a late worker cannot
 /// settle it.
 static SIGN_UP: LazyLock<String> = LazyLock::new(|| {
-    let arrays: Vec<_> = (FIRST_ANSWER..).zip(SignUpAnswers::NAMES).map(|(number, _)| format!("${number}::text[]")).collect();
+    let arrays: Vec<_> =
+        (FIRST_ANSWER..).zip(SignUpAnswers::NAMES).map(|(number, _)| format!("${number}::text[]")).collect();
     STATEMENT
         .replace("{arrays}", &arrays.join(", "))
         .replace("{columns}", COLUMNS)

@@ -158,7 +158,8 @@ async fn look(
             return Ok(Err(PostgresOpenError::OtherBuild { found, known }));
         }
     }
-    let newest = "SELECT coalesce(max(version), 0) AS version, coalesce(max(serves), 0) AS serves FROM unionhall_schema";
+    let newest =
+        "SELECT coalesce(max(version), 0) AS version, coalesce(max(serves), 0) AS serves FROM unionhall_schema";
     let found =
         sql.row(newest, values![], |row| Ok(FoundSchema { version: row.get("version")?, serves: row.get("serves")? }));
     Ok(Ok(expected(found.await?)?))

@@ -57,11 +57,7 @@ impl PostgresTransfer {
         Ok(Self { connection })
     }
 
-    async fn write(
-        &self,
-        TableColumns { table, columns }: &TableColumns,
-        rows: &[Cells],
-    ) -> Result<(), Failure> {
+    async fn write(&self, TableColumns { table, columns }: &TableColumns, rows: &[Cells]) -> Result<(), Failure> {
         let client = &self.connection.client;
         if table.has_row {
             client.batch_execute(&format!("DELETE FROM {}", table.name)).await?;

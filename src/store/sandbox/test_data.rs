@@ -2,7 +2,7 @@
 
 use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
-use crate::store::members::{count_down, depart, delete_activity, people_of};
+use crate::store::members::{count_down, delete_activity, depart, people_of};
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// People that a step looks at, and rows of each other kind that it deletes.
@@ -115,7 +115,8 @@ impl ForgetTestData {
         ] {
             deleted += sql.execute(forget, values![self.before, DELETE_BATCH]).await?;
         }
-        let days = "DELETE FROM source_days WHERE id IN (SELECT id FROM source_days WHERE day < $1 ORDER BY day LIMIT $2)";
+        let days =
+            "DELETE FROM source_days WHERE id IN (SELECT id FROM source_days WHERE day < $1 ORDER BY day LIMIT $2)";
         Ok(deleted + sql.execute(days, values![day_of(self.before), DELETE_BATCH]).await?)
     }
 }

@@ -97,7 +97,7 @@ pub fn email(data: &[u8]) {
     let Ok(address) = EmailAddress::parse(text) else { return };
     assert_eq!(address.as_typed(), text);
     assert!(text.chars().count() <= EmailAddress::LONGEST);
-    let compared = EmailAddress::parse(&address.normalized()).expect("the compared form is an address");
+    let email_normalized = EmailAddress::parse(&address.normalized()).expect("the compared form is an address");
     assert_eq!(email_normalized.normalized(), address.normalized());
     assert_eq!(email_normalized.mailbox(), address.mailbox());
     let mailbox = EmailAddress::parse(&address.mailbox()).expect("the mailbox is an address");

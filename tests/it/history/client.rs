@@ -85,7 +85,7 @@ impl World {
     async fn newest_sign_up(&self, email: &str, partner: &str) -> Option<i64> {
         let newest = format!(
             "SELECT max(s.id) FROM sign_ups s JOIN people p ON p.id = s.person_id
-             WHERE p.email_normalized = '{email}' AND s.partner = '{partner}'"
+             WHERE p.email_normalized = '{email}' AND coalesce((SELECT name FROM partners WHERE id = s.partner_id), '') = '{partner}'"
         );
         let records = self.records.clone();
         let rows = tokio::task::spawn_blocking(move || records.try_rows(&newest)).await.unwrap().ok()?;
@@ -143,9 +143,11 @@ impl Client {
             Step::Link { who, channel, partner, key } => {
                 let (_, key) = self.world.key(partner, key);
                 let asked = json!({ "email": typed(who, channel) });
-                let (request, body) = wire::call(channel, "createReferralLink", "/v1/referral-link", Some(&key), &asked);
+                let (request, body) =
+                    wire::call(channel, "createReferralLink", "/v1/referral-link", Some(&key), &asked);
                 let talk = self.talk(Ipv4Addr::LOCALHOST, request, body, |reply| wire::understood(channel, reply));
-                self.record(Deed::Link { email: typed(who, channel), key: key[3..11].to_owned() }, Some(who), talk).await;
+                self.record(Deed::Link { email: typed(who, channel), key: key[3..11].to_owned() }, Some(who), talk)
+                    .await;
             }
             Step::Stats { channel } => {
                 let (request, body) = wire::call(channel, "getMemberStats", "/v1/stats", None, &json!({}));

@@ -59,7 +59,13 @@ pub(super) async fn exchange(
 }
 
 /// The request that calls an operation, and its body.
-pub(super) fn call(channel: Channel, tool: &str, path: &str, key: Option<&str>, arguments: &Value) -> (Builder, String) {
+pub(super) fn call(
+    channel: Channel,
+    tool: &str,
+    path: &str,
+    key: Option<&str>,
+    arguments: &Value,
+) -> (Builder, String) {
     let (request, body) = match (channel, key) {
         (Channel::Mcp, _) => {
             let params = json!({ "name": tool, "arguments": arguments });

@@ -60,7 +60,8 @@ fn records() -> (tempfile::TempDir, PathBuf) {
 }
 
 /// The rows that [`FILL`] made.
-const ROWS: &str = "SELECT id || ' ' || email || ' ' || code || ' ' || coalesce(CAST(referrer_id AS TEXT), '-') FROM people
+const ROWS: &str =
+    "SELECT id || ' ' || email || ' ' || code || ' ' || coalesce(CAST(referrer_id AS TEXT), '-') FROM people
                     UNION ALL SELECT id || ' ' || name FROM partners ORDER BY 1";
 
 fn rows(path: &Path) -> Vec<String> {
@@ -88,7 +89,10 @@ fn a_step_keeps_every_row_on_sqlite() {
     let before = rows(&path);
     let next = and(NEXT);
     let refused = SqliteStore::open_with(&path, Prepare::Expect, 256, next).unwrap_err().to_string();
-    assert!(refused.contains("older unionhall (schema 1") && refused.contains("use the unionhall that serves it"), "{refused}");
+    assert!(
+        refused.contains("older unionhall (schema 1") && refused.contains("use the unionhall that serves it"),
+        "{refused}"
+    );
     assert_eq!((schema_version(&path), rows(&path)), (1, before.clone()), "a command changes nothing");
     block_on(async {
         works(&SqliteStore::open_with(&path, Prepare::Upgrade, 256, next).unwrap()).await;
@@ -109,11 +113,11 @@ fn a_step_keeps_every_row_on_postgres_and_nodes_before_it_go_on() {
         let client = database.client().await;
         let older = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
         client.batch_execute(FILL).await.unwrap();
-        let rows = async || -> Vec<String> {
-            client.query(ROWS, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
-        };
+        let rows =
+            async || -> Vec<String> { client.query(ROWS, &[]).await.unwrap().iter().map(|row| row.get(0)).collect() };
         let (before, next) = (rows().await, and(NEXT));
-        let refused = PostgresStore::open_with(database.address(), Prepare::Expect, 256, next).await.unwrap_err().to_string();
+        let refused =
+            PostgresStore::open_with(database.address(), Prepare::Expect, 256, next).await.unwrap_err().to_string();
         assert!(refused.contains("schema 1") && refused.contains("use the unionhall that serves them"), "{refused}");
         let newer = PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, next).await.unwrap();
         assert_eq!(rows().await, before);
@@ -159,7 +163,8 @@ fn records_of_another_build_are_refused_on_sqlite() {
 fn records_of_another_build_are_refused_on_postgres() {
     block_on(async {
         let database = Database::make().await;
-        let open = async |migrations| PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, migrations).await;
+        let open =
+            async |migrations| PostgresStore::open_with(database.address(), Prepare::Upgrade, 256, migrations).await;
         open(of_another_build()).await.unwrap().close().await.unwrap();
         let refused = open(MIGRATIONS).await.unwrap_err().to_string();
         assert!(refused.contains("were made by another unreleased build (schema "), "{refused}");

@@ -26,7 +26,7 @@ mod transfer;
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::mark::{AddressMarker, MailboxTombstone};
-use unionhall::domain::sign_up::{Evidence, Channel};
+use unionhall::domain::sign_up::{Channel, Evidence};
 
 /// How a sign-up of a test came about.
 fn evidence() -> Evidence {
@@ -35,5 +35,5 @@ fn evidence() -> Evidence {
 
 /// By which the tests' stores know somebody who was erased.
 fn tombstone(email: &EmailAddress) -> MailboxTombstone {
-    AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap()).tombstone(email)
+    AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap()).mailbox_tombstone(email)
 }

@@ -9,7 +9,7 @@ use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
-use unionhall::domain::sign_up::{Confirmation, NamedPerson, NewSignUp, SeenPage, SignUpId};
+use unionhall::domain::sign_up::{Confirmation, NamedPerson, NewSignUp, SeenPage, SignUpAnswers, SignUpId};
 use unionhall::domain::time::Timestamp;
 use unionhall::store::migration::{MIGRATIONS, Prepare};
 use unionhall::store::postgres::PostgresStore;
@@ -30,9 +30,7 @@ fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
     let code = CodeMaker::new(&Secret::new(&"s".repeat(32)).unwrap()).code(&email, 0);
     NewSignUp {
         person: NamedPerson { tombstone: super::tombstone(&email), email, code },
-        us_state: None,
-        categories: None,
-        comments: None,
+        answers: SignUpAnswers::default(),
         ref_code,
         partner: None,
         lane: Lane::of(b"form"),

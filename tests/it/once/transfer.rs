@@ -35,7 +35,8 @@ fn everything(file: &Path) -> Vec<String> {
     for table in TABLES {
         let quoted = "SELECT 'quote(' || name || ')' FROM pragma_table_info(?1)";
         let mut columns = connection.prepare(quoted).unwrap();
-        let columns: Vec<String> = columns.query_map([table.name], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        let columns: Vec<String> =
+            columns.query_map([table.name], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
         let sql = format!("SELECT {} FROM {} ORDER BY 1", columns.join(" || ',' || "), table.name);
         let mut statement = connection.prepare(&sql).unwrap();
         rows.extend(statement.query_map([], |row| row.get(0)).unwrap().map(|row: Result<String, _>| row.unwrap()));

@@ -227,7 +227,8 @@ fn mail(case: &Case<'_>, found: &mut Findings) {
         *waiting.entry(mail.sign_up).or_default() += 1;
         let row = case.rows.get(&mail.sign_up);
         let theirs = row.and_then(|row| case.by_id.get(&row.person)).is_some_and(|person| {
-            EmailAddress::parse(&mail.recipient).is_ok_and(|recipient| recipient.normalized() == person.email_normalized)
+            EmailAddress::parse(&mail.recipient)
+                .is_ok_and(|recipient| recipient.normalized() == person.email_normalized)
         });
         let useful = theirs && row.is_some_and(|row| row.state == "pending");
         found.unless(useful, Rule::MailPointless, || format!("{mail:?} of {row:?}"));

@@ -102,9 +102,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
                     told.push(format!("{} signs up, referred by {referrer:?}", ADDRESSES[who]));
                     let application = Application {
                         email: emails[who].clone(),
-                        us_state: None,
-                        categories: None,
-                        comments: None,
+                        answers: Default::default(),
                         ref_code: referrer.and_then(|other| people[other].code),
                     };
                     let context = SignUpContext {
@@ -181,8 +179,11 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
             *credits.entry(referrer).or_default() += 1;
         }
         for (who, person) in people.iter().enumerate().filter(|(_, person)| person.code.is_some()) {
-            let key =
-                if person.is_erased { tombstone(&rooms.marker.address(&emails[who])) } else { emails[who].normalized() };
+            let key = if person.is_erased {
+                tombstone(&rooms.marker.address(&emails[who]))
+            } else {
+                emails[who].normalized()
+            };
             let file = house.store.find_person(key, NOW).await.unwrap().unwrap();
             let state = match (person.is_member, person.has_joined) {
                 (true, _) => PersonState::Member,
@@ -248,13 +249,17 @@ pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their
     assert!(later.attributed, "a link that they passed on leads to them");
     let application = Application {
         email: EmailAddress::parse("never@example.com").unwrap(),
-        us_state: None,
-        categories: None,
-        comments: None,
+        answers: Default::default(),
         ref_code: None,
     };
-    let context =
-        SignUpContext { channel: Channel::Rest, client: None, lane: Lane::of(b"x"), proven: false, language: None, request: None };
+    let context = SignUpContext {
+        channel: Channel::Rest,
+        client: None,
+        lane: Lane::of(b"x"),
+        proven: false,
+        language: None,
+        request: None,
+    };
     let back = rooms.membership.sign_up(&application, Some(&house.partner), context, day(200)).await.unwrap();
     assert_eq!(back.code, code);
     let file = house.store.find_person("never@example.com".to_owned(), day(200)).await.unwrap().unwrap();

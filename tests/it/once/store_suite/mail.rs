@@ -83,7 +83,11 @@ pub(super) async fn a_mailbox_gets_one_mail_in_ten_minutes_and_four_a_day(house:
     }
     assert_eq!(sent, 3, "two spellings are one address, and share their mail");
     house.sign_up_at("ana@gmail.com", after(HOUR * 2)).await;
-    assert_eq!(house.send_due(after(HOUR * 2)).await, Vec::<String>::new(), "the fourth of the day is another source's");
+    assert_eq!(
+        house.send_due(after(HOUR * 2)).await,
+        Vec::<String>::new(),
+        "the fourth of the day is another source's"
+    );
     let alone = NewSignUp { partner: None, ..house.new_sign_up("ana@gmail.com") };
     house.store.sign_up(alone, after(HOUR * 2)).await.unwrap();
     assert_eq!(house.send_due(after(HOUR * 2)).await.len(), 1, "such as the form's");
@@ -220,7 +224,8 @@ pub(super) async fn a_flood_of_spellings_is_settled_by_many_workers_at_once(hous
     let mut workers = tokio::task::JoinSet::new();
     for worker in 0..8 {
         let store = Arc::clone(&house.store);
-        workers.spawn(async move { store.lease_mail(&format!("w{worker}"), 16, Vec::new(), MailBudget::NONE, NOW).await });
+        workers
+            .spawn(async move { store.lease_mail(&format!("w{worker}"), 16, Vec::new(), MailBudget::NONE, NOW).await });
     }
     let leased: Vec<_> = workers.join_all().await.into_iter().map(|leased| leased.unwrap().mails).collect();
     assert_eq!(leased.concat().len(), 1, "the mailbox gets one");

@@ -1,7 +1,7 @@
 //! What every store makes of sources: how much mail each may cause, what passes its budget, and what is reported of its mail.
 
 use unionhall::domain::mail::Leased;
-use unionhall::domain::mail::budget::{Reputation, SourceStatus, FORM};
+use unionhall::domain::mail::budget::{FORM, Reputation, SourceStatus};
 use unionhall::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
 use unionhall::domain::secret::proof::Proof;
 use unionhall::store::SpentProof;
