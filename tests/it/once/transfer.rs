@@ -62,7 +62,7 @@ async fn lived_in() -> Server {
         .execute_batch(
             "UPDATE people SET state = 'member', joined_at = 5, referrer_id = 9 WHERE id <= 3;
              UPDATE installation SET member_count = 3, signups_paused = 1;
-             INSERT INTO mailboxes (mailbox, sent_1, holder) VALUES ('ü@exämple.com', 5, 7), ('a@b.example', 6, 8);
+             INSERT INTO mailboxes (mailbox, sent_1, last_mail_id) VALUES ('ü@exämple.com', 5, 7), ('a@b.example', 6, 8);
              DELETE FROM outbox WHERE id > 20",
         )
         .unwrap();
