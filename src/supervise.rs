@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 /// What ended first, and who is told.
 static ENDED: OnceLock<&str> = OnceLock::new();
-static TOLD: Notify = Notify::const_new();
+static FAILED: Notify = Notify::const_new();
 
 /// Held by a vital task while it runs.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Drop for Vital {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let _not_the_first = ENDED.set(self.0);
-            TOLD.notify_waiters();
+            FAILED.notify_waiters();
         }
     }
 }
@@ -45,11 +45,11 @@ pub fn ended() -> Option<&'static str> {
 /// Waits until something has.
 pub async fn wait() -> &'static str {
     loop {
-        let told = TOLD.notified();
+        let notified = FAILED.notified();
         if let Some(what) = ended() {
             return what;
         }
-        told.await;
+        notified.await;
     }
 }
 

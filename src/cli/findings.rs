@@ -91,7 +91,7 @@ pub(super) const CATALOG: &str = "catalog";
 pub(super) fn kept_files(settings: &ServeSettings) -> Vec<(PathBuf, &'static str)> {
     let data = &settings.store.data;
     let mut files = vec![(data.join("secret"), "the secret"), (data.join("erasures"), "the list of erasures")];
-    // An address that is not understood is told by whoever needs it.
+    // Whoever needs the address reports that it cannot be parsed.
     if let Ok(Records::Sqlite(database)) = settings.store.records() {
         let sandbox = sandbox_file(&database);
         for (place, end, what) in [
@@ -126,7 +126,7 @@ pub(super) fn open_files(settings: &ServeSettings) -> Vec<Finding> {
     let given = given.into_iter().flatten().map(|path| (path.clone(), "a file with a secret", FILES, 0o600));
     let mut open = Vec::new();
     for (path, what, check, mode) in std::iter::once(folder).chain(kept).chain(given) {
-        // What is not there is nobody's; what cannot be looked at is told by whoever needs it.
+        // What is not there is nobody's; whoever needs it reports what cannot be read.
         let Ok(found) = std::fs::metadata(&path) else { continue };
         if found.permissions().mode() & 0o077 != 0 {
             let path = path.display();
@@ -217,11 +217,11 @@ pub(super) fn secrets_among_flags(arguments: impl Iterator<Item = String>) -> Ve
         };
         SECRETS.contains(&flag) || password(argument) || password(value)
     };
-    let told = |_| {
+    let warning = |_| {
         let message = "a secret was given as a flag, where anyone on this machine can read it";
         Finding::warn("flags", message, "use its variable or its file")
     };
-    arguments.filter(shows).map(told).collect()
+    arguments.filter(shows).map(warning).collect()
 }
 
 #[cfg(test)]
@@ -232,9 +232,9 @@ mod tests {
     fn a_variable_that_is_no_setting_is_told() {
         let known = ["UNIONHALL_LISTEN", "UNIONHALL_LOG"].map(str::to_owned).into();
         let set = ["UNIONHALL_LISTN", "UNIONHALL_LOG", "UNIONHALL_SOMETHING_ELSE", "HOME"].map(str::to_owned);
-        let told: Vec<_> = unknown_variables(set.into_iter(), &known).iter().map(Finding::sentence).collect();
+        let message: Vec<_> = unknown_variables(set.into_iter(), &known).iter().map(Finding::sentence).collect();
         assert_eq!(
-            told,
+            message,
             [
                 "UNIONHALL_LISTN is no setting, and changes nothing; did you mean UNIONHALL_LISTEN?",
                 "UNIONHALL_SOMETHING_ELSE is no setting, and changes nothing; `unionhall serve --help` lists them",
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn secrets_among_the_flags_are_told_and_not_repeated() {
-        let told = |arguments: &[&str]| {
+        let message = |arguments: &[&str]| {
             let found = secrets_among_flags(arguments.iter().map(|argument| (*argument).to_owned()));
             found.iter().map(Finding::sentence).collect::<Vec<_>>().join("\n")
         };
@@ -256,20 +256,20 @@ mod tests {
             &["serve", "--mail=smtps://u:hunter2@h"],
             &["serve", "--limits", "redis://:hunter2@h"],
         ] {
-            let told = told(open);
-            assert!(told.contains("given as a flag") && !told.contains("hunter2"), "{open:?}: {told}");
+            let message = message(open);
+            assert!(message.contains("given as a flag") && !message.contains("hunter2"), "{open:?}: {message}");
         }
         assert_eq!(
-            told(&["serve", "--store", "postgres://u@h/d", "--base-url", "https://a:8443/x", "--mail", "hold"]),
+            message(&["serve", "--store", "postgres://u@h/d", "--base-url", "https://a:8443/x", "--mail", "hold"]),
             ""
         );
     }
 
     #[test]
     fn an_error_is_what_is_wrong_and_what_would_be_right() {
-        let told = |text: &str| Finding::of_error("x", Grade::Fail, &anyhow::anyhow!(text.to_owned()));
-        let both = told("it is full (a; b);\nmake room; or not");
+        let message = |text: &str| Finding::of_error("x", Grade::Fail, &anyhow::anyhow!(text.to_owned()));
+        let both = message("it is full (a; b);\nmake room; or not");
         assert_eq!((both.message.as_str(), both.fix.as_deref()), ("it is full (a; b)", Some("make room; or not")));
-        assert_eq!(told("it is full").fix, None);
+        assert_eq!(message("it is full").fix, None);
     }
 }

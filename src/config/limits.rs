@@ -1,4 +1,4 @@
-//! Where requests are counted against their limits: `--limits`.
+//! `--limits`: where rate limits are counted, in memory or in Redis.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! How mail leaves: `--mail`.
+//! `--mail`: how mail is sent.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How much mail a source may cause in a day.
+//! The mail budget: how much mail a source may send in a day.
 
 use clap::Args;
 

@@ -1,7 +1,7 @@
-//! What the operator can set: flags, then `UNIONHALL_*` variables, then defaults; a file for each group of settings.
+//! The operator's settings: flags, then `UNIONHALL_*` variables, then defaults; one file per group of settings.
 //!
-//! A setting is a field with its flag, its variable, its default and its check. This room points only downwards: at the
-//! rooms whose addresses and levels it reads.
+//! A setting is a field with its flag, its variable, its default and its check. This module uses only modules below it,
+//! whose addresses and levels it parses.
 
 mod limits;
 mod mail;

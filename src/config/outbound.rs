@@ -1,4 +1,4 @@
-//! Where webhooks may go besides the open internet.
+//! Private networks that webhooks may reach, besides the public internet.
 
 use clap::Args;
 use ipnet::IpNet;
@@ -48,7 +48,7 @@ mod tests {
         let texts: Vec<_> = read_all.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["10.1.0.0/16", "fd00::/8", "192.168.7.7/32"]);
         assert!(read(&[]).unwrap().outbound_allow.is_empty());
-        let told = read(&["--outbound-allow", "10.1.0.0/16,intranet"]).unwrap_err();
-        assert!(told.contains("\"intranet\" is neither an address nor a network"), "{told}");
+        let message = read(&["--outbound-allow", "10.1.0.0/16,intranet"]).unwrap_err();
+        assert!(message.contains("\"intranet\" is neither an address nor a network"), "{message}");
     }
 }

@@ -1,4 +1,4 @@
-//! The folder with the union's own texts for people.
+//! The folder with the operator's own texts for the public pages.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! How long what is known of people is kept.
+//! Retention: how long personal data is kept.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The installation's secret, where it is given: `--secret`.
+//! `--secret`: the installation's secret, if the operator sets it.
 
 use std::path::{Path, PathBuf};
 

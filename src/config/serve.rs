@@ -1,4 +1,4 @@
-//! What serving needs besides: certificates, proxies, the log, the metrics.
+//! Settings of the server process: certificates, proxies, the log, the metrics.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;

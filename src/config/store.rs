@@ -1,4 +1,4 @@
-//! Where the records are: `--data`, `--store`.
+//! `--data`, `--store`: where the database is.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The file that says how a union looks.
+//! The theme file: colors and logo of the public pages.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What the union says of itself: its name, its addresses, its figures.
+//! Facts about the union: its name, its addresses, its figures.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

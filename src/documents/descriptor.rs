@@ -1,4 +1,4 @@
-//! The service descriptor: what it is called, and where everything is.
+//! The service descriptor: the service's name, and where everything is.
 
 use serde::Serialize;
 

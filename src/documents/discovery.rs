@@ -1,5 +1,5 @@
-//! How programs find what describes the service without being told: `Link` headers (RFC 8288), the catalog of APIs
-//! (RFC 9727) and whom to tell of a hole (`security.txt`, RFC 9116).
+//! How programs discover the descriptions of the service: `Link` headers (RFC 8288), the API catalog (RFC 9727) and
+//! where to report a vulnerability (`security.txt`, RFC 9116).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The service's icon: in the browser's tab, in the registry of MCP servers and in the lists of assistants.
+//! The service's icon: for browser tabs, the MCP registry and lists of assistants.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! `/llms.txt`: what a model needs at once, and where the rest is. A title, a summary, then sections of links, as that
-//! convention has it.
+//! `/llms.txt`: what a model needs first, and links to the rest. The format is that of the llms.txt convention: a title, a
+//! summary, then sections of links.
 
 use super::reference::escaped;
 use crate::domain::union::Union;

@@ -1,7 +1,7 @@
-//! Whatever describes the operations, for programs and for people: made once for each reading of the catalog, from the same
-//! table, the same types and the same facts.
+//! Everything that describes the operations, for programs and for people. It is built once per catalog load, from the
+//! table of operations, their types and the facts about the union.
 //!
-//! This room must never know what an operation does, only what it says of itself.
+//! This module must never know what an operation does, only how the operation describes itself.
 
 pub mod descriptor;
 pub mod discovery;

@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document, made from the table of operations and the types they take and give.
+//! The OpenAPI 3.1 document, generated from the table of operations and their input and output types.
 
 use hyper::StatusCode;
 use schemars::{Schema, SchemaGenerator};

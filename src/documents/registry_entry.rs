@@ -1,4 +1,4 @@
-//! The entry for the registry of MCP servers (`server.json`), which assistants search.
+//! The entry for the MCP registry (`server.json`), which assistants search.
 
 use super::{API_VERSION, icon};
 use crate::domain::union::Union;

@@ -1,4 +1,4 @@
-//! JSON Schemas of what operations take and give, plain enough for strict readers.
+//! JSON Schemas of the operations' input and output, simple enough for strict parsers.
 
 use schemars::Schema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};

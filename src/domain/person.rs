@@ -128,7 +128,7 @@ pub struct SignInEntry {
     pub used_at: Option<Timestamp>,
 }
 
-/// A request about them that a partner gave a name to.
+/// A request about them with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestEntry {
     pub partner: String,

@@ -1,4 +1,4 @@
-//! So much of something may be held at once: connections, requests, bytes.
+//! A quota for concurrent use of a resource: connections, requests, bytes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,7 +1,7 @@
-//! HTTP: what is true of every connection, request and response, whatever is asked for.
+//! HTTP: what is true of every connection, request and response.
 //!
-//! This room knows bytes, headers and statuses. It must never know a route, an operation or a page: `server/` puts those
-//! on top of it.
+//! This module knows bytes, headers and statuses. It must never know a route, an operation or a page: `server/` adds
+//! those.
 
 pub mod allowance;
 pub mod connection;

@@ -1,4 +1,4 @@
-//! The limiter inside one process: bounded, sharded, exact.
+//! The rate limiter inside one process: exact, sharded, with bounded memory.
 
 use std::sync::{Mutex, PoisonError};
 

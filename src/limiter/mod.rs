@@ -1,7 +1,8 @@
-//! Exact rate limits (a sliding window): in no span of 60 seconds are more than N requests of one bucket admitted.
+//! Rate limits (throttling). A rate limit is an exact sliding window: no span of 60 seconds admits more than N requests of
+//! one bucket. A request past its rate limit is refused and does not count.
 //!
-//! A refused request does not count. This room knows buckets and figures; it must never know what a request is, which
-//! operation it was for, or where the figures come from.
+//! A rate limiter knows buckets and figures. It must never know what a request is, which operation it was for, or where
+//! the figures come from.
 
 pub mod memory;
 pub mod redis;

@@ -1,4 +1,4 @@
-//! Buckets by what is counted together: bounded, in shards.
+//! A sharded table of buckets with bounded memory.
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::sync::{Mutex, PoisonError};

@@ -1,8 +1,8 @@
-//! Nested budgets: whole IPv6 sites beside the /64s in them.
+//! Nested rate limits: whole IPv6 sites beside the /64s in them.
 //!
-//! Whoever is given a /48 has 65,536 networks of /64, and would have as many budgets. So the wider networks have budgets too,
-//! a few times that of a /64: a site of many honest people does not notice, a script in it is stopped. They are counted by
-//! this node alone and to within the requests under way: the exact limit is the /64's.
+//! A /48 has 65,536 networks of /64, and would have as many limits. So the wider networks have limits too, a few times that
+//! of a /64. A site of many honest people does not reach them; a script does. This node counts them alone and may be off by
+//! the requests in flight: only the limit of the /64 is exact.
 
 use super::memory::entry_bytes;
 use super::table::BucketTable;

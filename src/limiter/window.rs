@@ -1,7 +1,7 @@
-//! The admitted requests of one bucket within the last minute (a sliding window).
+//! The sliding window of one bucket: the requests admitted in the last minute.
 //!
-//! A bucket keeps the times of the requests it admitted. Past 1,000 a minute it keeps one time per group of requests instead,
-//! the latest of the group, so that it never admits more than its limit and errs by less than a thousandth of it.
+//! A bucket stores the times of the requests it admitted. Past 1,000 a minute it stores one time per group of requests, the
+//! latest of the group. So it never admits more than its limit, and errs by less than a thousandth of it.
 
 use std::collections::VecDeque;
 use std::time::Duration;

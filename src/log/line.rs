@@ -1,4 +1,4 @@
-//! A request's line, for a person or for a program.
+//! A request's log line, as plain text or as JSON.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};

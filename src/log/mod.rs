@@ -1,8 +1,8 @@
-//! What the operator reads: one line a request, one line a problem, on standard error.
+//! The log: one line per request, one line per problem, on standard error.
 //!
-//! A line is formatted into a buffer of the thread's own and appended to one that a background thread writes out. When
-//! the reader of the log is slow the buffer fills, and lines are dropped and counted: a request never waits for its log
-//! line. Nothing here is given an address, a key or a token to print.
+//! A line is formatted into a thread-local buffer and appended to a buffer that a background thread writes out. When the
+//! reader of the log is slow the buffer fills up, and lines are dropped and counted. A request never waits for its log
+//! line. This module must never get an address, a key or a token to print.
 
 mod line;
 

@@ -60,7 +60,7 @@ struct Common<'a> {
     /// Who asked, and when.
     asked: String,
     /// What a partner who asked may learn; empty where none did.
-    told: String,
+    partner_notice: String,
     decline_url: &'a str,
     referral_link: &'a str,
     own_page: String,
@@ -178,7 +178,7 @@ impl Letter<'_> {
             words,
             contact: union.contact_line(),
             asked: asked.plain(),
-            told: facts
+            partner_notice: facts
                 .partner
                 .map(|partner| words.mail.partner_told.put("partner", partner).plain())
                 .unwrap_or_default(),

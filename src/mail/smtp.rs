@@ -95,10 +95,10 @@ impl std::fmt::Debug for Idle {
 /// Why a stage was not got past.
 struct SmtpError {
     stage: Stage,
-    told: Told,
+    reply: SmtpReply,
 }
 
-enum Told {
+enum SmtpReply {
     /// Its numbers: the reply, and the enhanced status if it gave one.
     Answer(u16, Option<[u16; 3]>),
     /// It cannot take this mail, as it said at the greeting.
@@ -135,7 +135,7 @@ impl Smtp {
         if let Some(mut connection) = self.kept() {
             match self.name_parties(&mut connection, envelope, ascii).await {
                 Ok(()) => return Ok(connection),
-                Err(error) if matches!(error.told, Told::Broken(_) | Told::Answer(421, _)) => {}
+                Err(error) if matches!(error.reply, SmtpReply::Broken(_) | SmtpReply::Answer(421, _)) => {}
                 Err(error) => return Err(self.reuse(connection, error).await),
             }
         }
@@ -180,15 +180,15 @@ impl Smtp {
         let plain = envelope.to().iter().chain(envelope.from()).all(|address| AsRef::<str>::as_ref(address).is_ascii());
         if !plain {
             if !wants(Extension::SmtpUtfEight) {
-                let told = Told::Unable("it takes no addresses with letters of other scripts (SMTPUTF8)");
-                return Err(SmtpError { stage: Stage::Greeting, told });
+                let reply = SmtpReply::Unable("it takes no addresses with letters of other scripts (SMTPUTF8)");
+                return Err(SmtpError { stage: Stage::Greeting, reply });
             }
             parameters.push(MailParameter::SmtpUtfEight);
         }
         if !ascii {
             if !wants(Extension::EightBitMime) {
-                let told = Told::Unable("it takes no letters of other scripts (8BITMIME)");
-                return Err(SmtpError { stage: Stage::Greeting, told });
+                let reply = SmtpReply::Unable("it takes no letters of other scripts (8BITMIME)");
+                return Err(SmtpError { stage: Stage::Greeting, reply });
             }
             parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
         }
@@ -202,8 +202,8 @@ impl Smtp {
 
     /// A connection on which one mail was refused can carry the next.
     async fn reuse(&self, mut connection: AsyncSmtpConnection, error: SmtpError) -> SmtpError {
-        if matches!(error.told, Told::Unable(_))
-            || (matches!(error.told, Told::Answer(code, _) if code != 421)
+        if matches!(error.reply, SmtpReply::Unable(_))
+            || (matches!(error.reply, SmtpReply::Answer(code, _) if code != 421)
                 && at(Stage::Reset, connection.command(Rset)).await.is_ok())
         {
             self.keep(connection);
@@ -277,33 +277,33 @@ impl Transport for Smtp {
 async fn at<T>(stage: Stage, asked: impl Future<Output = Result<T, smtp::Error>>) -> Result<T, SmtpError> {
     match tokio::time::timeout(stage.time(), asked).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(SmtpError { stage, told: understand(&error) }),
-        Err(_) => Err(SmtpError { stage, told: Told::Late }),
+        Ok(Err(error)) => Err(SmtpError { stage, reply: understand(&error) }),
+        Err(_) => Err(SmtpError { stage, reply: SmtpReply::Late }),
     }
 }
 
-fn understand(error: &smtp::Error) -> Told {
+fn understand(error: &smtp::Error) -> SmtpReply {
     if let Some(code) = error.status() {
         let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-        return Told::Answer(u16::from(code), enhanced_status(&text));
+        return SmtpReply::Answer(u16::from(code), enhanced_status(&text));
     }
     if error.is_tls() {
-        return Told::Broken("TLS could not be agreed; is its certificate trusted, and for that name?");
+        return SmtpReply::Broken("TLS could not be agreed; is its certificate trusted, and for that name?");
     }
     if error.is_response() {
-        return Told::Broken("what it answered is not SMTP");
+        return SmtpReply::Broken("what it answered is not SMTP");
     }
     if error.is_client() {
-        return Told::Broken("it does not offer what the address asks for: STARTTLS, or a way to log in");
+        return SmtpReply::Broken("it does not offer what the address asks for: STARTTLS, or a way to log in");
     }
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(source) = cause {
         if let Some(io) = source.downcast_ref::<std::io::Error>() {
-            return Told::Broken(words(io.kind()));
+            return SmtpReply::Broken(words(io.kind()));
         }
         cause = source.source();
     }
-    Told::Broken("the connection broke")
+    SmtpReply::Broken("the connection broke")
 }
 
 fn words(kind: std::io::ErrorKind) -> &'static str {
@@ -320,19 +320,19 @@ fn words(kind: std::io::ErrorKind) -> &'static str {
 impl SmtpError {
     /// Nothing has gone.
     fn before_data(self) -> SendError {
-        match self.told {
-            Told::Answer(_, Some(status)) if self.stage == Stage::Recipient && is_recipients_fault(status) => {
+        match self.reply {
+            SmtpReply::Answer(_, Some(status)) if self.stage == Stage::Recipient && is_recipients_fault(status) => {
                 SendError::Rejected
             }
             _ => SendError::Later(self.to_string()),
         }
     }
 
-    /// The whole message was sent: only a error says that it has not gone.
+    /// The whole message was sent: only an error reply says that it was not accepted.
     fn of_the_message(self) -> SendError {
-        match self.told {
-            Told::Answer(_, Some(status)) if is_recipients_fault(status) => SendError::Rejected,
-            Told::Answer(..) => SendError::Later(self.to_string()),
+        match self.reply {
+            SmtpReply::Answer(_, Some(status)) if is_recipients_fault(status) => SendError::Rejected,
+            SmtpReply::Answer(..) => SendError::Later(self.to_string()),
             _ => SendError::Unknown(self.to_string()),
         }
     }
@@ -341,14 +341,14 @@ impl SmtpError {
 impl std::fmt::Display for SmtpError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let stage = self.stage.name();
-        match self.told {
-            Told::Answer(code, Some([class, subject, detail])) => {
+        match self.reply {
+            SmtpReply::Answer(code, Some([class, subject, detail])) => {
                 write!(f, "the mail server answered {code} {class}.{subject}.{detail} to {stage}")
             }
-            Told::Answer(code, None) => write!(f, "the mail server answered {code} to {stage}"),
-            Told::Unable(what) => write!(f, "the mail server could not be used: {what}"),
-            Told::Late => write!(f, "the mail server could not be used: no answer to {stage} in time"),
-            Told::Broken(what) => write!(f, "the mail server could not be used: {what}, at {stage}"),
+            SmtpReply::Answer(code, None) => write!(f, "the mail server answered {code} to {stage}"),
+            SmtpReply::Unable(what) => write!(f, "the mail server could not be used: {what}"),
+            SmtpReply::Late => write!(f, "the mail server could not be used: no answer to {stage} in time"),
+            SmtpReply::Broken(what) => write!(f, "the mail server could not be used: {what}, at {stage}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The JSON-RPC envelope around a message: what is one, which era it belongs to, and how it is answered.
+//! The JSON-RPC envelope of a message: validation, the protocol's era, and the response.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The protocol over HTTP (Streamable HTTP): `POST /mcp`, one message, one answer.
+//! MCP over HTTP (Streamable HTTP): `POST /mcp`, one message, one response.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
-//! The Model Context Protocol: the same operations, as tools for assistants.
+//! The Model Context Protocol (MCP): the same operations, as tools for assistants.
 //!
-//! One endpoint speaks both eras of the protocol. The legacy one (2024-11-05 to 2025-11-25) begins with `initialize`; the
-//! modern one (2026-07-28) says in every request which version it speaks, and asks `server/discover` instead. Both are
-//! served without sessions and answered in JSON. This room must never write anything about an operation itself: tools,
-//! their schemas and their errors come from the table.
+//! One endpoint serves both eras of the protocol. The legacy era (2024-11-05 to 2025-11-25) begins with `initialize`. In the
+//! modern era (2026-07-28) every request names its version, and `server/discover` replaces `initialize`. Both are served
+//! without sessions and answered in JSON. This module must never describe an operation itself: tools, their schemas and
+//! their errors come from the table of operations.
 
 mod envelope;
 pub mod http;

@@ -1,4 +1,4 @@
-//! The protocol over standard input and output: one message a line, for assistants on the same machine.
+//! MCP over standard input and output: one message per line, for assistants on the same machine.
 
 use std::io::{BufRead, Write};
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,4 +1,4 @@
-//! Operations as tools: how they are listed, and how they are called.
+//! Operations as MCP tools: the list, and the calls.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -119,11 +119,11 @@ impl<'a> ToolCall<'a> {
         end: Option<&ModernEnd>,
     ) -> RpcResponse {
         let RpcContext { authorization, address, now, request_id, .. } = context;
-        let told = envelope.client();
-        let client = told.as_deref().or(context.client);
+        let declared = envelope.client();
+        let client = declared.as_deref().or(context.client);
         let arguments = self.arguments.map_or("{}", RawValue::get);
-        // A host sets headers once for all calls: one name for all of them would make every second one fail.
-        let call = Call { authorization, address, now, channel: Channel::Mcp, client, name: None };
+        // A host sets headers once for all calls: one idempotency key for all of them would make every second one fail.
+        let call = Call { authorization, address, now, channel: Channel::Mcp, client, idempotency_key: None };
         let body = async || Ok::<_, Error>(Bytes::copy_from_slice(arguments.as_bytes()));
         let done = dispatcher.dispatch(self.operation, call, trace, body).await;
         let result = |text: &str, structured_content: Option<Raw<'_>>| {

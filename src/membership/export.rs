@@ -54,7 +54,7 @@ pub struct MemberExport {
     pub mail: ExportedMail,
     /// Requests to sign in within the last day.
     pub sign_ins: Vec<ExportedSignIn>,
-    /// Requests about them that a partner gave a name to, of the last 30 days.
+    /// Requests about them with an idempotency key, of the last 30 days.
     pub requests: Vec<ExportedRequest>,
     /// Codes that were typed wrong today.
     pub wrong_codes_today: u64,

@@ -79,7 +79,7 @@ pub struct SignUpContext {
     pub proven: bool,
     /// The one that its form was in.
     pub language: Option<Language>,
-    /// Its partner gave the request a name.
+    /// The partner sent an idempotency key.
     pub request: Option<IdempotentRequest>,
 }
 
@@ -146,8 +146,8 @@ impl Membership {
         Ok(done)
     }
 
-    /// A sign-up's request under the name that its partner gave it; `join_site` and `savings` are of its answer.
-    pub fn name_sign_up(
+    /// A sign-up request with its idempotency key; `join_site` and `savings` are of its answer.
+    pub fn idempotent_sign_up(
         &self,
         key: &IdempotencyKey,
         application: &Application,
@@ -163,7 +163,7 @@ impl Membership {
         IdempotentRequest { key: key.clone(), input, join_site: join_site.into(), savings }
     }
 
-    /// The person's referral code, for a request that its partner gave a name to; what the first of that name was answered.
+    /// The person's referral code for a request with an idempotency key; a repeat gets the first answer.
     pub async fn idempotent_referral_code(
         &self,
         partner: &Partner,
@@ -227,7 +227,7 @@ impl Membership {
     /// The person pressed the button; `seen` tells what their page showed.
     pub async fn confirm(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
         match self.tokens.read(Purpose::Confirm, token) {
-            Some(id) => self.told(self.store.confirm(id, seen, now).await),
+            Some(id) => self.notify_partner(self.store.confirm(id, seen, now).await),
             None => Ok(Confirmation::Unknown),
         }
     }
@@ -262,13 +262,13 @@ impl Membership {
     /// It was them after all: confirmed, by the same link.
     pub async fn take_back(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
         match self.tokens.read(Purpose::Decline, token) {
-            Some(id) => self.told(self.store.take_back(id, seen, now).await),
+            Some(id) => self.notify_partner(self.store.take_back(id, seen, now).await),
             None => Ok(Confirmation::Unknown),
         }
     }
 
     /// Whoever asked for it may have to be told.
-    fn told(&self, done: Result<Confirmation, StoreError>) -> Result<Confirmation, StoreError> {
+    fn notify_partner(&self, done: Result<Confirmation, StoreError>) -> Result<Confirmation, StoreError> {
         if matches!(done, Ok(Confirmation::Joined | Confirmation::AlreadyMember)) {
             self.webhooks.notify();
         }

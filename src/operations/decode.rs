@@ -1,7 +1,7 @@
-//! From bytes to an input, with errors that say what to change.
+//! Decodes bytes into an operation's input, with errors that name the fix.
 //!
-//! A good body is read once. Only a bad one is read again: first to tell whether the whole of it is JSON at all, then to
-//! find every place that does not fit. The words serve both channels, so they say nothing of a body or of arguments.
+//! A valid body is parsed once. Only an invalid one is parsed again: first to check whether it is JSON, then to find every
+//! wrong field. The messages serve REST and MCP, so they mention neither a body nor arguments.
 
 use schemars::JsonSchema;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn bodies_in_another_form_are_told_by_their_first_bytes() {
-        for (bad, told) in [
+        for (bad, message) in [
             (&b"\x1f\x8b\x08\0\0"[..], "it is compressed"),
             (b"\x28\xb5\x2f\xfd\x04", "it is compressed"),
             (b"\x78\x9c\xab\x56", "it is compressed"),
@@ -148,7 +148,7 @@ mod tests {
             (b"\xff", "it is not UTF-8"),
         ] {
             let Error::InvalidJson(how) = refuse(bad) else { panic!("{bad:?}") };
-            assert!(how.starts_with(told), "{bad:?}: {how}");
+            assert!(how.starts_with(message), "{bad:?}: {how}");
         }
     }
 

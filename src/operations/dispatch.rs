@@ -1,6 +1,6 @@
-//! The one way to call an operation: authenticate → limit → decode → run → answer.
+//! The only way to call an operation: authenticate → rate limit → decode → run → respond.
 //!
-//! REST and MCP come through here, so that keys, limits and errors are the same whichever channel a caller uses.
+//! REST and MCP both use it, so that keys, rate limits and errors are the same in every channel.
 
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
@@ -28,8 +28,8 @@ pub struct Call<'a> {
     pub channel: Channel,
     /// What the client calls itself, where it told.
     pub client: Option<&'a str>,
-    /// The name that it gave the request, where the channel takes one.
-    pub name: Option<&'a Result<IdempotencyKey, BadIdempotencyKey>>,
+    /// Its `Idempotency-Key`, where the channel takes one.
+    pub idempotency_key: Option<&'a Result<IdempotencyKey, BadIdempotencyKey>>,
 }
 
 /// What is known of a call while it goes on, for the log: its caller may hang up at any moment.
@@ -46,7 +46,7 @@ pub struct Dispatched<E> {
     pub result: Result<Bytes, E>,
     /// The caller's budget, once it was asked for.
     pub budget: Option<Budget>,
-    /// It is what an earlier request of the same name was answered.
+    /// It is what an earlier request with the same idempotency key was answered.
     pub replayed: bool,
 }
 
@@ -122,9 +122,9 @@ impl Dispatcher {
             name: record.partner.clone(),
         });
         let client = call.client.and_then(ClientName::new);
-        let name = call.name.filter(|_| operation.spec.access == Access::Agent).cloned();
+        let idempotency_key = call.idempotency_key.filter(|_| operation.spec.access == Access::Agent).cloned();
         let (now, channel, limit) = (call.now.time, call.channel, spent.limit);
-        let caller = Caller { partner, now, channel, client, limit, name, replayed: AtomicBool::new(false) };
+        let caller = Caller { partner, now, channel, client, limit, idempotency_key, replayed: AtomicBool::new(false) };
         let answer = (operation.run)(app, caller, body).await?;
         if let Some(place) = fixed {
             // Two first requests at once make the same answer; either may stay.

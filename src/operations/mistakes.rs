@@ -1,7 +1,7 @@
-//! Every mistake of a submission in one answer, each with its path and what would be right.
+//! Collects every mistake of a submission into one error, each with its path and the fix.
 //!
-//! serde stops at the first mistake. So what was sent is taken apart; what is found wrong is told and left out, and the rest
-//! is read again until nothing is wrong. Only a bad submission costs this, and only so many mistakes of it.
+//! serde stops at the first mistake. So each mistake is recorded and its field removed, and the rest is parsed again until
+//! nothing is wrong. Only an invalid submission costs this, and the number of mistakes is bounded.
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::value::MapDeserializer;
@@ -12,7 +12,7 @@ use serde_path_to_error::Segment;
 
 use crate::domain::catalog::category::Category;
 
-/// Mistakes told at the most; whoever makes more has to mend these first.
+/// The maximum number of mistakes in one answer.
 const MOST: usize = 20;
 
 /// Longest text about one of them, in characters: what a caller sent is not repeated at length.
@@ -41,7 +41,7 @@ pub(super) fn of<T: DeserializeOwned + JsonSchema>(text: &str) -> (String, Vec<S
     while mistakes.len() <= MOST {
         let Err(error) = serde_path_to_error::deserialize::<_, T>(&sent) else { break };
         let keys: Vec<_> = error.path().iter().filter_map(key).collect();
-        // Without a path it is about a field that is missing, which was told above.
+        // Without a path it is about a field that is missing, which was reported above.
         let Some(wrong) = sent.take(&keys) else { break };
         mistakes.push(fields.explain(&keys, &wrong, &error.inner().to_string()));
     }
@@ -136,7 +136,7 @@ enum Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The names and values of an object. A name that stands there twice is told, and left out the second time.
+    /// The names and values of an object. A repeated name is reported and its second value ignored.
     fn names(
         text: &'a str,
         levels: usize,
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn every_mistake_is_told_with_its_path_and_mend() {
-        let (told, fields) = of::<InviteRequest>(
+        let (message, fields) = of::<InviteRequest>(
             r#"{"us_state": "CA", "usState": "ca", "categories": {"pets": true, "travel": "yes", "internet": true,
                 "mortgage": null, "internet": false}, "otherComments": null, "phone": 1, "refCode": 5, "refCode": 6}"#,
         );
@@ -244,7 +244,7 @@ mod tests {
             "(8) categories.mortgage: null is no value; send a boolean, or leave it out",
         ];
         for place in places {
-            assert!(told.contains(place), "{place}\n{told}");
+            assert!(message.contains(place), "{place}\n{message}");
         }
         let ours = ["categories.internet", "refCode", "email", "?", "usState", "categories.?", "categories.travel"];
         assert_eq!(fields[..7], ours, "names that a caller made up are not logged");
@@ -258,14 +258,14 @@ mod tests {
     #[test]
     fn what_is_told_is_bounded() {
         let many: String = (0..100_000).map(|n| format!("\"{n}{}\": 1,", "é".repeat(n % 900))).take(1000).collect();
-        let (told, fields) = of::<InviteRequest>(&format!("{{{many}\"email\": \"a@example.com\"}}"));
-        assert!(told.starts_with("More than 20 mistakes, of which these first: (1) "), "{told}");
-        assert!(told.chars().count() < (MOST + 1) * LONGEST + 100, "{}", told.len());
+        let (message, fields) = of::<InviteRequest>(&format!("{{{many}\"email\": \"a@example.com\"}}"));
+        assert!(message.starts_with("More than 20 mistakes, of which these first: (1) "), "{message}");
+        assert!(message.chars().count() < (MOST + 1) * LONGEST + 100, "{}", message.len());
         assert_eq!(fields, ["email", "?"], "what is past the first hundred names is not there");
         // Objects deeper than any input has are one mistake, however deep.
         let deep = format!("{{\"email\": {}{}}}", "{\"a\":".repeat(100), "1".to_owned() + &"}".repeat(100));
-        let (told, fields) = of::<ReferralLinkRequest>(&deep);
-        assert!(told.starts_with("email: invalid type: map"), "{told}");
+        let (message, fields) = of::<ReferralLinkRequest>(&deep);
+        assert!(message.starts_with("email: invalid type: map"), "{message}");
         assert_eq!(fields, ["email"]);
     }
 }

@@ -1,7 +1,7 @@
-//! The operations of the union: one file each, one table of all, one dispatch for every call.
+//! The union's operations: one file each, one table of all, one dispatch for every call.
 //!
-//! REST routes, the OpenAPI document and the descriptor are loops over [`ALL`]. Another operation is a new file and a
-//! line in the table below. This room must never know HTTP: what it is given and what it answers are free of transport.
+//! REST routes, the OpenAPI document and the descriptor are loops over [`ALL`]. To add an operation, add a file and a line
+//! in the table below. This module must never know HTTP: its input and output are free of transport.
 
 pub mod decode;
 pub mod dispatch;
@@ -157,27 +157,27 @@ pub struct Caller {
     pub channel: Channel,
     /// What the client calls itself, where MCP told.
     pub client: Option<ClientName>,
-    /// The name that was given to the request, and cannot be one if it is wrong.
-    pub name: Option<Result<IdempotencyKey, BadIdempotencyKey>>,
-    /// Set where the answer is that of an earlier request of the same name.
+    /// The `Idempotency-Key` of the request, or why it cannot be one.
+    pub idempotency_key: Option<Result<IdempotencyKey, BadIdempotencyKey>>,
+    /// Set where the answer is that of an earlier request with the same idempotency key.
     pub replayed: AtomicBool,
     /// How often they may call, a minute.
     pub limit: u32,
 }
 
 impl Caller {
-    /// The name of the request; a wrong one was refused before.
-    fn name(&self) -> Option<&IdempotencyKey> {
-        self.name.as_ref().and_then(|name| name.as_ref().ok())
+    /// The idempotency key; a malformed one was refused before.
+    fn idempotency_key(&self) -> Option<&IdempotencyKey> {
+        self.idempotency_key.as_ref().and_then(|key| key.as_ref().ok())
     }
 
     fn note_replay(&self, done: &SignedUp) {
         self.replayed.store(done.replayed.is_some(), Ordering::Relaxed);
     }
 
-    /// What is wrong with the request's name, told together with what else is wrong.
+    /// Reports a malformed idempotency key together with everything else that is wrong.
     fn refuse_name<T>(&self, input: Result<T, Error>) -> Result<T, Error> {
-        let Some(Err(problem)) = &self.name else { return input };
+        let Some(Err(problem)) = &self.idempotency_key else { return input };
         let (others, mut fields) = match input {
             Ok(_) => (String::new(), Vec::new()),
             Err(Error::InvalidSubmission { what, fields }) => (format!(" {what}"), fields),
@@ -262,7 +262,7 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct OperationAnswer {
     pub json: Bytes,
-    /// It is what an earlier request of the same name was answered.
+    /// It is what an earlier request with the same idempotency key was answered.
     pub replayed: bool,
 }
 
@@ -329,7 +329,7 @@ mod tests {
     fn descriptions_are_short_keep_the_consent_rule_and_name_what_there_is() {
         let names: Vec<_> = ALL.iter().map(|op| op.spec.id).collect();
         let union = UnionSettings::sample();
-        let mut told = vec![CONSENT_RULE_FOR_ALL.to_owned()];
+        let mut texts = vec![CONSENT_RULE_FOR_ALL.to_owned()];
         for op in ALL {
             let description = (op.description)(&union);
             let length = description.chars().count();
@@ -338,11 +338,11 @@ mod tests {
             assert_eq!(description.contains(CONSENT_RULE), acts, "{}", op.spec.id);
             assert_eq!(description.contains(ERRORS_OF_ACTIONS), acts, "{}", op.spec.id);
             assert_eq!(CONSENT_RULE_FOR_ALL.contains(op.spec.id), acts, "{}", op.spec.id);
-            told.push(description);
+            texts.push(description);
         }
         // Whatever looks like a tool's name is one.
         let verbs = ["get", "list", "create", "sign"];
-        for word in told.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric())) {
+        for word in texts.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric())) {
             let like_a_tool = verbs
                 .iter()
                 .any(|verb| word.strip_prefix(verb).is_some_and(|rest| rest.starts_with(char::is_uppercase)));

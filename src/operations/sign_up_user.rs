@@ -132,7 +132,7 @@ impl Operation for SignUpUser {
         let partner = caller.partner()?;
         let lane = Lane::of(partner.name.as_str().as_bytes());
         let (site, savings) = (&app.union.join_site, app.union.catalog.savings_of(input.categories.unwrap_or_default()));
-        let request = caller.name().map(|name| app.membership.name_sign_up(name, &application, site, savings));
+        let request = caller.idempotency_key().map(|key| app.membership.idempotent_sign_up(key, &application, site, savings));
         let context = SignUpContext { channel: caller.channel, client: caller.client.clone(), lane, proven: false, language: None, request };
         let done = app.membership.sign_up(&application, Some(partner), context, caller.now).await?;
         caller.note_replay(&done);

@@ -1,5 +1,5 @@
-//! What is said of the union, of consent and of errors in more than one place, written once: tools, their instructions, the
-//! OpenAPI document and the reference all take it from here.
+//! Texts about the union, consent and errors that appear in more than one place: tools, their instructions, the OpenAPI
+//! document and the reference all use these.
 
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::Category;
@@ -87,9 +87,9 @@ mod tests {
     #[test]
     fn a_union_says_what_it_has_told_of_itself_and_no_more() {
         let union = UnionSettings::sample();
-        let told = who_runs_it(&union);
+        let message = who_runs_it(&union);
         for part in ["Consumer Union runs", "hello@union.example", "12 Mill Street", "https://union.example/join"] {
-            assert!(told.contains(part), "{part} in {told}");
+            assert!(message.contains(part), "{part} in {message}");
         }
         let silent = Union { contact_email: None, postal_address: None, ..union };
         assert!(who_runs_it(&silent).contains("has published no contact"));
@@ -97,10 +97,10 @@ mod tests {
 
     #[test]
     fn overlaps_are_told_where_both_are_listed() {
-        let told = savings(&Catalog::sample());
+        let message = savings(&Catalog::sample());
         let overlaps =
             "insurance with car_insurance and home_insurance, travel with hawaii_resort_stay and alaska_cruise";
-        assert!(told.contains(overlaps), "{told}");
+        assert!(message.contains(overlaps), "{message}");
         let referral = "[referral]\nreward_per_group = 100\ngroup_size = 5\nmax_groups = 10";
         let apart = Catalog::parse(&format!("[savings]\ncar_insurance = 1\ntravel = 2\n{referral}")).unwrap();
         assert!(!savings(&apart).contains("overlap"));

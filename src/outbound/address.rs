@@ -1,6 +1,7 @@
-//! Which addresses may be reached: those of the open internet that are not this machine's, and what the operator names.
+//! Which addresses outbound requests may reach (SSRF protection): public ones that are not this machine's, and those that
+//! the operator allows.
 //!
-//! The lists follow IANA's registries of special-purpose addresses. What is not known to be open is closed.
+//! The lists follow IANA's registries of special-purpose addresses. An address that is not known to be public is refused.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};

@@ -1,5 +1,5 @@
-//! One request and its answer, on a connection of its own that ends with it. Nothing is left running: whoever stops waiting
-//! drops the connection.
+//! One request and its response, on a connection that ends with it. Nothing keeps running in the background: dropping the
+//! future drops the connection.
 
 use std::convert::Infallible;
 use std::future::Future;

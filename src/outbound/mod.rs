@@ -1,11 +1,11 @@
-//! The guarded client: whatever this program sends to an address that somebody else chose goes through here.
+//! The guarded HTTP client (SSRF protection): every request to an address that somebody else chose goes through here.
 //!
-//! Such an address must not lead inside (SSRF). Names are resolved by us, all of a name's addresses are judged, and one of
-//! those that were judged is dialled, so that a second answer of the name changes nothing (DNS rebinding). No redirect is
-//! followed and no proxy asked. Time and bytes are bounded.
+//! Such an address must not reach the internal network. We resolve the name, check all its addresses, and dial one of those
+//! we checked, so that a second DNS answer changes nothing (DNS rebinding). No redirect is followed and no proxy is used.
+//! Time and bytes are bounded.
 //!
-//! This room must never know who asks or what is sent, nor put a path, a query or a body into an error: there may be a token
-//! in them.
+//! This module must never know who asks or what is sent. It must never put a path, a query or a body into an error: they
+//! may hold a token.
 
 mod address;
 mod exchange;

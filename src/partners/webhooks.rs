@@ -105,12 +105,12 @@ impl Webhooks {
         if !self.audited.enable_endpoint(id, now).await? {
             return Err(EndpointProblem::Unknown(id));
         }
-        let (mut after, mut told) = (0, 0);
+        let (mut after, mut queued) = (0, 0);
         while let (Some(last), some) = self.store.recover_events(id, since, after, now).await? {
             after = last;
-            told += some;
+            queued += some;
         }
-        Ok(told)
+        Ok(queued)
     }
 
     /// Deletes an endpoint, and what is on its way there.

@@ -28,8 +28,8 @@ pub(super) struct LogEntry<'a> {
 impl Drop for LogEntry<'_> {
     fn drop(&mut self) {
         let (log, requests) = (&self.service.app.log, &self.service.requests);
-        let told = log.requests() || self.trace.refusal.is_some();
-        if !told && requests.is_none() {
+        let is_logged = log.requests() || self.trace.refusal.is_some();
+        if !is_logged && requests.is_none() {
             return;
         }
         let took = self.service.clock.tick().as_micros().saturating_sub(self.now.tick.as_micros());

@@ -29,8 +29,8 @@ pub(super) async fn call(
     let Exchange { snapshot, client, now, id, trace, .. } = exchange;
     let (head, body) = request.into_parts();
     let authorization = authorization::of(&head.headers);
-    let name = idempotency_key(&head.headers);
-    let call = Call { authorization, address: client, now, channel: Channel::Rest, client: None, name: name.as_ref() };
+    let key = idempotency_key(&head.headers);
+    let call = Call { authorization, address: client, now, channel: Channel::Rest, client: None, idempotency_key: key.as_ref() };
     let outcome = snapshot
         .dispatcher
         .dispatch(operation, call, trace, async || {
@@ -79,7 +79,7 @@ pub(super) async fn call(
     Ok(answer)
 }
 
-/// The name that a request gives itself; two of them are none.
+/// The idempotency key of a request; two headers count as none.
 fn idempotency_key(headers: &HeaderMap) -> Option<Result<IdempotencyKey, BadIdempotencyKey>> {
     let mut sent = headers.get_all(IDEMPOTENCY_KEY).iter();
     match (sent.next(), sent.next()) {

@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_told_in_peoples_words() {
-        let told = |email: &str| {
+        let message = |email: &str| {
             let body = form_urlencoded::Serializer::new(String::new()).append_pair("email", email).finish();
             check(&body).unwrap_err().email_error.unwrap()
         };
@@ -196,7 +196,7 @@ mod tests {
             ("kim..lee@gmail.com", "does not look like an e-mail address"),
             ("a@b.com, c@d.com", "Type one address only"),
         ] {
-            assert!(told(typed).contains(said), "{typed}: {}", told(typed));
+            assert!(message(typed).contains(said), "{typed}: {}", message(typed));
         }
         for language in Language::ALL {
             for typed in ["kim@example", "@example.com", "a..b@example.com", "kim@-.com"] {

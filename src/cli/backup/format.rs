@@ -142,7 +142,7 @@ fn copy(from: &mut impl Read, to: &mut File, length: u64, bar: &mut StageBar) ->
     Ok(finish(&digest.finish()))
 }
 
-/// Writes a backup of what the manifest message, whose checksums are found on the way, and waits until the disk has it.
+/// Writes a backup with the contents that the manifest lists, computes their checksums on the way, and waits until the disk has it.
 pub(super) fn write(
     to: &mut File,
     mut manifest: Manifest,

@@ -255,10 +255,10 @@ fn resend(task: &ResendEvent, now: Timestamp) -> anyhow::Result<()> {
 
 fn recover(task: &RecoverEndpoint, now: Timestamp) -> anyhow::Result<()> {
     let act = act("webhooks recover", format!("endpoint {} since {}", task.id, task.since), now);
-    let told = with_webhooks(&task.settings, Some(act), async |webhooks| {
+    let resent = with_webhooks(&task.settings, Some(act), async |webhooks| {
         Ok(webhooks.recover(task.id, task.since, now).await?)
     })?;
-    print_line(&format!("Endpoint {} is enabled. Sent once more, each under the id that it had: {told}.", task.id))
+    print_line(&format!("Endpoint {} is enabled. Sent once more, each under the id that it had: {resent}.", task.id))
 }
 
 fn remove(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {

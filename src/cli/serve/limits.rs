@@ -31,7 +31,7 @@ pub(in crate::cli) async fn make_limiter(
         Change::Disconnected(cause) => log.problem(
             None,
             &format!(
-                "the limits are not shared: {cause}; this node counts alone until Redis is back, which is told here"
+                "the limits are not shared: {cause}; this node counts alone until Redis is back, which is logged here"
             ),
         ),
         Change::Shared => log.note("the limits are shared again"),
@@ -57,11 +57,11 @@ async fn connect(
 pub(in crate::cli) async fn try_redis(target: &Target, public_per_minute: u32) -> anyhow::Result<()> {
     let mut cause = String::new();
     for _ in 0..TRIES {
-        let (told, heard) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         // Nobody listens any more once the answer is there.
-        let tell = move |change| drop(told.send(change));
+        let tell = move |change| drop(sender.send(change));
         let limiter = connect(target.clone(), public_per_minute, tell).await?;
-        let first = heard.try_recv();
+        let first = receiver.try_recv();
         drop(limiter);
         match first {
             Ok(Change::Disconnected(why)) => cause = why,

@@ -95,11 +95,11 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     };
     let teller = tokio::spawn(supervise::vitally("the webhooks", teller.run(clock, work_stops.clone())));
     let times = settings.retention.times();
-    let (records, told, stops) = (&store, &log, &work_stops);
+    let (records, logger, stops) = (&store, &log, &work_stops);
     let forgets =
-        retention::run(Arc::clone(records), Reality::Live, secret.clone(), times, told.clone(), clock, stops.clone());
+        retention::run(Arc::clone(records), Reality::Live, secret.clone(), times, logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("retention", forgets));
-    let rolls_up = figures::run(Arc::clone(records), told.clone(), clock, stops.clone());
+    let rolls_up = figures::run(Arc::clone(records), logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the roll-up of figures", rolls_up));
     let sandbox = SandboxRuntime::new(
         settings,

@@ -1,7 +1,7 @@
 //! The sandbox: the service once more, on records of its own, for test keys.
 //!
 //! It is there once a test key was issued, and is opened when the service starts or when somebody asks for it. What is wrong
-//! with it is told in the log and never stands in the live service's way: its tasks are not vital, and whoever waits for them
+//! with it is last_logged in the log and never stands in the live service's way: its tasks are not vital, and whoever waits for them
 //! at the end does not wait for long.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,8 +55,8 @@ pub(super) struct SandboxRuntime {
     clock: Clock,
     stop: watch::Receiver<bool>,
     opened: tokio::sync::Mutex<Option<OpenedSandbox>>,
-    /// The last trouble that the operator was told of.
-    told: Mutex<Option<String>>,
+    /// The last problem that was logged.
+    last_logged: Mutex<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl SandboxRuntime {
             clock,
             stop: stop.clone(),
             opened: tokio::sync::Mutex::default(),
-            told: Mutex::default(),
+            last_logged: Mutex::default(),
         }))
     }
 
@@ -120,7 +120,7 @@ impl SandboxRuntime {
         }
         match self.open().await {
             Ok(Some(sandbox)) => {
-                self.told.lock().unwrap_or_else(PoisonError::into_inner).take();
+                self.last_logged.lock().unwrap_or_else(PoisonError::into_inner).take();
                 self.log.note("the sandbox is open: test keys work");
                 Ok(Some(Arc::clone(&opened.insert(sandbox).app)))
             }
@@ -134,9 +134,9 @@ impl SandboxRuntime {
 
     /// Tells the operator, once for each trouble.
     fn tell(&self, trouble: &str) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.as_deref() != Some(trouble) {
-            *told = Some(trouble.to_owned());
+        let mut last_logged = self.last_logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if last_logged.as_deref() != Some(trouble) {
+            *last_logged = Some(trouble.to_owned());
             self.log.problem(None, &format!("the sandbox cannot be opened, so test keys do not work: {trouble}"));
         }
     }

@@ -1,4 +1,4 @@
-//! What an operation takes and gives, as rows: read off the schemas of the OpenAPI document.
+//! An operation's input and output fields as table rows, from the schemas of the OpenAPI document.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Sections as HTML: Markdown, with cells that know their column (so that a table can stand as rows on a phone), snippets that
-//! stand beside each other as tabs of one, and headings that can be linked to.
+//! Sections as HTML, from Markdown: table cells know their column (so that a phone can show a table as rows), adjacent
+//! snippets become tabs, and headings get anchors.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html};
 

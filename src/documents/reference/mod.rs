@@ -1,6 +1,6 @@
-//! The reference: one list of sections, from the table of operations, the OpenAPI document, the kinds of errors and texts of
-//! ours that are filled with facts. It is written twice, as Markdown for programs (`/docs.md`) and as a page for people
-//! (`/docs`), which is made from that same Markdown: what one says, the other says.
+//! The API reference: one list of sections, from the table of operations, the OpenAPI document, the kinds of errors and
+//! our own texts filled with facts. It is rendered as Markdown for programs (`/docs.md`), and from that Markdown as a page
+//! for people (`/docs`), so both have the same content.
 
 mod fields;
 mod highlight;

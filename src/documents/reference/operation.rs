@@ -1,4 +1,4 @@
-//! A section for each operation of a table: what it does, takes and gives, which errors it knows, and how it is called.
+//! One section per operation: what it does, its input and output, its errors, and how to call it.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Plain texts as Markdown: a union's name, an operation's description, a cell of a table.
+//! Plain text escaped for Markdown: a union's name, an operation's description, a table cell.
 
 /// A text as Markdown that shows it as it is. What stands between backticks stays code, and an address of the web is a link.
 pub(in crate::documents) fn escaped(text: &str) -> String {

@@ -1,5 +1,5 @@
-//! How an operation is called from a shell, from Python, from TypeScript and by an MCP client. `tests/docs/check` runs every one
-//! of them as it stands.
+//! Snippets that call an operation: from a shell, Python, TypeScript and an MCP client. `tests/docs/check` runs every one of
+//! them unchanged.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Texts of ours, in Markdown under `templates/docs`, and the facts that they are filled with: a figure that the program goes by
-//! stands in its constant alone.
+//! The reference's own texts, Markdown files under `templates/docs`, and the facts filled into them. A figure is defined only
+//! in its constant, never in a text.
 
 use std::time::Duration;
 

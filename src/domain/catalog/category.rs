@@ -263,8 +263,8 @@ mod tests {
             ("[]", r#"not a list: {"internet": true}"#),
             (r#""travel""#, r#"not a text: {"travel": true}"#),
         ] {
-            let told = read(other).unwrap_err().to_string();
-            assert!(told.contains(right), "{other}: {told}");
+            let message = read(other).unwrap_err().to_string();
+            assert!(message.contains(right), "{other}: {message}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How much mail a source may cause in a day: a budget that grows with good reputation.
+//! The mail budget: a source's daily quota of mail, which grows with a good reputation.
 //!
 //! A source is the form, or a partner over all its keys. It begins with what the operator allows it; what is confirmed earns
 //! more, and a source whose mail is declined, ignored or sent back is held to a tenth. What is past the budget is held for the

@@ -1,4 +1,4 @@
-//! Requests that name themselves (`Idempotency-Key`): sent again, they are answered as the first time and do nothing more.
+//! Idempotency keys (`Idempotency-Key`): a repeated request gets the first answer and does nothing more.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use ring::hmac;
 use crate::domain::base32;
 use crate::domain::secret::Secret;
 
-/// How long the first answer to a name is kept.
+/// How long the first answer is kept.
 pub const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The name that a partner gave a request: visible ASCII, so that it can stand in a header and a path.
+/// The idempotency key of a request: visible ASCII, so that it fits into a header and a path.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(Arc<str>);
 
@@ -65,7 +65,7 @@ impl fmt::Debug for IdempotencyKey {
 #[derive(Debug, Clone)]
 pub struct IdempotentRequest {
     pub key: IdempotencyKey,
-    /// A keyed hash of what was asked: another input under the same name is refused.
+    /// A keyed hash of what was asked: another input with the same key is refused.
     pub input: String,
     /// Where the link of its answer leads.
     pub join_site: Arc<str>,

@@ -34,7 +34,7 @@ pub enum SignUpStatus {
     Closed,
 }
 
-/// A sign-up that a partner gave a name to, as it may know it.
+/// A sign-up with an idempotency key, as its partner may know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedSignUp {
     /// Its place among all of them: what a cursor stands for.

@@ -1,8 +1,8 @@
-//! Idle time-outs of a connection: heads that never end (slowloris) and peers that fell silent are noticed here.
+//! Idle time-outs of a connection: detects heads that never end (slowloris) and silent peers.
 //!
-//! hyper has a timer for heads, but it also ends idle kept-alive connections, costs a timer for every request, and does
-//! not run while the protocol is still being found out. This one looks at each connection every few seconds and costs a
-//! request two flags.
+//! hyper has a timer for heads, but it also closes idle keep-alive connections, costs a timer per request, and does not
+//! run while the protocol is being detected. This one checks each connection every few seconds and costs a request two
+//! flags.
 
 use std::io;
 use std::pin::Pin;

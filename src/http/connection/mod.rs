@@ -1,4 +1,4 @@
-//! A connection while it is open: TLS, idle time-outs, what cannot be read on it, and what is polled beside it.
+//! An open connection: TLS, idle timeouts, unreadable requests, and the futures polled beside it.
 
 pub mod idle_timeout;
 pub mod poll_when_woken;

@@ -1,4 +1,4 @@
-//! Asking whoever listens on an address of this machine a question, to learn who it is (a health probe).
+//! A health probe: asks a listener on this machine who it is.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};

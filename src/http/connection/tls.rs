@@ -1,4 +1,4 @@
-//! HTTPS without a proxy: the certificate and key from two PEM files, read again when the operator says so.
+//! HTTPS without a proxy: the certificate and key from two PEM files, reloaded on the operator's request.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,4 +1,4 @@
-//! Content negotiation: what a caller would rather read, a page or JSON.
+//! Content negotiation: whether a caller prefers a page or JSON.
 
 use hyper::HeaderMap;
 use hyper::header::ACCEPT;

@@ -1,4 +1,4 @@
-//! The `Authorization` header: one, or as good as none.
+//! The `Authorization` header. Two of them count as an invalid key.
 
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HeaderValue};

@@ -1,4 +1,4 @@
-//! Reading a request's body: bounded in size, in time (slowloris), and in what all bodies hold together.
+//! Reading a request's body, with limits on its size, its time (slowloris) and the memory of all bodies together.
 
 use std::time::Duration;
 

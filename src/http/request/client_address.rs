@@ -1,4 +1,4 @@
-//! Whose request it is: the address that limits count, behind proxies or not.
+//! The client's address, which rate limits count: from the connection, or from a trusted proxy's `X-Forwarded-For`.
 
 use std::net::{IpAddr, SocketAddr};
 

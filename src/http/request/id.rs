@@ -1,4 +1,4 @@
-//! The id that ties an answer to its line in the log: the caller's own if it is a sane one, else one of ours.
+//! The request id, which links a response to its log line: the caller's own if it is valid, else a generated one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! What is read from a request: its body, who sent it, for which host, under which id, and what they would rather read.
+//! What is read from a request: its body, its client address, host, id and preferred format.
 
 pub mod accept;
 pub mod authorization;

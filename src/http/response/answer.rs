@@ -1,4 +1,4 @@
-//! An answer on its way out: a status, a body and headers.
+//! A response: a status, a body and headers.
 
 use bytes::Bytes;
 use http_body_util::Full;

@@ -1,4 +1,4 @@
-//! Errors as HTTP answers: the one place where a kind of error meets a status.
+//! Errors as HTTP responses: the only place that maps a kind of error to a status.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! Entity tags (ETag, conditional requests): answers that stay the same until the catalog is read again, and the short
-//! answer (304) to whoever has them already.
+//! Entity tags (ETag, conditional requests): responses that stay the same until the catalog is reloaded, and the short
+//! response (304) to a caller that already has them.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! What is answered: a status with headers, errors as answers, and answers with an entity tag.
+//! Responses: a status with headers, errors as responses, and responses with an entity tag.
 
 pub mod answer;
 pub mod error;

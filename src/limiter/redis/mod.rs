@@ -1,14 +1,17 @@
-//! The limiter that nodes share: one exact window for each bucket, in Redis.
+//! The rate limiter that nodes share: one exact sliding window per bucket, in Redis.
 //!
-//! Each check is one script on one key, in one round trip, and the time is that of Redis, so that nodes whose clocks
-//! differ agree. Redis must never take the service down: whatever is late, full or away is decided by a limiter in this
-//! process's memory, at once or after [`REDIS_CHECK_TIMEOUT`]. That one counts only what it decides, so each change between the two
-//! lets a bucket have at most its limit once more on each node. A key of Redis is the prefix, the class and the address or the
-//! id of a partner's key; it expires a second after its window and holds a thousand groups at the most, each with its latest
-//! time and the numbers of its requests, so that a limit which is changed meanwhile still counts what was admitted. If Redis'
-//! time is set back by more than a minute, the buckets begin anew. Clusters are not served: the driver would bring much code
-//! for them. This room must never know who is told of such a change,
-//! and never put the address of Redis into an error: it may hold a password.
+//! Each check is one script on one key, in one round trip. It uses the clock of Redis, so that nodes with different clocks
+//! agree. Redis must never take the service down: if it is late, full or down, a limiter in this process's memory decides,
+//! at once or after [`REDIS_CHECK_TIMEOUT`]. That limiter counts only what it decides, so each switch between the two lets
+//! a bucket have its limit at most once more on each node.
+//!
+//! A Redis key is the prefix, the class and the address or the id of a partner's key. It expires a second after its window.
+//! It holds at most a thousand groups, each with its latest time and the numbers of its requests, so that a changed limit
+//! still counts what was admitted. If the clock of Redis is set back by more than a minute, the buckets start again.
+//! Clusters are not supported: the driver would need much more code.
+//!
+//! This module must never know who is notified of a switch, and never put the address of Redis into an error: it may hold a
+//! password.
 
 mod target;
 

@@ -1,4 +1,4 @@
-//! Where Redis is, as the operator wrote it. It may hold a password, so nothing here repeats it.
+//! The address of Redis, as the operator wrote it. It may hold a password, so nothing here may print it.
 
 use std::fmt;
 
@@ -83,9 +83,9 @@ mod tests {
             "redis://:hunter2@cache?hunter2=1",
             "redis://:hunt%ffer2@cache",
         ] {
-            let told = Target::parse(bad).unwrap_err().to_string();
-            assert!(told.starts_with("the address of Redis has a mistake: "), "{told}");
-            assert!(!told.contains("hunt"), "{told}");
+            let message = Target::parse(bad).unwrap_err().to_string();
+            assert!(message.starts_with("the address of Redis has a mistake: "), "{message}");
+            assert!(!message.contains("hunt"), "{message}");
         }
         let shown = format!("{:?}", Target::parse("redis://:hunter2@cache").unwrap());
         assert!(!shown.contains("hunter2"), "{shown}");

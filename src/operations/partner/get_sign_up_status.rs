@@ -48,7 +48,7 @@ impl StatusName {
     }
 }
 
-/// A sign-up that the partner gave a name to.
+/// A sign-up that the partner sent with an idempotency key.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusOfSignUp {

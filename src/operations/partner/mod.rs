@@ -1,4 +1,4 @@
-//! What a partner asks about its own affairs, under `/partner/v1`: a table of its own beside the contract's, from the same parts.
+//! The partner API, `/partner/v1`: a separate table of operations beside the contract's, built from the same parts.
 
 mod page;
 

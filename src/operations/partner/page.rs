@@ -1,4 +1,4 @@
-//! What listings take: how many, from when on, and after which. They stand in a query, so they are texts.
+//! Pagination of listings: limit, start time and cursor. They come from a query string, so they are strings.
 
 use std::borrow::Cow;
 
@@ -58,7 +58,7 @@ parameter!(
 );
 
 parameter!(
-    /// The name that a partner gave a request.
+    /// The idempotency key of a request.
     KeyParameter(IdempotencyKey),
     |text| {
         let wrong = "this is no Idempotency-Key: those have 1 to 255 visible ASCII characters, percent-encoded where a path needs it";

@@ -110,7 +110,7 @@ area! {
         /// The code of the person, who is remembered as `invited` if new.
         write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode = CreateCode { person, now };
 
-        /// The same, kept as the answer to a request that its partner gave a name to; or what the first of that name was answered.
+        /// The same for a request with an idempotency key: keeps the answer, or returns the first one.
         write idempotent_referral_code(partner: PartnerId, request: IdempotentRequest, person: NamedPerson, now: Timestamp) -> SignedUp
             = IdempotentCode { partner, request, create: CreateCode { person, now } };
 

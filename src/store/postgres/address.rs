@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_named_without_the_url() {
-        for (url, told) in [
+        for (url, message) in [
             ("postgres://u:hunter2@h/d?sslmode=on", "sslmode"),
             ("postgres://u:hunter2@h/d?sslmode=verify-full&sslrootcert=/nowhere.pem", "/nowhere.pem"),
             ("postgres://u:hunter2@h/d?sslmode=require&sslcert=/nowhere.pem", "sslkey"),
@@ -314,7 +314,7 @@ mod tests {
             ("postgres://u:p@hunter2@h/d", "write @ as %40"),
         ] {
             let error = Address::parse(url).unwrap_err().to_string();
-            assert!(error.contains(told) && !error.contains("hunter2"), "{url}: {error}");
+            assert!(error.contains(message) && !error.contains("hunter2"), "{url}: {error}");
         }
     }
 }

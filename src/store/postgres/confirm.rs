@@ -33,7 +33,7 @@ const CONFIRM: &str = concat!(
         UPDATE idempotency_keys k SET confirmed_at = $3 FROM confirmed c
         WHERE k.sign_up_id = c.id AND k.confirmed_at IS NULL AND k.closed_at IS NULL AND k.closes_at > $3
         RETURNING k.id, k.partner_id
-    ), told AS (
+    ), notified AS (
         INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
         SELECT e.id, n.id, 'sign_up.confirmed', $3, $3
         FROM named n JOIN webhook_endpoints e ON e.partner_id = n.partner_id AND e.disabled_at IS NULL
@@ -52,7 +52,7 @@ const CONFIRM: &str = concat!(
         UPDATE mailboxes m SET complained_at = NULL
         FROM confirmed c JOIN people p ON p.id = c.person_id
         WHERE m.mailbox = p.mailbox AND m.complained_at IS NOT NULL
-          AND (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM told) >= 0
+          AND (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM notified) >= 0
         RETURNING m.mailbox
     ), praised AS (
         INSERT INTO source_days (partner_id, day, confirmed)

@@ -325,7 +325,7 @@ fn the_partners_contact_is_written_to_when_an_endpoint_is_disabled() {
             assert!(text.contains(part), "{part} in {text}");
         }
         wait_until(Duration::from_secs(5), async || {
-            server.number("SELECT count(*) FROM webhook_endpoints WHERE told_at IS NOT NULL") == 1
+            server.number("SELECT count(*) FROM webhook_endpoints WHERE notified_at IS NOT NULL") == 1
         })
         .await;
         let partner: Value =
