@@ -40,6 +40,7 @@ pub mod domain;
 pub mod error;
 pub mod http;
 pub mod keys;
+pub mod lease_queue;
 pub mod limiter;
 pub mod log;
 mod loopback;

@@ -249,16 +249,15 @@ struct PartnersMail {
 }
 
 fn as_json(key: &KeyRecord, figures: &KeyFigures, default_per_minute: u32, mail: &PartnersMail) -> serde_json::Value {
-    let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
     json!({
         "id": key.id.as_str(),
         "partner": key.partner.as_str(),
         "perMinute": key.per_minute.unwrap_or(default_per_minute),
         "perMinuteIsDefault": key.per_minute.is_none(),
-        "createdAt": key.created_at.to_string(),
-        "expiresAt": time(key.expires_at),
-        "lastUsedAt": time(key.last_used_at),
-        "revokedAt": time(key.revoked_at),
+        "createdAt": key.created_at,
+        "expiresAt": key.expires_at,
+        "lastUsedAt": key.last_used_at,
+        "revokedAt": key.revoked_at,
         "signUps": figures.signed_up,
         "confirmed": figures.confirmed,
         "declined": figures.declined,

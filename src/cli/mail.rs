@@ -133,17 +133,11 @@ fn list(task: &ListMail) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn as_json(mail: &WaitingMail) -> serde_json::Value {
-    json!({
-        "id": mail.id.0,
-        "kind": mail.kind.name(),
-        "createdAt": mail.created_at.to_string(),
-        "sendAfter": mail.send_after.to_string(),
-        "attempts": mail.attempts,
-        "lastError": mail.last_error,
-        "givenUpAt": mail.given_up_at.map(|time| time.to_string()),
-        "heldAt": mail.held_at.map(|time| time.to_string()),
-    })
+/// A mail that waits, with its number, which the operator alone sees.
+pub(super) fn as_json(mail: &WaitingMail) -> serde_json::Value {
+    let mut document = json!(mail);
+    document["id"] = mail.id.0.into();
+    document
 }
 
 fn retry(task: &RetryMail) -> anyhow::Result<()> {

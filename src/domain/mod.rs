@@ -4,11 +4,13 @@
 //! HTTP, SQL or a command line exist. Whatever it needs from outside is passed in.
 
 pub mod api_key;
+pub mod backoff;
 pub mod base32;
 pub mod catalog;
 pub mod constant;
 pub mod email;
 pub mod figure;
+pub mod json_text;
 pub mod language;
 pub mod mail;
 pub mod partner;

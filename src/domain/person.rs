@@ -2,36 +2,26 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+
 use super::catalog::category::CategorySet;
+use super::json_text::named_enum;
 use super::language::Language;
+use super::mail::budget::source_name;
 use super::mail::{MailKind, MailboxRecord, WaitingMail};
 use super::referral::ReferralCode;
 use super::sign_up::{Channel, SignUpId, SignUpState};
 use super::time::Timestamp;
 use super::us_state::UsState;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PersonState {
-    /// Known by a sign-up or a referral link, and not a member yet.
-    Invited,
-    Member,
-    /// Was a member.
-    Left,
-}
-
-impl PersonState {
-    pub const ALL: [Self; 3] = [Self::Invited, Self::Member, Self::Left];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Invited => "invited",
-            Self::Member => "member",
-            Self::Left => "left",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
+named_enum! {
+    pub enum PersonState {
+        /// Known by a sign-up or a referral link, and not a member yet.
+        Invited = "invited",
+        Member = "member",
+        /// Was a member.
+        Left = "left",
     }
 }
 
@@ -111,30 +101,35 @@ pub struct PersonFile {
 }
 
 /// What came of a person's referral link.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Referrals {
     /// People who signed up with it and are still known.
     pub signed_up: u64,
-    /// Members that the person is credited for.
+    /// Those who are members, and whom they are credited for.
     pub members: u64,
 }
 
 /// A request to sign in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct SignInEntry {
     pub asked_at: Timestamp,
     pub mailed: bool,
+    /// Codes that were typed for it.
     pub tries: u32,
     pub used_at: Option<Timestamp>,
 }
 
 /// A request about them with an idempotency key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct RequestEntry {
     pub partner: String,
+    /// As the partner chose it; nobody else has checked it.
     pub name: String,
     pub asked_at: Timestamp,
-    /// When the partner could learn that they confirmed, if it can.
+    /// When they pressed the button, as the partner can learn.
     pub confirmed_at: Option<Timestamp>,
 }
 
@@ -201,49 +196,85 @@ pub struct MailboxStanding {
 }
 
 /// A partner whose mail a mailbox wants none of.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct StoppedPartner {
+    #[serde(serialize_with = "source_in_json")]
     pub partner: String,
     pub stopped_at: Timestamp,
 }
 
-/// A sign-up with its mail, as far as that waits.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A sign-up, with the evidence of consent and its mail, as far as that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct SignUpEntry {
+    #[serde(skip)]
     pub id: SignUpId,
+    #[serde(skip)]
     pub email: String,
+    /// The partner whose assistant asked, or "the form".
+    #[serde(rename = "through", serialize_with = "source_in_json")]
     pub source: String,
+    /// The id of the partner's key.
     pub key: Option<String>,
-    /// A pending one past its time counts as expired.
+    /// `pending`, `confirmed`, `expired` or `declined`. A pending one past its time counts as expired.
     pub state: SignUpState,
     pub us_state: Option<UsState>,
+    #[schemars(with = "Vec<String>")]
     pub categories: CategorySet,
-    /// Empty where none were sent.
+    #[serde(serialize_with = "null_if_empty")]
+    #[schemars(with = "Option<String>")]
     pub comments: String,
+    #[serde(rename = "referredBy")]
     pub referrer: Option<ReferralCode>,
+    /// Whether the address is of a kind that is thrown away.
+    #[serde(rename = "disposableAddress")]
     pub disposable: bool,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub expires_at: Timestamp,
     pub decided_at: Option<Timestamp>,
+    /// Its mail, while that waits.
+    #[serde(rename = "waitingMail")]
     pub mail: Option<WaitingMail>,
+    #[serde(flatten)]
     pub evidence: KeptEvidence,
 }
 
 /// What is kept to prove how a person came to be asked and what they said; older sign-ups have less of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct KeptEvidence {
+    /// `rest`, `mcp` or `form`.
     pub channel: Option<Channel>,
-    /// What the client called itself; nobody checked it.
+    /// What the assistant's program called itself. Nobody checked it.
+    #[serde(rename = "clientSelfAsserted")]
     pub client: Option<String>,
-    /// The hash of the notice that was shown.
-    pub notice: Option<String>,
-    pub notice_words: Option<String>,
+    /// The notice in force when it was made; for one that was confirmed, the one that stood above the button.
+    pub notice: Option<KeptNotice>,
     /// When its mail last left.
     pub mailed_at: Option<Timestamp>,
+    /// `button` (of the page that the mailed link leads to), `one-click` (of the mail program), `leaving` or `taken-back` (of "this wasn't me").
     pub decided_how: Option<String>,
-    /// Of the page that the form was filled in on.
+    /// The language of the page that the form was filled in on.
     pub language: Option<Language>,
+}
+
+/// A notice that a person was shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptNotice {
+    pub hash: String,
+    pub words: Option<String>,
+}
+
+/// The name of a source in JSON: a partner's, or "the form".
+pub fn source_in_json<S: Serializer>(source: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(source_name(source))
+}
+
+pub fn null_if_empty<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(text).filter(|text| !text.is_empty()).serialize(serializer)
 }
 
 /// What became of somebody who was to leave.

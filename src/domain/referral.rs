@@ -7,11 +7,14 @@ use ring::hmac;
 
 use super::base32;
 use super::email::EmailAddress;
+use super::json_text::json_text;
 use super::secret::Secret;
 
 /// Twelve characters that stand for one person for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReferralCode([u8; Self::LENGTH]);
+
+json_text!(ReferralCode, |code: &ReferralCode| *code);
 
 impl ReferralCode {
     pub const LENGTH: usize = 12;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::api_key::{KeyId, PartnerId, PartnerName};
 use super::catalog::category::CategorySet;
 use super::email::EmailAddress;
+use super::json_text::named_enum;
 use super::language::Language;
 use super::mail::lane::Lane;
 use super::partner::idempotency::{IdempotentRequest, Replayed};
@@ -91,27 +92,12 @@ pub struct NewSignUp {
     pub evidence: Evidence,
 }
 
-/// Which face of the union a sign-up came by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Channel {
-    Rest,
-    Mcp,
-    Form,
-}
-
-impl Channel {
-    pub const ALL: [Self; 3] = [Self::Rest, Self::Mcp, Self::Form];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rest => "rest",
-            Self::Mcp => "mcp",
-            Self::Form => "form",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|channel| channel.name() == name)
+named_enum! {
+    /// Which channel of the union a sign-up came by.
+    pub enum Channel {
+        Rest = "rest",
+        Mcp = "mcp",
+        Form = "form",
     }
 }
 
@@ -263,28 +249,12 @@ pub enum Declining {
     Unknown,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignUpState {
-    Pending,
-    Confirmed,
-    Expired,
-    Declined,
-}
-
-impl SignUpState {
-    pub const ALL: [Self; 4] = [Self::Pending, Self::Confirmed, Self::Expired, Self::Declined];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Confirmed => "confirmed",
-            Self::Expired => "expired",
-            Self::Declined => "declined",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
+named_enum! {
+    pub enum SignUpState {
+        Pending = "pending",
+        Confirmed = "confirmed",
+        Expired = "expired",
+        Declined = "declined",
     }
 }
 

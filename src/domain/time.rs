@@ -5,9 +5,13 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time};
 
+use super::json_text::json_text;
+
 /// A point in time. Always passed in; nothing in this crate's rooms but `clock.rs` asks what time it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
+
+json_text!(Timestamp, |time: &Timestamp| *time);
 
 /// A point on a monotonic clock, in microseconds since some start: it never steps back, so limits count by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,12 +1,13 @@
 //! The fifty states and the District of Columbia, by their postal codes.
 
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 macro_rules! states {
     ($($code:ident $name:literal)*) => {
         /// The state the user lives in: the 50 US states and DC, by two-letter code.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
         #[schemars(inline)]
         pub enum UsState { $($code),* }
 

@@ -129,11 +129,21 @@ impl Log {
 
     /// Something the operator should know of. `text` may hold no address, key or token.
     pub fn problem(&self, request_id: Option<&str>, text: &str) {
+        self.event("error", request_id, text);
+    }
+
+    /// Something the operator asked for has been done. Said at every level but `off`.
+    pub fn note(&self, text: &str) {
+        self.event("info", None, text);
+    }
+
+    fn event(&self, level: &str, request_id: Option<&str>, text: &str) {
         if self.0.level < Level::Errors {
             return;
         }
         let (at, text) = (self.0.clock.now().time, [self.1, text].concat());
         self.append(|out| match self.0.format {
+            Format::Human if level == "info" => writeln!(out, "{at} {text}"),
             Format::Human => {
                 let id = request_id.map(|id| format!(" ({id})")).unwrap_or_default();
                 writeln!(out, "{at} problem{id}: {text}")
@@ -141,22 +151,7 @@ impl Log {
             Format::Json => {
                 let id = request_id.map(|id| format!(",\"request_id\":\"{id}\"")).unwrap_or_default();
                 let text = serde_json::Value::from(text);
-                writeln!(out, "{{\"time\":\"{at}\",\"level\":\"error\"{id},\"message\":{text}}}")
-            }
-        });
-    }
-
-    /// Something the operator asked for has been done. Said at every level but `off`.
-    pub fn note(&self, text: &str) {
-        if self.0.level < Level::Errors {
-            return;
-        }
-        let (at, text) = (self.0.clock.now().time, [self.1, text].concat());
-        self.append(|out| match self.0.format {
-            Format::Human => writeln!(out, "{at} {text}"),
-            Format::Json => {
-                let text = serde_json::Value::from(text);
-                writeln!(out, "{{\"time\":\"{at}\",\"level\":\"info\",\"message\":{text}}}")
+                writeln!(out, "{{\"time\":\"{at}\",\"level\":\"{level}\"{id},\"message\":{text}}}")
             }
         });
     }

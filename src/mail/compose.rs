@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use lettre::address::Envelope;
-use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
-use lettre::message::{Mailbox, MultiPart, SinglePart};
+use lettre::message::header::{ContentType, HeaderName, HeaderValue};
+use lettre::message::{Mailbox, MessageBuilder, MultiPart, SinglePart};
 use lettre::{Address, Message};
 
 use super::message::{Body, Letter, LetterFacts};
@@ -42,25 +42,15 @@ impl Composer {
         let id = self.tokens.mail_id(mail.id.0);
         // By which a large provider tells the operator of complaints: the kind of mail, and the lane of whoever asked for it.
         let source = mail.partner.as_ref().map_or_else(|| "form".to_owned(), |_| format!("lane{}", mail.lane.number()));
-        // Said outright, for lettre would read it back from the headers, where it knows fewer addresses than we take.
-        let envelope = Envelope::new(Some(self.return_path(mail)?), vec![to.clone()])
-            .map_err(|error| SendError::Later(format!("the message could not be made: {error}")))?;
-        let mut message = Message::builder()
-            .envelope(envelope)
-            .from(self.from.clone())
-            .to(Mailbox::new(None, to.clone()))
-            .subject(body.subject.clone())
-            .date(
-                std::time::UNIX_EPOCH
-                    + std::time::Duration::from_millis(mail.first_attempt_at.as_millis().unsigned_abs()),
-            )
-            .message_id(Some(format!("<{}.{id}@{}>", mail.id.0, self.from.email.domain())))
-            .header(AutoSubmitted("auto-generated".to_owned()))
-            .header(FeedbackId(format!("{}:{source}:unionhall:{}", mail.kind.name(), self.from.email.domain())));
+        let domain = self.from.email.domain();
+        let name = format!("{}.{id}", mail.id.0);
+        let mut message = self
+            .message(&to, self.return_path(mail)?, &body.subject, &name, mail.first_attempt_at)?
+            .raw_header(header("Feedback-ID", format!("{}:{source}:unionhall:{domain}", mail.kind.name())));
         if let Some(decline_url) = &decline_url {
             message = message
-                .header(ListUnsubscribe(format!("<{decline_url}>")))
-                .header(ListUnsubscribePost("List-Unsubscribe=One-Click".to_owned()));
+                .raw_header(header("List-Unsubscribe", format!("<{decline_url}>")))
+                .raw_header(header("List-Unsubscribe-Post", "List-Unsubscribe=One-Click".to_owned()));
         }
         let message = message.multipart(
             MultiPart::builder()
@@ -69,17 +59,34 @@ impl Composer {
                 .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(body.text.clone()))
                 .singlepart(SinglePart::builder().header(ContentType::TEXT_HTML).body(body.html.clone())),
         );
-        // What could fail is a missing header, and all are there.
-        let message = message.map_err(|error| SendError::Later(format!("the message could not be made: {error}")))?;
-        let readable = ReadableMail {
-            to: to.to_string(),
-            from: self.from.to_string(),
-            subject: body.subject,
-            date: mail.first_attempt_at.to_string(),
-            text: body.text,
-            html: body.html,
-        };
-        Ok(OutgoingMail { name: format!("{:012}-{id}", mail.id.0), message, readable, due: Some(mail.clone()) })
+        let name = format!("{:012}-{id}", mail.id.0);
+        let readable = self.readable(&to, body, mail.first_attempt_at);
+        Ok(OutgoingMail { name, message: message.map_err(unmade)?, readable, due: Some(mail.clone()) })
+    }
+
+    /// What the headers of every message have in common.
+    fn message(
+        &self,
+        to: &Address,
+        return_path: Address,
+        subject: &str,
+        id: &str,
+        date: Timestamp,
+    ) -> Result<MessageBuilder, SendError> {
+        // Said outright, for lettre would read it back from the headers, where it knows fewer addresses than we take.
+        let envelope = Envelope::new(Some(return_path), vec![to.clone()]).map_err(unmade)?;
+        Ok(Message::builder()
+            .envelope(envelope)
+            .from(self.from.clone())
+            .to(Mailbox::new(None, to.clone()))
+            .subject(subject)
+            .date(std::time::UNIX_EPOCH + std::time::Duration::from_millis(date.as_millis().unsigned_abs()))
+            .message_id(Some(format!("<{id}@{}>", self.from.email.domain())))
+            .raw_header(header("Auto-Submitted", "auto-generated".to_owned())))
+    }
+
+    fn readable(&self, to: &Address, Body { subject, text, html }: Body, date: Timestamp) -> ReadableMail {
+        ReadableMail { to: to.to_string(), from: self.from.to_string(), subject, date: date.to_string(), text, html }
     }
 
     /// Tells a partner's contact that nothing more goes to an endpoint of theirs.
@@ -106,21 +113,12 @@ impl Composer {
              your sign-ups.\n\nHow webhooks are sent and tried again: {base}/docs#webhooks\n",
             base = self.union.base_url,
         );
-        let made = |error| SendError::Later(format!("the message could not be made: {error}"));
-        let envelope = Envelope::new(Some(self.from.email.clone()), vec![to.clone()]).map_err(made)?;
         let name = self.tokens.endpoint_mail_id(id.0, endpoint.disabled_at.map_or(0, Timestamp::as_millis));
-        let message = Message::builder()
-            .envelope(envelope)
-            .from(self.from.clone())
-            .to(Mailbox::new(None, to.clone()))
-            .subject(subject.clone())
-            .date(std::time::UNIX_EPOCH + std::time::Duration::from_millis(now.as_millis().unsigned_abs()))
-            .message_id(Some(format!("<{name}@{}>", self.from.email.domain())))
-            .header(AutoSubmitted("auto-generated".to_owned()))
+        let message = self
+            .message(&to, self.from.email.clone(), &subject, &name, now)?
             .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(text.clone()));
-        let (date, from) = (now.to_string(), self.from.to_string());
-        let readable = ReadableMail { to: to.to_string(), from, subject, date, text, html: String::new() };
-        Ok(OutgoingMail { name: format!("endpoint-{name}"), message: message.map_err(made)?, readable, due: None })
+        let readable = self.readable(&to, Body { subject, text, html: String::new() }, now);
+        Ok(OutgoingMail { name: format!("endpoint-{name}"), message: message.map_err(unmade)?, readable, due: None })
     }
 
     /// Where the mail comes back to if it does.
@@ -167,28 +165,10 @@ fn deliverable(recipient: &str) -> Result<lettre::Address, SendError> {
     Ok(lettre::Address::new_dangerous(email.local_part(), email.deliverable_domain()))
 }
 
-macro_rules! text_header {
-    ($type:ident, $name:literal) => {
-        #[derive(Clone)]
-        struct $type(String);
-
-        impl Header for $type {
-            fn name() -> HeaderName {
-                HeaderName::new_from_ascii_str($name)
-            }
-
-            fn parse(text: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
-                Ok(Self(text.to_owned()))
-            }
-
-            fn display(&self) -> HeaderValue {
-                HeaderValue::new(Self::name(), self.0.clone())
-            }
-        }
-    };
+fn header(name: &'static str, text: String) -> HeaderValue {
+    HeaderValue::new(HeaderName::new_from_ascii_str(name), text)
 }
 
-text_header!(ListUnsubscribe, "List-Unsubscribe");
-text_header!(ListUnsubscribePost, "List-Unsubscribe-Post");
-text_header!(AutoSubmitted, "Auto-Submitted");
-text_header!(FeedbackId, "Feedback-ID");
+fn unmade(error: impl std::fmt::Display) -> SendError {
+    SendError::Later(format!("the message could not be made: {error}"))
+}

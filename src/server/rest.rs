@@ -30,7 +30,14 @@ pub(super) async fn call(
     let (head, body) = request.into_parts();
     let authorization = authorization::of(&head.headers);
     let key = idempotency_key(&head.headers);
-    let call = Call { authorization, address: client, now, channel: Channel::Rest, client: None, idempotency_key: key.as_ref() };
+    let call = Call {
+        authorization,
+        address: client,
+        now,
+        channel: Channel::Rest,
+        client: None,
+        idempotency_key: key.as_ref(),
+    };
     let outcome = snapshot
         .dispatcher
         .dispatch(operation, call, trace, async || {

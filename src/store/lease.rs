@@ -1,6 +1,8 @@
-//! Which mail goes next: shared out between the lanes of its sources, and between those who write to one mailbox; as SQL.
+//! Leases mail: fetches what is due, asks `domain/mail/policy.rs` about each, and writes the outcome.
+//!
+//! Two choices stay in SQL, so that a lease reads and locks few rows however many wait: the oldest of each lane, and that no
+//! more are locked than can be taken.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -10,12 +12,13 @@ use crate::domain::api_key::PartnerId;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::{MailBudget, Reputation};
 use crate::domain::mail::lane::Lane;
-use crate::domain::mail::{
-    DueMail, Leased, MAIL_LEASE, MAX_MAILS_PER_DAY, MAX_WAITING_PER_MAILBOX, MIN_MAIL_GAP, MailAbout, MailId, MailKind,
-    MailboxRecord, Turn,
+use crate::domain::mail::policy::{
+    HoldReason, MailFacts, MailboxCandidate, MailboxDecision, Priority, at_mailbox, mailbox_queue,
 };
+use crate::domain::mail::{DueMail, Leased, MAIL_LEASE, MAX_MAILS_PER_DAY, MailAbout, MailId, MailKind, MailboxRecord};
+use crate::domain::person::{PersonState, UnwantedMail};
 use crate::domain::sign_in::SignInId;
-use crate::domain::sign_up::SignUpId;
+use crate::domain::sign_up::{SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
 
 /// Takes mails that are due, for one worker alone. Two nodes never look at the same mail, nor decide about the same
@@ -35,17 +38,8 @@ struct Candidate {
     mailbox: String,
     /// Who asked for it: a partner's name, empty for the form.
     source: String,
-    /// Whom it passes: see the schema.
-    pass: i64,
-    /// Its key was revoked.
-    key_revoked: bool,
-    /// The person or the mailbox can no longer use it.
-    pointless: bool,
+    facts: MailFacts,
 }
-
-/// What a mail passes that was asked for on the way to one's own page: its source neither holds it nor is judged by it, for it did
-/// not ask.
-pub(super) const REMINDER: i64 = -1;
 
 /// How often a lease looks for more; each look settles what it finds, and the worker soon asks again. Few enough that even a
 /// distant PostgreSQL has time for all of it.
@@ -61,7 +55,7 @@ impl Unit for Lease {
     async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Leased, Failure> {
         let mut leased: Vec<DueMail> = Vec::new();
         let (mut sources, mut deferred) = (BTreeMap::new(), false);
-        let of_a_lane = (self.most + self.busy.len()).div_ceil(2);
+        let places = self.most + self.busy.len();
         // Mails that may not go make way for others, so that nobody's flood holds up somebody else's mail.
         for round in 0..ROUNDS {
             let candidates = match round {
@@ -71,9 +65,8 @@ impl Unit for Lease {
             };
             let mut idle = round > 0;
             for candidate in candidates {
-                let lane = candidate.mail.lane;
-                let on_their_way = leased.iter().map(|mail| mail.lane).chain(self.busy.iter().copied());
-                if leased.len() < self.most && on_their_way.filter(|busy| *busy == lane).count() < of_a_lane {
+                let in_flight = leased.iter().map(|mail| mail.lane).chain(self.busy.iter().copied());
+                if leased.len() < self.most && candidate.mail.lane.has_place(in_flight, places) {
                     match self.consider(sql, &mut sources, candidate).await? {
                         Considered::Leased(mail) => leased.push(mail),
                         Considered::Deferred => deferred = true,
@@ -122,20 +115,17 @@ struct SourceToday {
 macro_rules! due {
     ($($which:expr),*) => {
         concat!(
-            "SELECT o.id, o.sign_up_id, o.kind, o.recipient, s.partner_id,
+            "SELECT o.id, o.sign_up_id, o.sign_in_id, o.kind, o.recipient, o.attempts, o.lane, o.priority, s.partner_id,
                     (SELECT named.name FROM partners named WHERE named.id = s.partner_id) AS partner,
-                    coalesce(s.updated_at, i.created_at) AS asked_at, p.code, o.attempts,
-                    coalesce(o.first_attempt_at, $1) AS first_attempt_at, o.lane, p.mailbox, o.priority,
+                    coalesce(s.updated_at, i.created_at) AS asked_at, coalesce(o.first_attempt_at, $1) AS first_attempt_at,
                     EXISTS (SELECT 1 FROM api_keys k WHERE k.id = s.key_id AND k.revoked_at IS NOT NULL) AS key_revoked,
-                    coalesce(s.state <> 'pending', FALSE) OR (o.kind = 'confirm' AND p.state = 'member')
-                    OR (o.kind = 'sign_in' AND (p.state <> 'member' OR i.used_at IS NOT NULL OR i.expires_at <= $1))
-                    OR (o.kind = 'already_member' AND ',' || p.unwanted_mail || ',' LIKE '%,already_member,%')
-                    OR EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox AND s.id IS NOT NULL
-                               AND coalesce(x.partner_id, 0) = coalesce(s.partner_id, 0))
-                    OR coalesce(p.undeliverable_until > $1, FALSE)
-                    OR EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND (m.suppressed_until > $1 OR m.complained_at IS NOT NULL))
-                        AS pointless,
-                    o.sign_in_id, coalesce(p.language, CASE WHEN o.kind = 'confirm' THEN s.language END) AS language
+                    s.state AS sign_up_state, p.state AS person_state, i.expires_at AS sign_in_expires_at,
+                    i.used_at IS NOT NULL AS sign_in_used, p.code, p.mailbox, p.unwanted_mail, p.undeliverable_until,
+                    EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox AND s.id IS NOT NULL
+                            AND coalesce(x.partner_id, 0) = coalesce(s.partner_id, 0)) AS source_stopped,
+                    (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox) AS suppressed_until,
+                    EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.complained_at IS NOT NULL) AS complained,
+                    coalesce(p.language, CASE WHEN o.kind = 'confirm' THEN s.language END) AS language
              FROM outbox o LEFT JOIN sign_ups s ON s.id = o.sign_up_id LEFT JOIN sign_ins i ON i.id = o.sign_in_id
              JOIN people p ON p.id = coalesce(s.person_id, i.person_id)
              WHERE ",
@@ -189,8 +179,8 @@ impl Lease {
         sources: &mut BTreeMap<Option<PartnerId>, SourceToday>,
         candidate: Candidate,
     ) -> Result<Considered, Failure> {
-        let Candidate { mut mail, mailbox, source, pass, key_revoked, pointless } = candidate;
-        if pointless {
+        let Candidate { mut mail, mailbox, source, facts } = candidate;
+        if facts.is_pointless(self.now) {
             sql.execute("DELETE FROM outbox WHERE id = $1", values![mail.id.0]).await?;
             return Ok(Considered::Deferred);
         }
@@ -206,10 +196,8 @@ impl Lease {
                 new.insert(SourceToday { name: source.clone(), reputation, mailed: 0, held: 0 })
             }
         };
-        let first_time = mail.attempts == 0;
-        let throttled = first_time && self.budget.is_some_and(|budget| budget.holds(&source, &today.reputation));
-        if (key_revoked && pass <= 0 && self.budget.is_some()) || (throttled && pass == 0) {
-            today.held += u64::from(throttled);
+        if let Some(reason) = facts.hold(&source, self.budget, &today.reputation) {
+            today.held += u64::from(reason == HoldReason::OverBudget);
             let hold = "UPDATE outbox SET held_at = $2, leased_until = 0, leased_by = NULL WHERE id = $1";
             sql.execute(hold, values![mail.id.0, self.now]).await?;
             return Ok(Considered::Deferred);
@@ -218,35 +206,27 @@ impl Lease {
         if !sql.try_lock(&mailbox).await? {
             return Ok(Considered::Left);
         }
-        let passes = pass >= 2 || self.budget.is_none();
+        let bypasses_caps = facts.priority >= Priority::Forced || self.budget.is_none();
         let record = hold_mailbox(sql, &mailbox).await?;
-        let waiting = if passes { Vec::new() } else { self.waiting_for(sql, &mailbox, &record).await? };
-        // Nothing goes before what may be on its way.
-        let holder = waiting.iter().find(|rival| record.holder == Some(rival.mail));
-        let first = holder.or_else(|| waiting.iter().find(|rival| rival.is_due));
-        if first.is_some_and(|rival| rival.mail != mail.id) {
-            return put_off(sql, mail.id, self.now.plus(MIN_MAIL_GAP), self.now).await;
-        }
-        match record.turn(mail.id, &source, self.now) {
-            Turn::Again => {}
-            Turn::NotBefore(allowed) if !passes => {
-                let considered = put_off(sql, mail.id, allowed, self.now).await?;
-                // All else that waits for the mailbox through that source, at once.
-                for rival in waiting.iter().filter(|rival| rival.source == source && record.holder != Some(rival.mail))
-                {
-                    put_off(sql, rival.mail, allowed, self.now).await?;
+        let queue = if bypasses_caps { Vec::new() } else { self.waiting_for(sql, &mailbox, &record).await? };
+        match at_mailbox((mail.id, &source), &record, &queue, bypasses_caps, self.now) {
+            MailboxDecision::Defer { until, others } => {
+                let considered = put_off(sql, mail.id, until, self.now).await?;
+                for other in others {
+                    put_off(sql, other, until, self.now).await?;
                 }
                 return Ok(considered);
             }
-            Turn::Next | Turn::NotBefore(_) => {
+            MailboxDecision::Send { is_another: true } => {
                 let note = "UPDATE mailboxes SET sent_1 = $2, sent_2 = sent_1, sent_3 = sent_2, sent_4 = sent_3,
                                 source_1 = $4, source_2 = source_1, source_3 = source_2, source_4 = source_3, last_mail_id = $3
                             WHERE mailbox = $1";
                 sql.execute(note, values![&mailbox, self.now, mail.id.0, mail.partner_id]).await?;
             }
+            MailboxDecision::Send { is_another: false } => {}
         }
         self.take(sql, &mut mail).await?;
-        if first_time && !mail.is_reminder {
+        if facts.attempts == 0 && facts.priority != Priority::Reminder {
             today.mailed += 1;
             today.reputation.mailed_today += 1;
         }
@@ -263,9 +243,7 @@ impl Lease {
         sql.execute(lease, values).await.map(|_| ())
     }
 
-    /// The mails that wait for a mailbox, in the order in which it should get them: one for a source that it has heard least of,
-    /// to the mailbox's plain name before its tagged ones, the newest. Only a few of them wait: what a stranger asks for in
-    /// thirty spellings does not delay the owner's own.
+    /// The mails that wait for a mailbox, in order; drops those that are too many.
     ///
     /// Few rows, and each found by its key however PostgreSQL guesses: a plan that was made while the tables were empty joined
     /// them from the wrong end, and took 180 ms a mail where a thousand waited.
@@ -274,7 +252,7 @@ impl Lease {
         sql: &mut impl Sql,
         mailbox: &str,
         record: &MailboxRecord,
-    ) -> Result<Vec<Rival>, Failure> {
+    ) -> Result<Vec<MailboxCandidate>, Failure> {
         let waiting = "
             WITH mine AS MATERIALIZED (
                 SELECT id, 1 AS plain FROM people WHERE email_normalized = $1 AND mailbox = $1
@@ -282,34 +260,29 @@ impl Lease {
             )
             SELECT (SELECT o.id FROM outbox o WHERE o.sign_up_id = s.id AND o.given_up_at IS NULL AND o.held_at IS NULL) AS mail,
                    coalesce((SELECT named.name FROM partners named WHERE named.id = s.partner_id), '') AS source,
-                   m.plain = 1 AS is_plain, (SELECT o.created_at FROM outbox o WHERE o.sign_up_id = s.id) AS created_at,
+                   m.plain = 1 AS to_plain_name, (SELECT o.created_at FROM outbox o WHERE o.sign_up_id = s.id) AS created_at,
                    (SELECT o.send_after <= $2 FROM outbox o WHERE o.sign_up_id = s.id) AS is_due
             FROM mine m JOIN sign_ups s ON s.person_id = m.id WHERE s.state = 'pending'";
-        let rival = |row: &Row<'_>| {
+        let read = |row: &Row<'_>| {
             let Some(mail) = row.get::<Option<i64>>("mail")? else { return Ok(None) };
-            let source: String = row.get("source")?;
-            let (is_plain, created_at) = (row.get::<bool>("is_plain")?, row.get::<Timestamp>("created_at")?);
-            let rank = (record.sent_for(&source), !is_plain, Reverse(created_at), Reverse(mail));
-            Ok(Some((rank, Rival { mail: MailId(mail), source, is_due: row.get("is_due")? })))
+            Ok(Some(MailboxCandidate {
+                mail: MailId(mail),
+                source: row.get("source")?,
+                to_plain_name: row.get("to_plain_name")?,
+                created_at: row.get("created_at")?,
+                is_due: row.get("is_due")?,
+            }))
         };
-        let waiting = sql.rows(waiting, values![mailbox, self.now], rival).await?;
-        let mut waiting: Vec<_> = waiting.into_iter().flatten().collect();
-        waiting.sort_unstable_by_key(|(rank, _)| *rank);
-        for (_, rival) in waiting.split_off(MAX_WAITING_PER_MAILBOX.min(waiting.len())) {
+        let waiting = sql.rows(waiting, values![mailbox, self.now], read).await?;
+        let (queue, too_many) = mailbox_queue(record, waiting.into_iter().flatten().collect());
+        for dropped in too_many {
             // What another node is looking at is left to it: it may be waiting for this mailbox.
             let drop = "DELETE FROM outbox WHERE id IN
                             (SELECT id FROM outbox WHERE id = $1 AND leased_until <= $2 FOR UPDATE SKIP LOCKED)";
-            sql.execute(drop, values![rival.mail.0, self.now]).await?;
+            sql.execute(drop, values![dropped.mail.0, self.now]).await?;
         }
-        Ok(waiting.into_iter().map(|(_, rival)| rival).collect())
+        Ok(queue)
     }
-}
-
-/// A mail that waits for the same mailbox.
-struct Rival {
-    mail: MailId,
-    source: String,
-    is_due: bool,
 }
 
 /// Lets a mail wait; what another node is looking at is left to it.
@@ -322,32 +295,43 @@ async fn put_off(sql: &mut impl Sql, mail: MailId, until: Timestamp, now: Timest
 }
 
 fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
+    let (kind, attempts) = (row.parsed("kind", MailKind::from_name)?, row.get("attempts")?);
+    let priority = Priority::from_number(row.get("priority")?);
+    let facts = MailFacts {
+        kind,
+        priority,
+        attempts,
+        key_revoked: row.get("key_revoked")?,
+        sign_up: row.get::<Option<&str>>("sign_up_state")?.and_then(SignUpState::from_name),
+        person: row.parsed("person_state", PersonState::from_name)?,
+        sign_in_expires_at: row.get("sign_in_expires_at")?,
+        sign_in_used: row.get("sign_in_used")?,
+        unwanted: UnwantedMail::from_names(row.get("unwanted_mail")?),
+        source_stopped: row.get("source_stopped")?,
+        undeliverable_until: row.get("undeliverable_until")?,
+        suppressed_until: row.get("suppressed_until")?,
+        complained: row.get("complained")?,
+    };
     let mail = DueMail {
         id: MailId(row.get("id")?),
         about: match row.get("sign_in_id")? {
             Some(sign_in) => MailAbout::SignIn(SignInId(sign_in)),
             None => MailAbout::SignUp(SignUpId(row.get("sign_up_id")?)),
         },
-        kind: row.parsed("kind", MailKind::from_name)?,
+        kind,
         recipient: row.get("recipient")?,
         partner_id: row.get("partner_id")?,
         partner: row.get("partner")?,
         asked_at: row.get("asked_at")?,
         code: row.get("code")?,
-        attempts: row.get("attempts")?,
+        attempts,
         first_attempt_at: row.get("first_attempt_at")?,
         lane: Lane::from_number(row.get("lane")?),
         language: row.get::<Option<&str>>("language")?.and_then(Language::from_code),
-        is_reminder: row.get::<i64>("priority")? == REMINDER,
+        is_reminder: priority == Priority::Reminder,
     };
-    Ok(Candidate {
-        source: mail.source().to_owned(),
-        mail,
-        mailbox: row.get("mailbox")?,
-        pass: row.get("priority")?,
-        key_revoked: row.get("key_revoked")?,
-        pointless: row.get("pointless")?,
-    })
+    let source = mail.source().to_owned();
+    Ok(Candidate { mail, mailbox: row.get("mailbox")?, source, facts })
 }
 
 /// What is remembered of a mailbox, as [`mailbox_record`] reads it.

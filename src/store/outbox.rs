@@ -38,7 +38,7 @@ area! {
             = Lease { worker: worker.to_owned(), most, busy, budget: Some(budget), now };
 
         /// The same where mail goes nowhere: no source is held to a budget, and no mailbox spared.
-        write lease_unbraked_mail(worker: &str, most: usize, busy: Vec<Lane>, now: Timestamp) -> Leased
+        write lease_mail_without_budget(worker: &str, most: usize, busy: Vec<Lane>, now: Timestamp) -> Leased
             = Lease { worker: worker.to_owned(), most, busy, budget: None, now };
 
         /// Keeps a mail for the worker that has it, until then; false if another has taken it since.

@@ -3,13 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{ShowPerson, address, nobody, people_of};
+use crate::cli::mail::as_json as waiting_mail_json;
 use crate::cli::{print_line, with_store};
-use crate::domain::language::Language;
+use crate::domain::mail::WaitingMail;
 use crate::domain::mail::budget::source_name;
-use crate::domain::mail::{MailKind, WaitingMail};
-use crate::domain::person::{KeptEvidence, NO_TIME, PersonFile, PersonRecord, PersonState, SignInEntry, SignUpEntry};
-use crate::domain::sign_up::{Channel, SignUpState};
+use crate::domain::person::{KeptEvidence, NO_TIME, PersonFile, PersonRecord, PersonState, SignUpEntry};
+use crate::domain::sign_up::SignUpState;
 use crate::domain::time::Timestamp;
+use crate::membership::export::PersonDocument;
 use crate::store::migration::Prepare;
 
 pub(super) fn run(task: &ShowPerson, now: Timestamp) -> anyhow::Result<()> {
@@ -172,7 +173,7 @@ fn evidence_words(sign_up: &SignUpEntry) -> Option<String> {
     let mut words = Vec::new();
     words.extend(channel.map(|channel| format!("by {}", channel.name())));
     words.extend(client.as_ref().map(|client| format!("client \"{client}\" (self-asserted)")));
-    words.extend(notice.as_ref().map(|notice| format!("notice {notice}")));
+    words.extend(notice.as_ref().map(|notice| format!("notice {}", notice.hash)));
     words.extend(mailed_at.map(|at| format!("mailed at {at}")));
     words.extend(decided_how.as_ref().map(|how| format!("decided by {how}")));
     (!words.is_empty()).then(|| format!("evidence: {}", words.join(", ")))
@@ -221,82 +222,23 @@ fn waiting_words(mail: &WaitingMail, sign_up: &SignUpEntry, file: &PersonFile, n
     }
 }
 
-fn times(time: Option<Timestamp>) -> Option<String> {
-    time.map(|time| time.to_string())
-}
-
+/// A sign-up of somebody's, with what the operator alone sees: its numbers, and the address that was typed.
 pub(super) fn sign_up_json(sign_up: &SignUpEntry) -> Value {
-    let mail = sign_up.mail.as_ref().map(|mail| {
-        json!({
-            "id": mail.id.0,
-            "kind": MailKind::name(mail.kind),
-            "createdAt": mail.created_at.to_string(),
-            "sendAfter": mail.send_after.to_string(),
-            "attempts": mail.attempts,
-            "lastError": mail.last_error,
-            "givenUpAt": times(mail.given_up_at),
-            "heldAt": times(mail.held_at),
-        })
-    });
-    json!({
-        "id": sign_up.id.0,
-        "email": sign_up.email,
-        "partner": Some(&sign_up.source).filter(|source| !source.is_empty()),
-        "key": sign_up.key,
-        "state": sign_up.state.name(),
-        "usState": sign_up.us_state.map(|state| state.code()),
-        "categories": sign_up.categories.iter().map(|category| category.slug()).collect::<Vec<_>>(),
-        "comments": Some(&sign_up.comments).filter(|comments| !comments.is_empty()),
-        "referredBy": sign_up.referrer.map(|code| code.to_string()),
-        "disposable": sign_up.disposable,
-        "createdAt": sign_up.created_at.to_string(),
-        "updatedAt": sign_up.updated_at.to_string(),
-        "expiresAt": sign_up.expires_at.to_string(),
-        "decidedAt": times(sign_up.decided_at),
-        "evidence": {
-            "channel": sign_up.evidence.channel.map(Channel::name),
-            "clientSelfAsserted": sign_up.evidence.client,
-            "notice": sign_up.evidence.notice,
-            "noticeWords": sign_up.evidence.notice_words,
-            "mailedAt": times(sign_up.evidence.mailed_at),
-            "decidedHow": sign_up.evidence.decided_how,
-        },
-        "mail": mail,
-    })
+    let mut document = json!(sign_up);
+    document["id"] = sign_up.id.0.into();
+    document["email"] = sign_up.email.as_str().into();
+    document["waitingMail"] = sign_up.mail.as_ref().map(waiting_mail_json).into();
+    document
 }
 
-fn sign_in_json(sign_in: &SignInEntry) -> Value {
-    json!({ "askedAt": sign_in.asked_at.to_string(), "tries": sign_in.tries, "usedAt": times(sign_in.used_at) })
-}
-
+/// The person's own document, their row of `members export`, and what the operator alone sees.
 fn file_json(file: &PersonFile, now: Timestamp) -> Value {
-    let mailbox = &file.mailbox;
-    let sent = |(at, source): &(Timestamp, String)| json!({ "at": at.to_string(), "partner": Some(source).filter(|source| !source.is_empty()) });
-    let mut document = super::export::as_json(&file.person);
-    let more = json!({
-        "account": file.person.account.as_ref().map(|account| account.as_str()),
-        "comments": Some(&file.person.comments).filter(|comments| !comments.is_empty()),
-        "answeredAt": times(file.person.answered_at),
-        "uncredited": file.person.uncredited,
-        "language": file.person.language.map(Language::code),
-        "signIns": file.sign_ins.iter().map(sign_in_json).collect::<Vec<_>>(),
-        "wrongCodesToday": file.wrong_codes,
-        "erasedAt": times(file.person.erased_at),
-        "mail": {
-            "obstacles": obstacles(file, now),
-            "suppressedUntil": times(mailbox.suppressed_until),
-            "complainedAt": times(mailbox.complained_at),
-            "undeliverableUntil": times(file.person.undeliverable_until),
-            "softBounces": file.person.soft_bounces,
-            "mailboxSharedWith": mailbox.shared_with,
-            "unwantedKinds": file.person.unwanted_mail.names().split(',').filter(|name| !name.is_empty()).collect::<Vec<_>>(),
-            "stoppedPartners": mailbox.stopped.iter().map(|stop| source_name(&stop.partner)).collect::<Vec<_>>(),
-            "sent": mailbox.record.sent.iter().map(sent).collect::<Vec<_>>(),
-        },
-        "signUps": file.sign_ups.iter().map(sign_up_json).collect::<Vec<_>>(),
-    });
-    if let (Value::Object(document), Value::Object(more)) = (&mut document, more) {
-        document.extend(more);
+    let mut document = json!(PersonDocument::of(file));
+    document["mail"]["obstacles"] = obstacles(file, now).into();
+    document["signUps"] = file.sign_ups.iter().map(sign_up_json).collect();
+    document["erasedAt"] = json!(file.person.erased_at);
+    if let (Value::Object(document), Value::Object(row)) = (&mut document, super::export::as_json(&file.person)) {
+        document.extend(row);
     }
     document
 }

@@ -199,17 +199,16 @@ fn list(task: &ListEndpoints) -> anyhow::Result<()> {
 
 fn as_json(listed: &ListedEndpoint) -> serde_json::Value {
     let ListedEndpoint { endpoint, waiting, given_up } = listed;
-    let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
     json!({
         "id": endpoint.id.0,
         "partner": endpoint.partner,
         "url": endpoint.url,
-        "createdAt": endpoint.created_at.to_string(),
-        "rotatedAt": time(endpoint.rotated_at),
-        "deliveredAt": time(endpoint.delivered_at),
-        "failingSince": time(endpoint.failing_since),
+        "createdAt": endpoint.created_at,
+        "rotatedAt": endpoint.rotated_at,
+        "deliveredAt": endpoint.delivered_at,
+        "failingSince": endpoint.failing_since,
         "lastError": endpoint.last_error,
-        "disabledAt": time(endpoint.disabled_at),
+        "disabledAt": endpoint.disabled_at,
         "disabledWhy": endpoint.disabled_why,
         "waiting": waiting,
         "givenUp": given_up,

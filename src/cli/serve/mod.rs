@@ -32,6 +32,7 @@ use crate::domain::union::{Sender, Union};
 use crate::http::connection::tls::Tls;
 use crate::http::request::client_address::TrustedProxies;
 use crate::http::request::id::RequestIds;
+use crate::lease_queue;
 use crate::log::{Format, Log};
 use crate::mail::compose::Composer;
 use crate::mail::mailbox::MailboxFolder;
@@ -360,7 +361,7 @@ impl Post {
             name: sending.node.clone(),
             renew_every: Outbox::RENEW_EVERY,
         };
-        Some(tokio::spawn(supervise::vitally("the outbox", outbox.run(clock, stop))))
+        Some(tokio::spawn(supervise::vitally("the outbox", lease_queue::run(Arc::new(outbox), clock, stop))))
     }
 }
 

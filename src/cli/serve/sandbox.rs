@@ -22,6 +22,7 @@ use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::union::Union;
 use crate::domain::union::notice::Notices;
+use crate::lease_queue;
 use crate::limiter::Limiter;
 use crate::log::Log;
 use crate::mail::compose::Composer;
@@ -172,7 +173,7 @@ impl SandboxRuntime {
             name: outbox.name.clone(),
         };
         let workers = [
-            tokio::spawn(outbox.run(self.clock, self.stop.clone())),
+            tokio::spawn(lease_queue::run(Arc::new(outbox), self.clock, self.stop.clone())),
             tokio::spawn(teller.run(self.clock, self.stop.clone())),
         ];
         tokio::spawn(retention::run(

@@ -204,6 +204,13 @@ impl<'de> Deserialize<'de> for CategorySet {
     }
 }
 
+/// The slugs of those that are chosen.
+impl Serialize for CategorySet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
 impl JsonSchema for CategorySet {
     fn inline_schema() -> bool {
         true

@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 pub use self::words::Words;
 use super::figure::grouped;
+use super::json_text::json_text;
 use super::time::Timestamp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,6 +22,8 @@ pub enum Language {
     English,
     Spanish,
 }
+
+json_text!(Language, |language: &Language| language.code());
 
 impl Language {
     pub const ALL: [Self; 2] = [Self::English, Self::Spanish];

@@ -12,6 +12,11 @@ impl Lane {
         Self((crc32fast::hash(source) % u32::from(Self::COUNT)) as u8)
     }
 
+    /// Whether one more of this lane may go: none has more than half of the places.
+    pub fn has_place(self, in_flight: impl Iterator<Item = Self>, places: usize) -> bool {
+        in_flight.filter(|lane| *lane == self).count() < places.div_ceil(2)
+    }
+
     pub fn number(self) -> i64 {
         i64::from(self.0)
     }

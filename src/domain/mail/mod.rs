@@ -3,13 +3,19 @@
 pub mod budget;
 pub mod inbox;
 pub mod lane;
+pub mod policy;
 pub mod report;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use self::lane::Lane;
 use crate::domain::api_key::{KeyId, PartnerId};
+use crate::domain::backoff::{backoff_with_jitter, exponential_backoff};
+use crate::domain::json_text::named_enum;
 use crate::domain::language::Language;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_in::SignInId;
@@ -26,6 +32,10 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// How long a mail is a worker's alone once it has taken it; whoever takes longer renews the lease meanwhile.
 pub const MAIL_LEASE: Duration = Duration::from_secs(30);
+
+/// The waits before a mail that failed is tried again.
+const FIRST_RETRY_AFTER: Duration = Duration::from_secs(2);
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(3600);
 
 /// How long after the first attempt a mail is given up.
 const GIVE_UP_AFTER: Duration = DAY;
@@ -46,27 +56,18 @@ pub const MAX_WAITING_PER_MAILBOX: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MailId(pub i64);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MailKind {
-    /// "Please confirm."
-    Confirm,
-    /// "You are already in."
-    AlreadyMember,
-    /// The link and the code to one's own page.
-    SignIn,
+named_enum! {
+    pub enum MailKind {
+        /// "Please confirm."
+        Confirm = "confirm",
+        /// "You are already in."
+        AlreadyMember = "already_member",
+        /// The link and the code to one's own page.
+        SignIn = "sign_in",
+    }
 }
 
 impl MailKind {
-    pub const ALL: [Self; 3] = [Self::Confirm, Self::AlreadyMember, Self::SignIn];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Confirm => "confirm",
-            Self::AlreadyMember => "already_member",
-            Self::SignIn => "sign_in",
-        }
-    }
-
     /// What the mail is called in an inbox.
     pub fn subject(self, union: &str, language: Language) -> String {
         let words = &language.words().mail;
@@ -76,10 +77,6 @@ impl MailKind {
             Self::SignIn => &words.sign_in_subject,
         };
         subject.put("union", union).plain()
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -168,9 +165,12 @@ pub enum HeldMail {
     OfTheForm,
 }
 
-/// A mail in the outbox, as the operator sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A mail in the outbox, as the operator and its person see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct WaitingMail {
+    /// A number inside the records, which the operator alone sees.
+    #[serde(skip)]
     pub id: MailId,
     pub kind: MailKind,
     pub created_at: Timestamp,
@@ -191,25 +191,7 @@ pub struct MailboxRecord {
     pub holder: Option<MailId>,
 }
 
-/// Whether a mail may go to its mailbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    /// It is the one that the mailbox's newest stands for: trying it again is no other mail.
-    Again,
-    /// As another mail, which is to be noted.
-    Next,
-    NotBefore(Timestamp),
-}
-
 impl MailboxRecord {
-    pub fn turn(&self, mail: MailId, source: &str, now: Timestamp) -> Turn {
-        match self.next_allowed(source, now) {
-            _ if self.holder == Some(mail) => Turn::Again,
-            allowed if allowed > now => Turn::NotBefore(allowed),
-            _ => Turn::Next,
-        }
-    }
-
     /// How many of the last mails a source has asked for.
     pub fn sent_for(&self, source: &str) -> usize {
         self.sent.iter().filter(|(_, by)| by == source).count()
@@ -227,15 +209,13 @@ impl MailboxRecord {
     }
 }
 
-/// What to do after an attempt that failed for now. The wait doubles from two seconds to an hour, spread by a quarter so
-/// that a crowd of failed mails does not come back at once.
+/// What to do after an attempt that failed for now. The wait doubles from two seconds to an hour, with jitter.
 pub fn after_failure(mail: &DueMail, now: Timestamp, cause: String, perhaps_sent: bool) -> MailOutcome {
     if now.since(mail.first_attempt_at) >= GIVE_UP_AFTER {
         return MailOutcome::GivenUp { cause, perhaps_sent };
     }
-    let wait = Duration::from_secs(2_u64.saturating_pow(mail.attempts.clamp(1, 12)).min(3600));
-    let spread = mail.id.0.unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-    let at = now.plus(wait + wait * u32::try_from(spread).unwrap_or(0) / 1024);
+    let wait = exponential_backoff(mail.attempts, FIRST_RETRY_AFTER, MAX_RETRY_WAIT);
+    let at = now.plus(backoff_with_jitter(wait, mail.id.0.unsigned_abs(), mail.attempts));
     MailOutcome::Retry { at, cause, perhaps_sent }
 }
 
@@ -272,10 +252,10 @@ mod tests {
     #[test]
     fn times_that_a_wrong_clock_wrote_hold_nothing_up() {
         let ahead = record(&[(8 * 86_400, ""), (100, "")]);
-        assert_eq!(ahead.turn(MailId(1), "", at(200)), Turn::NotBefore(at(700)));
-        assert_eq!(ahead.turn(MailId(1), "", at(700)), Turn::Next);
+        assert_eq!(ahead.next_allowed("", at(200)), at(700));
+        assert_eq!(ahead.next_allowed("", at(700)), at(700));
         let beside = record(&[(210, "")]);
-        assert_eq!(beside.turn(MailId(1), "", at(200)), Turn::NotBefore(at(810)), "another node's clock");
+        assert_eq!(beside.next_allowed("", at(200)), at(810), "another node's clock");
     }
 
     #[test]

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::backoff::backoff_with_jitter;
+use super::json_text::named_enum;
 use super::time::Timestamp;
 
 const HOUR: u64 = 3600;
@@ -37,30 +39,15 @@ pub const DISABLED_AFTER: Duration = Duration::from_secs(5 * 24 * HOUR);
 /// How long the secret before a rotation signs beside the new one.
 pub const OLD_SECRET_SIGNS_FOR: Duration = Duration::from_secs(24 * HOUR);
 
-/// What a partner is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EventKind {
-    /// The button of the sign-up was pressed.
-    Confirmed,
-    /// Its seven days are over, and it was not.
-    Closed,
-    /// Nothing happened: somebody tries the endpoint out.
-    Ping,
-}
-
-impl EventKind {
-    pub const ALL: [Self; 3] = [Self::Confirmed, Self::Closed, Self::Ping];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Confirmed => "sign_up.confirmed",
-            Self::Closed => "sign_up.closed",
-            Self::Ping => "ping",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+named_enum! {
+    /// What a partner is told.
+    pub enum EventKind {
+        /// The button of the sign-up was pressed.
+        Confirmed = "sign_up.confirmed",
+        /// Its seven days are over, and it was not.
+        Closed = "sign_up.closed",
+        /// Nothing happened: somebody tries the endpoint out.
+        Ping = "ping",
     }
 }
 
@@ -86,11 +73,10 @@ pub fn body(kind: EventKind, at: Timestamp, idempotency_key: Option<&str>) -> St
 }
 
 /// When a delivery that failed is tried again; none once every attempt was made. An endpoint that asks for a longer wait
-/// gets it. Jitter by `seed` (its row's id, say) makes it later by up to a fifth, so that a crowd does not come back at once.
+/// gets it. `seed` (its row's id, say) is for jitter.
 pub fn next_attempt(attempts_made: u32, now: Timestamp, retry_after: Option<Duration>, seed: u64) -> Option<Timestamp> {
     let wait = RETRIES.get(usize::try_from(attempts_made).ok()?)?;
-    let mixed = seed.wrapping_add(u64::from(attempts_made)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-    let jitter = |wait: Duration| wait + wait * u32::try_from(mixed).unwrap_or(0) / (5 * 256);
+    let jitter = |wait: Duration| backoff_with_jitter(wait, seed, attempts_made);
     let asked = retry_after.unwrap_or_default().min(LONGEST_ASKED_WAIT);
     Some(now.plus(jitter(*wait).max(jitter(asked).min(LONGEST_ASKED_WAIT))))
 }

@@ -6,8 +6,8 @@ mod tests {
     use crate::config::UnionSettings;
     use crate::domain::catalog::category::{Category, CategorySet};
     use crate::domain::person::{
-        Answers, KeptEvidence, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, RetentionTimes,
-        SignUpEntry, StoppedPartner, UnwantedMail,
+        Answers, KeptEvidence, KeptNotice, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals,
+        RetentionTimes, SignUpEntry, StoppedPartner, UnwantedMail,
     };
     use crate::domain::referral::ReferralCode;
     use crate::domain::sign_up::{Channel, SignUpId, SignUpState};
@@ -41,8 +41,10 @@ mod tests {
             evidence: KeptEvidence {
                 channel: Some(Channel::Mcp),
                 client: Some(format!("Helper{text}")),
-                notice: Some("abc".to_owned()),
-                notice_words: Some(format!("By confirming you join.{text}")),
+                notice: Some(KeptNotice {
+                    hash: "abc".to_owned(),
+                    words: Some(format!("By confirming you join.{text}")),
+                }),
                 mailed_at: Some(at),
                 decided_how: Some("button".to_owned()),
                 language: Some(Language::English),

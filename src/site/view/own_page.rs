@@ -249,6 +249,7 @@ fn evidence<'a>(words: &Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {
     said.extend(sign_up.categories.iter().map(|category| words.category(category)));
     // To whoever filled in the form, and above the button; a member who is signed up again is not asked anything.
     let was_shown = sign_up.state == SignUpState::Confirmed || kept.channel == Some(Channel::Form);
+    let notice = kept.notice.as_ref().and_then(|notice| notice.words.as_deref());
     EvidenceView {
         asked: words.moment(sign_up.created_at),
         through,
@@ -258,8 +259,8 @@ fn evidence<'a>(words: &Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {
         referrer: sign_up.referrer.as_ref().map(|code| code.as_str()),
         said: said.join(", "),
         comments: &sign_up.comments,
-        notice: kept.notice_words.as_deref().filter(|_| was_shown),
-        lacks_notice: was_shown && kept.notice_words.is_none(),
+        notice: notice.filter(|_| was_shown),
+        lacks_notice: was_shown && notice.is_none(),
     }
 }
 

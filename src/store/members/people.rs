@@ -7,8 +7,8 @@ use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
 use crate::domain::person::{
-    AccountId, KeptEvidence, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, RequestEntry,
-    SignInEntry, SignUpEntry, StoppedPartner, UnwantedMail,
+    AccountId, KeptEvidence, KeptNotice, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals,
+    RequestEntry, SignInEntry, SignUpEntry, StoppedPartner, UnwantedMail,
 };
 use crate::domain::sign_up::{Channel, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
@@ -190,8 +190,10 @@ fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
         evidence: KeptEvidence {
             channel: row.get::<Option<&str>>("channel")?.and_then(Channel::from_name),
             client: row.get("client")?,
-            notice: row.get("notice")?,
-            notice_words: row.get("notice_text")?,
+            notice: match row.get("notice")? {
+                Some(hash) => Some(KeptNotice { hash, words: row.get("notice_text")? }),
+                None => None,
+            },
             mailed_at: row.get("mailed_at")?,
             decided_how: row.get("decided_how")?,
             language: row.get::<Option<&str>>("language")?.and_then(Language::from_code),

@@ -4,10 +4,10 @@ use crate::domain::email::EmailAddress;
 use crate::domain::mail::MailKind;
 use crate::domain::mail::budget::day_of;
 use crate::domain::mail::lane::Lane;
+use crate::domain::mail::policy::Priority;
 use crate::domain::secret::session::Nonce;
 use crate::domain::sign_in::{REMEMBERED_FOR, SIGN_IN_FOR, SignInId, TRIES, WRONG_CODES_A_DAY, may_mail};
 use crate::domain::time::Timestamp;
-use crate::store::lease::REMINDER;
 use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
 
 area! {
@@ -140,7 +140,7 @@ impl AskSignIn {
                  ORDER BY updated_at DESC, id DESC LIMIT 1)
             ON CONFLICT (sign_up_id) DO NOTHING";
         let (kind, lane) = (MailKind::Confirm.name(), self.lane.number());
-        sql.execute(remind, values![person, self.now, kind, email, lane, REMINDER]).await.map(|_| ())
+        sql.execute(remind, values![person, self.now, kind, email, lane, Priority::Reminder.number()]).await.map(|_| ())
     }
 }
 

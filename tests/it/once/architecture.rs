@@ -49,6 +49,7 @@ const ROOMS: &[Room] = &[
             "domain",
             "http",
             "keys",
+            "lease_queue",
             "limiter",
             "log",
             "mail",
@@ -109,9 +110,10 @@ const ROOMS: &[Room] = &[
     ),
     room("sandbox", &["clock", "domain", "mail", "membership", "reply", "store"], NO_HTTP_NO_DATABASE),
     room("membership", &["clock", "domain", "error", "log", "mail", "partners", "store"], NO_HTTP_NO_DATABASE),
-    room("partners", &["clock", "domain", "log", "mail", "outbound", "store"], NO_HTTP_NO_DATABASE),
+    room("partners", &["clock", "domain", "lease_queue", "log", "mail", "outbound", "store"], NO_HTTP_NO_DATABASE),
     room("keys", &["domain", "error", "store"], NO_HTTP_NO_DATABASE),
-    room("mail", &["clock", "domain", "log", "loopback", "reply", "store"], NO_HTTP_NO_DATABASE),
+    room("mail", &["domain", "lease_queue", "log", "loopback", "reply", "store"], NO_HTTP_NO_DATABASE),
+    room("lease_queue", &["clock", "domain", "store"], NO_HTTP_NO_DATABASE),
     room("http", &["domain", "error", "loopback"], NO_DATABASE),
     // It must never know who asks.
     room(

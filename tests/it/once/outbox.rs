@@ -10,24 +10,25 @@ use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
 use unionhall::domain::api_key::ApiKey;
 use unionhall::domain::email::EmailAddress;
-use unionhall::domain::mail::MAIL_LEASE;
 use unionhall::domain::mail::budget::MailBudget;
 use unionhall::domain::mail::lane::Lane;
+use unionhall::domain::mail::{MAIL_LEASE, MailOutcome};
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::token::TokenMaker;
 use unionhall::domain::sign_up::{NamedPerson, NewSignUp, Partner, SignUpAnswers};
 use unionhall::domain::time::Timestamp;
 use unionhall::keys::{Keys, NewKey};
+use unionhall::lease_queue;
 use unionhall::log::{Format, Level, Log};
 use unionhall::mail::compose::Composer;
-use unionhall::mail::outbox::{Outbox, OutboxStep};
+use unionhall::mail::outbox::Outbox;
 use unionhall::mail::{MailNotifier, OutgoingMail, SendError, Transport};
 use unionhall::reply::Reply;
-use unionhall::store::Store;
 use unionhall::store::migration::Prepare;
 use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
+use unionhall::store::{Store, StoreError};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
@@ -90,6 +91,29 @@ fn on_each_store(walk: impl AsyncFn(&Room)) {
     });
 }
 
+/// What one step did.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct OutboxStep {
+    sent: usize,
+    given_up: usize,
+    /// How many were tried in all; none means that nothing is due.
+    tried: usize,
+}
+
+struct Worker(Arc<Outbox>);
+
+impl Worker {
+    async fn step(&self, now: Timestamp) -> Result<OutboxStep, StoreError> {
+        let mut step = OutboxStep::default();
+        for (_, outcome) in lease_queue::step(&self.0, now).await?.into_iter().flatten() {
+            step.tried += 1;
+            step.sent += usize::from(outcome == MailOutcome::Sent);
+            step.given_up += usize::from(matches!(outcome, MailOutcome::GivenUp { .. }));
+        }
+        Ok(step)
+    }
+}
+
 impl Room {
     fn with(store: Arc<dyn Store>) -> Self {
         let lines = Lines::default();
@@ -97,8 +121,8 @@ impl Room {
         Self { store, transport: Arc::default(), log, lines }
     }
 
-    fn worker(&self, name: &str) -> Outbox {
-        Outbox {
+    fn worker(&self, name: &str) -> Worker {
+        Worker(Arc::new(Outbox {
             store: Arc::clone(&self.store) as _,
             transport: Arc::clone(&self.transport) as Arc<dyn Transport>,
             composer: Composer {
@@ -112,7 +136,7 @@ impl Room {
             budget: Some(MailBudget::NONE),
             name: name.to_owned(),
             renew_every: Duration::from_millis(20),
-        }
+        }))
     }
 
     async fn sign_up(&self, address: &str) {

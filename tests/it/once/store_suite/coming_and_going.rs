@@ -433,6 +433,6 @@ pub(super) async fn notices_are_kept_once(house: &House) {
     };
     house.store.sign_up(new, NOW).await.unwrap();
     let file = house.store.find_person("ana@example.com".to_owned(), NOW).await.unwrap().unwrap();
-    let kept = &file.sign_ups[0].evidence;
-    assert_eq!((kept.notice.as_deref(), kept.notice_words.as_deref()), (Some(&*notice.hash), Some(&*notice.words)));
+    let kept = file.sign_ups[0].evidence.notice.as_ref().unwrap();
+    assert_eq!((&*kept.hash, kept.words.as_deref()), (&*notice.hash, Some(&*notice.words)));
 }

@@ -53,7 +53,7 @@ pub(super) async fn an_inbox_is_its_partners_newest_first_and_bounded(house: &Ho
 }
 
 pub(super) async fn mail_that_goes_nowhere_spares_neither_doors_nor_mailboxes(house: &House) {
-    let lease = async |now| house.store.lease_unbraked_mail("w", 100, Vec::new(), now).await.unwrap().mails;
+    let lease = async |now| house.store.lease_mail_without_budget("w", 100, Vec::new(), now).await.unwrap().mails;
     for round in 0..6 {
         house.sign_up_at("ana@example.com", after(Duration::from_secs(round))).await;
         house.sign_up_at("ana+b@example.com", after(Duration::from_secs(round))).await;
