@@ -101,11 +101,7 @@ pub(super) async fn a_member_withdraws_a_request_and_stays_as_they_are(house: &H
     let mut categories = CategorySet::default();
     categories.insert(Category::Travel);
     let new = NewSignUp {
-        answers: SignUpAnswers {
-            us_state: Some(UsState::CA),
-            categories: Some(categories),
-            comments: Some(Comments::new("hello".into()).unwrap()),
-        },
+        answers: answers(Some(UsState::CA), Some(categories), Some("hello")),
         language: Some(Language::Spanish),
         ..house.new_sign_up("Ana@example.com")
     };

@@ -269,6 +269,10 @@ impl House {
     }
 }
 
+fn answers(us_state: Option<UsState>, categories: Option<CategorySet>, comments: Option<&str>) -> SignUpAnswers {
+    SignUpAnswers { us_state, categories, comments: comments.map(|text| Comments::new(text.into()).unwrap()) }
+}
+
 fn key(n: u8, partner: &str) -> IssuedKey {
     let key = ApiKey::from_random(&[n; ApiKey::ENTROPY]);
     IssuedKey {
@@ -469,11 +473,7 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
             kept.comments = request.comments.map_or(kept.comments.clone(), str::to_owned);
             kept.referrer = referrer[request.referral].filter(|_| attributed).or(kept.referrer);
             let new = NewSignUp {
-                answers: SignUpAnswers {
-                    us_state: request.us_state,
-                    categories: request.categories,
-                    comments: request.comments.map(|text| Comments::new(text.into()).unwrap()),
-                },
+                answers: answers(request.us_state, request.categories, request.comments),
                 ref_code: referrer[request.referral],
                 partner,
                 person,
@@ -499,7 +499,8 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
     let mut found: HashMap<_, Vec<Kept>> = HashMap::new();
     for id in 3..=asked as i64 * 2 {
         let Some(record) = house.store.find_sign_up(SignUpId(id), NOW).await.unwrap() else { continue };
-        let SignUpRecord { answers: SignUpAnswers { us_state, categories, comments }, referrer, state, .. } = record;
+        let SignUpRecord { answers: SignUpAnswers { us_state, categories, comments, .. }, referrer, state, .. } =
+            record;
         if state == SignUpState::Pending {
             let whose = (record.email.as_typed().to_owned(), record.partner);
             found.entry(whose).or_default().push(Kept {
@@ -632,11 +633,7 @@ async fn texts_of_every_kind_are_kept(house: &House) {
         let mut categories = CategorySet::default();
         Category::ALL.iter().for_each(|category| categories.insert(*category));
         let new = NewSignUp {
-            answers: SignUpAnswers {
-                us_state: Some(UsState::DC),
-                categories: Some(categories),
-                comments: Some(Comments::new(text.into()).unwrap()),
-            },
+            answers: answers(Some(UsState::DC), Some(categories), Some(text)),
             ..house.new_sign_up(&format!("o'neil{n}+%_@exämple.com"))
         };
         house.store.sign_up(new, NOW).await.unwrap();
@@ -727,14 +724,10 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 async fn old_sign_ups_expire_and_their_answers_are_deleted(house: &House) {
     let code = house.sign_up("ana@example.com").await.code;
-    let comments = Some(Comments::new("private".into()).unwrap());
     house
         .store
         .sign_up(
-            NewSignUp {
-                answers: SignUpAnswers { comments, ..Default::default() },
-                ..house.new_sign_up("ben@example.com")
-            },
+            NewSignUp { answers: answers(None, None, Some("private")), ..house.new_sign_up("ben@example.com") },
             NOW,
         )
         .await
@@ -774,7 +767,7 @@ async fn a_post_of_the_form_touches_no_other(house: &House) {
     let post = |code, words: &str| NewSignUp {
         partner: None,
         ref_code: Some(code),
-        answers: SignUpAnswers { comments: Comments::new(words.into()).ok(), ..Default::default() },
+        answers: answers(None, None, Some(words)),
         ..house.new_sign_up("ana@example.com")
     };
     house.store.sign_up(post(friend, "mine"), NOW).await.unwrap();

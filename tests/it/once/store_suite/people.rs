@@ -188,14 +188,18 @@ pub(super) async fn figures_follow_what_happened(house: &House) {
     let mut wants = CategorySet::default();
     wants.insert(Category::Internet);
     wants.insert(Category::Travel);
-    let answers = |us_state| SignUpAnswers { us_state, categories: Some(wants), comments: None };
     let ron = house.join("ron@example.com").await;
     for (n, us_state) in [(1, Some(UsState::CA)), (2, Some(UsState::CA)), (3, None)] {
         let address = format!("p{n}@example.com");
-        let new = NewSignUp { answers: answers(us_state), ref_code: Some(ron), ..house.new_sign_up(&address) };
+        let new = NewSignUp {
+            answers: answers(us_state, Some(wants), None),
+            ref_code: Some(ron),
+            ..house.new_sign_up(&address)
+        };
         house.store.sign_up(new, NOW).await.unwrap();
     }
-    let form = NewSignUp { partner: None, answers: answers(None), ..house.new_sign_up("fay@example.com") };
+    let form =
+        NewSignUp { partner: None, answers: answers(None, Some(wants), None), ..house.new_sign_up("fay@example.com") };
     house.store.sign_up(form, NOW).await.unwrap();
     house.send_due(NOW).await;
     for address in ["p1@example.com", "p2@example.com", "fay@example.com"] {
@@ -306,13 +310,12 @@ pub(super) async fn figures_and_members_agree_whatever_happens(house: &House) {
     };
     let mut wants = CategorySet::default();
     wants.insert(Category::Groceries);
-    let answers = |us_state| SignUpAnswers { us_state, categories: Some(wants), comments: None };
     for step in 0..160_u64 {
         let (address, now) = (format!("p{}@example.com", pick(6)), NOW.plus(HOUR * u32::try_from(step).unwrap()));
         match pick(6) {
             0 | 1 => {
                 let us_state = [None, Some(UsState::NY)][pick(2) as usize];
-                let new = NewSignUp { answers: answers(us_state), ..house.new_sign_up(&address) };
+                let new = NewSignUp { answers: answers(us_state, Some(wants), None), ..house.new_sign_up(&address) };
                 match house.store.sign_up(new.clone(), now).await {
                     Err(StoreError::CodeTaken) => {
                         assert!(house.store.revive(&email(&address), marks(&address), now).await.unwrap());
