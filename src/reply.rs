@@ -4,19 +4,24 @@
 //! that matter most, SQLite's readers and the limiter in memory, know their answer at once; those that wait for a network
 //! pay for a box they would not notice.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A future of `T` that is either ready or boxed.
-pub enum Reply<'a, T> {
+/// A future of `T` that is either ready or boxed; or a boxed future of `M`, and how to make a `T` of it.
+pub enum Reply<'a, T, M = Infallible> {
     /// `None` once it has been taken.
     Now(Option<T>),
-    Later(Pin<Box<dyn Future<Output = T> + Send + 'a>>),
+    Later(BoxFuture<'a, T>),
+    /// What waits for the answer is compiled once for every `T` that is made of an `M`.
+    Mapped(BoxFuture<'a, M>, fn(M) -> T),
 }
 
-impl<'a, T> Reply<'a, T> {
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+impl<'a, T, M> Reply<'a, T, M> {
     pub fn now(answer: T) -> Self {
         Self::Now(Some(answer))
     }
@@ -26,7 +31,18 @@ impl<'a, T> Reply<'a, T> {
     }
 }
 
-impl<T: Unpin> Future for Reply<'_, T> {
+impl<'a, M> Reply<'a, M> {
+    /// The same answer as another type, without another allocation.
+    pub fn map<T>(self, map: fn(M) -> T) -> Reply<'a, T, M> {
+        match self {
+            Self::Now(answer) => Reply::Now(answer.map(map)),
+            Self::Later(future) => Reply::Mapped(future, map),
+            Self::Mapped(never, _) => Reply::Later(Box::pin(async { match never.await {} })),
+        }
+    }
+}
+
+impl<T: Unpin, M> Future for Reply<'_, T, M> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -34,15 +50,17 @@ impl<T: Unpin> Future for Reply<'_, T> {
             // Polled again it panics, as every `async` block does: a future that never woke again would hang its caller.
             Self::Now(answer) => Poll::Ready(answer.take().expect("`Reply` polled after completion")),
             Self::Later(future) => future.as_mut().poll(context),
+            Self::Mapped(future, map) => future.as_mut().poll(context).map(*map),
         }
     }
 }
 
-impl<T> fmt::Debug for Reply<'_, T> {
+impl<T, M> fmt::Debug for Reply<'_, T, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Now(_) => "Reply::Now",
             Self::Later(_) => "Reply::Later",
+            Self::Mapped(..) => "Reply::Mapped",
         })
     }
 }
@@ -53,7 +71,10 @@ mod tests {
 
     #[test]
     fn an_answer_is_given_once_and_asking_again_does_not_hang() {
-        for mut reply in [Reply::now(5), Reply::later(async { 5 })] {
+        let mapped = |reply: Reply<'static, u8>| reply.map(|digit| u32::from(digit));
+        for mut reply in
+            [Reply::now(5), Reply::later(async { 5 }), mapped(Reply::now(5)), mapped(Reply::later(async { 5 }))]
+        {
             let mut poll = || Pin::new(&mut reply).poll(&mut Context::from_waker(std::task::Waker::noop()));
             assert_eq!(poll(), Poll::Ready(5));
             assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(poll)).is_err());

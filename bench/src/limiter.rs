@@ -56,7 +56,7 @@ impl Both {
     pub(crate) fn ask_ours(&mut self, n: u32) -> bool {
         match self.ours.check(bucket(n), LIMIT, self.clock.tick()) {
             Reply::Now(verdict) => verdict.is_some_and(|verdict| verdict.admitted),
-            Reply::Later(_) => false,
+            Reply::Later(_) | Reply::Mapped(..) => false,
         }
     }
 

@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::serve::limits::make_limiter;
-use super::{open_store, secret};
+use super::{block_on, open_store, secret};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{
@@ -49,7 +49,7 @@ pub(super) struct McpSettings {
 pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
     // Reading the next line holds up this thread; what goes on behind a request has another.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    runtime.block_on(async {
+    block_on(&runtime, async {
         // What can be wrong with the settings is told before anything is made.
         let union = settings.union.facts(settings.union.base_url(settings.union.listen, "http"))?;
         let given = settings.secret.given()?;

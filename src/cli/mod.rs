@@ -22,12 +22,14 @@ mod transfer;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use tokio::runtime::Runtime;
 
 use crate::config::{Records, SandboxRecords, ServeSettings, StoreSettings, UnionSettings};
 use crate::domain::api_key::KeyMode;
@@ -298,8 +300,28 @@ fn with_records<T>(
     prepare: Prepare,
     work: impl AsyncFnOnce(Arc<dyn Store>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
+    let mut done = None;
+    let work = |store| -> CommandFuture<'_> {
+        Box::pin(async {
+            done = Some(work(store).await?);
+            Ok(())
+        })
+    };
+    run_on_records(settings, mode, prepare, Box::new(work))?;
+    done.context("the command was not run")
+}
+
+/// What a command does, without its type: everything around it is compiled once and not for each command.
+type CommandFuture<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
+
+fn run_on_records<'a>(
+    settings: &StoreSettings,
+    mode: KeyMode,
+    prepare: Prepare,
+    work: Box<dyn FnOnce(Arc<dyn Store>) -> CommandFuture<'a> + 'a>,
+) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    block_on(&runtime, async {
         let live = settings.records()?;
         let records = match (mode, prepare) {
             (KeyMode::Live, _) => live,
@@ -316,6 +338,12 @@ fn with_records<T>(
         store.close().await?;
         done
     })
+}
+
+/// The one place that blocks on the future of a command.
+fn block_on<'a>(runtime: &Runtime, work: impl Future<Output = anyhow::Result<()>> + 'a) -> anyhow::Result<()> {
+    let work: CommandFuture<'a> = Box::pin(work);
+    runtime.block_on(work)
 }
 
 /// Bytes from the system's source of randomness.

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::audit::act;
 use super::progress::Bar;
-use super::{files, open_records, print_line};
+use super::{block_on, files, open_records, print_line};
 use crate::clock::Clock;
 use crate::config::Records;
 use crate::store::WRITE_BATCH;
@@ -43,7 +43,7 @@ pub(super) fn run(settings: &MoveSettings) -> anyhow::Result<()> {
     let from = records(settings.from.as_deref(), settings.from_file.as_deref(), &settings.data).context("--from")?;
     let to = records(settings.to.as_deref(), settings.to_file.as_deref(), &settings.data).context("--to")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(carry(&from, &to, settings))
+    block_on(&runtime, carry(&from, &to, settings))
 }
 
 fn records(given: Option<&str>, file: Option<&Path>, data: &Path) -> anyhow::Result<Records> {

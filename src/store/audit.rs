@@ -2,12 +2,14 @@
 //!
 //! Rows are never changed or deleted: the schema refuses it. People appear by their account, never by an address.
 
+use std::any::Any;
 use std::sync::Arc;
 
-use super::sql::{Failure, Row, Sql, Unit, Value, values};
+use super::sql::{Failure, Job, JobReply, ReadRow, Row, Sql, SqlReply, Value, values};
 use super::{Engine, Store, StoreFigures, StoreReply};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
+use crate::reply::Reply;
 
 area! {
     /// Who did what.
@@ -57,25 +59,25 @@ fn entry(row: &Row<'_>) -> Result<AuditEntry, Failure> {
     })
 }
 
-async fn append(sql: &mut impl Sql, act: &Act, about: &str) -> Result<(), Failure> {
+async fn append(sql: &mut dyn Sql, act: &Act, about: &str) -> Result<(), Failure> {
     let append = "INSERT INTO audit (at, who, command, about) VALUES ($1, $2, $3, $4)";
     sql.execute(append, values![act.at, &act.who, act.command, about]).await.map(|_| ())
 }
 
 /// A store of which every change is written down as one act.
 #[derive(Debug)]
-pub(super) struct Audited<E> {
-    pub engine: Arc<E>,
+pub(super) struct Audited {
+    pub engine: Arc<dyn Engine>,
     pub act: Act,
 }
 
-impl<E: Engine + 'static> Engine for Audited<E> {
-    fn read<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        self.engine.read(unit)
+impl Engine for Audited {
+    fn read_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
+        self.engine.read_job(job)
     }
 
-    fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        self.engine.write(AuditedUnit { unit, act: self.act.clone() })
+    fn write_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
+        self.engine.write_job(Box::new(AuditedJob { job, act: self.act.clone() }))
     }
 
     fn member_count(&self) -> StoreReply<'_, u64> {
@@ -107,33 +109,37 @@ impl<E: Engine + 'static> Engine for Audited<E> {
     }
 }
 
-struct AuditedUnit<U> {
-    unit: U,
+struct AuditedJob {
+    job: Box<dyn Job>,
     act: Act,
 }
 
-impl<U: Unit> Unit for AuditedUnit<U> {
-    type Done = U::Done;
-
+impl Job for AuditedJob {
     fn is_transaction(&self) -> bool {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<U::Done, Failure> {
-        let mut watched = Watched { sql, changed: false, account: None };
-        let done = self.unit.apply(&mut watched).await?;
-        let Watched { changed, account, .. } = watched;
-        if changed {
-            let about = account.map_or_else(|| self.act.about.clone(), |account| format!("account {account}"));
-            append(sql, &self.act, &about).await?;
-        }
-        Ok(done)
+    fn apply<'a>(&'a mut self, sql: &'a mut dyn Sql) -> Reply<'a, Result<(), Failure>> {
+        Reply::later(async move {
+            let mut watched = Watched { sql, changed: false, account: None };
+            self.job.apply(&mut watched).await?;
+            let Watched { sql, changed, account } = watched;
+            if changed {
+                let about = account.map_or_else(|| self.act.about.clone(), |account| format!("account {account}"));
+                append(sql, &self.act, &about).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn done(&mut self) -> &mut dyn Any {
+        self.job.done()
     }
 }
 
 /// A connection that notices whether a unit of work changes anything, and whom it is about.
-struct Watched<'s, S> {
-    sql: &'s mut S,
+struct Watched<'s> {
+    sql: &'s mut dyn Sql,
     changed: bool,
     account: Option<String>,
 }
@@ -144,47 +150,46 @@ fn is_question(sql: &str) -> bool {
     words.starts_with("SELECT") || words.starts_with("WITH")
 }
 
-impl<S: Sql> Sql for Watched<'_, S> {
-    async fn rows<T: Send>(
-        &mut self,
-        sql: &'static str,
-        values: &[Value<'_>],
-        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
-    ) -> Result<Vec<T>, Failure> {
-        let rows = self.sql.rows(sql, values, read).await?;
-        self.changed |= !is_question(sql) && !rows.is_empty();
-        Ok(rows)
+impl Sql for Watched<'_> {
+    fn never_waits(&self) -> bool {
+        self.sql.never_waits()
     }
 
-    async fn row<T: Send>(
-        &mut self,
-        sql: &'static str,
-        values: &[Value<'_>],
-        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
-    ) -> Result<Option<T>, Failure> {
-        let row = self.sql.row(sql, values, read).await?;
-        self.changed |= !is_question(sql) && row.is_some();
-        Ok(row)
+    fn each_row<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>], read: ReadRow<'a>) -> SqlReply<'a, ()> {
+        Reply::later(async move {
+            let mut any = false;
+            let mut watched = |row: &Row<'_>| {
+                any = true;
+                read(row)
+            };
+            self.sql.each_row(sql, values, &mut watched).await?;
+            self.changed |= any && !is_question(sql);
+            Ok(())
+        })
     }
 
-    async fn insert(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<Option<i64>, Failure> {
-        let id = self.sql.insert(sql, values).await?;
-        self.changed |= id.is_some();
-        Ok(id)
+    fn insert<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>]) -> SqlReply<'a, Option<i64>> {
+        Reply::later(async move {
+            let id = self.sql.insert(sql, values).await?;
+            self.changed |= id.is_some();
+            Ok(id)
+        })
     }
 
-    async fn execute(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
-        let rows = self.sql.execute(sql, values).await?;
-        self.changed |= rows > 0;
-        Ok(rows)
+    fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>]) -> SqlReply<'a, u64> {
+        Reply::later(async move {
+            let rows = self.sql.execute(sql, values).await?;
+            self.changed |= rows > 0;
+            Ok(rows)
+        })
     }
 
-    async fn lock(&mut self, key: &str) -> Result<(), Failure> {
-        self.sql.lock(key).await
+    fn lock<'a>(&'a mut self, key: &'a str) -> SqlReply<'a, ()> {
+        self.sql.lock(key)
     }
 
-    async fn try_lock(&mut self, key: &str) -> Result<bool, Failure> {
-        self.sql.try_lock(key).await
+    fn try_lock<'a>(&'a mut self, key: &'a str) -> SqlReply<'a, bool> {
+        self.sql.try_lock(key)
     }
 
     fn about(&mut self, account: &str) {

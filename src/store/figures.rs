@@ -215,7 +215,7 @@ impl Unit for RollUp {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         // Whoever else is at it does it for us.
         if !sql.try_lock("roll-up").await? {
             return Ok(false);
@@ -236,7 +236,7 @@ impl RollUp {
     /// Adds the sign-ups that follow; says how many were looked at, and the last that was counted.
     async fn count_sign_ups(
         &self,
-        sql: &mut impl Sql,
+        sql: &mut dyn Sql,
         additions: &mut Additions,
     ) -> Result<(u64, Option<i64>), Failure> {
         let next = concat!(
@@ -280,7 +280,7 @@ pub(super) fn add_wishes(demand: &mut DemandChanges, us_state: &str, categories:
 }
 
 /// In the order of their names, so that two who add never wait for each other in a circle.
-pub(super) async fn add_demand(sql: &mut impl Sql, demand: &DemandChanges) -> Result<(), Failure> {
+pub(super) async fn add_demand(sql: &mut dyn Sql, demand: &DemandChanges) -> Result<(), Failure> {
     for ((category, us_state), change) in demand {
         let add = "INSERT INTO demand (category, us_state, members) VALUES ($1, $2, $3)
                    ON CONFLICT (category, us_state) DO UPDATE SET members = demand.members + excluded.members";
@@ -289,7 +289,7 @@ pub(super) async fn add_demand(sql: &mut impl Sql, demand: &DemandChanges) -> Re
     Ok(())
 }
 
-async fn take_changes(sql: &mut impl Sql) -> Result<Vec<MemberChange>, Failure> {
+async fn take_changes(sql: &mut dyn Sql) -> Result<Vec<MemberChange>, Failure> {
     let take = "DELETE FROM member_changes WHERE id IN (SELECT id FROM member_changes ORDER BY id LIMIT $1)
                 RETURNING change, at, partner_id, key_id, coalesce(us_state, '') AS us_state, categories, referrer_id";
     let read = |row: &Row<'_>| {
@@ -320,7 +320,7 @@ impl Additions {
         }
     }
 
-    async fn write(&self, sql: &mut impl Sql) -> Result<(), Failure> {
+    async fn write(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         add_demand(sql, &self.demand).await?;
         for (person, change) in &self.referrers {
             let add = "INSERT INTO referrers (person_id, members) VALUES ($1, $2)

@@ -70,7 +70,7 @@ area! {
 }
 
 /// Whether the operator paused sign-ups.
-pub(super) async fn is_paused(sql: &mut impl Sql) -> Result<bool, Failure> {
+pub(super) async fn is_paused(sql: &mut dyn Sql) -> Result<bool, Failure> {
     expected(sql.row("SELECT signups_paused FROM installation WHERE id = 1", values![], |row| row.get(0)).await?)
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Check;
 impl Unit for Check {
     type Done = ();
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<(), Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         match sql.execute("UPDATE readiness SET checked_at = checked_at WHERE id = 1", values![]).await? {
             1 => Ok(()),
             _ => Err(Failure::Refused(StoreError::Unavailable("the tables are empty".to_owned()))),

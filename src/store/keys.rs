@@ -111,7 +111,7 @@ fn record(row: &Row<'_>) -> Result<KeyRecord, Failure> {
     })
 }
 
-async fn insert(sql: &mut impl Sql, key: &IssuedKey) -> Result<(), Failure> {
+async fn insert(sql: &mut dyn Sql, key: &IssuedKey) -> Result<(), Failure> {
     let IssuedKey { id, partner, hash, per_minute, created_at, expires_at } = key;
     let partner = partners::find_or_add(sql, partner.as_str(), *created_at).await?;
     let insert = "INSERT INTO api_keys (id, partner_id, hash, per_minute, created_at, expires_at)

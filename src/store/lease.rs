@@ -52,7 +52,7 @@ impl Unit for Lease {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Leased, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Leased, Failure> {
         let mut leased: Vec<DueMail> = Vec::new();
         let (mut sources, mut deferred) = (BTreeMap::new(), false);
         let places = self.most + self.busy.len();
@@ -150,7 +150,7 @@ impl Lease {
     }
 
     /// One of each source, however much of another waits; where there are too many sources, another one first each time.
-    async fn first_of_each_lane(&self, sql: &mut impl Sql) -> Result<Vec<Candidate>, Failure> {
+    async fn first_of_each_lane(&self, sql: &mut dyn Sql) -> Result<Vec<Candidate>, Failure> {
         let firsts = concat!(
             "WITH RECURSIVE lanes (n) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT n + 1 FROM lanes WHERE n + 1 < $3),
              firsts AS (
@@ -167,7 +167,7 @@ impl Lease {
         sql.rows(firsts, values, candidate).await
     }
 
-    async fn oldest(&self, sql: &mut impl Sql, most: usize) -> Result<Vec<Candidate>, Failure> {
+    async fn oldest(&self, sql: &mut dyn Sql, most: usize) -> Result<Vec<Candidate>, Failure> {
         let oldest = due!(is_due!(), " ORDER BY o.send_after LIMIT $3");
         sql.rows(oldest, values![self.now, self.never(), places(most)], candidate).await
     }
@@ -175,7 +175,7 @@ impl Lease {
     /// Leases a mail, defers it or drops it.
     async fn consider(
         &self,
-        sql: &mut impl Sql,
+        sql: &mut dyn Sql,
         sources: &mut BTreeMap<Option<PartnerId>, SourceToday>,
         candidate: Candidate,
     ) -> Result<Considered, Failure> {
@@ -234,7 +234,7 @@ impl Lease {
     }
 
     /// The mail is this worker's from now on.
-    async fn take(&self, sql: &mut impl Sql, mail: &mut DueMail) -> Result<(), Failure> {
+    async fn take(&self, sql: &mut dyn Sql, mail: &mut DueMail) -> Result<(), Failure> {
         mail.attempts += 1;
         let lease = "UPDATE outbox SET attempts = $2, first_attempt_at = $3, leased_until = $4, leased_by = $5
                      WHERE id = $1";
@@ -249,7 +249,7 @@ impl Lease {
     /// them from the wrong end, and took 180 ms a mail where a thousand waited.
     async fn waiting_for(
         &self,
-        sql: &mut impl Sql,
+        sql: &mut dyn Sql,
         mailbox: &str,
         record: &MailboxRecord,
     ) -> Result<Vec<MailboxCandidate>, Failure> {
@@ -286,7 +286,7 @@ impl Lease {
 }
 
 /// Lets a mail wait; what another node is looking at is left to it.
-async fn put_off(sql: &mut impl Sql, mail: MailId, until: Timestamp, now: Timestamp) -> Result<Considered, Failure> {
+async fn put_off(sql: &mut dyn Sql, mail: MailId, until: Timestamp, now: Timestamp) -> Result<Considered, Failure> {
     let put_off = "UPDATE outbox SET send_after = $2 WHERE id IN
                        (SELECT id FROM outbox WHERE id = $1 AND send_after < $2 AND leased_until <= $3 AND priority < 2
                         FOR UPDATE SKIP LOCKED)";
@@ -368,7 +368,7 @@ pub(super) fn mailbox_record(row: &Row<'_>) -> Result<MailboxRecord, Failure> {
 }
 
 /// What is remembered of a mailbox, held until the unit is over.
-async fn hold_mailbox(sql: &mut impl Sql, mailbox: &str) -> Result<MailboxRecord, Failure> {
+async fn hold_mailbox(sql: &mut dyn Sql, mailbox: &str) -> Result<MailboxRecord, Failure> {
     sql.execute("INSERT INTO mailboxes (mailbox) VALUES ($1) ON CONFLICT DO NOTHING", values![mailbox]).await?;
     let hold = concat!("SELECT ", mailbox_columns!(), " FROM mailboxes WHERE mailbox = $1 FOR UPDATE");
     Ok(sql.row(hold, values![mailbox], mailbox_record).await?.unwrap_or_default())

@@ -29,7 +29,7 @@ macro_rules! area {
         $crate::store::Engine::$name($self, $($value),*)
     };
     (@run $self:ident, $run:ident, $name:ident, ($($value:ident: $kind:ty),*) -> $done:ty, = $unit:expr) => {
-        $self.$run($unit)
+        ($self as &dyn $crate::store::Engine).$run($unit)
     };
     (@run $self:ident, transact, $name:ident, ($($value:ident: $kind:ty),*) -> $done:ty, |$sql:ident| $body:expr) => {
         area!(@unit $self, write, true, ($($value: $kind),*) -> $done, |$sql| $body)
@@ -47,16 +47,16 @@ macro_rules! area {
                 $transaction
             }
 
-            async fn apply<S: $crate::store::sql::Sql>(
+            async fn apply(
                 &self,
-                $sql: &mut S,
+                $sql: &mut dyn $crate::store::sql::Sql,
             ) -> Result<$done, $crate::store::sql::Failure> {
                 let Self { $($value),* } = self;
                 $body
             }
         }
 
-        $self.$run(InPlace { $($value),* })
+        ($self as &dyn $crate::store::Engine).$run(InPlace { $($value),* })
     }};
 }
 
@@ -101,7 +101,7 @@ pub use self::partners::webhooks::WebhookStore;
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
 pub use self::sandbox::{ForgottenTestData, InboxStore};
 pub use self::sources::{MailFigures, SourceStore, SpentProof};
-use self::sql::Unit;
+use self::sql::{Job, JobDone, JobReply, Unit, result_of};
 
 /// Units of work that share a commit at the most: past this a bigger batch gains little and its first unit waits longer.
 pub const WRITE_BATCH: usize = 256;
@@ -137,10 +137,10 @@ impl<E: Engine> Store for E {
 /// Where units of work run, and what is tuned for the engine by hand: the count that every page shows, sign-ups and
 /// confirmations.
 pub trait Engine: Send + Sync + fmt::Debug {
-    /// Runs a unit that changes nothing.
-    fn read<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done>;
+    /// Runs a job that changes nothing.
+    fn read_job(&self, job: Box<dyn Job>) -> JobReply<'_>;
 
-    fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done>;
+    fn write_job(&self, job: Box<dyn Job>) -> JobReply<'_>;
 
     fn member_count(&self) -> StoreReply<'_, u64>;
 
@@ -157,7 +157,18 @@ pub trait Engine: Send + Sync + fmt::Debug {
     fn audited(self: Arc<Self>, act: Act) -> Arc<dyn Store>;
 }
 
-pub type StoreReply<'a, T> = Reply<'a, Result<T, StoreError>>;
+/// The part that is compiled for each unit: it is to stay this small.
+impl dyn Engine + '_ {
+    fn read<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
+        self.read_job(<dyn Job>::of(unit)).map(result_of)
+    }
+
+    fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
+        self.write_job(<dyn Job>::of(unit)).map(result_of)
+    }
+}
+
+pub type StoreReply<'a, T> = Reply<'a, Result<T, StoreError>, JobDone>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {

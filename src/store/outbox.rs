@@ -142,14 +142,14 @@ pub(super) fn waiting(row: &Row<'_>) -> Result<WaitingMail, Failure> {
 
 /// Takes away the mail that waits for a sign-up, for a newer one to take its place; one that is being sent at this moment
 /// leads to the same page and serves for both.
-pub(super) async fn replace(sql: &mut impl Sql, sign_up: i64, now: Timestamp) -> Result<(), Failure> {
+pub(super) async fn replace(sql: &mut dyn Sql, sign_up: i64, now: Timestamp) -> Result<(), Failure> {
     let waiting = "DELETE FROM outbox WHERE sign_up_id = $1 AND leased_until <= $2";
     sql.execute(waiting, values![sign_up, now]).await.map(|_| ())
 }
 
 /// Puts a sign-up's mail into the outbox, unless one is there.
 pub(super) async fn put(
-    sql: &mut impl Sql,
+    sql: &mut dyn Sql,
     sign_up: i64,
     kind: MailKind,
     recipient: &str,
@@ -163,12 +163,12 @@ pub(super) async fn put(
 }
 
 /// Takes a sign-up's mail out of the outbox.
-pub(super) async fn forget(sql: &mut impl Sql, sign_up: SignUpId) -> Result<(), Failure> {
+pub(super) async fn forget(sql: &mut dyn Sql, sign_up: SignUpId) -> Result<(), Failure> {
     sql.execute("DELETE FROM outbox WHERE sign_up_id = $1", values![sign_up.0]).await.map(|_| ())
 }
 
 /// No mail to the mailbox until then.
-pub(super) async fn suppress(sql: &mut impl Sql, mailbox: &str, until: Timestamp) -> Result<(), Failure> {
+pub(super) async fn suppress(sql: &mut dyn Sql, mailbox: &str, until: Timestamp) -> Result<(), Failure> {
     let suppress = "INSERT INTO mailboxes (mailbox, suppressed_until) VALUES ($1, $2)
                     ON CONFLICT (mailbox) DO UPDATE SET suppressed_until = excluded.suppressed_until";
     sql.execute(suppress, values![mailbox, until]).await.map(|_| ())
@@ -176,7 +176,7 @@ pub(super) async fn suppress(sql: &mut impl Sql, mailbox: &str, until: Timestamp
 
 /// Mail goes to the mailbox again; says whether anything kept it. What somebody there was promised who is erased does not come back
 /// with the next sign-up: a silence that was lifted is told from one that never was.
-pub(super) async fn lift_silence(sql: &mut impl Sql, mailbox: &str) -> Result<bool, Failure> {
+pub(super) async fn lift_silence(sql: &mut dyn Sql, mailbox: &str) -> Result<bool, Failure> {
     let lift = "UPDATE mailboxes SET suppressed_until = 0 WHERE mailbox = $1 AND suppressed_until > 0";
     Ok(sql.execute(lift, values![mailbox]).await? > 0)
 }
@@ -196,7 +196,7 @@ impl Unit for Settle {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<(), Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         match &self.outcome {
             MailOutcome::Sent => {
                 let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
@@ -252,7 +252,7 @@ impl Unit for Settle {
 impl Settle {
     async fn keep(
         &self,
-        sql: &mut impl Sql,
+        sql: &mut dyn Sql,
         at: Option<Timestamp>,
         given_up_at: Option<Timestamp>,
         cause: Option<&str>,
@@ -268,7 +268,7 @@ impl Settle {
     }
 
     /// The next attempt is another mail to the mailbox if this one may have gone. If it cannot have, nothing was spent.
-    async fn give_mailbox_back(&self, sql: &mut impl Sql, perhaps_sent: bool) -> Result<(), Failure> {
+    async fn give_mailbox_back(&self, sql: &mut dyn Sql, perhaps_sent: bool) -> Result<(), Failure> {
         macro_rules! give_back {
             ($set:literal) => {
                 concat!(
@@ -301,7 +301,7 @@ struct Release {
 impl Unit for Release {
     type Done = u64;
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<u64, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         let release = "UPDATE outbox SET leased_until = 0, leased_by = NULL WHERE leased_by = $1";
         sql.execute(release, values![&self.worker]).await
     }

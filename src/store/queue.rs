@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{StoreError, StoreReply};
+use super::StoreError;
 use crate::reply::Reply;
 
 /// What may wait; more come from callers who are held back.
@@ -50,7 +50,7 @@ impl<T: Send> Queue<T> {
     }
 
     /// Hands a job over. It is queued before the first poll: a caller who drops the future has still asked.
-    pub(super) fn ask<A: Send + 'static>(&self, job: impl FnOnce(Waiter<A>) -> T) -> StoreReply<'_, A> {
+    pub(super) fn ask<A: Send + 'static>(&self, job: impl FnOnce(Waiter<A>) -> T) -> Reply<'_, Result<A, StoreError>> {
         let (waiter, answer) = oneshot::channel();
         let held_back = match self.jobs.try_send(Queued::Job(job(waiter))) {
             Ok(()) => None,

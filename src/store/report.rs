@@ -29,7 +29,7 @@ impl Unit for NoteReport {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<ReportOutcome, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<ReportOutcome, Failure> {
         let Some(Reported { person, mailbox, source, asked_at }) = self.find(sql).await? else {
             return Ok(ReportOutcome::Unknown);
         };
@@ -67,7 +67,7 @@ impl Unit for NoteReport {
 }
 
 impl NoteReport {
-    async fn find(&self, sql: &mut impl Sql) -> Result<Option<Reported>, Failure> {
+    async fn find(&self, sql: &mut dyn Sql) -> Result<Option<Reported>, Failure> {
         let reported = |row: &Row<'_>| {
             Ok(Reported {
                 person: row.get("id")?,

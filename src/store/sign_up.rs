@@ -101,7 +101,7 @@ impl Unit for SignUp {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<SignedUp, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<SignedUp, Failure> {
         let house = "SELECT signups_paused, member_count FROM installation WHERE id = 1";
         let house = sql.row(house, values![], |row| Ok((row.get("signups_paused")?, row.get("member_count")?))).await?;
         let (paused, joined_count) = expected(house)?;
@@ -146,7 +146,7 @@ impl SignUp {
     }
 
     /// Merges into this partner's pending sign-up, or adds one; a post of the form is always one more.
-    async fn write(&self, sql: &mut impl Sql, person: &Person, referrer: Option<i64>) -> Result<i64, Failure> {
+    async fn write(&self, sql: &mut dyn Sql, person: &Person, referrer: Option<i64>) -> Result<i64, Failure> {
         let Self { new, now } = self;
         let partner = self.partner();
         if !person.is_new {
@@ -198,7 +198,7 @@ impl SignUp {
 
 /// The slot that a post of the form takes. Where all are taken one makes way: the oldest whose mail has not left, so that
 /// whoever holds a link keeps it; else the oldest.
-async fn free_slot(sql: &mut impl Sql, person: i64, now: Timestamp) -> Result<i64, Failure> {
+async fn free_slot(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<i64, Failure> {
     let taken =
         "SELECT s.id, s.slot, EXISTS (SELECT 1 FROM outbox o WHERE o.sign_up_id = s.id AND o.attempts = 0) AS waits
                  FROM sign_ups s WHERE s.person_id = $1 AND s.partner_id IS NULL AND s.state = 'pending'
@@ -233,7 +233,7 @@ struct Person {
 }
 
 /// The person of that address. A new one takes the code offered, unless it is somebody else's.
-async fn find_or_add(sql: &mut impl Sql, named: &NamedPerson, now: Timestamp) -> Result<Person, Failure> {
+async fn find_or_add(sql: &mut dyn Sql, named: &NamedPerson, now: Timestamp) -> Result<Person, Failure> {
     let (email_normalized, mailbox) = (named.email.normalized(), named.email.mailbox());
     let find = "SELECT id, code, mailbox, state = 'member' AS is_member FROM people WHERE email_normalized = $1";
     let known = |row: &Row<'_>| {
@@ -263,7 +263,7 @@ async fn find_or_add(sql: &mut impl Sql, named: &NamedPerson, now: Timestamp) ->
 }
 
 /// Somebody of the mailbox was erased a while ago, and was promised that no mail goes there: under whichever spelling.
-async fn keep_silent(sql: &mut impl Sql, mailbox: &str, named: &NamedPerson, now: Timestamp) -> Result<(), Failure> {
+async fn keep_silent(sql: &mut dyn Sql, mailbox: &str, named: &NamedPerson, now: Timestamp) -> Result<(), Failure> {
     let keep = concat!(
         "INSERT INTO mailboxes (mailbox, suppressed_until)
          SELECT $1, gone.suppressed_until FROM mailboxes gone WHERE gone.mailbox = $2 AND gone.suppressed_until > $3 ",
@@ -274,7 +274,7 @@ async fn keep_silent(sql: &mut impl Sql, mailbox: &str, named: &NamedPerson, now
 
 /// Why a person was not added: somebody else has the code, or another node added the same person at this moment.
 pub(super) async fn not_added(
-    sql: &mut impl Sql,
+    sql: &mut dyn Sql,
     code: &ReferralCode,
     email_normalized: &str,
 ) -> Result<Failure, Failure> {

@@ -179,7 +179,7 @@ pub enum SpentProof {
 
 /// What a source did in the last days.
 pub(super) async fn conduct_of(
-    sql: &mut impl Sql,
+    sql: &mut dyn Sql,
     source: Option<PartnerId>,
     now: Timestamp,
 ) -> Result<Reputation, Failure> {
@@ -218,7 +218,7 @@ pub(super) enum SourceEvent {
 }
 
 pub(super) async fn count(
-    sql: &mut impl Sql,
+    sql: &mut dyn Sql,
     source: Option<PartnerId>,
     what: SourceEvent,
     now: Timestamp,
@@ -238,7 +238,7 @@ pub(super) async fn count(
 
 /// What was declined on some day was not, after all.
 pub(super) async fn uncount_declined(
-    sql: &mut impl Sql,
+    sql: &mut dyn Sql,
     source: Option<PartnerId>,
     at: Timestamp,
 ) -> Result<(), Failure> {
@@ -248,7 +248,7 @@ pub(super) async fn uncount_declined(
 }
 
 /// Whether this is the first time.
-pub(super) async fn use_once(sql: &mut impl Sql, name: &str, ends_at: Timestamp) -> Result<bool, Failure> {
+pub(super) async fn use_once(sql: &mut dyn Sql, name: &str, ends_at: Timestamp) -> Result<bool, Failure> {
     let first = "INSERT INTO used_once (name, ends_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     Ok(sql.execute(first, values![name, ends_at]).await? == 1)
 }

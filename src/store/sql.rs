@@ -5,13 +5,17 @@
 //! common ground is `$1`, `RETURNING`, `ON CONFLICT`, `CASE`, `IS DISTINCT FROM` and `CAST`; no statement may add rows in a
 //! `WITH`, which SQLite does not know.
 
+use std::any::Any;
 use std::future::Future;
+use std::ops::ControlFlow;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
 
+use super::StoreError;
 use crate::domain::api_key::{KeyHash, PartnerId};
 use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
-
-use super::StoreError;
+use crate::reply::Reply;
 
 /// A change to the records or a question to them, as data: applying it again after a rollback does the same.
 pub trait Unit: Send + Sync + 'static {
@@ -22,49 +26,134 @@ pub trait Unit: Send + Sync + 'static {
         false
     }
 
-    fn apply<S: Sql>(&self, sql: &mut S) -> impl Future<Output = Result<Self::Done, Failure>> + Send;
+    fn apply(&self, sql: &mut dyn Sql) -> impl Future<Output = Result<Self::Done, Failure>> + Send;
+}
+
+/// A [`Unit`] without its type, and its result once it was applied. Everything around a unit (queue, transaction, retry,
+/// time-out, audit log) is written for this, and so compiled once.
+pub trait Job: Send {
+    fn is_transaction(&self) -> bool;
+
+    fn apply<'a>(&'a mut self, sql: &'a mut dyn Sql) -> Reply<'a, Result<(), Failure>>;
+
+    /// An `Option` of the unit's `Done`.
+    fn done(&mut self) -> &mut dyn Any;
+}
+
+/// A job that was run, for its result.
+pub type JobDone = Result<Box<dyn Job>, StoreError>;
+
+pub type JobReply<'a> = Reply<'a, JobDone>;
+
+struct Pending<U: Unit> {
+    unit: U,
+    done: Option<U::Done>,
+}
+
+impl dyn Job {
+    pub fn of(unit: impl Unit) -> Box<Self> {
+        Box::new(Pending { unit, done: None })
+    }
+}
+
+/// The result of a job that was made of a unit with this `Done`.
+pub fn result_of<T: 'static>(job: JobDone) -> Result<T, StoreError> {
+    let done = job?.done().downcast_mut::<Option<T>>().and_then(Option::take);
+    done.ok_or_else(|| StoreError::Unavailable("the unit of work was not run".to_owned()))
+}
+
+impl<U: Unit> Job for Pending<U> {
+    fn is_transaction(&self) -> bool {
+        self.unit.is_transaction()
+    }
+
+    fn apply<'a>(&'a mut self, sql: &'a mut dyn Sql) -> Reply<'a, Result<(), Failure>> {
+        let never_waits = sql.never_waits();
+        let Self { unit, done } = self;
+        let applied = async move {
+            *done = Some(unit.apply(sql).await?);
+            Ok(())
+        };
+        if never_waits { Reply::now(at_once(pin!(applied))) } else { Reply::later(applied) }
+    }
+
+    fn done(&mut self) -> &mut dyn Any {
+        &mut self.done
+    }
+}
+
+/// The result of what never waits.
+pub fn at_once(applied: Pin<&mut dyn Future<Output = Result<(), Failure>>>) -> Result<(), Failure> {
+    match applied.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        Poll::Pending => Err(Failure::Refused(StoreError::Unavailable("SQLite: a unit of work waited".to_owned()))),
+    }
 }
 
 /// A connection, as far as a unit of work needs one. Every statement is a constant of the program, so that each engine
 /// prepares it once.
 pub trait Sql: Send {
-    /// The rows of a question, or those that `RETURNING` gives.
-    fn rows<T: Send>(
-        &mut self,
-        sql: &'static str,
-        values: &[Value<'_>],
-        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
-    ) -> impl Future<Output = Result<Vec<T>, Failure>> + Send;
+    /// Whether every answer is there at once, as SQLite's are: then nothing needs to be kept while it is awaited.
+    fn never_waits(&self) -> bool;
 
-    /// The first of them, if there is one.
-    fn row<T: Send>(
-        &mut self,
-        sql: &'static str,
-        values: &[Value<'_>],
-        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
-    ) -> impl Future<Output = Result<Option<T>, Failure>> + Send;
+    /// Reads the rows of a question, or those that `RETURNING` gives, until `read` wants no more.
+    fn each_row<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>], read: ReadRow<'a>) -> SqlReply<'a, ()>;
 
     /// Adds a row with a statement that ends in `RETURNING id`; its id, or none where `ON CONFLICT DO NOTHING` left it out.
     /// SQLite knows the id without that clause, which makes it keep a table for the answer.
-    fn insert(
-        &mut self,
-        sql: &'static str,
-        values: &[Value<'_>],
-    ) -> impl Future<Output = Result<Option<i64>, Failure>> + Send;
+    fn insert<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>]) -> SqlReply<'a, Option<i64>>;
 
     /// How many rows it changed.
-    fn execute(&mut self, sql: &'static str, values: &[Value<'_>])
-    -> impl Future<Output = Result<u64, Failure>> + Send;
+    fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>]) -> SqlReply<'a, u64>;
 
     /// Keeps every other unit that locks the same key waiting until this one is over (an advisory lock): for a decision
     /// that rests on rows which may not be there yet.
-    fn lock(&mut self, key: &str) -> impl Future<Output = Result<(), Failure>> + Send;
+    fn lock<'a>(&'a mut self, key: &'a str) -> SqlReply<'a, ()>;
 
     /// The same without waiting, and for those alone who ask this way: false if another unit has the key.
-    fn try_lock(&mut self, key: &str) -> impl Future<Output = Result<bool, Failure>> + Send;
+    fn try_lock<'a>(&'a mut self, key: &'a str) -> SqlReply<'a, bool>;
 
     /// Whom the unit turns out to be about, by their account: for the audit log, where it is written (`audit.rs`).
     fn about(&mut self, _account: &str) {}
+}
+
+pub type SqlReply<'a, T> = Reply<'a, Result<T, Failure>>;
+
+/// Takes a row, and says whether to go on.
+pub type ReadRow<'a> = &'a mut (dyn FnMut(&Row<'_>) -> Result<ControlFlow<()>, Failure> + Send);
+
+impl dyn Sql + '_ {
+    /// The rows of a question, or those that `RETURNING` gives.
+    pub async fn rows<T: Send>(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+        mut read: impl FnMut(&Row<'_>) -> Result<T, Failure> + Send,
+    ) -> Result<Vec<T>, Failure> {
+        let mut rows = Vec::new();
+        let mut read = |row: &Row<'_>| {
+            rows.push(read(row)?);
+            Ok(ControlFlow::Continue(()))
+        };
+        self.each_row(sql, values, &mut read).await?;
+        Ok(rows)
+    }
+
+    /// The first of them, if there is one.
+    pub async fn row<T: Send>(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+        mut read: impl FnMut(&Row<'_>) -> Result<T, Failure> + Send,
+    ) -> Result<Option<T>, Failure> {
+        let mut first = None;
+        let mut read = |row: &Row<'_>| {
+            first = Some(read(row)?);
+            Ok(ControlFlow::Break(()))
+        };
+        self.each_row(sql, values, &mut read).await?;
+        Ok(first)
+    }
 }
 
 /// A parameter of a statement, or what stands in a column.

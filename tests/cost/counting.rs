@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use unionhall::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpId, SignedUp};
 use unionhall::domain::time::Timestamp;
-use unionhall::store::sql::Unit;
+use unionhall::store::sql::{Job, JobReply};
 use unionhall::store::sqlite::SqliteStore;
 use unionhall::store::{Act, Engine, Store, StoreFigures, StoreReply};
 
@@ -28,12 +28,12 @@ impl Counting {
 
 /// Everything counts and is passed on.
 impl Engine for Counting {
-    fn read<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        self.counted().read(unit)
+    fn read_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
+        self.counted().read_job(job)
     }
 
-    fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        self.counted().write(unit)
+    fn write_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
+        self.counted().write_job(job)
     }
 
     fn member_count(&self) -> StoreReply<'_, u64> {

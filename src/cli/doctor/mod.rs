@@ -16,7 +16,7 @@ use serde_json::json;
 
 use self::settings::ReadSettings;
 use super::findings::{Finding, Grade};
-use super::print_line;
+use super::{block_on, print_line};
 use crate::config::ServeSettings;
 
 pub(super) use self::refused::without_refused;
@@ -42,7 +42,7 @@ pub(super) fn is_called() -> bool {
 
 pub(super) fn run(settings: &DoctorSettings) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let done = runtime.block_on(examine(settings));
+    let done = block_on(&runtime, examine(settings));
     // Who was asked and has not answered is not waited for.
     runtime.shutdown_background();
     done

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use self::limits::make_limiter;
 use self::sandbox::{SandboxRuntime, SharedParts};
 use super::secret::{self, Claimed};
-use super::{files, open_store, random};
+use super::{block_on, files, open_store, random};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
@@ -63,7 +63,7 @@ const LAST_THREADS_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let done = runtime.block_on(serve(settings));
+    let done = block_on(&runtime, serve(settings));
     // A name that is being looked up for a webhook holds a thread for as long as its name servers are silent.
     runtime.shutdown_timeout(LAST_THREADS_TIMEOUT);
     done

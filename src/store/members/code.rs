@@ -17,7 +17,7 @@ pub(super) struct FindCode {
 impl Unit for FindCode {
     type Done = Option<ReferralCode>;
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let find = "SELECT signups_paused, (SELECT code FROM people WHERE email_normalized = $1) AS code FROM installation WHERE id = 1";
         let code = |row: &Row<'_>| {
             refuse_if(row.get("signups_paused")?)?;
@@ -36,7 +36,7 @@ pub(super) struct CreateCode {
 impl Unit for CreateCode {
     type Done = ReferralCode;
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<ReferralCode, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<ReferralCode, Failure> {
         let NamedPerson { email, code, tombstone } = &self.person;
         let (email_normalized, mailbox) = (email.normalized(), email.mailbox());
         let add = concat!(
@@ -74,7 +74,7 @@ impl Unit for IdempotentCode {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<SignedUp, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<SignedUp, Failure> {
         let Self { partner, request, create } = self;
         if let Some(first) = idempotency::find(sql, *partner, Asked::Link, request).await? {
             return Ok(first);

@@ -22,7 +22,7 @@ struct AskedSignUp {
 }
 
 /// Everything that is decided about one mailbox waits its turn.
-async fn look(sql: &mut impl Sql, sign_up: SignUpId, now: Timestamp) -> Result<Option<AskedSignUp>, Failure> {
+async fn look(sql: &mut dyn Sql, sign_up: SignUpId, now: Timestamp) -> Result<Option<AskedSignUp>, Failure> {
     let Some(mailbox) = mailbox_of(sql, sign_up).await? else { return Ok(None) };
     sql.lock(&mailbox).await?;
     let look = concat!(
@@ -59,7 +59,7 @@ impl Unit for Decline {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Declining, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Declining, Failure> {
         let Some(asked) = look(sql, self.sign_up, self.now).await? else { return Ok(Declining::Unknown) };
         let declining = match asked.state {
             SignUpState::Confirmed => Declining::Confirmed,
@@ -104,7 +104,7 @@ impl Unit for ChooseSilence {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Some(asked) = look(sql, self.sign_up, self.now).await? else { return Ok(false) };
         change_silence(sql, &asked, self.silence, self.now).await?;
         Ok(true)
@@ -125,7 +125,7 @@ impl Unit for TakeBack {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Confirmation, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Confirmation, Failure> {
         let Some(asked) = look(sql, self.sign_up, self.now).await? else { return Ok(Confirmation::Unknown) };
         let declined =
             concat!("SELECT s.decided_at, s.updated_at FROM sign_ups s WHERE s.id = $1 AND ", can_take_back!("$2"));
@@ -151,7 +151,7 @@ impl Unit for TakeBack {
 
 /// Adds what the reader asks for to what is not sent, and lifts what they take back.
 async fn change_silence(
-    sql: &mut impl Sql,
+    sql: &mut dyn Sql,
     asked: &AskedSignUp,
     SilenceChange { add, lift }: SilenceChange,
     now: Timestamp,
@@ -175,20 +175,20 @@ async fn change_silence(
 }
 
 /// No mail to the mailbox that the same source asks for.
-async fn stop_partner(sql: &mut impl Sql, asked: &AskedSignUp, now: Timestamp) -> Result<(), Failure> {
+async fn stop_partner(sql: &mut dyn Sql, asked: &AskedSignUp, now: Timestamp) -> Result<(), Failure> {
     let stop = "INSERT INTO stopped_partners (mailbox, partner_id, stopped_at) VALUES ($1, $2, $3)
                 ON CONFLICT (mailbox, coalesce(partner_id, 0)) DO UPDATE SET stopped_at = excluded.stopped_at";
     sql.execute(stop, values![&asked.mailbox, asked.source, now]).await.map(|_| ())
 }
 
-async fn want_no_more(sql: &mut impl Sql, person: i64, already_member: bool) -> Result<(), Failure> {
+async fn want_no_more(sql: &mut dyn Sql, person: i64, already_member: bool) -> Result<(), Failure> {
     let unwanted = UnwantedMail { already_member };
     let choose = "UPDATE people SET unwanted_mail = $2 WHERE id = $1 AND unwanted_mail <> $2";
     sql.execute(choose, values![person, unwanted.names()]).await.map(|_| ())
 }
 
 /// A silence that is there already stays as long as it was promised, and no longer.
-async fn silence_mailbox(sql: &mut impl Sql, mailbox: &str, now: Timestamp) -> Result<(), Failure> {
+async fn silence_mailbox(sql: &mut dyn Sql, mailbox: &str, now: Timestamp) -> Result<(), Failure> {
     let silent = "SELECT 1 FROM mailboxes WHERE mailbox = $1 AND suppressed_until > $2";
     match sql.row(silent, values![mailbox, now], |_| Ok(())).await? {
         Some(()) => Ok(()),

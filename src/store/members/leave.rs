@@ -13,18 +13,18 @@ use crate::store::partners::idempotency;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// Ends a membership; the person's row is locked, and the count is the caller's to change, last.
-pub(in crate::store) async fn depart(sql: &mut impl Sql, person: i64, now: Timestamp) -> Result<bool, Failure> {
+pub(in crate::store) async fn depart(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<bool, Failure> {
     let leave = "UPDATE people SET state = 'left', left_at = $2 WHERE id = $1 AND state = 'member'";
     Ok(sql.execute(leave, values![person, now]).await? == 1)
 }
 
-pub(in crate::store) async fn count_down(sql: &mut impl Sql) -> Result<(), Failure> {
+pub(in crate::store) async fn count_down(sql: &mut dyn Sql) -> Result<(), Failure> {
     // Last, because every confirmation of the union waits for this row.
     sql.execute("UPDATE installation SET member_count = member_count - 1 WHERE id = 1", values![]).await.map(|_| ())
 }
 
 /// Tells the audit log whom a unit is about.
-async fn name_account(sql: &mut impl Sql, person: i64, account: &AccountId) -> Result<(), Failure> {
+async fn name_account(sql: &mut dyn Sql, person: i64, account: &AccountId) -> Result<(), Failure> {
     let name = "UPDATE people SET account = coalesce(account, $2) WHERE id = $1 RETURNING account";
     let account: Option<String> = sql.row(name, values![person, account.as_str()], |row| row.get(0)).await?;
     sql.about(account.as_deref().unwrap_or_default());
@@ -32,7 +32,7 @@ async fn name_account(sql: &mut impl Sql, person: i64, account: &AccountId) -> R
 }
 
 /// Whose mailbox an address is, so that what is decided about one mailbox waits its turn; none if nobody has the address.
-pub(super) async fn lock_mailbox_of(sql: &mut impl Sql, email_normalized: &str) -> Result<Option<String>, Failure> {
+pub(super) async fn lock_mailbox_of(sql: &mut dyn Sql, email_normalized: &str) -> Result<Option<String>, Failure> {
     let mailbox = "SELECT mailbox FROM people WHERE email_normalized = $1";
     let mailbox: Option<String> = sql.row(mailbox, values![email_normalized], |row| row.get(0)).await?;
     if let Some(mailbox) = &mailbox {
@@ -55,7 +55,7 @@ impl Unit for Leave {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Leaving, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Leaving, Failure> {
         if lock_mailbox_of(sql, &self.email_normalized).await?.is_none() {
             return Ok(Leaving::Unknown);
         }
@@ -92,7 +92,7 @@ impl Unit for Erase {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Option<Erased>, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<Erased>, Failure> {
         let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(None) };
         let find = "SELECT id, code FROM people WHERE email_normalized = $1 FOR UPDATE";
         let found =
@@ -124,7 +124,7 @@ impl Unit for Erase {
 }
 
 /// Deletes the mail that waits for a person; says how much.
-async fn forget_mail(sql: &mut impl Sql, person: i64) -> Result<u64, Failure> {
+async fn forget_mail(sql: &mut dyn Sql, person: i64) -> Result<u64, Failure> {
     let sign_ups = "DELETE FROM outbox WHERE sign_up_id IN (SELECT id FROM sign_ups WHERE person_id = $1)";
     let sign_ins = "DELETE FROM outbox WHERE sign_in_id IN (SELECT id FROM sign_ins WHERE person_id = $1)";
     Ok(sql.execute(sign_ups, values![person]).await? + sql.execute(sign_ins, values![person]).await?)
@@ -137,7 +137,7 @@ pub(in crate::store) struct Anonymized {
 }
 
 /// Deletes a person's sign-ups, requests to sign in and mail.
-pub(in crate::store) async fn delete_activity(sql: &mut impl Sql, person: i64) -> Result<Anonymized, Failure> {
+pub(in crate::store) async fn delete_activity(sql: &mut dyn Sql, person: i64) -> Result<Anonymized, Failure> {
     let mails = forget_mail(sql, person).await?;
     sql.execute("DELETE FROM sign_ins WHERE person_id = $1", values![person]).await?;
     let declined = "UPDATE api_keys SET declined = declined +
@@ -150,7 +150,7 @@ pub(in crate::store) async fn delete_activity(sql: &mut impl Sql, person: i64) -
 
 /// Leaves a tombstone where a person was. Their row is locked, and they are no member any more.
 pub(super) async fn anonymize(
-    sql: &mut impl Sql,
+    sql: &mut dyn Sql,
     person: i64,
     mailbox: &str,
     marks: &AddressMarks,
@@ -184,7 +184,7 @@ pub(super) async fn anonymize(
 }
 
 /// How many people get mail there, and how many of them are members.
-pub(in crate::store) async fn people_of(sql: &mut impl Sql, mailbox: &str) -> Result<(u64, u64), Failure> {
+pub(in crate::store) async fn people_of(sql: &mut dyn Sql, mailbox: &str) -> Result<(u64, u64), Failure> {
     // In the two ways for which there is an index each.
     let people = "
         SELECT count(*) AS people, CAST(coalesce(sum(CASE WHEN state = 'member' THEN 1 ELSE 0 END), 0) AS BIGINT) AS members FROM (
@@ -208,7 +208,7 @@ impl Unit for Revive {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let (email_normalized, mailbox) = (self.email.normalized(), self.email.mailbox());
         let revive =
             "UPDATE people SET email = $2, email_normalized = $3, mailbox = $4, created_at = $5, erased_at = NULL
@@ -241,7 +241,7 @@ impl Unit for Unsuppress {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Option<Lifted>, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<Lifted>, Failure> {
         let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(None) };
         let suppression = outbox::lift_silence(sql, &mailbox).await?;
         let lift = "UPDATE mailboxes SET complained_at = NULL WHERE mailbox = $1 AND complained_at IS NOT NULL";

@@ -253,7 +253,7 @@ impl Unit for Confirm {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Confirmation, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Confirmation, Failure> {
         let Some(mailbox) = mailbox_of(sql, self.sign_up).await? else { return Ok(Confirmation::Unknown) };
         // Whether somebody of the mailbox joined before cannot be told by locking rows: they may not be there yet.
         sql.lock(&mailbox).await?;
@@ -331,14 +331,14 @@ impl Unit for Confirm {
 }
 
 /// Whose mailbox a sign-up is about; that never changes.
-async fn mailbox_of(sql: &mut impl Sql, sign_up: SignUpId) -> Result<Option<String>, Failure> {
+async fn mailbox_of(sql: &mut dyn Sql, sign_up: SignUpId) -> Result<Option<String>, Failure> {
     let find = "SELECT mailbox FROM sign_ups s JOIN people p ON p.id = person_id WHERE s.id = $1";
     sql.row(find, values![sign_up.0], |row| row.get(0)).await
 }
 
 /// Decides a sign-up, once.
 async fn decide(
-    sql: &mut impl Sql,
+    sql: &mut dyn Sql,
     sign_up: SignUpId,
     state: SignUpState,
     how: DecidedHow,

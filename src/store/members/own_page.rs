@@ -76,7 +76,7 @@ impl Unit for ChangeAnswers {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         // Two changes at once, or a change and a departure, would take the same answers out of the figures twice.
         let mailbox = "SELECT mailbox FROM people WHERE session = $1";
         let mailbox: Option<String> = sql.row(mailbox, values![self.session.as_str()], |row| row.get(0)).await?;

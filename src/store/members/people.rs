@@ -112,7 +112,7 @@ area! {
 }
 
 /// Everything that is kept of a person.
-pub(super) async fn file_of(sql: &mut impl Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
+pub(super) async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
     let Some(person) = sql.row(people!("p.id = $1"), values![id], person).await? else { return Ok(None) };
     let more =
         "SELECT mailbox, CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END AS today FROM people WHERE id = $1";
@@ -201,7 +201,7 @@ fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
     })
 }
 
-async fn standing(sql: &mut impl Sql, mailbox: &str) -> Result<MailboxStanding, Failure> {
+async fn standing(sql: &mut dyn Sql, mailbox: &str) -> Result<MailboxStanding, Failure> {
     let look = concat!(
         "SELECT ",
         mailbox_columns!(),

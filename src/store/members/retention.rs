@@ -175,7 +175,7 @@ impl Unit for Retain {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Retained, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Retained, Failure> {
         let now = self.now;
         // Mail of a sign-up past its time is pointless, whoever lets that sign-up expire.
         let forget = "
@@ -211,7 +211,7 @@ impl Unit for Retain {
 }
 
 /// Those of members a day after they ended, for the caps are counted from them; those of nobody at once.
-async fn forget_sign_ins(sql: &mut impl Sql, now: Timestamp) -> Result<u64, Failure> {
+async fn forget_sign_ins(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failure> {
     let mail = "DELETE FROM outbox WHERE sign_in_id IN
                     (SELECT id FROM sign_ins WHERE person_id IS NOT NULL AND expires_at <= $1
                      ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)";
@@ -240,7 +240,7 @@ impl Unit for ForgetPeople {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<u64, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         let mut forgotten = 0;
         let (unconfirmed, left) = (self.now.minus(self.times.unconfirmed), self.now.minus(self.times.left));
         for (id, marks) in &self.people {

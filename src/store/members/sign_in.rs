@@ -80,7 +80,7 @@ impl Unit for AskSignIn {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<(), Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         // Everything about the mailbox waits meanwhile; also where it is nobody's.
         sql.lock(&self.mailbox).await?;
         let asked = self.find(sql).await?;
@@ -98,7 +98,7 @@ impl Unit for AskSignIn {
 
 impl AskSignIn {
     /// Whoever has the address and may be mailed at all.
-    async fn find(&self, sql: &mut impl Sql) -> Result<Asked, Failure> {
+    async fn find(&self, sql: &mut dyn Sql) -> Result<Asked, Failure> {
         let find = "SELECT p.id, p.email, p.state = 'member' AS is_member FROM people p
                     WHERE p.email_normalized = $1 AND coalesce(p.undeliverable_until <= $2, TRUE) AND NOT EXISTS
                         (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox
@@ -110,7 +110,7 @@ impl AskSignIn {
     }
 
     /// Writes the request down; without a person where nobody can sign in by it, so that such are soon forgotten.
-    async fn note(&self, sql: &mut impl Sql, member: Option<i64>) -> Result<i64, Failure> {
+    async fn note(&self, sql: &mut dyn Sql, member: Option<i64>) -> Result<i64, Failure> {
         let note = "INSERT INTO sign_ins (person_id, browser, mailed, created_at, expires_at)
                     VALUES ($1, $2, $3, $4, $5) RETURNING id";
         let values = values![member, &self.browser, member.is_some(), self.now, self.now.plus(SIGN_IN_FOR)];
@@ -118,7 +118,7 @@ impl AskSignIn {
     }
 
     /// Whether the mailbox may get another, over all its addresses.
-    async fn has_room(&self, sql: &mut impl Sql) -> Result<bool, Failure> {
+    async fn has_room(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let sent = "
             WITH mine AS MATERIALIZED (
                 SELECT id FROM people WHERE email_normalized = $1 AND mailbox = $1
@@ -132,7 +132,7 @@ impl AskSignIn {
     }
 
     /// The mail of the newest sign-up that waits to be confirmed goes once more, under the caps of such mail; unless it waits.
-    async fn remind(&self, sql: &mut impl Sql, person: Option<i64>, email: &str) -> Result<(), Failure> {
+    async fn remind(&self, sql: &mut dyn Sql, person: Option<i64>, email: &str) -> Result<(), Failure> {
         let remind = "
             INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, priority)
             SELECT s.id, $3, $4, $2, $2, $5, $6 FROM sign_ups s WHERE s.id =
@@ -158,7 +158,7 @@ impl Unit for UseSignIn {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Option<Nonce>, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<Nonce>, Failure> {
         let once = "UPDATE sign_ins SET used_at = $2
                     WHERE id = $1 AND mailed AND used_at IS NULL AND expires_at > $2 AND EXISTS
                         (SELECT 1 FROM people p WHERE p.id = sign_ins.person_id AND p.state = 'member')

@@ -32,7 +32,7 @@ impl Asked {
 /// What the first request of that name was answered; none if this is the first. Refused where it asked for something else, or
 /// where what it asked for is no longer kept.
 pub(in crate::store) async fn find(
-    sql: &mut impl Sql,
+    sql: &mut dyn Sql,
     partner: PartnerId,
     asked: Asked,
     request: &IdempotentRequest,
@@ -68,7 +68,7 @@ pub(in crate::store) struct FirstAnswer<'a> {
 }
 
 /// Keeps it; another request of the same name that came at this moment is told by [`Failure::Overtaken`].
-pub(in crate::store) async fn keep(sql: &mut impl Sql, first: FirstAnswer<'_>, now: Timestamp) -> Result<(), Failure> {
+pub(in crate::store) async fn keep(sql: &mut dyn Sql, first: FirstAnswer<'_>, now: Timestamp) -> Result<(), Failure> {
     let FirstAnswer { partner, request, person, sign_up, given } = first;
     let keep = "INSERT INTO idempotency_keys (partner_id, key, operation, input, person_id, sign_up_id, link, joined_count, savings,
                     attributed, created_at, closes_at)
@@ -93,7 +93,7 @@ pub(in crate::store) async fn keep(sql: &mut impl Sql, first: FirstAnswer<'_>, n
 }
 
 /// The button of a sign-up was pressed: every name that it has and that is not closed is confirmed, and its partner is told.
-pub(in crate::store) async fn confirm(sql: &mut impl Sql, sign_up: SignUpId, now: Timestamp) -> Result<(), Failure> {
+pub(in crate::store) async fn confirm(sql: &mut dyn Sql, sign_up: SignUpId, now: Timestamp) -> Result<(), Failure> {
     let confirm = "UPDATE idempotency_keys SET confirmed_at = $2
                    WHERE sign_up_id = $1 AND confirmed_at IS NULL AND closed_at IS NULL AND closes_at > $2 RETURNING id";
     let confirmed: Vec<i64> = sql.rows(confirm, values![sign_up.0, now], |row| row.get(0)).await?;
@@ -107,7 +107,7 @@ pub(in crate::store) async fn confirm(sql: &mut impl Sql, sign_up: SignUpId, now
 const PURGE_BATCH: u32 = 200;
 
 /// Closes what was not confirmed in time, and forgets what was kept long enough; says how many rows it was.
-pub(in crate::store) async fn retain(sql: &mut impl Sql, now: Timestamp) -> Result<u64, Failure> {
+pub(in crate::store) async fn retain(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failure> {
     // A node of an older version confirms without a word to the partner.
     let confirmed = "
         UPDATE idempotency_keys SET confirmed_at =
@@ -138,7 +138,7 @@ pub(in crate::store) async fn retain(sql: &mut impl Sql, now: Timestamp) -> Resu
 }
 
 /// Somebody is erased: what leads to them goes, and that the names were used stays.
-pub(in crate::store) async fn forget_person(sql: &mut impl Sql, person: i64) -> Result<(), Failure> {
+pub(in crate::store) async fn forget_person(sql: &mut dyn Sql, person: i64) -> Result<(), Failure> {
     let forget = "UPDATE idempotency_keys SET input = NULL, link = NULL, person_id = NULL, sign_up_id = NULL WHERE person_id = $1";
     sql.execute(forget, values![person]).await.map(|_| ())
 }

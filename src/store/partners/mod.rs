@@ -55,11 +55,7 @@ fn partner(row: &Row<'_>) -> Result<PartnerRecord, Failure> {
 }
 
 /// The partner of that name; its record is added where there is none.
-pub(in crate::store) async fn find_or_add(
-    sql: &mut impl Sql,
-    name: &str,
-    now: Timestamp,
-) -> Result<PartnerId, Failure> {
+pub(in crate::store) async fn find_or_add(sql: &mut dyn Sql, name: &str, now: Timestamp) -> Result<PartnerId, Failure> {
     let add = "INSERT INTO partners (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     sql.execute(add, values![name, now]).await?;
     expected(sql.row("SELECT id FROM partners WHERE name = $1", values![name], |row| row.get(0)).await?)
@@ -73,7 +69,7 @@ struct SetContact {
 impl Unit for SetContact {
     type Done = bool;
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let set = "UPDATE partners SET contact = $2 WHERE name = $1";
         let contact = self.contact.as_ref().map(EmailAddress::as_typed);
         Ok(sql.execute(set, values![&self.name, contact]).await? == 1)
@@ -88,7 +84,7 @@ struct FindStatus {
 impl Unit for FindStatus {
     type Done = Option<NamedSignUp>;
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let find = concat!(
             "SELECT ",
             status_columns!(),
@@ -108,7 +104,7 @@ struct ListStatuses {
 impl Unit for ListStatuses {
     type Done = Vec<NamedSignUp>;
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let list = concat!(
             "SELECT ",
             status_columns!(),

@@ -196,7 +196,7 @@ fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
 }
 
 /// Has every endpoint of its partner told what came of a request that is decided.
-pub(in crate::store) async fn tell(sql: &mut impl Sql, request: i64, now: Timestamp) -> Result<(), Failure> {
+pub(in crate::store) async fn tell(sql: &mut dyn Sql, request: i64, now: Timestamp) -> Result<(), Failure> {
     let tell = "INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
                 SELECT e.id, k.id, CASE WHEN k.confirmed_at IS NULL THEN 'sign_up.closed' ELSE 'sign_up.confirmed' END,
                     coalesce(k.confirmed_at, k.closes_at), $2
@@ -218,7 +218,7 @@ impl Unit for AddEndpoint {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let find = "SELECT p.id, (SELECT count(*) FROM webhook_endpoints e WHERE e.partner_id = p.id) AS endpoints,
                         (SELECT min(e.id) FROM webhook_endpoints e WHERE e.partner_id = p.id AND e.url = $2) AS known
                     FROM partners p WHERE p.name = $1 FOR UPDATE";
@@ -248,7 +248,7 @@ struct LeaseDeliveries {
 impl Unit for LeaseDeliveries {
     type Done = Vec<DueDelivery>;
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let lease = "
             UPDATE webhook_deliveries SET attempts = attempts + 1, leased_until = $3, leased_by = $2 WHERE id IN
                 (SELECT id FROM webhook_deliveries
@@ -284,7 +284,7 @@ impl Unit for SettleDelivery {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<bool, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
         let Self { id, delivery, outcome, now } = self;
         let (cause, next, is_gone) = match outcome {
             DeliveryOutcome::Delivered => {
@@ -324,7 +324,7 @@ struct ReleaseDeliveries {
 impl Unit for ReleaseDeliveries {
     type Done = u64;
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<u64, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         let release = "UPDATE webhook_deliveries SET leased_until = 0, leased_by = NULL WHERE leased_by = $1";
         sql.execute(release, values![&self.worker]).await
     }

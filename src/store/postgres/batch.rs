@@ -14,7 +14,7 @@ use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::batch_statement::Batch;
-use super::pool::{Pool, SHARES, is_locked, is_of_the_unit};
+use super::pool::{HotUnit, Pool, SHARES, is_locked, is_of_the_unit};
 use crate::domain::sign_up::{NewSignUp, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
@@ -74,7 +74,7 @@ impl Batcher {
     pub(super) fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
         let unit = SignUp { new, now };
         let Some(queue) = &self.queue else {
-            return Reply::later(async move { self.pool.run_patiently(&unit).await });
+            return Reply::later(async move { self.pool.run_patiently(&mut HotUnit(&unit)).await });
         };
         let email = &unit.new.person.email;
         let (email_normalized, mailbox) = (email.normalized(), email.mailbox());
@@ -143,8 +143,8 @@ fn split_duplicates(jobs: Vec<QueuedSignUp>) -> (Vec<QueuedSignUp>, Vec<QueuedSi
 /// Does and answers them all. An error says that the database is unwell: nobody else need ask it now. Those who met it were
 /// told what it was for them.
 async fn commit(pool: &Pool, alone: &mut SingleRunner, jobs: Vec<QueuedSignUp>) -> Result<(), StoreError> {
-    let batch = Batch(jobs);
-    let done = pool.attempt(&batch).await;
+    let mut batch = Batch(jobs);
+    let done = pool.attempt(&mut batch).await;
     let Batch(jobs) = batch;
     let undone = match done {
         Ok(done) => {
@@ -255,7 +255,7 @@ impl SingleRunner {
 }
 
 async fn do_alone(pool: Pool, job: QueuedSignUp) -> SingleDone {
-    let done = pool.attempt(&job.unit).await;
+    let done = pool.attempt(&mut HotUnit(&job.unit)).await;
     let met = match &done {
         Err(failure) if is_locked(failure) => SingleDone::Locked(job.email_normalized.clone()),
         Err(failure) if !is_of_the_unit(failure) => SingleDone::Unwell,

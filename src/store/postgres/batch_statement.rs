@@ -123,7 +123,7 @@ pub(super) type Done = Vec<Option<Result<SignedUp, StoreError>>>;
 impl Work for Batch {
     type Done = Done;
 
-    async fn apply(&self, connection: &mut PgConnection) -> Result<Done, Failure> {
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<Done, Failure> {
         let jobs = &self.0;
         let texts = |text: for<'a> fn(&'a QueuedSignUp) -> &'a str| jobs.iter().map(text).collect::<Vec<_>>();
         let perhaps = |text: for<'a> fn(&'a QueuedSignUp) -> Option<&'a str>| jobs.iter().map(text).collect::<Vec<_>>();

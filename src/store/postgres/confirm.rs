@@ -79,7 +79,7 @@ pub(super) struct PgConfirm {
 impl Work for PgConfirm {
     type Done = Confirmation;
 
-    async fn apply(&self, connection: &mut PgConnection) -> Result<Confirmation, Failure> {
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<Confirmation, Failure> {
         let seen = self.seen.answers.map(Timestamp::as_millis);
         let (how, notice) = (DecidedHow::Button.name(), self.seen.notice.as_deref());
         let (now, today) = (self.now.as_millis(), day_of(self.now));

@@ -9,7 +9,8 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Statement};
 
-use crate::store::sql::{Columns, Failure, Row, Sql, Value};
+use crate::reply::Reply;
+use crate::store::sql::{Columns, Failure, ReadRow, Row, Sql, SqlReply, Value};
 
 pub(super) struct PgConnection {
     pub(super) client: Client,
@@ -88,43 +89,48 @@ fn parameters<'a>(values: &'a [Value<'_>]) -> Vec<Parameter<'a>> {
 }
 
 impl Sql for PgConnection {
-    async fn rows<T: Send>(
-        &mut self,
-        sql: &'static str,
-        values: &[Value<'_>],
-        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
-    ) -> Result<Vec<T>, Failure> {
-        let rows = self.query(sql, &parameters(values)).await?;
-        rows.iter().map(|row| read(&Row(row))).collect()
+    fn never_waits(&self) -> bool {
+        false
     }
 
-    async fn row<T: Send>(
-        &mut self,
-        sql: &'static str,
-        values: &[Value<'_>],
-        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
-    ) -> Result<Option<T>, Failure> {
-        let rows = self.query(sql, &parameters(values)).await?;
-        rows.first().map(|row| read(&Row(row))).transpose()
+    fn each_row<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>], read: ReadRow<'a>) -> SqlReply<'a, ()> {
+        Reply::later(async move {
+            for row in &self.query(sql, &parameters(values)).await? {
+                if read(&Row(row))?.is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        })
     }
 
-    async fn insert(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<Option<i64>, Failure> {
-        self.row(sql, values, |row| row.get(0)).await
+    fn insert<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>]) -> SqlReply<'a, Option<i64>> {
+        Reply::later(async move {
+            let rows = self.query(sql, &parameters(values)).await?;
+            rows.first().map(|row| Row(row).get(0)).transpose()
+        })
     }
 
-    async fn execute(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
-        let statement = self.prepared(sql).await?;
-        Ok(self.client.execute(&statement, &parameters(values)).await?)
+    fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>]) -> SqlReply<'a, u64> {
+        Reply::later(async move {
+            let statement = self.prepared(sql).await?;
+            Ok(self.client.execute(&statement, &parameters(values)).await?)
+        })
     }
 
-    async fn lock(&mut self, key: &str) -> Result<(), Failure> {
-        // Any number, so long as it is the same on every node.
-        self.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 1970102369))", &[&key]).await.map(|_| ())
+    fn lock<'a>(&'a mut self, key: &'a str) -> SqlReply<'a, ()> {
+        Reply::later(async move {
+            // Any number, so long as it is the same on every node.
+            self.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 1970102369))", &[&key]).await.map(|_| ())
+        })
     }
 
-    async fn try_lock(&mut self, key: &str) -> Result<bool, Failure> {
-        let rows = self.query("SELECT pg_try_advisory_xact_lock(hashtextextended($1, 1970102370))", &[&key]).await?;
-        rows.first().map_or(Ok(false), |row| Ok(row.try_get(0)?))
+    fn try_lock<'a>(&'a mut self, key: &'a str) -> SqlReply<'a, bool> {
+        Reply::later(async move {
+            let lock = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 1970102370))";
+            let rows = self.query(lock, &[&key]).await?;
+            rows.first().map_or(Ok(false), |row| Ok(row.try_get(0)?))
+        })
     }
 }
 

@@ -5,7 +5,7 @@
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::pool::Pool;
+use super::pool::{HotUnit, Pool};
 use crate::reply::Reply;
 use crate::store::queue::Waiter;
 use crate::store::sql::{Failure, Sql, Unit, expected, values};
@@ -26,7 +26,7 @@ struct Count;
 impl Unit for Count {
     type Done = u64;
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<u64, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         let count = "SELECT member_count FROM installation WHERE id = 1";
         expected(sql.row(count, values![], |row| row.get(0)).await?)
     }
@@ -60,7 +60,7 @@ async fn run(pool: Pool, mut inbox: mpsc::Receiver<Waiter<u64>>) {
     let _vital = supervise::vital("the member count");
     let mut together: Vec<Waiter<u64>> = Vec::new();
     while inbox.recv_many(&mut together, WAITING).await > 0 {
-        let read = pool.run(&Count).await.map_err(StoreError::of_a_read);
+        let read = pool.run(&mut HotUnit(&Count)).await.map_err(StoreError::of_a_read);
         for waiter in together.drain(..) {
             // Who has gone needs no answer.
             let _gone = waiter.send(read.clone());

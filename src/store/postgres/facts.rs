@@ -23,7 +23,7 @@ pub struct PostgresFacts {
 /// Asks on a connection of its own, made as the service makes its own.
 pub async fn learn(address: Address) -> Result<PostgresFacts, StoreError> {
     let pool = Pool::new(address, 1)?;
-    let learned = pool.run(&Learn).await.map_err(StoreError::of_a_read);
+    let learned = pool.run(&mut Learn).await.map_err(StoreError::of_a_read);
     pool.close();
     learned
 }
@@ -33,14 +33,15 @@ struct Learn;
 impl Work for Learn {
     type Done = PostgresFacts;
 
-    async fn apply(&self, connection: &mut PgConnection) -> Result<PostgresFacts, Failure> {
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<PostgresFacts, Failure> {
         let ask = "
             SELECT 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1) AS version,
                    coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS encrypted,
                    CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS time,
                    (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit') AS synchronous_commit,
                    current_setting('fsync') = 'on' AS fsync";
-        let facts = connection.row(ask, values![], |row| {
+        let sql: &mut dyn Sql = connection;
+        let facts = sql.row(ask, values![], |row| {
             Ok(PostgresFacts {
                 version: row.get("version")?,
                 encrypted: row.get("encrypted")?,

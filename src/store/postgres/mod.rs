@@ -27,7 +27,7 @@ use self::pool::{Pool, Shares};
 use super::audit::{Act, Audited};
 use super::installation::Check;
 use super::migration::{MIGRATIONS, Migration, Prepare};
-use super::sql::Unit;
+use super::sql::{Job, JobReply};
 use super::{Engine, Store, StoreError, StoreFigures, StoreReply};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
@@ -73,12 +73,18 @@ impl PostgresStore {
 }
 
 impl Engine for PostgresStore {
-    fn read<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        Reply::later(async move { self.pool.run(&unit).await.map_err(StoreError::of_a_read) })
+    fn read_job(&self, mut job: Box<dyn Job>) -> JobReply<'_> {
+        Reply::later(async move {
+            self.pool.run(&mut job).await.map_err(StoreError::of_a_read)?;
+            Ok(job)
+        })
     }
 
-    fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        Reply::later(async move { self.pool.run(&unit).await })
+    fn write_job(&self, mut job: Box<dyn Job>) -> JobReply<'_> {
+        Reply::later(async move {
+            self.pool.run(&mut job).await?;
+            Ok(job)
+        })
     }
 
     fn member_count(&self) -> StoreReply<'_, u64> {
@@ -90,11 +96,11 @@ impl Engine for PostgresStore {
     }
 
     fn confirm(&self, sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
-        Reply::later(async move { self.pool.run_patiently(&PgConfirm { sign_up, seen, now }).await })
+        Reply::later(async move { self.pool.run_patiently(&mut PgConfirm { sign_up, seen, now }).await })
     }
 
     fn check(&self) -> StoreReply<'_, ()> {
-        self.write(Check)
+        (self as &dyn Engine).write(Check)
     }
 
     fn figures(&self) -> StoreReply<'_, StoreFigures> {

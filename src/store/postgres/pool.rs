@@ -12,7 +12,7 @@ use tokio_postgres::error::SqlState;
 
 use super::address::{Address, place, quoted};
 use super::connection::PgConnection;
-use crate::store::sql::{Failure, Unit, describe};
+use crate::store::sql::{Failure, Job, Unit, describe};
 use crate::store::{PoolFigures, StoreError};
 
 /// Connections a node holds at the most, for each purpose apart: whatever holds up one leaves the others alone.
@@ -56,8 +56,8 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a unit is tried that met a deadlock, or found that another changed what it had read.
 const TRIES: usize = 8;
 
-/// What a connection of the pool is used for: a unit of work, or what only this engine does.
-pub(super) trait Work: Send + Sync {
+/// What a connection of the pool is used for: a job of the store, or what only this engine does.
+pub(super) trait Work: Send {
     type Done: Send;
 
     /// How long it may take.
@@ -68,18 +68,33 @@ pub(super) trait Work: Send + Sync {
         false
     }
 
-    fn apply(&self, connection: &mut PgConnection) -> impl Future<Output = Result<Self::Done, Failure>> + Send;
+    fn apply(&mut self, connection: &mut PgConnection) -> impl Future<Output = Result<Self::Done, Failure>> + Send;
 }
 
-impl<U: Unit> Work for U {
+impl Work for Box<dyn Job + '_> {
+    type Done = ();
+
+    fn is_transaction(&self) -> bool {
+        (**self).is_transaction()
+    }
+
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<(), Failure> {
+        (**self).apply(connection).await
+    }
+}
+
+/// A unit of the hot path, without a box around it.
+pub(super) struct HotUnit<'u, U>(pub &'u U);
+
+impl<U: Unit> Work for HotUnit<'_, U> {
     type Done = U::Done;
 
     fn is_transaction(&self) -> bool {
-        Unit::is_transaction(self)
+        self.0.is_transaction()
     }
 
-    fn apply(&self, connection: &mut PgConnection) -> impl Future<Output = Result<U::Done, Failure>> + Send {
-        Unit::apply(self, connection)
+    fn apply(&mut self, connection: &mut PgConnection) -> impl Future<Output = Result<U::Done, Failure>> + Send {
+        self.0.apply(connection)
     }
 }
 
@@ -99,13 +114,13 @@ impl Pool {
     }
 
     /// Runs a unit of work on a connection of its own.
-    pub(super) async fn run<W: Work>(&self, work: &W) -> Result<W::Done, StoreError> {
+    pub(super) async fn run<W: Work>(&self, work: &mut W) -> Result<W::Done, StoreError> {
         self.attempt(work).await.map_err(StoreError::from)
     }
 
     /// The same for what a person or a partner waits for: rows that somebody holds are asked for a few times more before they are
     /// told to come back. Others who wait for a connection wait no longer for it than they would for a slow disk.
-    pub(super) async fn run_patiently<W: Work>(&self, work: &W) -> Result<W::Done, StoreError> {
+    pub(super) async fn run_patiently<W: Work>(&self, work: &mut W) -> Result<W::Done, StoreError> {
         for _ in 1..LOCK_TRIES {
             match self.attempt(work).await {
                 Err(failure) if is_locked(&failure) => {}
@@ -116,7 +131,7 @@ impl Pool {
     }
 
     /// The same, with what went wrong in the database's own words.
-    pub(super) async fn attempt<W: Work>(&self, work: &W) -> Result<W::Done, Failure> {
+    pub(super) async fn attempt<W: Work>(&self, work: &mut W) -> Result<W::Done, Failure> {
         let mut tried = 0;
         loop {
             let mut connection = self.get().await?;
@@ -173,7 +188,7 @@ impl Pool {
 }
 
 /// Does the work, in a transaction if it needs one.
-async fn perform<W: Work>(work: &W, connection: &mut PgConnection) -> Result<W::Done, Failure> {
+async fn perform<W: Work>(work: &mut W, connection: &mut PgConnection) -> Result<W::Done, Failure> {
     if !work.is_transaction() {
         let done = work.apply(connection).await;
         connection.in_use = false;

@@ -23,7 +23,7 @@ pub struct SandboxPlace {
 
 /// Looks where the sandbox of a database's records is; changes nothing.
 pub async fn find_sandbox(live: &Address) -> Result<SandboxPlace, StoreError> {
-    let found = on_a_connection(live, &Find).await.map_err(StoreError::of_a_read)?;
+    let found = on_a_connection(live, &mut Find).await.map_err(StoreError::of_a_read)?;
     let (schema, is_there) = found.ok_or_else(no_place)?;
     Ok(SandboxPlace { address: live.in_schema(checked(schema)?), is_there })
 }
@@ -32,12 +32,12 @@ pub async fn find_sandbox(live: &Address) -> Result<SandboxPlace, StoreError> {
 pub async fn make_sandbox(live: &Address) -> Result<Address, StoreError> {
     let SandboxPlace { address, is_there } = find_sandbox(live).await?;
     if !is_there {
-        on_a_connection(live, &Make(address.schema.clone().unwrap_or_default())).await?;
+        on_a_connection(live, &mut Make(address.schema.clone().unwrap_or_default())).await?;
     }
     Ok(address)
 }
 
-async fn on_a_connection<W: Work>(live: &Address, work: &W) -> Result<W::Done, StoreError> {
+async fn on_a_connection<W: Work>(live: &Address, work: &mut W) -> Result<W::Done, StoreError> {
     let pool = Pool::new(live.clone(), 1)?;
     let done = pool.run(work).await;
     pool.close();
@@ -63,11 +63,12 @@ struct Find;
 impl Work for Find {
     type Done = Option<(String, bool)>;
 
-    async fn apply(&self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
         let find = "SELECT current_schema()::text || $1, EXISTS
                         (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname::text = current_schema()::text || $1)";
         let place = |row: &Row<'_>| Ok((row.get::<Option<String>>(0)?, row.get(1)?));
-        let found = connection.row(find, values![ENDING], place).await?;
+        let sql: &mut dyn Sql = connection;
+        let found = sql.row(find, values![ENDING], place).await?;
         Ok(found.and_then(|(schema, is_there)| Some((schema?, is_there))))
     }
 }
@@ -77,7 +78,7 @@ struct Make(String);
 impl Work for Make {
     type Done = ();
 
-    async fn apply(&self, connection: &mut PgConnection) -> Result<(), Failure> {
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<(), Failure> {
         let make = format!("CREATE SCHEMA IF NOT EXISTS {}", quoted(&self.0));
         connection.client.batch_execute(&make).await.map_err(|error| match error.code() {
             Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Failure::Refused(StoreError::Unavailable(

@@ -68,14 +68,14 @@ pub(super) async fn prepare(
     migrations: &'static [Migration],
 ) -> Result<Exactly, PostgresOpenError> {
     let known = migrations.len() as i64;
-    let mut looked = pool.run(&Look(migrations)).await?;
+    let mut looked = pool.run(&mut Look(migrations)).await?;
     let migrate = match &looked {
         Ok(found) => found.version < known && prepare == Prepare::Upgrade,
         Err(PostgresOpenError::Missing) => prepare != Prepare::Expect,
         Err(_) => false,
     };
     if migrate {
-        looked = pool.attempt(&Migrate(migrations)).await.map_err(|failure| match &failure {
+        looked = pool.attempt(&mut Migrate(migrations)).await.map_err(|failure| match &failure {
             Failure::Postgres(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
                 PostgresOpenError::Forbidden
             }
@@ -107,15 +107,12 @@ struct Look(&'static [Migration]);
 impl Work for Look {
     type Done = Result<FoundSchema, PostgresOpenError>;
 
-    async fn apply(&self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
         look(connection, self.0).await
     }
 }
 
-async fn look(
-    sql: &mut PgConnection,
-    migrations: &[Migration],
-) -> Result<Result<FoundSchema, PostgresOpenError>, Failure> {
+async fn look(sql: &mut dyn Sql, migrations: &[Migration]) -> Result<Result<FoundSchema, PostgresOpenError>, Failure> {
     // Not by to_regclass: that may remember from before the lock that there was nothing.
     let tables = "
         WITH tables AS (
@@ -177,7 +174,7 @@ impl Work for Migrate {
         true
     }
 
-    async fn apply(&self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
         connection.client.batch_execute(LOCK).await?;
         let found = match look(connection, self.0).await? {
             Ok(found) => found.version,

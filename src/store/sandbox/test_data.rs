@@ -38,7 +38,7 @@ impl Unit for ForgetTestData {
         true
     }
 
-    async fn apply<S: Sql>(&self, sql: &mut S) -> Result<ForgottenTestData, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<ForgottenTestData, Failure> {
         let look = concat!(
             "SELECT p.id, p.mailbox, p.created_at < $2 AS is_old, ",
             is_over!(),
@@ -66,7 +66,7 @@ impl Unit for ForgetTestData {
 
 impl ForgetTestData {
     /// A person, whatever they are, with everything that names them; 0 if something happened to them since.
-    async fn forget_person(&self, sql: &mut impl Sql, id: i64, mailbox: &str) -> Result<u64, Failure> {
+    async fn forget_person(&self, sql: &mut dyn Sql, id: i64, mailbox: &str) -> Result<u64, Failure> {
         let still = concat!("SELECT 1 FROM people p WHERE p.id = $1 AND ", is_over!(), " FOR UPDATE");
         if sql.row(still, values![id, self.before], |_| Ok(())).await?.is_none() {
             return Ok(0);
@@ -94,7 +94,7 @@ impl ForgetTestData {
     }
 
     /// Old sign-ups of people who are still asked for.
-    async fn forget_sign_ups(&self, sql: &mut impl Sql, to: i64) -> Result<u64, Failure> {
+    async fn forget_sign_ups(&self, sql: &mut dyn Sql, to: i64) -> Result<u64, Failure> {
         let old = "SELECT id FROM sign_ups WHERE person_id > $1 AND person_id <= $2 AND updated_at < $3 AND state <> 'pending'
                    ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED";
         let ids: Vec<i64> = sql.rows(old, values![self.after, to, self.before, DELETE_BATCH], |row| row.get(0)).await?;
@@ -106,7 +106,7 @@ impl ForgetTestData {
     }
 
     /// What is nobody's in particular. What is to be told of a request goes with it.
-    async fn forget_by_time(&self, sql: &mut impl Sql) -> Result<u64, Failure> {
+    async fn forget_by_time(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         let mut deleted = 0;
         for forget in [
             "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE received_at < $1 ORDER BY id LIMIT $2)",

@@ -25,7 +25,7 @@ use super::installation::Check;
 use super::members::Confirm;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sign_up::SignUp;
-use super::sql::Unit;
+use super::sql::{Job, JobReply};
 use super::{Engine, Store, StoreError, StoreFigures, StoreReply, WRITE_BATCH};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpId, SignedUp};
 use crate::domain::time::Timestamp;
@@ -121,12 +121,12 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 impl Engine for SqliteStore {
-    fn read<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        self.readers.run(unit)
+    fn read_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
+        self.readers.run(job)
     }
 
-    fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        self.writer.write(unit)
+    fn write_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
+        self.writer.write(job)
     }
 
     fn member_count(&self) -> StoreReply<'_, u64> {
@@ -134,16 +134,16 @@ impl Engine for SqliteStore {
     }
 
     fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp> {
-        self.writer.write(SignUp { new, now })
+        (self as &dyn Engine).write(SignUp { new, now })
     }
 
     fn confirm(&self, sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
-        self.writer.write(Confirm { sign_up, seen, declined: None, now })
+        (self as &dyn Engine).write(Confirm { sign_up, seen, declined: None, now })
     }
 
     fn check(&self) -> StoreReply<'_, ()> {
         match self.file.is_in_place() {
-            Ok(()) => self.writer.write(Check),
+            Ok(()) => (self as &dyn Engine).write(Check),
             Err(moved) => Reply::now(Err(moved)),
         }
     }

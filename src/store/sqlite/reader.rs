@@ -11,8 +11,8 @@ use rusqlite::{Connection, OpenFlags};
 use super::schema::SqliteOpenError;
 use super::{is_busy, statement};
 use crate::reply::Reply;
-use crate::store::sql::{Failure, Unit};
-use crate::store::{PoolFigures, StoreError, StoreReply};
+use crate::store::sql::{Failure, Job, JobReply};
+use crate::store::{PoolFigures, StoreError};
 
 /// How long a read that found the database busy waits for it, off the runtime's threads.
 const READ_BUSY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -27,8 +27,15 @@ struct Connections {
 }
 
 impl Readers {
-    pub(super) fn run<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        self.read(move |connection| statement::apply(&unit, connection))
+    pub(super) fn run(&self, job: Box<dyn Job>) -> JobReply<'_> {
+        // It goes back to the caller with its result.
+        let mut job = Some(job);
+        self.read(move |connection| {
+            if let Some(job) = &mut job {
+                statement::apply(&mut **job, connection)?;
+            }
+            job.take().ok_or(Failure::Overtaken)
+        })
     }
 
     pub(super) fn open(path: &Path) -> Result<Self, SqliteOpenError> {
@@ -47,10 +54,10 @@ impl Readers {
 
     /// Answers at once. In WAL mode a reader meets a lock only while the log is recovered or reset, for a moment; then
     /// the query is asked again where waiting holds up nobody else.
-    pub(super) fn read<T, Q>(&self, query: Q) -> StoreReply<'_, T>
+    pub(super) fn read<T, Q>(&self, mut query: Q) -> Reply<'_, Result<T, StoreError>>
     where
         T: Send + 'static,
-        Q: Fn(&mut Connection) -> Result<T, Failure> + Send + 'static,
+        Q: FnMut(&mut Connection) -> Result<T, Failure> + Send + 'static,
     {
         let first = query(&mut self.0.any_quick());
         match first {

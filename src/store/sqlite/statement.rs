@@ -1,27 +1,21 @@
-//! The [`Sql`] seam on SQLite: cached statements on one connection, each answered before it is polled again.
+//! The [`Sql`] seam on SQLite: cached statements on one connection, each answered at once.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::pin::pin;
 use std::sync::{LazyLock, PoisonError, RwLock};
-use std::task::{Context, Poll, Waker};
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection};
 
-use crate::store::StoreError;
-use crate::store::sql::{Columns, Failure, Row, Sql, Unit, Value};
+use crate::reply::Reply;
+use crate::store::sql::{Columns, Failure, Job, ReadRow, Row, Sql, SqlReply, Value, at_once};
 
 /// A connection while a unit of work is applied to it.
 pub(super) struct SqliteSql<'c>(&'c mut Connection);
 
 /// Applies a unit; it never waits, because nothing it asks does.
-pub(super) fn apply<U: Unit>(unit: &U, connection: &mut Connection) -> Result<U::Done, Failure> {
-    let mut sql = SqliteSql(connection);
-    match pin!(unit.apply(&mut sql)).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(done) => done,
-        Poll::Pending => Err(Failure::Refused(StoreError::Unavailable("SQLite: a unit of work waited".to_owned()))),
-    }
+pub(super) fn apply(job: &mut dyn Job, connection: &mut Connection) -> Result<(), Failure> {
+    at_once(pin!(job.apply(&mut SqliteSql(connection))))
 }
 
 impl SqliteSql<'_> {
@@ -35,52 +29,54 @@ impl SqliteSql<'_> {
         }
         Ok(statement)
     }
-}
 
-/// Nothing here waits: each future is ready when it is first polled.
-impl Sql for SqliteSql<'_> {
-    async fn rows<T: Send>(
-        &mut self,
-        sql: &'static str,
-        values: &[Value<'_>],
-        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
-    ) -> Result<Vec<T>, Failure> {
-        let mut statement = self.prepare(dialect(sql), values)?;
-        let (mut rows, mut all) = (statement.raw_query(), Vec::new());
-        while let Some(row) = rows.next()? {
-            all.push(read(&Row(row))?);
-        }
-        Ok(all)
-    }
-
-    async fn row<T: Send>(
-        &mut self,
-        sql: &'static str,
-        values: &[Value<'_>],
-        read: impl Fn(&Row<'_>) -> Result<T, Failure> + Send,
-    ) -> Result<Option<T>, Failure> {
+    /// Reads until `read` wants no more.
+    fn read(&mut self, sql: &'static str, values: &[Value<'_>], read: ReadRow<'_>) -> Result<(), Failure> {
         let mut statement = self.prepare(dialect(sql), values)?;
         let mut rows = statement.raw_query();
-        rows.next()?.map(|row| read(&Row(row))).transpose()
+        while let Some(row) = rows.next()? {
+            if read(&Row(row))?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
-    async fn insert(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<Option<i64>, Failure> {
+    fn add(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<Option<i64>, Failure> {
         let sql = dialect(sql);
         let added = self.prepare(sql.strip_suffix(" RETURNING id").unwrap_or(sql), values)?.raw_execute()?;
         Ok((added == 1).then(|| self.0.last_insert_rowid()))
     }
 
-    async fn execute(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
+    fn change(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
         Ok(self.prepare(dialect(sql), values)?.raw_execute()? as u64)
+    }
+}
+
+impl Sql for SqliteSql<'_> {
+    fn never_waits(&self) -> bool {
+        true
+    }
+
+    fn each_row<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>], read: ReadRow<'a>) -> SqlReply<'a, ()> {
+        Reply::now(self.read(sql, values, read))
+    }
+
+    fn insert<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>]) -> SqlReply<'a, Option<i64>> {
+        Reply::now(self.add(sql, values))
+    }
+
+    fn execute<'a>(&'a mut self, sql: &'static str, values: &'a [Value<'_>]) -> SqlReply<'a, u64> {
+        Reply::now(self.change(sql, values))
     }
 
     /// There is one writer, and it holds the whole database.
-    async fn lock(&mut self, _: &str) -> Result<(), Failure> {
-        Ok(())
+    fn lock<'a>(&'a mut self, _: &'a str) -> SqlReply<'a, ()> {
+        Reply::now(Ok(()))
     }
 
-    async fn try_lock(&mut self, _: &str) -> Result<bool, Failure> {
-        Ok(true)
+    fn try_lock<'a>(&'a mut self, _: &'a str) -> SqlReply<'a, bool> {
+        Reply::now(Ok(true))
     }
 }
 
@@ -146,7 +142,8 @@ impl ToSql for Value<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::sql::values;
+    use crate::store::StoreError;
+    use crate::store::sql::{Unit, result_of, values};
 
     #[test]
     fn statements_are_written_as_sqlite_takes_them() {
@@ -171,7 +168,7 @@ mod tests {
         impl Unit for Ask {
             type Done = (Option<(i64, String, i64)>, String, String);
 
-            async fn apply<S: Sql>(&self, sql: &mut S) -> Result<Self::Done, Failure> {
+            async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
                 let numbered = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
                 let row = sql.row("SELECT $2, $1, $2", values!["one", 2_i64], numbered).await?;
                 let missing = sql.execute("SELECT $1", values![]).await.unwrap_err();
@@ -180,7 +177,9 @@ mod tests {
             }
         }
 
-        let (row, missing, foreign) = apply(&Ask, &mut Connection::open_in_memory().unwrap()).unwrap();
+        let mut job = <dyn Job>::of(Ask);
+        apply(&mut *job, &mut Connection::open_in_memory().unwrap()).unwrap();
+        let (row, missing, foreign): <Ask as Unit>::Done = result_of(Ok(job)).unwrap();
         assert_eq!(row, Some((2, "one".to_owned(), 2)));
         assert!(missing.contains("Wrong number of parameters"), "a value that is missing is no NULL: {missing}");
         assert_eq!(foreign, "the column figure holds a value that is not ours");

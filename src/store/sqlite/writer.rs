@@ -15,12 +15,12 @@ use tokio::sync::mpsc;
 use super::{OpenedFile, statement};
 use crate::reply::Reply;
 use crate::store::queue::{BatchCounts, Queue, Queued, Waiter};
-use crate::store::sql::{Failure, Unit, describe_sqlite};
+use crate::store::sql::{Failure, Job, JobReply, describe_sqlite};
 use crate::store::{StoreError, StoreReply, WriterFigures};
 use crate::supervise;
 
 pub(super) struct Writer {
-    queue: Queue<Box<dyn WaitingUnit>>,
+    queue: Queue<WaitingJob>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -37,8 +37,8 @@ impl Writer {
         Ok(Self { queue, thread: Mutex::new(Some(thread)) })
     }
 
-    pub(super) fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
-        self.queue.ask(|waiter| Box::new(Waiting { unit, outcome: None, waiter }) as Box<dyn WaitingUnit>)
+    pub(super) fn write(&self, job: Box<dyn Job>) -> JobReply<'_> {
+        self.queue.ask(|waiter| WaitingJob { job, outcome: None, waiter })
     }
 
     pub(super) fn figures(&self) -> WriterFigures {
@@ -66,12 +66,12 @@ impl fmt::Debug for Writer {
 
 fn run(
     mut connection: Connection,
-    mut inbox: mpsc::Receiver<Queued<Box<dyn WaitingUnit>>>,
+    mut inbox: mpsc::Receiver<Queued<WaitingJob>>,
     file: &OpenedFile,
     most: usize,
     batches: &BatchCounts,
 ) {
-    let mut batch: Vec<Box<dyn WaitingUnit>> = Vec::with_capacity(most);
+    let mut batch: Vec<WaitingJob> = Vec::with_capacity(most);
     let mut open = true;
     while open {
         let mut next = inbox.blocking_recv();
@@ -101,7 +101,7 @@ fn run(
 /// Commits the batch in one transaction or, when that fails as a whole, each job in one of its own; answers them all. Files
 /// that were deleted or replaced under a running process still take writes, and lose them: nobody is told that such a one
 /// was kept.
-fn commit(connection: &mut Connection, file: &OpenedFile, batch: &mut Vec<Box<dyn WaitingUnit>>) {
+fn commit(connection: &mut Connection, file: &OpenedFile, batch: &mut Vec<WaitingJob>) {
     if let Err(moved) = file.is_in_place() {
         batch.drain(..).for_each(|job| job.answer(Err(moved.clone())));
         return;
@@ -156,11 +156,7 @@ enum Tried {
     NeedsSavepoints,
 }
 
-fn try_commit(
-    connection: &mut Connection,
-    batch: &mut [Box<dyn WaitingUnit>],
-    isolation: Isolation,
-) -> rusqlite::Result<Tried> {
+fn try_commit(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Isolation) -> rusqlite::Result<Tried> {
     let tried = attempt(connection, batch, isolation);
     if !matches!(tried, Ok(Tried::Committed)) && !connection.is_autocommit() {
         run_sql(connection, "ROLLBACK")?;
@@ -172,11 +168,7 @@ fn run_sql(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql).and_then(|mut statement| statement.execute([])).map(|_| ())
 }
 
-fn attempt(
-    connection: &mut Connection,
-    batch: &mut [Box<dyn WaitingUnit>],
-    isolation: Isolation,
-) -> rusqlite::Result<Tried> {
+fn attempt(connection: &mut Connection, batch: &mut [WaitingJob], isolation: Isolation) -> rusqlite::Result<Tried> {
     run_sql(connection, "BEGIN IMMEDIATE")?;
     for job in batch {
         if isolation == Isolation::None {
@@ -208,33 +200,27 @@ enum Applied {
     Failed,
 }
 
-/// A unit of work, its outcome so far and the caller who waits for it, behind one type for the queue.
-trait WaitingUnit: Send {
-    fn apply(&mut self, connection: &mut Connection) -> Applied;
-
-    /// Tells the caller, once the transaction is committed or lost.
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+/// A unit of work, its outcome so far and the caller who waits for it.
+struct WaitingJob {
+    job: Box<dyn Job>,
+    outcome: Option<Result<(), Failure>>,
+    waiter: Waiter<Box<dyn Job>>,
 }
 
-struct Waiting<U: Unit> {
-    unit: U,
-    outcome: Option<Result<U::Done, Failure>>,
-    waiter: Waiter<U::Done>,
-}
-
-impl<U: Unit> WaitingUnit for Waiting<U> {
+impl WaitingJob {
     fn apply(&mut self, connection: &mut Connection) -> Applied {
-        match self.outcome.insert(statement::apply(&self.unit, connection)) {
-            Ok(_) => Applied::Done,
+        match self.outcome.insert(statement::apply(&mut *self.job, connection)) {
+            Ok(()) => Applied::Done,
             Err(Failure::Refused(_) | Failure::Overtaken) => Applied::Refused,
             Err(Failure::Sqlite(_) | Failure::Postgres(_) | Failure::Away(_) | Failure::Lost(_)) => Applied::Failed,
         }
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+    /// Tells the caller, once the transaction is committed or lost.
+    fn answer(self, committed: Result<(), StoreError>) {
         let answer = match (committed, self.outcome) {
             // What the unit itself met says more than what became of the transaction after it.
-            (Ok(()), Some(outcome)) => outcome.map_err(StoreError::from),
+            (Ok(()), Some(outcome)) => outcome.map(|()| self.job).map_err(StoreError::from),
             (Err(_), Some(Err(failure))) => Err(failure.into()),
             (Err(error), _) => Err(error),
             (Ok(()), None) => Err(StoreError::Unavailable("SQLite: the unit was not run".to_owned())),
@@ -247,7 +233,7 @@ impl<U: Unit> WaitingUnit for Waiting<U> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::sql::{Sql, values};
+    use crate::store::sql::{JobDone, Sql, Unit, result_of, values};
     use tokio::sync::oneshot;
 
     /// Writes one row of the given size; `Err` where a rule refuses it after it was written.
@@ -259,7 +245,7 @@ mod tests {
     impl Unit for Note {
         type Done = u64;
 
-        async fn apply<S: Sql>(&self, sql: &mut S) -> Result<u64, Failure> {
+        async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
             let written =
                 sql.execute("INSERT INTO notes (text) VALUES (zeroblob($1))", values![self.size as i64]).await?;
             if self.refused { Err(Failure::Refused(StoreError::CodeTaken)) } else { Ok(written) }
@@ -290,20 +276,26 @@ mod tests {
             }
             let (mut batch, answers) = queue(&[(10, false)]);
             commit(&mut connection, &file, &mut batch);
-            for mut answer in answers {
-                let told = answer.try_recv().unwrap().unwrap_err();
+            for answer in answers {
+                let told = answer.take().unwrap_err();
                 assert!(matches!(told, StoreError::Unavailable(_)) && told.to_string().contains("moved"), "{told}");
             }
         }
         assert_eq!(kept(&connection), 0, "nothing was written where it would be lost");
     }
 
-    type Answer = oneshot::Receiver<Result<u64, StoreError>>;
+    struct Answer(oneshot::Receiver<JobDone>);
 
-    fn queue(sizes: &[(usize, bool)]) -> (Vec<Box<dyn WaitingUnit>>, Vec<Answer>) {
+    impl Answer {
+        fn take(mut self) -> Result<u64, StoreError> {
+            result_of(self.0.try_recv().unwrap())
+        }
+    }
+
+    fn queue(sizes: &[(usize, bool)]) -> (Vec<WaitingJob>, Vec<Answer>) {
         let queued = sizes.iter().map(|&(size, refused)| {
             let (waiter, answer) = oneshot::channel();
-            (Box::new(Waiting { unit: Note { size, refused }, outcome: None, waiter }) as Box<dyn WaitingUnit>, answer)
+            (WaitingJob { job: <dyn Job>::of(Note { size, refused }), outcome: None, waiter }, Answer(answer))
         });
         queued.unzip()
     }
@@ -317,7 +309,7 @@ mod tests {
         let (folder, mut connection) = notes(1000);
         let (mut batch, answers) = queue(&[(10, false), (10, true), (10, false)]);
         commit(&mut connection, &opened(&folder), &mut batch);
-        let answers: Vec<_> = answers.into_iter().map(|mut answer| answer.try_recv().unwrap().is_ok()).collect();
+        let answers: Vec<_> = answers.into_iter().map(|answer| answer.take().is_ok()).collect();
         assert_eq!(answers, [true, false, true]);
         assert_eq!(kept(&connection), 2);
     }
@@ -327,7 +319,7 @@ mod tests {
         let (folder, mut connection) = notes(20);
         let (mut batch, answers) = queue(&[(100, false), (1_000_000, false), (100, false), (100, false)]);
         commit(&mut connection, &opened(&folder), &mut batch);
-        let answers: Vec<_> = answers.into_iter().map(|mut answer| answer.try_recv().unwrap()).collect();
+        let answers: Vec<_> = answers.into_iter().map(Answer::take).collect();
         assert!(answers[1].as_ref().is_err_and(|error| error.to_string().contains("full")), "{answers:?}");
         assert!([0, 2, 3].iter().all(|i| answers[*i].is_ok()), "{answers:?}");
         assert_eq!(kept(&connection), 3, "every answered unit is there, and nothing else");
@@ -342,14 +334,15 @@ mod tests {
         let other = Connection::open(folder.path().join("notes.db")).unwrap();
         // While this lock is held nothing can be committed, so all of these wait together.
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let answers: Vec<_> = (0..100).map(|_| writer.write(Note { size: 10, refused: false })).collect();
+        let answers: Vec<_> =
+            (0..100).map(|_| writer.write(<dyn Job>::of(Note { size: 10, refused: false }))).collect();
         other.execute_batch("COMMIT").unwrap();
         runtime.block_on(async {
             writer.close().await.unwrap();
             for answer in answers {
                 answer.await.unwrap();
             }
-            assert!(writer.write(Note { size: 1, refused: false }).await.is_err(), "closed");
+            assert!(writer.write(<dyn Job>::of(Note { size: 1, refused: false })).await.is_err(), "closed");
         });
         assert_eq!(kept(&other), 100);
     }
