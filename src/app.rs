@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use crate::domain::api_key::KeyMode;
+use crate::domain::api_key::Mode;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::budget::MailBudget;
@@ -108,7 +108,7 @@ pub struct Core {
 }
 
 impl App {
-    /// Each area of the store goes to the room that it is for; nobody else can name it.
+    /// Each area of the store goes to the module that it is for; nobody else can name it.
     pub fn new(parts: Parts) -> Arc<Self> {
         Self::put_together(parts, None)
     }
@@ -119,7 +119,7 @@ impl App {
     }
 
     fn put_together(parts: Parts, inbox: Option<Inbox>) -> Arc<Self> {
-        let mode = if inbox.is_some() { KeyMode::Test } else { KeyMode::Live };
+        let mode = if inbox.is_some() { Mode::Test } else { Mode::Live };
         let Parts { union, secret, store, limiter, log, mail, webhooks, budget, disposable, erasures, retention } =
             parts;
         let notices = union.notices.clone();

@@ -2,7 +2,7 @@
 //!
 //! A key once read is trusted for a second (a cache), so that a busy partner costs the store one read a second and a
 //! revoked key stops working well within two. Then one request reads it again; those beside it need not wait for that. The
-//! store of keys is private to this room.
+//! store of keys is private to this module.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::domain::api_key::{ApiKey, IssuedKey, KeyId, KeyMode, KeyRecord, KeyStatus, PartnerName};
+use crate::domain::api_key::{ApiKey, IssuedKey, KeyId, KeyRecord, KeyStatus, Mode, PartnerName};
 use crate::domain::time::Timestamp;
 use crate::error::KeyProblem;
 pub use crate::store::keys::KeyFigures;
@@ -51,7 +51,7 @@ pub enum Refusal {
 pub struct Keys {
     store: Arc<dyn KeyStore>,
     /// Which keys these records know; the others are nobody's here.
-    mode: KeyMode,
+    mode: Mode,
     known: RwLock<HashMap<KeyId, Known>>,
     /// When an id was last refused, be there such a key or not.
     refused: Mutex<HashMap<KeyId, Timestamp>>,
@@ -116,10 +116,10 @@ pub enum NotRotated {
 
 impl Keys {
     pub fn new(store: Arc<dyn KeyStore>) -> Self {
-        Self::of_mode(store, KeyMode::Live)
+        Self::of_mode(store, Mode::Live)
     }
 
-    pub fn of_mode(store: Arc<dyn KeyStore>, mode: KeyMode) -> Self {
+    pub fn of_mode(store: Arc<dyn KeyStore>, mode: Mode) -> Self {
         Self {
             store,
             mode,

@@ -3,9 +3,9 @@
 //! Members pool their demand, an AI negotiates better prices on household bills, and assistants and partners use this
 //! service to describe the union truthfully and to help people join it, with their consent.
 //!
-//! # The house
+//! # Layers
 //!
-//! One definition of an operation has many snapshot. Each room knows only rooms below it:
+//! One definition of an operation serves every channel. Each layer knows only layers below it:
 //!
 //! ```text
 //! cli                            commands and wiring                config   what the operator can set
@@ -29,7 +29,7 @@
 //! Beside them stand [`clock`], the one place that reads the time; [`error`], what can go wrong; [`log`] and [`metrics`],
 //! what the operator reads; [`reply`], an answer that may be there already; `loopback`, whether a host is this machine.
 //!
-//! ARCHITECTURE.md says what each room must never do; `tests/it/once/architecture.rs` holds them to it.
+//! ARCHITECTURE.md says what each layer must never do; `tests/it/once/architecture.rs` holds them to it.
 
 pub mod app;
 pub mod cli;
@@ -49,6 +49,7 @@ pub mod mcp;
 pub mod membership;
 pub mod metrics;
 pub mod operations;
+pub mod operator;
 pub mod outbound;
 pub mod partners;
 pub mod reply;

@@ -2,7 +2,7 @@
 //!
 //! Counting a request is three additions in a part of the table that few threads share: no lock, no allocation. A series
 //! is written once it has a figure, and there are as many at the most as the tables have places, whatever callers send.
-//! This room must never know what a route or a limit is, and nothing of a caller's may become a label.
+//! This module must never know what a route or a limit is, and nothing of a caller's may become a label.
 
 use std::cell::Cell;
 use std::fmt::{self, Display, Write};

@@ -1,4 +1,4 @@
-// The reference with a hand: copies snippets, calls the operations that need no key, keeps the chosen language and the list of
+// The reference with a hand: highlights and copies snippets, calls the operations that need no key, keeps the chosen language and the list of
 // contents in step. Nothing on the page depends on it.
 
 // --- Copying ---
@@ -17,6 +17,25 @@ const copyFrom = (block) => {
   block.append(button);
 };
 if (navigator.clipboard) document.querySelectorAll(".code").forEach(copyFrom);
+
+// --- Syntax highlighting: comments and strings, without a grammar for each language ---
+const string = String.raw`"""[^]*?"""|"(?:\\[^]|[^"\\])*"`;
+const quoted = String.raw`${string}|'(?:\\[^]|[^'\\])*'`;
+const shell = String.raw`(?<string>${quoted})|(?<!\S)#.*`;
+const script = String.raw`(?<string>${quoted}|\`(?:\\[^]|[^\`\\])*\`)|(?<!\S)//.*`;
+const syntax = { bash: shell, sh: shell, python: shell, ts: script, go: script, json: `(?<string>${string})` };
+for (const code of document.querySelectorAll("code[class^=language-]")) {
+  const pattern = syntax[code.className.replace("language-", "")];
+  if (!pattern) continue;
+  const [parts, text] = [[], code.textContent];
+  let at = 0;
+  for (const { 0: token, index, groups } of text.matchAll(new RegExp(pattern, "g"))) {
+    const span = Object.assign(document.createElement("span"), { className: groups.string ? "s" : "c", textContent: token });
+    parts.push(text.slice(at, index), span);
+    at = index + token.length;
+  }
+  code.replaceChildren(...parts, text.slice(at));
+}
 
 // --- One language for all snippets ---
 const named = (input) => input.parentElement.textContent;

@@ -22,7 +22,7 @@ pub(crate) struct Lab {
     pub plan: Plan,
     pub progress: Progress,
     pub report: Report,
-    /// The product, built for release.
+    /// The product, built with the `dist` profile.
     pub binary: PathBuf,
     /// Kept between runs.
     kept: PathBuf,

@@ -39,6 +39,15 @@ pub(crate) struct Request {
 /// Where a request's number stands, in what it is made from: twelve digits, so that every request has the same length.
 pub(crate) const NUMBER: &str = "############";
 
+/// The twelve digits that a number is written as: a permutation, so that addresses arrive in random order. In ascending order an
+/// index would only grow at its edge, and its cost would stay hidden.
+pub(crate) const fn shuffled(number: u64) -> u64 {
+    (number as u128 * SHUFFLE as u128 % 1_000_000_000_000) as u64
+}
+
+/// A factor without a divisor in common with 10^12.
+pub(crate) const SHUFFLE: u64 = 618_033_988_749;
+
 /// Where a request's number comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Numbers {
@@ -66,8 +75,9 @@ impl Request {
         Self { number_at: text.find(NUMBER), bytes: text.as_bytes().to_vec() }
     }
 
-    fn set_number(&mut self, mut number: u64) {
+    fn set_number(&mut self, number: u64) {
         let Some(at) = self.number_at else { return };
+        let mut number = shuffled(number);
         for digit in self.bytes[at..at + NUMBER.len()].iter_mut().rev() {
             *digit = b'0' + (number % 10) as u8;
             number /= 10;

@@ -1,6 +1,6 @@
 //! Measures unionhall on this machine: beside bare hyper, against its goals, at several sizes.
 //!
-//! `cargo run --release -p bench -- --help` is the manual. Nothing here is part of the product.
+//! `cargo run --profile dist -p bench -- --help` is the manual. Nothing here is part of the product.
 
 mod bare;
 mod compare;
@@ -36,7 +36,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Measures unionhall beside a bare hyper server, against its goals.
 ///
-/// Builds the release server, starts it beside bare hyper on this machine's loopback addresses, drives both in slices that
+/// Builds the server with the `dist` profile, starts it beside bare hyper on this machine's loopback addresses, drives both in slices that
 /// take turns, and prints ratios with 95 % intervals against every goal. Only ratios within one run mean anything; run it on
 /// a machine that does nothing else. A run with errors or with wrong numbers of rows is void, says so and ends with 1.
 ///
@@ -210,7 +210,7 @@ fn write(
     if plot.is_some() {
         std::fs::write(root.join(PLOT), plot::draw(&report.points))?;
     }
-    let mut command = "cargo run --release -p bench".to_owned();
+    let mut command = "cargo run --profile dist -p bench".to_owned();
     if settings.quick || settings.slice != 2 || !settings.only.is_empty() {
         command.push_str(" --");
         command.push_str(if settings.quick { " --quick" } else { "" });
@@ -224,11 +224,19 @@ fn write(
     Ok(())
 }
 
-/// Builds the product for release; where its binary is.
+/// Builds the product as it is deployed; where its binary is.
 fn build(root: &Path) -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
-        .args(["build", "--release", "--locked", "--bin", "unionhall", "--message-format=json-render-diagnostics"])
+        .args([
+            "build",
+            "--profile",
+            "dist",
+            "--locked",
+            "--bin",
+            "unionhall",
+            "--message-format=json-render-diagnostics",
+        ])
         .current_dir(root)
         .stderr(std::process::Stdio::inherit())
         .output()?;

@@ -1,4 +1,4 @@
-//! Records of many people, written straight into the tables: 2 million through the door would take all day.
+//! Records of many people, written straight into the tables: signing up 2 million would take all day.
 //!
 //! Nine in ten are members by a confirmed sign-up, one in ten is invited with a pending one; all have been mailed once.
 
@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rusqlite::{Connection, params};
+
+use crate::load::{SHUFFLE, shuffled};
 
 /// How many people the records are measured with.
 pub(crate) const SIZES: [u64; 4] = [10_000, 100_000, 1_000_000, 2_000_000];
@@ -79,7 +81,7 @@ fn fill(path: &Path, people: u64) -> rusqlite::Result<()> {
         for number in 1..=people {
             let member = !number.is_multiple_of(INVITED_EVERY);
             let joined = member.then_some(JOINED_AT);
-            let email = address(&format!("{number:012}"));
+            let email = address(&format!("{:012}", shuffled(number)));
             person.execute(params![
                 number as i64,
                 email,
@@ -138,7 +140,7 @@ pub(crate) fn script(people: u64) -> String {
          INSERT INTO people (email, :normalized, mailbox, code, state, created_at, joined_at)
          SELECT a, a, a, translate(substr(md5(n::text), 1, 12), 'abcdef', 'ghjkmn'),
                 CASE WHEN {member} THEN 'member' ELSE 'invited' END, {joined}, CASE WHEN {member} THEN {joined} END
-         FROM (SELECT n, 'm' || lpad(n::text, 12, '0') || '@example.org' AS a FROM generate_series(1, {people}) n) s;
+         FROM (SELECT n, 'm' || lpad((n::numeric * {SHUFFLE} % 1000000000000)::text, 12, '0') || '@example.org' AS a FROM generate_series(1, {people}) n) s;
          INSERT INTO sign_ups (person_id, :partner, state, us_state, categories, consent_version, created_at, updated_at,
                                expires_at, decided_at)
          SELECT id, :bench, CASE WHEN state = 'member' THEN 'confirmed' ELSE 'pending' END, 'CA', 'internet,travel', 1,

@@ -34,10 +34,10 @@ fn keyed(server: &Server, installation: &Installation, path: &str, body: &str) -
     target(server, installation.keys.iter().map(request).collect())
 }
 
-/// Signing up somebody new with each request; `door` keeps apart what two servers write to the same records.
-pub(crate) fn inviting(server: &Server, installation: &Installation, door: &str) -> Target {
+/// Signing up somebody new with each request; `prefix` separates what two servers write to the same records.
+pub(crate) fn inviting(server: &Server, installation: &Installation, prefix: &str) -> Target {
     let body = format!(
-        "{{\"email\":\"{door}{NUMBER}@example.com\",\"usState\":\"CA\",\"categories\":{{\"internet\":true,\"travel\":true}}}}"
+        "{{\"email\":\"{prefix}{NUMBER}@example.com\",\"usState\":\"CA\",\"categories\":{{\"internet\":true,\"travel\":true}}}}"
     );
     Target { numbers: Numbers::Fresh, ..keyed(server, installation, "/v1/invite", &body) }
 }

@@ -3,11 +3,10 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{print_line, with_store};
+use super::{print_line, with_live_records};
 use crate::config::StoreSettings;
 use crate::domain::time::Timestamp;
-use crate::store::Act;
-use crate::store::migration::Prepare;
+use crate::operator::Act;
 
 #[derive(Debug, Args)]
 pub(super) struct ShowAudit {
@@ -52,10 +51,10 @@ const PAGE: u32 = 1000;
 
 pub(super) fn run(task: &ShowAudit) -> anyhow::Result<()> {
     let since = task.since.unwrap_or(Timestamp::from_millis(0));
-    with_store(&task.store, Prepare::Expect, async |store| {
+    with_live_records(&task.store, async |operator| {
         let mut last = 0;
         loop {
-            let entries = store.audit_entries(since, last, PAGE).await?;
+            let entries = operator.audit_entries(since, last, PAGE).await?;
             let Some(end) = entries.last() else { break };
             if last == 0 && !task.json {
                 print_line(&format!("{:<22}{:<16}{:<20}ABOUT", "WHEN", "WHO", "COMMAND"))?;

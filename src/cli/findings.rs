@@ -182,26 +182,13 @@ pub(super) fn public_address(mail: Option<&MailTransport>, union: &Union) -> Vec
 pub(super) fn unknown_variables(names: impl Iterator<Item = String>, known: &BTreeSet<String>) -> Vec<Finding> {
     let unknown = names.filter(|name| name.starts_with("UNIONHALL_") && !known.contains(name));
     let judge = |name: String| {
-        let meant =
-            known.iter().min_by_key(|setting| distance(setting, &name)).filter(|setting| distance(setting, &name) <= 3);
+        let near = known.iter().map(|setting| (strsim::osa_distance(setting, &name), setting));
+        let meant = near.filter(|(edits, _)| *edits <= 3).min().map(|(_, setting)| setting);
         let fix = meant
             .map_or_else(|| "`unionhall serve --help` lists them".to_owned(), |meant| format!("did you mean {meant}?"));
         Finding::warn("variables", format!("{name} is no setting, and changes nothing"), fix)
     };
     unknown.map(judge).collect()
-}
-
-/// How many letters have to be changed, put in or left out to make one text of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.bytes().enumerate() {
-        let mut before = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in other.bytes().enumerate() {
-            let here = (before + usize::from(a != b)).min(row[j] + 1).min(row[j + 1] + 1);
-            before = std::mem::replace(&mut row[j + 1], here);
-        }
-    }
-    row[other.len()]
 }
 
 /// Flags whose values are secrets, whatever they hold.
@@ -240,7 +227,6 @@ mod tests {
                 "UNIONHALL_SOMETHING_ELSE is no setting, and changes nothing; `unionhall serve --help` lists them",
             ]
         );
-        assert_eq!(distance("kitten", "sitting"), 3);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `unionhall keys`
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -8,15 +7,14 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{print_line, random, with_records, with_store};
+use super::{Prepare, print_line, random, with_live_records, with_records};
 use crate::clock::Clock;
 use crate::config::{MailBudgetSettings, Records, StoreSettings};
-use crate::domain::api_key::{ApiKey, KeyId, KeyMode, KeyRecord, KeyStatus, NotAKeyId, PartnerName};
+use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, Mode, NotAKeyId, PartnerName};
 use crate::domain::mail::budget::SourceStatus;
 use crate::domain::time::Timestamp;
 use crate::keys::{KeyFigures, Keys, NewKey};
-use crate::store::Act;
-use crate::store::migration::Prepare;
+use crate::operator::Act;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
@@ -112,13 +110,13 @@ impl std::str::FromStr for NamedKey {
 }
 
 impl NamedKey {
-    fn mode(self, test: bool) -> KeyMode {
+    fn mode(self, test: bool) -> Mode {
         mode(test || self.is_test)
     }
 }
 
-fn mode(test: bool) -> KeyMode {
-    if test { KeyMode::Test } else { KeyMode::Live }
+fn mode(test: bool) -> Mode {
+    if test { Mode::Test } else { Mode::Live }
 }
 
 pub(super) fn run(command: KeysCommand) -> anyhow::Result<()> {
@@ -142,12 +140,12 @@ fn grace(text: &str) -> Result<Duration, String> {
 /// Runs one piece of work on the keys, which is written down as that act.
 fn with_keys<T>(
     settings: &StoreSettings,
-    mode: KeyMode,
+    mode: Mode,
     prepare: Prepare,
     act: Act,
     work: impl AsyncFnOnce(Keys) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    with_records(settings, mode, prepare, async |store| work(Keys::of_mode(store.audited(act), mode)).await)
+    with_records(settings, mode, prepare, async |operator| work(operator.audited(act).keys()).await)
 }
 
 fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
@@ -172,7 +170,7 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
     }
     if task.test && !task.new {
         // The live ones are there, then.
-        with_store(&task.store, Prepare::Expect, async |_| Ok(()))?;
+        with_live_records(&task.store, async |_| Ok(()))?;
     }
     let act = act("keys issue", format!("key {} for {partner}", key.id()), now);
     with_keys(&task.store, mode, prepare, act, async |keys| Ok(keys.issue(&key, new, now).await?))?;
@@ -182,9 +180,8 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
-    let (keys, sources) = with_records(&task.store, mode(task.test), Prepare::Expect, async |store| {
-        let keys = Keys::new(Arc::clone(&store) as _).list().await?;
-        Ok((keys, store.source_statuses(now).await?))
+    let (keys, sources) = with_records(&task.store, mode(task.test), Prepare::Expect, async |operator| {
+        Ok((operator.keys().list().await?, operator.source_statuses(now).await?))
     })?;
     let budget = task.budget.budget();
     // The budget is the partner's, over all its keys.
@@ -192,7 +189,7 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
         let source = sources.iter().find(|source| source.source == key.partner.as_str());
         PartnersMail {
             today: source.map_or(0, |source| source.reputation.mailed_today),
-            may: budget.budget(key.partner.as_str(), &source.map_or_else(Default::default, |source| source.reputation)),
+            may: budget.quota(key.partner.as_str(), &source.map_or_else(Default::default, |source| source.reputation)),
             held: source.map_or(0, |source: &SourceStatus| source.held),
         }
     };
@@ -275,7 +272,7 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
     let at = key.revoked_at.unwrap_or(now);
     let before = if at < now { format!(" already, at {at}") } else { String::new() };
     print_line(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))?;
-    if mode == KeyMode::Live {
+    if mode == Mode::Live {
         eprintln!(
             "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop \
              --key {0}` deletes it. Links that were mailed still work.",

@@ -1,14 +1,13 @@
 //! `unionhall mail`
 
 use std::io::Read;
-use std::sync::Arc;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{TryLater, print_line, secret, with_store};
+use super::{TryLater, print_line, secret, with_live_records};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
@@ -16,8 +15,7 @@ use crate::domain::mail::report::{ReportKind, ReportOutcome};
 use crate::domain::mail::{HeldMail, MailId, WaitingMail};
 use crate::domain::secret::token::TokenMaker;
 use crate::mail::report::mime;
-use crate::store::Store;
-use crate::store::migration::Prepare;
+use crate::operator::Operator;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MailCommand {
@@ -106,7 +104,7 @@ pub(super) fn run(command: MailCommand) -> anyhow::Result<()> {
 }
 
 fn list(task: &ListMail) -> anyhow::Result<()> {
-    let mails = with_store(&task.store, Prepare::Expect, async |store| Ok(store.list_mail().await?))?;
+    let mails = with_live_records(&task.store, async |operator| Ok(operator.list_mail().await?))?;
     if task.json {
         let rows: Vec<_> = mails.iter().map(as_json).collect();
         return print_line(&serde_json::to_string_pretty(&rows)?);
@@ -143,8 +141,8 @@ pub(super) fn as_json(mail: &WaitingMail) -> serde_json::Value {
 fn retry(task: &RetryMail) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let act = act("mail retry", format!("mail {}", task.id), now);
-    let retried = async |store: Arc<dyn Store>| Ok(store.audited(act).retry_mail(MailId(task.id), now).await?);
-    if !with_store(&task.store, Prepare::Expect, retried)? {
+    let retried = async |operator: Operator| Ok(operator.audited(act).retry_mail(MailId(task.id), now).await?);
+    if !with_live_records(&task.store, retried)? {
         bail!("there is no mail {} in the outbox; `unionhall mail list` shows what waits", task.id);
     }
     print_line(&format!("Mail {} is tried again now.", task.id))
@@ -154,8 +152,8 @@ fn release(task: &HeldChoice) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let which = task.which();
     let act = act("mail release", task.about(), now);
-    let released = async |store: Arc<dyn Store>| Ok(store.audited(act).release_held(which, now).await?);
-    let count = with_store(&task.store, Prepare::Expect, released)?;
+    let released = async |operator: Operator| Ok(operator.audited(act).release_held(which, now).await?);
+    let count = with_live_records(&task.store, released)?;
     print_line(&match count {
         0 => "No such mail is held.".to_owned(),
         1 => "1 mail goes as soon as its mailbox may get one.".to_owned(),
@@ -166,8 +164,8 @@ fn release(task: &HeldChoice) -> anyhow::Result<()> {
 fn drop_held(task: &HeldChoice) -> anyhow::Result<()> {
     let which = task.which();
     let act = act("mail drop", task.about(), Clock::start().now().time);
-    let dropped = async |store: Arc<dyn Store>| Ok(store.audited(act).drop_held(which).await?);
-    let count = with_store(&task.store, Prepare::Expect, dropped)?;
+    let dropped = async |operator: Operator| Ok(operator.audited(act).drop_held(which).await?);
+    let count = with_live_records(&task.store, dropped)?;
     print_line(&match count {
         0 => "No such mail is held.".to_owned(),
         1 => "1 mail was deleted.".to_owned(),
@@ -182,12 +180,12 @@ fn feedback(task: &Feedback) -> anyhow::Result<()> {
     input.by_ref().take(mime::LONGEST).read_to_end(&mut report).map_err(TryLater::because)?;
     // What is too long is read to its end all the same: a mail server takes a broken pipe for a failure.
     std::io::copy(&mut input, &mut std::io::sink()).map_err(TryLater::because)?;
-    let noted = with_store(&task.store, Prepare::Expect, async |store| {
-        let secret = secret::claim(&task.store, task.secret.given()?, &*store).await?.secret;
+    let noted = with_live_records(&task.store, async |operator| {
+        let secret = secret::claim(&task.store, task.secret.given()?, &operator).await?.secret;
         match mime::read(&report, task.recipient.as_deref(), &TokenMaker::new(&secret)) {
             Ok(report) => {
                 let act = act("mail feedback", format!("{:?} of a mail", report.kind), now);
-                Ok(Ok((report.kind, store.audited(act).note_report(report, now).await?)))
+                Ok(Ok((report.kind, operator.audited(act).note_report(report, now).await?)))
             }
             Err(why) => Ok(Err(why)),
         }

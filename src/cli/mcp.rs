@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::config::{
     Concealed, LimitSettings, MailSettings, MailTransport, SecretSettings, StoreSettings, UnionSettings,
 };
-use crate::domain::api_key::KeyMode;
+use crate::domain::api_key::Mode;
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
 use crate::log::{Format, Level, Log};
@@ -20,6 +20,7 @@ use crate::mail::Delivery;
 use crate::mcp::{McpServer, stdio};
 use crate::membership::erasures::ErasureLog;
 use crate::operations::dispatch::Dispatcher;
+use crate::operator::Operator;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 
@@ -57,12 +58,13 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             MailTransport::None => Delivery::Off,
             MailTransport::Mailbox | MailTransport::Smtp(_) | MailTransport::Hold => Delivery::Held,
         };
-        if settings.key.as_ref().is_some_and(|key| KeyMode::of_text(key.reveal()) == KeyMode::Test) {
+        if settings.key.as_ref().is_some_and(|key| Mode::of_text(key.reveal()) == Mode::Test) {
             bail!("a test key opens the sandbox, which the running service has: send it to POST /mcp there");
         }
         let (limits, disposable) = (settings.limits.address()?, settings.mail.disposable()?);
         let store = open_store(&settings.store, Prepare::Make, WRITE_BATCH).await?;
-        let secret = secret::claim(&settings.store, given, &*store).await?.secret;
+        let secret =
+            secret::claim(&settings.store, given, &Operator::new(Arc::clone(&store), Mode::Live)).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.
         let log = Log::start(Level::Errors, Format::Human, clock, std::io::stderr())?;

@@ -1,4 +1,4 @@
-//! The commands. The only room that prints to a terminal and ends the process.
+//! The commands. The only layer that prints to a terminal and ends the process.
 
 mod audit;
 mod backup;
@@ -32,7 +32,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
 use crate::config::{Records, SandboxRecords, ServeSettings, StoreSettings, UnionSettings};
-use crate::domain::api_key::KeyMode;
+use crate::domain::api_key::Mode;
+use crate::operator::Operator;
 use crate::store::migration::{MIGRATIONS, Prepare};
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::SqliteStore;
@@ -284,26 +285,26 @@ async fn open_records(
     Ok(Arc::new(SqliteStore::open_with(database, prepare, batch, MIGRATIONS)?))
 }
 
-/// Runs one piece of work on the store and closes it. Commands work beside a running service: the database keeps them apart.
-fn with_store<T>(
+/// Runs one piece of work on the live records and closes them. Commands work beside a running service: the database keeps
+/// them apart.
+fn with_live_records<T>(
     settings: &StoreSettings,
-    prepare: Prepare,
-    work: impl AsyncFnOnce(Arc<dyn Store>) -> anyhow::Result<T>,
+    work: impl AsyncFnOnce(Operator) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    with_records(settings, KeyMode::Live, prepare, work)
+    with_records(settings, Mode::Live, Prepare::Expect, work)
 }
 
 /// The same on the live records or the sandbox's. Those of the sandbox come into being only where they are made on purpose.
 fn with_records<T>(
     settings: &StoreSettings,
-    mode: KeyMode,
+    mode: Mode,
     prepare: Prepare,
-    work: impl AsyncFnOnce(Arc<dyn Store>) -> anyhow::Result<T>,
+    work: impl AsyncFnOnce(Operator) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let mut done = None;
-    let work = |store| -> CommandFuture<'_> {
+    let work = |operator| -> CommandFuture<'_> {
         Box::pin(async {
-            done = Some(work(store).await?);
+            done = Some(work(operator).await?);
             Ok(())
         })
     };
@@ -316,17 +317,17 @@ type CommandFuture<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
 
 fn run_on_records<'a>(
     settings: &StoreSettings,
-    mode: KeyMode,
+    mode: Mode,
     prepare: Prepare,
-    work: Box<dyn FnOnce(Arc<dyn Store>) -> CommandFuture<'a> + 'a>,
+    work: Box<dyn FnOnce(Operator) -> CommandFuture<'a> + 'a>,
 ) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     block_on(&runtime, async {
         let live = settings.records()?;
         let records = match (mode, prepare) {
-            (KeyMode::Live, _) => live,
-            (KeyMode::Test, Prepare::Make) => live.make_sandbox().await?,
-            (KeyMode::Test, _) => match live.find_sandbox().await? {
+            (Mode::Live, _) => live,
+            (Mode::Test, Prepare::Make) => live.make_sandbox().await?,
+            (Mode::Test, _) => match live.find_sandbox().await? {
                 SandboxRecords { records, are_there: true } => records,
                 SandboxRecords { .. } => {
                     bail!("there is no sandbox yet; `unionhall keys issue NAME --test` makes it")
@@ -334,7 +335,7 @@ fn run_on_records<'a>(
             },
         };
         let store = open_records(&records, &settings.data, prepare, WRITE_BATCH).await?;
-        let done = work(Arc::clone(&store)).await;
+        let done = work(Operator::new(Arc::clone(&store), mode)).await;
         store.close().await?;
         done
     })

@@ -2,38 +2,62 @@
 
 use std::io::{IsTerminal, Write};
 
-/// One line that is written over on a terminal, a line for each part elsewhere.
+/// One line that is written over on a terminal, a line for each stage elsewhere.
+#[derive(Debug)]
 pub(super) struct Bar {
     terminal: bool,
-    last: Option<(&'static str, &'static str)>,
+    stage: String,
+    /// How a figure is written.
+    written: fn(u64) -> String,
 }
 
 impl Bar {
-    pub(super) fn new() -> Self {
-        Self { terminal: std::io::stderr().is_terminal(), last: None }
+    pub(super) fn new(written: fn(u64) -> String) -> Self {
+        Self { terminal: std::io::stderr().is_terminal(), stage: String::new(), written }
     }
 
     /// The same where a command is often run by another: nothing elsewhere.
-    pub(super) fn on_terminal() -> Option<Self> {
-        Some(Self::new()).filter(|bar| bar.terminal)
+    pub(super) fn on_terminal(written: fn(u64) -> String) -> Option<Self> {
+        Some(Self::new(written)).filter(|bar| bar.terminal)
     }
 
-    pub(super) fn show(&mut self, verb: &'static str, what: &'static str, done: u64, all: u64) {
+    /// Begins a stage; nothing happens if it is under way.
+    pub(super) fn begin(&mut self, stage: impl Into<String>) {
+        let stage = stage.into();
+        if stage == self.stage {
+            return;
+        }
+        self.end();
+        match self.terminal {
+            true => eprint!("{stage}"),
+            false => eprintln!("{stage}"),
+        }
+        // A terminal that cannot be written to has no use for a bar.
+        let _gone = std::io::stderr().flush();
+        self.stage = stage;
+    }
+
+    pub(super) fn show(&mut self, done: u64, all: u64) {
         const WIDTH: usize = 30;
         if self.terminal {
             let full = "#".repeat(usize::try_from(WIDTH as u64 * done.min(all) / all.max(1)).unwrap_or(0));
-            eprint!("\r{verb:<10}{what:<14}[{full:<WIDTH$}] {done} of {all}  ");
-            // A terminal that cannot be written to has no use for a bar.
+            let (stage, written) = (&self.stage, self.written);
+            eprint!("\r{stage:<34}[{full:<WIDTH$}] {} of {}  ", written(done), written(all));
             let _gone = std::io::stderr().flush();
-        } else if self.last != Some((verb, what)) {
-            eprintln!("{verb} {what}, {all} rows");
         }
-        self.last = Some((verb, what));
     }
 
-    pub(super) fn end(&self) {
-        if self.terminal && self.last.is_some() {
+    pub(super) fn end(&mut self) {
+        if self.terminal && !self.stage.is_empty() {
             eprintln!();
         }
+        self.stage.clear();
+    }
+}
+
+impl Drop for Bar {
+    /// What went wrong is printed on a line of its own.
+    fn drop(&mut self) {
+        self.end();
     }
 }

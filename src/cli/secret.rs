@@ -4,10 +4,10 @@ use anyhow::{anyhow, bail};
 
 use super::{files, random};
 use crate::config::{Records, StoreSettings, read_secret};
-use crate::domain::api_key::KeyMode;
+use crate::domain::api_key::Mode;
 use crate::domain::base32;
 use crate::domain::secret::Secret;
-use crate::store::{Claim, InstallationStore};
+use crate::operator::{Claim, Operator};
 
 /// The installation's secret, and where it came from.
 pub(super) struct Claimed {
@@ -45,12 +45,12 @@ fn find(settings: &StoreSettings, given: Option<Secret>) -> anyhow::Result<Optio
 pub(super) async fn compare(
     settings: &StoreSettings,
     given: Option<Secret>,
-    store: &dyn InstallationStore,
+    operator: &Operator,
 ) -> anyhow::Result<Claim> {
     let secret = find(settings, given)?;
     // Nothing is made with no secret, so that none is another than any.
     let fingerprint = secret.as_ref().map(Secret::fingerprint).unwrap_or_default();
-    match store.whose_secret(fingerprint).await? {
+    match operator.whose_secret(fingerprint).await? {
         Claim::Another if secret.is_none() => Err(missing(settings)?),
         Claim::Another => Err(another(settings)?),
         same_or_first => Ok(same_or_first),
@@ -60,21 +60,21 @@ pub(super) async fn compare(
 /// The secret that the records were made with; of the sandbox its own.
 pub(super) async fn known(
     settings: &StoreSettings,
-    mode: KeyMode,
+    mode: Mode,
     given: Option<Secret>,
-    store: &dyn InstallationStore,
+    operator: &Operator,
 ) -> anyhow::Result<Secret> {
     let found = find(settings, given)?;
     let Some(secret) = found else {
         bail!("the records have no secret yet: start the service once, which makes it");
     };
     let secret = match mode {
-        KeyMode::Live => secret,
-        KeyMode::Test => secret.of_sandbox(),
+        Mode::Live => secret,
+        Mode::Test => secret.of_sandbox(),
     };
-    match store.whose_secret(secret.fingerprint()).await? {
+    match operator.whose_secret(secret.fingerprint()).await? {
         Claim::Another => Err(another(settings)?),
-        Claim::First if mode == KeyMode::Live => {
+        Claim::First if mode == Mode::Live => {
             bail!("nothing was made with the secret yet: start the service once, then try again")
         }
         Claim::First | Claim::Same => Ok(secret),
@@ -85,7 +85,7 @@ pub(super) async fn known(
 pub(super) async fn claim(
     settings: &StoreSettings,
     given: Option<Secret>,
-    store: &dyn InstallationStore,
+    operator: &Operator,
 ) -> anyhow::Result<Claimed> {
     let kept = settings.data.join("secret");
     let (secret, made) = match find(settings, given)? {
@@ -96,7 +96,7 @@ pub(super) async fn claim(
             (Secret::new(&text)?, true)
         }
     };
-    match store.claim_secret(secret.fingerprint()).await? {
+    match operator.claim_secret(secret.fingerprint()).await? {
         Claim::First if made => Ok(Claimed { secret, origin: SecretOrigin::Made }),
         Claim::First => Ok(Claimed { secret, origin: SecretOrigin::Given }),
         Claim::Same => Ok(Claimed { secret, origin: SecretOrigin::Known }),

@@ -1,13 +1,14 @@
-//! `unionhall completions` and `unionhall manual`: what a shell and a reader are told of the commands, from their definitions.
+//! `unionhall completions` and `unionhall manual`: shell completions and a man page, from the definitions of the commands.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+use std::io::Write;
 
-use clap::builder::StyledStr;
 use clap::{Arg, ValueEnum};
 use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
 
-use super::{TryLater, command_line, print_line};
+use super::{AFTER_HELP, TryLater, command_line, print_line};
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum CompletedShell {
@@ -28,209 +29,142 @@ pub(super) fn complete(shell: CompletedShell) -> anyhow::Result<()> {
 }
 
 pub(super) fn manual() -> anyhow::Result<()> {
-    print_line(ManualPage::of(command_line()).0.trim_end())
+    let mut program = command_line().disable_help_subcommand(true);
+    program.build();
+    print_line(manual_page(&program)?.trim_end())
 }
 
-/// A man page in roff: one for all commands, so that there is one place to search.
-struct ManualPage(String);
-
-impl ManualPage {
-    fn of(mut program: clap::Command) -> Self {
-        program.build();
-        let mut page = Self(String::new());
-        let version = format!("unionhall {}", program.get_version().unwrap_or_default());
-        page.request(&format!(".TH UNIONHALL 1 \"\" \"{}\" \"User Commands\"", roff(&version)));
-        // Names are to be found and pasted whole.
-        page.request(".nh\n.ad l");
-        page.section("NAME");
-        let about = program.get_about().map(StyledStr::to_string).unwrap_or_default();
-        page.text(&format!("unionhall - {}", about.trim_end_matches('.')));
-        page.section("SYNOPSIS");
-        page.text("`unionhall` COMMAND [OPTIONS]");
-        page.section("DESCRIPTION");
-        page.paragraphs(&said(program.get_long_about(), program.get_about()));
-        let after = program.get_after_help().map(StyledStr::to_string).unwrap_or_default();
-        page.paragraphs(&format!(
-            "{after}\n\nA flag comes before its variable. A variable that is set to nothing counts as not set."
-        ));
-        page.section("COMMANDS");
-        let serve = program.find_subcommand("serve").map(|serve| serve.get_arguments().collect()).unwrap_or_default();
-        page.commands(&program, &serve);
-        page.section("ENVIRONMENT");
-        page.variables(&program);
-        page.section("EXIT STATUS");
-        for (code, meaning) in [
-            (0, "It is done."),
-            (1, "It could not be done; the last line says why, and what would fix it."),
-            (2, "The command line or a variable has a mistake."),
-            (TryLater::CODE, "It cannot be done now; whoever called keeps what it has and calls again."),
-        ] {
-            page.entry(&code.to_string(), meaning);
-        }
-        page.section("SIGNALS");
-        page.entry("SIGTERM, SIGINT", "`serve` finishes what was begun and ends, within ten seconds.");
-        page.entry(
-            "SIGHUP",
-            "`serve` reads the certificate and the catalog again; one with a mistake leaves the old one in use.",
-        );
-        page
+/// One man page for all commands, so that there is one place to search.
+fn manual_page(program: &clap::Command) -> anyhow::Result<String> {
+    let man = Man::new(program.clone()).title("UNIONHALL").date(" ").manual("User Commands");
+    let mut page = rendered(|out| man.render_title(out))?;
+    // Names must be found by a search and pasted whole: no hyphenation, no justified lines.
+    page.push_str(".nh\n.ad l\n");
+    page.push_str(&rendered(|out| man.render_name_section(out))?);
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]).text([bold("unionhall"), roman(" COMMAND [OPTIONS]")]);
+    roff.control("SH", ["DESCRIPTION"]).text([roman(format!(
+        "{AFTER_HELP} A flag comes before its variable. A variable that is set to nothing counts as not set."
+    ))]);
+    roff.control("SH", ["COMMANDS"]);
+    page.push_str(&roff.to_roff());
+    let serve = program.find_subcommand("serve").map(|serve| serve.get_arguments().collect()).unwrap_or_default();
+    add_commands(&mut page, program, &serve)?;
+    let mut roff = Roff::new();
+    add_variables(&mut roff, program);
+    roff.control("SH", ["EXIT STATUS"]);
+    for (code, meaning) in [
+        (0, "It is done."),
+        (1, "It could not be done; the last line says why and how to fix it."),
+        (2, "The command line or a variable has a mistake."),
+        (TryLater::CODE, "It cannot be done now; the caller keeps what it has and calls again."),
+    ] {
+        add_entry(&mut roff, &code.to_string(), meaning);
     }
+    roff.control("SH", ["SIGNALS"]);
+    add_entry(&mut roff, "SIGTERM, SIGINT", "serve finishes what was begun and ends, within ten seconds.");
+    add_entry(
+        &mut roff,
+        "SIGHUP",
+        "serve reads the certificate and the catalog again; one with a mistake leaves the old one in use.",
+    );
+    page.push_str(&roff.to_roff());
+    Ok(ascii(&page))
+}
 
-    /// The commands below this one. What is a setting of `serve` too is explained there alone.
-    fn commands(&mut self, parent: &clap::Command, serve: &Vec<&Arg>) {
-        for command in parent.get_subcommands().filter(|command| command.get_name() != "help") {
-            let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
-            self.request(&format!(".SS \"{}\"", roff(name)));
-            if command.has_subcommands() {
-                self.text(&said(command.get_long_about(), command.get_about()));
-                self.commands(command, serve);
-                continue;
+/// The commands below this one. A setting that `serve` has too is explained there alone.
+fn add_commands(page: &mut String, parent: &clap::Command, serve: &Vec<&Arg>) -> anyhow::Result<()> {
+    for command in parent.get_subcommands() {
+        let is_shared = |argument: &Arg| {
+            let is_same =
+                |known: &&Arg| known.get_long() == argument.get_long() && known.get_env() == argument.get_env();
+            command.get_name() != "serve" && argument.get_env().is_some() && serve.iter().any(is_same)
+        };
+        let mut roff = Roff::new();
+        roff.control("SS", [command.get_bin_name().unwrap_or_else(|| command.get_name())]);
+        let usage = command.clone().render_usage().to_string();
+        roff.text([bold(usage.trim_start_matches("Usage:").trim())]).control("PP", []);
+        page.push_str(&roff.to_roff());
+        let shared: Vec<_> = command.get_arguments().filter(|argument| is_shared(argument)).map(flag_of).collect();
+        let man = Man::new(command.clone().mut_args(|argument| {
+            let hidden = argument.is_hide_set() || argument.get_id() == "help" || is_shared(&argument);
+            argument.hide(hidden)
+        }));
+        page.push_str(&without_heading(&rendered(|out| man.render_description_section(out))?));
+        page.push_str(&without_heading(&rendered(|out| man.render_options_section(out))?));
+        if !shared.is_empty() {
+            let mut roff = Roff::new();
+            roff.control("PP", []).text([roman(format!("As for unionhall serve: {}.", shared.join(", ")))]);
+            page.push_str(&roff.to_roff());
+        }
+        add_commands(page, command, serve)?;
+    }
+    Ok(())
+}
+
+/// Every variable with the flags that it stands for.
+fn add_variables(roff: &mut Roff, program: &clap::Command) {
+    fn collect(command: &clap::Command, found: &mut BTreeMap<String, BTreeSet<String>>) {
+        for argument in command.get_arguments() {
+            if let Some(variable) = argument.get_env().and_then(|name| name.to_str()) {
+                let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+                found.entry(variable.to_owned()).or_default().insert(format!("{}: {help}.", flag_of(argument)));
             }
-            let usage = command.clone().render_usage().to_string();
-            self.text(&format!("`{}`", usage.trim_start_matches("Usage:").trim()));
-            self.paragraphs(&said(command.get_long_about(), command.get_about()));
-            let shown =
-                command.get_arguments().filter(|argument| argument.get_id() != "help" && !argument.is_hide_set());
-            let (same, own): (Vec<_>, Vec<_>) = shown.partition(|argument| {
-                command.get_name() != "serve" && serve.iter().any(|known| is_same(known, argument))
-            });
-            own.into_iter().for_each(|argument| self.argument(argument));
-            if !same.is_empty() {
-                let names: Vec<_> = same.into_iter().map(|argument| format!("`{}`", name_of(argument))).collect();
-                self.paragraphs(&format!("As for `serve`: {}.", names.join(", ")));
-            }
         }
+        command.get_subcommands().for_each(|command| collect(command, found));
     }
-
-    fn argument(&mut self, argument: &Arg) {
-        let values: Vec<_> = argument.get_value_names().into_iter().flatten().map(ToString::to_string).collect();
-        let takes = argument.get_action().takes_values() && argument.get_long().is_some();
-        let value = if takes { format!(" {}", values.join(" ")) } else { String::new() };
-        let mut text = said(argument.get_long_help(), argument.get_help());
-        let known: Vec<_> = argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
-        if argument.get_action().takes_values() && !known.is_empty() {
-            let _infallible = write!(text, " One of {}.", known.join(", "));
-        }
-        let defaults: Vec<_> = argument.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
-        if takes && !defaults.is_empty() {
-            let _infallible = write!(text, " [default: {}]", defaults.join(" "));
-        }
-        if let Some(variable) = argument.get_env().and_then(|name| name.to_str()) {
-            let _infallible = write!(text, " [variable: {variable}]");
-        }
-        self.entry(&format!("{}{value}", name_of(argument)), &text);
+    let mut found = BTreeMap::new();
+    collect(program, &mut found);
+    roff.control("SH", ["ENVIRONMENT"]);
+    for (variable, meanings) in found {
+        add_entry(roff, &variable, &meanings.into_iter().collect::<Vec<_>>().join("\n\n"));
     }
+}
 
-    /// Every variable with the flag that it stands for.
-    fn variables(&mut self, program: &clap::Command) {
-        fn collect(command: &clap::Command, found: &mut BTreeMap<String, BTreeSet<String>>) {
-            for argument in command.get_arguments() {
-                if let Some(variable) = argument.get_env().and_then(|name| name.to_str()) {
-                    let help = said(None, argument.get_help());
-                    found.entry(variable.to_owned()).or_default().insert(format!("`{}`: {help}", name_of(argument)));
+/// A name and, further in, what it means.
+fn add_entry(roff: &mut Roff, name: &str, text: &str) {
+    roff.control("TP", []).text([bold(name)]).text([roman(text)]);
+}
+
+fn flag_of(argument: &Arg) -> String {
+    argument.get_long().map_or_else(|| argument.get_id().to_string(), |long| format!("--{long}"))
+}
+
+/// What clap_mangen writes, without the definition of an apostrophe that it puts before every part.
+fn rendered(render: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> anyhow::Result<String> {
+    let mut out = Vec::new();
+    render(&mut out)?;
+    let text = String::from_utf8(out)?.replace("\\*(Aq", "'");
+    let lines = text.lines().filter(|line| !line.starts_with(".ie ") && !line.starts_with(".el "));
+    Ok(lines.flat_map(|line| [line, "\n"]).collect())
+}
+
+fn without_heading(section: &str) -> String {
+    let lines = section.lines().filter(|line| !line.starts_with(".SH "));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Characters as typesetters of every locale show them; quotes and accents stay those that can be pasted. Code is bold.
+fn ascii(page: &str) -> String {
+    let mut out = String::with_capacity(page.len() + 1024);
+    for line in page.lines() {
+        let (is_paired, mut is_code) = (line.matches('`').count() % 2 == 0, false);
+        for character in line.chars() {
+            match character {
+                '`' if is_paired => {
+                    is_code = !is_code;
+                    out.push_str(if is_code { "\\fB" } else { "\\fR" });
                 }
-            }
-            command.get_subcommands().for_each(|command| collect(command, found));
-        }
-        let mut found = BTreeMap::new();
-        collect(program, &mut found);
-        for (variable, meanings) in found {
-            self.entry(&variable, &meanings.into_iter().collect::<Vec<_>>().join("\n\n"));
-        }
-    }
-
-    fn section(&mut self, name: &str) {
-        self.request(&format!(".SH {name}"));
-    }
-
-    /// A name and, further in, what it means.
-    fn entry(&mut self, name: &str, text: &str) {
-        self.request(".TP");
-        self.text(&format!("`{name}`"));
-        for (n, paragraph) in text.split("\n\n").enumerate() {
-            if n > 0 {
-                self.request(".IP");
-            }
-            self.text(paragraph);
-        }
-    }
-
-    fn paragraphs(&mut self, text: &str) {
-        for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.trim().is_empty()) {
-            self.request(".PP");
-            self.text(paragraph);
-        }
-    }
-
-    fn text(&mut self, text: &str) {
-        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut out = String::with_capacity(line.len() + 16);
-        for (n, piece) in line.split('`').enumerate() {
-            let (before, after) = if n % 2 == 1 { ("\\fB", "\\fR") } else { ("", "") };
-            out.extend([before, &roff(piece), after]);
-        }
-        // A line that begins with a dot is a request.
-        let guard = if out.starts_with(['.', '\'']) { "\\&" } else { "" };
-        self.request(&format!("{guard}{out}"));
-    }
-
-    fn request(&mut self, line: &str) {
-        self.0.push_str(line);
-        self.0.push('\n');
-    }
-}
-
-/// A text in full, or in short where there is no more. Clap takes the full stop away from short ones.
-fn said(long: Option<&StyledStr>, short: Option<&StyledStr>) -> String {
-    let mut text = long.or(short).map(StyledStr::to_string).unwrap_or_default();
-    if !text.is_empty() && !text.ends_with(['.', ']']) {
-        text.push('.');
-    }
-    text
-}
-
-/// As it is typed.
-fn name_of(argument: &Arg) -> String {
-    match (argument.get_long(), argument.get_value_names()) {
-        (Some(long), _) => format!("--{long}"),
-        (None, Some([name, ..])) => name.to_string(),
-        (None, _) => argument.get_id().to_string(),
-    }
-}
-
-fn is_same(one: &Arg, other: &Arg) -> bool {
-    one.get_long().is_some() && one.get_long() == other.get_long() && one.get_env() == other.get_env()
-}
-
-/// A text in which nothing is a command to the typesetter; hyphens stay those that can be pasted.
-fn roff(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
-        match character {
-            '\\' => out.push_str("\\e"),
-            '-' => out.push_str("\\-"),
-            '\'' => out.push_str("\\(aq"),
-            '"' => out.push_str("\\(dq"),
-            '^' => out.push_str("\\(ha"),
-            '~' => out.push_str("\\(ti"),
-            '…' => out.push_str("..."),
-            other if other.is_ascii() => out.push(other),
-            other => {
-                let _infallible = write!(out, "\\[u{:04X}]", u32::from(other));
+                '`' => out.push_str("\\(ga"),
+                '\'' => out.push_str("\\(aq"),
+                '^' => out.push_str("\\(ha"),
+                '~' => out.push_str("\\(ti"),
+                '…' => out.push_str("..."),
+                other if other.is_ascii() => out.push(other),
+                other => out.push_str(&format!("\\[u{:04X}]", u32::from(other))),
             }
         }
+        out.push('\n');
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_typesetter_would_take_for_its_own_is_text() {
-        let mut page = ManualPage(String::new());
-        page.text(".so /etc/passwd `--flag` \\fB é it's");
-        assert_eq!(page.0, "\\&.so /etc/passwd \\fB\\-\\-flag\\fR \\efB \\[u00E9] it\\(aqs\n");
-    }
 }

@@ -4,11 +4,10 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{print_line, with_store};
+use super::{print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{MailBudgetSettings, StoreSettings};
 use crate::domain::mail::budget::{FORM, MailBudget, SourceStatus, source_name};
-use crate::store::migration::Prepare;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SignupsCommand {
@@ -40,7 +39,7 @@ pub(super) fn run(command: SignupsCommand) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let act = act(if pause { "signups pause" } else { "signups resume" }, String::new(), now);
     let changed =
-        with_store(&settings, Prepare::Expect, async |store| Ok(store.audited(act).pause_sign_ups(pause).await?))?;
+        with_live_records(&settings, async |operator| Ok(operator.audited(act).pause_sign_ups(pause).await?))?;
     print_line(match (pause, changed) {
         (true, true) => "Sign-ups are paused. `unionhall signups resume` switches them on again.",
         (true, false) => "Sign-ups were paused already.",
@@ -51,8 +50,8 @@ pub(super) fn run(command: SignupsCommand) -> anyhow::Result<()> {
 
 fn status(task: &ShowStatus) -> anyhow::Result<()> {
     let (now, budget) = (Clock::start().now().time, task.budget.budget());
-    let (paused, mut sources) = with_store(&task.store, Prepare::Expect, async |store| {
-        Ok((store.are_sign_ups_paused().await?, store.source_statuses(now).await?))
+    let (paused, mut sources) = with_live_records(&task.store, async |operator| {
+        Ok((operator.are_sign_ups_paused().await?, operator.source_statuses(now).await?))
     })?;
     if !sources.iter().any(|source| source.source == FORM) {
         sources.insert(0, SourceStatus { source: FORM.to_owned(), reputation: Default::default(), held: 0 });
@@ -69,7 +68,7 @@ fn status(task: &ShowStatus) -> anyhow::Result<()> {
     ))?;
     for source in &sources {
         let SourceStatus { reputation, held, .. } = source;
-        let may = budget.budget(&source.source, reputation).map_or_else(|| "-".to_owned(), |budget| budget.to_string());
+        let may = budget.quota(&source.source, reputation).map_or_else(|| "-".to_owned(), |quota| quota.to_string());
         print_line(&format!(
             "{:<8}{:>8}{may:>8}{held:>8}{:>12}{:>11}{:>10}  {}",
             state(source, &budget),
@@ -95,7 +94,7 @@ fn as_json(source: &SourceStatus, budget: &MailBudget) -> serde_json::Value {
         "partner": Some(&source.source).filter(|source| *source != FORM),
         "state": state(source, budget),
         "mailedToday": reputation.mailed_today,
-        "mayMailToday": budget.budget(&source.source, reputation),
+        "mayMailToday": budget.quota(&source.source, reputation),
         "held": source.held,
         "mailed7d": reputation.mailed_before + reputation.mailed_today,
         "confirmed7d": reputation.confirmed,

@@ -6,16 +6,14 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::{print_line, with_store};
+use super::{print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::StoreSettings;
 use crate::domain::catalog::category::Category;
 use crate::domain::mail::budget::{day_of, source_name};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
-use crate::membership::figures;
-use crate::store::figures::{Demand, Funnel};
-use crate::store::migration::Prepare;
+use crate::operator::{Demand, Funnel};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
@@ -83,24 +81,24 @@ pub(super) fn run(task: &ShowStats) -> anyhow::Result<()> {
     }
     let clock = Clock::start();
     let today = day_of(clock.now().time);
-    with_store(&task.store, Prepare::Expect, async |store| {
-        figures::catch_up(&*store, clock).await?;
+    with_live_records(&task.store, async |operator| {
+        operator.catch_up_figures(clock).await?;
         let since = task.since.map(day_of);
         match task.by {
-            None => whole(task, store.member_count().await?, &store.sources_since(since.unwrap_or(0)).await?),
+            None => whole(task, operator.member_count().await?, &operator.sources_since(since.unwrap_or(0)).await?),
             Some(By::Day) => {
                 let since = since.unwrap_or(today - DAYS + 1);
                 let mut days: BTreeMap<i64, Funnel> = BTreeMap::new();
-                for source in store.source_days_since(since).await? {
+                for source in operator.source_days_since(since).await? {
                     *days.entry(source.day).or_default() += source.funnel;
                 }
                 by_days(task, &days)
             }
-            Some(By::Partner) => by_partner(task, store.sources_since(since.unwrap_or(0)).await?),
-            Some(By::State) => by_state(task, store.demand().await?),
-            Some(By::Category) => by_category(task, store.demand().await?),
+            Some(By::Partner) => by_partner(task, operator.sources_since(since.unwrap_or(0)).await?),
+            Some(By::State) => by_state(task, operator.demand().await?),
+            Some(By::Category) => by_category(task, operator.demand().await?),
             Some(By::Referrer) => {
-                let top = store.top_referrers(TOP).await?;
+                let top = operator.top_referrers(TOP).await?;
                 let rows = top.iter().map(|(code, members)| (code.to_string(), code.to_string(), Some(*members)));
                 cells(task, "REFERRER", "referrer", rows.collect())
             }

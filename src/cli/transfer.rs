@@ -63,7 +63,7 @@ async fn carry(from: &Records, to: &Records, settings: &MoveSettings) -> anyhow:
     }
     let mut source = open_source(from).await?;
     let mut target = open_target(to).await?;
-    let mut bar = Bar::new();
+    let mut bar = Bar::new(|rows| rows.to_string());
     let copied = transfer::copy(&mut *source, &mut *target, &mut |progress| show(&mut bar, progress)).await;
     let sums = match copied {
         // Perhaps an earlier run came this far and no further.
@@ -149,5 +149,6 @@ fn show(bar: &mut Bar, progress: Progress) {
         Phase::Copying => "copying",
         Phase::Comparing => "comparing",
     };
-    bar.show(verb, progress.table, progress.done, progress.all);
+    bar.begin(format!("{verb} {}, {} rows", progress.table, progress.all));
+    bar.show(progress.done, progress.all);
 }

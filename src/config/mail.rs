@@ -138,15 +138,3 @@ fn bounce_domain(text: &str) -> Result<String, String> {
     let domain = address.map_err(|_| "write a domain such as bounces.example.org".to_owned())?;
     Ok(domain.domain().to_owned())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_password_is_not_shown() {
-        let mail = "smtps://user:hunter2@mail.example.com".to_owned().into();
-        let settings = MailSettings { mail, mail_file: None, mail_bounces: None, disposable_domains: None };
-        assert!(!format!("{settings:?}").contains("hunter2"));
-    }
-}

@@ -97,6 +97,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_may_hold_a_password_is_not_shown() {
+        let shown = format!("{:?}", Concealed::from("smtps://user:hunter2@mail.example.com".to_owned()));
+        assert_eq!(shown, "…");
+    }
+
+    #[test]
     fn addresses_to_listen_on_are_read_as_people_write_them() {
         for (text, address) in [
             ("8080", "127.0.0.1:8080"),

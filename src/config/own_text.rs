@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 use crate::domain::language::Language;
-use crate::domain::union::own_text::{OwnTexts, PolicyPage};
+use crate::site::own_text::{OwnTexts, PolicyPage};
 
 /// The texts of a folder; none where there is no folder. A file that no page would show is a mistake, and is named.
 pub(super) fn own_texts(folder: Option<&Path>) -> anyhow::Result<OwnTexts> {

@@ -9,11 +9,13 @@ use lettre::Address;
 use lettre::message::Mailbox;
 
 use super::own_text::own_texts;
-use super::{listen_address, theme, web_address};
+use super::theme::{self, Theme};
+use super::{listen_address, web_address};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
 use crate::domain::union::notice::Notices;
 use crate::domain::union::{Sender, Union};
+use crate::site::branding::Branding;
 
 /// What the union says of itself; enough to print its documents.
 #[derive(Debug, Clone, Args)]
@@ -70,10 +72,10 @@ pub struct UnionSettings {
     #[arg(long, env = "UNIONHALL_PAGES", value_name = "FOLDER")]
     pub pages: Option<PathBuf>,
 
-    /// How pages, mails and the picture of shared links look: a TOML file with `main` and `highlight`, two colours such as
-    /// "#0a4d3f", and `logo`, a PNG or SVG beside it.
+    /// How pages, mails and shared links look: a TOML file with `main` and `highlight`, two colors such as "#0a4d3f", and
+    /// pictures beside it: `logo`, a PNG or SVG, and `card`, a PNG of 1200 by 630 pixels that chats show beside a shared link.
     ///
-    /// Colours that could not be read on each other are refused. Read at the start.
+    /// Colors that could not be read on each other are refused. Read at the start.
     #[arg(long, env = "UNIONHALL_THEME", value_name = "FILE")]
     pub theme: Option<PathBuf>,
 
@@ -111,8 +113,7 @@ impl UnionSettings {
             name: self.name.clone(),
             sender: self.sender(&join_site)?,
             notices: Notices::of(&self.name, &join_site),
-            theme: theme::read(self.theme.as_deref())?,
-            texts: own_texts(self.pages.as_deref())?,
+            colors: theme::read(self.theme.as_deref())?.colors,
             show_members_from: self.show_members_from,
             join_site,
             base_url,
@@ -122,6 +123,12 @@ impl UnionSettings {
             public_per_minute: self.public_per_minute,
             key_per_minute: self.key_per_minute,
         })
+    }
+
+    /// What the site shows of the operator's own.
+    pub fn branding(&self) -> anyhow::Result<Branding> {
+        let Theme { logo, card, .. } = theme::read(self.theme.as_deref())?;
+        Ok(Branding { logo, card, texts: own_texts(self.pages.as_deref())? })
     }
 
     /// Whom mail comes from, for a union that is found at `join_site`.

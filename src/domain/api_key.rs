@@ -17,18 +17,18 @@ const SECRET: usize = 32;
 const CHECKSUM: usize = 7;
 /// What comes after the prefix.
 const REST: usize = ID + 1 + SECRET + CHECKSUM;
-const LONGEST: usize = KeyMode::Test.prefix().len() + REST;
+const LONGEST: usize = Mode::Test.prefix().len() + REST;
 
-/// Which records a key opens. The two have keys of different lengths, so that no text is a key of both.
+/// Live or test: which records a key opens. The two have keys of different lengths, so that no text is a key of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyMode {
-    /// The union's own.
+pub enum Mode {
+    /// Real members.
     Live,
-    /// The sandbox's.
+    /// The sandbox: nobody in it is real, and nothing in it lasts.
     Test,
 }
 
-impl KeyMode {
+impl Mode {
     const ALL: [Self; 2] = [Self::Test, Self::Live];
 
     const fn prefix(self) -> &'static str {
@@ -90,7 +90,7 @@ impl std::str::FromStr for KeyId {
 /// A whole key, secret included. It has no `Debug` that would show it and is kept no longer than a request.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
-    mode: KeyMode,
+    mode: Mode,
     /// As long as its mode has it; nothing after that.
     text: [u8; LONGEST],
 }
@@ -110,10 +110,10 @@ impl ApiKey {
 
     /// A key to the union's own records.
     pub fn from_random(random: &[u8; Self::ENTROPY]) -> Self {
-        Self::of_mode(KeyMode::Live, random)
+        Self::of_mode(Mode::Live, random)
     }
 
-    pub fn of_mode(mode: KeyMode, random: &[u8; Self::ENTROPY]) -> Self {
+    pub fn of_mode(mode: Mode, random: &[u8; Self::ENTROPY]) -> Self {
         let mut text = [0; LONGEST];
         let id: [u8; ID] = base32::encode(&random[..5]);
         let secret: [u8; SECRET] = base32::encode(&random[5..]);
@@ -129,7 +129,7 @@ impl ApiKey {
     }
 
     pub fn parse(text: &str) -> Result<Self, BadKey> {
-        let mode = KeyMode::ALL.into_iter().find(|mode| text.len() == mode.length()).ok_or(BadKey::Form)?;
+        let mode = Mode::ALL.into_iter().find(|mode| text.len() == mode.length()).ok_or(BadKey::Form)?;
         let (body, sum) = text.as_bytes().split_at(mode.length() - CHECKSUM);
         let rest = body.strip_prefix(mode.prefix().as_bytes()).ok_or(BadKey::Form)?;
         let (id, secret) = (&rest[..ID], &rest[ID + 1..]);
@@ -146,10 +146,10 @@ impl ApiKey {
 
     /// Whether it is the sandbox's.
     pub fn is_test(&self) -> bool {
-        self.mode == KeyMode::Test
+        self.mode == Mode::Test
     }
 
-    pub fn mode(&self) -> KeyMode {
+    pub fn mode(&self) -> Mode {
         self.mode
     }
 
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn a_key_opens_the_records_that_its_prefix_names_and_no_others() {
         let random = std::array::from_fn(|i| i as u8 * 7 + 3);
-        let (live, test) = (key(), ApiKey::of_mode(KeyMode::Test, &random));
+        let (live, test) = (key(), ApiKey::of_mode(Mode::Test, &random));
         assert!(test.reveal().starts_with("uh_test_") && test.reveal().len() == 56);
         assert!(test.is_test() && !live.is_test());
         assert_eq!(ApiKey::parse(test.reveal()), Ok(test.clone()));
@@ -357,12 +357,10 @@ mod tests {
             bad.replace_range(at..=at, if &bad[at..=at] == "0" { "1" } else { "0" });
             assert!(ApiKey::parse(&bad).is_err(), "{at}");
         }
-        for (text, mode) in
-            [(test.reveal(), KeyMode::Test), ("uh_test_", KeyMode::Test), (live.reveal(), KeyMode::Live)]
-        {
-            assert_eq!(KeyMode::of_text(text), mode);
+        for (text, mode) in [(test.reveal(), Mode::Test), ("uh_test_", Mode::Test), (live.reveal(), Mode::Live)] {
+            assert_eq!(Mode::of_text(text), mode);
         }
-        assert_eq!(KeyMode::of_text(""), KeyMode::Live);
+        assert_eq!(Mode::of_text(""), Mode::Live);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the union is made of: values that cannot hold a bad state, and the rules between them.
 //!
-//! This room is pure. It must never wait, read the clock, draw a random number, touch a file or a socket, or know that
+//! This layer is pure. It must never wait, read the clock, draw a random number, touch a file or a socket, or know that
 //! HTTP, SQL or a command line exist. Whatever it needs from outside is passed in.
 
 pub mod api_key;

@@ -7,7 +7,7 @@ use jiff::civil::{Date, DateTime, Time};
 
 use super::json_text::json_text;
 
-/// A point in time. Always passed in; nothing in this crate's rooms but `clock.rs` asks what time it is.
+/// A point in time. Always passed in; only `clock.rs` asks what time it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 

@@ -62,7 +62,7 @@ pub struct RequestLine<'a> {
     pub refusal: Option<(&'static str, &'a [String])>,
 }
 
-/// A handle on the log; clones share it. What it tells is of one part of the house, which is named first.
+/// A handle on the log; clones share it. What it tells is about one part of the service, which is named first.
 #[derive(Clone)]
 pub struct Log(Arc<LogWriter>, &'static str);
 

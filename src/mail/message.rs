@@ -13,7 +13,7 @@ use crate::domain::sign_in::SIGN_IN_FOR;
 use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
-use crate::domain::union::theme::Theme;
+use crate::domain::union::colors::Colors;
 
 /// A letter's content, ready to be put into an envelope.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct LetterFacts<'a> {
 /// What every template reads.
 struct Common<'a> {
     union: &'a Union,
-    theme: &'a Theme,
+    colors: Colors,
     language: Language,
     words: &'static Words,
     /// Where the union can be reached, on one line: its postal address, its contact address, or both.
@@ -173,7 +173,7 @@ impl Letter<'_> {
         let others = language.others().map(|other| (other, format!("{leads_to}?lang={}", other.code())));
         Common {
             union,
-            theme: &union.theme,
+            colors: union.colors,
             language,
             words,
             contact: union.contact_line(),

@@ -1,6 +1,6 @@
 //! Mail: what it says, and how it gets to people.
 //!
-//! The outbox in the store is the only way in; a worker takes mails from it and hands them to a transport. This room must
+//! The outbox in the store is the only way in; a worker takes mails from it and hands them to a transport. This layer must
 //! never know HTTP or which operation asked, and never put an address or a token into an error or a log.
 
 pub mod compose;
@@ -93,7 +93,7 @@ impl Delivery {
     }
 }
 
-/// What the rest of the house sees of the worker: it is woken when there is mail, and says whether mail goes.
+/// What the rest of the service sees of the worker: it is woken when there is mail, and says whether mail goes.
 #[derive(Debug, Default)]
 pub struct MailNotifier {
     wake: Notify,

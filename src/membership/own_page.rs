@@ -122,12 +122,12 @@ impl OwnPages {
     }
 
     /// What every form of a session carries.
-    pub fn form_token(&self, session: &Nonce) -> String {
-        self.sessions.form_token(session)
+    pub fn csrf_token(&self, session: &Nonce) -> String {
+        self.sessions.csrf_token(session)
     }
 
-    pub fn is_form_token(&self, session: &Nonce, token: &str) -> bool {
-        self.sessions.is_form_token(session, token)
+    pub fn is_csrf_token(&self, session: &Nonce, token: &str) -> bool {
+        self.sessions.is_csrf_token(session, token)
     }
 
     /// Everything that is kept of whoever has the session; none if nobody has.

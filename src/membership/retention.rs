@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::clock::{Clock, Moment};
+use crate::domain::api_key::Mode;
 use crate::domain::mail::inbox::TEST_DATA_KEPT_FOR;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::Secret;
@@ -37,18 +38,10 @@ const SLEWED: Duration = Duration::from_secs(120);
 /// How long a clock that jumped is watched before it is believed.
 const WATCHED_FOR: Duration = Duration::from_secs(15 * 60);
 
-/// Whether records are of real people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reality {
-    Live,
-    /// The sandbox's: nothing in them lasts.
-    Test,
-}
-
 /// Works until told to stop. Several nodes may do so on one store.
 pub async fn run(
     store: Arc<dyn Store>,
-    reality: Reality,
+    mode: Mode,
     secret: Secret,
     times: RetentionTimes,
     log: Log,
@@ -60,7 +53,7 @@ pub async fn run(
     // Mail may wait for a time that a wrong clock wrote before this start.
     let mut heal = true;
     let (mut next_round, mut next_step) = (clock.now().tick, clock.now().tick);
-    let mut test_data = (reality == Reality::Test).then(TestDataWalk::default);
+    let mut test_data = (mode == Mode::Test).then(TestDataWalk::default);
     while !*stop.borrow() {
         let now = clock.now();
         if let Some(jump) = watch.look(now) {

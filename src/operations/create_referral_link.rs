@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::domain::constant::True;
 use super::wording::{CONSENT_RULE, ERRORS_OF_ACTIONS};
 use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
+use crate::domain::constant::True;
 use crate::domain::email::EmailAddress;
 use crate::domain::union::Union;
 use crate::error::Error;

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::domain::constant::True;
 use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec, wording};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
+use crate::domain::constant::True;
 use crate::domain::union::Union;
 use crate::error::Error;
 

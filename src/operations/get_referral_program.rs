@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::domain::constant::{True, Usd};
 use super::wording::CAMPAIGNS;
 use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
+use crate::domain::constant::{True, Usd};
 use crate::domain::language::Language;
 use crate::domain::union::Union;
 use crate::error::Error;

@@ -3,11 +3,11 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use crate::domain::constant::{True, Usd, open_enumeration};
 use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec, wording};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::Category;
+use crate::domain::constant::{True, Usd, open_enumeration};
 use crate::domain::union::Union;
 use crate::error::Error;
 
@@ -79,11 +79,8 @@ impl Operation for ListNegotiationCategories {
 }
 
 fn list(catalog: &Catalog) -> NegotiationCategories {
-    let category = |&(slug, annual_savings): &(Category, u32)| NegotiationCategory {
-        slug,
-        label: slug.label(),
-        annual_savings,
-    };
+    let category =
+        |&(slug, annual_savings): &(Category, u32)| NegotiationCategory { slug, label: slug.label(), annual_savings };
     NegotiationCategories {
         ok: True,
         currency: Usd,

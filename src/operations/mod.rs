@@ -3,9 +3,14 @@
 //! REST routes, the OpenAPI document and the descriptor are loops over [`ALL`]. To add an operation, add a file and a line
 //! in the table below. This module must never know HTTP: its input and output are free of transport.
 
+pub mod create_referral_link;
 pub mod decode;
 pub mod dispatch;
+pub mod get_member_stats;
+pub mod get_referral_program;
+pub mod list_negotiation_categories;
 mod mistakes;
+pub mod sign_up_user;
 pub mod wording;
 
 use std::future::Future;
@@ -30,8 +35,6 @@ use crate::reply::Reply;
 
 macro_rules! operations {
     ($(#[$doc:meta])* $($file:ident::$name:ident,)*) => {
-        $(pub mod $file;)*
-
         #[derive(Clone, Copy)]
         enum Position { $($name),* }
 

@@ -6,15 +6,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::domain::constant::True;
 use super::create_referral_link::EXAMPLE_CODE;
 use super::wording::{CONSENT_RULE, ERRORS_OF_ACTIONS};
 use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
-use crate::domain::language::Language;
 use crate::domain::catalog::category::CategorySet;
+use crate::domain::constant::True;
 use crate::domain::email::EmailAddress;
+use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{MAX_MAILS_PER_DAY, MIN_MAIL_GAP, MailKind};
 use crate::domain::referral::RefCode;
@@ -131,9 +131,18 @@ impl Operation for SignUpUser {
         };
         let partner = caller.partner()?;
         let lane = Lane::of(partner.name.as_str().as_bytes());
-        let (site, savings) = (&app.union.join_site, app.union.catalog.savings_of(input.categories.unwrap_or_default()));
-        let request = caller.idempotency_key().map(|key| app.membership.idempotent_sign_up(key, &application, site, savings));
-        let context = SignUpContext { channel: caller.channel, client: caller.client.clone(), lane, proven: false, language: None, request };
+        let (site, savings) =
+            (&app.union.join_site, app.union.catalog.savings_of(input.categories.unwrap_or_default()));
+        let request =
+            caller.idempotency_key().map(|key| app.membership.idempotent_sign_up(key, &application, site, savings));
+        let context = SignUpContext {
+            channel: caller.channel,
+            client: caller.client.clone(),
+            lane,
+            proven: false,
+            language: None,
+            request,
+        };
         let done = app.membership.sign_up(&application, Some(partner), context, caller.now).await?;
         caller.note_replay(&done);
         let SignedUp { code, joined_count, attributed, replayed } = done;

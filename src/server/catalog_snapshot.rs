@@ -13,6 +13,7 @@ use crate::mcp::http::McpEndpoint;
 use crate::operations::ALL;
 use crate::operations::dispatch::Dispatcher;
 use crate::site::Site;
+use crate::site::branding::Branding;
 
 #[derive(Debug)]
 pub(super) struct CatalogSnapshot {
@@ -23,21 +24,28 @@ pub(super) struct CatalogSnapshot {
     pub documents: Documents,
     pub site: Site,
     pub mcp: McpEndpoint,
+    pub branding: Arc<Branding>,
     mcp_origins: Vec<String>,
     mailbox: Option<(MailboxFolder, String)>,
 }
 
 impl CatalogSnapshot {
-    pub(super) fn new(app: Arc<App>, mcp_origins: Vec<String>, mailbox: Option<(MailboxFolder, String)>) -> Self {
+    pub(super) fn new(
+        app: Arc<App>,
+        branding: Arc<Branding>,
+        mcp_origins: Vec<String>,
+        mailbox: Option<(MailboxFolder, String)>,
+    ) -> Self {
         let dispatcher = Dispatcher::new(Arc::clone(&app));
         let origins = Origins::of(&app.union);
         Self {
             documents: Documents::new(&app.union),
             mcp: McpEndpoint::new(Arc::clone(&dispatcher), origins.clone(), mcp_origins.clone()),
-            site: Site::new(Arc::clone(&app), origins, mailbox.clone()),
+            site: Site::new(Arc::clone(&app), Arc::clone(&branding), origins, mailbox.clone()),
             tags: ALL.iter().map(|_| EntityTag::default()).collect(),
             dispatcher,
             app,
+            branding,
             mcp_origins,
             mailbox,
         }
@@ -49,6 +57,7 @@ impl CatalogSnapshot {
 
     /// The same for another catalog.
     pub(super) fn with_catalog(&self, catalog: Catalog) -> Self {
-        Self::new(self.app.with_catalog(catalog), self.mcp_origins.clone(), self.mailbox.clone())
+        let (app, branding) = (self.app.with_catalog(catalog), Arc::clone(&self.branding));
+        Self::new(app, branding, self.mcp_origins.clone(), self.mailbox.clone())
     }
 }

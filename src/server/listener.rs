@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::log_entry::LogEntry;
 use super::{Connection, HttpService, Slot};
-use crate::http::connection::idle_timeout::{Activity, IdleWatch, LOOK_EVERY, WatchedStream};
+use crate::http::connection::idle_timeout::{Activity, IdleWatch, LOOK_EVERY};
 use crate::http::connection::poll_when_woken::PollWhenWoken;
 use crate::http::connection::tls::Tls;
 use crate::http::connection::unreadable::WordedStream;
@@ -192,11 +192,10 @@ async fn converse(
 ) {
     let activity = Arc::new(Activity::default());
     let mut watch = IdleWatch::new(Arc::clone(&activity));
-    let worded = {
+    let io = {
         let service = Arc::clone(&service);
-        WordedStream::new(stream, move |error| service.refuse_unread(&error))
+        TokioIo::new(WordedStream::new(stream, Arc::clone(&activity), move |error| service.refuse_unread(&error)))
     };
-    let io = TokioIo::new(WatchedStream::new(worded, Arc::clone(&activity)));
     let mut builder = Builder::new(TokioExecutor::new());
     // See `idle_timeout.rs` for the time-outs of heads and idle connections.
     builder.http1().keep_alive(true).header_read_timeout(None).max_buf_size(HEAD_BYTES);

@@ -1,7 +1,7 @@
 //! The HTTP server: from a request to an answer, in one pass, by the one table of routes.
 //!
 //! Everything that every answer needs (the request's id, CORS, cache and security headers, the log line) is done here in
-//! one function and not in a tower of layers: each layer would cost about as much as all of it together. This room must
+//! one function and not in a tower of layers: each layer would cost about as much as all of it together. This layer must
 //! never decide what an operation may do or what becomes of a person: it hands requests to those who know.
 
 mod catalog_snapshot;
@@ -55,8 +55,9 @@ use crate::mail::mailbox::MailboxFolder;
 use crate::mail::report::MailHooks;
 use crate::metrics::Requests;
 use crate::operations::dispatch::CallTrace;
+use crate::site::branding::Branding;
 use crate::site::reader::Reader;
-use crate::site::{Home, Visit, join};
+use crate::site::{EarlyEnd, Home, Visit, join};
 
 /// Requests that may be under way at once; past it callers are asked to come back. No caller gets more than a share.
 const IN_FLIGHT: usize = 8192;
@@ -68,6 +69,8 @@ const BODY_BYTES: usize = 64 << 20;
 #[derive(Debug, Default)]
 pub struct HttpSettings {
     pub proxies: TrustedProxies,
+    /// What the site shows of the operator's own.
+    pub branding: Arc<Branding>,
     /// Whose pages may speak MCP besides our own.
     pub mcp_origins: Vec<String>,
     /// The folder that a development server shows its mail from, and the key that opens its page.
@@ -130,7 +133,12 @@ impl HttpService {
             proxies: settings.proxies,
             mail_hooks: settings.mail_hooks,
             sandbox: SandboxRouter::new(settings.sandbox, settings.mcp_origins.clone()),
-            snapshot: RwLock::new(Arc::new(CatalogSnapshot::new(app, settings.mcp_origins, settings.mailbox))),
+            snapshot: RwLock::new(Arc::new(CatalogSnapshot::new(
+                app,
+                settings.branding,
+                settings.mcp_origins,
+                settings.mailbox,
+            ))),
             clock,
             ids,
         })
@@ -342,7 +350,8 @@ impl<'a> Exchange<'a> {
         let home = if snapshot.app().is_sandbox() { Home::Sandbox } else { Home::Join };
         let site = &snapshot.site;
         let reader = Reader::of(request.uri(), request.headers(), site.secure);
-        let mut answer = page(Visit { site, path, reader, parameter, client, peer, now, id, home }, request).await?;
+        let visit = Visit { site, path, reader, parameter, client, peer, now, id, home };
+        let mut answer = page(visit, request).await.or_else(EarlyEnd::into_answer)?;
         reader.remember(&mut answer, site.secure);
         Ok(answer)
     }

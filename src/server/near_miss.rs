@@ -1,6 +1,7 @@
-//! What somebody probably meant who asked for a path that does not exist.
+//! "Did you mean /v1/invite?" for a path that does not exist. It serves developers and language models who write a client from
+//! memory and guess a path: they find the right one without reading the documents.
 //!
-//! Nothing of the path is said again, and none that may carry a token is looked at: only a name of ours goes out.
+//! The path is never repeated, and a path that may carry a token is not compared: only names of our routes go out.
 
 use super::routes::ROUTES;
 use crate::operations::ALL;
@@ -47,7 +48,7 @@ fn meant(path: &str, patterns: impl Iterator<Item = &'static str> + Clone) -> Op
     if path.len() > LONGEST || tokens.into_iter().any(begins) {
         return None;
     }
-    let asked = Words::of(path);
+    let asked = PathWords::of(path);
     let Some((last, before)) = asked.0.split_last() else {
         // The bare prefix of another version, or of ours with a slash too many.
         return (path != "/").then_some("/v1");
@@ -58,14 +59,14 @@ fn meant(path: &str, patterns: impl Iterator<Item = &'static str> + Clone) -> Op
     if let Some((_, known)) = others.find(|(name, _)| *last == word(name)) {
         return Some(known);
     }
-    let near = patterns.filter_map(|pattern| Some((asked.distance(&Words::of(pattern))?, pattern)));
+    let near = patterns.filter_map(|pattern| Some((asked.distance(&PathWords::of(pattern))?, pattern)));
     near.min_by_key(|(distance, _)| *distance).map(|(_, pattern)| pattern)
 }
 
 /// The parts of a path as people mean them: whatever stands for a version or for nothing is left out.
-struct Words(Vec<String>);
+struct PathWords(Vec<String>);
 
-impl Words {
+impl PathWords {
     fn of(path: &str) -> Self {
         let says_nothing = |word: &String| {
             let version = word.strip_prefix('v').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
@@ -84,8 +85,8 @@ impl Words {
         }
         let letters = last.len();
         let most = if letters < 4 { 0 } else { 1 + usize::from(letters >= 8) };
-        let edits = edits(asked.as_bytes(), last.as_bytes(), most)?;
-        Some(2 * edits + usize::from(before != folder))
+        let edits = strsim::osa_distance(asked, last);
+        (edits <= most).then(|| 2 * edits + usize::from(before != folder))
     }
 }
 
@@ -99,26 +100,6 @@ fn word(part: &str) -> String {
         word.pop();
     }
     word
-}
-
-/// How many letters have to be put in, taken out or replaced, or put in each other's place; none if more than `most`.
-fn edits(one: &[u8], other: &[u8], most: usize) -> Option<usize> {
-    if one.len().abs_diff(other.len()) > most {
-        return None;
-    }
-    let mut rows = [vec![0; other.len() + 1], (0..=other.len()).collect::<Vec<_>>(), vec![0; other.len() + 1]];
-    for (i, letter) in one.iter().enumerate() {
-        let [before, last, row] = &mut rows;
-        row[0] = i + 1;
-        for (j, wanted) in other.iter().enumerate() {
-            row[j + 1] = (last[j] + usize::from(letter != wanted)).min(last[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *letter == other[j - 1] && one[i - 1] == *wanted {
-                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
-            }
-        }
-        rows.rotate_left(1);
-    }
-    Some(rows[1][other.len()]).filter(|edits| *edits <= most)
 }
 
 #[cfg(test)]
@@ -207,16 +188,5 @@ mod tests {
         ] {
             assert_eq!(meant(near, patterns.into_iter()), known, "{near}");
         }
-    }
-
-    #[test]
-    fn edits_are_counted_to_their_most() {
-        let edits = |one: &str, other: &str| edits(one.as_bytes(), other.as_bytes(), 2);
-        assert_eq!(edits("invite", "invite"), Some(0));
-        assert_eq!(edits("invte", "invite"), Some(1));
-        assert_eq!(edits("ivnite", "invite"), Some(1));
-        assert_eq!(edits("xnvixe", "invite"), Some(2));
-        assert_eq!(edits("", "ab"), Some(2));
-        assert_eq!(edits("pets", "invite"), None);
     }
 }

@@ -20,7 +20,7 @@ use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::http::response::etag::Document;
 use crate::operations::{ALL, Access, Entry, Method as OperationMethod, partner};
-use crate::site::{self, Visit};
+use crate::site::{self, EarlyEnd, Visit};
 
 /// A page of `site/` as a handler.
 macro_rules! page {
@@ -136,11 +136,11 @@ pub(super) enum Handler {
     Own(for<'a> fn(Exchange<'a>, Request<SentBody<'a>>) -> Answering<'a>),
 }
 
-pub(super) type PageHandler = for<'a> fn(Visit<'a>, Request<SentBody<'a>>) -> Answering<'a>;
+pub(super) type PageHandler = for<'a> fn(Visit<'a>, Request<SentBody<'a>>) -> Answering<'a, EarlyEnd>;
 
 /// In a box of its own: a request's future is moved several times before it runs, and was 6.6 KB with room for what every
 /// route might need; it is 3.1 with operations alone.
-pub(super) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, HttpError>> + Send + 'a>>;
+pub(super) type Answering<'a, E = HttpError> = Pin<Box<dyn Future<Output = Result<Answer, E>> + Send + 'a>>;
 
 fn get(pattern: &'static str, handler: Handler) -> Route {
     let (get, post) = (Some(handler), None);

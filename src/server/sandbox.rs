@@ -15,7 +15,7 @@ use super::catalog_snapshot::CatalogSnapshot;
 use super::routes::FoundRoute;
 use crate::app::{App, Refusal};
 use crate::clock::Moment;
-use crate::domain::api_key::{ApiKey, KeyMode};
+use crate::domain::api_key::{ApiKey, Mode};
 use crate::domain::catalog::Catalog;
 use crate::domain::time::Tick;
 use crate::error::Error;
@@ -112,7 +112,7 @@ impl SandboxRouter {
         let Some(app) = found? else { return Ok(None) };
         // The catalog may have been read again since the start.
         let app = app.with_catalog(live.app().union.catalog.clone());
-        let snapshot = Arc::new(CatalogSnapshot::new(app, self.mcp_origins.clone(), None));
+        let snapshot = Arc::new(CatalogSnapshot::new(app, Arc::clone(&live.branding), self.mcp_origins.clone(), None));
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&snapshot));
         Ok(Some(snapshot))
     }
@@ -131,7 +131,7 @@ pub(super) fn is_asked_for(found: Option<FoundRoute<'_>>, headers: &HeaderMap) -
 fn test_key(headers: &HeaderMap) -> Option<&str> {
     let text = std::str::from_utf8(authorization::of(headers)?).ok()?.trim();
     let (_scheme, key) = text.split_once(' ')?;
-    Some(key.trim()).filter(|key| KeyMode::of_text(key) == KeyMode::Test)
+    Some(key.trim()).filter(|key| Mode::of_text(key) == Mode::Test)
 }
 
 #[cfg(test)]

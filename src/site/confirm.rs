@@ -7,7 +7,7 @@ use hyper::{Request, StatusCode};
 
 use super::join;
 use super::view::{self, JoinForm, Outcome, ShownAgain, Welcome};
-use super::{PRESS_BYTES, Visit, WITH_OUR_SCRIPT, field};
+use super::{PRESS_BYTES, PageResult, Visit, WITH_OUR_SCRIPT, field};
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_up::{Confirmation, SeenPage, SignUpRecord, SignUpState};
 use crate::domain::text::Comments;
@@ -15,21 +15,16 @@ use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
-use crate::http::response::error::HttpError;
 use crate::membership::LinkedSignUp;
 
-pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    match visit.refuse_link(Purpose::Confirm).await {
-        Some(refused) => Ok(refused),
-        None => Ok(page(visit, Shown::AsAsked).await),
-    }
+pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
+    visit.check_link(Purpose::Confirm).await?;
+    page(visit, Shown::AsAsked).await
 }
 
 /// The person pressed the button.
-pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    if let Some(refused) = visit.refuse_link(Purpose::Confirm).await {
-        return Ok(refused);
-    }
+pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    visit.check_link(Purpose::Confirm).await?;
     let body = request.into_body().read(PRESS_BYTES).await?;
     let language = field(&body, "lang");
     let visit = visit.of_form(language.as_deref());
@@ -37,22 +32,22 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
     let notice = field(&body, "notice");
     let known = notice.as_ref().and_then(|hash| visit.app().union.notices.find(hash));
     if notice.is_some() && known.is_none() {
-        return Ok(page(visit, Shown::Changed).await);
+        return page(visit, Shown::Changed).await;
     }
     let seen = SeenPage {
         answers: field(&body, "seen").and_then(|text| text.parse().ok()).map(Timestamp::from_millis),
         notice: known.map(|notice| Arc::clone(&notice.hash)),
         language: language.map(|_| visit.reader.language),
     };
-    Ok(match visit.app().membership.confirm(visit.parameter, seen, visit.now.time).await {
-        Ok(Confirmation::Joined) => page(visit, Shown::Joined).await,
-        Ok(Confirmation::Changed) => page(visit, Shown::Changed).await,
-        // Told as they would be to somebody who only looks.
-        Ok(Confirmation::AlreadyMember | Confirmation::Expired | Confirmation::Declined | Confirmation::Unknown) => {
-            page(visit, Shown::AsAsked).await
+    let shown = match visit.stored(visit.app().membership.confirm(visit.parameter, seen, visit.now.time).await)? {
+        Confirmation::Joined => Shown::Joined,
+        Confirmation::Changed => Shown::Changed,
+        // The same as for somebody who only looks.
+        Confirmation::AlreadyMember | Confirmation::Expired | Confirmation::Declined | Confirmation::Unknown => {
+            Shown::AsAsked
         }
-        Err(error) => visit.problem(error),
-    })
+    };
+    page(visit, shown).await
 }
 
 /// Why the page is shown.
@@ -65,15 +60,11 @@ enum Shown {
     Joined,
 }
 
-async fn page(visit: Visit<'_>, shown: Shown) -> Answer {
-    let found = match visit.app().membership.find(Purpose::Confirm, visit.parameter, visit.now.time).await {
-        Ok(Some(found)) => found,
-        Ok(None) => return visit.unknown(),
-        Err(error) => return visit.problem(error),
-    };
+async fn page(visit: Visit<'_>, shown: Shown) -> PageResult {
+    let found = visit.find_sign_up(Purpose::Confirm).await?;
     let visit = visit.who_chose(found.record.language);
     let record = &found.record;
-    match record.state {
+    Ok(match record.state {
         SignUpState::Confirmed if !record.is_member => visit.outcome(StatusCode::OK, Outcome::Left),
         SignUpState::Confirmed if shown == Shown::Joined => share(visit, &found, Welcome::FirstTime).await,
         SignUpState::Confirmed => share(visit, &found, Welcome::Again).await,
@@ -86,7 +77,7 @@ async fn page(visit: Visit<'_>, shown: Shown) -> Answer {
             visit.outcome(StatusCode::GONE, Outcome::WasDeclined { take_back: &take_back })
         }
         SignUpState::Pending => ask(visit, &found, shown == Shown::Changed),
-    }
+    })
 }
 
 /// The form with what was filled in, for whoever comes too late: the link proves that it is theirs to see.

@@ -5,27 +5,21 @@ use std::sync::Arc;
 use hyper::Request;
 
 use super::view::{self, DeclineState, DeclineView, Welcome};
-use super::{PRESS_BYTES, Visit, field};
+use super::{PRESS_BYTES, PageResult, Visit, field};
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_up::{Confirmation, DecidedHow, Declining, SeenPage, SignUpState, Silence, SilenceChange};
 use crate::domain::time::Timestamp;
 use crate::http::request::body::SentBody;
-use crate::http::response::answer::Answer;
-use crate::http::response::error::HttpError;
 use crate::membership::LinkedSignUp;
 
 /// Asks whether the sign-up is to be withdrawn, or says what became of it.
-pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    match visit.refuse_link(Purpose::Decline).await {
-        Some(refused) => Ok(refused),
-        None => Ok(page(visit, false).await),
-    }
+pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
+    visit.check_link(Purpose::Decline).await?;
+    page(visit, false).await
 }
 
-pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    if let Some(refused) = visit.refuse_link(Purpose::Decline).await {
-        return Ok(refused);
-    }
+pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    visit.check_link(Purpose::Decline).await?;
     let body = request.into_body().read(PRESS_BYTES).await?;
     let visit = visit.of_form(field(&body, "lang").as_deref());
     let is = |name: &str, value: &str| field(&body, name).as_deref() == Some(value);
@@ -40,14 +34,11 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
     match field(&body, "do").as_deref() {
         Some("take-back") => {
             let seen = field(&body, "seen").and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
-            return Ok(take_back(visit, field(&body, "notice").as_deref(), seen).await);
+            return take_back(visit, field(&body, "notice").as_deref(), seen).await;
         }
         Some("choose") => {
-            return Ok(match visit.app().membership.choose_silence(visit.parameter, silence, visit.now.time).await {
-                Ok(true) => page(visit, true).await,
-                Ok(false) => visit.unknown(),
-                Err(error) => visit.problem(error),
-            });
+            let chosen = visit.app().membership.choose_silence(visit.parameter, silence, visit.now.time).await;
+            return if visit.stored(chosen)? { page(visit, true).await } else { Ok(visit.unknown()) };
         }
         _ => {}
     }
@@ -55,49 +46,34 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
     let how = if one_click { DecidedHow::OneClick } else { DecidedHow::Button };
     // Whoever posts without our form says nothing of mail.
     let silence = is("do", "withdraw").then_some(silence);
-    Ok(match visit.app().membership.decline(visit.parameter, how, silence, visit.now.time).await {
-        Ok(Declining::Declined | Declining::Expired | Declining::Confirmed) => page(visit, false).await,
-        Ok(Declining::Unknown) => visit.unknown(),
-        Err(error) => visit.problem(error),
-    })
+    match visit.stored(visit.app().membership.decline(visit.parameter, how, silence, visit.now.time).await)? {
+        Declining::Declined | Declining::Expired | Declining::Confirmed => page(visit, false).await,
+        Declining::Unknown => Ok(visit.unknown()),
+    }
 }
 
 /// It was them after all. As for confirming, they must have seen the answers, and read the words that are shown now.
-async fn take_back(visit: Visit<'_>, notice: Option<&str>, answers: Option<Timestamp>) -> Answer {
+async fn take_back(visit: Visit<'_>, notice: Option<&str>, answers: Option<Timestamp>) -> PageResult {
     let notice = notice.and_then(|hash| visit.app().union.notices.find(hash));
     let (Some(notice), Some(_)) = (notice, answers) else { return page(visit, false).await };
     let language = Some(visit.reader.language);
     let seen = SeenPage { answers, notice: Some(Arc::clone(&notice.hash)), language };
-    let (membership, now) = (&visit.app().membership, visit.now.time);
-    match membership.take_back(visit.parameter, seen, now).await {
-        Ok(done @ (Confirmation::Joined | Confirmation::AlreadyMember)) => {
-            match membership.find(Purpose::Decline, visit.parameter, now).await {
-                Ok(Some(found)) => {
-                    let joined = done == Confirmation::Joined;
-                    let welcome = if joined { Welcome::FirstTime } else { Welcome::Member };
-                    super::confirm::share(visit, &found, welcome).await
-                }
-                Ok(None) => visit.unknown(),
-                Err(error) => visit.problem(error),
-            }
-        }
-        // Told as they would be to somebody who only looks.
-        Ok(Confirmation::Expired | Confirmation::Declined | Confirmation::Changed) => page(visit, false).await,
-        Ok(Confirmation::Unknown) => visit.unknown(),
-        Err(error) => visit.problem(error),
-    }
+    let welcome = match visit.stored(visit.app().membership.take_back(visit.parameter, seen, visit.now.time).await)? {
+        Confirmation::Joined => Welcome::FirstTime,
+        Confirmation::AlreadyMember => Welcome::Member,
+        // The same as for somebody who only looks.
+        Confirmation::Expired | Confirmation::Declined | Confirmation::Changed => return page(visit, false).await,
+        Confirmation::Unknown => return Ok(visit.unknown()),
+    };
+    let found = visit.find_sign_up(Purpose::Decline).await?;
+    Ok(super::confirm::share(visit, &found, welcome).await)
 }
 
-async fn page(visit: Visit<'_>, saved: bool) -> Answer {
-    let membership = &visit.app().membership;
-    let found = match membership.find(Purpose::Decline, visit.parameter, visit.now.time).await {
-        Ok(Some(found)) => found,
-        Ok(None) => return visit.unknown(),
-        Err(error) => return visit.problem(error),
-    };
+async fn page(visit: Visit<'_>, saved: bool) -> PageResult {
+    let found = visit.find_sign_up(Purpose::Decline).await?;
     let visit = visit.who_chose(found.record.language);
-    let again_path = visit.place(format!("/confirm/{}", membership.confirm_token(&found)));
-    visit.page(shown(visit, &found, &again_path, saved))
+    let again_path = visit.place(format!("/confirm/{}", visit.app().membership.confirm_token(&found)));
+    Ok(visit.page(shown(visit, &found, &again_path, saved)))
 }
 
 fn shown(visit: Visit<'_>, found: &LinkedSignUp, again_path: &str, saved: bool) -> String {

@@ -7,8 +7,8 @@ use hyper::header::{CONTENT_SECURITY_POLICY, COOKIE, HeaderValue, LOCATION, SET_
 use hyper::{HeaderMap, Request, StatusCode};
 use subtle::ConstantTimeEq;
 
-use super::Visit;
 use super::view::{self, MailboxEntry};
+use super::{PageResult, Visit};
 use crate::http::request::body::SentBody;
 use crate::http::request::host;
 use crate::http::response::answer::Answer;
@@ -17,7 +17,7 @@ use crate::loopback::is_loopback;
 use crate::mail::ReadableMail;
 use crate::mail::mailbox::MailboxFolder;
 
-pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     if let Some(opened) = unlock(visit, &request) {
         return Ok(opened);
     }
@@ -29,13 +29,13 @@ pub async fn list(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<An
     Ok(visit.page(view::mailbox(visit.frame(), &entries)))
 }
 
-pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let mail = mailbox(visit, &request)?.open(visit.parameter).ok_or_else(nothing)?;
     let html_path = format!("/dev/mailbox/{}/html", visit.parameter);
     Ok(visit.page(view::opened_mail(visit.frame(), &mail, &html_path)))
 }
 
-pub async fn show_html(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn show_html(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let mail = mailbox(visit, &request)?.open(visit.parameter).ok_or_else(nothing)?;
     Ok(html_part(mail.html))
 }

@@ -5,13 +5,12 @@ use hyper::{Request, StatusCode};
 
 use super::join_form::SentForm;
 use super::view::{self, Frame, InvitedBy, JoinForm, Outcome, ShownAgain};
-use super::{FORM_BYTES, Visit, WITH_OUR_SCRIPT};
+use super::{FORM_BYTES, PageResult, Visit, WITH_OUR_SCRIPT};
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::Channel;
 use crate::error::Error;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
-use crate::http::response::error::HttpError;
 use crate::limiter::Class;
 use crate::mail::Delivery;
 use crate::membership::SignUpContext;
@@ -21,20 +20,18 @@ use crate::membership::form_throttle::{FormGate, Passage};
 pub(super) const FORMS_A_MINUTE: u32 = 10;
 
 /// A code that is nobody's does no harm: it is told, and the sign-up is not attributed.
-pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     // Where `/joinus` is all there is, the code was lost.
     let code = if visit.parameter.is_empty() && visit.path.starts_with("/joinus") { "?" } else { visit.parameter };
     Ok(page(visit, StatusCode::OK, code, &JoinForm::default()).await)
 }
 
-pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (head, body) = request.into_parts();
     if !visit.is_own(&head) {
         return Ok(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
     }
-    if let Some(too_many) = visit.spend(Class::Form, FORMS_A_MINUTE).await {
-        return Ok(too_many);
-    }
+    visit.spend(Class::Form, FORMS_A_MINUTE).await?;
     let body = body.read(FORM_BYTES).await?;
     let sent = SentForm::read(&body);
     let visit = visit.of_form(sent.language.as_deref());

@@ -4,6 +4,7 @@
 //! A GET never changes anything: mail scanners open links, and some run scripts. Only a POST acts. A page reads what was
 //! sent, asks `membership` and shows what came of it (`view/` only renders); it must never decide what becomes of a person.
 
+pub mod branding;
 pub mod card;
 pub mod confirm;
 mod cookie;
@@ -12,6 +13,7 @@ pub mod dev_mailbox;
 pub mod join;
 mod join_form;
 pub mod own_page;
+pub mod own_text;
 pub mod policy;
 pub mod reader;
 pub mod sandbox;
@@ -25,7 +27,8 @@ use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue, LOCATION, ORIGIN, RETRY_AFTER};
 use hyper::http::request::Parts;
 
-use self::card::CardPicture;
+use self::branding::Branding;
+use self::card::Cards;
 use self::dev_mailbox::DevMailbox;
 use self::reader::Reader;
 pub use self::view::Home;
@@ -38,10 +41,11 @@ use crate::domain::secret::token::Purpose;
 use crate::http::request::host::{self, Origins};
 use crate::http::request::id::RequestId;
 use crate::http::response::answer::Answer;
+use crate::http::response::error::HttpError;
 use crate::http::response::etag::Document;
 use crate::limiter::{Bucket, Class, Network, Subject};
 use crate::mail::mailbox::MailboxFolder;
-use crate::membership::{StoreError, export};
+use crate::membership::{LinkedSignUp, StoreError, export};
 
 /// Mailed links opened or pressed a minute from one address: mail services press many, for the people they serve.
 const LINKS_A_MINUTE: u32 = 300;
@@ -65,6 +69,7 @@ const WITH_OUR_SCRIPT: HeaderValue = HeaderValue::from_static(
 #[derive(Debug)]
 pub struct Site {
     app: Arc<App>,
+    branding: Arc<Branding>,
     origins: Origins,
     /// Whether people come over HTTPS, as far as the join site's address says.
     pub secure: bool,
@@ -82,37 +87,74 @@ pub struct Site {
     pub total_script: Document,
     /// What the union shows as its own mark, if that is not ours.
     pub logo: Document,
-    card: CardPicture,
+    cards: Cards,
     /// What a member's export looks like.
     pub export_schema: Document,
 }
 
 impl Site {
-    pub fn new(app: Arc<App>, origins: Origins, mailbox: Option<(MailboxFolder, String)>) -> Self {
+    pub fn new(
+        app: Arc<App>,
+        branding: Arc<Branding>,
+        origins: Origins,
+        mailbox: Option<(MailboxFolder, String)>,
+    ) -> Self {
         Self {
             secure: app.union.join_site.starts_with("https://"),
             // Beside anything but this machine's own address it would show strangers' mail to strangers.
             mailbox: mailbox.filter(|_| origins.local).map(|(folder, key)| DevMailbox { folder, key }),
             origins,
-            style: Document::new("text/css; charset=utf-8", [STYLE, &app.union.theme.css()].concat()),
+            style: Document::new("text/css; charset=utf-8", [STYLE, &branding::css(app.union.colors)].concat()),
             font: Document::new("font/woff2", &include_bytes!("../../templates/font/heading.woff2")[..]),
             font_licence: Document::new("text/plain; charset=utf-8", include_str!("../../templates/font/OFL.txt")),
             copy_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/copy.js")),
             proof_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/proof.js")),
             total_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/total.js")),
-            logo: match &app.union.theme.logo {
+            logo: match &branding.logo {
                 Some(logo) => Document::new(logo.content_type, logo.bytes.clone()),
                 None => Document::new("image/svg+xml", include_str!("../../templates/icon.svg")),
             },
-            card: CardPicture::default(),
+            cards: Cards::new(&branding),
             export_schema: Document::new("application/schema+json", export::schema().to_string()),
             app,
+            branding,
         }
     }
 
     pub fn not_found(&self, reader: Reader) -> Answer {
-        let frame = Frame::new(&self.app.union, reader.language, "/join");
+        let frame = Frame::new(&self.app.union, reader.language, "/join").branded(&self.branding);
         Answer::html(StatusCode::NOT_FOUND, view::outcome(frame, Outcome::NotFound, Home::Join))
+    }
+}
+
+/// What a handler of a page gives, or what ends it early: `?` on either answers the visitor.
+pub type PageResult<T = Answer> = Result<T, EarlyEnd>;
+
+#[derive(Debug)]
+pub enum EarlyEnd {
+    /// Another page.
+    Page(Answer),
+    Http(HttpError),
+}
+
+impl From<Answer> for EarlyEnd {
+    fn from(page: Answer) -> Self {
+        Self::Page(page)
+    }
+}
+
+impl From<HttpError> for EarlyEnd {
+    fn from(error: HttpError) -> Self {
+        Self::Http(error)
+    }
+}
+
+impl EarlyEnd {
+    pub fn into_answer(self) -> Result<Answer, HttpError> {
+        match self {
+            Self::Page(page) => Ok(page),
+            Self::Http(error) => Err(error),
+        }
     }
 }
 
@@ -155,7 +197,7 @@ impl<'a> Visit<'a> {
 
     /// What its page has around it.
     fn frame(&self) -> Frame<'a> {
-        Frame::new(&self.site.app.union, self.reader.language, self.path)
+        Frame::new(&self.site.app.union, self.reader.language, self.path).branded(&self.site.branding)
     }
 
     /// The texts of its reader's language.
@@ -212,17 +254,25 @@ impl<'a> Visit<'a> {
         speaks && !plain && self.is_own(head)
     }
 
+    /// Refuses a form that was not sent from our own page, where it signs somebody in or carries their cookie.
+    fn require_own(&self, head: &Parts) -> PageResult<()> {
+        match self.says_own(head) {
+            true => Ok(()),
+            false => Err(self.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin).into()),
+        }
+    }
+
     /// Draws on the visitor's budget; a page that says when to come back once it is spent.
-    async fn spend(&self, class: Class, a_minute: u32) -> Option<Answer> {
+    async fn spend(&self, class: Class, a_minute: u32) -> PageResult<()> {
         let bucket = Bucket { class, subject: Subject::Network(self.client.into()) };
         let verdict = self.app().spend(bucket, a_minute, self.now.tick).await;
         if verdict.admitted {
-            return None;
+            return Ok(());
         }
         let retry_after = verdict.reset_seconds();
         let mut answer = self.outcome(StatusCode::TOO_MANY_REQUESTS, Outcome::TooMany { retry_after });
         answer.set(RETRY_AFTER, HeaderValue::from(retry_after));
-        Some(answer)
+        Err(answer.into())
     }
 
     /// The lane of mail that this visitor asks for: theirs, and their whole site's.
@@ -235,18 +285,29 @@ impl<'a> Visit<'a> {
         Network::from(self.client).site()
     }
 
-    /// What keeps a mailed link's page from being shown at all: a token that is none of ours, which the store is not asked
-    /// about, or a visitor who opens and presses far more of them than people do.
-    async fn refuse_link(&self, purpose: Purpose) -> Option<Answer> {
+    /// Refuses a token that is none of ours, which the store is not asked about, and a visitor who opens and presses far more
+    /// links than people do.
+    async fn check_link(&self, purpose: Purpose) -> PageResult<()> {
         if !self.app().membership.is_link(purpose, self.parameter) {
-            return Some(self.unknown());
+            return Err(self.unknown().into());
         }
         self.spend(Class::Link, LINKS_A_MINUTE).await
+    }
+
+    /// The sign-up that the link is about.
+    async fn find_sign_up(&self, purpose: Purpose) -> PageResult<LinkedSignUp> {
+        let found = self.stored(self.app().membership.find(purpose, self.parameter, self.now.time).await)?;
+        found.ok_or_else(|| self.unknown().into())
     }
 
     /// The link is about no sign-up of ours.
     fn unknown(&self) -> Answer {
         self.outcome(StatusCode::NOT_FOUND, Outcome::Unknown)
+    }
+
+    /// What the store did, or the page that says that it could not.
+    fn stored<T>(&self, done: Result<T, StoreError>) -> PageResult<T> {
+        done.map_err(|error| self.problem(error).into())
     }
 
     /// The store could not do it.

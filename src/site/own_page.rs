@@ -8,7 +8,7 @@ use hyper::{HeaderMap, Request, StatusCode};
 use super::cookie::SiteCookie;
 use super::join_form::SentForm;
 use super::view::{self, Outcome, OwnView, RefusedAnswers};
-use super::{FORM_BYTES, LINKS_A_MINUTE, Visit, WITH_OUR_SCRIPT, field};
+use super::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, WITH_OUR_SCRIPT, field};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::words::OwnWords;
 use crate::domain::language::{Language, Phrase};
@@ -16,7 +16,6 @@ use crate::domain::person::{Answers, PersonFile, PersonState, UnwantedMail};
 use crate::domain::secret::session::Nonce;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
-use crate::http::response::error::HttpError;
 use crate::limiter::Class;
 use crate::mail::Delivery;
 use crate::membership::export::MemberExport;
@@ -44,25 +43,17 @@ fn done<'a>(words: &'a OwnWords, query: &str, has_left: bool) -> Option<&'a Phra
     }
 }
 
-pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, (head, _)) = (visit.of_own_page(), request.into_parts());
-    let session = match look(visit, &head.headers).await {
-        Ok(Some(session)) => session,
-        Ok(None) => return Ok(sign_in(visit, StatusCode::OK, None)),
-        Err(answer) => return Ok(answer),
-    };
+    let session = look(visit, &head.headers).await?.ok_or_else(|| sign_in(visit, StatusCode::OK, None))?;
     let visit = visit.who_chose(session.file.person.language);
     let has_left = session.file.person.state == PersonState::Left;
     let done = done(&visit.words().own, head.uri.query().unwrap_or_default(), has_left);
     Ok(own_page(visit, StatusCode::OK, &session, done.map(Phrase::as_str), None).await)
 }
 
-pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    let visit = visit.of_own_page();
-    let (visit, session, fields) = match take(visit, request).await? {
-        Ok(taken) => taken,
-        Err(answer) => return Ok(answer),
-    };
+pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (visit, session, fields) = take(visit, request).await?;
     let (sent, words) = (SentForm::read(&fields), visit.words());
     let us_state = match sent.us_state {
         Some(_) => sent.us_state(words),
@@ -86,73 +77,43 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
         }
     };
     let changed = visit.app().own_pages.change_answers(&session.nonce, answers, visit.now.time).await;
-    Ok(match changed {
-        Ok(true) => visit.redirect("/me?done=answers"),
-        // They have left meanwhile; their page says so.
-        Ok(false) => visit.redirect("/me"),
-        Err(error) => visit.problem(error),
-    })
+    // Who has left meanwhile reads so on their page.
+    Ok(visit.redirect(if visit.stored(changed)? { "/me?done=answers" } else { "/me" }))
 }
 
-pub async fn choose_mail(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    let visit = visit.of_own_page();
-    let (visit, session, fields) = match take(visit, request).await? {
-        Ok(taken) => taken,
-        Err(answer) => return Ok(answer),
-    };
+pub async fn choose_mail(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (visit, session, fields) = take(visit, request).await?;
     let unwanted = UnwantedMail { already_member: field(&fields, "alreadyMember").as_deref() != Some("true") };
-    Ok(match visit.app().own_pages.choose_mail(&session.nonce, unwanted).await {
-        Ok(true) => visit.redirect("/me?done=mail"),
-        Ok(false) => sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.words().sign_in.not_signed_in)),
-        Err(error) => visit.problem(error),
-    })
+    let chosen = visit.stored(visit.app().own_pages.choose_mail(&session.nonce, unwanted).await)?;
+    Ok(if chosen { visit.redirect("/me?done=mail") } else { not_signed_in(visit) })
 }
 
-pub async fn choose_language(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    let visit = visit.of_own_page();
-    let (visit, session, fields) = match take(visit, request).await? {
-        Ok(taken) => taken,
-        Err(answer) => return Ok(answer),
-    };
+pub async fn choose_language(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (visit, session, fields) = take(visit, request).await?;
     let chosen = field(&fields, "language").and_then(|code| Language::from_code(&code));
     let Some(language) = chosen else { return Ok(visit.redirect("/me")) };
-    Ok(match visit.app().own_pages.choose_language(&session.nonce, language).await {
-        Ok(true) => {
-            let mut answer = visit.redirect("/me?done=language");
-            // What was chosen in this browser before would come first.
-            SiteCookie::Language.clear(&mut answer, visit.site.secure);
-            answer
-        }
-        Ok(false) => sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.words().sign_in.not_signed_in)),
-        Err(error) => visit.problem(error),
-    })
+    if !visit.stored(visit.app().own_pages.choose_language(&session.nonce, language).await)? {
+        return Ok(not_signed_in(visit));
+    }
+    let mut answer = visit.redirect("/me?done=language");
+    // What was chosen in this browser before would come first.
+    SiteCookie::Language.clear(&mut answer, visit.site.secure);
+    Ok(answer)
 }
 
 /// Whatever keeps mail from them is lifted.
-pub async fn mail_again(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    let visit = visit.of_own_page();
-    let (visit, session, _) = match take(visit, request).await? {
-        Ok(taken) => taken,
-        Err(answer) => return Ok(answer),
-    };
-    Ok(match visit.app().own_pages.unsuppress(&session.email, visit.now.time).await {
-        Ok(_) => visit.redirect("/me?done=mail-again"),
-        Err(error) => visit.problem(error),
-    })
+pub async fn mail_again(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (visit, session, _) = take(visit, request).await?;
+    visit.stored(visit.app().own_pages.unsuppress(&session.email, visit.now.time).await)?;
+    Ok(visit.redirect("/me?done=mail-again"))
 }
 
-pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    let visit = visit.of_own_page();
-    let (visit, session, fields) = match take(visit, request).await? {
-        Ok(taken) => taken,
-        Err(answer) => return Ok(answer),
-    };
+pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (visit, session, fields) = take(visit, request).await?;
     let words = &visit.words().sign_in;
     let mut note = &words.signed_out;
     if field(&fields, "everywhere").as_deref() == Some("true") {
-        if let Err(error) = visit.app().own_pages.sign_out_everywhere(&session.nonce).await {
-            return Ok(visit.problem(error));
-        }
+        visit.stored(visit.app().own_pages.sign_out_everywhere(&session.nonce).await)?;
         note = &words.signed_out_everywhere;
     }
     let mut answer = sign_in(visit, StatusCode::OK, Some(note));
@@ -161,53 +122,37 @@ pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Resul
 }
 
 /// Asks whether they want to leave.
-pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let visit = visit.of_own_page();
-    Ok(match look(visit, request.headers()).await {
-        Ok(Some(session)) if session.file.person.state == PersonState::Member => {
+    Ok(match look(visit, request.headers()).await? {
+        Some(session) if session.file.person.state == PersonState::Member => {
             let (visit, own_pages) = (visit.who_chose(session.file.person.language), &visit.app().own_pages);
-            let token = own_pages.form_token(&session.nonce);
+            let token = own_pages.csrf_token(&session.nonce);
             visit.page(view::leave(visit.frame(), &token, own_pages.times))
         }
-        Ok(Some(_)) => visit.redirect("/me"),
-        Ok(None) => sign_in(visit, StatusCode::OK, None),
-        Err(answer) => answer,
+        Some(_) => visit.redirect("/me"),
+        None => sign_in(visit, StatusCode::OK, None),
     })
 }
 
-pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    let visit = visit.of_own_page();
-    let (visit, session, _) = match take(visit, request).await? {
-        Ok(taken) => taken,
-        Err(answer) => return Ok(answer),
-    };
-    Ok(match visit.app().own_pages.leave(&session.email, visit.now.time).await {
-        Ok(_) => visit.redirect("/me?done=left"),
-        Err(error) => visit.problem(error),
-    })
+pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (visit, session, _) = take(visit, request).await?;
+    visit.stored(visit.app().own_pages.leave(&session.email, visit.now.time).await)?;
+    Ok(visit.redirect("/me?done=left"))
 }
 
 /// Asks whether everything is to be erased.
-pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let visit = visit.of_own_page();
-    Ok(match look(visit, request.headers()).await {
-        Ok(Some(session)) => {
-            let token = visit.app().own_pages.form_token(&session.nonce);
-            let is_member = session.file.person.state == PersonState::Member;
-            let visit = visit.who_chose(session.file.person.language);
-            visit.page(view::erase(visit.frame(), &token, is_member))
-        }
-        Ok(None) => sign_in(visit, StatusCode::OK, None),
-        Err(answer) => answer,
-    })
+    let session = look(visit, request.headers()).await?.ok_or_else(|| sign_in(visit, StatusCode::OK, None))?;
+    let token = visit.app().own_pages.csrf_token(&session.nonce);
+    let is_member = session.file.person.state == PersonState::Member;
+    let visit = visit.who_chose(session.file.person.language);
+    Ok(visit.page(view::erase(visit.frame(), &token, is_member)))
 }
 
-pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
-    let visit = visit.of_own_page();
-    let (visit, session, _) = match take(visit, request).await? {
-        Ok(taken) => taken,
-        Err(answer) => return Ok(answer),
-    };
+pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let (visit, session, _) = take(visit, request).await?;
     Ok(match visit.app().own_pages.erase(&session.email, visit.now.time).await {
         Ok(Some(erased)) => {
             // By another address, so that whoever loads it again does not send the form again.
@@ -216,7 +161,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
             SiteCookie::Session.clear(&mut answer, visit.site.secure);
             answer
         }
-        Ok(None) => sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.words().sign_in.not_signed_in)),
+        Ok(None) => not_signed_in(visit),
         Err(NotErased::Store(error)) => visit.problem(error),
         Err(error @ NotErased::Log(_)) => {
             visit.report(&error.to_string());
@@ -226,21 +171,17 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<A
 }
 
 /// What whoever was erased is told; it says nothing of anybody.
-pub async fn erased(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn erased(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     Ok(visit.page(view::erased(visit.frame(), request.uri().query().is_some_and(|query| query.starts_with("shared")))))
 }
 
 /// Everything that is kept of them, as a file.
-pub async fn export(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn export(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let visit = visit.of_own_page();
     // A download that begins or not would tell another site whether its visitor is signed in.
     let led_here = request.headers().get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none");
-    let session = match look(visit, request.headers()).await {
-        Ok(Some(session)) if !led_here => session,
-        Ok(Some(_)) => return Ok(sign_in(visit, StatusCode::FORBIDDEN, None)),
-        Ok(None) => return Ok(sign_in(visit, StatusCode::FORBIDDEN, None)),
-        Err(answer) => return Ok(answer),
-    };
+    let session = look(visit, request.headers()).await?.filter(|_| !led_here);
+    let session = session.ok_or_else(|| sign_in(visit, StatusCode::FORBIDDEN, None))?;
     let document = MemberExport::of(&session.file, &visit.app().union, visit.now.time);
     let mut answer = Answer::json(StatusCode::OK, serde_json::to_vec_pretty(&document).unwrap_or_default());
     answer.set(CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"member-export.json\""));
@@ -256,7 +197,7 @@ async fn own_page(
     refused: Option<RefusedAnswers<'_>>,
 ) -> Answer {
     let own_pages = &visit.app().own_pages;
-    let token = own_pages.form_token(&session.nonce);
+    let token = own_pages.csrf_token(&session.nonce);
     let (file, times, now) = (&session.file, own_pages.times, visit.now.time);
     // Whoever left is not led to a form that is shut.
     let sign_ups_paused = file.person.state == PersonState::Left
@@ -276,6 +217,11 @@ fn sign_in(visit: Visit<'_>, status: StatusCode, note: Option<&Phrase>) -> Answe
     answer
 }
 
+/// A form came from somebody whose session is over.
+fn not_signed_in(visit: Visit<'_>) -> Answer {
+    sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.words().sign_in.not_signed_in))
+}
+
 /// No window of another site holds on to it, and none shows it within its own.
 fn keep_apart(answer: &mut Answer) {
     for name in ["cross-origin-opener-policy", "cross-origin-resource-policy"] {
@@ -284,14 +230,12 @@ fn keep_apart(answer: &mut Answer) {
 }
 
 /// Who is signed in, if anybody is; or why nobody can be told.
-async fn look(visit: Visit<'_>, headers: &HeaderMap) -> Result<Option<Session>, Answer> {
-    if let Some(too_many) = visit.spend(Class::Link, LINKS_A_MINUTE).await {
-        return Err(too_many);
-    }
+async fn look(visit: Visit<'_>, headers: &HeaderMap) -> PageResult<Option<Session>> {
+    visit.spend(Class::Link, LINKS_A_MINUTE).await?;
     let cookie = SiteCookie::Session.read(headers, visit.site.secure);
     let nonce = cookie.and_then(|cookie| visit.app().own_pages.session(cookie, visit.now.time));
     let Some(nonce) = nonce else { return Ok(None) };
-    let found = visit.app().own_pages.find(&nonce, visit.now.time).await.map_err(|error| visit.problem(error))?;
+    let found = visit.stored(visit.app().own_pages.find(&nonce, visit.now.time).await)?;
     Ok(found.and_then(|file| {
         let email = EmailAddress::kept(&file.person.email).ok()?;
         Some(Session { nonce, file, email })
@@ -299,22 +243,13 @@ async fn look(visit: Visit<'_>, headers: &HeaderMap) -> Result<Option<Session>, 
 }
 
 /// A form that was sent: whose it is, in whose language they are answered, and what it says; or what to answer instead.
-async fn take<'a>(
-    visit: Visit<'a>,
-    request: Request<SentBody<'_>>,
-) -> Result<Result<(Visit<'a>, Session, Vec<u8>), Answer>, HttpError> {
-    let (head, body) = request.into_parts();
-    if !visit.says_own(&head) {
-        return Ok(Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin)));
-    }
-    let session = match look(visit, &head.headers).await {
-        Ok(Some(session)) => session,
-        Ok(None) => return Ok(Err(sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.words().sign_in.not_signed_in)))),
-        Err(answer) => return Ok(Err(answer)),
-    };
+async fn take<'a>(visit: Visit<'a>, request: Request<SentBody<'_>>) -> PageResult<(Visit<'a>, Session, Vec<u8>)> {
+    let (visit, (head, body)) = (visit.of_own_page(), request.into_parts());
+    visit.require_own(&head)?;
+    let session = look(visit, &head.headers).await?.ok_or_else(|| not_signed_in(visit))?;
     let fields = body.read(FORM_BYTES).await?.to_vec();
-    if !visit.app().own_pages.is_form_token(&session.nonce, &field(&fields, "token").unwrap_or_default()) {
-        return Ok(Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin)));
+    if !visit.app().own_pages.is_csrf_token(&session.nonce, &field(&fields, "token").unwrap_or_default()) {
+        return Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin).into());
     }
-    Ok(Ok((visit.who_chose(session.file.person.language), session, fields)))
+    Ok((visit.who_chose(session.file.person.language), session, fields))
 }

@@ -2,22 +2,21 @@
 
 use hyper::Request;
 
-use super::{Visit, view};
-use crate::domain::union::own_text::PolicyPage;
+use super::own_text::PolicyPage;
+use super::{PageResult, Visit, view};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
-use crate::http::response::error::HttpError;
 
-pub async fn about(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn about(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     let count = visit.member_count().await;
     Ok(page(visit, PolicyPage::About, count))
 }
 
-pub async fn privacy(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn privacy(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     Ok(page(visit, PolicyPage::Privacy, None))
 }
 
-pub async fn terms(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn terms(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     Ok(page(visit, PolicyPage::Terms, None))
 }
 

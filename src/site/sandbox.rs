@@ -5,11 +5,9 @@ use hyper::{Request, StatusCode};
 
 use super::dev_mailbox::{html_part, nothing};
 use super::view::{self, Outcome, ShownMail};
-use super::{LINKS_A_MINUTE, Visit};
+use super::{LINKS_A_MINUTE, PageResult, Visit};
 use crate::domain::api_key::PartnerId;
 use crate::http::request::body::SentBody;
-use crate::http::response::answer::Answer;
-use crate::http::response::error::HttpError;
 use crate::limiter::Class;
 use crate::sandbox::{Inbox, MOST_LISTED, ReceivedMail};
 
@@ -27,26 +25,20 @@ pub(super) fn keep_inside(html: &str) -> String {
 }
 
 /// What a referral link of the sandbox leads to: it has no form.
-pub async fn join(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn join(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     Ok(visit.outcome(StatusCode::OK, Outcome::NotInSandbox))
 }
 
 /// Any other page of the real ones, by its name in the sandbox.
-pub async fn elsewhere(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn elsewhere(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     Ok(visit.outcome(StatusCode::NOT_FOUND, Outcome::NotInSandbox))
 }
 
 /// A partner's inbox, by the token that is theirs.
-pub async fn inbox(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn inbox(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     let token = visit.parameter;
-    let (inbox, (partner, name)) = match open(visit, token).await? {
-        Ok(opened) => opened,
-        Err(refused) => return Ok(refused),
-    };
-    let listed = match inbox.list(partner, None, MOST_LISTED).await {
-        Ok(listed) => listed,
-        Err(error) => return Ok(visit.problem(error)),
-    };
+    let (inbox, (partner, name)) = open(visit, token).await?;
+    let listed = visit.stored(inbox.list(partner, None, MOST_LISTED).await)?;
     let shown = |mail: ReceivedMail| ShownMail {
         html_path: format!("{PREFIX}/inbox/{token}-{}/html", mail.id),
         id: mail.id,
@@ -61,31 +53,18 @@ pub async fn inbox(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer,
 }
 
 /// The HTML part of one of its mails: `<token>-<id>`.
-pub async fn mail_html(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn mail_html(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     let (token, id) = visit.parameter.rsplit_once('-').ok_or_else(nothing)?;
     let id = id.parse().map_err(|_| nothing())?;
-    let (inbox, (partner, _)) = match open(visit, token).await? {
-        Ok(opened) => opened,
-        Err(refused) => return Ok(refused),
-    };
-    match inbox.find(partner, id).await {
-        Ok(mail) => Ok(html_part(mail.ok_or_else(nothing)?.html)),
-        Err(error) => Ok(visit.problem(error)),
-    }
+    let (inbox, (partner, _)) = open(visit, token).await?;
+    let mail = visit.stored(inbox.find(partner, id).await)?;
+    Ok(html_part(mail.ok_or_else(nothing)?.html))
 }
 
 /// The inbox that a token opens, and whose it is; or a page that says why not.
-async fn open<'a>(
-    visit: Visit<'a>,
-    token: &str,
-) -> Result<Result<(&'a Inbox, (PartnerId, String)), Answer>, HttpError> {
+async fn open<'a>(visit: Visit<'a>, token: &str) -> PageResult<(&'a Inbox, (PartnerId, String))> {
     let inbox = visit.app().inbox.as_ref().ok_or_else(nothing)?;
-    if let Some(too_many) = visit.spend(Class::Link, LINKS_A_MINUTE).await {
-        return Ok(Err(too_many));
-    }
-    match inbox.partner_of(token).await {
-        Ok(Some(partner)) => Ok(Ok((inbox, partner))),
-        Ok(None) => Err(nothing()),
-        Err(error) => Ok(Err(visit.problem(error))),
-    }
+    visit.spend(Class::Link, LINKS_A_MINUTE).await?;
+    let partner = visit.stored(inbox.partner_of(token).await)?;
+    Ok((inbox, partner.ok_or_else(nothing)?))
 }

@@ -6,26 +6,21 @@ use super::cookie::SiteCookie;
 use super::join::FORMS_A_MINUTE;
 use super::join_form::email_mistake;
 use super::view::{self, Outcome};
-use super::{FORM_BYTES, LINKS_A_MINUTE, Visit, field};
+use super::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Phrase;
 use crate::domain::sign_in::{SESSION_FOR, SIGN_IN_FOR, SignInCode};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
-use crate::http::response::error::HttpError;
 use crate::limiter::Class;
 use crate::mail::Delivery;
 
 /// Somebody typed their address. What is answered, and when, does not tell whether it is a member's.
-pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let visit = visit.of_own_page();
     let (head, body) = request.into_parts();
-    if !visit.says_own(&head) {
-        return Ok(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
-    }
-    if let Some(too_many) = visit.spend(Class::Form, FORMS_A_MINUTE).await {
-        return Ok(too_many);
-    }
+    visit.require_own(&head)?;
+    visit.spend(Class::Form, FORMS_A_MINUTE).await?;
     let fields = body.read(FORM_BYTES).await?;
     let (frame, words) = (visit.frame(), visit.words());
     let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
@@ -46,26 +41,18 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Ans
     }
     let secure = visit.site.secure;
     let browser = SiteCookie::Asked.read(&head.headers, secure);
-    match visit.app().own_pages.ask(&email, browser, visit.lane(), visit.now.time).await {
-        Ok(nonce) => {
-            let mut answer = visit.page(view::sign_in_sent(frame, &typed, None));
-            SiteCookie::Asked.set(&mut answer, secure, nonce.as_str(), SIGN_IN_FOR);
-            Ok(answer)
-        }
-        Err(error) => Ok(visit.problem(error)),
-    }
+    let nonce = visit.stored(visit.app().own_pages.ask(&email, browser, visit.lane(), visit.now.time).await)?;
+    let mut answer = visit.page(view::sign_in_sent(frame, &typed, None));
+    SiteCookie::Asked.set(&mut answer, secure, nonce.as_str(), SIGN_IN_FOR);
+    Ok(answer)
 }
 
 /// Somebody typed a code.
-pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let visit = visit.of_own_page();
     let (head, body) = request.into_parts();
-    if !visit.says_own(&head) {
-        return Ok(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
-    }
-    if let Some(too_many) = visit.spend(Class::Link, LINKS_A_MINUTE).await {
-        return Ok(too_many);
-    }
+    visit.require_own(&head)?;
+    visit.spend(Class::Link, LINKS_A_MINUTE).await?;
     let fields = body.read(FORM_BYTES).await?;
     let (frame, words) = (visit.frame(), &visit.words().mistake);
     let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
@@ -76,49 +63,37 @@ pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
         return Ok(again(&words.code_form));
     };
     let browser = SiteCookie::Asked.read(&head.headers, visit.site.secure);
-    match visit.app().own_pages.enter_by_code(&email, browser, code, visit.now.time).await {
-        Ok(Some(cookie)) => Ok(signed_in(visit, &cookie)),
-        Ok(None) => Ok(again(&words.code_wrong)),
-        Err(error) => Ok(visit.problem(error)),
-    }
+    let entered = visit.stored(visit.app().own_pages.enter_by_code(&email, browser, code, visit.now.time).await)?;
+    Ok(entered.map_or_else(|| again(&words.code_wrong), |cookie| signed_in(visit, &cookie)))
 }
 
 /// A mailed link: whom it signs in, and a button.
-pub async fn show_link(visit: Visit<'_>, _: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn show_link(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     let visit = visit.of_own_page();
-    if let Some(refused) = refuse_link(visit).await {
-        return Ok(refused);
-    }
-    Ok(match visit.app().own_pages.find_link(visit.parameter, visit.now.time).await {
-        Ok(Some(email)) => {
-            let path = format!("/me/enter/{}", visit.parameter);
-            visit.page(view::enter(visit.frame(), &email.masked(), &path))
-        }
-        Ok(None) => visit.outcome(StatusCode::GONE, Outcome::LinkUsed),
-        Err(error) => visit.problem(error),
-    })
+    check_link(visit).await?;
+    let email = visit.stored(visit.app().own_pages.find_link(visit.parameter, visit.now.time).await)?;
+    let email = email.ok_or_else(|| used(visit))?;
+    let path = format!("/me/enter/{}", visit.parameter);
+    Ok(visit.page(view::enter(visit.frame(), &email.masked(), &path)))
 }
 
 /// The button was pressed, on our own page: a page elsewhere must not sign its reader in as somebody else (login CSRF).
-pub async fn enter_by_link(visit: Visit<'_>, request: Request<SentBody<'_>>) -> Result<Answer, HttpError> {
+pub async fn enter_by_link(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let visit = visit.of_own_page();
     let (head, _) = request.into_parts();
-    if !visit.says_own(&head) {
-        return Ok(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin));
-    }
-    if let Some(refused) = refuse_link(visit).await {
-        return Ok(refused);
-    }
-    Ok(match visit.app().own_pages.enter_by_link(visit.parameter, visit.now.time).await {
-        Ok(Some(cookie)) => signed_in(visit, &cookie),
-        Ok(None) => visit.outcome(StatusCode::GONE, Outcome::LinkUsed),
-        Err(error) => visit.problem(error),
-    })
+    visit.require_own(&head)?;
+    check_link(visit).await?;
+    let cookie = visit.stored(visit.app().own_pages.enter_by_link(visit.parameter, visit.now.time).await)?;
+    Ok(signed_in(visit, &cookie.ok_or_else(|| used(visit))?))
 }
 
-async fn refuse_link(visit: Visit<'_>) -> Option<Answer> {
+fn used(visit: Visit<'_>) -> Answer {
+    visit.outcome(StatusCode::GONE, Outcome::LinkUsed)
+}
+
+async fn check_link(visit: Visit<'_>) -> PageResult<()> {
     if !visit.app().own_pages.is_link(visit.parameter) {
-        return Some(visit.outcome(StatusCode::NOT_FOUND, Outcome::LinkUsed));
+        return Err(visit.outcome(StatusCode::NOT_FOUND, Outcome::LinkUsed).into());
     }
     visit.spend(Class::Link, LINKS_A_MINUTE).await
 }

@@ -305,7 +305,7 @@ impl Row<'_> {
 /// Why a unit of work did not succeed, before it is told to the outside.
 #[derive(Debug)]
 pub enum Failure {
-    /// The rules of the house say no; the database is well.
+    /// A rule of the union says no; the database is well.
     Refused(StoreError),
     /// Somebody else changed what this was about to change: look again.
     Overtaken,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes heading.woff2, heading.ttf and OFL.txt beside this script again.
+# Makes heading.woff2 and OFL.txt beside this script again.
 # Wants npm and Python 3 with venv, and their registries.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

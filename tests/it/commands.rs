@@ -347,7 +347,10 @@ fn the_manual_names_every_command_and_every_variable_and_can_be_set() {
     assert!(!plain.contains("of-nobody-else") && page.is_ascii());
     for line in page.lines().filter(|line| line.starts_with('.')) {
         let request = line.split(' ').next().unwrap();
-        assert!([".TH", ".SH", ".SS", ".TP", ".IP", ".PP", ".nh", ".ad"].contains(&request), "{line}");
+        assert!(
+            [".TH", ".SH", ".SS", ".TP", ".IP", ".PP", ".RS", ".RE", ".br", ".nh", ".ad"].contains(&request),
+            "{line}"
+        );
     }
     // Where there is a typesetter it has nothing to complain of.
     let folder = tempfile::tempdir().unwrap();

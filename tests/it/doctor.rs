@@ -45,15 +45,15 @@ fn a_service_that_is_well_is_found_well_while_it_runs() {
     let faults: Vec<_> = found.faults().iter().map(|line| line["check"].as_str().unwrap().to_owned()).collect();
     assert_eq!(faults, known, "{:#?}", found.lines);
     assert_eq!(found.output.status.code(), Some(0));
-    assert_eq!(found.of_check("listen")[0]["says"], format!("the service runs on {}", server.address));
+    assert_eq!(found.of_check("listen")[0]["message"], format!("the service runs on {}", server.address));
     for check in
         ["settings", "variables", "data folder", "files", "disk", "records", "writes", "secret", "clock", "limits"]
     {
         assert_eq!(found.of_check(check).len(), 1, "{check}");
     }
     if on_postgres {
-        assert!(found.of_check("database")[0]["says"].as_str().unwrap().contains("a primary, on this machine"));
-        assert_eq!(found.of_check("limits")[0]["says"], "Redis lets us in and counts");
+        assert!(found.of_check("database")[0]["message"].as_str().unwrap().contains("a primary, on this machine"));
+        assert_eq!(found.of_check("limits")[0]["message"], "Redis lets us in and counts");
     }
     // For people: the same lines, each beginning with its state.
     let mut command = server.command();

@@ -124,6 +124,8 @@ fn the_modern_era_says_its_version_in_every_request() {
         }
         fault(&ask("prompts/list", json!({})).await, 404, -32601);
         fault(&ask("initialize", json!({})).await, 404, -32601);
+        // Every modern request stands alone, and any of them tells that the server is up.
+        fault(&ask("ping", json!({})).await, 404, -32601);
         fault(&ask("tools/call", json!({ "name": "nonsense" })).await, 400, -32602);
 
         let (message, _) = modern("tools/call", json!({ "name": "getMemberStats" }));

@@ -7,7 +7,7 @@ use hyper::Request;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::{Value, json};
-use unionhall::domain::api_key::{ApiKey, KeyMode};
+use unionhall::domain::api_key::{ApiKey, Mode};
 use unionhall::domain::secret::token::TokenMaker;
 
 use crate::metrics::Watched;
@@ -275,7 +275,7 @@ fn mcp_acts_in_the_sandbox_with_a_test_key() {
 fn a_running_service_learns_of_the_first_test_key_and_nobody_else_makes_a_sandbox() {
     block_on(async {
         let server = Server::start_with(&["--mail", "none"]);
-        let nobodys = ApiKey::of_mode(KeyMode::Test, &[7; ApiKey::ENTROPY]);
+        let nobodys = ApiKey::of_mode(Mode::Test, &[7; ApiKey::ENTROPY]);
         for key in [nobodys.reveal(), "uh_test_", "uh_test_0123"] {
             server.invite(key, "ana@example.com").await.refused(401, "agent_unauthorized");
             assert_eq!(server.count_of(key).await, 0);
@@ -568,7 +568,7 @@ fn what_is_no_test_key_is_answered_by_the_live_service() {
             server.send(request, "").await.good()["memberCount"].as_u64().unwrap()
         };
         assert_eq!(count(&test).await, 1);
-        let crafted = ApiKey::of_mode(KeyMode::Test, &[7; ApiKey::ENTROPY]);
+        let crafted = ApiKey::of_mode(Mode::Test, &[7; ApiKey::ENTROPY]);
         for no_key in ["uh_test_", "uh_test_junk", &test[..test.len() - 1], crafted.reveal()] {
             assert_eq!(count(no_key).await, 0, "{no_key}");
             let request = Request::post("/v1/invite").header("authorization", format!("Bearer {no_key}"));

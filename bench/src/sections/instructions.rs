@@ -39,8 +39,8 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     for (n, (name, is_bare, make)) in scripts.into_iter().enumerate() {
         lab.progress.begin(&format!("instructions of {name}"));
         let mut counts = Vec::new();
-        for (door, requests) in [("s", SHORT), ("l", LONG)] {
-            let out = lab.folder().join(format!("callgrind-{n}-{door}"));
+        for (length, requests) in [("s", SHORT), ("l", LONG)] {
+            let out = lab.folder().join(format!("callgrind-{n}-{length}"));
             let flag = format!("--callgrind-out-file={}", out.display());
             let under = ["valgrind", "--tool=callgrind", flag.as_str()];
             let server = if is_bare {

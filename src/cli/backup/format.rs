@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail, ensure};
 use ring::digest::{self, SHA256};
 
-use super::StageBar;
+use crate::cli::progress::Bar;
 use crate::config::Concealed;
 use crate::domain::time::Timestamp;
 
@@ -121,7 +121,7 @@ fn finish(digest: &digest::Digest) -> [u8; 32] {
 }
 
 /// Carries that many bytes over, however many that are, and sums them up.
-fn copy(from: &mut impl Read, to: &mut File, length: u64, bar: &mut StageBar) -> io::Result<[u8; 32]> {
+fn copy(from: &mut impl Read, to: &mut File, length: u64, bar: &mut Bar) -> io::Result<[u8; 32]> {
     let (mut digest, mut buffer) = (digest::Context::new(&SHA256), vec![0; PORTION]);
     let mut done = 0;
     while done < length {
@@ -148,7 +148,7 @@ pub(super) fn write(
     mut manifest: Manifest,
     database: &mut impl Read,
     secret: Option<&Concealed>,
-    bar: &mut StageBar,
+    bar: &mut Bar,
 ) -> io::Result<()> {
     to.write_all(manifest.lines().as_bytes())?;
     manifest.database.sum = copy(database, to, manifest.database.length, bar)?;
@@ -205,7 +205,7 @@ impl BackupFile {
     }
 
     /// Writes the database into a file, which is worth nothing if this fails.
-    pub(super) fn read_database(&mut self, to: &mut File, bar: &mut StageBar) -> anyhow::Result<()> {
+    pub(super) fn read_database(&mut self, to: &mut File, bar: &mut Bar) -> anyhow::Result<()> {
         let Content { length, sum } = self.manifest.database;
         let found = copy(&mut self.file, to, length, bar)
             .with_context(|| format!("the database cannot be copied out of {}", self.path.display()))?;

@@ -5,7 +5,7 @@ mod format;
 mod restore;
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -17,6 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::format::{Content, Manifest};
 use super::print_line;
+use super::progress::Bar;
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, read_secret_text};
 use crate::domain::secret::Secret;
@@ -67,7 +68,7 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
     let cannot_write =
         || format!("cannot write {}; let this user write there, or give another place", task.file.display());
     new_file(copy).with_context(cannot_write)?;
-    let mut bar = StageBar::new();
+    let mut bar = Bar::new(in_words);
     let snapshot = take(&database, copy, &mut bar)?;
     bar.begin("checking what was copied");
     let examined = snapshot.examine().with_context(|| {
@@ -137,7 +138,7 @@ fn matching(secret: Option<Concealed>, fingerprint: &str, task: &BackupSettings)
 
 /// Copies one moment of the database, and says how far that is while it goes on. The disk gets the copy bit by bit: all of it
 /// at the end would hold up the service's own writes, for half a second where 1.5 GB were copied.
-fn take(database: &Path, copy: &Path, bar: &mut StageBar) -> anyhow::Result<SqliteSnapshot> {
+fn take(database: &Path, copy: &Path, bar: &mut Bar) -> anyhow::Result<SqliteSnapshot> {
     bar.begin("copying the records");
     let all = std::fs::metadata(database)?.len();
     let growing = File::open(copy)?;
@@ -266,53 +267,5 @@ fn remove(paths: &[PathBuf]) {
             // Finished, or never made.
             let _gone = std::fs::remove_file(name);
         }
-    }
-}
-
-/// How far it is: one line that is written over on a terminal, a line for each stage elsewhere.
-#[derive(Debug)]
-struct StageBar {
-    terminal: bool,
-    stage: &'static str,
-}
-
-impl StageBar {
-    fn new() -> Self {
-        Self { terminal: std::io::stderr().is_terminal(), stage: "" }
-    }
-
-    fn begin(&mut self, stage: &'static str) {
-        self.end();
-        self.stage = stage;
-        if self.terminal {
-            eprint!("{stage}");
-            // A terminal that cannot be written to has no use for a bar.
-            let _gone = std::io::stderr().flush();
-        } else {
-            eprintln!("{stage}");
-        }
-    }
-
-    fn show(&mut self, done: u64, all: u64) {
-        const WIDTH: u64 = 30;
-        if self.terminal {
-            let full = "#".repeat(usize::try_from(WIDTH * done.min(all) / all.max(1)).unwrap_or(0));
-            eprint!("\r{:<26}[{full:<30}] {} of {}  ", self.stage, in_words(done), in_words(all));
-            let _gone = std::io::stderr().flush();
-        }
-    }
-
-    fn end(&mut self) {
-        if self.terminal && !self.stage.is_empty() {
-            eprintln!();
-        }
-        self.stage = "";
-    }
-}
-
-impl Drop for StageBar {
-    /// What went wrong is told on a line of its own.
-    fn drop(&mut self) {
-        self.end();
     }
 }

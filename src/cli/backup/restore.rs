@@ -13,8 +13,9 @@ use clap::Args;
 
 use super::erased::{ErasureLogs, erased_since};
 use super::format::BackupFile;
-use super::{StageBar, Unfinished, folder_of, is_there, new_file, put_in_place};
+use super::{Unfinished, folder_of, in_words, is_there, new_file, put_in_place};
 use crate::cli::audit::act;
+use crate::cli::progress::Bar;
 use crate::cli::{files, print_line};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, quoted, read_secret};
@@ -60,7 +61,7 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     let kept = task.store.data.join("secret");
     let unfinished = Unfinished::new([database.with_extension("restoring"), kept.with_extension("restoring")])?;
     let [copy, secret_copy] = &*unfinished.0 else { bail!("the unfinished files have no names") };
-    let mut bar = StageBar::new();
+    let mut bar = Bar::new(in_words);
     bar.begin("reading the backup");
     let mut file = new_file(copy).with_context(|| format!("cannot write {}", copy.display()))?;
     backup.read_database(&mut file, &mut bar)?;

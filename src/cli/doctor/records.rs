@@ -6,12 +6,14 @@ use crate::cli::findings::{Finding, Grade};
 use crate::cli::{files, open_records, open_store, secret};
 use crate::clock::Clock;
 use crate::config::{Records, SandboxRecords, ServeSettings};
+use crate::domain::api_key::Mode;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
+use crate::operator::{Claim, Operator};
+use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 use crate::store::postgres::{self, Address, PostgresFacts, PostgresOpenError};
 use crate::store::sqlite::{SqliteOpenError, quick_check};
-use crate::store::{Claim, Store, WRITE_BATCH};
 
 const RECORDS: &str = "records";
 const WRITES: &str = "writes";
@@ -38,17 +40,17 @@ pub(super) async fn examine(settings: &ServeSettings, given: Option<Option<Secre
         return vec![Finding::warn(RECORDS, format!("there are none at {records}"), fix)];
     }
     // As a command opens them: nothing is made and no schema is changed.
-    let store = match open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await {
-        Ok(store) => store,
+    let operator = match open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await {
+        Ok(store) => Operator::new(store, Mode::Live),
         Err(error) => return vec![Finding::of_error(RECORDS, grade(&error), &error).or_mend(SEE_TO_IT)],
     };
     let mut found = vec![Finding::ok(RECORDS, format!("{records} opens, and its schema is up to date"))];
-    found.push(match store.check().await {
+    found.push(match operator.check().await {
         Ok(()) => Finding::ok(WRITES, "they are kept"),
         Err(error) => Finding::of_error(WRITES, Grade::Fail, &error.into()).or_mend(SEE_TO_IT),
     });
     if let Some(given) = given {
-        found.push(match secret::compare(&settings.store, given, &*store).await {
+        found.push(match secret::compare(&settings.store, given, &operator).await {
             Ok(Claim::First) => Finding::ok(SECRET, "the records are nobody's yet; the first start makes them its own"),
             Ok(_) => Finding::ok(SECRET, "it is the one that the records were made with"),
             Err(error) => Finding::of_error(SECRET, Grade::Fail, &error).or_mend(GIVE_SECRET),
@@ -56,7 +58,7 @@ pub(super) async fn examine(settings: &ServeSettings, given: Option<Option<Secre
     }
     match &records {
         Records::Sqlite(file) => {
-            found.push(clock_of_records(&*store).await);
+            found.push(clock_of_records(&operator).await);
             if thorough {
                 found.push(match quick_check(file) {
                     Ok(()) => Finding::ok("integrity", "SQLite finds no fault with the file"),
@@ -67,7 +69,7 @@ pub(super) async fn examine(settings: &ServeSettings, given: Option<Option<Secre
         Records::Postgres(address) => found.extend(of_postgres(address).await),
     }
     found.extend(of_sandbox(settings, &records).await);
-    if let Err(error) = store.close().await {
+    if let Err(error) = operator.close().await {
         found.push(Finding::of_error(RECORDS, Grade::Fail, &error.into()).or_mend(SEE_TO_IT));
     }
     found
@@ -96,9 +98,9 @@ fn grade(error: &anyhow::Error) -> Grade {
 }
 
 /// The database is on this machine and has its clock; what was written before may have had another.
-async fn clock_of_records(store: &dyn Store) -> Finding {
+async fn clock_of_records(operator: &Operator) -> Finding {
     let now = Clock::start().now().time;
-    match store.latest_record().await {
+    match operator.latest_record().await {
         Ok(Some(latest)) if latest.since(now) > CLOCKS_DISAGREE => Finding::warn(
             CLOCK,
             format!("it says {now}, and the latest record was written at {latest}"),

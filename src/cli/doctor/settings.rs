@@ -40,6 +40,10 @@ impl ReadSettings {
         // Its catalog is read beside it: one that cannot be read hides nothing else.
         let bare = UnionSettings { catalog: None, ..settings.union.clone() };
         let union = kept(bare.facts(base_url), &mut found);
+        // It reads the theme too: whose mistake is found already.
+        if union.is_some() {
+            kept(settings.union.branding(), &mut found);
+        }
         let catalog = kept(settings.union.catalog(), &mut found);
         kept(settings.store.records(), &mut found);
         let read = Self {

@@ -7,11 +7,10 @@ use serde_json::{Value, json};
 
 use crate::cli::audit::act;
 use crate::cli::progress::Bar;
-use crate::cli::with_store;
+use crate::cli::with_live_records;
 use crate::config::StoreSettings;
 use crate::domain::person::{NO_TIME, PersonRecord, PersonState};
 use crate::domain::time::Timestamp;
-use crate::store::migration::Prepare;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ExportFormat {
@@ -85,12 +84,12 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
         Which::Left => Some(PersonState::Left),
         Which::All => None,
     };
-    let written = with_store(&task.store, Prepare::Expect, async |store| {
+    let written = with_live_records(&task.store, async |operator| {
         // Before the first line: whoever takes everybody's address along is written down, even if they stop half-way.
         let what = state.map_or("everybody", PersonState::name).to_owned();
-        store.append_audit(act("members export", what, now)).await?;
-        let all = store.member_count().await?;
-        let mut bar = Bar::on_terminal().filter(|_| state == Some(PersonState::Member));
+        operator.append_audit(act("members export", what, now)).await?;
+        let all = operator.member_count().await?;
+        let mut bar = Bar::on_terminal(|people| people.to_string()).filter(|_| state == Some(PersonState::Member));
         let mut out = BufWriter::new(std::io::stdout().lock());
         if task.format == ExportFormat::Csv {
             let names: Vec<_> = COLUMNS.iter().map(|(name, _)| *name).collect();
@@ -98,7 +97,7 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
         }
         let (mut last, mut done) = (0, 0);
         loop {
-            let page = store.people_after(last, state, PAGE).await?;
+            let page = operator.people_after(last, state, PAGE).await?;
             let Some(end) = page.last() else { break };
             last = end.id;
             done += page.len() as u64;
@@ -109,13 +108,12 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
                 }
             }
             if let Some(bar) = &mut bar {
-                bar.show("writing", "members", done, all);
+                bar.begin("writing members");
+                bar.show(done, all);
             }
         }
         out.flush()?;
-        if let Some(bar) = &bar {
-            bar.end();
-        }
+        drop(bar);
         Ok(done)
     });
     match written {

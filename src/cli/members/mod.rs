@@ -4,27 +4,24 @@ mod export;
 mod show;
 
 use std::io::BufRead;
-use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{print_line, secret, with_store};
+use super::{print_line, secret, with_live_records};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::budget::source_name;
 use crate::domain::person::{Leaving, Lifted, PersonRecord};
-use crate::domain::secret::mark::AddressMarker;
 use crate::domain::sign_up::SignUpId;
 use crate::domain::time::Timestamp;
 use crate::membership::erasures::ErasureLog;
-use crate::membership::people::{self, People};
-use crate::store::Store;
-use crate::store::migration::Prepare;
+use crate::membership::people::People;
+use crate::operator::Operator;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MembersCommand {
@@ -139,14 +136,14 @@ fn nobody() -> anyhow::Error {
     anyhow::anyhow!("nobody has that address; `unionhall members find` looks for its beginning")
 }
 
-/// The people of a store, with the installation's secret.
-async fn people_of(settings: &StoreSettings, given: &SecretSettings, store: Arc<dyn Store>) -> anyhow::Result<People> {
-    let secret = secret::claim(settings, given.given()?, &*store).await?.secret;
-    Ok(People::new(store, AddressMarker::new(&secret), ErasureLog::beside(&settings.data)))
+/// The people of the records, with the installation's secret.
+async fn people_of(settings: &StoreSettings, given: &SecretSettings, operator: &Operator) -> anyhow::Result<People> {
+    let secret = secret::claim(settings, given.given()?, operator).await?.secret;
+    Ok(operator.people(&secret, ErasureLog::beside(&settings.data)))
 }
 
 fn count(task: &CountMembers) -> anyhow::Result<()> {
-    let members = with_store(&task.store, Prepare::Expect, async |store| Ok(store.member_count().await?))?;
+    let members = with_live_records(&task.store, async |operator| Ok(operator.member_count().await?))?;
     print_line(&if task.json { json!({ "members": members }).to_string() } else { members.to_string() })
 }
 
@@ -169,7 +166,7 @@ fn find(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
         Some(code) => code.to_string(),
         None => text,
     };
-    let found = with_store(&task.store, Prepare::Expect, async |store| Ok(store.find_people(text, LISTED).await?))?;
+    let found = with_live_records(&task.store, async |operator| Ok(operator.find_people(text, LISTED).await?))?;
     if task.json {
         return found.iter().try_for_each(|person| print_line(&export::as_json(person).to_string()));
     }
@@ -190,13 +187,13 @@ fn find(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
 }
 
 fn of_key(task: &FindPeople, key: KeyId, now: Timestamp) -> anyhow::Result<()> {
-    let listed = with_store(&task.store, Prepare::Expect, async |store| {
-        if !store.list_keys().await?.iter().any(|(record, _)| record.id == key) {
+    let listed = with_live_records(&task.store, async |operator| {
+        if !operator.keys().list().await?.iter().any(|(record, _)| record.id == key) {
             bail!("there is no key {key}; `unionhall keys list` shows them");
         }
         let (mut before, mut listed) = (SignUpId(i64::MAX), 0);
         loop {
-            let page = store.sign_ups_of_key(key, before, now, PAGE).await?;
+            let page = operator.sign_ups_of_key(key, before, now, PAGE).await?;
             let Some(last) = page.last() else { return Ok(listed) };
             before = last.id;
             if listed == 0 && !task.json {
@@ -226,8 +223,8 @@ fn of_key(task: &FindPeople, key: KeyId, now: Timestamp) -> anyhow::Result<()> {
 
 fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
     let email = address(&task.email)?;
-    let left = with_store(&task.store, Prepare::Expect, async |store| {
-        Ok(people::leave(&*store.audited(act("members leave", String::new(), now)), &email, now).await?)
+    let left = with_live_records(&task.store, async |operator| {
+        Ok(operator.audited(act("members leave", String::new(), now)).leave(&email, now).await?)
     })?;
     match left {
         Leaving::Unknown => Err(nobody()),
@@ -246,9 +243,9 @@ fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
 
 fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
     let email = address(&task.email)?;
-    let erased = with_store(&task.store, Prepare::Expect, async |store| {
-        let store = store.audited(act("members erase", String::new(), now));
-        Ok(people_of(&task.store, &task.secret, store).await?.erase(&email, now).await?)
+    let erased = with_live_records(&task.store, async |operator| {
+        let operator = operator.audited(act("members erase", String::new(), now));
+        Ok(people_of(&task.store, &task.secret, &operator).await?.erase(&email, now).await?)
     })?;
     let Some(erased) = erased else { return Err(nobody()) };
     print_line(match erased.was_member {
@@ -272,8 +269,8 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
 
 fn unsuppress(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
     let email = address(&task.email)?;
-    let lifted = with_store(&task.store, Prepare::Expect, async |store| {
-        Ok(people::unsuppress(&*store.audited(act("members unsuppress", String::new(), now)), &email).await?)
+    let lifted = with_live_records(&task.store, async |operator| {
+        Ok(operator.audited(act("members unsuppress", String::new(), now)).unsuppress(&email).await?)
     })?;
     let Some(lifted) = lifted else { return Err(nobody()) };
     let Lifted { suppression, complaint, undeliverable, partners } = lifted;

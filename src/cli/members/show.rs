@@ -4,19 +4,18 @@ use serde_json::{Value, json};
 
 use super::{ShowPerson, address, nobody, people_of};
 use crate::cli::mail::as_json as waiting_mail_json;
-use crate::cli::{print_line, with_store};
+use crate::cli::{print_line, with_live_records};
 use crate::domain::mail::WaitingMail;
 use crate::domain::mail::budget::source_name;
 use crate::domain::person::{KeptEvidence, NO_TIME, PersonFile, PersonRecord, PersonState, SignUpEntry};
 use crate::domain::sign_up::SignUpState;
 use crate::domain::time::Timestamp;
 use crate::membership::export::PersonDocument;
-use crate::store::migration::Prepare;
 
 pub(super) fn run(task: &ShowPerson, now: Timestamp) -> anyhow::Result<()> {
     let email = address(&task.email)?;
-    let found = with_store(&task.store, Prepare::Expect, async |store| {
-        Ok(people_of(&task.store, &task.secret, store).await?.find(&email, now).await?)
+    let found = with_live_records(&task.store, async |operator| {
+        Ok(people_of(&task.store, &task.secret, &operator).await?.find(&email, now).await?)
     })?;
     let Some(file) = found else { return Err(nobody()) };
     if task.json {

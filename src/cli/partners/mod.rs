@@ -2,23 +2,18 @@
 
 pub(super) mod webhooks;
 
-use std::sync::Arc;
-
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{print_line, with_records};
+use super::{Prepare, print_line, with_records};
 use crate::clock::Clock;
 use crate::config::StoreSettings;
-use crate::domain::api_key::{KeyMode, KeyStatus};
+use crate::domain::api_key::{KeyStatus, Mode};
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::PartnerRecord;
-use crate::keys::Keys;
-use crate::partners::Partners;
-use crate::store::Store;
-use crate::store::migration::Prepare;
+use crate::operator::Operator;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum PartnersCommand {
@@ -27,7 +22,7 @@ pub(in crate::cli) enum PartnersCommand {
     /// Show a partner: whom to write to, its keys and its webhook endpoints.
     Show(ShowPartner),
     /// Say whom to write to when something of a partner's fails, such as a webhook endpoint.
-    Contact(SetContact),
+    Contact(SetContactArgs),
 }
 
 #[derive(Debug, Args)]
@@ -51,7 +46,7 @@ pub(in crate::cli) struct ShowPartner {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct SetContact {
+pub(in crate::cli) struct SetContactArgs {
     /// The partner's name, as `partners list` shows it.
     name: String,
     /// The address to write to; `-` for none.
@@ -71,11 +66,11 @@ pub(in crate::cli) struct PartnerRecords {
 }
 
 impl PartnerRecords {
-    fn mode(&self) -> KeyMode {
-        if self.test { KeyMode::Test } else { KeyMode::Live }
+    fn mode(&self) -> Mode {
+        if self.test { Mode::Test } else { Mode::Live }
     }
 
-    fn with<T>(&self, work: impl AsyncFnOnce(Arc<dyn Store>) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    fn with<T>(&self, work: impl AsyncFnOnce(Operator) -> anyhow::Result<T>) -> anyhow::Result<T> {
         with_records(&self.store, self.mode(), Prepare::Expect, work)
     }
 }
@@ -100,7 +95,7 @@ fn as_json(partner: &PartnerRecord) -> serde_json::Value {
 }
 
 fn list(task: &ListPartners) -> anyhow::Result<()> {
-    let partners = task.records.with(async |store| Ok(Partners::new(store).list().await?))?;
+    let partners = task.records.with(async |operator| Ok(operator.partners().list().await?))?;
     if task.json {
         let rows: Vec<_> = partners.iter().map(as_json).collect();
         return print_line(&serde_json::to_string_pretty(&rows)?);
@@ -119,10 +114,10 @@ fn list(task: &ListPartners) -> anyhow::Result<()> {
 
 fn show(task: &ShowPartner) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
-    let found = task.records.with(async |store| {
-        let partners = Partners::new(Arc::clone(&store) as _).list().await?;
-        let keys = Keys::new(Arc::clone(&store) as _).list().await?;
-        let endpoints = store.list_endpoints().await?;
+    let found = task.records.with(async |operator| {
+        let partners = operator.partners().list().await?;
+        let keys = operator.keys().list().await?;
+        let endpoints = operator.list_endpoints().await?;
         Ok((partners.into_iter().find(|partner| partner.name == task.name), keys, endpoints))
     })?;
     let (Some(partner), keys, endpoints) = found else { return Err(unknown(&task.name)) };
@@ -153,7 +148,7 @@ fn show(task: &ShowPartner) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn contact(task: &SetContact) -> anyhow::Result<()> {
+fn contact(task: &SetContactArgs) -> anyhow::Result<()> {
     let email = match task.email.as_str() {
         "-" => None,
         text => match EmailAddress::parse(text) {
@@ -166,7 +161,7 @@ fn contact(task: &SetContact) -> anyhow::Result<()> {
     let act = act("partners contact", format!("{about} {}", task.name), now);
     let found = task
         .records
-        .with(async |store| Ok(Partners::new(store.audited(act)).set_contact(&task.name, email.clone()).await?))?;
+        .with(async |operator| Ok(operator.audited(act).partners().set_contact(&task.name, email.clone()).await?))?;
     if !found {
         return Err(unknown(&task.name));
     }

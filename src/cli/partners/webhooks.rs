@@ -1,7 +1,5 @@
 //! `unionhall webhooks`
 
-use std::sync::Arc;
-
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -15,8 +13,8 @@ use crate::domain::partner::endpoint::{EndpointId, EndpointRecord, ListedEndpoin
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::url::EndpointUrl;
+use crate::operator::Act;
 use crate::partners::webhooks::Webhooks;
-use crate::store::Act;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum WebhooksCommand {
@@ -24,7 +22,7 @@ pub(in crate::cli) enum WebhooksCommand {
     ///
     /// From then on the endpoint is told what comes of every sign-up that the partner sent with an Idempotency-Key. The address
     /// is checked as at every delivery: https, a public address, no redirects. `webhooks test` sends it a ping.
-    Add(AddEndpoint),
+    Add(AddEndpointArgs),
     /// List all endpoints, with what waits for them and how they do.
     List(ListEndpoints),
     /// Send a ping to an endpoint, now, and say what it answered.
@@ -32,7 +30,7 @@ pub(in crate::cli) enum WebhooksCommand {
     /// Give an endpoint a new secret, which alone goes to standard output; the old one signs beside it for 24 hours.
     Rotate(RotateSecret),
     /// Tell an endpoint once more what came of one sign-up.
-    Resend(ResendEvent),
+    Resend(ResendEventArgs),
     /// Enable an endpoint again, and tell it once more everything since a time; at most 30 days are kept.
     Recover(RecoverEndpoint),
     /// Delete an endpoint, and what waits for it.
@@ -54,7 +52,7 @@ pub(in crate::cli) struct WebhookSettings {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AddEndpoint {
+pub(in crate::cli) struct AddEndpointArgs {
     /// The partner's name, as `partners list` shows it.
     partner: String,
     /// Where to send, such as `https://partner.example/webhooks`.
@@ -92,7 +90,7 @@ pub(in crate::cli) struct RotateSecret {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ResendEvent {
+pub(in crate::cli) struct ResendEventArgs {
     /// The endpoint's id, as `webhooks list` shows it.
     id: EndpointId,
     /// The Idempotency-Key of the sign-up.
@@ -133,23 +131,14 @@ fn with_webhooks<T>(
 ) -> anyhow::Result<T> {
     let given = settings.secret.given()?;
     let PartnerRecords { store: records, .. } = &settings.records;
-    settings.records.with(async |store| {
-        let secret = secret::known(records, settings.records.mode(), given, &*store).await?;
-        let audited = match act {
-            Some(act) => Arc::clone(&store).audited(act),
-            None => Arc::clone(&store),
-        };
-        work(Webhooks::new(
-            store,
-            audited,
-            secret,
-            settings.outbound.client(settings.base_url.as_deref().unwrap_or_default()),
-        ))
-        .await
+    settings.records.with(async |operator| {
+        let secret = secret::known(records, settings.records.mode(), given, &operator).await?;
+        let client = settings.outbound.client(settings.base_url.as_deref().unwrap_or_default());
+        work(operator.webhooks(act, secret, client)).await
     })
 }
 
-fn add(task: &AddEndpoint, now: Timestamp) -> anyhow::Result<()> {
+fn add(task: &AddEndpointArgs, now: Timestamp) -> anyhow::Result<()> {
     let url = EndpointUrl::parse(&task.url).context("the endpoint was not added")?;
     // Without its path, which may hold a token of the partner's.
     let act = act("webhooks add", format!("{} for {}", url.authority(), task.partner), now);
@@ -177,7 +166,7 @@ pub(in crate::cli) fn state(endpoint: &EndpointRecord) -> String {
 }
 
 fn list(task: &ListEndpoints) -> anyhow::Result<()> {
-    let endpoints = task.records.with(async |store| Ok(store.list_endpoints().await?))?;
+    let endpoints = task.records.with(async |operator| Ok(operator.list_endpoints().await?))?;
     if task.json {
         let rows: Vec<_> = endpoints.iter().map(as_json).collect();
         return print_line(&serde_json::to_string_pretty(&rows)?);
@@ -237,7 +226,7 @@ fn rotate(task: &RotateSecret, now: Timestamp) -> anyhow::Result<()> {
     print_line(&secret.reveal())
 }
 
-fn resend(task: &ResendEvent, now: Timestamp) -> anyhow::Result<()> {
+fn resend(task: &ResendEventArgs, now: Timestamp) -> anyhow::Result<()> {
     let Ok(key) = IdempotencyKey::parse(&task.key) else {
         bail!("that is no Idempotency-Key: those have 1 to {} visible ASCII characters", IdempotencyKey::LONGEST);
     };

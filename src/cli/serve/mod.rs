@@ -24,6 +24,7 @@ use super::{block_on, files, open_store, random};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
+use crate::domain::api_key::Mode;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::secret::Secret;
@@ -40,8 +41,8 @@ use crate::mail::outbox::Outbox;
 use crate::mail::report::MailHooks;
 use crate::mail::{Delivery, MailNotifier, Transport};
 use crate::membership::erasures::ErasureLog;
-use crate::membership::retention::Reality;
 use crate::membership::{figures, retention};
+use crate::operator::Operator;
 use crate::partners::worker::{ContactMail, WebhookNotifier, WebhookWorker};
 use crate::server::{FindsSandbox, HttpService, HttpSettings, listener, metrics_listener};
 use crate::store::Store;
@@ -73,8 +74,10 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let checked = Checked::read(settings)?;
     let listeners = Listeners::open(settings, checked.tls.is_some())?;
     let union = Arc::new(settings.union.facts(settings.union.base_url(listeners.listening, listeners.scheme))?);
+    let branding = Arc::new(settings.union.branding()?);
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
-    let Claimed { secret, origin } = secret::claim(&settings.store, checked.secret, &*store).await?;
+    let operator = Operator::new(Arc::clone(&store), Mode::Live);
+    let Claimed { secret, origin } = secret::claim(&settings.store, checked.secret, &operator).await?;
     let (clock, log) = start_log(settings)?;
     process::report_panics(&log);
     process::raise_file_limit(&log);
@@ -98,7 +101,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let times = settings.retention.times();
     let (records, logger, stops) = (&store, &log, &work_stops);
     let forgets =
-        retention::run(Arc::clone(records), Reality::Live, secret.clone(), times, logger.clone(), clock, stops.clone());
+        retention::run(Arc::clone(records), Mode::Live, secret.clone(), times, logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("retention", forgets));
     let rolls_up = figures::run(Arc::clone(records), logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the roll-up of figures", rolls_up));
@@ -140,6 +143,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         RequestIds::new(random()?),
         HttpSettings {
             proxies: TrustedProxies::new(settings.trusted_proxies.clone()),
+            branding,
             mcp_origins: settings.mcp_origins.clone(),
             mailbox: post.folder.clone().map(|folder| (folder, mailbox_key.clone())),
             mail_hooks: checked.mail_hooks,

@@ -14,6 +14,7 @@ use crate::app::{App, Parts};
 use crate::cli::{open_records, random};
 use crate::clock::Clock;
 use crate::config::{OutboundSettings, Records, SandboxRecords, ServeSettings};
+use crate::domain::api_key::Mode;
 use crate::domain::base32;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::budget::MailBudget;
@@ -29,7 +30,6 @@ use crate::mail::compose::Composer;
 use crate::mail::outbox::Outbox;
 use crate::mail::{Delivery, MailNotifier};
 use crate::membership::erasures::ErasureLog;
-use crate::membership::retention::Reality;
 use crate::membership::{Membership, figures, retention};
 use crate::partners::worker::{WebhookNotifier, WebhookWorker};
 use crate::reply::Reply;
@@ -178,7 +178,7 @@ impl SandboxRuntime {
         ];
         tokio::spawn(retention::run(
             Arc::clone(&store),
-            Reality::Test,
+            Mode::Test,
             self.secret.clone(),
             self.times,
             self.log.of_sandbox(),

@@ -3,8 +3,6 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html};
 
-use super::highlight;
-
 /// One block of code.
 struct CodeBlock {
     language: String,
@@ -112,8 +110,8 @@ impl<'a> PageWriter<'a> {
     }
 
     fn block(&mut self, block: &CodeBlock) {
-        let code = highlight::html(block.code.trim_end(), &block.language);
-        self.written.push_str(&format!("<pre tabindex=\"0\"><code>{code}</code></pre>"));
+        let (language, code) = (&block.language, escaped(block.code.trim_end()));
+        self.written.push_str(&format!("<pre tabindex=\"0\"><code class=\"language-{language}\">{code}</code></pre>"));
     }
 
     /// A table whose cells carry the head of their column.

@@ -3,7 +3,6 @@
 //! for people (`/docs`), so both have the same content.
 
 mod fields;
-mod highlight;
 mod html;
 mod operation;
 mod prose;
@@ -18,8 +17,8 @@ use super::API_VERSION;
 use crate::domain::union::Union;
 use crate::operations::{ALL, partner, wording};
 
-/// The style and the script of the page. The script copies snippets, calls public operations and keeps the list of contents in
-/// step; without it everything can be read all the same.
+/// The style and the script of the page. The script highlights and copies snippets, calls public operations and keeps the list
+/// of contents in step; without it everything can be read all the same.
 pub(super) const STYLE: &str = include_str!("../../../templates/docs.css");
 pub(super) const SCRIPT: &str = include_str!("../../../templates/docs.js");
 

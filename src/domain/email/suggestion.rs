@@ -127,36 +127,10 @@ fn without_at(text: &str) -> Option<(&str, String)> {
 
 /// The host that is one slip of the fingers away, or two where it is long; none where more than one is as near.
 fn nearest(domain: &str) -> Option<&'static str> {
-    let near = |host: &&str| slips(domain, host) <= if host.len() >= 10 { 2 } else { 1 };
+    let near = |host: &&str| strsim::osa_distance(domain, host) <= if host.len() >= 10 { 2 } else { 1 };
     let mut hosts = HOSTS.iter().take(GUESSED).copied().filter(near);
     let found = hosts.next()?;
     hosts.next().is_none().then_some(found)
-}
-
-/// How many letters are missing, too many, wrong or changed with their neighbour (Damerau–Levenshtein, each part once).
-fn slips(typed: &str, host: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (typed.chars().collect(), host.chars().collect());
-    if a.len().abs_diff(b.len()) > 2 {
-        return usize::MAX;
-    }
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            rows[i][j] = match (i, j) {
-                (0, j) => j,
-                (i, 0) => i,
-                (i, j) => {
-                    let same = usize::from(a[i - 1] != b[j - 1]);
-                    let mut least = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + same);
-                    if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                        least = least.min(rows[i - 2][j - 2] + 1);
-                    }
-                    least
-                }
-            };
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]

@@ -1,15 +1,12 @@
 //! The languages of pages and mail: which there are, which one a reader wants, and how a text of theirs is filled in.
 //!
-//! All texts stand in `languages/`, a file a language; the API and MCP speak English alone. Another language is a file there
-//! and a line in [`Language::ALL`] and the two matches below.
+//! All texts are in `languages/`, one file for each language; the API and MCP speak English alone. Another language is a file
+//! there, and a line in [`Language::ALL`] and in the matches below.
 
 pub mod words;
 
 use std::fmt;
-use std::sync::LazyLock;
 use std::time::Duration;
-
-use serde::Deserialize;
 
 pub use self::words::Words;
 use super::figure::grouped;
@@ -44,19 +41,11 @@ impl Language {
         }
     }
 
-    const fn file(self) -> &'static str {
+    pub const fn words(self) -> &'static Words {
         match self {
-            Self::English => include_str!("../../../languages/en.toml"),
-            Self::Spanish => include_str!("../../../languages/es.toml"),
+            Self::English => &words::EN,
+            Self::Spanish => &words::ES,
         }
-    }
-
-    pub fn words(self) -> &'static Words {
-        static WORDS: LazyLock<Vec<Words>> = LazyLock::new(|| {
-            let read = |language: Language| toml::from_str(language.file()).expect("tests hold that each file reads");
-            Language::ALL.map(read).into()
-        });
-        &WORDS[self as usize]
     }
 
     /// Reads a language as browsers write it; what comes after the language itself (`es-MX`) is its region.
@@ -87,34 +76,33 @@ impl Language {
 }
 
 /// A text of the table: HTML of ours, with holes such as `{union}`.
-#[derive(Debug, Deserialize)]
-#[serde(transparent)]
-pub struct Phrase(String);
+#[derive(Debug)]
+pub struct Phrase(&'static str);
 
 impl Phrase {
-    pub fn put<'p>(&'p self, hole: &'static str, value: impl fmt::Display) -> Filling<'p> {
-        Filling { phrase: &self.0, values: Vec::new() }.put(hole, value)
+    pub fn put(&self, hole: &'static str, value: impl fmt::Display) -> Filling {
+        Filling { phrase: self.0, values: Vec::new() }.put(hole, value)
     }
 
-    pub fn as_str(&self) -> &str {
-        &self.0
+    pub const fn as_str(&self) -> &'static str {
+        self.0
     }
 }
 
 impl fmt::Display for Phrase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.0)
     }
 }
 
 /// A text whose holes are being filled. Shown, it is HTML in which no value is markup.
 #[derive(Debug)]
-pub struct Filling<'p> {
-    phrase: &'p str,
+pub struct Filling {
+    phrase: &'static str,
     values: Vec<(&'static str, String)>,
 }
 
-impl Filling<'_> {
+impl Filling {
     #[must_use]
     pub fn put(mut self, hole: &'static str, value: impl fmt::Display) -> Self {
         self.values.push((hole, value.to_string()));
@@ -145,7 +133,7 @@ impl Filling<'_> {
     }
 }
 
-impl fmt::Display for Filling<'_> {
+impl fmt::Display for Filling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, |out, value| {
             value.chars().try_for_each(|c| match c {
@@ -158,16 +146,16 @@ impl fmt::Display for Filling<'_> {
 
 // Ours and escaped by ourselves.
 impl askama::filters::HtmlSafe for Phrase {}
-impl askama::filters::HtmlSafe for Filling<'_> {}
+impl askama::filters::HtmlSafe for Filling {}
 
 /// Figures and times, as the language writes them.
 impl Words {
     /// 14 November 2026.
     pub fn date(&self, time: Timestamp) -> String {
         let text = time.to_string();
-        let part = |from: usize, to: usize| text.get(from..to).and_then(|part| part.parse::<usize>().ok()).unwrap_or(0);
-        let month = self.months.get(part(5, 7).saturating_sub(1)).map_or("", String::as_str);
-        self.site.date.put("day", part(8, 10)).put("month", month).put("year", part(0, 4)).plain()
+        let part = |range| text.get(range).unwrap_or_default();
+        let (year, month, day) = (part(0..4), self.month(part(5..7)), part(8..10).trim_start_matches('0'));
+        self.site.date.put("day", day).put("month", month).put("year", year).plain()
     }
 
     /// To the minute.
@@ -215,68 +203,15 @@ fn counted(one: &Phrase, many: &Phrase, count: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
-
     use super::*;
-    use crate::domain::catalog::category::Category;
-    use crate::domain::us_state::UsState;
-
-    /// Every text of a language by its name.
-    fn texts(language: Language) -> BTreeMap<String, String> {
-        let table: toml::Table = toml::from_str(language.file()).unwrap();
-        let mut texts = BTreeMap::new();
-        for (section, value) in &table {
-            if let Some(section_texts) = value.as_table() {
-                for (name, text) in section_texts {
-                    texts.insert(format!("{section}.{name}"), text.as_str().unwrap().to_owned());
-                }
-            }
-        }
-        texts
-    }
-
-    /// What stands between two characters, each as often as it does.
-    fn between(text: &str, open: char, close: char) -> Vec<String> {
-        let mut found: Vec<_> =
-            text.split(open).skip(1).map(|rest| rest.split(close).next().unwrap().to_owned()).collect();
-        found.sort();
-        found
-    }
-
-    #[test]
-    fn no_language_lacks_a_text_a_hole_or_a_tag() {
-        let english = texts(Language::English);
-        for language in Language::ALL {
-            // Whatever is missing, or nobody asks for, is named here.
-            toml::from_str::<Words>(language.file()).unwrap();
-            let texts = texts(language);
-            for (name, text) in english.iter().filter(|(name, _)| !name.starts_with("state.")) {
-                let here = texts.get(name).unwrap_or_else(|| panic!("{}: {name} is missing", language.code()));
-                assert!(!here.trim().is_empty(), "{}: {name} is empty", language.code());
-                let holes = |text: &str| between(text, '{', '}').into_iter().collect::<BTreeSet<_>>();
-                assert_eq!(holes(here), holes(text), "{}: the holes of {name}", language.code());
-                assert_eq!(between(here, '<', '>'), between(text, '<', '>'), "{}: the tags of {name}", language.code());
-                if language != Language::English && !text.starts_with('{') && text.len() > 20 {
-                    assert_ne!(here, text, "{}: {name} is still in English", language.code());
-                }
-            }
-            for category in Category::ALL {
-                assert!(texts.contains_key(&format!("category.{}", category.slug())), "{}", category.slug());
-            }
-            let states = texts.keys().filter_map(|name| name.strip_prefix("state."));
-            states.for_each(|code| assert!(UsState::from_code(code).is_some(), "{}: {code}", language.code()));
-        }
-        let words = Language::English.words();
-        assert!(Category::ALL.iter().all(|category| words.category(*category) == category.label()));
-    }
 
     #[test]
     fn no_value_is_markup_and_none_is_a_hole() {
-        let phrase = Phrase("<b>{a}</b> and {b}, {c}".to_owned());
+        let phrase = Phrase("<b>{a}</b> and {b}, {c}");
         let filling = phrase.put("a", "{b}<i>").put("b", "\"&'");
         assert_eq!(filling.to_string(), "<b>{b}&#60;i&#62;</b> and &#34;&#38;&#39;, {c}");
         assert_eq!(filling.plain(), "<b>{b}<i></b> and \"&', {c}");
-        assert_eq!(Phrase("a { b".to_owned()).put("x", 1).plain(), "a { b}", "never in the table, and no panic");
+        assert_eq!(Phrase("a { b").put("x", 1).plain(), "a { b}", "never in the table, and no panic");
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl MailBudget {
     pub const NONE: Self = Self { form_a_day: 0, key_a_day: 0 };
 
     /// How many mails a source may cause today; none for no end.
-    pub fn budget(&self, source: &str, reputation: &Reputation) -> Option<u64> {
+    pub fn quota(&self, source: &str, reputation: &Reputation) -> Option<u64> {
         let base = u64::from(if source == FORM { self.form_a_day } else { self.key_a_day });
         match base {
             0 => None,
@@ -89,7 +89,7 @@ impl MailBudget {
 
     /// How many more mails a source may cause today; none for no end.
     pub fn left(&self, source: &str, reputation: &Reputation) -> Option<u64> {
-        Some(self.budget(source, reputation)?.saturating_sub(reputation.mailed_today))
+        Some(self.quota(source, reputation)?.saturating_sub(reputation.mailed_today))
     }
 
     /// Whether a source has had its day's mail: what it asks for now is held.
@@ -123,7 +123,7 @@ mod tests {
         let of = |source, asked_before, confirmed, unwanted| {
             let reputation =
                 Reputation { asked_before, confirmed, confirmed_before: confirmed, unwanted, ..Reputation::default() };
-            BUDGET.budget(source, &reputation)
+            BUDGET.quota(source, &reputation)
         };
         assert_eq!(of(FORM, 0, 0, 0), Some(60));
         assert_eq!(of("Acme", 0, 0, 0), Some(1000));
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(of("Acme", 50, 30, 4), Some(1060), "one person with a few addresses");
         assert_eq!(of("Acme", 1000, 600, 51), Some(100), "many decline");
         assert_eq!(of(FORM, 60, 0, 0), Some(6));
-        assert_eq!(MailBudget::NONE.budget(FORM, &Reputation::default()), None);
+        assert_eq!(MailBudget::NONE.quota(FORM, &Reputation::default()), None);
     }
 
     #[test]

@@ -75,12 +75,12 @@ impl SessionMaker {
     }
 
     /// What every form of a session carries.
-    pub fn form_token(&self, session: &Nonce) -> String {
+    pub fn csrf_token(&self, session: &Nonce) -> String {
         proof(&self.forms, &[session.0.as_bytes()])
     }
 
-    pub fn is_form_token(&self, session: &Nonce, token: &str) -> bool {
-        self.form_token(session).as_bytes().ct_eq(token.as_bytes()).into()
+    pub fn is_csrf_token(&self, session: &Nonce, token: &str) -> bool {
+        self.csrf_token(session).as_bytes().ct_eq(token.as_bytes()).into()
     }
 
     /// What is remembered of the browser that asked to sign in with an address: not its nonce, and not the address.
@@ -122,9 +122,9 @@ mod tests {
         ] {
             assert_eq!(ours.read_cookie(&forged, at(0)), None, "{forged}");
         }
-        assert!(ours.is_form_token(&one, &ours.form_token(&one)));
-        assert!(!ours.is_form_token(&one, &ours.form_token(&two)) && !ours.is_form_token(&one, ""));
-        assert_ne!(ours.form_token(&one), cookie.split('.').nth(2).unwrap());
+        assert!(ours.is_csrf_token(&one, &ours.csrf_token(&one)));
+        assert!(!ours.is_csrf_token(&one, &ours.csrf_token(&two)) && !ours.is_csrf_token(&one, ""));
+        assert_ne!(ours.csrf_token(&one), cookie.split('.').nth(2).unwrap());
         let email = |text: &str| EmailAddress::parse(text).unwrap();
         assert_eq!(ours.browser(&one, &email("ana@example.com")), ours.browser(&one, &email("ANA@example.com")));
         assert_ne!(ours.browser(&one, &email("ana@example.com")), ours.browser(&one, &email("ben@example.com")));

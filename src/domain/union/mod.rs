@@ -3,13 +3,11 @@
 //!
 //! A new fact is a field here, a setting in `config/union.rs` and the line there that hands it over: nobody else makes one.
 
+pub mod colors;
 pub mod notice;
-pub mod own_text;
-pub mod theme;
 
+use self::colors::Colors;
 use self::notice::Notices;
-use self::own_text::OwnTexts;
-use self::theme::Theme;
 use super::catalog::Catalog;
 
 #[derive(Debug, Clone)]
@@ -28,10 +26,8 @@ pub struct Union {
     pub catalog: Catalog,
     /// What people are told before they join.
     pub notices: Notices,
-    /// How its pages and mails look.
-    pub theme: Theme,
-    /// What it says of itself on the pages of trust.
-    pub texts: OwnTexts,
+    /// Of its pages and mails.
+    pub colors: Colors,
     /// Fewer members are not told on pages.
     pub show_members_from: u64,
     /// Requests a minute to public data, for an address or a key.

@@ -4,14 +4,9 @@
 //! run while the protocol is being detected. This one checks each connection every few seconds and costs a request two
 //! flags.
 
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
-
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How often a connection is looked at.
 pub const LOOK_EVERY: Duration = Duration::from_millis(2500);
@@ -36,6 +31,10 @@ pub struct Activity {
 }
 
 impl Activity {
+    pub(super) fn bytes_came(&self) {
+        self.begun.store(true, Ordering::Relaxed);
+    }
+
     pub fn begin_request(self: &Arc<Self>, many_streams: bool) -> BusyGuard {
         self.begun.store(false, Ordering::Relaxed);
         self.many_streams.store(many_streams, Ordering::Relaxed);
@@ -82,60 +81,6 @@ impl IdleWatch {
         self.half = if half { self.half + 1 } else { 0 };
         self.idle += 1;
         self.half > HEAD_LOOKS || self.idle > if requests > 0 { IDLE_LOOKS } else { HEAD_LOOKS }
-    }
-}
-
-/// A stream that notes when bytes come in.
-#[derive(Debug)]
-pub struct WatchedStream<S> {
-    stream: S,
-    activity: Arc<Activity>,
-}
-
-impl<S> WatchedStream<S> {
-    pub fn new(stream: S, activity: Arc<Activity>) -> Self {
-        Self { stream, activity }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let poll = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            self.activity.begun.store(true, Ordering::Relaxed);
-        }
-        poll
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

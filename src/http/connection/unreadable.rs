@@ -1,12 +1,14 @@
-//! Requests that cannot be read as HTTP: hyper answers them by itself, with a status and nothing else, and offers no place to
-//! say more.
+//! Requests that cannot be read as HTTP. hyper answers them by itself, with a status and an empty body, and has no hook for
+//! another answer. This serves developers whose client sends such a request (a space in a path, too large a header) and who
+//! otherwise see a bare 400 with no reason, and operators, who otherwise have no line in the log and no count of it.
 //!
-//! So this stream lies between hyper and the peer. It knows the few heads that hyper writes by itself, which no answer of ours
-//! can be taken for because each of ours has more headers, and sends the answer that it is given in their place. A write that
-//! does not end like a head, as that of any answer with a body, is passed on after a look at its last byte.
+//! The stream lies between hyper and the peer. It recognizes the few heads that hyper writes by itself (every answer of ours
+//! has more headers) and sends our answer in their place. A write that does not end like a head, such as any answer
+//! with a body, is passed on after a look at its last bytes.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use hyper::body::Body;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use super::idle_timeout::Activity;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 
@@ -22,10 +25,11 @@ use crate::http::response::error::HttpError;
 const SWALLOWED: usize = 2 << 20;
 const SWALLOWED_FOR: Duration = Duration::from_secs(2);
 
-/// A stream on which hyper's own answers are put into our words; `word` makes them.
+/// A stream that replaces hyper's own answers by what `word` makes, and tells the idle time-out when bytes come in.
 #[derive(Debug)]
 pub struct WordedStream<S, W> {
     stream: S,
+    activity: Arc<Activity>,
     word: W,
     /// Whether the first line of the first request is over: what is too large before it is the address.
     line_ended: bool,
@@ -43,8 +47,8 @@ struct LastAnswer {
 }
 
 impl<S, W> WordedStream<S, W> {
-    pub fn new(stream: S, word: W) -> Self {
-        Self { stream, word, line_ended: false, last: None }
+    pub fn new(stream: S, activity: Arc<Activity>, word: W) -> Self {
+        Self { stream, activity, word, line_ended: false, last: None }
     }
 }
 
@@ -56,8 +60,10 @@ impl<S: AsyncRead + Unpin, W: Unpin> AsyncRead for WordedStream<S, W> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let poll = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if !self.line_ended {
-            self.line_ended = buffer.filled()[before..].contains(&b'\n');
+        let came = &buffer.filled()[before..];
+        if !came.is_empty() {
+            self.activity.bytes_came();
+            self.line_ended = self.line_ended || came.contains(&b'\n');
         }
         poll
     }
@@ -213,57 +219,26 @@ mod tests {
         }
     }
 
-    /// A peer that takes a few bytes at a time, and whatever was written to it.
-    #[derive(Default)]
-    struct SlowPeer {
-        taken: Vec<u8>,
-        pauses: bool,
-    }
-
-    impl AsyncRead for SlowPeer {
-        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-    }
-
-    impl AsyncWrite for SlowPeer {
-        fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-            self.pauses = !self.pauses;
-            if self.pauses {
-                context.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            let taken = bytes.len().min(7);
-            self.taken.extend_from_slice(&bytes[..taken]);
-            Poll::Ready(Ok(taken))
-        }
-
-        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-    }
-
-    #[test]
-    fn answers_of_ours_go_first_and_whole_however_slow_the_peer() {
-        use tokio::io::AsyncWriteExt;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(async {
-            let mut stream = WordedStream::new(SlowPeer::default(), |error: HttpError| error.answer());
-            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n{}").await.unwrap();
-            stream.write_all(format!("HTTP/1.1 304 Not Modified\r\n\r\n{OWN}").as_bytes()).await.unwrap();
-            stream.shutdown().await.unwrap();
-            let taken = String::from_utf8(stream.stream.taken).unwrap();
-            let last = taken.strip_prefix("HTTP/1.1 200 OK\r\n\r\n{}HTTP/1.1 304 Not Modified\r\n\r\n").expect(&taken);
-            let (head, body) = last.split_once("\r\n\r\n").unwrap();
-            assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"), "{head}");
-            assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())), "{head}");
-            assert!(head.ends_with("\r\ndate: Mon, 16 Nov 2026 10:00:00 GMT"), "{head}");
-            assert!(head.contains("\r\nconnection: close"), "{head}");
-            assert_eq!(body, serde_json::to_string(&HttpError::Malformed.body()).unwrap());
+    #[tokio::test]
+    async fn our_answers_leave_first_and_whole_however_slow_the_peer() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        // A peer that takes seven bytes at a time.
+        let (near, mut far) = tokio::io::duplex(7);
+        let taken = tokio::spawn(async move {
+            let mut taken = String::new();
+            far.read_to_string(&mut taken).await.map(|_| taken)
         });
+        let mut stream = WordedStream::new(near, Arc::default(), |error: HttpError| error.answer());
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n{}").await.unwrap();
+        stream.write_all(format!("HTTP/1.1 304 Not Modified\r\n\r\n{OWN}").as_bytes()).await.unwrap();
+        drop(stream);
+        let taken = taken.await.unwrap().unwrap();
+        let last = taken.strip_prefix("HTTP/1.1 200 OK\r\n\r\n{}HTTP/1.1 304 Not Modified\r\n\r\n").expect(&taken);
+        let (head, body) = last.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"), "{head}");
+        assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())), "{head}");
+        assert!(head.ends_with("\r\ndate: Mon, 16 Nov 2026 10:00:00 GMT"), "{head}");
+        assert!(head.contains("\r\nconnection: close"), "{head}");
+        assert_eq!(body, serde_json::to_string(&HttpError::Malformed.body()).unwrap());
     }
 }

@@ -56,41 +56,82 @@ impl From<Error> for HttpError {
     }
 }
 
+/// What is known of a kind of error before one is met.
+struct KindFacts {
+    met_by: MetBy,
+    status: StatusCode,
+    text: ErrorText,
+}
+
 macro_rules! kinds {
-    ($($kind:ident)*) => {
-        /// One of each error. Every match below is exhaustive, so a new error is in the documents before it compiles.
+    ($($kind:ident $met_by:ident $status:ident $name:literal $meaning:literal $mend:literal)*) => {
+        /// One of each error.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum ErrorKind { $($kind),* }
 
         impl ErrorKind {
             /// In the order in which the documents list them.
             pub const ALL: &'static [Self] = &[$(Self::$kind),*];
+
+            const fn facts(self) -> KindFacts {
+                match self {
+                    $(Self::$kind => KindFacts {
+                        met_by: MetBy::$met_by,
+                        status: StatusCode::$status,
+                        text: ErrorText { name: $name, meaning: $meaning, mend: $mend },
+                    },)*
+                }
+            }
         }
     };
 }
 
+// Each kind: who meets it, its status, its code or a word for it, what it means, what to do.
 kinds! {
-    InvalidJson
-    InvalidSubmission
-    AgentUnauthorized
-    RateLimited
-    BackendNotConfigured
-    SaveFailed
-    Busy
-    Unavailable
-    Timeout
-    TooLarge
-    Broken
-    Host
-    Malformed
-    AddressTooLong
-    HeadTooLarge
-    Unproved
-    Report
-    NotFound
-    MethodNotAllowed
-    NotReady
-    Internal
+    InvalidJson Actions BAD_REQUEST "invalid_json"
+        "the body is not one complete JSON text." "Mend the body; `error` says where it breaks."
+    InvalidSubmission Actions BAD_REQUEST "invalid_submission"
+        "the body does not fit the schema." "Mend what `error` lists: every mistake, with its path."
+    AgentUnauthorized Actions UNAUTHORIZED "agent_unauthorized"
+        "the API key is missing or not valid." "Send a valid key; ask the operator for one."
+    RateLimited All TOO_MANY_REQUESTS "rate_limited"
+        "too many requests." "Wait as many seconds as Retry-After says, then go on."
+    BackendNotConfigured Actions INTERNAL_SERVER_ERROR "backend_not_configured"
+        "sign-ups are switched off." "Tell the user to try later; the public data stays up."
+    SaveFailed Actions INTERNAL_SERVER_ERROR "save_failed"
+        "the record could not be saved, or the store's answer was lost; `error` says which."
+        "Send the same request again in a minute: that is safe in either case."
+    Busy All SERVICE_UNAVAILABLE "busy"
+        "the service is busy." "Wait as many seconds as Retry-After says."
+    Unavailable LiveReads SERVICE_UNAVAILABLE "away"
+        "the figure cannot be read right now." "Wait as many seconds as Retry-After says."
+    Timeout Actions REQUEST_TIMEOUT "timeout"
+        "the body did not arrive in time." "Send the request again."
+    TooLarge Others PAYLOAD_TOO_LARGE "too_large"
+        "the body is larger than 1 MiB." "Send less."
+    Broken Others BAD_REQUEST "broken"
+        "the body broke off before its end." "Send the request again."
+    Host Others BAD_REQUEST "host"
+        "the request names no host, or several." "Send one Host header."
+    Malformed Others BAD_REQUEST "malformed"
+        "what came cannot be read as HTTP." "Mend the request line or the header that is wrong."
+    AddressTooLong Others URI_TOO_LONG "address"
+        "the address is longer than 32 KiB." "Send a shorter one."
+    HeadTooLarge Others REQUEST_HEADER_FIELDS_TOO_LARGE "head"
+        "the headers are more than 100, or larger than 32 KiB." "Send fewer, or shorter ones."
+    Unproved Others UNAUTHORIZED "unproved"
+        "a mail service's report does not prove whose it is."
+        "Sign it with the secret that the operator was given, now."
+    Report Others BAD_REQUEST "report"
+        "a mail service's report is not understood." "Send it as the service documents it."
+    NotFound Others NOT_FOUND "not_found"
+        "there is nothing at this path." "`error` names the likely one."
+    MethodNotAllowed Others METHOD_NOT_ALLOWED "method"
+        "the path does not take this method." "The Allow header lists those it takes."
+    NotReady Others SERVICE_UNAVAILABLE "not_ready"
+        "the store cannot be used." "The operator's log says why."
+    Internal Others INTERNAL_SERVER_ERROR "internal"
+        "something went wrong on our side." "Try again later."
 }
 
 /// An error in words, for the OpenAPI document and the reference alike.
@@ -118,28 +159,12 @@ pub enum MetBy {
 
 impl ErrorKind {
     pub const fn met_by(self) -> MetBy {
-        match self {
-            Self::RateLimited | Self::Busy => MetBy::All,
-            Self::Unavailable => MetBy::LiveReads,
-            Self::InvalidJson
-            | Self::InvalidSubmission
-            | Self::AgentUnauthorized
-            | Self::BackendNotConfigured
-            | Self::SaveFailed
-            | Self::Timeout => MetBy::Actions,
-            Self::TooLarge
-            | Self::Broken
-            | Self::Host
-            | Self::Malformed
-            | Self::AddressTooLong
-            | Self::HeadTooLarge
-            | Self::Unproved
-            | Self::Report
-            | Self::NotFound
-            | Self::MethodNotAllowed
-            | Self::NotReady
-            | Self::Internal => MetBy::Others,
-        }
+        self.facts().met_by
+    }
+
+    /// What the documents say of it.
+    pub const fn text(self) -> ErrorText {
+        self.facts().text
     }
 
     /// One of the kind, as a caller could meet it; `limit` is the figure of the limit that it would be about.
@@ -170,70 +195,6 @@ impl ErrorKind {
             Self::NotReady => HttpError::NotReady,
             Self::Internal => HttpError::Internal,
         }
-    }
-
-    /// What the documents say of it.
-    pub const fn text(self) -> ErrorText {
-        let (name, meaning, mend) = match self {
-            Self::InvalidJson => (
-                "invalid_json",
-                "the body is not one complete JSON text.",
-                "Mend the body; `error` says where it breaks.",
-            ),
-            Self::InvalidSubmission => (
-                "invalid_submission",
-                "the body does not fit the schema.",
-                "Mend what `error` lists: every mistake, with its path.",
-            ),
-            Self::AgentUnauthorized => (
-                "agent_unauthorized",
-                "the API key is missing or not valid.",
-                "Send a valid key; ask the operator for one.",
-            ),
-            Self::RateLimited => {
-                ("rate_limited", "too many requests.", "Wait as many seconds as Retry-After says, then go on.")
-            }
-            Self::BackendNotConfigured => (
-                "backend_not_configured",
-                "sign-ups are switched off.",
-                "Tell the user to try later; the public data stays up.",
-            ),
-            Self::SaveFailed => (
-                "save_failed",
-                "the record could not be saved, or the store's answer was lost; `error` says which.",
-                "Send the same request again in a minute: that is safe in either case.",
-            ),
-            Self::Unavailable => {
-                ("away", "the figure cannot be read right now.", "Wait as many seconds as Retry-After says.")
-            }
-            Self::NotFound => ("not_found", "there is nothing at this path.", "`error` names the likely one."),
-            Self::MethodNotAllowed => {
-                ("method", "the path does not take this method.", "The Allow header lists those it takes.")
-            }
-            Self::TooLarge => ("too_large", "the body is larger than 1 MiB.", "Send less."),
-            Self::Timeout => ("timeout", "the body did not arrive in time.", "Send the request again."),
-            Self::Broken => ("broken", "the body broke off before its end.", "Send the request again."),
-            Self::Host => ("host", "the request names no host, or several.", "Send one Host header."),
-            Self::Malformed => {
-                ("malformed", "what came cannot be read as HTTP.", "Mend the request line or the header that is wrong.")
-            }
-            Self::AddressTooLong => ("address", "the address is longer than 32 KiB.", "Send a shorter one."),
-            Self::HeadTooLarge => {
-                ("head", "the headers are more than 100, or larger than 32 KiB.", "Send fewer, or shorter ones.")
-            }
-            Self::Unproved => (
-                "unproved",
-                "a mail service's report does not prove whose it is.",
-                "Sign it with the secret that the operator was given, now.",
-            ),
-            Self::Report => {
-                ("report", "a mail service's report is not understood.", "Send it as the service documents it.")
-            }
-            Self::Busy => ("busy", "the service is busy.", "Wait as many seconds as Retry-After says."),
-            Self::NotReady => ("not_ready", "the store cannot be used.", "The operator's log says why."),
-            Self::Internal => ("internal", "something went wrong on our side.", "Try again later."),
-        };
-        ErrorText { name, meaning, mend }
     }
 }
 
@@ -271,26 +232,7 @@ impl HttpError {
     }
 
     pub const fn status(&self) -> StatusCode {
-        match self.kind() {
-            ErrorKind::InvalidJson
-            | ErrorKind::InvalidSubmission
-            | ErrorKind::Broken
-            | ErrorKind::Host
-            | ErrorKind::Malformed
-            | ErrorKind::Report => StatusCode::BAD_REQUEST,
-            ErrorKind::AddressTooLong => StatusCode::URI_TOO_LONG,
-            ErrorKind::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            ErrorKind::AgentUnauthorized | ErrorKind::Unproved => StatusCode::UNAUTHORIZED,
-            ErrorKind::NotFound => StatusCode::NOT_FOUND,
-            ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            ErrorKind::Timeout => StatusCode::REQUEST_TIMEOUT,
-            ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-            ErrorKind::BackendNotConfigured | ErrorKind::SaveFailed | ErrorKind::Internal => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
-            ErrorKind::Unavailable | ErrorKind::Busy | ErrorKind::NotReady => StatusCode::SERVICE_UNAVAILABLE,
-        }
+        self.kind().facts().status
     }
 
     pub fn answer(&self) -> Answer {

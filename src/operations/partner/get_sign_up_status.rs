@@ -12,9 +12,7 @@ use crate::domain::partner::{CLOSES_AFTER, NamedSignUp, SignUpStatus};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 use crate::error::Error;
-use crate::operations::{
-    Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode,
-};
+use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
 
 /// Which sign-up is asked about.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -12,9 +12,7 @@ use crate::domain::constant::True;
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 use crate::error::Error;
-use crate::operations::{
-    Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode,
-};
+use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
 
 /// Which sign-ups are listed.
 #[derive(Debug, Deserialize, JsonSchema)]

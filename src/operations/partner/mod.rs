@@ -1,5 +1,8 @@
 //! The partner API, `/partner/v1`: a separate table of operations beside the contract's, built from the same parts.
 
+pub mod get_sign_up_status;
+pub mod list_inbox;
+pub mod list_sign_ups;
 mod page;
 
 use super::Entry;

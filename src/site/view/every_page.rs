@@ -12,9 +12,9 @@ mod tests {
     use crate::domain::referral::ReferralCode;
     use crate::domain::sign_up::{Channel, SignUpId, SignUpState};
     use crate::domain::time::Timestamp;
-    use crate::domain::union::own_text::PolicyPage;
     use crate::mail::ReadableMail;
     use crate::membership::form_throttle::FormGate;
+    use crate::site::own_text::PolicyPage;
 
     const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='a' style=\"b\">";
 

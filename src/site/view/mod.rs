@@ -13,6 +13,8 @@ mod own_page;
 mod person;
 mod policy;
 
+use std::sync::LazyLock;
+
 use askama::Template;
 
 pub use self::join::{InvitedBy, JoinForm, ShownAgain, join};
@@ -21,6 +23,7 @@ pub use self::outcome::{Home, Outcome, outcome};
 pub use self::own_page::{OwnView, RefusedAnswers, enter, erase, erased, leave, own_page, sign_in, sign_in_sent};
 pub use self::person::{ConfirmView, DeclineState, DeclineView, Welcome, check_inbox, confirm, decline, share};
 pub use self::policy::policy;
+use super::branding::Branding;
 use crate::domain::language::{Language, Words};
 use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::union::Union;
@@ -29,6 +32,7 @@ use crate::domain::union::Union;
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     pub union: &'a Union,
+    pub branding: &'a Branding,
     pub language: Language,
     /// The language's texts.
     pub words: &'static Words,
@@ -38,7 +42,13 @@ pub struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     pub fn new(union: &'a Union, language: Language, path: &'a str) -> Self {
-        Self { union, language, words: language.words(), path }
+        static PLAIN: LazyLock<Branding> = LazyLock::new(Branding::default);
+        Self { union, branding: &PLAIN, language, words: language.words(), path }
+    }
+
+    #[must_use]
+    pub fn branded(self, branding: &'a Branding) -> Self {
+        Self { branding, ..self }
     }
 
     /// Whether it is one of the sandbox's, which say so.

@@ -10,8 +10,8 @@ use crate::domain::language::Phrase;
 use crate::domain::person::RetentionTimes;
 use crate::domain::sign_in::REMEMBERED_FOR;
 use crate::domain::sign_up::PENDING_FOR;
-use crate::domain::union::own_text::PolicyPage;
 use crate::membership::retention::MAILBOXES_KEPT_FOR;
+use crate::site::own_text::PolicyPage;
 
 #[derive(Template)]
 #[template(path = "about.html")]
@@ -60,7 +60,7 @@ pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, tim
     let words = page.words;
     // Marked where it is not in the language around it, for those who hear the page.
     let own_text =
-        page.union.texts.find(which, page.language).map(|(language, html)| match language == page.language {
+        page.branding.texts.find(which, page.language).map(|(language, html)| match language == page.language {
             true => html.to_owned(),
             false => format!("<div lang=\"{}\">{html}</div>", language.code()),
         });
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::config::UnionSettings;
     use crate::domain::language::Language;
-    use crate::domain::union::Union;
+    use crate::site::branding::Branding;
 
     #[test]
     fn what_is_said_is_what_is_set() {
@@ -126,14 +126,16 @@ mod tests {
 
     #[test]
     fn the_unions_own_text_stands_above_and_takes_the_place_of_the_excuse() {
-        let mut union = UnionSettings::sample();
-        union.texts.add(PolicyPage::Terms, Language::English, "Our *own* terms.");
-        let terms = |union: &Union, language| {
-            policy(Frame::new(union, language, "/terms"), PolicyPage::Terms, None, RetentionTimes::DEFAULT)
+        let union = UnionSettings::sample();
+        let mut branding = Branding::default();
+        branding.texts.add(PolicyPage::Terms, Language::English, "Our *own* terms.");
+        let terms = |language| {
+            let frame = Frame::new(&union, language, "/terms").branded(&branding);
+            policy(frame, PolicyPage::Terms, None, RetentionTimes::DEFAULT)
         };
-        let english = terms(&union, Language::English);
+        let english = terms(Language::English);
         assert!(english.contains("<p>Our <em>own</em> terms.</p>") && !english.contains("has added no text"));
         assert!(english.find("own</em> terms").unwrap() < english.find("By confirming you join").unwrap());
-        assert!(terms(&union, Language::Spanish).contains("<div lang=\"en\"><p>Our"));
+        assert!(terms(Language::Spanish).contains("<div lang=\"en\"><p>Our"));
     }
 }

@@ -65,7 +65,7 @@ struct AskSignIn {
 
 /// Somebody who may be mailed.
 #[derive(Default)]
-struct Asked {
+struct SignInTarget {
     /// None where nobody may be.
     id: Option<i64>,
     email: String,
@@ -98,13 +98,13 @@ impl Unit for AskSignIn {
 
 impl AskSignIn {
     /// Whoever has the address and may be mailed at all.
-    async fn find(&self, sql: &mut dyn Sql) -> Result<Asked, Failure> {
+    async fn find(&self, sql: &mut dyn Sql) -> Result<SignInTarget, Failure> {
         let find = "SELECT p.id, p.email, p.state = 'member' AS is_member FROM people p
                     WHERE p.email_normalized = $1 AND coalesce(p.undeliverable_until <= $2, TRUE) AND NOT EXISTS
                         (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox
                          AND (m.suppressed_until > $2 OR m.complained_at IS NOT NULL))";
         let asked = |row: &Row<'_>| {
-            Ok(Asked { id: row.get("id")?, email: row.get("email")?, is_member: row.get("is_member")? })
+            Ok(SignInTarget { id: row.get("id")?, email: row.get("email")?, is_member: row.get("is_member")? })
         };
         Ok(sql.row(find, values![&self.email_normalized, self.now], asked).await?.unwrap_or_default())
     }

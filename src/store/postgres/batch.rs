@@ -13,12 +13,12 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::batch_statement::Batch;
+use super::batch_statement::{Batch, QueuedSignUp};
 use super::pool::{HotUnit, Pool, SHARES, is_locked, is_of_the_unit};
 use crate::domain::sign_up::{NewSignUp, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
-use crate::store::queue::{BatchCounts, Queue, Queued, Waiter};
+use crate::store::queue::{BatchCounts, Queue, Queued};
 use crate::store::sign_up::SignUp;
 use crate::store::{PoolFigures, StoreError, StoreReply, WriterFigures};
 use crate::supervise;
@@ -45,14 +45,6 @@ pub(super) struct Batcher {
     queue: Option<Queue<QueuedSignUp>>,
     task: Mutex<Option<JoinHandle<()>>>,
     pool: Pool,
-}
-
-pub(super) struct QueuedSignUp {
-    pub(super) unit: SignUp,
-    /// The form in which addresses are the same or not, and whose mailbox it is: both cost a moment to make.
-    pub(super) email_normalized: String,
-    pub(super) mailbox: String,
-    waiter: Waiter<SignedUp>,
 }
 
 impl Batcher {
@@ -263,11 +255,4 @@ async fn do_alone(pool: Pool, job: QueuedSignUp) -> SingleDone {
     };
     job.answer(done.map_err(StoreError::from));
     met
-}
-
-impl QueuedSignUp {
-    fn answer(self, done: Result<SignedUp, StoreError>) {
-        // The caller may have gone; the work stands.
-        let _gone = self.waiter.send(done);
-    }
 }

@@ -2,14 +2,14 @@
 
 use std::sync::LazyLock;
 
-use super::batch::QueuedSignUp;
 use super::connection::{Parameter, PgConnection};
 use super::pool::Work;
 use crate::domain::language::Language;
 use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, SignUpAnswers, SignedUp};
 use crate::store::StoreError;
 use crate::store::partners::idempotency::first_answer;
-use crate::store::sign_up::{ANSWERS, COLUMNS, MERGE, each_answer, no_sooner, was_member_there};
+use crate::store::queue::Waiter;
+use crate::store::sign_up::{ANSWERS, COLUMNS, MERGE, SignUp, each_answer, no_sooner, was_member_there};
 use crate::store::sql::{Failure, Row};
 
 /// What nearly every sign-up needs, for all of them at once. A sign-up is done whole or not at all: one whose person is
@@ -114,6 +114,22 @@ const STATEMENT: &str = concat!(
     LEFT JOIN signed s ON s.person_id = p.id LEFT JOIN named k USING (n)
     ORDER BY j.n"
 );
+
+/// A sign-up that waits for its batch, and whoever waits for its answer.
+pub(super) struct QueuedSignUp {
+    pub(super) unit: SignUp,
+    /// The form in which addresses are the same or not, and whose mailbox it is: both cost a moment to make.
+    pub(super) email_normalized: String,
+    pub(super) mailbox: String,
+    pub(super) waiter: Waiter<SignedUp>,
+}
+
+impl QueuedSignUp {
+    pub(super) fn answer(self, done: Result<SignedUp, StoreError>) {
+        // The caller may have gone; the work is done.
+        let _gone = self.waiter.send(done);
+    }
+}
 
 pub(super) struct Batch(pub(super) Vec<QueuedSignUp>);
 

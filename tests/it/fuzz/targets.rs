@@ -28,7 +28,6 @@ use unionhall::domain::sign_in::SignInCode;
 use unionhall::domain::sign_up::SignUpId;
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
-use unionhall::domain::union::own_text::{OwnTexts, PolicyPage};
 use unionhall::error::Error;
 use unionhall::http::request::client_address::TrustedProxies;
 use unionhall::mail::report::postmark::{self, PostmarkLogin};
@@ -37,6 +36,7 @@ use unionhall::mail::report::{Untaken, mime};
 use unionhall::operations::create_referral_link::ReferralLinkRequest;
 use unionhall::operations::sign_up_user::InviteRequest;
 use unionhall::operations::{Input, sign_up_user};
+use unionhall::site::own_text::{OwnTexts, PolicyPage};
 
 /// A sign-up reads back as it was understood, or is refused in words that say which of the two kinds of mistake it is.
 pub fn invite_request(data: &[u8]) {

@@ -67,7 +67,7 @@ impl Patient {
         let lines = found.of_check(check);
         let has = |part: &str, field: &serde_json::Value| field.as_str().is_some_and(|text| text.contains(part));
         assert!(
-            lines.iter().any(|line| line["state"] == state && has(says, &line["says"]) && has(mends, &line["mend"])),
+            lines.iter().any(|line| line["state"] == state && has(says, &line["message"]) && has(mends, &line["fix"])),
             "{state} {check}: {says}; {mends} is not told: {lines:#?}"
         );
         assert_eq!(found.output.status.code(), Some(i32::from(state == "fail")), "{:#?}", found.lines);
@@ -180,7 +180,7 @@ fn all_settings_that_cannot_be_read_are_told_at_once() {
     ] {
         assert!(faults.iter().any(|line| line.to_string().contains(part)), "{part}: {faults:#?}");
     }
-    assert!(faults.iter().all(|line| line["state"] == "fail" && line["mend"].is_string()), "{faults:#?}");
+    assert!(faults.iter().all(|line| line["state"] == "fail" && line["fix"].is_string()), "{faults:#?}");
     assert!(!told.contains("hunter2"), "{told}");
     assert_eq!(found.of_check("data folder")[0]["state"], "ok", "the rest is looked at all the same");
     assert_eq!(found.output.status.code(), Some(1));
@@ -228,8 +228,8 @@ fn a_user_who_is_not_let_in_is_told_so_and_what_else_is_wrong() {
     assert_eq!(found.output.status.code(), Some(1));
     let [records] = found.of_check("records")[..] else { panic!("{:#?}", found.lines) };
     assert_eq!(records["state"], "fail");
-    assert!(records["says"].as_str().unwrap().starts_with("permission denied: "), "{records}");
-    assert!(records["mend"].is_string(), "{records}");
+    assert!(records["message"].as_str().unwrap().starts_with("permission denied: "), "{records}");
+    assert!(records["fix"].is_string(), "{records}");
     assert!(found.of_check("data folder").iter().all(|line| line["state"] == "fail"), "{:#?}", found.lines);
     assert_eq!(found.of_check("proxies")[0]["state"], "fail");
     patient.allow("data", 0o700);
@@ -321,8 +321,8 @@ fn faults_of_other_servers_are_found() {
     let away = patient.look();
     let [limits] = away.of_check("limits")[..] else { panic!("{:#?}", away.lines) };
     assert_eq!((&limits["state"], away.output.status.code()), (&"fail".into(), Some(1)), "{limits}");
-    assert!(limits["says"].as_str().unwrap().starts_with("Redis cannot be used: "), "{limits}");
-    assert!(limits["mend"].as_str().unwrap().contains("UNIONHALL_LIMITS"), "{limits}");
+    assert!(limits["message"].as_str().unwrap().starts_with("Redis cannot be used: "), "{limits}");
+    assert!(limits["fix"].as_str().unwrap().contains("UNIONHALL_LIMITS"), "{limits}");
     redis.start_again();
     patient.suffers(
         fail("limits", "Redis turns us away", "UNIONHALL_LIMITS"),
@@ -343,7 +343,7 @@ fn faults_of_other_servers_are_found() {
     );
     mailserver.kill();
     let away = patient.look();
-    let told = away.of_check("mail")[0]["says"].as_str().unwrap();
+    let told = away.of_check("mail")[0]["message"].as_str().unwrap();
     assert!(told.starts_with("the mail server could not be used: nobody listens there"), "{told}");
     mailserver.start_again();
     assert_eq!(patient.look().of_check("mail")[0]["state"], "ok");
@@ -411,7 +411,7 @@ fn faults_of_a_public_address_are_found() {
         let found = patient.look();
         let [line] = found.of_check("mail")[..] else { panic!("{:#?}", found.lines) };
         assert_eq!(line["state"], "warn", "{line}");
-        assert!(line["says"].as_str().unwrap().contains(part) && line["mend"].is_string(), "{line}");
+        assert!(line["message"].as_str().unwrap().contains(part) && line["fix"].is_string(), "{line}");
     }
 }
 
@@ -448,7 +448,7 @@ fn an_address_that_is_taken_is_told_by_whom() {
     patient.set("UNIONHALL_TLS_KEY", key);
     patient.set("UNIONHALL_LISTEN", server.address.to_string());
     let found = patient.look();
-    assert_eq!(found.of_check("listen")[0]["says"], format!("the service runs on {}", server.address));
+    assert_eq!(found.of_check("listen")[0]["message"], format!("the service runs on {}", server.address));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod architecture;
 mod backup;
 mod dependencies;
 mod deploy;
+mod docs;
 mod doctor;
 mod first_start;
 mod limiter_suite;
@@ -20,6 +21,7 @@ mod postgres;
 mod postgres_tls;
 mod reload;
 pub(crate) mod shared_limits;
+mod source;
 mod store_suite;
 mod transfer;
 

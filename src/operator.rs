@@ -1,0 +1,196 @@
+//! What the operator's commands may do with the records, each use case by the layer that owns it.
+//!
+//! A command is given an [`Operator`] and never the store: no rule about a person, a key or a mail can be rebuilt in a command.
+//! This layer must never print, and must never know a command line or a backend.
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::domain::api_key::{KeyId, Mode};
+use crate::domain::email::EmailAddress;
+use crate::domain::mail::budget::SourceStatus;
+use crate::domain::mail::report::{MailReport, ReportOutcome};
+use crate::domain::mail::{HeldMail, MailId, WaitingMail};
+use crate::domain::partner::endpoint::ListedEndpoint;
+use crate::domain::person::{Leaving, Lifted, PersonRecord, PersonState, SignUpEntry};
+use crate::domain::referral::ReferralCode;
+use crate::domain::secret::Secret;
+use crate::domain::secret::mark::AddressMarker;
+use crate::domain::sign_up::SignUpId;
+use crate::domain::time::Timestamp;
+use crate::keys::Keys;
+use crate::membership::erasures::ErasureLog;
+use crate::membership::figures;
+use crate::membership::people::{self, People};
+use crate::outbound::GuardedClient;
+use crate::partners::Partners;
+use crate::partners::webhooks::Webhooks;
+pub use crate::store::audit::{Act, AuditEntry};
+pub use crate::store::figures::{Demand, DoorDay, Funnel};
+pub use crate::store::installation::Claim;
+use crate::store::{Store, StoreError, StoreReply};
+
+/// The records as commands see them.
+#[derive(Debug, Clone)]
+pub struct Operator {
+    store: Arc<dyn Store>,
+    mode: Mode,
+}
+
+impl Operator {
+    pub fn new(store: Arc<dyn Store>, mode: Mode) -> Self {
+        Self { store, mode }
+    }
+
+    /// The same, of which every change is written to the audit log as this act, together with the change.
+    pub fn audited(&self, act: Act) -> Self {
+        Self { store: Arc::clone(&self.store).audited(act), mode: self.mode }
+    }
+
+    pub fn keys(&self) -> Keys {
+        Keys::of_mode(Arc::clone(&self.store) as _, self.mode)
+    }
+
+    pub fn partners(&self) -> Partners {
+        Partners::new(Arc::clone(&self.store) as _)
+    }
+
+    /// The webhook endpoints; of these changes too the audit log has the act.
+    pub fn webhooks(&self, act: Option<Act>, secret: Secret, client: GuardedClient) -> Webhooks {
+        let audited = act.map_or_else(|| self.clone(), |act| self.audited(act));
+        Webhooks::new(Arc::clone(&self.store) as _, audited.store, secret, client)
+    }
+
+    pub fn list_endpoints(&self) -> StoreReply<'_, Vec<ListedEndpoint>> {
+        self.store.list_endpoints()
+    }
+
+    pub fn people(&self, secret: &Secret, erasures: ErasureLog) -> People {
+        People::new(Arc::clone(&self.store), AddressMarker::new(secret), erasures)
+    }
+
+    /// Ends a membership, because the person asks for it.
+    pub async fn leave(&self, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
+        people::leave(&*self.store, email, now).await
+    }
+
+    /// Lets mail go to whoever has that address, whatever kept it from them.
+    pub async fn unsuppress(&self, email: &EmailAddress) -> Result<Option<Lifted>, StoreError> {
+        people::unsuppress(&*self.store, email).await
+    }
+
+    pub fn member_count(&self) -> StoreReply<'_, u64> {
+        self.store.member_count()
+    }
+
+    /// People by the beginning of their address, by their code or account.
+    pub fn find_people(&self, text: String, most: u32) -> StoreReply<'_, Vec<PersonRecord>> {
+        self.store.find_people(text, most)
+    }
+
+    /// A page of everybody, after that id.
+    pub fn people_after(&self, id: i64, state: Option<PersonState>, most: u32) -> StoreReply<'_, Vec<PersonRecord>> {
+        self.store.people_after(id, state, most)
+    }
+
+    /// A page of the sign-ups of a key, newest first, before that one.
+    pub fn sign_ups_of_key(
+        &self,
+        key: KeyId,
+        before: SignUpId,
+        now: Timestamp,
+        most: u32,
+    ) -> StoreReply<'_, Vec<SignUpEntry>> {
+        self.store.sign_ups_of_key(key, before, now, most)
+    }
+
+    /// Brings the figures up to date, where no service may be doing so.
+    pub async fn catch_up_figures(&self, clock: Clock) -> Result<(), StoreError> {
+        figures::catch_up(&*self.store, clock).await
+    }
+
+    pub fn sources_since(&self, day: i64) -> StoreReply<'_, Vec<(String, Funnel)>> {
+        self.store.sources_since(day)
+    }
+
+    pub fn source_days_since(&self, day: i64) -> StoreReply<'_, Vec<DoorDay>> {
+        self.store.source_days_since(day)
+    }
+
+    pub fn demand(&self) -> StoreReply<'_, Vec<Demand>> {
+        self.store.demand()
+    }
+
+    pub fn top_referrers(&self, most: u32) -> StoreReply<'_, Vec<(ReferralCode, u64)>> {
+        self.store.top_referrers(most)
+    }
+
+    pub fn list_mail(&self) -> StoreReply<'_, Vec<WaitingMail>> {
+        self.store.list_mail()
+    }
+
+    /// Says whether there is such a mail.
+    pub fn retry_mail(&self, mail: MailId, now: Timestamp) -> StoreReply<'_, bool> {
+        self.store.retry_mail(mail, now)
+    }
+
+    pub fn release_held(&self, which: HeldMail, now: Timestamp) -> StoreReply<'_, u64> {
+        self.store.release_held(which, now)
+    }
+
+    pub fn drop_held(&self, which: HeldMail) -> StoreReply<'_, u64> {
+        self.store.drop_held(which)
+    }
+
+    /// Takes in what a mail server says about a mail of ours.
+    pub fn note_report(&self, report: MailReport, now: Timestamp) -> StoreReply<'_, ReportOutcome> {
+        self.store.note_report(report, now)
+    }
+
+    /// Says whether that changed anything.
+    pub fn pause_sign_ups(&self, paused: bool) -> StoreReply<'_, bool> {
+        self.store.pause_sign_ups(paused)
+    }
+
+    pub fn are_sign_ups_paused(&self) -> StoreReply<'_, bool> {
+        self.store.are_sign_ups_paused()
+    }
+
+    pub fn source_statuses(&self, now: Timestamp) -> StoreReply<'_, Vec<SourceStatus>> {
+        self.store.source_statuses(now)
+    }
+
+    /// A page of the audit log from that time on, after that id.
+    pub fn audit_entries(&self, since: Timestamp, after: i64, most: u32) -> StoreReply<'_, Vec<AuditEntry>> {
+        self.store.audit_entries(since, after, most)
+    }
+
+    /// Writes down an act that changes no record.
+    pub fn append_audit(&self, act: Act) -> StoreReply<'_, ()> {
+        self.store.append_audit(act)
+    }
+
+    /// Ties the records to the installation's secret, on the first call; says later whether it is the same.
+    pub fn claim_secret(&self, fingerprint: String) -> StoreReply<'_, Claim> {
+        self.store.claim_secret(fingerprint)
+    }
+
+    /// The same without tying anything.
+    pub fn whose_secret(&self, fingerprint: String) -> StoreReply<'_, Claim> {
+        self.store.whose_secret(fingerprint)
+    }
+
+    /// Whether a write would be kept right now.
+    pub fn check(&self) -> StoreReply<'_, ()> {
+        self.store.check()
+    }
+
+    /// When the latest record was written, by the clock of whoever wrote it.
+    pub fn latest_record(&self) -> StoreReply<'_, Option<Timestamp>> {
+        self.store.latest_record()
+    }
+
+    pub fn close(&self) -> StoreReply<'_, ()> {
+        self.store.close()
+    }
+}

@@ -1,0 +1,179 @@
+//! The pages of the project, held to its files: every path, name and link in them leads somewhere.
+
+use std::collections::BTreeSet;
+
+use super::source::{Tree, read_tree, tokens, tree};
+
+/// Folders of the repository whose files the pages name.
+const FOLDERS: &[&str] =
+    &["bench", "deploy", "docs", "examples", "fuzz", "languages", "migrations", "src", "templates", "tests"];
+
+/// Pages for those who change the code: they name modules from `src` on, files by their name alone, and what is in the code.
+const FOR_CONTRIBUTORS: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md"];
+
+/// Words in capitals that are SQL and no constants.
+const SQL: &[&str] = &["WITH"];
+
+/// The pages, and everything that they may name.
+fn repository() -> (Tree, Tree) {
+    let mut pages: Tree = ["README.md", "SECURITY.md", "deploy", "docs"].into_iter().flat_map(read_tree).collect();
+    pages.extend(FOR_CONTRIBUTORS.iter().flat_map(|page| read_tree(page)));
+    (pages, FOLDERS.iter().flat_map(|folder| read_tree(folder)).collect())
+}
+
+/// Whether there is such a file or folder.
+fn is_there(files: &Tree, path: &str) -> bool {
+    let folder = format!("{}/", path.trim_end_matches('/'));
+    files.contains_key(path) || files.keys().any(|file| file.starts_with(&folder))
+}
+
+/// Paths that a page names and nobody finds.
+fn missing_paths(pages: &Tree, files: &Tree) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (page, text) in pages {
+        let is_path = |c: char| c.is_ascii_alphanumeric() || "_-./*$".contains(c);
+        let words = text.split(|c| !is_path(c)).map(|word| word.trim_end_matches('.'));
+        for word in words.filter(|word| !word.contains(['*', '$'])) {
+            let first = word.split_once('/').map(|(first, _)| first).filter(|first| !first.is_empty());
+            let contributors = FOR_CONTRIBUTORS.contains(&page.as_str());
+            let in_src = contributors && first.is_some_and(|first| is_there(files, &format!("src/{first}")));
+            let missing = if first.is_some_and(|first| FOLDERS.contains(&first)) {
+                !is_there(files, word) && !(in_src && is_there(files, &format!("src/{word}")))
+            } else if in_src {
+                !is_there(files, &format!("src/{word}"))
+            } else {
+                let alone = contributors && first.is_none() && word.len() > 3 && word.ends_with(".rs");
+                alone && !files.keys().any(|file| file.rsplit('/').next() == Some(word))
+            };
+            if missing {
+                faults.push(format!("{page} names {word}"));
+            }
+        }
+    }
+    faults
+}
+
+#[test]
+fn every_path_in_the_pages_exists() {
+    let files = tree(&[("src/store/keys.rs", ""), ("src/app.rs", ""), ("tests/it/main.rs", ""), ("docs/mail.md", "")]);
+    let planted = tree(&[
+        (
+            "CONTRIBUTING.md",
+            "`src/store/keys.rs`, `members.rs`, `app.rs`; `store/mod.rs` and `src/stores/`; text/html.",
+        ),
+        (
+            "README.md",
+            "docs/mail.md, docs/post.md and https://union.example/docs/other; `tests/it`, `tests/that`. data/x, y.rs",
+        ),
+    ]);
+    let faults = [
+        "CONTRIBUTING.md names members.rs",
+        "CONTRIBUTING.md names store/mod.rs",
+        "CONTRIBUTING.md names src/stores/",
+        "README.md names docs/post.md",
+        "README.md names tests/that",
+    ];
+    assert_eq!(missing_paths(&planted, &files), faults);
+    let (pages, files) = repository();
+    assert_eq!(missing_paths(&pages, &files), Vec::<String>::new());
+}
+
+/// Types, constants and macros between backticks that are not in the code.
+fn missing_names(pages: &Tree, files: &Tree) -> Vec<String> {
+    let rust = files.iter().filter(|(path, _)| path.ends_with(".rs"));
+    let code: BTreeSet<_> = rust.flat_map(|(_, text)| tokens(text)).collect();
+    let mut faults = Vec::new();
+    for (page, text) in pages.iter().filter(|(page, _)| FOR_CONTRIBUTORS.contains(&page.as_str())) {
+        // Every second piece is between backticks; blocks of code have three.
+        let quoted = text.replace("```", "").split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+        for quoted in quoted.iter().filter(|quoted| quoted.chars().all(|c| c.is_alphanumeric() || "_:!.".contains(c))) {
+            let is_macro = quoted.ends_with('!');
+            for name in quoted.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty()) {
+                let is_name = is_macro || quoted.contains("::") || name.starts_with(char::is_uppercase);
+                let file = [".md", ".rs", ".sh", ".toml"].iter().any(|end| quoted.ends_with(end));
+                if is_name && !file && !code.contains(name) && !SQL.contains(&name) {
+                    faults.push(format!("{page} names {quoted}"));
+                }
+            }
+        }
+    }
+    faults
+}
+
+#[test]
+fn every_name_for_contributors_is_in_the_code() {
+    let files = tree(&[("src/a.rs", "struct Union; macro_rules! area {} // Comment")]);
+    let planted = tree(&[(
+        "CONTRIBUTING.md",
+        "`Union`, `area!`, `Comment`, `columns!`, `Union::facts`, `README.md` and `run it`",
+    )]);
+    let faults =
+        ["CONTRIBUTING.md names Comment", "CONTRIBUTING.md names columns!", "CONTRIBUTING.md names Union::facts"];
+    assert_eq!(missing_names(&planted, &files), faults);
+    let (pages, files) = repository();
+    assert_eq!(missing_names(&pages, &files), Vec::<String>::new());
+}
+
+/// The anchors that the headings of a page have.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let headings = page.lines().filter_map(|line| line.strip_prefix('#'));
+    let plain = |text: &str| text.replace(' ', "-").replace([',', '.', '?', '"', '\'', '`', ':', '/'], "");
+    headings.map(|line| plain(&line.trim_start_matches('#').trim().to_lowercase())).collect()
+}
+
+/// The page or file that a link leads to, from the root.
+fn target(page: &str, link: &str) -> String {
+    let mut folders: Vec<_> = page.split('/').collect();
+    folders.pop();
+    for part in link.split('/') {
+        match part {
+            ".." => drop(folders.pop()),
+            "." => {}
+            part => folders.push(part),
+        }
+    }
+    folders.join("/")
+}
+
+/// Links between pages to files that are not there, or to headings that are not in them.
+fn dead_links(pages: &Tree, files: &Tree) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (page, text) in pages.iter().filter(|(page, _)| page.ends_with(".md")) {
+        let links = text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap());
+        for link in links.filter(|link| !link.starts_with("http") && !link.starts_with("mailto:")) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { target(page, file) };
+            let there = pages.get(&target).or_else(|| files.get(&target));
+            let leads = match there {
+                Some(text) => anchor.is_empty() || anchors(text).contains(anchor),
+                None => anchor.is_empty() && is_there(files, &target),
+            };
+            if !leads {
+                faults.push(format!("{page} links to {link}"));
+            }
+        }
+    }
+    faults
+}
+
+#[test]
+fn every_link_between_the_pages_leads_somewhere() {
+    let planted = tree(&[
+        (
+            "README.md",
+            "[a](docs/mail.md#held-mail) [b](docs/mail.md#lost) [c](#top) [d](docs/none.md) [e](https://x.example)",
+        ),
+        ("docs/mail.md", "## Held mail\n[f](../README.md) [g](../deploy) [h](mail.md#held-mail) [i](README.md)"),
+    ]);
+    let faults = [
+        "README.md links to docs/mail.md#lost",
+        "README.md links to #top",
+        "README.md links to docs/none.md",
+        "docs/mail.md links to README.md",
+    ];
+    assert_eq!(dead_links(&planted, &tree(&[("deploy/nginx.conf", "")])), faults);
+    let (pages, mut files) = repository();
+    let beside = ["BENCHMARKS.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "catalog.sample.toml"];
+    files.extend(beside.into_iter().flat_map(read_tree));
+    assert_eq!(dead_links(&pages, &files), Vec::<String>::new());
+}
