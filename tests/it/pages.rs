@@ -214,8 +214,8 @@ fn the_form_joins_by_the_same_double_opt_in() {
         assert!(!mail.contains("Acme"), "no partner asked");
         page(&post(&server, &link(&mail, "/confirm/")).await, 200, "Welcome");
         assert_eq!(members(&server).await, 1);
-        let kept = "SELECT partner, us_state, code FROM sign_ups JOIN people ON people.id = sign_ups.referrer_id";
-        assert_eq!(server.rows(kept), [["", "CA", code]]);
+        let kept = "SELECT partner_id, us_state, code FROM sign_ups JOIN people ON people.id = sign_ups.referrer_id";
+        assert_eq!(server.rows(kept), [["NULL", "CA", code]]);
 
         // A program that fills in everything is told what it hopes to hear, and nothing happens.
         page(&send(&[("email", "bot@example.com"), ("website", "http://spam.example")]).await, 200, "bot@example.com");

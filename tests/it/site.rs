@@ -29,7 +29,7 @@ fn mail_and_its_pages_are_in_the_language_of_the_form_and_stay_so() {
         let press = server.send(Request::post(&confirm), form(&[("notice", &notice), ("lang", "es")])).await;
         page(&press, 200, "<html lang=\"es\">");
         assert_eq!(server.rows("SELECT language FROM people WHERE email = 'ana@example.com'"), [["es"]]);
-        let words = server.rows("SELECT words FROM notices JOIN sign_ups ON notice = hash WHERE state = 'confirmed'");
+        let words = server.rows("SELECT text FROM notices JOIN sign_ups ON notice = hash WHERE state = 'confirmed'");
         assert!(words[0][0].starts_with("Al confirmar"), "the words that were read are kept: {words:?}");
         // Neither a stranger's post in another language nor a partner changes what the member chose.
         server.send(Request::post("/join"), form(&[("email", "ana@example.com"), ("lang", "en")])).await;
@@ -60,7 +60,7 @@ fn declining_by_mistake_is_taken_back_and_signing_up_again_is_mailed() {
         );
         assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 0);
         // Signing up again is mailed: nothing was silenced.
-        server.execute("UPDATE mailboxes SET sent_1 = NULL, holder = NULL");
+        server.execute("UPDATE mailboxes SET sent_1 = NULL, last_mail_id = NULL");
         page(
             &server.send(Request::post("/join"), form(&[("email", "ana@example.com")])).await,
             200,

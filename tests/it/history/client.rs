@@ -90,7 +90,7 @@ impl World {
     async fn newest_sign_up(&self, email: &str, partner: &str) -> Option<i64> {
         let newest = format!(
             "SELECT max(s.id) FROM sign_ups s JOIN people p ON p.id = s.person_id
-             WHERE p.email_normalized = '{email}' AND s.partner = '{partner}'"
+             WHERE p.email_normalized = '{email}' AND coalesce((SELECT name FROM partners WHERE id = s.partner_id), '') = '{partner}'"
         );
         let records = self.records.clone();
         let rows = tokio::task::spawn_blocking(move || records.try_rows(&newest)).await.unwrap().ok()?;

@@ -23,7 +23,7 @@ fn in_the_records(records: &Records) -> Vec<(Rule, String)> {
     let unreferring = "NOT EXISTS (SELECT 1 FROM people r WHERE r.referrer_id = p.id)
                        AND NOT EXISTS (SELECT 1 FROM sign_ups r WHERE r.referrer_id = p.id)";
     // A partner's: a post of the form may have made way for later ones.
-    let pending = one("SELECT max(id) FROM sign_ups WHERE state = 'pending' AND partner <> ''");
+    let pending = one("SELECT max(id) FROM sign_ups WHERE state = 'pending' AND partner_id IS NOT NULL");
     let other = one(&format!("SELECT max(id) FROM sign_ups WHERE state = 'pending' AND id <> {pending}"));
     let third =
         one(&format!("SELECT min(id) FROM sign_ups WHERE state = 'pending' AND id NOT IN ({pending}, {other})"));
@@ -36,7 +36,8 @@ fn in_the_records(records: &Records) -> Vec<(Rule, String)> {
         "SELECT min(p.id) FROM people p WHERE {unreferring} AND state = 'invited'
          AND NOT EXISTS (SELECT 1 FROM sign_ups s WHERE s.person_id = p.id AND s.id IN ({pending}, {other}, {third}))"
     ));
-    let somebody = one(&format!("SELECT min(person_id) FROM sign_ups WHERE partner <> '' AND person_id <> {gone}"));
+    let somebody =
+        one(&format!("SELECT min(person_id) FROM sign_ups WHERE partner_id IS NOT NULL AND person_id <> {gone}"));
     vec![
         (Rule::CountWrong, "UPDATE installation SET member_count = member_count + 1".to_owned()),
         (Rule::MailLost, format!("DELETE FROM outbox WHERE sign_up_id = {third}")),
@@ -56,8 +57,8 @@ fn in_the_records(records: &Records) -> Vec<(Rule, String)> {
         (
             Rule::SignUpFromNowhere,
             format!(
-                "INSERT INTO sign_ups (person_id, partner, state, categories, consent_version, created_at, updated_at,
-                 expires_at) VALUES ({somebody}, 'Nobody', 'pending', '', 1, 0, 0, 0)"
+                "INSERT INTO sign_ups (person_id, slot, state, categories, consent_version, created_at, updated_at,
+                 expires_at) VALUES ({somebody}, 9, 'pending', '', 1, 0, 0, 0)"
             ),
         ),
         (Rule::PeaceBroken, "UPDATE mailboxes SET suppressed_until = NULL".to_owned()),

@@ -13,7 +13,7 @@ use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
-use unionhall::domain::sign_up::{Confirmation, NamedPerson, NewSignUp, SeenPage, SignUpId};
+use unionhall::domain::sign_up::{Confirmation, NamedPerson, NewSignUp, SeenPage, SignUpAnswers, SignUpId};
 use unionhall::domain::time::Timestamp;
 use unionhall::store::migration::{MIGRATIONS, Prepare};
 use unionhall::store::postgres::{Address, PostgresStore};
@@ -34,9 +34,7 @@ fn new(email: &str, ref_code: Option<ReferralCode>) -> NewSignUp {
     let code = CodeMaker::new(&Secret::new(&"s".repeat(32)).unwrap()).code(&email, 0);
     NewSignUp {
         person: NamedPerson { tombstone: super::tombstone(&email), email, code },
-        us_state: None,
-        categories: None,
-        comments: None,
+        answers: SignUpAnswers::default(),
         ref_code,
         partner: None,
         lane: Lane::of(b"form"),
@@ -75,14 +73,14 @@ fn a_newer_schema_is_used_for_as_long_as_it_serves_this_version() {
         let client = database.client().await;
         let known = MIGRATIONS.len();
         let next = format!(
-            "INSERT INTO unionhall_schema VALUES ({}, {known}); ALTER TABLE people ADD COLUMN new TEXT",
+            "INSERT INTO unionhall_schema VALUES ({}, {known}, 'x'); ALTER TABLE people ADD COLUMN new TEXT",
             known + 1
         );
         client.batch_execute(&next).await.unwrap();
         let node = open(&database).await;
         node.sign_up(new("ana@example.com", None), NOW).await.unwrap();
         node.close().await.unwrap();
-        let last = format!("INSERT INTO unionhall_schema VALUES ({}, {})", known + 2, known + 1);
+        let last = format!("INSERT INTO unionhall_schema VALUES ({}, {}, 'x')", known + 2, known + 1);
         client.batch_execute(&last).await.unwrap();
         let error = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap_err().to_string();
         let told = format!(

@@ -278,13 +278,14 @@ fn a_dead_endpoint_does_not_delay_a_live_one() {
         let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)";
         for (partner, endpoint) in [("Acme Assistant", 1), ("Zoe", 2)] {
             server.execute(&format!(
-                "INSERT INTO idempotency_keys (partner, key, operation, created_at, closes_at, confirmed_at)
-                 {numbers} SELECT '{partner}', 'k' || i, 'sign_up', 1794000000000, 1794604800000, 1794000000000 FROM n"
+                "INSERT INTO idempotency_keys (partner_id, key, operation, created_at, closes_at, confirmed_at)
+                 {numbers} SELECT p.id, 'k' || i, 'sign_up', 1794000000000, 1794604800000, 1794000000000 FROM n, partners p
+                 WHERE p.name = '{partner}'"
             ));
             server.execute(&format!(
                 "INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
                  SELECT {endpoint}, id, 'sign_up.confirmed', 1794000000000, 1794000000000 FROM idempotency_keys
-                 WHERE partner = '{partner}' AND key LIKE 'k%'"
+                 WHERE partner_id = (SELECT id FROM partners WHERE name = '{partner}') AND key LIKE 'k%'"
             ));
         }
         let live = server.run(&["keys", "issue", "Zoe"]);
@@ -324,7 +325,7 @@ fn the_partners_contact_is_written_to_when_an_endpoint_is_disabled() {
             assert!(text.contains(part), "{part} in {text}");
         }
         wait_until(Duration::from_secs(5), async || {
-            server.number("SELECT count(*) FROM webhook_endpoints WHERE told_at IS NOT NULL") == 1
+            server.number("SELECT count(*) FROM webhook_endpoints WHERE notified_at IS NOT NULL") == 1
         })
         .await;
         let partner: Value =
