@@ -23,8 +23,8 @@ install_packages() {
     local as_root=()
     [[ $(id -u) == 0 ]] || as_root=(sudo)
     echo "$name: installing $* with apt-get"
-    "${as_root[@]}" apt-get update -q
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qqy --no-install-recommends "$@" >/dev/null
 }
 
 # The clients that openapi-python-client makes need Python 3.11.
