@@ -66,6 +66,11 @@ impl Home {
             clone_template(name);
         }
     }
+
+    /// The same without any tables: for a test that makes them by other means.
+    pub(crate) fn prepare_empty(&self) {
+        create_database(&postgres("postgres"), self.database.as_ref().unwrap());
+    }
 }
 
 impl Drop for Home {
@@ -236,7 +241,7 @@ fn started(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set; ./test.sh starts the servers it names"))
 }
 
-/// Makes an empty database on a cluster of a test's own.
+/// Makes an empty database.
 pub(crate) fn create_database(url: &str, name: &str) {
     ask(url, &format!("CREATE DATABASE {name}")).unwrap();
 }

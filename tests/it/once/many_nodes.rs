@@ -285,7 +285,7 @@ fn what_was_answered_survives_the_primary() {
 fn nodes_that_start_at_once_on_an_empty_database_all_come_up() {
     block_on(async {
         let home = Home::on_postgres(tempfile::tempdir().unwrap());
-        home.prepare();
+        home.prepare_empty();
         let nodes: Vec<_> = std::thread::scope(|scope| {
             let start = || Server::start_in(Home::sharing(home.records()), &[]);
             let starting: Vec<_> = (0..5).map(|_| scope.spawn(start)).collect();
