@@ -192,7 +192,7 @@ impl Lease {
         let today = match sources.entry(mail.partner_id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let reputation = sources::conduct_of(sql, mail.partner_id, self.now).await?;
+                let reputation = sources::reputation_of(sql, mail.partner_id, self.now).await?;
                 new.insert(SourceToday { name: source.clone(), reputation, mailed: 0, held: 0 })
             }
         };

@@ -102,9 +102,10 @@ impl Unit for SignUp {
     }
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<SignedUp, Failure> {
-        let house = "SELECT signups_paused, member_count FROM installation WHERE id = 1";
-        let house = sql.row(house, values![], |row| Ok((row.get("signups_paused")?, row.get("member_count")?))).await?;
-        let (paused, joined_count) = expected(house)?;
+        let installation = "SELECT signups_paused, member_count FROM installation WHERE id = 1";
+        let installation =
+            sql.row(installation, values![], |row| Ok((row.get("signups_paused")?, row.get("member_count")?))).await?;
+        let (paused, joined_count) = expected(installation)?;
         let named = self.new.request.as_ref().zip(self.partner());
         if let Some((request, partner)) = named
             && let Some(first) = idempotency::find(sql, partner, Asked::SignUp, request).await?

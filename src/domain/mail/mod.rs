@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mailbox_gets_one_in_ten_minutes_and_four_a_day_the_last_by_another_door() {
+    fn a_mailbox_gets_one_in_ten_minutes_and_four_a_day_the_last_by_another_source() {
         let next = |sent: &[(i64, &str)], source| record(sent).next_allowed(source, at(3600));
         assert!(next(&[], "").as_millis() < 0);
         assert_eq!(next(&[(100, "")], ""), at(700));
