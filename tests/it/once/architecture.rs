@@ -160,6 +160,7 @@ const NAMES_STORE: &[&str] = &[
     "src/cli/transfer.rs",
     "src/config/",
     "src/keys.rs",
+    "src/lease_queue.rs",
     "src/mail/",
     "src/membership/",
     "src/operator.rs",
@@ -179,8 +180,8 @@ const SEARCHES: &[(&str, &str)] = &[
     ("idempotency", "src/store/partners/idempotency.rs"),
     ("tombstone", "src/domain/secret/mark.rs"),
     ("retention", "src/store/members/retention.rs"),
-    ("backoff", "src/mail/outbox.rs"),
-    ("jitter", "src/mail/outbox.rs"),
+    ("backoff", "src/domain/backoff.rs"),
+    ("jitter", "src/domain/backoff.rs"),
     ("lease", "src/store/lease.rs"),
     ("csrf", "src/site/own_page.rs"),
 ];
