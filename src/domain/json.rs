@@ -1,4 +1,5 @@
-//! Values as JSON has them: fields whose value the contract fixes, lists that may grow, and types and enums that are a text.
+//! How values look in JSON: fields whose value the contract fixes, as types that can have no other; values that are a text; and
+//! the schema of a list that may grow.
 
 use std::borrow::Cow;
 

@@ -6,7 +6,7 @@ use super::source::{Tree, read_tree, tokens, tree};
 
 /// Folders of the repository whose files the pages name.
 const FOLDERS: &[&str] =
-    &["bench", "deploy", "docs", "examples", "fuzz", "languages", "migrations", "src", "templates", "tests"];
+    &["bench", "build", "deploy", "docs", "examples", "fuzz", "languages", "migrations", "src", "templates", "tests"];
 
 /// Pages for those who change the code: they name modules from `src` on, files by their name alone, and what is in the code.
 const FOR_CONTRIBUTORS: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md"];
@@ -18,7 +18,7 @@ const SQL: &[&str] = &["WITH"];
 fn repository() -> (Tree, Tree) {
     let mut pages: Tree = ["README.md", "SECURITY.md", "deploy", "docs"].into_iter().flat_map(read_tree).collect();
     pages.extend(FOR_CONTRIBUTORS.iter().flat_map(|page| read_tree(page)));
-    (pages, FOLDERS.iter().flat_map(|folder| read_tree(folder)).collect())
+    (pages, FOLDERS.iter().chain(&["build.rs"]).flat_map(|place| read_tree(place)).collect())
 }
 
 /// Whether there is such a file or folder.
@@ -38,7 +38,7 @@ fn missing_paths(pages: &Tree, files: &Tree) -> Vec<String> {
             let contributors = FOR_CONTRIBUTORS.contains(&page.as_str());
             let in_src = contributors && first.is_some_and(|first| is_there(files, &format!("src/{first}")));
             let missing = if first.is_some_and(|first| FOLDERS.contains(&first)) {
-                !is_there(files, word) && !(in_src && is_there(files, &format!("src/{word}")))
+                !(is_there(files, word) || in_src && is_there(files, &format!("src/{word}")))
             } else if in_src {
                 !is_there(files, &format!("src/{word}"))
             } else {

@@ -90,6 +90,9 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
+/// The words that define a type.
+const DEFINES: &[&str] = &["struct", "enum", "trait", "type"];
+
 fn is_name(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
@@ -191,9 +194,7 @@ pub(super) fn type_macros<'t>(tokens: &[&'t str]) -> BTreeMap<&'t str, bool> {
     for at in 0..tokens.len() {
         if tokens[at..].starts_with(&["macro_rules", "!"]) && at + 3 < tokens.len() {
             let body = &tokens[at + 3..at + 3 + group(&tokens[at + 3..])];
-            let defined = body
-                .windows(3)
-                .find(|three| ["struct", "enum", "trait", "type"].contains(&three[0]) && three[1] == "$");
+            let defined = body.windows(3).find(|three| DEFINES.contains(&three[0]) && three[1] == "$");
             if let Some(defined) = defined {
                 found.insert(tokens[at + 2], is_repeated(body, defined[2]));
             }
@@ -236,7 +237,8 @@ fn group(tokens: &[&str]) -> usize {
     tokens.len()
 }
 
-/// The types that a code defines by calling such macros.
+/// The types that a code defines by calling such macros. A call that spells the definition out (`enum Name`) is none of them:
+/// [`definitions`] sees it.
 pub(super) fn made_by_macros<'t>(tokens: &[&'t str], macros: &BTreeMap<&str, bool>) -> Vec<&'t str> {
     let mut found = Vec::new();
     for at in 0..tokens.len().saturating_sub(2) {
@@ -245,7 +247,7 @@ pub(super) fn made_by_macros<'t>(tokens: &[&'t str], macros: &BTreeMap<&str, boo
         let (mut names, mut place) = (Vec::new(), 1);
         while place + 1 < call.len() {
             let token = call[place];
-            if token.starts_with(char::is_uppercase) {
+            if token.starts_with(char::is_uppercase) && !DEFINES.contains(&call[place - 1]) {
                 names.push(token);
             }
             place += if ["(", "[", "{"].contains(&token) { group(&call[place..]) } else { 1 };
@@ -281,8 +283,9 @@ fn definitions_are_seen_wherever_they_are_made() {
          macro_rules! one { ($(#[$doc:meta])* $name:ident($of:ty)) => { pub struct $name($of); }; }
          macro_rules! many { ($($at:ident $type:ident { $($t:ident)* })*) => { $(struct $type {})* }; }
          macro_rules! none { ($name:ident) => { fn $name() {} }; }
-         one!(/// Doc. \n L(M)); many! { n N { o P } q Q {} } none!(R);",
+         macro_rules! named { (pub enum $kind:ident {}) => { pub enum $kind {} }; }
+         named! { pub enum S { T } } one!(/// Doc. \n L(M)); many! { n N { o P } q Q {} } none!(R);",
     );
-    assert_eq!(definitions(&code), ["A", "B", "G", "H", "J_TIMEOUT"]);
+    assert_eq!(definitions(&code), ["A", "B", "G", "H", "J_TIMEOUT", "S"]);
     assert_eq!(made_by_macros(&code, &type_macros(&code)), ["L", "N", "Q"]);
 }
