@@ -133,13 +133,13 @@ pub type PageResult<T = Answer> = Result<T, EarlyEnd>;
 #[derive(Debug)]
 pub enum EarlyEnd {
     /// Another page.
-    Page(Answer),
+    Page(Box<Answer>),
     Http(HttpError),
 }
 
 impl From<Answer> for EarlyEnd {
     fn from(page: Answer) -> Self {
-        Self::Page(page)
+        Self::Page(Box::new(page))
     }
 }
 
@@ -152,7 +152,7 @@ impl From<HttpError> for EarlyEnd {
 impl EarlyEnd {
     pub fn into_answer(self) -> Result<Answer, HttpError> {
         match self {
-            Self::Page(page) => Ok(page),
+            Self::Page(page) => Ok(*page),
             Self::Http(error) => Err(error),
         }
     }
