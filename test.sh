@@ -1,7 +1,14 @@
 #!/usr/bin/env bash
 # Everything that must hold, with one command. Installs what is missing; takes parts of tests' names to run only those.
 #
-#   ./test.sh [--long] [NAME...]      --long: what takes too long for every run, too
+#   ./test.sh [--long] [NAME...]      --long: also the tests that take too long for every run
+#
+# The parts run one after another where they would get in each other's way:
+# - clippy, the documentation and the build of the tests share cargo's lock on target/, and each uses every core;
+# - both runs of the tests use every core and hold the service to times.
+# Installing needs the network more than the cores and runs beside the builds. The checks with other people's tools wait for
+# processes to start most of the time: the browser runs beside the others.
+# A part that fails does not stop the others that can still run; the run fails at the end.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -11,20 +18,39 @@ if [[ ${1:-} == --long ]]; then
     shift
 fi
 
+target=${CARGO_TARGET_DIR:-target}
+backend=${UNIONHALL_TEST_BACKEND:-both}
+
 heading() { printf '\n== %s\n' "$*"; }
 source tests/servers.sh
 
+# What runs in the background: its name by its process group.
+running=()
+
+end_the_rest() {
+    local group
+    for group in "${!running[@]}"; do
+        kill -TERM -- "-$group" 2>/dev/null || true
+    done
+    stop_servers
+}
+trap end_the_rest EXIT
+trap 'exit 130' INT TERM
+
+# --- What a part does ------------------------------------------------------------------------------------------------
+
 # SQLite and ring are built from C.
-if ! command -v cc >/dev/null; then
+install_compiler() {
+    ! command -v cc >/dev/null || return 0
     heading "Installing a C compiler"
     $([ "$(id -u)" = 0 ] || echo sudo) sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends gcc libc6-dev'
-fi
+}
 
 # The mail server that the tests send through.
 install_mail_server() {
-    local tools=${CARGO_TARGET_DIR:-target}/tools/mail
+    local tools=$target/tools/mail
     if ! cmp -s tests/mail/requirements.txt "$tools/installed"; then
-        heading "Installing the mail server of the tests"
+        echo "Installing the mail server of the tests"
         python3 -c 'import ensurepip' 2>/dev/null ||
             $([ "$(id -u)" = 0 ] || echo sudo) sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends python3 python3-venv'
         rm -rf "$tools" && mkdir -p "$tools"
@@ -34,71 +60,229 @@ install_mail_server() {
     fi
 }
 
+install_everything() {
+    install_servers
+    fetch_caddy
+    install_mail_server
+    local check
+    for check in tests/*/check; do
+        TOOLS_ONLY=yes "$check"
+    done
+}
+
+# Every file, also those that `cargo fmt` does not find because a macro declares their modules.
+formatting() {
+    git ls-files -z '*.rs' | xargs -0 rustfmt --check --edition 2024
+    echo "every file is as rustfmt writes it"
+}
+
+# The bench too: what nobody builds is broken. Clippy's `incompatible_msrv` holds our own code to the `rust-version` of
+# Cargo.toml, and a test does so for every dependency.
+clippy() { cargo clippy --locked --workspace --all-targets -- -D warnings; }
+
+dependencies() {
+    if cargo deny --version >/dev/null 2>&1; then
+        cargo deny --offline check licenses bans sources
+    else
+        echo "cargo-deny is not installed; the test once::dependencies holds everything to the same deny.toml"
+    fi
+    echo "advisories are not checked: their database is fetched by 'cargo deny check advisories' where there is a network"
+}
+
+# There are no examples: the flag makes cargo choose the features of dependencies as clippy did, so that none is checked twice.
+documentation() {
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items --lib --bin bench --examples
+}
+
+build() { cargo test --locked --workspace --no-run; }
+
 # cargo_test ARGUMENT...: as cargo test takes them.
 cargo_test() {
-    if cargo nextest --version >/dev/null 2>&1; then
+    if has_nextest; then
         cargo nextest run --locked --no-tests=pass "$@"
     else
         cargo test --locked "$@"
     fi
 }
 
-# run_tests [NAME...]: all of them on SQLite with limits in memory; then what a caller or an operator can see again, on
-# PostgreSQL and Redis. A test with `once::` in its path needs no server or is about one machine: tests/it/once/mod.rs.
-run_tests() {
-    local backend=${UNIONHALL_TEST_BACKEND:-both} again
-    install_mail_server
-    start_servers
-    if [[ $backend != postgres ]]; then
-        UNIONHALL_TEST_BACKEND=sqlite cargo_test --workspace -- "${skipped[@]}" "$@"
-    fi
-    if [[ $backend != sqlite ]]; then
-        again=$(cargo test --quiet --locked --test it -- --list --skip once:: "${skipped[@]}" "$@" | grep -c ': test$' || true)
-        [[ $again != 0 ]] || return 0
-        heading "$again of these tests again, on PostgreSQL and Redis"
-        UNIONHALL_TEST_BACKEND=postgres cargo_test --test it -- --skip once:: "${skipped[@]}" "$@"
-    fi
+has_nextest() { cargo nextest --version >/dev/null 2>&1; }
+
+# tests_on BACKEND [NAME...]: all tests on SQLite with limits in memory; on PostgreSQL and Redis again what depends on them. A test
+# with `once::` in its path does not, or brings its own stores: tests/it/once/mod.rs.
+tests_on() {
+    local status=0 report=$target/nextest/default/junit.xml which=(--workspace) once=()
+    [[ $1 == sqlite ]] || which=(--test it) once=(--skip once::)
+    rm -f "$report"
+    UNIONHALL_TEST_BACKEND=$1 cargo_test "${which[@]}" -- "${once[@]}" "${skipped[@]}" "${@:2}" || status=$?
+    [[ ! -f $report ]] || mv "$report" "$target/nextest/default/$1.xml"
+    return "$status"
+}
+
+slowest_tests() {
+    has_nextest || { echo "cargo-nextest is not installed; without it nobody knows"; return; }
+    python3 - "$target"/nextest/default/{sqlite,postgres}.xml <<'PYTHON'
+import pathlib, sys, xml.etree.ElementTree
+tests = []
+for path in map(pathlib.Path, sys.argv[1:]):
+    if path.exists():
+        for test in xml.etree.ElementTree.parse(path).iter("testcase"):
+            tests.append((float(test.get("time")), path.stem, test.get("classname"), test.get("name")))
+for time, backend, binary, name in sorted(tests, reverse=True)[:10]:
+    print(f"{time:9.1f} s  {name} ({backend}{'' if binary == 'unionhall::it' else ', ' + binary})")
+PYTHON
 }
 
 if [ $# -gt 0 ]; then
-    run_tests "$@"
+    install_compiler
+    install_servers
+    fetch_caddy
+    install_mail_server
+    start_servers
+    [[ $backend == postgres ]] || tests_on sqlite "$@"
+    [[ $backend == sqlite ]] || { heading "Again, on PostgreSQL and Redis"; tests_on postgres "$@"; }
     exit
 fi
 
-heading "Formatting"
-cargo fmt --check && echo "as it should be"
+# --- The run ---------------------------------------------------------------------------------------------------------
 
-# The bench too: what nobody builds is broken. Clippy's `incompatible_msrv` holds our own code to the `rust-version` of
-# Cargo.toml, and a test does so for every dependency.
-heading "Clippy, on the whole workspace"
-cargo clippy --locked --workspace --all-targets -- -D warnings
+# How long each part took the last time: a line "SECONDS NAME" for each.
+times=$target/test-times
+began=$SECONDS
+names=()
+declare -A took title
+failed=()
 
-heading "Dependencies"
-if cargo deny --version >/dev/null 2>&1; then
-    cargo deny --offline check licenses bans sources
+in_words() { if (($1 < 60)); then echo "$1 s"; else echo "$(($1 / 60)) min $(($1 % 60)) s"; fi; }
+
+last_time() { sed -n "s/ $1\$//p" "$times" 2>/dev/null || true; }
+
+# plan NAME TITLE: a part of this run.
+plan() {
+    local last
+    names+=("$1")
+    title[$1]=$2
+    last=$(last_time "$1")
+    printf '%14s  %s\n' "${last:+$(in_words "$last")}" "$2"
+}
+
+# ended NAME SECONDS STATUS
+ended() {
+    took[$1]=$2
+    (($3 == 0)) || failed+=("$1")
+}
+
+# part NAME COMMAND...: runs it here. The command is no condition, so that `set -e` holds inside it.
+part() {
+    local name=$1 start=$SECONDS status
+    shift
+    heading "${title[$name]}"
+    set +e
+    (
+        set -e
+        "$@"
+    )
+    status=$?
+    set -e
+    ended "$name" $((SECONDS - start)) "$status"
+    return 0
+}
+
+# beside NAME COMMAND...: runs it in the background, in a process group of its own; `join NAME` waits for it and shows what it said.
+beside() {
+    local name=$1
+    shift
+    mkdir -p "$target/test-output"
+    set -m
+    (
+        start=$SECONDS
+        set +e
+        (
+            set -e
+            "$@"
+        )
+        status=$?
+        echo "$((SECONDS - start)) $status" >"$target/test-output/$name.ended"
+    ) >"$target/test-output/$name" 2>&1 </dev/null &
+    running[$!]=$name
+    set +m
+}
+
+join() {
+    local pid
+    for pid in "${!running[@]}"; do
+        [[ ${running[$pid]} == "$1" ]] || continue
+        wait "$pid" || true
+        unset "running[$pid]"
+    done
+    heading "${title[$1]}"
+    cat "$target/test-output/$1"
+    # shellcheck disable=SC2046
+    ended "$1" $(cat "$target/test-output/$1.ended" 2>/dev/null || echo 0 1)
+}
+
+has_failed() { [[ " ${failed[*]} " == *" $1 "* ]]; }
+
+heading "What will be done, and how long it took the last time"
+plan install "Installing what is missing (beside the builds)"
+plan formatting "Formatting"
+plan dependencies "Dependencies"
+plan clippy "Clippy, on the whole workspace"
+plan documentation "Documentation"
+plan build "The program and its tests, built"
+[[ $backend == postgres ]] || plan sqlite "Tests, on SQLite"
+[[ $backend == sqlite ]] || plan postgres "Tests that depend on the store or the limiter again, on PostgreSQL and Redis"
+plan pages "The pages, in a browser (beside the checks below)"
+plan openapi "The OpenAPI document, as other people's tools see it"
+plan mcp "MCP, as the official clients see it"
+plan docs "The reference, every snippet as it stands"
+plan examples "The examples, against the sandbox"
+last=$(last_time all)
+[[ -z $last ]] || printf '%14s  in all\n' "$(in_words "$last")"
+
+install_compiler
+beside install install_everything
+part formatting formatting
+part dependencies dependencies
+part clippy clippy
+part documentation documentation
+part build build
+join install
+
+if has_failed build || has_failed install; then
+    echo "The tests and the checks are not run: there is nothing to run them with."
 else
-    echo "cargo-deny is not installed; the test once::dependencies holds everything to the same deny.toml"
+    start_servers
+    [[ $backend == postgres ]] || part sqlite tests_on sqlite
+    [[ $backend == sqlite ]] || part postgres tests_on postgres
+    # The program that these use is the one that the tests were just run with.
+    beside pages tests/pages/check
+    part openapi tests/openapi/check
+    part mcp tests/mcp/check
+    part docs tests/docs/check
+    part examples tests/examples/check
+    join pages
+
+    heading "The slowest ten tests"
+    slowest_tests
 fi
-echo "advisories are not checked: their database is fetched by 'cargo deny check advisories' where there is a network"
 
-heading "Documentation"
-RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
+heading "How long it took"
+: >"$times.new"
+for name in "${names[@]}"; do
+    if [[ -n ${took[$name]:-} ]]; then
+        printf '%14s  %s%s\n' "$(in_words "${took[$name]}")" "${title[$name]}" "$(! has_failed "$name" || echo ': FAILED')"
+        echo "${took[$name]} $name" >>"$times.new"
+    else
+        # What was not run keeps its time, and so does the whole.
+        whole=$(last_time all)
+        echo "$(last_time "$name") $name" >>"$times.new"
+    fi
+done
+printf '%14s  in all\n' "$(in_words $((SECONDS - began)))"
+echo "${whole-$((SECONDS - began))} all" >>"$times.new"
+mv "$times.new" "$times"
 
-heading "Tests, on SQLite"
-run_tests
-
-# The program that these hold to is the one that the tests were just run with.
-heading "The OpenAPI document, as other people's tools see it"
-tests/openapi/check
-
-heading "The pages, in a browser"
-tests/pages/check
-
-heading "MCP, as the official clients see it"
-tests/mcp/check
-
-heading "The reference, every snippet as it stands"
-tests/docs/check
-
-heading "The examples, against the sandbox"
-tests/examples/check
+if ((${#failed[@]} > 0)); then
+    heading "FAILED: ${failed[*]}"
+    exit 1
+fi

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, Mode, PartnerName};
+use crate::domain::api_key::{ApiKey, IssuedKey, KeyId, KeyRecord, KeyStatus, Mode, PartnerName};
 use crate::domain::time::Timestamp;
 use crate::error::KeyProblem;
 pub use crate::store::keys::KeyFigures;
@@ -84,16 +84,14 @@ pub struct NewKey {
 }
 
 impl NewKey {
-    fn record(self, key: &ApiKey, now: Timestamp) -> KeyRecord {
-        KeyRecord {
+    fn issued(self, key: &ApiKey, now: Timestamp) -> IssuedKey {
+        IssuedKey {
             id: key.id(),
             partner: self.partner,
             hash: key.hash(),
             per_minute: self.per_minute,
             created_at: now,
             expires_at: self.expires_at,
-            last_used_at: None,
-            revoked_at: None,
         }
     }
 }
@@ -161,7 +159,7 @@ impl Keys {
     }
 
     pub async fn issue(&self, key: &ApiKey, new: NewKey, now: Timestamp) -> Result<(), StoreError> {
-        self.store.issue_key(new.record(key, now)).await
+        self.store.issue_key(new.issued(key, now)).await
     }
 
     /// Ends a key now; none if there is no such key.
@@ -185,7 +183,7 @@ impl Keys {
         let (end, new_ends) = (now.plus(grace), expires_at.or(old.expires_at));
         let new = NewKey { partner: old.partner, per_minute: old.per_minute, expires_at: new_ends };
         // Not if it was revoked meanwhile.
-        if !self.store.rotate_key(id, end, new.record(successor, now)).await? {
+        if !self.store.rotate_key(id, end, new.issued(successor, now)).await? {
             return Err(NotRotated::Over(id));
         }
         Ok(Rotated { old_ends: old.expires_at.map_or(end, |before| before.min(end)), new_ends })

@@ -1,5 +1,5 @@
 # The servers of the tests. One PostgreSQL and one Redis for all of them, started for this run alone: each test has a
-# database and a prefix of its own in them. Sourced by test.sh, which calls start_servers; the shell's end is theirs. Other
+# database and a prefix of its own in them. Sourced by test.sh, which calls start_servers and, at its end, stop_servers. Other
 # servers, and more of these, are started by the tests that need them.
 #
 # They live in a folder for temporary files, where the tests' own data is too: PostgreSQL refuses to run as root, and the
@@ -145,12 +145,8 @@ start_redis() {
     return 1
 }
 
-# start_servers: exports UNIONHALL_TEST_POSTGRES and UNIONHALL_TEST_REDIS.
+# start_servers: exports UNIONHALL_TEST_POSTGRES and UNIONHALL_TEST_REDIS. Whoever calls it has stop_servers called on EXIT.
 start_servers() {
-    install_servers
-    fetch_caddy
-    trap stop_servers EXIT
-    trap 'exit 130' INT TERM
     servers=$(mktemp -d "${TMPDIR:-/tmp}/unionhall-servers.XXXXXX")
     [[ $(id -u) != 0 ]] || chown postgres: "$servers"
     start_postgres || { echo "PostgreSQL does not start" >&2; exit 2; }

@@ -47,6 +47,8 @@ install_pinned() {
     (cd "$tools" && "$venv/bin/node" "$wheel/lib/node_modules/npm/bin/npm-cli.js" ci --ignore-scripts --no-audit --no-fund)
 }
 
+# With TOOLS_ONLY set a check ends once its tools are installed; test.sh does that while it builds the program.
+#
 # install_tools: also makes `run`, a folder for this run alone, and steps into it, because some tools would take a project
 # or a configuration from where they are started.
 install_tools() {
@@ -62,6 +64,7 @@ install_tools() {
         echo "$pins" >"$tools/installed"
     fi
     exec 9>&-
+    [[ -z ${TOOLS_ONLY:-} ]] || exit 0
     # Nothing found on the way here is run in place of what is pinned.
     export PATH="$venv/bin:$tools/node_modules/.bin:$PATH"
     run=$(mktemp -d "$tools/run.XXXXXX")
@@ -76,7 +79,7 @@ server_pid=
 # choose_server [SERVER]: the program to prove.
 choose_server() {
     server=$(realpath -m "${1:-$target/debug/unionhall}")
-    if [[ ! -x $server ]]; then
+    if [[ ! -x $server && -z ${TOOLS_ONLY:-} ]]; then
         echo "$name: there is no program at $server; \`cargo build\` makes it" >&2
         exit 2
     fi

@@ -9,7 +9,7 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use unionhall::app::{App, Parts};
 use unionhall::clock::{Clock, Moment};
 use unionhall::config::UnionSettings;
-use unionhall::domain::api_key::{ApiKey, KeyRecord};
+use unionhall::domain::api_key::{ApiKey, IssuedKey};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
@@ -158,17 +158,16 @@ impl House {
         let store: Arc<dyn Store> = Arc::new(store);
         let clock = Clock::start();
         let key = ApiKey::from_random(&[9; ApiKey::ENTROPY]);
-        let record = KeyRecord {
+        let issued = IssuedKey {
             id: key.id(),
             partner: "Acme Assistant".parse().expect("a name"),
             hash: key.hash(),
             per_minute: None,
             created_at: clock.now().time,
             expires_at: None,
-            last_used_at: Some(clock.now().time),
-            revoked_at: None,
         };
-        runtime().block_on(store.issue_key(record)).expect("a key");
+        runtime().block_on(store.issue_key(issued)).expect("a key");
+        runtime().block_on(store.touch_key(key.id(), clock.now().time)).expect("a key");
         let app = App::new(Parts {
             union: Arc::new(UnionSettings::sample()),
             secret: secret(),

@@ -47,22 +47,36 @@ pub(crate) fn file(folder: &Path, empty: &Path, people: u64) -> anyhow::Result<P
     Ok(kept)
 }
 
+/// The partner of the sign-ups, and its key.
+const PARTNER: &str = "
+    INSERT INTO partners (name, created_at) VALUES ('Bench', 0) ON CONFLICT (name) DO NOTHING;
+    INSERT INTO api_keys (id, partner_id, hash, created_at)
+    SELECT 'benchkey', id, CAST('no key has this as its hash (32)' AS BLOB), 0 FROM partners WHERE name = 'Bench'";
+
 fn fill(path: &Path, people: u64) -> rusqlite::Result<()> {
     let connection = Connection::open(path)?;
     connection.execute_batch(
         "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -1000000; PRAGMA foreign_keys = OFF;
          BEGIN",
     )?;
+    // A build to compare with may have partners by name.
+    let by_id = connection.column_exists(None, "sign_ups", "partner_id")?;
+    let (normalized, partner, bench) = if by_id {
+        connection.execute_batch(PARTNER)?;
+        ("email_normalized", "key_id, partner_id", "'benchkey', (SELECT id FROM partners WHERE name = 'Bench')")
+    } else {
+        ("compared", "partner", "'Bench'")
+    };
     {
-        let mut person = connection.prepare(
-            "INSERT INTO people (id, email, compared, mailbox, code, state, created_at, joined_at)
+        let mut person = connection.prepare(&format!(
+            "INSERT INTO people (id, email, {normalized}, mailbox, code, state, created_at, joined_at)
              VALUES (?1, ?2, ?2, ?2, ?3, ?4, ?5, ?6)",
-        )?;
-        let mut sign_up = connection.prepare(
-            "INSERT INTO sign_ups (person_id, partner, state, us_state, categories, consent_version, created_at,
+        ))?;
+        let mut sign_up = connection.prepare(&format!(
+            "INSERT INTO sign_ups (person_id, {partner}, state, us_state, categories, consent_version, created_at,
                                    updated_at, expires_at, decided_at)
-             VALUES (?1, 'Bench', ?2, 'CA', 'internet,travel', 1, ?3, ?3, ?4, ?5)",
-        )?;
+             VALUES (?1, {bench}, ?2, 'CA', 'internet,travel', 1, ?3, ?3, ?4, ?5)",
+        ))?;
         let mut mailbox = connection.prepare("INSERT INTO mailboxes (mailbox, sent_1) VALUES (?1, ?2)")?;
         for number in 1..=people {
             let member = !number.is_multiple_of(INVITED_EVERY);
@@ -106,17 +120,30 @@ fn code(number: u64) -> String {
 pub(crate) fn script(people: u64) -> String {
     let (joined, expires) = (JOINED_AT, EXPIRES_AT);
     let member = format!("n % {INVITED_EVERY} <> 0");
+    let partner = PARTNER.replace("AS BLOB", "AS BYTEA");
     // The code's characters from a hash: as spread as real ones. Its 48 bits do not meet among these two million.
     format!(
-        "BEGIN;
+        "SELECT count(*) > 0 AS by_id FROM information_schema.columns WHERE table_name = 'sign_ups' AND column_name = 'partner_id'
+         \\gset
+         \\if :by_id
+             \\set normalized email_normalized
+             \\set partner 'key_id, partner_id'
+             \\set bench '''benchkey'', (SELECT id FROM partners WHERE name = ''Bench'')'
+             {partner};
+         \\else
+             \\set normalized compared
+             \\set partner partner
+             \\set bench '''Bench'''
+         \\endif
+         BEGIN;
          SET LOCAL synchronous_commit = off;
-         INSERT INTO people (email, compared, mailbox, code, state, created_at, joined_at)
+         INSERT INTO people (email, :normalized, mailbox, code, state, created_at, joined_at)
          SELECT a, a, a, translate(substr(md5(n::text), 1, 12), 'abcdef', 'ghjkmn'),
                 CASE WHEN {member} THEN 'member' ELSE 'invited' END, {joined}, CASE WHEN {member} THEN {joined} END
          FROM (SELECT n, 'm' || lpad((n::numeric * {SHUFFLE} % 1000000000000)::text, 12, '0') || '@example.org' AS a FROM generate_series(1, {people}) n) s;
-         INSERT INTO sign_ups (person_id, partner, state, us_state, categories, consent_version, created_at, updated_at,
+         INSERT INTO sign_ups (person_id, :partner, state, us_state, categories, consent_version, created_at, updated_at,
                                expires_at, decided_at)
-         SELECT id, 'Bench', CASE WHEN state = 'member' THEN 'confirmed' ELSE 'pending' END, 'CA', 'internet,travel', 1,
+         SELECT id, :bench, CASE WHEN state = 'member' THEN 'confirmed' ELSE 'pending' END, 'CA', 'internet,travel', 1,
                 {joined}, {joined}, {expires}, joined_at
          FROM people;
          INSERT INTO mailboxes (mailbox, sent_1) SELECT mailbox, {joined} FROM people;

@@ -201,6 +201,16 @@ impl fmt::Debug for KeyHash {
     }
 }
 
+/// A partner inside the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PartnerId(pub i64);
+
+impl fmt::Display for PartnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// The partner a key was issued to; people read it in the mail that asks them to confirm.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartnerName(String);
@@ -247,10 +257,23 @@ impl std::str::FromStr for PartnerName {
     }
 }
 
+/// A key that is issued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuedKey {
+    pub id: KeyId,
+    pub partner: PartnerName,
+    pub hash: KeyHash,
+    pub per_minute: Option<u32>,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+}
+
 /// A key as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRecord {
     pub id: KeyId,
+    /// With it a request of the partner needs no look-up.
+    pub partner_id: PartnerId,
     pub partner: PartnerName,
     pub hash: KeyHash,
     /// Agent actions a minute; without a figure of its own the key follows the server's setting.
@@ -345,6 +368,7 @@ mod tests {
         let at = Timestamp::from_millis;
         let mut record = KeyRecord {
             id: key().id(),
+            partner_id: PartnerId(1),
             partner: "Acme".parse().unwrap(),
             hash: key().hash(),
             per_minute: None,

@@ -4,10 +4,11 @@
 //! sign-up is a record of its own: what a person confirms is the sign-up they were mailed about, so nobody else's
 //! submission can change a member's answers.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::api_key::{KeyId, PartnerName};
+use super::api_key::{KeyId, PartnerId, PartnerName};
 use super::catalog::category::CategorySet;
 use super::email::EmailAddress;
 use super::json::named_enum;
@@ -38,13 +39,43 @@ pub struct NamedPerson {
     pub tombstone: MailboxTombstone,
 }
 
-/// What a sign-up brings. What it leaves out (none) stays as it was where it repeats a pending one.
+/// The answers of a sign-up, one line each: the type, the text that is stored, and how that is read. The name is also that of
+/// the column.
+macro_rules! answers {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty, $write:expr, $read:expr;)*) => {
+        /// What a sign-up answers. What it leaves out (none) stays as it was where it repeats a pending one.
+        #[derive(Debug, Clone, Default, PartialEq, Eq)]
+        pub struct SignUpAnswers {
+            $($(#[$doc])* pub $name: Option<$kind>,)*
+        }
+
+        impl SignUpAnswers {
+            pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+
+            /// As they are stored, in the order of their names.
+            pub fn texts(&self) -> [Option<Cow<'_, str>>; Self::NAMES.len()] {
+                [$(self.$name.as_ref().map($write)),*]
+            }
+
+            /// From what is stored under each name.
+            pub fn from_texts<E>(stored: impl Fn(&'static str) -> Result<Option<String>, E>) -> Result<Self, E> {
+                Ok(Self { $($name: stored(stringify!($name))?.and_then($read)),* })
+            }
+        }
+    };
+}
+
+answers! {
+    us_state: UsState, |state| Cow::Borrowed(state.code()), |text| UsState::from_code(&text);
+    categories: CategorySet, |chosen| Cow::Owned(chosen.to_string()), |text| Some(CategorySet::from_slugs(&text));
+    comments: Comments, |comments| Cow::Borrowed(comments.as_str()), |text| Some(Comments::kept(text));
+}
+
+/// What a sign-up brings.
 #[derive(Debug, Clone)]
 pub struct NewSignUp {
     pub person: NamedPerson,
-    pub us_state: Option<UsState>,
-    pub categories: Option<CategorySet>,
-    pub comments: Option<Comments>,
+    pub answers: SignUpAnswers,
     pub ref_code: Option<ReferralCode>,
     /// None when the person filled in the form themselves.
     pub partner: Option<Partner>,
@@ -174,6 +205,7 @@ pub const POSTS_PENDING: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partner {
     pub key: KeyId,
+    pub id: PartnerId,
     pub name: PartnerName,
 }
 
@@ -234,10 +266,7 @@ pub struct SignUpRecord {
     pub email: EmailAddress,
     pub code: ReferralCode,
     pub partner: Option<String>,
-    pub us_state: Option<UsState>,
-    pub categories: CategorySet,
-    /// Empty where none were sent.
-    pub comments: String,
+    pub answers: SignUpAnswers,
     /// Whoever is credited if this is confirmed.
     pub referrer: Option<NamedReferrer>,
     /// When its answers were last sent.

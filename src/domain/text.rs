@@ -60,6 +60,11 @@ impl Comments {
         Ok(Self(text))
     }
 
+    /// As they are stored.
+    pub fn kept(text: String) -> Self {
+        Self(text)
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

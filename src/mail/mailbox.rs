@@ -101,6 +101,7 @@ mod tests {
             about: MailAbout::SignUp(SignUpId(1)),
             kind: MailKind::Confirm,
             recipient: readable.to.clone(),
+            partner_id: None,
             partner: None,
             asked_at: Timestamp::from_millis(0),
             code: ReferralCode::from_canonical("0123456789ab").unwrap(),

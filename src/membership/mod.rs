@@ -18,7 +18,6 @@ use std::time::Duration;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::time::Instant;
 
-use crate::domain::catalog::category::CategorySet;
 use crate::domain::email::EmailAddress;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::language::Language;
@@ -31,12 +30,10 @@ use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_up::{
     Channel, ClientName, Confirmation, DecidedHow, Declining, Evidence, NamedPerson, NewSignUp, Partner, SeenPage,
-    SignUpId, SignUpRecord, SignedUp, SilenceChange,
+    SignUpAnswers, SignUpId, SignUpRecord, SignedUp, SilenceChange,
 };
-use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notices;
-use crate::domain::us_state::UsState;
 use crate::error::Error;
 use crate::mail::Delivery;
 use crate::partners::worker::WebhookNotifier;
@@ -66,9 +63,7 @@ pub struct Membership {
 #[derive(Debug, Clone)]
 pub struct Application {
     pub email: EmailAddress,
-    pub us_state: Option<UsState>,
-    pub categories: Option<CategorySet>,
-    pub comments: Option<Comments>,
+    pub answers: SignUpAnswers,
     pub ref_code: Option<ReferralCode>,
 }
 
@@ -134,9 +129,7 @@ impl Membership {
         let unit = |person| {
             let new = NewSignUp {
                 person,
-                us_state: application.us_state,
-                categories: application.categories,
-                comments: application.comments.clone(),
+                answers: application.answers.clone(),
                 ref_code: application.ref_code,
                 partner: partner.cloned(),
                 lane: context.lane,
@@ -161,15 +154,11 @@ impl Membership {
         join_site: &str,
         savings: u32,
     ) -> IdempotentRequest {
-        let Application { email, us_state, categories, comments, ref_code } = application;
-        let categories = categories.map(|chosen| chosen.to_string());
-        let parts = [
-            Some(email.as_typed()),
-            us_state.map(|state| state.code()),
-            categories.as_deref(),
-            comments.as_ref().map(Comments::as_str),
-            ref_code.as_ref().map(ReferralCode::as_str),
-        ];
+        let Application { email, answers, ref_code } = application;
+        let answers = answers.texts();
+        let mut parts = vec![Some(email.as_typed())];
+        parts.extend(answers.iter().map(Option::as_deref));
+        parts.push(ref_code.as_ref().map(ReferralCode::as_str));
         let input = self.inputs.hash("sign up", &parts);
         IdempotentRequest { key: key.clone(), input, join_site: join_site.into(), savings }
     }
@@ -186,7 +175,7 @@ impl Membership {
         let begun = Instant::now();
         let input = self.inputs.hash("referral link", &[Some(email.as_typed())]);
         let request = IdempotentRequest { key: key.clone(), input, join_site: join_site.into(), savings: 0 };
-        let unit = |person| self.store.idempotent_referral_code(partner.name.as_str(), request.clone(), person, now);
+        let unit = |person| self.store.idempotent_referral_code(partner.id, request.clone(), person, now);
         let done = self.with_free_code(email, now, unit).await;
         pad_response_time(begun, RESPONSE_TIME_STEP).await;
         done

@@ -116,7 +116,11 @@ impl Dispatcher {
             return Ok(OperationAnswer { json: kept.clone(), replayed: false });
         }
         let body = if operation.takes_input { body().await? } else { Bytes::new() };
-        let partner = holder.map(|holder| Partner { key: holder.record.id, name: holder.record.partner.clone() });
+        let partner = holder.map(|Holder { record, .. }| Partner {
+            key: record.id,
+            id: record.partner_id,
+            name: record.partner.clone(),
+        });
         let client = call.client.and_then(ClientName::new);
         let idempotency_key = call.idempotency_key.filter(|_| operation.spec.access == Access::Agent).cloned();
         let (now, channel, limit) = (call.now.time, call.channel, spent.limit);

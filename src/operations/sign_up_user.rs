@@ -18,7 +18,7 @@ use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{MAX_MAILS_PER_DAY, MIN_MAIL_GAP, MailKind};
 use crate::domain::referral::RefCode;
-use crate::domain::sign_up::{PENDING_FOR, SignedUp};
+use crate::domain::sign_up::{PENDING_FOR, SignUpAnswers, SignedUp};
 use crate::domain::text::Comments;
 use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
@@ -122,9 +122,11 @@ impl Operation for SignUpUser {
         caller.meet_simulator(app, &input.email)?;
         let application = Application {
             email: input.email,
-            us_state: input.us_state,
-            categories: input.categories,
-            comments: input.other_comments,
+            answers: SignUpAnswers {
+                us_state: input.us_state,
+                categories: input.categories,
+                comments: input.other_comments,
+            },
             ref_code: input.ref_code.and_then(|code| code.0),
         };
         let partner = caller.partner()?;

@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use hyper::{HeaderMap, Request};
 use hyper_util::rt::TokioIo;
 use jiff::fmt::rfc2822;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
@@ -120,9 +121,7 @@ impl OutboundExchange<'_> {
     ) -> Result<OutboundAnswer, OutboundError> {
         let no_answer =
             |error: hyper::Error| OutboundError::NoAnswer { at: self.at.to_owned(), why: http_words(&error) };
-        // No byte is read past the bound, whatever is made of those before it.
-        let (read, write) = tokio::io::split(stream);
-        let stream = TokioIo::new(tokio::io::join(read.take(LONGEST_ANSWER as u64), write));
+        let stream = TokioIo::new(BoundedStream { stream, left: LONGEST_ANSWER });
         let mut builder = http1::Builder::new();
         builder.max_buf_size(LONGEST_HEAD);
         let (mut sender, connection) = builder.handshake(stream).await.map_err(no_answer)?;
@@ -163,6 +162,52 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     Some(Timestamp::from_millis(date.as_millisecond()).since(now))
 }
 
+/// A stream of which only so many bytes are read, whatever is made of them.
+struct BoundedStream<S> {
+    stream: S,
+    left: usize,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for BoundedStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.left == 0 {
+            return Poll::Ready(Err(io::ErrorKind::FileTooLarge.into()));
+        }
+        let before = buffer.filled().len();
+        let poll = if buffer.remaining() <= self.left {
+            Pin::new(&mut self.stream).poll_read(context, buffer)
+        } else {
+            // There is room for more than may be read: the last bytes come through a room of the right size.
+            let mut room = [0; 1024];
+            let size = self.left.min(room.len());
+            let mut last = ReadBuf::new(&mut room[..size]);
+            let poll = Pin::new(&mut self.stream).poll_read(context, &mut last);
+            buffer.put_slice(last.filled());
+            poll
+        };
+        self.left -= buffer.filled().len() - before;
+        poll
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for BoundedStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
 fn words(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::ConnectionRefused => "nobody listens there",
@@ -194,7 +239,9 @@ fn tls_words(error: &io::Error) -> &'static str {
 }
 
 fn http_words(error: &hyper::Error) -> &'static str {
-    if error.is_parse_too_large() {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    let too_large = source.is_some_and(|source| source.kind() == io::ErrorKind::FileTooLarge);
+    if too_large || error.is_parse_too_large() {
         "it says too much before it comes to an answer"
     } else if error.is_parse() {
         "what it says is not HTTP/1.1"
@@ -206,9 +253,7 @@ fn http_words(error: &hyper::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Context, Poll, Waker};
-
-    use tokio::io::ReadBuf;
+    use std::task::Waker;
 
     use super::*;
 

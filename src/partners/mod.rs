@@ -8,6 +8,7 @@ pub mod worker;
 
 use std::sync::Arc;
 
+use crate::domain::api_key::PartnerId;
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::{NamedSignUp, PartnerRecord};
@@ -44,14 +45,14 @@ impl Partners {
     }
 
     /// What came of a sign-up that the partner gave that name to; none where it gave it to none.
-    pub async fn status(&self, partner: &str, key: IdempotencyKey) -> Result<Option<NamedSignUp>, StoreError> {
+    pub async fn status(&self, partner: PartnerId, key: IdempotencyKey) -> Result<Option<NamedSignUp>, StoreError> {
         self.store.sign_up_status(partner, key).await
     }
 
     /// The partner's own, oldest first, from that time on and after that one; none where there is no such one to begin after.
     pub async fn statuses(
         &self,
-        partner: &str,
+        partner: PartnerId,
         after: Option<IdempotencyKey>,
         since: Timestamp,
         most: u32,

@@ -7,6 +7,7 @@ pub mod transport;
 
 use std::sync::Arc;
 
+use crate::domain::api_key::PartnerId;
 use crate::domain::mail::inbox::InboxMail;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
@@ -62,9 +63,9 @@ impl Inbox {
     }
 
     /// A partner's mails, newest first, from before that one on; at most [`MOST_LISTED`] of them.
-    pub async fn list(&self, partner: &str, before: Option<i64>, limit: u32) -> Result<InboxPage, StoreError> {
+    pub async fn list(&self, partner: PartnerId, before: Option<i64>, limit: u32) -> Result<InboxPage, StoreError> {
         let most = limit.clamp(1, MOST_LISTED);
-        let mut mails = self.store.list_inbox(partner.to_owned(), before, most + 1).await?;
+        let mut mails = self.store.list_inbox(partner, before, most + 1).await?;
         let more = mails.len() > most as usize;
         mails.truncate(most as usize);
         let next = mails.last().filter(|_| more).map(|mail| mail.id);
@@ -72,8 +73,8 @@ impl Inbox {
     }
 
     /// One of them.
-    pub async fn find(&self, partner: &str, id: i64) -> Result<Option<ReceivedMail>, StoreError> {
-        Ok(self.store.find_in_inbox(partner.to_owned(), id).await?.map(|mail| self.received(mail)))
+    pub async fn find(&self, partner: PartnerId, id: i64) -> Result<Option<ReceivedMail>, StoreError> {
+        Ok(self.store.find_in_inbox(partner, id).await?.map(|mail| self.received(mail)))
     }
 
     /// Where the partner's people see it in a browser: nobody else can guess the address.
@@ -82,10 +83,10 @@ impl Inbox {
     }
 
     /// Whose page a token opens.
-    pub async fn partner_of(&self, token: &str) -> Result<Option<String>, StoreError> {
+    pub async fn partner_of(&self, token: &str) -> Result<Option<(PartnerId, String)>, StoreError> {
         use subtle::ConstantTimeEq;
         let partners = self.store.inbox_partners().await?;
-        let is_it = |partner: &String| self.tokens.inbox_token(partner).as_bytes().ct_eq(token.as_bytes()).into();
+        let is_it = |(_, name): &(_, String)| self.tokens.inbox_token(name).as_bytes().ct_eq(token.as_bytes()).into();
         Ok(partners.into_iter().find(is_it))
     }
 

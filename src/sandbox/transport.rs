@@ -39,8 +39,7 @@ impl InboxTransport {
         }
         let now = self.clock.now().time;
         let ReadableMail { to, from, subject, text, html, .. } = readable;
-        let partner = due.partner.clone().unwrap_or_default();
-        let arriving = ArrivingMail { partner, name, to, from, subject, text, html };
+        let arriving = ArrivingMail { partner: due.partner_id, name, to, from, subject, text, html };
         self.store.put_in_inbox(arriving, now).await.map_err(not_now)?;
         self.act(acts, &due, now).await
     }

@@ -9,7 +9,8 @@ use super::join;
 use super::view::{self, JoinForm, Outcome, ShownAgain, Welcome};
 use super::{PRESS_BYTES, PageResult, Visit, WITH_OUR_SCRIPT, field};
 use crate::domain::secret::token::Purpose;
-use crate::domain::sign_up::{Confirmation, SeenPage, SignUpState};
+use crate::domain::sign_up::{Confirmation, SeenPage, SignUpRecord, SignUpState};
+use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::http::request::body::SentBody;
@@ -87,9 +88,9 @@ async fn form_again(visit: Visit<'_>, found: &LinkedSignUp) -> Answer {
     }
     let form = JoinForm {
         email: record.email.as_typed().to_owned(),
-        us_state: record.us_state.map(UsState::code).unwrap_or_default().to_owned(),
-        chosen: record.categories,
-        comments: record.comments.clone(),
+        us_state: record.answers.us_state.map(UsState::code).unwrap_or_default().to_owned(),
+        chosen: record.answers.categories.unwrap_or_default(),
+        comments: comments(record).to_owned(),
         again: Some(ShownAgain::Expired),
         ..JoinForm::default()
     };
@@ -106,6 +107,10 @@ fn ask(visit: Visit<'_>, found: &LinkedSignUp, changed: bool) -> Answer {
     visit.page(view::confirm(visit.frame(), &view))
 }
 
+fn comments(record: &SignUpRecord) -> &str {
+    record.answers.comments.as_ref().map_or("", Comments::as_str)
+}
+
 /// A sign-up, as its reader is shown it before they confirm it.
 pub(super) struct SignUpFacts<'a> {
     found: &'a LinkedSignUp,
@@ -120,14 +125,15 @@ pub(super) struct SignUpFacts<'a> {
 impl<'a> SignUpFacts<'a> {
     pub(super) fn of(visit: Visit<'_>, found: &'a LinkedSignUp) -> Self {
         let (catalog, record, words) = (&visit.app().union.catalog, &found.record, visit.words());
-        let listed = catalog.listed().iter().filter(|(category, _)| record.categories.contains(*category));
+        let categories = record.answers.categories.unwrap_or_default();
+        let listed = catalog.listed().iter().filter(|(category, _)| categories.contains(*category));
         let referrer = record.referrer.as_ref();
         Self {
             found,
             masked_address: record.email.masked(),
-            us_state: record.us_state.map(|state| words.state(state)),
+            us_state: record.answers.us_state.map(|state| words.state(state)),
             chosen: listed.map(|(category, savings)| (words.category(*category), *savings)).collect(),
-            total: catalog.combined_savings(record.categories),
+            total: catalog.combined_savings(categories),
             referrer: referrer.map(|named| named.email.as_ref().map(|email| email.masked()).unwrap_or_default()),
         }
     }
@@ -140,7 +146,7 @@ impl<'a> SignUpFacts<'a> {
             us_state: self.us_state,
             categories: &self.chosen,
             total: self.total,
-            comments: &record.comments,
+            comments: comments(record),
             referrer: self.referrer.as_deref(),
             seen: record.updated_at.as_millis(),
             changed: false,

@@ -7,6 +7,7 @@ use crate::domain::email::suggestion::suggestion;
 use crate::domain::email::{BadEmail, EmailAddress};
 use crate::domain::language::Words;
 use crate::domain::referral::ReferralCode;
+use crate::domain::sign_up::SignUpAnswers;
 use crate::domain::text::Comments;
 use crate::domain::us_state::UsState;
 use crate::membership::Application;
@@ -120,10 +121,8 @@ impl SentForm {
         match (email, us_state, comments, meant) {
             (Ok(email), Ok(us_state), Ok(comments), None) => Ok(Application {
                 email,
-                us_state,
                 // An empty field of the form is an answer too: whoever sends it again has seen it.
-                categories: Some(self.chosen),
-                comments: Some(comments),
+                answers: SignUpAnswers { us_state, categories: Some(self.chosen), comments: Some(comments) },
                 ref_code: ReferralCode::from_pasted(&self.ref_code),
             }),
             (email, us_state, comments, meant) => Err(Box::new(JoinForm {

@@ -6,6 +6,7 @@ use hyper::{Request, StatusCode};
 use super::dev_mailbox::{html_part, nothing};
 use super::view::{self, Outcome, ShownMail};
 use super::{LINKS_A_MINUTE, PageResult, Visit};
+use crate::domain::api_key::PartnerId;
 use crate::http::request::body::SentBody;
 use crate::limiter::Class;
 use crate::sandbox::{Inbox, MOST_LISTED, ReceivedMail};
@@ -36,8 +37,8 @@ pub async fn elsewhere(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult
 /// A partner's inbox, by the token that is theirs.
 pub async fn inbox(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     let token = visit.parameter;
-    let (inbox, partner) = open(visit, token).await?;
-    let listed = visit.stored(inbox.list(&partner, None, MOST_LISTED).await)?;
+    let (inbox, (partner, name)) = open(visit, token).await?;
+    let listed = visit.stored(inbox.list(partner, None, MOST_LISTED).await)?;
     let shown = |mail: ReceivedMail| ShownMail {
         html_path: format!("{PREFIX}/inbox/{token}-{}/html", mail.id),
         id: mail.id,
@@ -48,20 +49,20 @@ pub async fn inbox(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
         text: mail.text,
     };
     let mails: Vec<_> = listed.mails.into_iter().map(shown).collect();
-    Ok(visit.page(view::inbox(visit.frame(), &partner, MOST_LISTED, &mails)))
+    Ok(visit.page(view::inbox(visit.frame(), &name, MOST_LISTED, &mails)))
 }
 
 /// The HTML part of one of its mails: `<token>-<id>`.
 pub async fn mail_html(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     let (token, id) = visit.parameter.rsplit_once('-').ok_or_else(nothing)?;
     let id = id.parse().map_err(|_| nothing())?;
-    let (inbox, partner) = open(visit, token).await?;
-    let mail = visit.stored(inbox.find(&partner, id).await)?;
+    let (inbox, (partner, _)) = open(visit, token).await?;
+    let mail = visit.stored(inbox.find(partner, id).await)?;
     Ok(html_part(mail.ok_or_else(nothing)?.html))
 }
 
 /// The inbox that a token opens, and whose it is; or a page that says why not.
-async fn open<'a>(visit: Visit<'a>, token: &str) -> PageResult<(&'a Inbox, String)> {
+async fn open<'a>(visit: Visit<'a>, token: &str) -> PageResult<(&'a Inbox, (PartnerId, String))> {
     let inbox = visit.app().inbox.as_ref().ok_or_else(nothing)?;
     visit.spend(Class::Link, LINKS_A_MINUTE).await?;
     let partner = visit.stored(inbox.partner_of(token).await)?;

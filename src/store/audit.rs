@@ -50,7 +50,13 @@ pub struct AuditEntry {
 }
 
 fn entry(row: &Row<'_>) -> Result<AuditEntry, Failure> {
-    Ok(AuditEntry { id: row.get(0)?, at: row.get(1)?, who: row.get(2)?, command: row.get(3)?, about: row.get(4)? })
+    Ok(AuditEntry {
+        id: row.get("id")?,
+        at: row.get("at")?,
+        who: row.get("who")?,
+        command: row.get("command")?,
+        about: row.get("about")?,
+    })
 }
 
 async fn append(sql: &mut dyn Sql, act: &Act, about: &str) -> Result<(), Failure> {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::sources::source_name;
 use super::sql::{Failure, Row, Sql, Unit, values};
+use crate::domain::api_key::PartnerId;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::budget::day_of;
 use crate::domain::referral::ReferralCode;
@@ -19,6 +21,15 @@ const SETTLED_AFTER: Duration = Duration::from_secs(60);
 macro_rules! day {
     () => {
         "created_at / 86400000"
+    };
+}
+
+/// How far the sign-ups of some `source_days` got, as [`funnel`] reads it.
+macro_rules! funnel_columns {
+    () => {
+        "CAST(sum(signed_up) AS BIGINT) AS signed_up, CAST(sum(confirmations_sent) AS BIGINT) AS confirmations_sent,
+         CAST(sum(joined) AS BIGINT) AS joined, CAST(sum(declined) AS BIGINT) AS declined,
+         CAST(sum(expired) AS BIGINT) AS expired, CAST(sum(departed) AS BIGINT) AS departed"
     };
 }
 
@@ -51,12 +62,17 @@ area! {
         /// What each source did on each day since that one, in the order of days.
         read source_days_since(day: i64) -> Vec<DoorDay> {
             |sql| {
-                let days = "SELECT source, day, signed_up, asked, joined, declined, lapsed, departed FROM source_days
-                            WHERE day >= $1 ORDER BY day, source";
+                let days = concat!("SELECT ", source_name!("partner_id"), " AS source, day, ", funnel_columns!(),
+                                   " FROM source_days WHERE day >= $1 GROUP BY partner_id, day ORDER BY day, source");
                 let mut days = sql.rows(days, values![*day], door_day).await?;
-                let recent = concat!("SELECT s.partner, s.", day!(), ", count(*), 0, 0, 0, 0, 0 FROM ", recent_sign_ups!(),
-                                     " AND s.", day!(), " >= $1 GROUP BY 1, 2 ORDER BY 2, 1");
-                days.extend(sql.rows(recent, values![*day], door_day).await?);
+                let recent = concat!("SELECT ", source_name!("s.partner_id"), " AS source, s.", day!(), " AS day, count(*) AS signed_up FROM ",
+                                     recent_sign_ups!(), " AND s.", day!(), " >= $1 GROUP BY s.partner_id, s.", day!(),
+                                     " ORDER BY day, source");
+                let signed_up = |row: &Row<'_>| {
+                    let funnel = Funnel { signed_up: row.get("signed_up")?, ..Funnel::default() };
+                    Ok(DoorDay { source: row.get("source")?, day: row.get("day")?, funnel })
+                };
+                days.extend(sql.rows(recent, values![*day], signed_up).await?);
                 Ok(days)
             }
         };
@@ -64,14 +80,14 @@ area! {
         /// What each source did since that day, all days together.
         read sources_since(day: i64) -> Vec<(String, Funnel)> {
             |sql| {
-                let sources = "SELECT source, CAST(sum(signed_up) AS BIGINT), CAST(sum(asked) AS BIGINT), CAST(sum(joined) AS BIGINT),
-                                    CAST(sum(declined) AS BIGINT), CAST(sum(lapsed) AS BIGINT), CAST(sum(departed) AS BIGINT)
-                             FROM source_days WHERE day >= $1 GROUP BY source";
-                let source = |row: &Row<'_>| Ok((row.get::<String>(0)?, funnel(row, 1)?));
+                let sources = concat!("SELECT ", source_name!("partner_id"), " AS source, ", funnel_columns!(),
+                                      " FROM source_days WHERE day >= $1 GROUP BY partner_id");
+                let source = |row: &Row<'_>| Ok((row.get::<String>("source")?, funnel(row)?));
                 let mut sources: BTreeMap<_, _> = sql.rows(sources, values![*day], source).await?.into_iter().collect();
-                let recent = concat!("SELECT s.partner, count(*) FROM ", recent_sign_ups!(), " AND s.", day!(),
-                                     " >= $1 GROUP BY s.partner");
-                let recent = sql.rows(recent, values![*day], |row| Ok((row.get::<String>(0)?, row.get::<u64>(1)?))).await?;
+                let recent = concat!("SELECT ", source_name!("s.partner_id"), " AS source, count(*) AS signed_up FROM ",
+                                     recent_sign_ups!(), " AND s.", day!(), " >= $1 GROUP BY s.partner_id");
+                let signed_up = |row: &Row<'_>| Ok((row.get::<String>("source")?, row.get::<u64>("signed_up")?));
+                let recent = sql.rows(recent, values![*day], signed_up).await?;
                 for (source, signed_up) in recent {
                     sources.entry(source).or_default().signed_up += signed_up;
                 }
@@ -84,7 +100,8 @@ area! {
             |sql| {
                 let demand = "SELECT category, us_state, members FROM demand WHERE members > 0 ORDER BY category, us_state";
                 let read = |row: &Row<'_>| {
-                    Ok(Demand { category: row.get(0)?, us_state: row.get(1)?, members: row.get(2)? })
+                    let (category, us_state) = (row.get("category")?, row.get("us_state")?);
+                    Ok(Demand { category, us_state, members: row.get("members")? })
                 };
                 sql.rows(demand, values![], read).await
             }
@@ -95,7 +112,7 @@ area! {
             |sql| {
                 let top = "SELECT p.code, r.members FROM referrers r JOIN people p ON p.id = r.person_id
                            WHERE r.members > 0 ORDER BY r.members DESC, r.person_id LIMIT $1";
-                sql.rows(top, values![*most], |row| Ok((row.get(0)?, row.get(1)?))).await
+                sql.rows(top, values![*most], |row| Ok((row.get("code")?, row.get("members")?))).await
             }
         };
     }
@@ -142,19 +159,19 @@ pub struct Demand {
     pub members: u64,
 }
 
-fn funnel(row: &Row<'_>, first: usize) -> Result<Funnel, Failure> {
+fn funnel(row: &Row<'_>) -> Result<Funnel, Failure> {
     Ok(Funnel {
-        signed_up: row.get(first)?,
-        mailed: row.get(first + 1)?,
-        confirmed: row.get(first + 2)?,
-        declined: row.get(first + 3)?,
-        lapsed: row.get(first + 4)?,
-        left: row.get(first + 5)?,
+        signed_up: row.get("signed_up")?,
+        mailed: row.get("confirmations_sent")?,
+        confirmed: row.get("joined")?,
+        declined: row.get("declined")?,
+        lapsed: row.get("expired")?,
+        left: row.get("departed")?,
     })
 }
 
 fn door_day(row: &Row<'_>) -> Result<DoorDay, Failure> {
-    Ok(DoorDay { source: row.get(0)?, day: row.get(1)?, funnel: funnel(row, 2)? })
+    Ok(DoorDay { source: row.get("source")?, day: row.get("day")?, funnel: funnel(row)? })
 }
 
 struct RollUp {
@@ -165,7 +182,7 @@ struct RollUp {
 struct MemberChange {
     change: i64,
     day: i64,
-    source: String,
+    source: Option<PartnerId>,
     key: Option<String>,
     us_state: String,
     categories: CategorySet,
@@ -176,7 +193,7 @@ struct MemberChange {
 struct NewRow {
     id: i64,
     created_at: Timestamp,
-    source: String,
+    source: Option<PartnerId>,
     key: Option<String>,
 }
 
@@ -184,7 +201,7 @@ struct NewRow {
 #[derive(Default)]
 struct Additions {
     /// By source and day: signed up, joined, departed.
-    sources: BTreeMap<(String, i64), [i64; 3]>,
+    sources: BTreeMap<(Option<PartnerId>, i64), [i64; 3]>,
     /// By key: signed up, confirmed.
     keys: BTreeMap<String, [i64; 2]>,
     demand: DemandChanges,
@@ -223,12 +240,17 @@ impl RollUp {
         additions: &mut Additions,
     ) -> Result<(u64, Option<i64>), Failure> {
         let next = concat!(
-            "SELECT s.id, s.created_at, s.partner, s.key_id FROM ",
+            "SELECT s.id, s.created_at, s.partner_id, s.key_id FROM ",
             recent_sign_ups!(),
             " ORDER BY s.id LIMIT $1"
         );
         let read = |row: &Row<'_>| {
-            Ok(NewRow { id: row.get(0)?, created_at: row.get(1)?, source: row.get(2)?, key: row.get(3)? })
+            Ok(NewRow {
+                id: row.get("id")?,
+                created_at: row.get("created_at")?,
+                source: row.get("partner_id")?,
+                key: row.get("key_id")?,
+            })
         };
         let rows = sql.rows(next, values![FIGURES_BATCH], read).await?;
         let seen = rows.len() as u64;
@@ -269,16 +291,16 @@ pub(super) async fn add_demand(sql: &mut dyn Sql, demand: &DemandChanges) -> Res
 
 async fn take_changes(sql: &mut dyn Sql) -> Result<Vec<MemberChange>, Failure> {
     let take = "DELETE FROM member_changes WHERE id IN (SELECT id FROM member_changes ORDER BY id LIMIT $1)
-                RETURNING change, at, source, key_id, coalesce(us_state, ''), categories, referrer_id";
+                RETURNING change, at, partner_id, key_id, coalesce(us_state, '') AS us_state, categories, referrer_id";
     let read = |row: &Row<'_>| {
         Ok(MemberChange {
-            change: row.get(0)?,
-            day: day_of(row.get(1)?),
-            source: row.get(2)?,
-            key: row.get(3)?,
-            us_state: row.get(4)?,
-            categories: CategorySet::from_slugs(row.get(5)?),
-            referrer: row.get(6)?,
+            change: row.get("change")?,
+            day: day_of(row.get("at")?),
+            source: row.get("partner_id")?,
+            key: row.get("key_id")?,
+            us_state: row.get("us_state")?,
+            categories: CategorySet::from_slugs(row.get("categories")?),
+            referrer: row.get("referrer_id")?,
         })
     };
     sql.rows(take, values![FIGURES_BATCH], read).await
@@ -287,7 +309,7 @@ async fn take_changes(sql: &mut dyn Sql) -> Result<Vec<MemberChange>, Failure> {
 impl Additions {
     fn add_change(&mut self, member: &MemberChange) {
         let joined = member.change > 0;
-        let of_door = self.sources.entry((member.source.clone(), member.day)).or_default();
+        let of_door = self.sources.entry((member.source, member.day)).or_default();
         of_door[if joined { 1 } else { 2 }] += 1;
         if let Some(key) = member.key.clone().filter(|_| joined) {
             self.keys.entry(key).or_default()[1] += 1;
@@ -311,10 +333,10 @@ impl Additions {
         }
         // Last: others wait for these rows.
         for ((source, day), [signed_up, joined, departed]) in &self.sources {
-            let add = "INSERT INTO source_days (source, day, signed_up, joined, departed) VALUES ($1, $2, $3, $4, $5)
-                       ON CONFLICT (source, day) DO UPDATE SET signed_up = source_days.signed_up + excluded.signed_up,
+            let add = "INSERT INTO source_days (partner_id, day, signed_up, joined, departed) VALUES ($1, $2, $3, $4, $5)
+                       ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET signed_up = source_days.signed_up + excluded.signed_up,
                            joined = source_days.joined + excluded.joined, departed = source_days.departed + excluded.departed";
-            sql.execute(add, values![source, *day, *signed_up, *joined, *departed]).await?;
+            sql.execute(add, values![*source, *day, *signed_up, *joined, *departed]).await?;
         }
         Ok(())
     }

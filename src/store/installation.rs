@@ -35,8 +35,8 @@ area! {
         /// The same without tying anything.
         read whose_secret(fingerprint: String) -> Claim {
             |sql| {
-                let ask = "SELECT secret_fingerprint IS NULL, secret_fingerprint = $1 FROM installation WHERE id = 1";
-                let asked = sql.row(ask, values![fingerprint], |row| Ok((row.get(0)?, row.get(1)?))).await?;
+                let ask = "SELECT secret_fingerprint IS NULL AS is_free, secret_fingerprint = $1 AS is_same FROM installation WHERE id = 1";
+                let asked = sql.row(ask, values![fingerprint], |row| Ok((row.get("is_free")?, row.get("is_same")?))).await?;
                 Ok(match expected(asked)? {
                     (true, _) => Claim::First,
                     (false, true) => Claim::Same,

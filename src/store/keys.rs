@@ -2,13 +2,14 @@
 
 use super::partners;
 use super::sql::{Failure, Row, Sql, values};
-use crate::domain::api_key::{KeyId, KeyRecord, PartnerName};
+use crate::domain::api_key::{IssuedKey, KeyId, KeyRecord, PartnerName};
 use crate::domain::time::Timestamp;
 
-/// The columns of `api_keys`, in the order in which [`record`] reads and [`insert`] writes them.
+/// What [`record`] reads.
 macro_rules! columns {
     () => {
-        "id, partner, hash, per_minute, created_at, expires_at, last_used_at, revoked_at"
+        "id, partner_id, (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner, hash, per_minute, created_at,
+         expires_at, last_used_at, revoked_at"
     };
 }
 
@@ -29,8 +30,8 @@ area! {
                 let list = concat!(
                     "SELECT ",
                     columns!(),
-                    ", signed_up + coalesce(s.recent, 0), confirmed + coalesce(m.recent, 0),
-                       declined + (SELECT count(*) FROM sign_ups WHERE key_id = api_keys.id AND state = 'declined')
+                    ", signed_up + coalesce(s.recent, 0) AS signed_up, confirmed + coalesce(m.recent, 0) AS confirmed,
+                       declined + (SELECT count(*) FROM sign_ups WHERE key_id = api_keys.id AND state = 'declined') AS declined
                      FROM api_keys
                      LEFT JOIN (SELECT key_id, count(*) AS recent FROM sign_ups
                                 WHERE id > (SELECT sign_up_id FROM rollup) GROUP BY key_id) s ON s.key_id = api_keys.id
@@ -39,14 +40,15 @@ area! {
                      ORDER BY api_keys.created_at, api_keys.id"
                 );
                 let figures = |row: &Row<'_>| {
-                    Ok::<_, Failure>(KeyFigures { signed_up: row.get(8)?, confirmed: row.get(9)?, declined: row.get(10)? })
+                    let (signed_up, confirmed) = (row.get("signed_up")?, row.get("confirmed")?);
+                    Ok::<_, Failure>(KeyFigures { signed_up, confirmed, declined: row.get("declined")? })
                 };
                 sql.rows(list, values![], |row| Ok((record(row)?, figures(row)?))).await
             }
         };
 
         /// Adds a key, and its partner where it has no record yet.
-        transact issue_key(key: KeyRecord) -> () {
+        transact issue_key(key: IssuedKey) -> () {
             |sql| insert(sql, key).await
         };
 
@@ -63,7 +65,7 @@ area! {
 
         /// Adds `successor` and lets `old` end at `end`, or when it would have ended before. False, and nothing done, if
         /// there is no such key or it is revoked.
-        transact rotate_key(old: KeyId, end: Timestamp, successor: KeyRecord) -> bool {
+        transact rotate_key(old: KeyId, end: Timestamp, successor: IssuedKey) -> bool {
             |sql| {
                 let until = "UPDATE api_keys SET expires_at = CASE WHEN expires_at < $2 THEN expires_at ELSE $2 END
                              WHERE id = $1 AND revoked_at IS NULL";
@@ -97,22 +99,23 @@ pub struct KeyFigures {
 
 fn record(row: &Row<'_>) -> Result<KeyRecord, Failure> {
     Ok(KeyRecord {
-        id: row.parsed(0, |text| text.parse().ok())?,
-        partner: row.parsed(1, PartnerName::kept)?,
-        hash: row.get(2)?,
-        per_minute: row.get(3)?,
-        created_at: row.get(4)?,
-        expires_at: row.get(5)?,
-        last_used_at: row.get(6)?,
-        revoked_at: row.get(7)?,
+        id: row.parsed("id", |text| text.parse().ok())?,
+        partner_id: row.get("partner_id")?,
+        partner: row.parsed("partner", PartnerName::kept)?,
+        hash: row.get("hash")?,
+        per_minute: row.get("per_minute")?,
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
+        last_used_at: row.get("last_used_at")?,
+        revoked_at: row.get("revoked_at")?,
     })
 }
 
-async fn insert(sql: &mut dyn Sql, key: &KeyRecord) -> Result<(), Failure> {
-    partners::find_or_add(sql, key.partner.as_str(), key.created_at).await?;
-    let insert = concat!("INSERT INTO api_keys (", columns!(), ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
-    let KeyRecord { id, partner, hash, per_minute, .. } = key;
-    let (created, ends, used, revoked) = (key.created_at, key.expires_at, key.last_used_at, key.revoked_at);
-    let values = values![id.as_str(), partner.as_str(), hash, *per_minute, created, ends, used, revoked];
+async fn insert(sql: &mut dyn Sql, key: &IssuedKey) -> Result<(), Failure> {
+    let IssuedKey { id, partner, hash, per_minute, created_at, expires_at } = key;
+    let partner = partners::find_or_add(sql, partner.as_str(), *created_at).await?;
+    let insert = "INSERT INTO api_keys (id, partner_id, hash, per_minute, created_at, expires_at)
+                  VALUES ($1, $2, $3, $4, $5, $6)";
+    let values = values![id.as_str(), partner, hash, *per_minute, *created_at, *expires_at];
     sql.execute(insert, values).await.map(|_| ())
 }

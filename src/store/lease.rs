@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::sources::{self, SourceEvent};
+use super::sources::{self, SourceEvent, source_name};
 use super::sql::{Failure, Row, Sql, Unit, values};
+use crate::domain::api_key::PartnerId;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::{MailBudget, Reputation};
 use crate::domain::mail::lane::Lane;
@@ -79,13 +80,13 @@ impl Unit for Lease {
             }
         }
         let mut held = BTreeMap::new();
-        // Always in the order of their names, so that two nodes never wait for each other.
-        for (source, today) in sources {
+        // Always in the order of their ids, so that two nodes never wait for each other.
+        for (partner, today) in sources {
             if today.mailed > 0 {
-                sources::count(sql, &source, SourceEvent::Mailed(today.mailed), self.now).await?;
+                sources::count(sql, partner, SourceEvent::Mailed(today.mailed), self.now).await?;
             }
             if today.held > 0 {
-                held.insert(source, today.held);
+                held.insert(today.name, today.held);
             }
         }
         Ok(Leased { mails: leased, held, deferred })
@@ -104,6 +105,7 @@ enum Considered {
 /// A source's reputation, and what this lease adds to it. Nodes that lease at once may pass a budget together, by what they take
 /// at once at the most.
 struct SourceToday {
+    name: String,
     reputation: Reputation,
     mailed: u32,
     held: u64,
@@ -113,14 +115,17 @@ struct SourceToday {
 macro_rules! due {
     ($($which:expr),*) => {
         concat!(
-            "SELECT o.id, o.sign_up_id, o.kind, o.recipient, coalesce(s.partner, ''), coalesce(s.updated_at, i.created_at), p.code,
-                    o.attempts, coalesce(o.first_attempt_at, $1), o.lane, p.mailbox, o.pass,
-                    EXISTS (SELECT 1 FROM api_keys k WHERE k.id = s.key_id AND k.revoked_at IS NOT NULL),
-                    s.state, p.state, i.expires_at, i.used_at IS NOT NULL, p.unwanted_mail,
-                    EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox AND x.partner = s.partner),
-                    p.undeliverable_until, (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox),
-                    EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.complained_at IS NOT NULL),
-                    o.sign_in_id, coalesce(p.language, CASE WHEN o.kind = 'confirm' THEN s.language END)
+            "SELECT o.id, o.sign_up_id, o.sign_in_id, o.kind, o.recipient, o.attempts, o.lane, o.priority, s.partner_id,
+                    (SELECT named.name FROM partners named WHERE named.id = s.partner_id) AS partner,
+                    coalesce(s.updated_at, i.created_at) AS asked_at, coalesce(o.first_attempt_at, $1) AS first_attempt_at,
+                    EXISTS (SELECT 1 FROM api_keys k WHERE k.id = s.key_id AND k.revoked_at IS NOT NULL) AS key_revoked,
+                    s.state AS sign_up_state, p.state AS person_state, i.expires_at AS sign_in_expires_at,
+                    i.used_at IS NOT NULL AS sign_in_used, p.code, p.mailbox, p.unwanted_mail, p.undeliverable_until,
+                    EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox AND s.id IS NOT NULL
+                            AND coalesce(x.partner_id, 0) = coalesce(s.partner_id, 0)) AS source_stopped,
+                    (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox) AS suppressed_until,
+                    EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.complained_at IS NOT NULL) AS complained,
+                    coalesce(p.language, CASE WHEN o.kind = 'confirm' THEN s.language END) AS language
              FROM outbox o LEFT JOIN sign_ups s ON s.id = o.sign_up_id LEFT JOIN sign_ins i ON i.id = o.sign_in_id
              JOIN people p ON p.id = coalesce(s.person_id, i.person_id)
              WHERE ",
@@ -171,7 +176,7 @@ impl Lease {
     async fn consider(
         &self,
         sql: &mut dyn Sql,
-        sources: &mut BTreeMap<String, SourceToday>,
+        sources: &mut BTreeMap<Option<PartnerId>, SourceToday>,
         candidate: Candidate,
     ) -> Result<Considered, Failure> {
         let Candidate { mut mail, mailbox, source, facts } = candidate;
@@ -184,11 +189,11 @@ impl Lease {
             self.take(sql, &mut mail).await?;
             return Ok(Considered::Leased(mail));
         }
-        let today = match sources.entry(source.clone()) {
+        let today = match sources.entry(mail.partner_id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let reputation = sources::conduct_of(sql, &source, self.now).await?;
-                new.insert(SourceToday { reputation, mailed: 0, held: 0 })
+                let reputation = sources::conduct_of(sql, mail.partner_id, self.now).await?;
+                new.insert(SourceToday { name: source.clone(), reputation, mailed: 0, held: 0 })
             }
         };
         if let Some(reason) = facts.hold(&source, self.budget, &today.reputation) {
@@ -214,9 +219,9 @@ impl Lease {
             }
             MailboxDecision::Send { is_another: true } => {
                 let note = "UPDATE mailboxes SET sent_1 = $2, sent_2 = sent_1, sent_3 = sent_2, sent_4 = sent_3,
-                                source_1 = $4, source_2 = source_1, source_3 = source_2, source_4 = source_3, holder = $3
+                                source_1 = $4, source_2 = source_1, source_3 = source_2, source_4 = source_3, last_mail_id = $3
                             WHERE mailbox = $1";
-                sql.execute(note, values![&mailbox, self.now, mail.id.0, &source]).await?;
+                sql.execute(note, values![&mailbox, self.now, mail.id.0, mail.partner_id]).await?;
             }
             MailboxDecision::Send { is_another: false } => {}
         }
@@ -253,18 +258,19 @@ impl Lease {
                 SELECT id, 1 AS plain FROM people WHERE email_normalized = $1 AND mailbox = $1
                 UNION ALL SELECT id, 0 FROM people WHERE mailbox = $1 AND mailbox <> email_normalized
             )
-            SELECT (SELECT o.id FROM outbox o WHERE o.sign_up_id = s.id AND o.given_up_at IS NULL AND o.held_at IS NULL),
-                   s.partner, m.plain = 1, (SELECT o.created_at FROM outbox o WHERE o.sign_up_id = s.id),
-                   (SELECT o.send_after <= $2 FROM outbox o WHERE o.sign_up_id = s.id)
+            SELECT (SELECT o.id FROM outbox o WHERE o.sign_up_id = s.id AND o.given_up_at IS NULL AND o.held_at IS NULL) AS mail,
+                   coalesce((SELECT named.name FROM partners named WHERE named.id = s.partner_id), '') AS source,
+                   m.plain = 1 AS to_plain_name, (SELECT o.created_at FROM outbox o WHERE o.sign_up_id = s.id) AS created_at,
+                   (SELECT o.send_after <= $2 FROM outbox o WHERE o.sign_up_id = s.id) AS is_due
             FROM mine m JOIN sign_ups s ON s.person_id = m.id WHERE s.state = 'pending'";
         let read = |row: &Row<'_>| {
-            let Some(mail) = row.get::<Option<i64>>(0)? else { return Ok(None) };
+            let Some(mail) = row.get::<Option<i64>>("mail")? else { return Ok(None) };
             Ok(Some(MailboxCandidate {
                 mail: MailId(mail),
-                source: row.get(1)?,
-                to_plain_name: row.get(2)?,
-                created_at: row.get(3)?,
-                is_due: row.get(4)?,
+                source: row.get("source")?,
+                to_plain_name: row.get("to_plain_name")?,
+                created_at: row.get("created_at")?,
+                is_due: row.get("is_due")?,
             }))
         };
         let waiting = sql.rows(waiting, values![mailbox, self.now], read).await?;
@@ -282,67 +288,83 @@ impl Lease {
 /// Lets a mail wait; what another node is looking at is left to it.
 async fn put_off(sql: &mut dyn Sql, mail: MailId, until: Timestamp, now: Timestamp) -> Result<Considered, Failure> {
     let put_off = "UPDATE outbox SET send_after = $2 WHERE id IN
-                       (SELECT id FROM outbox WHERE id = $1 AND send_after < $2 AND leased_until <= $3 AND pass < 2
+                       (SELECT id FROM outbox WHERE id = $1 AND send_after < $2 AND leased_until <= $3 AND priority < 2
                         FOR UPDATE SKIP LOCKED)";
     let changed = sql.execute(put_off, values![mail.0, until, now]).await?;
     Ok(if changed > 0 { Considered::Deferred } else { Considered::Left })
 }
 
 fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
-    let (kind, attempts) = (row.parsed(2, MailKind::from_name)?, row.get(7)?);
-    let priority = Priority::from_number(row.get(11)?);
+    let (kind, attempts) = (row.parsed("kind", MailKind::from_name)?, row.get("attempts")?);
+    let priority = Priority::from_number(row.get("priority")?);
     let facts = MailFacts {
         kind,
         priority,
         attempts,
-        key_revoked: row.get(12)?,
-        sign_up: row.get::<Option<&str>>(13)?.and_then(SignUpState::from_name),
-        person: row.parsed(14, PersonState::from_name)?,
-        sign_in_expires_at: row.get(15)?,
-        sign_in_used: row.get(16)?,
-        unwanted: UnwantedMail::from_names(row.get(17)?),
-        source_stopped: row.get(18)?,
-        undeliverable_until: row.get(19)?,
-        suppressed_until: row.get(20)?,
-        complained: row.get(21)?,
+        key_revoked: row.get("key_revoked")?,
+        sign_up: row.get::<Option<&str>>("sign_up_state")?.and_then(SignUpState::from_name),
+        person: row.parsed("person_state", PersonState::from_name)?,
+        sign_in_expires_at: row.get("sign_in_expires_at")?,
+        sign_in_used: row.get("sign_in_used")?,
+        unwanted: UnwantedMail::from_names(row.get("unwanted_mail")?),
+        source_stopped: row.get("source_stopped")?,
+        undeliverable_until: row.get("undeliverable_until")?,
+        suppressed_until: row.get("suppressed_until")?,
+        complained: row.get("complained")?,
     };
     let mail = DueMail {
-        id: MailId(row.get(0)?),
-        about: match row.get(22)? {
+        id: MailId(row.get("id")?),
+        about: match row.get("sign_in_id")? {
             Some(sign_in) => MailAbout::SignIn(SignInId(sign_in)),
-            None => MailAbout::SignUp(SignUpId(row.get(1)?)),
+            None => MailAbout::SignUp(SignUpId(row.get("sign_up_id")?)),
         },
         kind,
-        recipient: row.get(3)?,
-        partner: Some(row.get::<String>(4)?).filter(|partner| !partner.is_empty()),
-        asked_at: row.get(5)?,
-        code: row.get(6)?,
+        recipient: row.get("recipient")?,
+        partner_id: row.get("partner_id")?,
+        partner: row.get("partner")?,
+        asked_at: row.get("asked_at")?,
+        code: row.get("code")?,
         attempts,
-        first_attempt_at: row.get(8)?,
-        lane: Lane::from_number(row.get(9)?),
-        language: row.get::<Option<&str>>(23)?.and_then(Language::from_code),
+        first_attempt_at: row.get("first_attempt_at")?,
+        lane: Lane::from_number(row.get("lane")?),
+        language: row.get::<Option<&str>>("language")?.and_then(Language::from_code),
         is_reminder: priority == Priority::Reminder,
     };
-    Ok(Candidate { mail, mailbox: row.get(10)?, source: row.get(4)?, facts })
+    let source = mail.source().to_owned();
+    Ok(Candidate { mail, mailbox: row.get("mailbox")?, source, facts })
 }
 
 /// What is remembered of a mailbox, as [`mailbox_record`] reads it.
 macro_rules! mailbox_columns {
     () => {
-        "sent_1, sent_2, sent_3, sent_4, coalesce(source_1, ''), coalesce(source_2, ''), coalesce(source_3, ''),
-         coalesce(source_4, ''), holder"
+        concat!(
+            "sent_1, sent_2, sent_3, sent_4, last_mail_id, ",
+            source_name!("source_1"),
+            " AS source_name_1, ",
+            source_name!("source_2"),
+            " AS source_name_2, ",
+            source_name!("source_3"),
+            " AS source_name_3, ",
+            source_name!("source_4"),
+            " AS source_name_4"
+        )
     };
 }
 pub(super) use mailbox_columns;
 
 pub(super) fn mailbox_record(row: &Row<'_>) -> Result<MailboxRecord, Failure> {
     let mut sent = Vec::with_capacity(MAX_MAILS_PER_DAY);
-    for column in 0..MAX_MAILS_PER_DAY {
-        if let Some(time) = row.get::<Option<Timestamp>>(column)? {
-            sent.push((time, row.get(column + MAX_MAILS_PER_DAY)?));
+    for (time, source) in [
+        ("sent_1", "source_name_1"),
+        ("sent_2", "source_name_2"),
+        ("sent_3", "source_name_3"),
+        ("sent_4", "source_name_4"),
+    ] {
+        if let Some(time) = row.get::<Option<Timestamp>>(time)? {
+            sent.push((time, row.get(source)?));
         }
     }
-    Ok(MailboxRecord { sent, holder: row.get::<Option<i64>>(MAX_MAILS_PER_DAY * 2)?.map(MailId) })
+    Ok(MailboxRecord { sent, holder: row.get::<Option<i64>>("last_mail_id")?.map(MailId) })
 }
 
 /// What is remembered of a mailbox, held until the unit is over.

@@ -1,94 +1,61 @@
-//! The schema's steps (migrations), for both engines in one list.
+//! The steps of the schema (migrations), for both engines in one list.
 
-/// One step. Never changed once released.
+use ring::digest::{SHA256, digest};
+
+/// One step. A released one is never changed. There is no release yet: until then the first is edited in place, and records
+/// of another shape are refused by its [`fingerprint`].
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
     pub sqlite: &'static str,
     pub postgres: &'static str,
     /// The oldest schema whose programs still work on this one, where nodes are replaced one by one (PostgreSQL). A step that
-    /// only adds leaves it as it was; one that takes away raises it, in a release after the last that used what it takes.
+    /// only adds leaves it as it was; one that removes raises it, in a release after the last that used what it removes.
     pub serves: i32,
-    /// Whether it makes a table anew and puts it in the old one's place. SQLite does so with foreign keys off, which can only
-    /// be said outside a transaction, and every reference is checked before it is kept.
+    /// Whether it replaces a table by a new one. SQLite does so with foreign keys off, which can only be set outside a
+    /// transaction, and every reference is checked before the commit.
     pub rebuilds: bool,
-    /// Whether more spellings of an address are one mailbox after it: `refold.rs` does that part.
-    pub refolds: bool,
 }
 
 /// Each once, in order.
-pub const MIGRATIONS: &[Migration] = &[
-    Migration {
-        sqlite: include_str!("../../migrations/sqlite/0001_house.sql"),
-        postgres: include_str!("../../migrations/postgres/0001_house.sql"),
-        serves: 1,
-        rebuilds: false,
-        refolds: false,
-    },
-    Migration {
-        sqlite: include_str!("../../migrations/sqlite/0002_ids_of_people.sql"),
-        postgres: include_str!("../../migrations/postgres/0002_ids_of_people.sql"),
-        serves: 1,
-        rebuilds: true,
-        refolds: false,
-    },
-    Migration {
-        sqlite: include_str!("../../migrations/sqlite/0003_readiness.sql"),
-        postgres: include_str!("../../migrations/postgres/0003_readiness.sql"),
-        serves: 1,
-        rebuilds: false,
-        refolds: false,
-    },
-    Migration {
-        sqlite: include_str!("../../migrations/sqlite/0004_fair_mail.sql"),
-        postgres: include_str!("../../migrations/postgres/0004_fair_mail.sql"),
-        serves: 4,
-        rebuilds: false,
-        refolds: false,
-    },
-    Migration {
-        sqlite: include_str!("../../migrations/sqlite/0005_good_name.sql"),
-        postgres: include_str!("../../migrations/postgres/0005_good_name.sql"),
-        serves: 4,
-        rebuilds: false,
-        refolds: true,
-    },
-    Migration {
-        sqlite: include_str!("../../migrations/sqlite/0006_operators_day.sql"),
-        postgres: include_str!("../../migrations/postgres/0006_operators_day.sql"),
-        serves: 4,
-        rebuilds: false,
-        refolds: false,
-    },
-    Migration {
-        sqlite: include_str!("../../migrations/sqlite/0007_own_page.sql"),
-        postgres: include_str!("../../migrations/postgres/0007_own_page.sql"),
-        serves: 4,
-        rebuilds: true,
-        refolds: false,
-    },
-    Migration {
-        sqlite: include_str!("../../migrations/sqlite/0008_language.sql"),
-        postgres: include_str!("../../migrations/postgres/0008_language.sql"),
-        serves: 4,
-        rebuilds: false,
-        refolds: false,
-    },
-    Migration {
-        sqlite: include_str!("../../migrations/sqlite/0009_partners.sql"),
-        postgres: include_str!("../../migrations/postgres/0009_partners.sql"),
-        serves: 4,
-        rebuilds: false,
-        refolds: false,
-    },
-];
+pub const MIGRATIONS: &[Migration] = &[Migration {
+    sqlite: include_str!("../../migrations/sqlite/0001_schema.sql"),
+    postgres: include_str!("../../migrations/postgres/0001_schema.sql"),
+    serves: 1,
+    rebuilds: false,
+}];
+
+/// What identifies the text of a step: the start of its hash, without comments and white space. It is stored with the
+/// records when the step is taken.
+pub(super) fn fingerprint(sql: &str) -> String {
+    let code = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
+    let words: Vec<_> = code.flat_map(str::split_whitespace).collect();
+    let hash = digest(&SHA256, words.join(" ").as_bytes());
+    hash.as_ref().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// What may be done to a schema when a store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prepare {
-    /// Nothing: it has to be there, and of our time. For commands, which may run beside a server of another version.
+    /// Nothing: it has to exist and be current. For commands, which may run beside a server of another version.
     Expect,
-    /// It is made where there is none, and never changed: for a command that may come before the first start.
+    /// It is created if there is none, and never changed: for a command that may come before the first start.
     Make,
-    /// It is made or brought up to date: for the service.
+    /// It is created or brought up to date: for the service.
     Upgrade,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_white_space_are_no_part_of_a_fingerprint() {
+        let plain = fingerprint("CREATE TABLE a (b TEXT);");
+        assert_eq!(plain.len(), 12);
+        assert_eq!(
+            fingerprint("-- A table.\nCREATE TABLE a (\n    b TEXT); -- done\n"),
+            fingerprint("CREATE TABLE a ( b TEXT);")
+        );
+        assert_ne!(fingerprint("CREATE TABLE a (c TEXT);"), plain);
+    }
 }

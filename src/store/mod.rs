@@ -71,7 +71,6 @@ pub mod outbox;
 pub mod partners;
 pub mod postgres;
 mod queue;
-mod refold;
 mod report;
 pub mod sandbox;
 mod sign_up;

@@ -14,11 +14,20 @@ use crate::domain::time::Timestamp;
 /// What is held of a key `$1` or of the form `$2`, or at all; of a revoked key also what no worker has looked at since.
 macro_rules! is_held {
     () => {
-        "(o.held_at IS NOT NULL OR (s.key_id = $1 AND o.pass = 0 AND EXISTS
+        "(o.held_at IS NOT NULL OR (s.key_id = $1 AND o.priority = 0 AND EXISTS
              (SELECT 1 FROM api_keys k WHERE k.id = s.key_id AND k.revoked_at IS NOT NULL))) AND o.leased_by IS NULL
-         AND (CAST($1 AS TEXT) IS NULL OR s.key_id = $1) AND (CAST($2 AS BIGINT) = 0 OR s.partner = '')"
+         AND (CAST($1 AS TEXT) IS NULL OR s.key_id = $1) AND (CAST($2 AS BIGINT) = 0 OR s.partner_id IS NULL)"
     };
 }
+
+/// A mail `o` as it waits, as [`waiting`] reads it.
+macro_rules! waiting_columns {
+    () => {
+        "o.id AS mail_id, o.kind, o.created_at AS queued_at, o.send_after, o.attempts, o.last_error, o.given_up_at, o.held_at"
+    };
+}
+pub(super) use waiting_columns;
+
 area! {
     /// Mail that waits to be sent.
     OutboxStore {
@@ -58,16 +67,15 @@ area! {
         /// The outbox, oldest first, without addresses.
         read list_mail() -> Vec<WaitingMail> {
             |sql| {
-                let list = "SELECT id, kind, created_at, send_after, attempts, last_error, given_up_at, held_at
-                            FROM outbox ORDER BY id LIMIT 10000";
-                sql.rows(list, values![], |row| waiting(row, 0)).await
+                let list = concat!("SELECT ", waiting_columns!(), " FROM outbox o ORDER BY o.id LIMIT 10000");
+                sql.rows(list, values![], waiting).await
             }
         };
 
         /// Lets a mail be tried at once, even one that was given up or whose mailbox had its share; false if there is none.
         write retry_mail(mail: MailId, now: Timestamp) -> bool {
             |sql| {
-                let retry = "UPDATE outbox SET send_after = $2, given_up_at = NULL, held_at = NULL, pass = 2,
+                let retry = "UPDATE outbox SET send_after = $2, given_up_at = NULL, held_at = NULL, priority = 2,
                                  first_attempt_at = CASE WHEN given_up_at IS NULL THEN first_attempt_at END
                              WHERE id = $1";
                 Ok(sql.execute(retry, values![mail.0, *now]).await? == 1)
@@ -86,7 +94,7 @@ area! {
                 );
                 sql.execute(anew, values![key, form, now.plus(PENDING_FOR)]).await?;
                 let release = concat!(
-                    "UPDATE outbox SET held_at = NULL, pass = 1, send_after = $3 WHERE id IN
+                    "UPDATE outbox SET held_at = NULL, priority = 1, send_after = $3 WHERE id IN
                          (SELECT o.id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id WHERE ",
                     is_held!(),
                     ")"
@@ -119,17 +127,16 @@ fn of(which: &HeldMail) -> (Option<&str>, i64) {
     }
 }
 
-/// A mail as it waits, from that column on: id, kind, created_at, send_after, attempts, last_error, given_up_at, held_at.
-pub(super) fn waiting(row: &Row<'_>, first: usize) -> Result<WaitingMail, Failure> {
+pub(super) fn waiting(row: &Row<'_>) -> Result<WaitingMail, Failure> {
     Ok(WaitingMail {
-        id: MailId(row.get(first)?),
-        kind: row.parsed(first + 1, MailKind::from_name)?,
-        created_at: row.get(first + 2)?,
-        send_after: row.get(first + 3)?,
-        attempts: row.get(first + 4)?,
-        last_error: row.get(first + 5)?,
-        given_up_at: row.get(first + 6)?,
-        held_at: row.get(first + 7)?,
+        id: MailId(row.get("mail_id")?),
+        kind: row.parsed("kind", MailKind::from_name)?,
+        created_at: row.get("queued_at")?,
+        send_after: row.get("send_after")?,
+        attempts: row.get("attempts")?,
+        last_error: row.get("last_error")?,
+        given_up_at: row.get("given_up_at")?,
+        held_at: row.get("held_at")?,
     })
 }
 
@@ -149,7 +156,7 @@ pub(super) async fn put(
     (lane, proven): (Lane, bool),
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let put = "INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, pass)
+    let put = "INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, priority)
                VALUES ($1, $2, $3, $4, $4, $5, $6) ON CONFLICT (sign_up_id) DO NOTHING";
     let values = values![sign_up, kind.name(), recipient, now, lane.number(), i64::from(proven)];
     sql.execute(put, values).await.map(|_| ())
@@ -201,7 +208,7 @@ impl Unit for Settle {
                     sql.execute(left, values![sign_up.0, self.now]).await?;
                     // A source is judged by what it asked people to confirm.
                     if self.mail.kind == MailKind::Confirm && !self.mail.is_reminder {
-                        sources::count(sql, self.mail.source(), SourceEvent::Asked, self.now).await?;
+                        sources::count(sql, self.mail.partner_id, SourceEvent::Asked, self.now).await?;
                     }
                 }
                 Ok(())
@@ -215,7 +222,7 @@ impl Unit for Settle {
                             let reject = "UPDATE people SET undeliverable_until = $2
                                           WHERE id = (SELECT person_id FROM sign_ups WHERE id = $1)";
                             sql.execute(reject, values![sign_up.0, until]).await?;
-                            sources::count(sql, self.mail.source(), SourceEvent::Bounced, self.now).await?;
+                            sources::count(sql, self.mail.partner_id, SourceEvent::Bounced, self.now).await?;
                         }
                         MailAbout::SignIn(sign_in) => {
                             let reject = "UPDATE people SET undeliverable_until = $2
@@ -267,17 +274,17 @@ impl Settle {
                 concat!(
                     "UPDATE mailboxes SET ",
                     $set,
-                    " WHERE holder = $1 AND mailbox =
+                    " WHERE last_mail_id = $1 AND mailbox =
                         (SELECT p.mailbox FROM people p JOIN sign_ups s ON s.person_id = p.id
                          JOIN outbox o ON o.sign_up_id = s.id WHERE o.id = $1 AND o.attempts = $2)"
                 )
             };
         }
         let give_back = match perhaps_sent {
-            true => give_back!("holder = NULL"),
+            true => give_back!("last_mail_id = NULL"),
             false => {
                 give_back!(
-                    "holder = NULL, sent_1 = sent_2, sent_2 = sent_3, sent_3 = sent_4, sent_4 = NULL,
+                    "last_mail_id = NULL, sent_1 = sent_2, sent_2 = sent_3, sent_3 = sent_4, sent_4 = NULL,
                      source_1 = source_2, source_2 = source_3, source_3 = source_4, source_4 = NULL"
                 )
             }

@@ -2,6 +2,7 @@
 
 use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, values};
+use crate::domain::api_key::PartnerId;
 use crate::domain::mail::UNDELIVERABLE_FOR;
 use crate::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
 use crate::domain::sign_up::PENDING_FOR;
@@ -16,7 +17,7 @@ pub(super) struct NoteReport {
 struct Reported {
     person: i64,
     mailbox: String,
-    source: String,
+    source: Option<PartnerId>,
     /// When the mail was asked for.
     asked_at: Timestamp,
 }
@@ -59,7 +60,7 @@ impl Unit for NoteReport {
         };
         // Somebody may keep their mails for months and report them all in a day.
         if first && self.now.since(asked_at) <= PENDING_FOR {
-            sources::count(sql, &source, at_door, self.now).await?;
+            sources::count(sql, source, at_door, self.now).await?;
         }
         Ok(if first { ReportOutcome::Noted } else { ReportOutcome::Repeated })
     }
@@ -68,16 +69,21 @@ impl Unit for NoteReport {
 impl NoteReport {
     async fn find(&self, sql: &mut dyn Sql) -> Result<Option<Reported>, Failure> {
         let reported = |row: &Row<'_>| {
-            Ok(Reported { person: row.get(0)?, mailbox: row.get(1)?, source: row.get(2)?, asked_at: row.get(3)? })
+            Ok(Reported {
+                person: row.get("id")?,
+                mailbox: row.get("mailbox")?,
+                source: row.get("partner_id")?,
+                asked_at: row.get("updated_at")?,
+            })
         };
         match &self.report.mail {
             ReportedMail::OfSignUp(id) => {
-                let find = "SELECT p.id, p.mailbox, s.partner, s.updated_at FROM sign_ups s JOIN people p ON p.id = s.person_id
+                let find = "SELECT p.id, p.mailbox, s.partner_id, s.updated_at FROM sign_ups s JOIN people p ON p.id = s.person_id
                             WHERE s.id = $1";
                 sql.row(find, values![id.0], reported).await
             }
             ReportedMail::To(email_normalized) => {
-                let find = "SELECT p.id, p.mailbox, s.partner, s.updated_at
+                let find = "SELECT p.id, p.mailbox, s.partner_id, s.updated_at
                             FROM people p JOIN sign_ups s ON s.person_id = p.id WHERE p.email_normalized = $1
                             ORDER BY s.updated_at DESC, s.id DESC LIMIT 1";
                 sql.row(find, values![email_normalized], reported).await

@@ -3,46 +3,50 @@
 //! The hot path of the service. SQLite runs this unit as it is, many to a commit; on PostgreSQL a statement for a whole
 //! batch does what nearly every sign-up needs (`postgres/batch.rs`), and this is for those it leaves undone.
 
-use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use super::partners::idempotency::{self, Asked, FirstAnswer};
 use super::sources::{self, SourceEvent};
-use super::sql::{Failure, Row, Sql, Unit, expected, values};
+use super::sql::{Failure, Row, Sql, Unit, Value, expected, values};
 use super::{StoreError, outbox};
-use crate::domain::catalog::category::CategorySet;
+use crate::domain::api_key::PartnerId;
 use crate::domain::language::Language;
 use crate::domain::mail::MailKind;
 use crate::domain::referral::ReferralCode;
-use crate::domain::sign_up::{CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, SignUpId, SignedUp};
+use crate::domain::sign_up::{
+    CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, SignUpAnswers, SignUpId, SignedUp,
+};
 use crate::domain::time::Timestamp;
 
-/// What a sign-up brings, in the order in which both ways in write it.
-macro_rules! sign_up_columns {
-    () => {
-        "person_id, key_id, partner, state, us_state, categories, comments, referrer_id, consent_version, created_at,
-         updated_at, expires_at, slot, disposable, channel, client, notice, language"
-    };
+/// What a sign-up brings beside its answers, in the order in which both statements write it.
+pub(super) const COLUMNS: &str =
+    "person_id, key_id, partner_id, state, referrer_id, consent_version, created_at, updated_at,
+                                  expires_at, slot, disposable, channel, client, notice, language";
+
+/// The columns of the answers.
+pub(super) static ANSWERS: LazyLock<String> = LazyLock::new(|| SignUpAnswers::NAMES.join(", "));
+
+/// For each answer a piece of SQL, with `{}` for the name of its column.
+pub(super) fn each_answer(sql: &str) -> String {
+    let pieces: Vec<_> = SignUpAnswers::NAMES.iter().map(|name| sql.replace("{}", name)).collect();
+    pieces.join(", ")
 }
-pub(super) use sign_up_columns;
 
 /// What a partner's pending sign-up becomes when it is sent again: what is sent replaces, what is left out stays, and an
-/// attribution gives way only to another. A post of the form never touches another.
-macro_rules! merging_answers {
-    () => {
-        "ON CONFLICT (person_id, partner, slot) WHERE state = 'pending' DO UPDATE
-         SET key_id = excluded.key_id,
-             us_state = coalesce(excluded.us_state, sign_ups.us_state),
-             categories = CASE excluded.categories WHEN '-' THEN sign_ups.categories ELSE excluded.categories END,
-             comments = coalesce(excluded.comments, sign_ups.comments),
+/// attribution is replaced only by another. A post of the form never changes another.
+pub(super) static MERGE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "ON CONFLICT (person_id, coalesce(partner_id, 0), slot) WHERE state = 'pending' DO UPDATE
+         SET key_id = excluded.key_id, {answers},
              referrer_id = coalesce(excluded.referrer_id, sign_ups.referrer_id),
              consent_version = excluded.consent_version, updated_at = excluded.updated_at,
              expires_at = excluded.expires_at, disposable = excluded.disposable, channel = excluded.channel,
              client = excluded.client, notice = excluded.notice,
              language = coalesce(excluded.language, sign_ups.language)
-         WHERE sign_ups.slot = 0"
-    };
-}
-pub(super) use merging_answers;
+         WHERE sign_ups.slot = 0",
+        answers = each_answer("{} = coalesce(excluded.{}, sign_ups.{})"),
+    )
+});
 
 /// Whether a member who is erased had a mailbox; that is where it lies.
 macro_rules! was_member_there {
@@ -65,21 +69,25 @@ macro_rules! no_sooner {
 }
 pub(super) use no_sooner;
 
-/// Categories as they are kept. Left out is not the same as none chosen, which would replace an earlier choice; it reads as
-/// an empty set all the same.
-pub(super) fn kept_categories(categories: Option<CategorySet>) -> Cow<'static, str> {
-    categories.map_or(Cow::Borrowed("-"), |chosen| Cow::Owned(chosen.to_string()))
+/// The answers of a sign-up, from the columns of their names.
+pub(super) fn answers(row: &Row<'_>) -> Result<SignUpAnswers, Failure> {
+    SignUpAnswers::from_texts(|name| row.get(name))
 }
 
-macro_rules! add {
-    () => {
-        concat!(
-            "INSERT INTO sign_ups (",
-            sign_up_columns!(),
-            ") VALUES ($1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $9, $10, $11, $12, $13, $14, $15, $16)"
-        )
-    };
-}
+/// The values that a sign-up is written with: those of [`COLUMNS`], then its answers.
+const VALUES: usize = 13 + SignUpAnswers::NAMES.len();
+
+static INSERT: LazyLock<String> = LazyLock::new(|| {
+    let answers: Vec<_> = (14..=VALUES).map(|number| format!("${number}")).collect();
+    format!(
+        "INSERT INTO sign_ups ({COLUMNS}, {}) VALUES ($1, $2, $3, 'pending', $4, $5, $6, $6, $7, $8, $9, $10, $11, $12, $13, {})",
+        *ANSWERS,
+        answers.join(", ")
+    )
+});
+// Nothing can be there yet of somebody who was added just now.
+static ADD: LazyLock<String> = LazyLock::new(|| format!("{} RETURNING id", *INSERT));
+static ADD_OR_MERGE: LazyLock<String> = LazyLock::new(|| format!("{} {} RETURNING id", *INSERT, *MERGE));
 
 pub(super) struct SignUp {
     pub new: NewSignUp,
@@ -95,10 +103,10 @@ impl Unit for SignUp {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<SignedUp, Failure> {
         let house = "SELECT signups_paused, member_count FROM installation WHERE id = 1";
-        let house = sql.row(house, values![], |row| Ok((row.get(0)?, row.get(1)?))).await?;
+        let house = sql.row(house, values![], |row| Ok((row.get("signups_paused")?, row.get("member_count")?))).await?;
         let (paused, joined_count) = expected(house)?;
-        let partner = self.partner();
-        if let Some(request) = &self.new.request
+        let named = self.new.request.as_ref().zip(self.partner());
+        if let Some((request, partner)) = named
             && let Some(first) = idempotency::find(sql, partner, Asked::SignUp, request).await?
         {
             return Ok(first);
@@ -124,7 +132,7 @@ impl Unit for SignUp {
         let (typed, way) = (self.new.person.email.as_typed(), (self.new.lane, self.new.proven));
         outbox::put(sql, sign_up, kind, typed, way, self.now).await?;
         let given = SignedUp { code: person.code, joined_count, attributed: referrer.is_some(), replayed: None };
-        if let Some(request) = &self.new.request {
+        if let Some((request, partner)) = named {
             let first = FirstAnswer { partner, request, person: person.id, sign_up: Some(sign_up), given: &given };
             idempotency::keep(sql, first, self.now).await?;
         }
@@ -133,9 +141,8 @@ impl Unit for SignUp {
 }
 
 impl SignUp {
-    /// Its name, empty where the person signed up by themselves.
-    fn partner(&self) -> &str {
-        self.new.partner.as_ref().map_or("", |partner| partner.name.as_str())
+    fn partner(&self) -> Option<PartnerId> {
+        self.new.partner.as_ref().map(|partner| partner.id)
     }
 
     /// Merges into this partner's pending sign-up, or adds one; a post of the form is always one more.
@@ -144,7 +151,8 @@ impl SignUp {
         let partner = self.partner();
         if !person.is_new {
             let expire = "UPDATE sign_ups SET state = 'expired', decided_at = $3
-                          WHERE person_id = $1 AND partner = $2 AND state = 'pending' AND expires_at <= $3";
+                          WHERE person_id = $1 AND coalesce(partner_id, 0) = coalesce(CAST($2 AS BIGINT), 0)
+                            AND state = 'pending' AND expires_at <= $3";
             let lapsed = sql.execute(expire, values![person.id, partner, *now]).await?;
             if lapsed > 0 {
                 sources::count(sql, partner, SourceEvent::Lapsed(lapsed as u32), *now).await?;
@@ -158,17 +166,13 @@ impl SignUp {
             (None, true) => 1,
             (None, false) => free_slot(sql, person.id, *now).await?,
         };
-        // Nothing can be there yet of somebody who was added just now.
-        let add = concat!(add!(), " RETURNING id");
-        let merge = concat!(add!(), " ", merging_answers!(), " RETURNING id");
-        let categories = kept_categories(new.categories);
-        let written = values![
+        let answers = new.answers.texts();
+        let mut written = [Value::Null; VALUES];
+        let (first, rest) = written.split_at_mut(13);
+        first.copy_from_slice(values![
             person.id,
             new.partner.as_ref().map(|partner| partner.key.as_str()),
             partner,
-            new.us_state.map(|state| state.code()),
-            &*categories,
-            new.comments.as_ref().map(|comments| comments.as_str()),
             referrer,
             CONSENT_VERSION,
             *now,
@@ -179,10 +183,13 @@ impl SignUp {
             new.evidence.client.as_ref().map(|client| client.as_str()),
             &*new.evidence.notice,
             new.language.map(Language::code),
-        ];
+        ]);
+        for (value, answer) in rest.iter_mut().zip(&answers) {
+            *value = answer.as_deref().into();
+        }
         let id: Option<i64> = match person.is_new {
-            true => sql.insert(add, written).await?,
-            false => sql.row(merge, written, |row| row.get(0)).await?,
+            true => sql.insert(&ADD, &written).await?,
+            false => sql.row(&ADD_OR_MERGE, &written, |row| row.get(0)).await?,
         };
         // None if another node took the slot at this moment.
         id.ok_or(Failure::Overtaken)
@@ -194,9 +201,9 @@ impl SignUp {
 async fn free_slot(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<i64, Failure> {
     let taken =
         "SELECT s.id, s.slot, EXISTS (SELECT 1 FROM outbox o WHERE o.sign_up_id = s.id AND o.attempts = 0) AS waits
-                 FROM sign_ups s WHERE s.person_id = $1 AND s.partner = '' AND s.state = 'pending'
+                 FROM sign_ups s WHERE s.person_id = $1 AND s.partner_id IS NULL AND s.state = 'pending'
                  ORDER BY waits DESC, s.id";
-    let post = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<i64>(1)?));
+    let post = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<i64>("slot")?));
     let taken = sql.rows(taken, values![person], post).await?;
     if let Some(free) = (1..=POSTS_PENDING as i64).find(|slot| taken.iter().all(|(_, by)| by != slot)) {
         return Ok(free);
@@ -228,10 +235,15 @@ struct Person {
 /// The person of that address. A new one takes the code offered, unless it is somebody else's.
 async fn find_or_add(sql: &mut dyn Sql, named: &NamedPerson, now: Timestamp) -> Result<Person, Failure> {
     let (email_normalized, mailbox) = (named.email.normalized(), named.email.mailbox());
-    let find = "SELECT id, code, mailbox, state = 'member' FROM people WHERE email_normalized = $1";
+    let find = "SELECT id, code, mailbox, state = 'member' AS is_member FROM people WHERE email_normalized = $1";
     let known = |row: &Row<'_>| {
-        let mailbox = row.get(2)?;
-        Ok(Person { id: row.get(0)?, code: row.get(1)?, mailbox, is_member: row.get(3)?, is_new: false })
+        Ok(Person {
+            id: row.get("id")?,
+            code: row.get("code")?,
+            mailbox: row.get("mailbox")?,
+            is_member: row.get("is_member")?,
+            is_new: false,
+        })
     };
     if let Some(person) = sql.row(find, values![&email_normalized], known).await? {
         return Ok(person);

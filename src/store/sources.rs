@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::installation::is_paused;
 use super::sql::{Failure, Row, Sql, expected, values};
-use crate::domain::mail::budget::{DAYS, FORM, MailBudget, PROOFS_OF_A_SITE, Reputation, SourceStatus, day_of};
+use crate::domain::api_key::PartnerId;
+use crate::domain::mail::budget::{DAYS, MailBudget, PROOFS_OF_A_SITE, Reputation, SourceStatus, day_of};
 use crate::domain::secret::proof::Proof;
 use crate::domain::time::Timestamp;
 
@@ -19,9 +20,9 @@ const A_WHOLE_DAY: Duration = Duration::from_secs(24 * 3600);
 macro_rules! count_at_door {
     ($column:literal) => {
         concat!(
-            "INSERT INTO source_days (source, day, ",
+            "INSERT INTO source_days (partner_id, day, ",
             $column,
-            ") VALUES ($1, $2, $3) ON CONFLICT (source, day) DO UPDATE SET ",
+            ") VALUES ($1, $2, $3) ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET ",
             $column,
             " = source_days.",
             $column,
@@ -31,16 +32,24 @@ macro_rules! count_at_door {
     };
 }
 
-/// What a source did in the last days up to `$1`, as [`reputation`] reads it from the second column on.
+/// The name of a source, by the column that holds its partner's id: what operators are shown. Empty for the form.
+macro_rules! source_name {
+    ($partner_id:literal) => {
+        concat!("coalesce((SELECT named.name FROM partners named WHERE named.id = ", $partner_id, "), '')")
+    };
+}
+pub(super) use source_name;
+
+/// What a source did in the last days up to `$1`, as [`reputation`] reads it.
 macro_rules! conduct_columns {
     () => {
-        "CAST(coalesce(sum(CASE WHEN day = $1 THEN mailed ELSE 0 END), 0) AS BIGINT),
-         CAST(coalesce(sum(CASE WHEN day < $1 THEN mailed ELSE 0 END), 0) AS BIGINT),
-         CAST(coalesce(sum(CASE WHEN day < $1 THEN asked ELSE 0 END), 0) AS BIGINT),
-         CAST(coalesce(sum(CASE WHEN day = $1 THEN proven ELSE 0 END), 0) AS BIGINT),
-         CAST(coalesce(sum(CASE WHEN day < $1 THEN confirmed ELSE 0 END), 0) AS BIGINT),
-         CAST(coalesce(sum(confirmed), 0) AS BIGINT),
-         CAST(coalesce(sum(declined + bounced + complained), 0) AS BIGINT)"
+        "CAST(coalesce(sum(CASE WHEN day = $1 THEN mailed ELSE 0 END), 0) AS BIGINT) AS mailed_today,
+         CAST(coalesce(sum(CASE WHEN day < $1 THEN mailed ELSE 0 END), 0) AS BIGINT) AS mailed_before,
+         CAST(coalesce(sum(CASE WHEN day < $1 THEN confirmations_sent ELSE 0 END), 0) AS BIGINT) AS asked_before,
+         CAST(coalesce(sum(CASE WHEN day = $1 THEN proofs_of_work ELSE 0 END), 0) AS BIGINT) AS proven_today,
+         CAST(coalesce(sum(CASE WHEN day < $1 THEN confirmed ELSE 0 END), 0) AS BIGINT) AS confirmed_before,
+         CAST(coalesce(sum(confirmed), 0) AS BIGINT) AS confirmed_in_all,
+         CAST(coalesce(sum(declined + bounced + complained), 0) AS BIGINT) AS unwanted"
     };
 }
 
@@ -52,14 +61,14 @@ area! {
         read form_conduct(now: Timestamp) -> (Reputation, bool) {
             |sql| {
                 let paused = is_paused(sql).await?;
-                let mut reputation = conduct_of(sql, FORM, *now).await?;
+                let mut reputation = conduct_of(sql, None, *now).await?;
                 // However much waits: where this much does, the form's budget is on.
                 let waiting = "
                     SELECT count(*) FROM (
-                        SELECT s.partner FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
-                        WHERE o.given_up_at IS NULL AND o.held_at IS NULL AND o.send_after <= $1 AND o.attempts = 0 AND o.pass = 0
+                        SELECT s.partner_id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
+                        WHERE o.given_up_at IS NULL AND o.held_at IS NULL AND o.send_after <= $1 AND o.attempts = 0 AND o.priority = 0
                         ORDER BY o.send_after LIMIT 2000) w
-                    WHERE w.partner = ''";
+                    WHERE w.partner_id IS NULL";
                 let waiting: Option<u64> = sql.row(waiting, values![*now], |row| row.get(0)).await?;
                 reputation.mailed_today += waiting.unwrap_or(0);
                 Ok((reputation, paused))
@@ -70,16 +79,23 @@ area! {
         read source_statuses(now: Timestamp) -> Vec<SourceStatus> {
             |sql| {
                 let days = concat!(
-                    "SELECT source, ",
+                    "SELECT ",
+                    source_name!("partner_id"),
+                    " AS source, ",
                     conduct_columns!(),
-                    " FROM source_days WHERE day > $2 AND day <= $1 GROUP BY source"
+                    " FROM source_days WHERE day > $2 AND day <= $1 GROUP BY partner_id"
                 );
                 let today = day_of(*now);
-                let source = |row: &Row<'_>| Ok((row.get::<String>(0)?, reputation(row)?));
+                let source = |row: &Row<'_>| Ok((row.get::<String>("source")?, reputation(row)?));
                 let days = sql.rows(days, values![today, today - DAYS], source).await?;
-                let held = "SELECT s.partner, count(*) FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
-                            WHERE o.held_at IS NOT NULL GROUP BY s.partner";
-                let held = sql.rows(held, values![], |row| Ok((row.get::<String>(0)?, row.get::<u64>(1)?))).await?;
+                let held = concat!(
+                    "SELECT ",
+                    source_name!("s.partner_id"),
+                    " AS source, count(*) AS held FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
+                     WHERE o.held_at IS NOT NULL GROUP BY s.partner_id"
+                );
+                let of_source = |row: &Row<'_>| Ok((row.get::<String>("source")?, row.get::<u64>("held")?));
+                let held = sql.rows(held, values![], of_source).await?;
                 let mut sources: BTreeMap<_, _> = days.into_iter().map(|(source, reputation)| (source, (reputation, 0))).collect();
                 for (source, held) in held {
                     sources.entry(source).or_default().1 = held;
@@ -92,24 +108,34 @@ area! {
         /// What monitoring reads of mail.
         read mail_figures() -> MailFigures {
             |sql| {
-                let outbox = "SELECT CAST(coalesce(sum(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN 1 ELSE 0 END), 0) AS BIGINT),
-                                     CAST(coalesce(sum(CASE WHEN held_at IS NULL THEN 0 ELSE 1 END), 0) AS BIGINT),
-                                     min(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN created_at END)
-                              FROM outbox";
-                let (waiting, held, oldest) =
-                    expected(sql.row(outbox, values![], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).await?)?;
-                let reports = "SELECT CAST(coalesce(sum(bounced), 0) AS BIGINT), CAST(coalesce(sum(soft_bounced), 0) AS BIGINT),
-                                      CAST(coalesce(sum(complained), 0) AS BIGINT) FROM source_days";
-                let (hard_bounces, soft_bounces, complaints) =
-                    expected(sql.row(reports, values![], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).await?)?;
-                Ok(MailFigures { waiting, held, oldest, hard_bounces, soft_bounces, complaints })
+                let all = "
+                    SELECT o.waiting, o.held, o.oldest, d.bounced, d.soft_bounced, d.complained FROM
+                        (SELECT CAST(coalesce(sum(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN 1 ELSE 0 END), 0) AS BIGINT)
+                                    AS waiting,
+                                CAST(coalesce(sum(CASE WHEN held_at IS NULL THEN 0 ELSE 1 END), 0) AS BIGINT) AS held,
+                                min(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN created_at END) AS oldest
+                         FROM outbox) o CROSS JOIN
+                        (SELECT CAST(coalesce(sum(bounced), 0) AS BIGINT) AS bounced,
+                                CAST(coalesce(sum(soft_bounced), 0) AS BIGINT) AS soft_bounced,
+                                CAST(coalesce(sum(complained), 0) AS BIGINT) AS complained FROM source_days) d";
+                let figures = |row: &Row<'_>| {
+                    Ok(MailFigures {
+                        waiting: row.get("waiting")?,
+                        held: row.get("held")?,
+                        oldest: row.get("oldest")?,
+                        hard_bounces: row.get("bounced")?,
+                        soft_bounces: row.get("soft_bounced")?,
+                        complaints: row.get("complained")?,
+                    })
+                };
+                expected(sql.row(all, values![], figures).await?)
             }
         };
 
         /// Uses a proof of work of a site, which lets the mail of a form pass its budget.
         transact spend_proof(proof: Proof, site: String, budget: MailBudget, now: Timestamp) -> SpentProof {
             |sql| {
-                let reputation = conduct_of(sql, FORM, *now).await?;
+                let reputation = conduct_of(sql, None, *now).await?;
                 // One row for each of a site's proofs, in the order of their names.
                 let spent = format!("proofs of {site} on {} ", day_of(*now));
                 let of_site = "SELECT count(*) FROM used_once WHERE name > $1 AND name < $2";
@@ -122,7 +148,7 @@ area! {
                     return Ok(SpentProof::Used);
                 }
                 use_once(sql, &format!("{spent}{}", proof.name), now.plus(A_WHOLE_DAY)).await?;
-                sql.execute(count_at_door!("proven"), values![FORM, day_of(*now), 1_i64]).await?;
+                sql.execute(count_at_door!("proofs_of_work"), values![None::<PartnerId>, day_of(*now), 1_i64]).await?;
                 Ok(SpentProof::Good)
             }
         };
@@ -152,22 +178,29 @@ pub enum SpentProof {
 }
 
 /// What a source did in the last days.
-pub(super) async fn conduct_of(sql: &mut dyn Sql, source: &str, now: Timestamp) -> Result<Reputation, Failure> {
-    let days =
-        concat!("SELECT '', ", conduct_columns!(), " FROM source_days WHERE source = $3 AND day > $2 AND day <= $1");
+pub(super) async fn conduct_of(
+    sql: &mut dyn Sql,
+    source: Option<PartnerId>,
+    now: Timestamp,
+) -> Result<Reputation, Failure> {
+    let days = concat!(
+        "SELECT ",
+        conduct_columns!(),
+        " FROM source_days WHERE coalesce(partner_id, 0) = coalesce(CAST($3 AS BIGINT), 0) AND day > $2 AND day <= $1"
+    );
     let today = day_of(now);
     Ok(sql.row(days, values![today, today - DAYS, source], reputation).await?.unwrap_or_default())
 }
 
 fn reputation(row: &Row<'_>) -> Result<Reputation, Failure> {
     Ok(Reputation {
-        mailed_today: row.get(1)?,
-        mailed_before: row.get(2)?,
-        asked_before: row.get(3)?,
-        proven_today: row.get(4)?,
-        confirmed_before: row.get(5)?,
-        confirmed: row.get(6)?,
-        unwanted: row.get(7)?,
+        mailed_today: row.get("mailed_today")?,
+        mailed_before: row.get("mailed_before")?,
+        asked_before: row.get("asked_before")?,
+        proven_today: row.get("proven_today")?,
+        confirmed_before: row.get("confirmed_before")?,
+        confirmed: row.get("confirmed_in_all")?,
+        unwanted: row.get("unwanted")?,
     })
 }
 
@@ -184,13 +217,18 @@ pub(super) enum SourceEvent {
     Complained,
 }
 
-pub(super) async fn count(sql: &mut dyn Sql, source: &str, what: SourceEvent, now: Timestamp) -> Result<(), Failure> {
+pub(super) async fn count(
+    sql: &mut dyn Sql,
+    source: Option<PartnerId>,
+    what: SourceEvent,
+    now: Timestamp,
+) -> Result<(), Failure> {
     let (count, times) = match what {
         SourceEvent::Mailed(times) => (count_at_door!("mailed"), times),
-        SourceEvent::Asked => (count_at_door!("asked"), 1),
+        SourceEvent::Asked => (count_at_door!("confirmations_sent"), 1),
         SourceEvent::Confirmed => (count_at_door!("confirmed"), 1),
         SourceEvent::Declined => (count_at_door!("declined"), 1),
-        SourceEvent::Lapsed(times) => (count_at_door!("lapsed"), times),
+        SourceEvent::Lapsed(times) => (count_at_door!("expired"), times),
         SourceEvent::Bounced => (count_at_door!("bounced"), 1),
         SourceEvent::SoftBounced => (count_at_door!("soft_bounced"), 1),
         SourceEvent::Complained => (count_at_door!("complained"), 1),
@@ -199,8 +237,13 @@ pub(super) async fn count(sql: &mut dyn Sql, source: &str, what: SourceEvent, no
 }
 
 /// What was declined on some day was not, after all.
-pub(super) async fn uncount_declined(sql: &mut dyn Sql, source: &str, at: Timestamp) -> Result<(), Failure> {
-    let uncount = "UPDATE source_days SET declined = declined - 1 WHERE source = $1 AND day = $2 AND declined > 0";
+pub(super) async fn uncount_declined(
+    sql: &mut dyn Sql,
+    source: Option<PartnerId>,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let uncount = "UPDATE source_days SET declined = declined - 1
+                   WHERE coalesce(partner_id, 0) = coalesce(CAST($1 AS BIGINT), 0) AND day = $2 AND declined > 0";
     sql.execute(uncount, values![source, day_of(at)]).await.map(|_| ())
 }
 

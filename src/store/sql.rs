@@ -12,7 +12,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use super::StoreError;
-use crate::domain::api_key::KeyHash;
+use crate::domain::api_key::{KeyHash, PartnerId};
 use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
@@ -187,6 +187,7 @@ value_from! {
     bool: flag => Self::Flag(flag);
     i64: number => Self::Number(number);
     u32: number => Self::Number(number.into());
+    PartnerId: id => Self::Number(id.0);
     Timestamp: time => Self::Number(time.as_millis());
     &'a str: text => Self::Text(text);
     &'a String: text => Self::Text(text);
@@ -232,6 +233,7 @@ from_value! {
     u32: Value::Number(number) => Some(u32::try_from(number).unwrap_or(u32::MAX));
     // Truth is 0 or 1 where the engine has no other word for it; unknown is not true.
     bool: Value::Flag(flag) => Some(flag), Value::Number(number) => Some(number != 0), Value::Null => Some(false);
+    PartnerId: Value::Number(id) => Some(Self(id));
     Timestamp: Value::Number(millis) => Some(Self::from_millis(millis));
     &'v str: Value::Text(text) => Some(text);
     String: Value::Text(text) => Some(text.to_owned());
@@ -250,6 +252,26 @@ pub trait Columns {
     fn value(&self, column: usize) -> Result<Value<'_>, Failure>;
 
     fn name(&self, column: usize) -> &str;
+
+    fn index(&self, name: &str) -> Option<usize>;
+}
+
+/// Which column of a row: by name, or by its place where there is only one.
+pub trait Column: Copy {
+    fn index(self, row: &dyn Columns) -> Result<usize, Failure>;
+}
+
+impl Column for usize {
+    fn index(self, _row: &dyn Columns) -> Result<usize, Failure> {
+        Ok(self)
+    }
+}
+
+impl Column for &str {
+    fn index(self, row: &dyn Columns) -> Result<usize, Failure> {
+        let missing = || Failure::Refused(StoreError::Unavailable(format!("the statement selects no column {self}")));
+        row.index(self).ok_or_else(missing)
+    }
 }
 
 /// One row of an answer; a column that does not hold what it should was written by other hands, and is named.
@@ -268,12 +290,14 @@ impl Row<'_> {
     }
 
     /// What stands in the column, as the type that is wanted.
-    pub fn get<'v, T: FromValue<'v>>(&'v self, column: usize) -> Result<T, Failure> {
+    pub fn get<'v, T: FromValue<'v>>(&'v self, column: impl Column) -> Result<T, Failure> {
+        let column = column.index(self.0)?;
         T::from_value(self.0.value(column)?).ok_or_else(|| self.foreign(column))
     }
 
     /// A value of the domain.
-    pub fn parsed<T>(&self, column: usize, parse: impl Fn(&str) -> Option<T>) -> Result<T, Failure> {
+    pub fn parsed<T>(&self, column: impl Column, parse: impl Fn(&str) -> Option<T>) -> Result<T, Failure> {
+        let column = column.index(self.0)?;
         parse(self.get(column)?).ok_or_else(|| self.foreign(column))
     }
 }

@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use unionhall::app::{App, Parts};
 use unionhall::clock::Clock;
 use unionhall::config::UnionSettings;
-use unionhall::domain::api_key::{ApiKey, KeyRecord};
+use unionhall::domain::api_key::{ApiKey, IssuedKey};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::union::Union;
 use unionhall::http::request::id::RequestIds;
@@ -95,18 +95,17 @@ impl House {
         let clock = Clock::start();
         let store = Arc::new(Counting::new(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap()));
         let key = ApiKey::from_random(&[9; ApiKey::ENTROPY]);
-        let record = KeyRecord {
+        let issued = IssuedKey {
             id: key.id(),
             partner: "Acme Assistant".parse().unwrap(),
             hash: key.hash(),
             per_minute: Some(1_000_000),
             created_at: clock.now().time,
             expires_at: None,
-            last_used_at: Some(clock.now().time),
-            revoked_at: None,
         };
         let address = runtime.block_on(async {
-            store.issue_key(record).await.unwrap();
+            store.issue_key(issued).await.unwrap();
+            store.touch_key(key.id(), clock.now().time).await.unwrap();
             let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = socket.local_addr().unwrap();
             let app = App::new(Parts {

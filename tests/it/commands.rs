@@ -356,7 +356,7 @@ fn the_manual_names_every_command_and_every_variable_and_can_be_set() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("unionhall.1");
     std::fs::write(&file, &page).unwrap();
-    if let Ok(set) = std::process::Command::new("groff").args(["-man", "-ww", "-Tascii"]).arg(&file).output() {
+    if let Ok(set) = std::process::Command::new("groff").args(["-man", "-ww", "-Tascii", "-P-cbou"]).arg(&file).output() {
         assert!(set.status.success() && set.stderr.is_empty(), "{}", String::from_utf8_lossy(&set.stderr));
         assert!(String::from_utf8_lossy(&set.stdout).contains("UNIONHALL_CATALOG"));
     }

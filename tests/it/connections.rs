@@ -47,130 +47,6 @@ impl Body for Stalled {
     }
 }
 
-/// 64 connections of HTTP/2, 128 requests each: they held all 8,192 places.
-#[test]
-fn requests_whose_bodies_never_come_hold_a_share_of_the_places() {
-    block_on(async {
-        let server = Server::start_with(&["--log", "off", "--public-per-minute", "100000"]);
-        for (method, path, length) in
-            [("POST", "/mcp", "100"), ("POST", "/confirm/x", "9"), ("GET", "/docs", "2000000")]
-        {
-            let mut attack = tokio::task::JoinSet::new();
-            let refused = Arc::new(AtomicUsize::new(0));
-            for _ in 0..64 {
-                let stream = TokioIo::new(server.dial(ATTACKER).await);
-                let (mut sender, connection) =
-                    hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
-                attack.spawn(async move { drop(connection.await) });
-                for _ in 0..128 {
-                    let request = Request::builder().method(method).uri(format!("http://{}{path}", server.address));
-                    let answer = sender.send_request(request.header("content-length", length).body(Stalled).unwrap());
-                    let refused = Arc::clone(&refused);
-                    attack.spawn(async move {
-                        if answer.await.is_ok_and(|answer| answer.status() == 503) {
-                            refused.fetch_add(1, Ordering::Relaxed);
-                        }
-                    });
-                }
-            }
-            for _ in 0..40 {
-                assert_eq!(honest(&server, "/v1/stats").await.status, 200, "{method} {path}");
-            }
-            if path == "/mcp" {
-                // The attack was one: it met its own bound.
-                let refused = async || refused.load(Ordering::Relaxed) >= 64 * 128 - SHARE;
-                wait_until(Duration::from_secs(30), refused).await;
-            }
-            attack.shutdown().await;
-        }
-    });
-}
-
-/// 16,384 idle connections of one address silenced `/healthz` for 78 seconds.
-#[test]
-fn connections_past_an_addresss_share_are_ended_and_others_are_served() {
-    block_on(async {
-        let server = Server::start_with(&["--log", "off", "--public-per-minute", "100000"]);
-        let mut idle = Vec::new();
-        for _ in 0..SHARE + 300 {
-            idle.push(server.dial(ATTACKER).await);
-        }
-        honest(&server, "/healthz").await.good();
-        honest(&server, "/v1/stats").await.good();
-        let mut ended = 0;
-        for stream in &mut idle {
-            ended += usize::from(is_ended(stream).await);
-        }
-        assert_eq!(ended, 300);
-        // What is given back can be taken again.
-        drop(idle);
-        let back = async || server.send_from(ATTACKER, Request::get("/v1/stats"), "").await.status == 200;
-        wait_until(Duration::from_secs(10), async || {
-            tokio::time::timeout(Duration::from_secs(1), back()).await == Ok(true)
-        })
-        .await;
-    });
-}
-
-/// 500 bodies of a megabyte that stalled half-way took 859 MB.
-#[test]
-fn bodies_that_stall_hold_a_share_of_the_memory() {
-    block_on(async {
-        let server = Server::start_with(&["--log", "off"]);
-        let before = resident(server.id());
-        let mut stalled = Vec::new();
-        for n in 0..500_u32 {
-            // Half of them small enough to be kept.
-            let length = if n % 2 == 0 { 1 << 20 } else { 60_000 };
-            let mut stream = server.dial(ATTACKER).await;
-            let head = format!("POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
-            stream.write_all(head.as_bytes()).await.unwrap();
-            // Whoever is refused is not read to the end.
-            let _refused = stream.write_all(&vec![b' '; length - 100]).await;
-            stalled.push(stream);
-        }
-        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "getMemberStats" } });
-        let called = server.send_from(HONEST, Request::post("/mcp"), call.to_string()).await;
-        assert_eq!(called.json_rpc()["result"]["isError"], false);
-        let grown = resident(server.id()).saturating_sub(before);
-        assert!(grown < 48 << 20, "{} MiB", grown >> 20);
-        let mut busy = 0;
-        for stream in &mut stalled {
-            let mut answer = [0; 12];
-            let read = tokio::time::timeout(Duration::from_millis(1), stream.read_exact(&mut answer)).await;
-            busy += usize::from(matches!(read, Ok(Ok(_))) && answer.ends_with(b"503"));
-        }
-        assert!(busy > 100, "{busy} were told to come back");
-    });
-}
-
-/// A proxy's connections are its own affair, and its requests are their clients'.
-#[test]
-fn behind_a_trusted_proxy_shares_are_those_of_its_clients() {
-    block_on(async {
-        let server = Server::start_with(&["--log", "off", "--trusted-proxies", "127.0.0.0/8"]);
-        let mut attack = Vec::new();
-        for n in 0..SHARE + 100 {
-            let mut stream = server.dial(ATTACKER).await;
-            let head = "POST /mcp HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.7\r\nContent-Length: 9\r\n\r\n";
-            stream.write_all(head.as_bytes()).await.unwrap();
-            if n % 100 == 0 {
-                // Not faster than they are taken in.
-                let other = Request::get("/v1/stats").header("x-forwarded-for", "203.0.113.8");
-                assert_eq!(server.send(other, "").await.status, 200);
-            }
-            attack.push(stream);
-        }
-        let other = Request::get("/v1/stats").header("x-forwarded-for", "203.0.113.8");
-        assert_eq!(server.send(other, "").await.status, 200);
-        let same = async || {
-            let same = Request::get("/v1/stats").header("x-forwarded-for", "203.0.113.7");
-            server.send(same, "").await.status == 503
-        };
-        wait_until(Duration::from_secs(5), same).await;
-    });
-}
-
 /// An attacker with a /48 had 65,536 budgets.
 #[test]
 fn a_site_of_many_networks_has_few_budgets() {
@@ -292,23 +168,156 @@ async fn all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
     done
 }
 
-/// A refusal that comes before the body was read: the sender sees it, and its next request too (164 of 400 broken pipes).
-#[test]
-fn a_refusal_before_the_body_leaves_the_connection_of_use() {
-    block_on(async {
-        let server = Server::start_with(&["--log", "off"]);
-        let mut connection = server.connect(HONEST).await;
-        let large = vec![b'x'; 300_000];
-        for _ in 0..20 {
-            connection.send(Request::post("/v1/invite"), large.clone()).await.refused(401, "agent_unauthorized");
-            connection.send(Request::post("/nowhere"), large.clone()).await.refused(404, Value::Null);
-        }
-        // Too much to take in: then the end of the connection is announced.
-        let mut stream = server.dial(HONEST).await;
-        let head = "POST /v1/invite HTTP/1.1\r\nHost: x\r\nContent-Length: 99000000\r\n\r\n";
-        stream.write_all(head.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 401") && answer.to_lowercase().contains("connection: close"), "{answer}");
-    });
+mod once {
+    use super::*;
+
+    /// 64 connections of HTTP/2, 128 requests each: they held all 8,192 places.
+    #[test]
+    fn requests_whose_bodies_never_come_hold_a_share_of_the_places() {
+        block_on(async {
+            let server = Server::start_with(&["--log", "off", "--public-per-minute", "100000"]);
+            for (method, path, length) in
+                [("POST", "/mcp", "100"), ("POST", "/confirm/x", "9"), ("GET", "/docs", "2000000")]
+            {
+                let mut attack = tokio::task::JoinSet::new();
+                let refused = Arc::new(AtomicUsize::new(0));
+                for _ in 0..64 {
+                    let stream = TokioIo::new(server.dial(ATTACKER).await);
+                    let (mut sender, connection) =
+                        hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+                    attack.spawn(async move { drop(connection.await) });
+                    for _ in 0..128 {
+                        let request = Request::builder().method(method).uri(format!("http://{}{path}", server.address));
+                        let answer =
+                            sender.send_request(request.header("content-length", length).body(Stalled).unwrap());
+                        let refused = Arc::clone(&refused);
+                        attack.spawn(async move {
+                            if answer.await.is_ok_and(|answer| answer.status() == 503) {
+                                refused.fetch_add(1, Ordering::Relaxed);
+                            }
+                        });
+                    }
+                }
+                for _ in 0..40 {
+                    assert_eq!(honest(&server, "/v1/stats").await.status, 200, "{method} {path}");
+                }
+                if path == "/mcp" {
+                    // The attack was one: it met its own bound.
+                    let refused = async || refused.load(Ordering::Relaxed) >= 64 * 128 - SHARE;
+                    wait_until(Duration::from_secs(30), refused).await;
+                }
+                attack.shutdown().await;
+            }
+        });
+    }
+
+    /// 16,384 idle connections of one address silenced `/healthz` for 78 seconds.
+    #[test]
+    fn connections_past_an_addresss_share_are_ended_and_others_are_served() {
+        block_on(async {
+            let server = Server::start_with(&["--log", "off", "--public-per-minute", "100000"]);
+            let mut idle = Vec::new();
+            for _ in 0..SHARE + 300 {
+                idle.push(server.dial(ATTACKER).await);
+            }
+            honest(&server, "/healthz").await.good();
+            honest(&server, "/v1/stats").await.good();
+            let mut ended = 0;
+            for stream in &mut idle {
+                ended += usize::from(is_ended(stream).await);
+            }
+            assert_eq!(ended, 300);
+            // What is given back can be taken again.
+            drop(idle);
+            let back = async || server.send_from(ATTACKER, Request::get("/v1/stats"), "").await.status == 200;
+            wait_until(Duration::from_secs(10), async || {
+                tokio::time::timeout(Duration::from_secs(1), back()).await == Ok(true)
+            })
+            .await;
+        });
+    }
+
+    /// 500 bodies of a megabyte that stalled half-way took 859 MB.
+    #[test]
+    fn bodies_that_stall_hold_a_share_of_the_memory() {
+        block_on(async {
+            let server = Server::start_with(&["--log", "off"]);
+            let before = resident(server.id());
+            let mut stalled = Vec::new();
+            for n in 0..500_u32 {
+                // Half of them small enough to be kept.
+                let length = if n % 2 == 0 { 1 << 20 } else { 60_000 };
+                let mut stream = server.dial(ATTACKER).await;
+                let head = format!("POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+                stream.write_all(head.as_bytes()).await.unwrap();
+                // Whoever is refused is not read to the end.
+                let _refused = stream.write_all(&vec![b' '; length - 100]).await;
+                stalled.push(stream);
+            }
+            let call =
+                json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "getMemberStats" } });
+            let called = server.send_from(HONEST, Request::post("/mcp"), call.to_string()).await;
+            assert_eq!(called.json_rpc()["result"]["isError"], false);
+            let grown = resident(server.id()).saturating_sub(before);
+            assert!(grown < 48 << 20, "{} MiB", grown >> 20);
+            let mut busy = 0;
+            for stream in &mut stalled {
+                let mut answer = [0; 12];
+                let read = tokio::time::timeout(Duration::from_millis(1), stream.read_exact(&mut answer)).await;
+                busy += usize::from(matches!(read, Ok(Ok(_))) && answer.ends_with(b"503"));
+            }
+            assert!(busy > 100, "{busy} were told to come back");
+        });
+    }
+
+    /// A proxy's connections are its own affair, and its requests are their clients'.
+    #[test]
+    fn behind_a_trusted_proxy_shares_are_those_of_its_clients() {
+        block_on(async {
+            let server = Server::start_with(&["--log", "off", "--trusted-proxies", "127.0.0.0/8"]);
+            let mut attack = Vec::new();
+            for n in 0..SHARE + 100 {
+                let mut stream = server.dial(ATTACKER).await;
+                let head = "POST /mcp HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.7\r\nContent-Length: 9\r\n\r\n";
+                stream.write_all(head.as_bytes()).await.unwrap();
+                if n % 100 == 0 {
+                    // Not faster than they are taken in.
+                    let other = Request::get("/v1/stats").header("x-forwarded-for", "203.0.113.8");
+                    assert_eq!(server.send(other, "").await.status, 200);
+                }
+                attack.push(stream);
+            }
+            let other = Request::get("/v1/stats").header("x-forwarded-for", "203.0.113.8");
+            assert_eq!(server.send(other, "").await.status, 200);
+            let same = async || {
+                let same = Request::get("/v1/stats").header("x-forwarded-for", "203.0.113.7");
+                server.send(same, "").await.status == 503
+            };
+            wait_until(Duration::from_secs(5), same).await;
+        });
+    }
+
+    /// A refusal that comes before the body was read: the sender sees it, and its next request too (164 of 400 broken pipes).
+    #[test]
+    fn a_refusal_before_the_body_leaves_the_connection_of_use() {
+        block_on(async {
+            let server = Server::start_with(&["--log", "off"]);
+            let mut connection = server.connect(HONEST).await;
+            let large = vec![b'x'; 300_000];
+            for _ in 0..20 {
+                connection.send(Request::post("/v1/invite"), large.clone()).await.refused(401, "agent_unauthorized");
+                connection.send(Request::post("/nowhere"), large.clone()).await.refused(404, Value::Null);
+            }
+            // Too much to take in: then the end of the connection is announced.
+            let mut stream = server.dial(HONEST).await;
+            let head = "POST /v1/invite HTTP/1.1\r\nHost: x\r\nContent-Length: 99000000\r\n\r\n";
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            assert!(
+                answer.starts_with("HTTP/1.1 401") && answer.to_lowercase().contains("connection: close"),
+                "{answer}"
+            );
+        });
+    }
 }

@@ -33,65 +33,6 @@ fn fields(value: &Value, expected: &[&str]) {
 }
 
 #[test]
-fn categories() {
-    block_on(async {
-        let server = Server::start();
-        let list = server.get("/v1/negotiate-categories").await.good();
-        fields(&list, &["ok", "currency", "categories", "totalPotentialAnnualSavings"]);
-        assert_eq!(list["currency"], "USD");
-        let categories = list["categories"].as_array().unwrap();
-        let mut total = 0;
-        for (category, (slug, label)) in categories.iter().zip(SLUGS) {
-            fields(category, &["slug", "label", "annualSavings"]);
-            assert_eq!((&category["slug"], &category["label"]), (&json!(slug), &json!(label)));
-            total += category["annualSavings"].as_u64().unwrap();
-        }
-        assert_eq!(categories.len(), 14);
-        assert_eq!(list["totalPotentialAnnualSavings"], total);
-    });
-}
-
-#[test]
-fn the_operators_catalog_is_what_is_told() {
-    block_on(async {
-        let folder = tempfile::tempdir().unwrap();
-        let catalog = folder.path().join("catalog.toml");
-        let text = "[savings]\ntravel = 250\ninternet = 120\n[referral]\nreward_per_group = 40\ngroup_size = 3\nmax_groups = 7\n";
-        std::fs::write(&catalog, text).unwrap();
-        let server = Server::start_with(&["--catalog", catalog.to_str().unwrap()]);
-        let list = server.get("/v1/negotiate-categories").await.good();
-        let internet = json!({ "slug": "internet", "label": "Home Internet", "annualSavings": 120 });
-        let travel = json!({ "slug": "travel", "label": "Travel", "annualSavings": 250 });
-        assert_eq!(list["categories"], json!([internet, travel]));
-        assert_eq!(list["totalPotentialAnnualSavings"], 370);
-
-        let terms = server.get("/v1/referral-program").await.good();
-        assert_eq!((&terms["maxReward"], &terms["groupSize"]), (&json!(280), &json!(3)));
-        let rules = terms["rules"].to_string();
-        assert!(["$40", "3 people", "7 groups", "$280"].iter().all(|part| rules.contains(part)), "{rules}");
-
-        let body = json!({ "email": "ana@example.com", "categories": { "travel": true, "mortgage": true, "internet": false } });
-        let done = server.post("/v1/invite", &server.key(), body.to_string()).await.good();
-        assert_eq!(done["selectedSavingsTotal"], 250, "an unlisted category adds nothing");
-    });
-}
-
-#[test]
-fn referral_program() {
-    block_on(async {
-        let server = Server::start();
-        let terms = server.get("/v1/referral-program").await.good();
-        fields(&terms, &["ok", "currency", "rewardPerGroup", "groupSize", "maxReward", "maxGroups", "rules"]);
-        assert_eq!(terms["currency"], "USD");
-        let figure = |name: &str| terms[name].as_u64().unwrap();
-        assert_eq!(figure("maxReward"), figure("rewardPerGroup") * figure("maxGroups"));
-        let rules: Vec<_> = terms["rules"].as_array().unwrap().iter().map(|rule| rule.as_str().unwrap()).collect();
-        let group = format!("group of {}", figure("groupSize"));
-        assert!(rules.iter().any(|rule| rule.contains(&group) && rule.contains("same campaign")), "{rules:?}");
-    });
-}
-
-#[test]
 fn stats_are_live_and_sign_ups_count_only_once_confirmed() {
     block_on(async {
         let server = Server::start();
@@ -177,28 +118,6 @@ fn referral_link() {
     });
 }
 
-#[test]
-fn descriptor() {
-    block_on(async {
-        let server = Server::start_with(&["--name", "Bill Busters", "--base-url", "https://api.union.example/"]);
-        let root = server.get("/").await.good();
-        assert_eq!(root, server.get("/v1").await.good());
-        fields(&root, &["ok", "name", "version", "openapi", "docs", "mcp", "endpoints"]);
-        assert_eq!((&root["name"], &root["version"]), (&json!("Bill Busters"), &json!("1.0.0")));
-        for (field, path) in [("openapi", "/openapi.json"), ("docs", "/docs"), ("mcp", "/mcp")] {
-            assert_eq!(root[field], format!("https://api.union.example{path}"));
-        }
-        let endpoints = [
-            "GET /v1/negotiate-categories",
-            "GET /v1/referral-program",
-            "GET /v1/stats",
-            "POST /v1/invite",
-            "POST /v1/referral-link",
-        ];
-        assert_eq!(root["endpoints"], json!(endpoints));
-    });
-}
-
 /// Every operation of the table behaves as its access says, whichever it is.
 #[test]
 fn every_operation_keeps_the_common_rules() {
@@ -250,47 +169,132 @@ fn every_operation_keeps_the_common_rules() {
     });
 }
 
-#[test]
-fn reads_ignore_queries_and_bodies_and_answer_head() {
-    block_on(async {
-        let server = Server::start();
-        for path in ["/v1/negotiate-categories", "/v1/referral-program", "/v1/stats"] {
-            let plain = server.get(path).await;
-            let odd = server.send(Request::get(format!("{path}?a=b&c")), "{not json").await;
-            assert_eq!(plain.good(), odd.good());
-            let head = server.send(Request::head(path), "").await;
-            assert_eq!(head.status, 200);
-            assert!(head.body.is_empty());
-            assert_eq!(head.header("content-length"), plain.body.len().to_string());
-        }
-        assert!(server.send(Request::head("/openapi.json"), "").await.header("content-length").len() >= 4);
-    });
-}
+mod once {
+    use super::*;
 
-#[test]
-fn what_is_not_there_is_told_in_json() {
-    block_on(async {
-        let server = Server::start();
-        let message = server.get("/v1/stats/").await.refused(404, Value::Null);
-        assert!(message.contains("/v1/stats?"), "{message}");
-        server.get("/v2/anything?x=y").await.refused(404, Value::Null);
-        for (method, path, allow) in [
-            ("POST", "/v1/stats", "GET, HEAD, OPTIONS"),
-            ("DELETE", "/", "GET, HEAD, OPTIONS"),
-            ("PUT", "/openapi.json", "GET, HEAD, OPTIONS"),
-            ("GET", "/v1/invite", "POST, OPTIONS"),
-            ("HEAD", "/v1/invite", "POST, OPTIONS"),
-            ("BREW", "/v1/referral-link", "POST, OPTIONS"),
-        ] {
-            let answer = server.send(Request::builder().method(method).uri(path), "").await;
-            assert_eq!(answer.header("allow"), allow);
-            if method == "HEAD" {
-                assert_eq!(answer.status, 405);
-            } else {
-                assert!(answer.refused(405, Value::Null).contains(allow));
+    #[test]
+    fn categories() {
+        block_on(async {
+            let server = Server::start();
+            let list = server.get("/v1/negotiate-categories").await.good();
+            fields(&list, &["ok", "currency", "categories", "totalPotentialAnnualSavings"]);
+            assert_eq!(list["currency"], "USD");
+            let categories = list["categories"].as_array().unwrap();
+            let mut total = 0;
+            for (category, (slug, label)) in categories.iter().zip(SLUGS) {
+                fields(category, &["slug", "label", "annualSavings"]);
+                assert_eq!((&category["slug"], &category["label"]), (&json!(slug), &json!(label)));
+                total += category["annualSavings"].as_u64().unwrap();
             }
-        }
-        let large = server.send(Request::get("/v1/stats"), vec![b'x'; 3 << 20]).await;
-        large.refused(413, Value::Null);
-    });
+            assert_eq!(categories.len(), 14);
+            assert_eq!(list["totalPotentialAnnualSavings"], total);
+        });
+    }
+
+    #[test]
+    fn the_operators_catalog_is_what_is_told() {
+        block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let catalog = folder.path().join("catalog.toml");
+            let text = "[savings]\ntravel = 250\ninternet = 120\n[referral]\nreward_per_group = 40\ngroup_size = 3\nmax_groups = 7\n";
+            std::fs::write(&catalog, text).unwrap();
+            let server = Server::start_with(&["--catalog", catalog.to_str().unwrap()]);
+            let list = server.get("/v1/negotiate-categories").await.good();
+            let internet = json!({ "slug": "internet", "label": "Home Internet", "annualSavings": 120 });
+            let travel = json!({ "slug": "travel", "label": "Travel", "annualSavings": 250 });
+            assert_eq!(list["categories"], json!([internet, travel]));
+            assert_eq!(list["totalPotentialAnnualSavings"], 370);
+
+            let terms = server.get("/v1/referral-program").await.good();
+            assert_eq!((&terms["maxReward"], &terms["groupSize"]), (&json!(280), &json!(3)));
+            let rules = terms["rules"].to_string();
+            assert!(["$40", "3 people", "7 groups", "$280"].iter().all(|part| rules.contains(part)), "{rules}");
+
+            let body = json!({ "email": "ana@example.com", "categories": { "travel": true, "mortgage": true, "internet": false } });
+            let done = server.post("/v1/invite", &server.key(), body.to_string()).await.good();
+            assert_eq!(done["selectedSavingsTotal"], 250, "an unlisted category adds nothing");
+        });
+    }
+
+    #[test]
+    fn referral_program() {
+        block_on(async {
+            let server = Server::start();
+            let terms = server.get("/v1/referral-program").await.good();
+            fields(&terms, &["ok", "currency", "rewardPerGroup", "groupSize", "maxReward", "maxGroups", "rules"]);
+            assert_eq!(terms["currency"], "USD");
+            let figure = |name: &str| terms[name].as_u64().unwrap();
+            assert_eq!(figure("maxReward"), figure("rewardPerGroup") * figure("maxGroups"));
+            let rules: Vec<_> = terms["rules"].as_array().unwrap().iter().map(|rule| rule.as_str().unwrap()).collect();
+            let group = format!("group of {}", figure("groupSize"));
+            assert!(rules.iter().any(|rule| rule.contains(&group) && rule.contains("same campaign")), "{rules:?}");
+        });
+    }
+
+    #[test]
+    fn descriptor() {
+        block_on(async {
+            let server = Server::start_with(&["--name", "Bill Busters", "--base-url", "https://api.union.example/"]);
+            let root = server.get("/").await.good();
+            assert_eq!(root, server.get("/v1").await.good());
+            fields(&root, &["ok", "name", "version", "openapi", "docs", "mcp", "endpoints"]);
+            assert_eq!((&root["name"], &root["version"]), (&json!("Bill Busters"), &json!("1.0.0")));
+            for (field, path) in [("openapi", "/openapi.json"), ("docs", "/docs"), ("mcp", "/mcp")] {
+                assert_eq!(root[field], format!("https://api.union.example{path}"));
+            }
+            let endpoints = [
+                "GET /v1/negotiate-categories",
+                "GET /v1/referral-program",
+                "GET /v1/stats",
+                "POST /v1/invite",
+                "POST /v1/referral-link",
+            ];
+            assert_eq!(root["endpoints"], json!(endpoints));
+        });
+    }
+
+    #[test]
+    fn reads_ignore_queries_and_bodies_and_answer_head() {
+        block_on(async {
+            let server = Server::start();
+            for path in ["/v1/negotiate-categories", "/v1/referral-program", "/v1/stats"] {
+                let plain = server.get(path).await;
+                let odd = server.send(Request::get(format!("{path}?a=b&c")), "{not json").await;
+                assert_eq!(plain.good(), odd.good());
+                let head = server.send(Request::head(path), "").await;
+                assert_eq!(head.status, 200);
+                assert!(head.body.is_empty());
+                assert_eq!(head.header("content-length"), plain.body.len().to_string());
+            }
+            assert!(server.send(Request::head("/openapi.json"), "").await.header("content-length").len() >= 4);
+        });
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_in_json() {
+        block_on(async {
+            let server = Server::start();
+            let message = server.get("/v1/stats/").await.refused(404, Value::Null);
+            assert!(message.contains("/v1/stats?"), "{message}");
+            server.get("/v2/anything?x=y").await.refused(404, Value::Null);
+            for (method, path, allow) in [
+                ("POST", "/v1/stats", "GET, HEAD, OPTIONS"),
+                ("DELETE", "/", "GET, HEAD, OPTIONS"),
+                ("PUT", "/openapi.json", "GET, HEAD, OPTIONS"),
+                ("GET", "/v1/invite", "POST, OPTIONS"),
+                ("HEAD", "/v1/invite", "POST, OPTIONS"),
+                ("BREW", "/v1/referral-link", "POST, OPTIONS"),
+            ] {
+                let answer = server.send(Request::builder().method(method).uri(path), "").await;
+                assert_eq!(answer.header("allow"), allow);
+                if method == "HEAD" {
+                    assert_eq!(answer.status, 405);
+                } else {
+                    assert!(answer.refused(405, Value::Null).contains(allow));
+                }
+            }
+            let large = server.send(Request::get("/v1/stats"), vec![b'x'; 3 << 20]).await;
+            large.refused(413, Value::Null);
+        });
+    }
 }

@@ -27,96 +27,96 @@ async fn honest(server: &Server, untroubled: &Server) -> f64 {
     here / there
 }
 
-#[test]
-fn half_sent_requests_and_idle_connections_cost_others_nothing() {
-    block_on(async {
-        let flags = ["--public-per-minute", "100000", "--key-per-minute", "1000", "--log", "off"];
-        let (server, untroubled) = (Server::start_with(&flags), Server::start_with(&flags));
-        let key = server.key();
-        honest(&server, &untroubled).await;
-        let level = resident(server.id());
-
-        let head = format!("POST /v1/invite HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n");
-        let mut stuck = Vec::new();
-        for n in 0..300 {
-            let mut stream = server.dial(Ipv4Addr::LOCALHOST).await;
-            let part = match n % 3 {
-                0 if n % 2 == 0 => "P".to_owned(),
-                0 => format!("{head}X-Long: {}", "x".repeat(30_000)),
-                1 => head.clone(),
-                _ => format!("{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{\"em"),
-            };
-            stream.write_all(part.as_bytes()).await.unwrap();
-            stuck.push(stream);
-        }
-        let mut idle = Vec::new();
-        for n in 0..5000 {
-            // Different sources, so that no ports run out here.
-            idle.push(server.dial(Ipv4Addr::new(127, 0, 2, (n % 200) as u8 + 1)).await);
-        }
-        let during = honest(&server, &untroubled).await;
-        let peak = resident(server.id()).saturating_sub(level);
-        assert!(during < 3.0, "an honest request took {during} times as long");
-
-        // A stuck body is told so; a stuck head is cut off. Nobody waits for longer than the server says.
-        let patience = Duration::from_secs(20);
-        for (n, stream) in stuck.iter_mut().enumerate() {
-            let mut answer = Vec::new();
-            let read = tokio::time::timeout(patience, stream.read_to_end(&mut answer)).await;
-            read.expect("the server ends it").ok();
-            let text = String::from_utf8_lossy(&answer);
-            if n % 3 == 2 {
-                assert!(text.starts_with("HTTP/1.1 408") && text.contains("\"ok\":false"), "{text}");
-            } else {
-                assert_eq!(text, "");
-            }
-        }
-        for stream in &mut idle {
-            let ended = tokio::time::timeout(patience, stream.read(&mut [0; 1])).await.expect("the server ends it");
-            assert!(matches!(ended, Ok(0) | Err(_)));
-        }
-        drop((stuck, idle));
-        let after = honest(&server, &untroubled).await;
-        assert!(after < 3.0, "{after} times as long");
-        // The allocator gives back what it no longer needs a moment later, as it is used.
-        let returned = async {
-            while resident(server.id()).saturating_sub(level) * 4 > peak {
-                honest(&server, &untroubled).await;
-            }
-        };
-        let returned = tokio::time::timeout(patience, returned).await;
-        let left = resident(server.id()).saturating_sub(level);
-        assert!(returned.is_ok(), "{} of {} KiB are still held", left >> 10, peak >> 10);
-    });
-}
-
-#[test]
-fn a_body_that_breaks_off_leaves_nothing() {
-    block_on(async {
-        let server = Server::start();
-        let key = server.key();
-        let head = format!("POST /v1/invite HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n");
-        let mut broken = server.dial(Ipv4Addr::LOCALHOST).await;
-        let part = format!("{head}Content-Length: 100\r\n\r\n{{\"email\": \"ana@example.com\"}}");
-        broken.write_all(part.as_bytes()).await.unwrap();
-        broken.shutdown().await.unwrap();
-        let mut answer = String::new();
-        broken.read_to_string(&mut answer).await.unwrap();
-        assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
-
-        let mut chunked = server.dial(Ipv4Addr::LOCALHOST).await;
-        let part = format!("{head}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n");
-        chunked.write_all(part.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        chunked.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-        assert_eq!(server.number("SELECT count(*) FROM people"), 0);
-        server.send(Request::get("/v1/stats"), "").await.good();
-    });
-}
-
 mod once {
     use super::*;
+
+    #[test]
+    fn half_sent_requests_and_idle_connections_cost_others_nothing() {
+        block_on(async {
+            let flags = ["--public-per-minute", "100000", "--key-per-minute", "1000", "--log", "off"];
+            let (server, untroubled) = (Server::start_with(&flags), Server::start_with(&flags));
+            let key = server.key();
+            honest(&server, &untroubled).await;
+            let level = resident(server.id());
+
+            let head = format!("POST /v1/invite HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n");
+            let mut stuck = Vec::new();
+            for n in 0..300 {
+                let mut stream = server.dial(Ipv4Addr::LOCALHOST).await;
+                let part = match n % 3 {
+                    0 if n % 2 == 0 => "P".to_owned(),
+                    0 => format!("{head}X-Long: {}", "x".repeat(30_000)),
+                    1 => head.clone(),
+                    _ => format!("{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{\"em"),
+                };
+                stream.write_all(part.as_bytes()).await.unwrap();
+                stuck.push(stream);
+            }
+            let mut idle = Vec::new();
+            for n in 0..5000 {
+                // Different sources, so that no ports run out here.
+                idle.push(server.dial(Ipv4Addr::new(127, 0, 2, (n % 200) as u8 + 1)).await);
+            }
+            let during = honest(&server, &untroubled).await;
+            let peak = resident(server.id()).saturating_sub(level);
+            assert!(during < 3.0, "an honest request took {during} times as long");
+
+            // A stuck body is told so; a stuck head is cut off. Nobody waits for longer than the server says.
+            let patience = Duration::from_secs(20);
+            for (n, stream) in stuck.iter_mut().enumerate() {
+                let mut answer = Vec::new();
+                let read = tokio::time::timeout(patience, stream.read_to_end(&mut answer)).await;
+                read.expect("the server ends it").ok();
+                let text = String::from_utf8_lossy(&answer);
+                if n % 3 == 2 {
+                    assert!(text.starts_with("HTTP/1.1 408") && text.contains("\"ok\":false"), "{text}");
+                } else {
+                    assert_eq!(text, "");
+                }
+            }
+            for stream in &mut idle {
+                let ended = tokio::time::timeout(patience, stream.read(&mut [0; 1])).await.expect("the server ends it");
+                assert!(matches!(ended, Ok(0) | Err(_)));
+            }
+            drop((stuck, idle));
+            let after = honest(&server, &untroubled).await;
+            assert!(after < 3.0, "{after} times as long");
+            // The allocator gives back what it no longer needs a moment later, as it is used.
+            let returned = async {
+                while resident(server.id()).saturating_sub(level) * 4 > peak {
+                    honest(&server, &untroubled).await;
+                }
+            };
+            let returned = tokio::time::timeout(patience, returned).await;
+            let left = resident(server.id()).saturating_sub(level);
+            assert!(returned.is_ok(), "{} of {} KiB are still held", left >> 10, peak >> 10);
+        });
+    }
+
+    #[test]
+    fn a_body_that_breaks_off_leaves_nothing() {
+        block_on(async {
+            let server = Server::start();
+            let key = server.key();
+            let head = format!("POST /v1/invite HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n");
+            let mut broken = server.dial(Ipv4Addr::LOCALHOST).await;
+            let part = format!("{head}Content-Length: 100\r\n\r\n{{\"email\": \"ana@example.com\"}}");
+            broken.write_all(part.as_bytes()).await.unwrap();
+            broken.shutdown().await.unwrap();
+            let mut answer = String::new();
+            broken.read_to_string(&mut answer).await.unwrap();
+            assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+
+            let mut chunked = server.dial(Ipv4Addr::LOCALHOST).await;
+            let part = format!("{head}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n");
+            chunked.write_all(part.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            chunked.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+            assert_eq!(server.number("SELECT count(*) FROM people"), 0);
+            server.send(Request::get("/v1/stats"), "").await.good();
+        });
+    }
 
     /// More requests at once than may be in flight, all waiting for a store that another process keeps locked. Once, because
     /// PostgreSQL gives such requests up too soon for that many to gather.

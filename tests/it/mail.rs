@@ -213,31 +213,6 @@ fn what_a_revoked_key_asked_for_is_held_until_the_operator_decides() {
     });
 }
 
-#[test]
-fn others_read_the_mail_as_it_is_meant() {
-    block_on(async {
-        let server = Server::start_with_env(&[("UNIONHALL_MAIL", "mailbox:")], &[]);
-        let key = server.run(&["keys", "issue", "Zoë's \"Helper\", Ltd."]);
-        for email in ["ana@example.com", "o'neil+x@example.com", &format!("{}@sub.example.com", "x".repeat(60))] {
-            server.post("/v1/invite", &key, sign_up(email)).await.good();
-        }
-        let form = Request::post("/join").header("content-type", "application/x-www-form-urlencoded");
-        assert_eq!(server.send(form, "email=kim%40example.com&consent=yes").await.status, 200);
-        let folder = server.data().join("mailbox");
-        let all = async || std::fs::read_dir(&folder).is_ok_and(|files| files.count() == 8);
-        wait_until(Duration::from_secs(10), all).await;
-        let lint = python("lint.py").arg(&folder).output().unwrap();
-        let said = String::from_utf8_lossy(&lint.stdout).into_owned();
-        assert!(lint.status.success() && said.contains("4 messages, 0 faults"), "{said}");
-        // And it can find some.
-        let mail = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path());
-        let mail = mail.filter(|path| path.extension().is_some_and(|ending| ending == "eml")).min().unwrap();
-        let broken = std::fs::read_to_string(&mail).unwrap().replace("Auto-Submitted: ", "Date: tomorrow\r\nX-Auto: ");
-        std::fs::write(&mail, broken).unwrap();
-        assert!(!python("lint.py").arg(&folder).output().unwrap().status.success());
-    });
-}
-
 /// Wrong passwords and refused relays are the operator's to mend: the mail waits.
 #[test]
 fn the_operators_own_mistakes_are_told_and_cost_no_mail() {
@@ -382,6 +357,32 @@ fn a_mailbox_is_not_flooded() {
 
 mod once {
     use super::*;
+
+    #[test]
+    fn others_read_the_mail_as_it_is_meant() {
+        block_on(async {
+            let server = Server::start_with_env(&[("UNIONHALL_MAIL", "mailbox:")], &[]);
+            let key = server.run(&["keys", "issue", "Zoë's \"Helper\", Ltd."]);
+            for email in ["ana@example.com", "o'neil+x@example.com", &format!("{}@sub.example.com", "x".repeat(60))] {
+                server.post("/v1/invite", &key, sign_up(email)).await.good();
+            }
+            let form = Request::post("/join").header("content-type", "application/x-www-form-urlencoded");
+            assert_eq!(server.send(form, "email=kim%40example.com&consent=yes").await.status, 200);
+            let folder = server.data().join("mailbox");
+            let all = async || std::fs::read_dir(&folder).is_ok_and(|files| files.count() == 8);
+            wait_until(Duration::from_secs(10), all).await;
+            let lint = python("lint.py").arg(&folder).output().unwrap();
+            let said = String::from_utf8_lossy(&lint.stdout).into_owned();
+            assert!(lint.status.success() && said.contains("4 messages, 0 faults"), "{said}");
+            // And it can find some.
+            let mail = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path());
+            let mail = mail.filter(|path| path.extension().is_some_and(|ending| ending == "eml")).min().unwrap();
+            let broken =
+                std::fs::read_to_string(&mail).unwrap().replace("Auto-Submitted: ", "Date: tomorrow\r\nX-Auto: ");
+            std::fs::write(&mail, broken).unwrap();
+            assert!(!python("lint.py").arg(&folder).output().unwrap().status.success());
+        });
+    }
 
     #[test]
     fn two_senders_for_one_data_folder_are_one_too_many() {

@@ -164,7 +164,7 @@ fn a_braked_form_asks_for_a_proof_of_work_once_and_takes_people_without_scripts(
         let people = || server.number("SELECT count(*) FROM people");
         let passes = |email: &str| {
             server.number(&format!(
-                "SELECT coalesce(max(pass), -1) FROM outbox WHERE recipient = '{email}' AND held_at IS NOT NULL"
+                "SELECT coalesce(max(priority), -1) FROM outbox WHERE recipient = '{email}' AND held_at IS NOT NULL"
             ))
         };
 

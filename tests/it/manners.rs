@@ -10,93 +10,6 @@ use serde_json::{Value, json};
 use crate::server::{Server, block_on, sign_up, wait_until};
 
 #[test]
-fn request_ids_are_kept_if_sane_and_always_returned() {
-    block_on(async {
-        let server = Server::start();
-        let own = server.send(Request::get("/v1/stats").header("x-request-id", "abc-123.x_y:z"), "").await;
-        assert_eq!(own.header("x-request-id"), "abc-123.x_y:z");
-        let long = "x".repeat(65);
-        for odd in ["", "a b", "a\"b", "a/b", long.as_str()] {
-            let answer = server.send(Request::get("/nowhere").header("x-request-id", odd), "").await;
-            let id = answer.header("x-request-id");
-            assert!(id.len() == 16 && id != odd, "{id}");
-        }
-        assert_ne!(server.get("/").await.header("x-request-id"), server.get("/").await.header("x-request-id"));
-    });
-}
-
-#[test]
-fn the_static_listings_are_cached_and_checked_by_tag() {
-    block_on(async {
-        let server = Server::start();
-        for path in
-            ["/v1/negotiate-categories", "/v1/referral-program", "/openapi.json", "/docs", "/docs.md", "/llms.txt"]
-        {
-            let full = server.get(path).await;
-            let tag = full.header("etag").to_owned();
-            assert!(tag.starts_with('"') && tag.ends_with('"'), "{path} {tag}");
-            assert_eq!(full.header("cache-control"), "private, max-age=300");
-            for known in [tag.clone(), format!("\"other\", W/{tag}"), "*".to_owned()] {
-                let again = server.send(Request::get(path).header("if-none-match", known), "").await;
-                assert_eq!((again.status.as_u16(), again.body.len()), (304, 0));
-                assert_eq!(
-                    (again.header("etag"), again.header("cache-control")),
-                    (tag.as_str(), "private, max-age=300")
-                );
-                assert_eq!(again.header("content-type"), "");
-            }
-            let changed = server.send(Request::get(path).header("if-none-match", "\"other\""), "").await;
-            assert_eq!(changed.body, full.body);
-        }
-    });
-}
-
-#[test]
-fn what_is_live_or_personal_is_not_stored() {
-    block_on(async {
-        let server = Server::start_with(&["--public-per-minute", "1"]);
-        let key = server.key();
-        let mut answers = vec![
-            server.get("/v1/stats").await,
-            server.get("/v1/negotiate-categories").await,
-            server.get("/healthz").await,
-            server.get("/readyz").await,
-            server.get("/nowhere").await,
-        ];
-        assert_eq!(answers[1].status, 429);
-        for path in ["/v1/invite", "/v1/referral-link"] {
-            answers.push(server.post(path, &key, sign_up("ana@example.com")).await);
-            answers.push(server.post(path, &key, "{").await);
-            answers.push(server.post(path, "", "{").await);
-        }
-        for answer in answers {
-            assert_eq!((answer.header("cache-control"), answer.header("etag")), ("no-store", ""), "{answer:?}");
-        }
-    });
-}
-
-#[test]
-fn every_answer_is_guarded() {
-    block_on(async {
-        let plain = Server::start();
-        let secure = Server::start_with(&["--base-url", "https://api.union.example"]);
-        for path in ["/", "/v1/stats", "/docs", "/nowhere", "/healthz", "/openapi.json", "/style.css"] {
-            for server in [&plain, &secure] {
-                let answer = server.get(path).await;
-                assert_eq!(answer.header("x-content-type-options"), "nosniff");
-                assert!(answer.header("content-security-policy").starts_with("default-src 'none'"));
-                assert!(answer.header("content-security-policy").contains("frame-ancestors 'none'"));
-                assert_eq!(answer.header("referrer-policy"), "same-origin");
-                assert_eq!(answer.header("server"), "");
-            }
-            assert_eq!(plain.get(path).await.header("strict-transport-security"), "");
-            assert_eq!(secure.get(path).await.header("strict-transport-security"), "max-age=31536000");
-        }
-        assert_eq!(plain.get("/").await.header("vary"), "Accept");
-    });
-}
-
-#[test]
 fn health_is_told_outside_the_limits() {
     block_on(async {
         let server = Server::start_with(&["--public-per-minute", "1"]);
@@ -118,73 +31,164 @@ fn health_is_told_outside_the_limits() {
     });
 }
 
-#[test]
-fn http_2_is_spoken_without_a_preamble() {
-    block_on(async {
-        let server = Server::start();
-        let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
-        let (mut sender, connection) =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
-        // Many at once on one connection; each is counted.
-        let answers = (0..61).map(|_| {
-            let request = Request::get(format!("http://{}/v1/stats", server.address));
-            sender.send_request(request.body(Full::<bytes::Bytes>::default()).unwrap())
+mod once {
+    use super::*;
+
+    #[test]
+    fn request_ids_are_kept_if_sane_and_always_returned() {
+        block_on(async {
+            let server = Server::start();
+            let own = server.send(Request::get("/v1/stats").header("x-request-id", "abc-123.x_y:z"), "").await;
+            assert_eq!(own.header("x-request-id"), "abc-123.x_y:z");
+            let long = "x".repeat(65);
+            for odd in ["", "a b", "a\"b", "a/b", long.as_str()] {
+                let answer = server.send(Request::get("/nowhere").header("x-request-id", odd), "").await;
+                let id = answer.header("x-request-id");
+                assert!(id.len() == 16 && id != odd, "{id}");
+            }
+            assert_ne!(server.get("/").await.header("x-request-id"), server.get("/").await.header("x-request-id"));
         });
-        let mut statuses = Vec::new();
-        for answer in answers.collect::<Vec<_>>() {
-            let answer = answer.await.unwrap();
-            assert_eq!(answer.version(), Version::HTTP_2);
-            statuses.push(answer.status().as_u16());
-            answer.into_body().collect().await.unwrap();
-        }
-        statuses.sort_unstable();
-        assert_eq!((statuses[59], statuses[60]), (200, 429));
-    });
-}
+    }
 
-#[test]
-fn connections_are_kept_alive() {
-    block_on(async {
-        let server = Server::start();
-        let key = server.key();
-        let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
-        for n in 0..20 {
-            connection.send(Request::get("/v1/stats"), "").await.good();
-            let request = Request::post("/v1/referral-link").header("authorization", format!("Bearer {key}"));
-            connection.send(request, sign_up(&format!("ana{n}@example.com"))).await.good();
-            // A refusal does not cost the connection either.
-            connection.send(Request::post("/v1/invite"), "{}").await.refused(401, "agent_unauthorized");
-        }
-    });
-}
+    #[test]
+    fn the_static_listings_are_cached_and_checked_by_tag() {
+        block_on(async {
+            let server = Server::start();
+            for path in
+                ["/v1/negotiate-categories", "/v1/referral-program", "/openapi.json", "/docs", "/docs.md", "/llms.txt"]
+            {
+                let full = server.get(path).await;
+                let tag = full.header("etag").to_owned();
+                assert!(tag.starts_with('"') && tag.ends_with('"'), "{path} {tag}");
+                assert_eq!(full.header("cache-control"), "private, max-age=300");
+                for known in [tag.clone(), format!("\"other\", W/{tag}"), "*".to_owned()] {
+                    let again = server.send(Request::get(path).header("if-none-match", known), "").await;
+                    assert_eq!((again.status.as_u16(), again.body.len()), (304, 0));
+                    assert_eq!(
+                        (again.header("etag"), again.header("cache-control")),
+                        (tag.as_str(), "private, max-age=300")
+                    );
+                    assert_eq!(again.header("content-type"), "");
+                }
+                let changed = server.send(Request::get(path).header("if-none-match", "\"other\""), "").await;
+                assert_eq!(changed.body, full.body);
+            }
+        });
+    }
 
-/// A proxy and we might each believe another of two.
-#[test]
-fn two_keys_are_none_and_a_host_is_named_once() {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    block_on(async {
-        let server = Server::start();
-        let key = server.key();
-        let ask = async |head: &str| {
-            let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
-            stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).await.unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await.unwrap();
-            answer
-        };
-        for hosts in ["", "Host: a\r\nHost: a\r\n", "Host: a\r\nHost: b\r\n"] {
-            let answer = ask(&format!("GET /v1/stats HTTP/1.1\r\n{hosts}")).await;
-            assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("\"ok\":false"), "{answer}");
-        }
-        assert!(ask("GET /v1/stats HTTP/1.1\r\nHost: a\r\n").await.starts_with("HTTP/1.1 200"));
-        assert!(ask("GET /v1/stats HTTP/1.0\r\n").await.starts_with("HTTP/1.0 200"));
-        let two = |one: &str, other: &str| {
-            Request::post("/v1/referral-link").header("authorization", one).header("authorization", other)
-        };
-        let good = format!("Bearer {key}");
-        for (one, other) in [(good.as_str(), good.as_str()), (&good, "Bearer x"), ("Bearer x", &good)] {
-            server.send(two(one, other), sign_up("ana@example.com")).await.refused(401, "agent_unauthorized");
-        }
-    });
+    #[test]
+    fn what_is_live_or_personal_is_not_stored() {
+        block_on(async {
+            let server = Server::start_with(&["--public-per-minute", "1"]);
+            let key = server.key();
+            let mut answers = vec![
+                server.get("/v1/stats").await,
+                server.get("/v1/negotiate-categories").await,
+                server.get("/healthz").await,
+                server.get("/readyz").await,
+                server.get("/nowhere").await,
+            ];
+            assert_eq!(answers[1].status, 429);
+            for path in ["/v1/invite", "/v1/referral-link"] {
+                answers.push(server.post(path, &key, sign_up("ana@example.com")).await);
+                answers.push(server.post(path, &key, "{").await);
+                answers.push(server.post(path, "", "{").await);
+            }
+            for answer in answers {
+                assert_eq!((answer.header("cache-control"), answer.header("etag")), ("no-store", ""), "{answer:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn every_answer_is_guarded() {
+        block_on(async {
+            let plain = Server::start();
+            let secure = Server::start_with(&["--base-url", "https://api.union.example"]);
+            for path in ["/", "/v1/stats", "/docs", "/nowhere", "/healthz", "/openapi.json", "/style.css"] {
+                for server in [&plain, &secure] {
+                    let answer = server.get(path).await;
+                    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+                    assert!(answer.header("content-security-policy").starts_with("default-src 'none'"));
+                    assert!(answer.header("content-security-policy").contains("frame-ancestors 'none'"));
+                    assert_eq!(answer.header("referrer-policy"), "same-origin");
+                    assert_eq!(answer.header("server"), "");
+                }
+                assert_eq!(plain.get(path).await.header("strict-transport-security"), "");
+                assert_eq!(secure.get(path).await.header("strict-transport-security"), "max-age=31536000");
+            }
+            assert_eq!(plain.get("/").await.header("vary"), "Accept");
+        });
+    }
+
+    #[test]
+    fn http_2_is_spoken_without_a_preamble() {
+        block_on(async {
+            let server = Server::start();
+            let stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+            let (mut sender, connection) =
+                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+            tokio::spawn(connection);
+            // Many at once on one connection; each is counted.
+            let answers = (0..61).map(|_| {
+                let request = Request::get(format!("http://{}/v1/stats", server.address));
+                sender.send_request(request.body(Full::<bytes::Bytes>::default()).unwrap())
+            });
+            let mut statuses = Vec::new();
+            for answer in answers.collect::<Vec<_>>() {
+                let answer = answer.await.unwrap();
+                assert_eq!(answer.version(), Version::HTTP_2);
+                statuses.push(answer.status().as_u16());
+                answer.into_body().collect().await.unwrap();
+            }
+            statuses.sort_unstable();
+            assert_eq!((statuses[59], statuses[60]), (200, 429));
+        });
+    }
+
+    #[test]
+    fn connections_are_kept_alive() {
+        block_on(async {
+            let server = Server::start();
+            let key = server.key();
+            let mut connection = server.connect(std::net::Ipv4Addr::LOCALHOST).await;
+            for n in 0..20 {
+                connection.send(Request::get("/v1/stats"), "").await.good();
+                let request = Request::post("/v1/referral-link").header("authorization", format!("Bearer {key}"));
+                connection.send(request, sign_up(&format!("ana{n}@example.com"))).await.good();
+                // A refusal does not cost the connection either.
+                connection.send(Request::post("/v1/invite"), "{}").await.refused(401, "agent_unauthorized");
+            }
+        });
+    }
+
+    /// A proxy and we might each believe another of two.
+    #[test]
+    fn two_keys_are_none_and_a_host_is_named_once() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        block_on(async {
+            let server = Server::start();
+            let key = server.key();
+            let ask = async |head: &str| {
+                let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+                stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).await.unwrap();
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).await.unwrap();
+                answer
+            };
+            for hosts in ["", "Host: a\r\nHost: a\r\n", "Host: a\r\nHost: b\r\n"] {
+                let answer = ask(&format!("GET /v1/stats HTTP/1.1\r\n{hosts}")).await;
+                assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("\"ok\":false"), "{answer}");
+            }
+            assert!(ask("GET /v1/stats HTTP/1.1\r\nHost: a\r\n").await.starts_with("HTTP/1.1 200"));
+            assert!(ask("GET /v1/stats HTTP/1.0\r\n").await.starts_with("HTTP/1.0 200"));
+            let two = |one: &str, other: &str| {
+                Request::post("/v1/referral-link").header("authorization", one).header("authorization", other)
+            };
+            let good = format!("Bearer {key}");
+            for (one, other) in [(good.as_str(), good.as_str()), (&good, "Bearer x"), ("Bearer x", &good)] {
+                server.send(two(one, other), sign_up("ana@example.com")).await.refused(401, "agent_unauthorized");
+            }
+        });
+    }
 }

@@ -222,43 +222,43 @@ fn a_store_that_hangs_or_is_away_keeps_no_reader_waiting() {
     });
 }
 
-#[test]
-fn there_is_nothing_else_there_and_nothing_of_it_elsewhere() {
-    block_on(async {
-        let server = Watched::start(&[], &[]);
-        let metrics = server.metrics().await;
-        assert!(ask(metrics, "GET /v1/stats").await.starts_with("HTTP/1.1 404 "));
-        assert!(ask(metrics, "POST /metrics").await.starts_with("HTTP/1.1 405 "));
-        let head = ask(metrics, "HEAD /metrics").await;
-        assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
-        assert_eq!(server.get("/metrics").await.status, 404, "callers do not see it");
-        // Readers who never ask keep others waiting no longer than their patience.
-        let mut silent = Vec::new();
-        for _ in 0..20 {
-            silent.push(TcpStream::connect(metrics).await.unwrap());
-        }
-        drop(silent.split_off(8));
-        server.figures().await;
-    });
-}
-
-#[test]
-fn an_address_that_is_taken_is_told() {
-    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let folder = tempfile::tempdir().unwrap();
-    let output = unionhall(folder.path())
-        .args(["serve", "--listen", "127.0.0.1:0", "--metrics-listen", &address])
-        .output()
-        .unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success());
-    assert!(told.contains("is taken by another program; choose another address with --metrics-listen"), "{told}");
-}
-
 mod once {
     use super::*;
     use crate::records::Home;
+
+    #[test]
+    fn there_is_nothing_else_there_and_nothing_of_it_elsewhere() {
+        block_on(async {
+            let server = Watched::start(&[], &[]);
+            let metrics = server.metrics().await;
+            assert!(ask(metrics, "GET /v1/stats").await.starts_with("HTTP/1.1 404 "));
+            assert!(ask(metrics, "POST /metrics").await.starts_with("HTTP/1.1 405 "));
+            let head = ask(metrics, "HEAD /metrics").await;
+            assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+            assert_eq!(server.get("/metrics").await.status, 404, "callers do not see it");
+            // Readers who never ask keep others waiting no longer than their patience.
+            let mut silent = Vec::new();
+            for _ in 0..20 {
+                silent.push(TcpStream::connect(metrics).await.unwrap());
+            }
+            drop(silent.split_off(8));
+            server.figures().await;
+        });
+    }
+
+    #[test]
+    fn an_address_that_is_taken_is_told() {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = taken.local_addr().unwrap().to_string();
+        let folder = tempfile::tempdir().unwrap();
+        let output = unionhall(folder.path())
+            .args(["serve", "--listen", "127.0.0.1:0", "--metrics-listen", &address])
+            .output()
+            .unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success());
+        assert!(told.contains("is taken by another program; choose another address with --metrics-listen"), "{told}");
+    }
 
     #[test]
     fn writes_that_wait_are_counted_and_then_how_they_shared_a_commit() {

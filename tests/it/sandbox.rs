@@ -521,10 +521,10 @@ async fn left_behind(deeds: &[(bool, Deed)], with_sandbox: bool) -> (Vec<Vec<Vec
     }
     let rows = [
         "SELECT email, mailbox, code, state, referrer_id, undeliverable_until, unwanted_mail FROM people ORDER BY id",
-        "SELECT id, person_id, partner, state, referrer_id, slot, decided_how FROM sign_ups ORDER BY id",
-        "SELECT sign_up_id, kind, recipient, attempts, lane, pass, held_at FROM outbox ORDER BY sign_up_id",
+        "SELECT id, person_id, partner_id, state, referrer_id, slot, decided_how FROM sign_ups ORDER BY id",
+        "SELECT sign_up_id, kind, recipient, attempts, lane, priority, held_at FROM outbox ORDER BY sign_up_id",
         "SELECT mailbox, suppressed_until, complained_at FROM mailboxes ORDER BY mailbox",
-        "SELECT source, mailed, asked, confirmed, declined, bounced, complained FROM source_days ORDER BY source",
+        "SELECT partner_id, mailed, confirmations_sent, confirmed, declined, bounced, complained FROM source_days ORDER BY partner_id",
         "SELECT member_count FROM installation",
         "SELECT count(*) FROM inbox",
         "SELECT count(*) FROM api_keys",

@@ -24,7 +24,8 @@ fn a_sign_up_leaves_a_person_a_record_and_a_mail() {
         let people = server.rows("SELECT email, email_normalized, mailbox, state, id FROM people ORDER BY id");
         let [ben, ana] = &people[..] else { panic!("{people:?}") };
         assert_eq!(ana[..4], ["Ana+Bills@Example.com", "ana+bills@example.com", "ana@example.com", "invited"]);
-        let sql = "SELECT person_id, referrer_id, key_id, partner, state, us_state, categories, comments FROM sign_ups";
+        let sql = "SELECT person_id, referrer_id, key_id, (SELECT name FROM partners WHERE id = partner_id), state, us_state, categories, comments
+                   FROM sign_ups";
         let answers = ["Acme Assistant", "pending", "CA", "internet,travel", "Up in March"];
         assert_eq!(server.rows(sql), [[&[ana[4].as_str(), &ben[4], &key[3..11]], &answers[..]].concat()]);
         let mail = server.rows("SELECT kind, recipient FROM outbox");

@@ -136,7 +136,7 @@ export async function trustWalk(page, tools) {
 
   step("a member is signed up again: only that request is withdrawn");
   const record = new DatabaseSync(join(data, "unionhall.db"));
-  record.exec("PRAGMA busy_timeout = 5000; UPDATE mailboxes SET sent_1 = NULL, sent_2 = NULL, sent_3 = NULL, sent_4 = NULL, holder = NULL");
+  record.exec("PRAGMA busy_timeout = 5000; UPDATE mailboxes SET sent_1 = NULL, sent_2 = NULL, sent_3 = NULL, sent_4 = NULL, last_mail_id = NULL");
   await call("/v1/invite", { email: ana });
   const again = await links(ana, say("mail.member_subject", { union }));
   await go(page, again.decline);
@@ -185,7 +185,7 @@ export async function trustWalk(page, tools) {
   await heading(page, say("check_inbox.heading"));
 
   step("one's own page in one's own language, and in another from then on");
-  record.exec("UPDATE mailboxes SET sent_1 = NULL, sent_2 = NULL, sent_3 = NULL, sent_4 = NULL, holder = NULL");
+  record.exec("UPDATE mailboxes SET sent_1 = NULL, sent_2 = NULL, sent_3 = NULL, sent_4 = NULL, last_mail_id = NULL");
   await page.context().clearCookies({ name: "union-language" });
   await go(page, "/me");
   await page.getByRole("textbox", { name: say("sign_in.email") }).fill(ana);

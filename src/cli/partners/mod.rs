@@ -85,7 +85,7 @@ pub(in crate::cli) fn run(command: PartnersCommand) -> anyhow::Result<()> {
 
 fn as_json(partner: &PartnerRecord) -> serde_json::Value {
     json!({
-        "id": partner.id,
+        "id": partner.id.0,
         "name": partner.name,
         "contact": partner.contact.as_ref().map(EmailAddress::as_typed),
         "createdAt": partner.created_at.to_string(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::domain::api_key::PartnerId;
 use crate::domain::time::Timestamp;
 
 /// Mails that a partner's inbox holds; the oldest make way.
@@ -13,8 +14,8 @@ pub const TEST_DATA_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 /// A mail that arrives.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ArrivingMail {
-    /// Whose sign-up it is about; empty where nobody's.
-    pub partner: String,
+    /// Whose sign-up it is about; none for the form.
+    pub partner: Option<PartnerId>,
     /// The same however often the mail is sent: it arrives once.
     pub name: String,
     pub to: String,

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::lane::Lane;
-use crate::domain::api_key::KeyId;
+use crate::domain::api_key::{KeyId, PartnerId};
 use crate::domain::backoff::{backoff_with_jitter, exponential_backoff};
 use crate::domain::json::named_enum;
 use crate::domain::language::Language;
@@ -95,6 +95,8 @@ pub struct DueMail {
     pub kind: MailKind,
     /// As typed.
     pub recipient: String,
+    pub partner_id: Option<PartnerId>,
+    /// Its name.
     pub partner: Option<String>,
     pub asked_at: Timestamp,
     pub code: ReferralCode,
@@ -263,6 +265,7 @@ mod tests {
             about: MailAbout::SignUp(SignUpId(1)),
             kind: MailKind::Confirm,
             recipient: "ana@example.com".to_owned(),
+            partner_id: None,
             partner: None,
             asked_at: at(0),
             code: ReferralCode::from_canonical("0123456789ab").unwrap(),

@@ -6,13 +6,14 @@ pub mod idempotency;
 use std::time::Duration;
 
 use self::idempotency::IdempotencyKey;
+use super::api_key::PartnerId;
 use super::email::EmailAddress;
 use super::time::Timestamp;
 
-/// A partner, as the operator knows it. Keys, sign-ups and sources call it by its name.
+/// A partner, as the operator knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartnerRecord {
-    pub id: i64,
+    pub id: PartnerId,
     pub name: String,
     /// Who is written to when something of theirs fails.
     pub contact: Option<EmailAddress>,

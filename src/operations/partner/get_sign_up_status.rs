@@ -135,7 +135,7 @@ impl Operation for GetSignUpStatus {
 
     async fn run(app: &App, caller: &Caller, input: StatusRequest) -> Result<StatusAnswer, Error> {
         let partner = caller.partner()?;
-        let found = app.partners.status(partner.name.as_str(), input.idempotency_key.0).await;
+        let found = app.partners.status(partner.id, input.idempotency_key.0).await;
         let found = found.map_err(|error| Error::Unavailable { cause: error.to_string() })?;
         let unknown = "No sign-up of yours has this Idempotency-Key, or it was sent more than 30 days ago.";
         let named = found.ok_or(Error::NotFound(unknown))?;

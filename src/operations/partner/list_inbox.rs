@@ -107,15 +107,15 @@ impl Operation for ListInbox {
     }
 
     async fn run(app: &App, caller: &Caller, input: InboxRequest) -> Result<InboxListing, Error> {
-        let partner = caller.partner()?.name.as_str();
+        let partner = caller.partner()?;
         let live = "There is an inbox for test keys alone (uh_test_…): mail of a live key goes to people. Ask the operator for a test key.";
         let inbox = app.inbox.as_ref().ok_or(Error::NotFound(live))?;
         let most = input.limit.map_or(PageSize::DEFAULT, |limit| limit.0);
-        let listed = inbox.list(partner, input.cursor.map(|cursor| cursor.0), most).await;
+        let listed = inbox.list(partner.id, input.cursor.map(|cursor| cursor.0), most).await;
         let listed = listed.map_err(|error| Error::Unavailable { cause: error.to_string() })?;
         Ok(InboxListing {
             ok: True,
-            page: inbox.page(partner),
+            page: inbox.page(partner.name.as_str()),
             mails: listed.mails.into_iter().map(Into::into).collect(),
             next_cursor: listed.next.map(|id| id.to_string()),
         })

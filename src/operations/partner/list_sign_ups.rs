@@ -80,7 +80,7 @@ impl Operation for ListSignUps {
         let partner = caller.partner()?;
         let since = input.since.map_or(Timestamp::from_millis(0), |since| since.0);
         let most = input.limit.map_or(PageSize::DEFAULT, |limit| limit.0);
-        let page = app.partners.statuses(partner.name.as_str(), input.cursor.map(|cursor| cursor.0), since, most).await;
+        let page = app.partners.statuses(partner.id, input.cursor.map(|cursor| cursor.0), since, most).await;
         let page = page.map_err(|error| Error::Unavailable { cause: error.to_string() })?;
         let page = page.ok_or_else(|| Error::InvalidSubmission {
             what: "cursor: it is not one of this list, or is too old; begin again without it.".to_owned(),

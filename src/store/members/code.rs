@@ -1,5 +1,6 @@
 //! Referral codes: found, or made for somebody new; as SQL.
 
+use crate::domain::api_key::PartnerId;
 use crate::domain::partner::idempotency::IdempotentRequest;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{NamedPerson, SignedUp};
@@ -17,10 +18,10 @@ impl Unit for FindCode {
     type Done = Option<ReferralCode>;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let find = "SELECT signups_paused, (SELECT code FROM people WHERE email_normalized = $1) FROM installation WHERE id = 1";
+        let find = "SELECT signups_paused, (SELECT code FROM people WHERE email_normalized = $1) AS code FROM installation WHERE id = 1";
         let code = |row: &Row<'_>| {
-            refuse_if(row.get(0)?)?;
-            row.get(1)
+            refuse_if(row.get("signups_paused")?)?;
+            row.get("code")
         };
         expected(sql.row(find, values![&self.email_normalized], code).await?)
     }
@@ -61,7 +62,7 @@ impl Unit for CreateCode {
 
 /// The code of a person, as the answer to a request that named itself.
 pub(super) struct IdempotentCode {
-    pub partner: String,
+    pub partner: PartnerId,
     pub request: IdempotentRequest,
     pub create: CreateCode,
 }
@@ -75,7 +76,7 @@ impl Unit for IdempotentCode {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<SignedUp, Failure> {
         let Self { partner, request, create } = self;
-        if let Some(first) = idempotency::find(sql, partner, Asked::Link, request).await? {
+        if let Some(first) = idempotency::find(sql, *partner, Asked::Link, request).await? {
             return Ok(first);
         }
         let code = create.apply(sql).await?;
@@ -83,7 +84,7 @@ impl Unit for IdempotentCode {
         let person: Option<i64> = sql.row(find, values![&code], |row| row.get(0)).await?;
         let person = person.ok_or(Failure::Overtaken)?;
         let given = SignedUp { code, joined_count: 0, attributed: false, replayed: None };
-        let first = FirstAnswer { partner, request, person, sign_up: None, given: &given };
+        let first = FirstAnswer { partner: *partner, request, person, sign_up: None, given: &given };
         idempotency::keep(sql, first, create.now).await?;
         Ok(given)
     }

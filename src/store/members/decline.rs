@@ -2,6 +2,7 @@
 
 use super::leave::people_of;
 use super::{Confirm, Declined, can_take_back, mailbox_of, state_at};
+use crate::domain::api_key::PartnerId;
 use crate::domain::person::UnwantedMail;
 use crate::domain::sign_up::{
     Confirmation, DecidedHow, Declining, SUPPRESSED_FOR, SeenPage, SignUpId, SignUpState, Silence, SilenceChange,
@@ -17,8 +18,7 @@ struct AskedSignUp {
     person: i64,
     is_member: bool,
     state: SignUpState,
-    /// The partner, or nobody for the form.
-    source: String,
+    source: Option<PartnerId>,
 }
 
 /// Everything that is decided about one mailbox waits its turn.
@@ -28,12 +28,18 @@ async fn look(sql: &mut dyn Sql, sign_up: SignUpId, now: Timestamp) -> Result<Op
     let look = concat!(
         "SELECT ",
         state_at!("$2"),
-        ", s.partner, s.person_id, (SELECT p.state = 'member' FROM people p WHERE p.id = s.person_id)
+        " AS state, s.partner_id, s.person_id,
+           (SELECT p.state = 'member' FROM people p WHERE p.id = s.person_id) AS is_member
            FROM sign_ups s WHERE s.id = $1 FOR UPDATE"
     );
     let asked = |row: &Row<'_>| {
-        let (state, mailbox) = (row.parsed(0, SignUpState::from_name)?, mailbox.clone());
-        Ok(AskedSignUp { mailbox, person: row.get(2)?, is_member: row.get(3)?, state, source: row.get(1)? })
+        Ok(AskedSignUp {
+            mailbox: mailbox.clone(),
+            person: row.get("person_id")?,
+            is_member: row.get("is_member")?,
+            state: row.parsed("state", SignUpState::from_name)?,
+            source: row.get("partner_id")?,
+        })
     };
     sql.row(look, values![sign_up.0, now], asked).await
 }
@@ -78,7 +84,7 @@ impl Unit for Decline {
         }
         // Last: others wait for this row.
         if asked.state == SignUpState::Pending {
-            sources::count(sql, &asked.source, SourceEvent::Declined, self.now).await?;
+            sources::count(sql, asked.source, SourceEvent::Declined, self.now).await?;
         }
         Ok(declining)
     }
@@ -123,7 +129,7 @@ impl Unit for TakeBack {
         let Some(asked) = look(sql, self.sign_up, self.now).await? else { return Ok(Confirmation::Unknown) };
         let declined =
             concat!("SELECT s.decided_at, s.updated_at FROM sign_ups s WHERE s.id = $1 AND ", can_take_back!("$2"));
-        let times = |row: &Row<'_>| Ok((row.get::<Timestamp>(0)?, row.get::<Timestamp>(1)?));
+        let times = |row: &Row<'_>| Ok((row.get::<Timestamp>("decided_at")?, row.get::<Timestamp>("updated_at")?));
         let Some((at, updated_at)) = sql.row(declined, values![self.sign_up.0, self.now], times).await? else {
             return Ok(match asked.state {
                 SignUpState::Confirmed => Confirmation::AlreadyMember,
@@ -156,8 +162,9 @@ async fn change_silence(
     if add.partner {
         stop_partner(sql, asked, now).await?;
     } else if lift.partner {
-        let go_on = "DELETE FROM stopped_partners WHERE mailbox = $1 AND partner = $2";
-        sql.execute(go_on, values![&asked.mailbox, &asked.source]).await?;
+        let go_on = "DELETE FROM stopped_partners
+                     WHERE mailbox = $1 AND coalesce(partner_id, 0) = coalesce(CAST($2 AS BIGINT), 0)";
+        sql.execute(go_on, values![&asked.mailbox, asked.source]).await?;
     }
     if add.mailbox {
         silence_mailbox(sql, &asked.mailbox, now).await?;
@@ -169,9 +176,9 @@ async fn change_silence(
 
 /// No mail to the mailbox that the same source asks for.
 async fn stop_partner(sql: &mut dyn Sql, asked: &AskedSignUp, now: Timestamp) -> Result<(), Failure> {
-    let stop = "INSERT INTO stopped_partners (mailbox, partner, stopped_at) VALUES ($1, $2, $3)
-                ON CONFLICT (mailbox, partner) DO UPDATE SET stopped_at = excluded.stopped_at";
-    sql.execute(stop, values![&asked.mailbox, &asked.source, now]).await.map(|_| ())
+    let stop = "INSERT INTO stopped_partners (mailbox, partner_id, stopped_at) VALUES ($1, $2, $3)
+                ON CONFLICT (mailbox, coalesce(partner_id, 0)) DO UPDATE SET stopped_at = excluded.stopped_at";
+    sql.execute(stop, values![&asked.mailbox, asked.source, now]).await.map(|_| ())
 }
 
 async fn want_no_more(sql: &mut dyn Sql, person: i64, already_member: bool) -> Result<(), Failure> {

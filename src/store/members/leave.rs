@@ -60,7 +60,7 @@ impl Unit for Leave {
             return Ok(Leaving::Unknown);
         }
         let find = "SELECT id, state FROM people WHERE email_normalized = $1 FOR UPDATE";
-        let found = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.parsed(1, PersonState::from_name)?));
+        let found = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.parsed("state", PersonState::from_name)?));
         let Some((person, state)) = sql.row(find, values![&self.email_normalized], found).await? else {
             return Ok(Leaving::Unknown);
         };
@@ -95,7 +95,8 @@ impl Unit for Erase {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<Erased>, Failure> {
         let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(None) };
         let find = "SELECT id, code FROM people WHERE email_normalized = $1 FOR UPDATE";
-        let found = sql.row(find, values![&self.email_normalized], |row| Ok((row.get::<i64>(0)?, row.get(1)?))).await?;
+        let found =
+            sql.row(find, values![&self.email_normalized], |row| Ok((row.get::<i64>("id")?, row.get("code")?))).await?;
         let Some((person, code)) = found else { return Ok(None) };
         name_account(sql, person, &self.account).await?;
         // While their answers can still be taken out of the figures.
@@ -186,10 +187,10 @@ pub(super) async fn anonymize(
 pub(in crate::store) async fn people_of(sql: &mut dyn Sql, mailbox: &str) -> Result<(u64, u64), Failure> {
     // In the two ways for which there is an index each.
     let people = "
-        SELECT count(*), CAST(coalesce(sum(CASE WHEN state = 'member' THEN 1 ELSE 0 END), 0) AS BIGINT) FROM (
+        SELECT count(*) AS people, CAST(coalesce(sum(CASE WHEN state = 'member' THEN 1 ELSE 0 END), 0) AS BIGINT) AS members FROM (
             SELECT state FROM people WHERE email_normalized = $1 AND mailbox = $1
             UNION ALL SELECT state FROM people WHERE mailbox = $1 AND mailbox <> email_normalized) here";
-    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let read = |row: &Row<'_>| Ok((row.get("people")?, row.get("members")?));
     Ok(sql.row(people, values![mailbox], read).await?.unwrap_or_default())
 }
 

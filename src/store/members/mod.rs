@@ -8,6 +8,8 @@ pub mod people;
 pub mod retention;
 pub mod sign_in;
 
+use std::sync::LazyLock;
+
 use self::code::{CreateCode, FindCode, IdempotentCode};
 use self::decline::{ChooseSilence, Decline, TakeBack};
 use self::leave::{Erase, Leave, Revive, Unsuppress};
@@ -15,9 +17,10 @@ pub(super) use self::leave::{count_down, delete_activity, depart, people_of};
 use super::outbox;
 use super::partners::idempotency;
 use super::report::NoteReport;
+use super::sign_up::{answers, each_answer};
 use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, values};
-use crate::domain::catalog::category::CategorySet;
+use crate::domain::api_key::PartnerId;
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
@@ -31,7 +34,6 @@ use crate::domain::sign_up::{
 };
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notice;
-use crate::domain::us_state::UsState;
 
 /// A sign-up's state; a pending one past its time counts as expired.
 macro_rules! state_at {
@@ -109,27 +111,13 @@ area! {
         write create_referral_code(person: NamedPerson, now: Timestamp) -> ReferralCode = CreateCode { person, now };
 
         /// The same for a request with an idempotency key: keeps the answer, or returns the first one.
-        write idempotent_referral_code(partner: &str, request: IdempotentRequest, person: NamedPerson, now: Timestamp) -> SignedUp
-            = IdempotentCode { partner: partner.to_owned(), request, create: CreateCode { person, now } };
+        write idempotent_referral_code(partner: PartnerId, request: IdempotentRequest, person: NamedPerson, now: Timestamp) -> SignedUp
+            = IdempotentCode { partner, request, create: CreateCode { person, now } };
 
         /// A sign-up, as its person is shown it.
         read find_sign_up(sign_up: SignUpId, now: Timestamp) -> Option<SignUpRecord> {
             |sql| {
-                let find = concat!(
-                    "SELECT ",
-                    state_at!("$2"),
-                    ", p.email, p.code, nullif(s.partner, ''), s.us_state, s.categories, coalesce(s.comments, ''), r.code,
-                      s.updated_at, r.email, p.state = 'member', coalesce(p.language, s.language),
-                      ",
-                    can_take_back!("$2"),
-                    ",
-                      ',' || p.unwanted_mail || ',' LIKE '%,already_member,%',
-                      EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox AND x.partner = s.partner),
-                      (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.suppressed_until > $2)
-                     FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN people r ON r.id = s.referrer_id
-                     WHERE s.id = $1"
-                );
-                sql.row(find, values![sign_up.0, *now], record).await
+                sql.row(&FIND_SIGN_UP, values![sign_up.0, *now], record).await
             }
         };
 
@@ -176,7 +164,7 @@ area! {
         /// Keeps the words of a notice, once and for ever.
         write keep_notice(notice: Notice, now: Timestamp) -> () {
             |sql| {
-                let keep = "INSERT INTO notices (hash, words, first_shown_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+                let keep = "INSERT INTO notices (hash, text, first_shown_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
                 sql.execute(keep, values![&*notice.hash, &*notice.words, *now]).await.map(|_| ())
             }
         };
@@ -186,28 +174,49 @@ area! {
     }
 }
 
+static FIND_SIGN_UP: LazyLock<String> = LazyLock::new(|| {
+    let what = concat!(
+        state_at!("$2"),
+        " AS state, p.email, p.code, (SELECT named.name FROM partners named WHERE named.id = s.partner_id) AS partner,
+          r.code AS referrer_code, r.email AS referrer_email, s.updated_at, p.state = 'member' AS is_member,
+          coalesce(p.language, s.language) AS language, ",
+        can_take_back!("$2"),
+        " AS can_take_back, ',' || p.unwanted_mail || ',' LIKE '%,already_member,%' AS wants_no_more,
+          EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox
+                  AND coalesce(x.partner_id, 0) = coalesce(s.partner_id, 0)) AS is_stopped,
+          (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.suppressed_until > $2) AS silent_until"
+    );
+    format!(
+        "SELECT {what}, {} FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN people r ON r.id = s.referrer_id
+         WHERE s.id = $1",
+        each_answer("s.{}")
+    )
+});
+
 fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
-    let silent_until: Option<Timestamp> = row.get(15)?;
+    let silent_until: Option<Timestamp> = row.get("silent_until")?;
     Ok(SignUpRecord {
-        state: row.parsed(0, SignUpState::from_name)?,
-        email: row.parsed(1, |text| EmailAddress::kept(text).ok())?,
-        code: row.get(2)?,
-        partner: row.get(3)?,
-        us_state: row.get::<Option<&str>>(4)?.and_then(UsState::from_code),
-        categories: CategorySet::from_slugs(row.get(5)?),
-        comments: row.get(6)?,
-        referrer: match row.get(7)? {
+        state: row.parsed("state", SignUpState::from_name)?,
+        email: row.parsed("email", |text| EmailAddress::kept(text).ok())?,
+        code: row.get("code")?,
+        partner: row.get("partner")?,
+        answers: answers(row)?,
+        referrer: match row.get("referrer_code")? {
             Some(code) => {
-                let email = row.get::<Option<&str>>(9)?.and_then(|email| EmailAddress::kept(email).ok());
+                let email = row.get::<Option<&str>>("referrer_email")?.and_then(|email| EmailAddress::kept(email).ok());
                 Some(NamedReferrer { code, email })
             }
             None => None,
         },
-        updated_at: row.get(8)?,
-        is_member: row.get(10)?,
-        language: row.get::<Option<&str>>(11)?.and_then(Language::from_code),
-        can_take_back: row.get(12)?,
-        silence: Silence { again: row.get(13)?, partner: row.get(14)?, mailbox: silent_until.is_some() },
+        updated_at: row.get("updated_at")?,
+        is_member: row.get("is_member")?,
+        language: row.get::<Option<&str>>("language")?.and_then(Language::from_code),
+        can_take_back: row.get("can_take_back")?,
+        silence: Silence {
+            again: row.get("wants_no_more")?,
+            partner: row.get("is_stopped")?,
+            mailbox: silent_until.is_some(),
+        },
         silent_until,
     })
 }
@@ -223,8 +232,18 @@ pub(super) struct Confirm {
 
 /// How a sign-up was declined that is confirmed after all.
 pub(super) struct Declined {
-    pub source: String,
+    pub source: Option<PartnerId>,
     pub at: Timestamp,
+}
+
+/// What a confirmation rests on.
+struct Undecided {
+    state: SignUpState,
+    updated_at: Timestamp,
+    person: i64,
+    referrer: Option<i64>,
+    source: Option<PartnerId>,
+    disposable: bool,
 }
 
 impl Unit for Confirm {
@@ -241,17 +260,24 @@ impl Unit for Confirm {
         let look = concat!(
             "SELECT ",
             state_at!("$2"),
-            ", updated_at, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END,
-               CASE WHEN disposable THEN NULL ELSE partner END
-               FROM sign_ups s WHERE id = $1 FOR UPDATE"
+            " AS state, updated_at, person_id, referrer_id, partner_id, disposable FROM sign_ups s WHERE id = $1 FOR UPDATE"
         );
         let undecided = |row: &Row<'_>| {
-            let state = row.parsed(0, SignUpState::from_name)?;
-            let (referrer, praised) = (row.get::<Option<i64>>(3)?, row.get::<Option<String>>(4)?);
-            Ok((state, row.get::<Timestamp>(1)?, row.get::<i64>(2)?, referrer, praised))
+            Ok(Undecided {
+                state: row.parsed("state", SignUpState::from_name)?,
+                updated_at: row.get("updated_at")?,
+                person: row.get("person_id")?,
+                referrer: row.get("referrer_id")?,
+                source: row.get("partner_id")?,
+                disposable: row.get("disposable")?,
+            })
         };
         let found = sql.row(look, values![self.sign_up.0, self.now], undecided).await?;
-        let Some((state, updated_at, person, referrer, praised)) = found else { return Ok(Confirmation::Unknown) };
+        let Some(Undecided { state, updated_at, person, referrer, source, disposable }) = found else {
+            return Ok(Confirmation::Unknown);
+        };
+        // Nobody is credited for an address that is thrown away.
+        let referrer = referrer.filter(|_| !disposable);
         match state {
             SignUpState::Pending if self.seen.answers.is_some_and(|seen| seen != updated_at) => {
                 return Ok(Confirmation::Changed);
@@ -291,12 +317,12 @@ impl Unit for Confirm {
         if !joined {
             return Ok(Confirmation::AlreadyMember);
         }
-        // A source is praised for new members alone, at addresses that last.
-        if let Some(source) = praised {
-            sources::count(sql, &source, SourceEvent::Confirmed, self.now).await?;
+        // A source is credited for new members alone, at addresses that last.
+        if !disposable {
+            sources::count(sql, source, SourceEvent::Confirmed, self.now).await?;
         }
         if let Some(Declined { source, at }) = &self.declined {
-            sources::uncount_declined(sql, source, *at).await?;
+            sources::uncount_declined(sql, *source, *at).await?;
         }
         // Last, because every confirmation of the union waits for this row.
         sql.execute("UPDATE installation SET member_count = member_count + 1 WHERE id = 1", values![]).await?;

@@ -83,14 +83,14 @@ impl Unit for ChangeAnswers {
         let Some(mailbox) = mailbox else { return Ok(false) };
         sql.lock(&mailbox).await?;
         let before = "
-            SELECT p.id, coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END, ''),
-                   coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '')
+            SELECT p.id, coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END, '') AS us_state,
+                   coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '') AS categories
             FROM people p LEFT JOIN sign_ups s ON s.id =
                 (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
             WHERE p.session = $1 AND p.state = 'member'";
         let counted = |row: &Row<'_>| {
-            let categories = CategorySet::from_slugs(row.get(2)?);
-            Ok(Counted { person: row.get(0)?, us_state: row.get(1)?, categories })
+            let categories = CategorySet::from_slugs(row.get("categories")?);
+            Ok(Counted { person: row.get("id")?, us_state: row.get("us_state")?, categories })
         };
         let Some(before) = sql.row(before, values![self.session.as_str()], counted).await? else { return Ok(false) };
         let Answers { us_state, categories, comments } = &self.answers;

@@ -14,7 +14,8 @@ use crate::domain::sign_up::{Channel, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::store::lease::{mailbox_columns, mailbox_record};
-use crate::store::outbox::waiting;
+use crate::store::outbox::{waiting, waiting_columns};
+use crate::store::sources::source_name;
 use crate::store::sql::{Failure, Row, Sql, values};
 
 /// A person, as [`person`] reads them: with the sign-up by which they joined, while they are a member.
@@ -22,13 +23,16 @@ macro_rules! people {
     ($($which:expr),*) => {
         concat!(
             "SELECT p.id, p.email, p.state, p.code, p.account, p.created_at, p.joined_at, p.left_at, p.erased_at,
-                    (SELECT r.code FROM people r WHERE r.id = p.referrer_id),
-                    coalesce((SELECT f.members FROM referrers f WHERE f.person_id = p.id), 0),
+                    (SELECT r.code FROM people r WHERE r.id = p.referrer_id) AS referrer,
+                    coalesce((SELECT f.members FROM referrers f WHERE f.person_id = p.id), 0) AS referred,
                     p.undeliverable_until, p.soft_bounces,
-                    CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END,
-                    coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, ''), s.partner,
-                    coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_comments ELSE s.comments END, ''), p.answered_at, p.unwanted_mail,
-                    p.uncredited, p.language
+                    CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END AS us_state,
+                    coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '') AS categories,
+                    CASE WHEN s.id IS NOT NULL THEN ",
+            source_name!("s.partner_id"),
+            " END AS source,
+                    coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_comments ELSE s.comments END, '') AS comments,
+                    p.answered_at, p.unwanted_mail, p.uncredited, p.language
              FROM people p LEFT JOIN sign_ups s ON s.id =
                  (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
              WHERE ",
@@ -42,12 +46,16 @@ macro_rules! people {
 macro_rules! entries {
     ($($which:expr),*) => {
         concat!(
-            "SELECT s.id, p.email, s.partner, s.key_id, ",
+            "SELECT s.id, p.email, ",
+            source_name!("s.partner_id"),
+            " AS source, s.key_id, ",
             state_at!("$2"),
-            ", s.us_state, s.categories, coalesce(s.comments, ''), (SELECT r.code FROM people r WHERE r.id = s.referrer_id),
-               s.disposable, s.created_at, s.updated_at, s.expires_at, s.decided_at,
-               o.id, o.kind, o.created_at, o.send_after, o.attempts, o.last_error, o.given_up_at, o.held_at,
-               s.channel, s.client, s.notice, (SELECT n.words FROM notices n WHERE n.hash = s.notice), s.mailed_at, s.decided_how, s.language
+            " AS state, s.us_state, coalesce(s.categories, '') AS categories, coalesce(s.comments, '') AS comments,
+               (SELECT r.code FROM people r WHERE r.id = s.referrer_id) AS referrer,
+               s.disposable, s.created_at, s.updated_at, s.expires_at, s.decided_at, s.channel, s.client, s.notice,
+               (SELECT n.text FROM notices n WHERE n.hash = s.notice) AS notice_text, s.mailed_at, s.decided_how, s.language, ",
+            waiting_columns!(),
+            "
              FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN outbox o ON o.sign_up_id = s.id
              WHERE ",
             $($which,)*
@@ -106,26 +114,30 @@ area! {
 /// Everything that is kept of a person.
 pub(super) async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
     let Some(person) = sql.row(people!("p.id = $1"), values![id], person).await? else { return Ok(None) };
-    let more = "SELECT mailbox, CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END FROM people WHERE id = $1";
-    let more = sql.row(more, values![id, day_of(now)], |row| Ok((row.get::<String>(0)?, row.get(1)?))).await?;
+    let more =
+        "SELECT mailbox, CASE WHEN wrong_codes_day = $2 THEN wrong_codes ELSE 0 END AS today FROM people WHERE id = $1";
+    let more =
+        sql.row(more, values![id, day_of(now)], |row| Ok((row.get::<String>("mailbox")?, row.get("today")?))).await?;
     let (mailbox, wrong_codes) = more.unwrap_or_default();
     let mailbox = standing(sql, &mailbox).await?;
     let sign_ups = sql.rows(entries!("s.person_id = $1 ORDER BY s.id"), values![id, now], entry).await?;
     // Those who are credited may have signed up long ago.
     let referrals = "SELECT (SELECT count(*) FROM (SELECT person_id FROM sign_ups WHERE referrer_id = $1
-                                                   UNION SELECT id FROM people WHERE referrer_id = $1) referred),
-                            (SELECT count(*) FROM people p WHERE p.referrer_id = $1 AND p.state = 'member')";
-    let read = |row: &Row<'_>| Ok(Referrals { signed_up: row.get(0)?, members: row.get(1)? });
+                                                   UNION SELECT id FROM people WHERE referrer_id = $1) referred) AS signed_up,
+                            (SELECT count(*) FROM people p WHERE p.referrer_id = $1 AND p.state = 'member') AS members";
+    let read = |row: &Row<'_>| Ok(Referrals { signed_up: row.get("signed_up")?, members: row.get("members")? });
     let referrals = sql.row(referrals, values![id], read).await?.unwrap_or_default();
     let sign_ins = "SELECT created_at, mailed, tries, used_at FROM sign_ins WHERE person_id = $1 ORDER BY id";
     let read = |row: &Row<'_>| {
-        Ok(SignInEntry { asked_at: row.get(0)?, mailed: row.get(1)?, tries: row.get(2)?, used_at: row.get(3)? })
+        let (asked_at, used_at) = (row.get("created_at")?, row.get("used_at")?);
+        Ok(SignInEntry { asked_at, mailed: row.get("mailed")?, tries: row.get("tries")?, used_at })
     };
     let sign_ins = sql.rows(sign_ins, values![id], read).await?;
-    let requests =
-        "SELECT partner, key, created_at, confirmed_at FROM idempotency_keys WHERE person_id = $1 ORDER BY id";
+    let requests = "SELECT p.name, k.key, k.created_at, k.confirmed_at
+                    FROM idempotency_keys k JOIN partners p ON p.id = k.partner_id WHERE k.person_id = $1 ORDER BY k.id";
     let read = |row: &Row<'_>| {
-        Ok(RequestEntry { partner: row.get(0)?, name: row.get(1)?, asked_at: row.get(2)?, confirmed_at: row.get(3)? })
+        let (asked_at, confirmed_at) = (row.get("created_at")?, row.get("confirmed_at")?);
+        Ok(RequestEntry { partner: row.get("name")?, name: row.get("key")?, asked_at, confirmed_at })
     };
     let requests = sql.rows(requests, values![id], read).await?;
     Ok(Some(PersonFile { person, mailbox, sign_ups, referrals, sign_ins, requests, wrong_codes }))
@@ -133,58 +145,58 @@ pub(super) async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Resul
 
 fn person(row: &Row<'_>) -> Result<PersonRecord, Failure> {
     Ok(PersonRecord {
-        id: row.get(0)?,
-        email: row.get(1)?,
-        state: row.parsed(2, PersonState::from_name)?,
-        code: row.get(3)?,
-        account: row.get::<Option<&str>>(4)?.map(AccountId::kept),
-        created_at: row.get(5)?,
-        joined_at: row.get(6)?,
-        left_at: row.get(7)?,
-        erased_at: row.get(8)?,
-        referrer: row.get(9)?,
-        referred: row.get(10)?,
-        undeliverable_until: row.get(11)?,
-        soft_bounces: row.get(12)?,
-        us_state: row.get::<Option<&str>>(13)?.and_then(UsState::from_code),
-        categories: CategorySet::from_slugs(row.get(14)?),
-        source: row.get(15)?,
-        comments: row.get(16)?,
-        answered_at: row.get(17)?,
-        unwanted_mail: UnwantedMail::from_names(row.get(18)?),
-        uncredited: row.get(19)?,
-        language: row.get::<Option<&str>>(20)?.and_then(Language::from_code),
+        id: row.get("id")?,
+        email: row.get("email")?,
+        state: row.parsed("state", PersonState::from_name)?,
+        code: row.get("code")?,
+        account: row.get::<Option<&str>>("account")?.map(AccountId::kept),
+        created_at: row.get("created_at")?,
+        joined_at: row.get("joined_at")?,
+        left_at: row.get("left_at")?,
+        erased_at: row.get("erased_at")?,
+        referrer: row.get("referrer")?,
+        referred: row.get("referred")?,
+        undeliverable_until: row.get("undeliverable_until")?,
+        soft_bounces: row.get("soft_bounces")?,
+        us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),
+        categories: CategorySet::from_slugs(row.get("categories")?),
+        source: row.get("source")?,
+        comments: row.get("comments")?,
+        answered_at: row.get("answered_at")?,
+        unwanted_mail: UnwantedMail::from_names(row.get("unwanted_mail")?),
+        uncredited: row.get("uncredited")?,
+        language: row.get::<Option<&str>>("language")?.and_then(Language::from_code),
     })
 }
 
 fn entry(row: &Row<'_>) -> Result<SignUpEntry, Failure> {
-    let mail = row.get::<Option<i64>>(14)?.map(|_| waiting(row, 14)).transpose()?;
+    let mail = row.get::<Option<i64>>("mail_id")?.map(|_| waiting(row)).transpose()?;
     Ok(SignUpEntry {
-        id: SignUpId(row.get(0)?),
-        email: row.get(1)?,
-        source: row.get(2)?,
-        key: row.get(3)?,
-        state: row.parsed(4, SignUpState::from_name)?,
-        us_state: row.get::<Option<&str>>(5)?.and_then(UsState::from_code),
-        categories: CategorySet::from_slugs(row.get(6)?),
-        comments: row.get(7)?,
-        referrer: row.get(8)?,
-        disposable: row.get(9)?,
-        created_at: row.get(10)?,
-        updated_at: row.get(11)?,
-        expires_at: row.get(12)?,
-        decided_at: row.get(13)?,
+        id: SignUpId(row.get("id")?),
+        email: row.get("email")?,
+        source: row.get("source")?,
+        key: row.get("key_id")?,
+        state: row.parsed("state", SignUpState::from_name)?,
+        us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),
+        categories: CategorySet::from_slugs(row.get("categories")?),
+        comments: row.get("comments")?,
+        referrer: row.get("referrer")?,
+        disposable: row.get("disposable")?,
+        created_at: row.get("created_at")?,
+        updated_at: row.get("updated_at")?,
+        expires_at: row.get("expires_at")?,
+        decided_at: row.get("decided_at")?,
         mail,
         evidence: KeptEvidence {
-            channel: row.get::<Option<&str>>(22)?.and_then(Channel::from_name),
-            client: row.get(23)?,
-            notice: match row.get(24)? {
-                Some(hash) => Some(KeptNotice { hash, words: row.get(25)? }),
+            channel: row.get::<Option<&str>>("channel")?.and_then(Channel::from_name),
+            client: row.get("client")?,
+            notice: match row.get("notice")? {
+                Some(hash) => Some(KeptNotice { hash, words: row.get("notice_text")? }),
                 None => None,
             },
-            mailed_at: row.get(26)?,
-            decided_how: row.get(27)?,
-            language: row.get::<Option<&str>>(28)?.and_then(Language::from_code),
+            mailed_at: row.get("mailed_at")?,
+            decided_how: row.get("decided_how")?,
+            language: row.get::<Option<&str>>("language")?.and_then(Language::from_code),
         },
     })
 }
@@ -193,16 +205,20 @@ async fn standing(sql: &mut dyn Sql, mailbox: &str) -> Result<MailboxStanding, F
     let look = concat!(
         "SELECT ",
         mailbox_columns!(),
-        ", nullif(suppressed_until, 0), complained_at FROM mailboxes WHERE mailbox = $1"
+        ", nullif(suppressed_until, 0) AS suppressed_until, complained_at FROM mailboxes WHERE mailbox = $1"
     );
     let read = |row: &Row<'_>| {
         let record = mailbox_record(row)?;
-        let (suppressed_until, complained_at) = (row.get(9)?, row.get(10)?);
+        let (suppressed_until, complained_at) = (row.get("suppressed_until")?, row.get("complained_at")?);
         Ok(MailboxStanding { record, suppressed_until, complained_at, ..MailboxStanding::default() })
     };
     let found = sql.row(look, values![mailbox], read).await?.unwrap_or_default();
-    let stopped = "SELECT partner, stopped_at FROM stopped_partners WHERE mailbox = $1 ORDER BY partner";
-    let read = |row: &Row<'_>| Ok(StoppedPartner { partner: row.get(0)?, stopped_at: row.get(1)? });
+    let stopped = concat!(
+        "SELECT ",
+        source_name!("partner_id"),
+        " AS partner, stopped_at FROM stopped_partners WHERE mailbox = $1 ORDER BY partner"
+    );
+    let read = |row: &Row<'_>| Ok(StoppedPartner { partner: row.get("partner")?, stopped_at: row.get("stopped_at")? });
     let stopped = sql.rows(stopped, values![mailbox], read).await?;
     Ok(MailboxStanding { stopped, shared_with: people_of(sql, mailbox).await?.0.saturating_sub(1), ..found })
 }

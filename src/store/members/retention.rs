@@ -4,15 +4,18 @@
 //! step: an index for it would cost every sign-up, and a walk over two million takes an hour or two that nobody notices.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::leave::anonymize;
+use crate::domain::api_key::PartnerId;
 use crate::domain::email::EmailAddress;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_in::REMEMBERED_FOR;
 use crate::domain::time::Timestamp;
 use crate::store::partners::idempotency;
+use crate::store::sign_up::each_answer;
 use crate::store::sources::{self, SourceEvent};
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
@@ -56,11 +59,11 @@ area! {
         read people_to_forget(after: i64, times: RetentionTimes, now: Timestamp) -> PeopleLookedAt {
             |sql| {
                 let look = concat!(
-                    "SELECT p.id, CASE WHEN ", is_forgettable!(), " THEN p.email ELSE '' END
+                    "SELECT p.id, CASE WHEN ", is_forgettable!(), " THEN p.email ELSE '' END AS email
                      FROM people p WHERE p.id > $1 ORDER BY p.id LIMIT $4"
                 );
                 let (unconfirmed, left) = (now.minus(times.unconfirmed), now.minus(times.left));
-                let person = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<String>(1)?));
+                let person = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<String>("email")?));
                 let people = sql.rows(look, values![*after, unconfirmed, left, LOOKED_AT], person).await?;
                 let Some((last, _)) = people.last() else { return Ok(PeopleLookedAt::default()) };
                 let spent = concat!(
@@ -155,6 +158,16 @@ struct Retain {
     now: Timestamp,
 }
 
+static PURGE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "UPDATE sign_ups SET {}, purged_at = $1 WHERE id IN
+             (SELECT id FROM sign_ups
+              WHERE state IN ('expired', 'declined') AND purged_at IS NULL AND updated_at <= $2
+              ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)",
+        each_answer("{} = NULL")
+    )
+});
+
 impl Unit for Retain {
     type Done = Retained;
 
@@ -173,15 +186,10 @@ impl Unit for Retain {
         let expire = "
             UPDATE sign_ups SET state = 'expired', decided_at = $1 WHERE id IN
                 (SELECT id FROM sign_ups WHERE state = 'pending' AND expires_at <= $1
-                 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING partner";
-        let lapsed: Vec<String> = sql.rows(expire, values![now, PURGE_BATCH], |row| row.get(0)).await?;
+                 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING partner_id";
+        let lapsed: Vec<Option<PartnerId>> = sql.rows(expire, values![now, PURGE_BATCH], |row| row.get(0)).await?;
         let expired = lapsed.len() as u64;
-        let purge = "
-            UPDATE sign_ups SET us_state = NULL, categories = '', comments = NULL, purged_at = $1 WHERE id IN
-                (SELECT id FROM sign_ups
-                 WHERE state IN ('expired', 'declined') AND purged_at IS NULL AND updated_at <= $2
-                 ORDER BY updated_at LIMIT $3 FOR UPDATE SKIP LOCKED)";
-        let purged = sql.execute(purge, values![now, now.minus(self.times.answers), PURGE_BATCH]).await?;
+        let purged = sql.execute(&PURGE, values![now, now.minus(self.times.answers), PURGE_BATCH]).await?;
         let forget = "DELETE FROM used_once WHERE name IN
                           (SELECT name FROM used_once WHERE ends_at <= $1 ORDER BY ends_at LIMIT $2
                            FOR UPDATE SKIP LOCKED)";
@@ -192,11 +200,11 @@ impl Unit for Retain {
         sql.execute(forget, values![now.minus(self.times.complaints), PURGE_BATCH]).await?;
         let sign_ins = forget_sign_ins(sql, now).await?;
         let named = idempotency::retain(sql, now).await?;
-        // Last and in the order of their names: others wait for these rows.
+        // Last and in the order of their ids: others wait for these rows.
         let mut sources = BTreeMap::new();
         lapsed.into_iter().for_each(|source| *sources.entry(source).or_insert(0) += 1);
         for (source, times) in sources {
-            sources::count(sql, &source, SourceEvent::Lapsed(times), now).await?;
+            sources::count(sql, source, SourceEvent::Lapsed(times), now).await?;
         }
         Ok(Retained { expired, purged, sign_ins, named })
     }

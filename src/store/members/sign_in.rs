@@ -33,8 +33,8 @@ area! {
             |sql| {
                 let count = "UPDATE sign_ins SET tries = tries + 1
                              WHERE browser = $1 AND used_at IS NULL AND expires_at > $2 AND tries < $3
-                             RETURNING id, CASE WHEN mailed THEN person_id END";
-                let open = |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<Option<i64>>(1)?));
+                             RETURNING id, CASE WHEN mailed THEN person_id END AS person";
+                let open = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<Option<i64>>("person")?));
                 let mut open = sql.rows(count, values![browser, *now, TRIES], open).await?;
                 open.sort_unstable();
                 // Counted as wrong until it proves right; of nobody, where nobody can sign in.
@@ -99,11 +99,13 @@ impl Unit for AskSignIn {
 impl AskSignIn {
     /// Whoever has the address and may be mailed at all.
     async fn find(&self, sql: &mut dyn Sql) -> Result<SignInTarget, Failure> {
-        let find = "SELECT p.id, p.email, p.state = 'member' FROM people p
+        let find = "SELECT p.id, p.email, p.state = 'member' AS is_member FROM people p
                     WHERE p.email_normalized = $1 AND coalesce(p.undeliverable_until <= $2, TRUE) AND NOT EXISTS
                         (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox
                          AND (m.suppressed_until > $2 OR m.complained_at IS NOT NULL))";
-        let asked = |row: &Row<'_>| Ok(SignInTarget { id: row.get(0)?, email: row.get(1)?, is_member: row.get(2)? });
+        let asked = |row: &Row<'_>| {
+            Ok(SignInTarget { id: row.get("id")?, email: row.get("email")?, is_member: row.get("is_member")? })
+        };
         Ok(sql.row(find, values![&self.email_normalized, self.now], asked).await?.unwrap_or_default())
     }
 
@@ -132,7 +134,7 @@ impl AskSignIn {
     /// The mail of the newest sign-up that waits to be confirmed goes once more, under the caps of such mail; unless it waits.
     async fn remind(&self, sql: &mut dyn Sql, person: Option<i64>, email: &str) -> Result<(), Failure> {
         let remind = "
-            INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, pass)
+            INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, priority)
             SELECT s.id, $3, $4, $2, $2, $5, $6 FROM sign_ups s WHERE s.id =
                 (SELECT id FROM sign_ups WHERE person_id = $1 AND state = 'pending' AND expires_at > $2
                  ORDER BY updated_at DESC, id DESC LIMIT 1)

@@ -4,6 +4,7 @@
 //! wait for the first, and then find its answer.
 
 use super::webhooks;
+use crate::domain::api_key::PartnerId;
 use crate::domain::partner::CLOSES_AFTER;
 use crate::domain::partner::idempotency::{IdempotentRequest, KEPT_FOR, Replayed};
 use crate::domain::referral::ReferralCode;
@@ -32,25 +33,25 @@ impl Asked {
 /// where what it asked for is no longer kept.
 pub(in crate::store) async fn find(
     sql: &mut dyn Sql,
-    partner: &str,
+    partner: PartnerId,
     asked: Asked,
     request: &IdempotentRequest,
 ) -> Result<Option<SignedUp>, Failure> {
-    let find = "SELECT operation = $3 AND input = $4, link, joined_count, savings, attributed
-                FROM idempotency_keys WHERE partner = $1 AND key = $2";
+    let find = "SELECT operation = $3 AND input = $4 AS is_same, link, joined_count, savings, attributed
+                FROM idempotency_keys WHERE partner_id = $1 AND key = $2";
     let values = values![partner, request.key.as_str(), asked.name(), &request.input];
-    sql.row(find, values, |row| first_answer(row, 0)).await
+    sql.row(find, values, first_answer).await
 }
 
-/// From that column on: whether the input is the same, link, joined_count, savings, attributed.
-pub(in crate::store) fn first_answer(row: &Row<'_>, first: usize) -> Result<SignedUp, Failure> {
-    let link: Option<String> = row.get::<Option<&str>>(first + 1)?.map(str::to_owned);
-    match (row.get(first)?, link.as_deref().and_then(ReferralCode::from_pasted), link) {
+/// From the columns is_same (whether the input is), link, joined_count, savings and attributed.
+pub(in crate::store) fn first_answer(row: &Row<'_>) -> Result<SignedUp, Failure> {
+    let link: Option<String> = row.get("link")?;
+    match (row.get("is_same")?, link.as_deref().and_then(ReferralCode::from_pasted), link) {
         (true, Some(code), Some(link)) => Ok(SignedUp {
             code,
-            joined_count: row.get(first + 2)?,
-            attributed: row.get(first + 4)?,
-            replayed: Some(Replayed { link, savings: row.get(first + 3)? }),
+            joined_count: row.get("joined_count")?,
+            attributed: row.get("attributed")?,
+            replayed: Some(Replayed { link, savings: row.get("savings")? }),
         }),
         _ => Err(Failure::Refused(StoreError::KeyReused)),
     }
@@ -58,7 +59,7 @@ pub(in crate::store) fn first_answer(row: &Row<'_>, first: usize) -> Result<Sign
 
 /// What a request asked for and got, to be kept under its name.
 pub(in crate::store) struct FirstAnswer<'a> {
-    pub partner: &'a str,
+    pub partner: PartnerId,
     pub request: &'a IdempotentRequest,
     pub person: i64,
     /// None where only a link was asked for.
@@ -69,9 +70,9 @@ pub(in crate::store) struct FirstAnswer<'a> {
 /// Keeps it; another request of the same name that came at this moment is told by [`Failure::Overtaken`].
 pub(in crate::store) async fn keep(sql: &mut dyn Sql, first: FirstAnswer<'_>, now: Timestamp) -> Result<(), Failure> {
     let FirstAnswer { partner, request, person, sign_up, given } = first;
-    let keep = "INSERT INTO idempotency_keys (partner, key, operation, input, person_id, sign_up_id, link, joined_count, savings,
+    let keep = "INSERT INTO idempotency_keys (partner_id, key, operation, input, person_id, sign_up_id, link, joined_count, savings,
                     attributed, created_at, closes_at)
-                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (partner, key) DO NOTHING";
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (partner_id, key) DO NOTHING";
     let asked = if sign_up.is_some() { Asked::SignUp } else { Asked::Link };
     let link = given.code.link(&request.join_site);
     let kept = values![

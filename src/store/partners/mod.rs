@@ -3,13 +3,14 @@
 pub(in crate::store) mod idempotency;
 pub mod webhooks;
 
-use super::sql::{Failure, Row, Sql, Unit, values};
+use super::sql::{Failure, Row, Sql, Unit, expected, values};
+use crate::domain::api_key::PartnerId;
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::{NamedSignUp, PartnerRecord};
 use crate::domain::time::Timestamp;
 
-/// What a partner may know of a sign-up, in the order in which [`named_sign_up`] reads it.
+/// What a partner may know of a sign-up, as [`named_sign_up`] reads it.
 macro_rules! status_columns {
     () => {
         "id, key, created_at, closes_at, confirmed_at"
@@ -23,8 +24,8 @@ area! {
         read list_partners() -> Vec<PartnerRecord> {
             |sql| {
                 let list = "SELECT p.id, p.name, p.contact, p.created_at,
-                                (SELECT count(*) FROM api_keys k WHERE k.partner = p.name),
-                                (SELECT count(*) FROM webhook_endpoints e WHERE e.partner = p.name)
+                                (SELECT count(*) FROM api_keys k WHERE k.partner_id = p.id) AS keys,
+                                (SELECT count(*) FROM webhook_endpoints e WHERE e.partner_id = p.id) AS endpoints
                             FROM partners p ORDER BY p.name";
                 sql.rows(list, values![], partner).await
             }
@@ -34,30 +35,30 @@ area! {
         write set_contact(name: &str, contact: Option<EmailAddress>) -> bool = SetContact { name: name.to_owned(), contact };
 
         /// What came of a sign-up that the partner gave that name to; none where it gave the name to none.
-        read sign_up_status(partner: &str, key: IdempotencyKey) -> Option<NamedSignUp>
-            = FindStatus { partner: partner.to_owned(), key };
+        read sign_up_status(partner: PartnerId, key: IdempotencyKey) -> Option<NamedSignUp> = FindStatus { partner, key };
 
         /// The partner's own after that place, oldest first, from that time on.
-        read named_sign_ups(partner: &str, after: i64, since: Timestamp, most: u32) -> Vec<NamedSignUp>
-            = ListStatuses { partner: partner.to_owned(), after, since, most };
+        read named_sign_ups(partner: PartnerId, after: i64, since: Timestamp, most: u32) -> Vec<NamedSignUp>
+            = ListStatuses { partner, after, since, most };
     }
 }
 
 fn partner(row: &Row<'_>) -> Result<PartnerRecord, Failure> {
     Ok(PartnerRecord {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        contact: row.get::<Option<&str>>(2)?.and_then(|text| EmailAddress::kept(text).ok()),
-        created_at: row.get(3)?,
-        keys: row.get(4)?,
-        endpoints: row.get(5)?,
+        id: row.get("id")?,
+        name: row.get("name")?,
+        contact: row.get::<Option<&str>>("contact")?.and_then(|text| EmailAddress::kept(text).ok()),
+        created_at: row.get("created_at")?,
+        keys: row.get("keys")?,
+        endpoints: row.get("endpoints")?,
     })
 }
 
-/// Makes the record of a partner where there is none.
-pub(in crate::store) async fn find_or_add(sql: &mut dyn Sql, name: &str, now: Timestamp) -> Result<(), Failure> {
+/// The partner of that name; its record is added where there is none.
+pub(in crate::store) async fn find_or_add(sql: &mut dyn Sql, name: &str, now: Timestamp) -> Result<PartnerId, Failure> {
     let add = "INSERT INTO partners (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
-    sql.execute(add, values![name, now]).await.map(|_| ())
+    sql.execute(add, values![name, now]).await?;
+    expected(sql.row("SELECT id FROM partners WHERE name = $1", values![name], |row| row.get(0)).await?)
 }
 
 struct SetContact {
@@ -76,7 +77,7 @@ impl Unit for SetContact {
 }
 
 struct FindStatus {
-    partner: String,
+    partner: PartnerId,
     key: IdempotencyKey,
 }
 
@@ -87,14 +88,14 @@ impl Unit for FindStatus {
         let find = concat!(
             "SELECT ",
             status_columns!(),
-            " FROM idempotency_keys WHERE partner = $1 AND key = $2 AND closes_at IS NOT NULL"
+            " FROM idempotency_keys WHERE partner_id = $1 AND key = $2 AND closes_at IS NOT NULL"
         );
-        sql.row(find, values![&self.partner, self.key.as_str()], named_sign_up).await
+        sql.row(find, values![self.partner, self.key.as_str()], named_sign_up).await
     }
 }
 
 struct ListStatuses {
-    partner: String,
+    partner: PartnerId,
     after: i64,
     since: Timestamp,
     most: u32,
@@ -107,19 +108,19 @@ impl Unit for ListStatuses {
         let list = concat!(
             "SELECT ",
             status_columns!(),
-            " FROM idempotency_keys WHERE partner = $1 AND id > $2 AND created_at >= $3 AND closes_at IS NOT NULL
+            " FROM idempotency_keys WHERE partner_id = $1 AND id > $2 AND created_at >= $3 AND closes_at IS NOT NULL
               ORDER BY id LIMIT $4"
         );
-        sql.rows(list, values![&self.partner, self.after, self.since, self.most], named_sign_up).await
+        sql.rows(list, values![self.partner, self.after, self.since, self.most], named_sign_up).await
     }
 }
 
 fn named_sign_up(row: &Row<'_>) -> Result<NamedSignUp, Failure> {
     Ok(NamedSignUp {
-        id: row.get(0)?,
-        key: row.parsed(1, |text| IdempotencyKey::parse(text).ok())?,
-        created_at: row.get(2)?,
-        closes_at: row.get(3)?,
-        confirmed_at: row.get(4)?,
+        id: row.get("id")?,
+        key: row.parsed("key", |text| IdempotencyKey::parse(text).ok())?,
+        created_at: row.get("created_at")?,
+        closes_at: row.get("closes_at")?,
+        confirmed_at: row.get("confirmed_at")?,
     })
 }

@@ -3,6 +3,7 @@
 //! What an endpoint is told is a row, written in the transaction that decides it and leased like mail. Each endpoint has its own
 //! line: one that hangs holds up none of another's.
 
+use crate::domain::api_key::PartnerId;
 use crate::domain::partner::endpoint::{
     DeliveryOutcome, DueDelivery, ENDPOINTS_OF_ONE, EndpointId, EndpointRecord, ListedEndpoint, NotAdded,
 };
@@ -11,11 +12,11 @@ use crate::domain::time::Timestamp;
 use crate::domain::webhook::{DISABLED_AFTER, EventKind};
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
-/// What an endpoint is, in the order in which [`endpoint`] reads it.
+/// What an endpoint is, as [`endpoint`] reads it.
 macro_rules! columns {
     () => {
-        "e.id, e.partner, e.url, e.generation, e.rotated_at, e.created_at, e.delivered_at, e.failing_since, e.last_error,
-         e.disabled_at, e.disabled_why"
+        "id, (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner, url, generation, rotated_at, created_at,
+         delivered_at, failing_since, last_error, disabled_at, disabled_reason"
     };
 }
 
@@ -26,7 +27,7 @@ macro_rules! tell_again {
             "INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
              SELECT e.id, k.id, CASE WHEN k.confirmed_at IS NULL THEN 'sign_up.closed' ELSE 'sign_up.confirmed' END,
                  coalesce(k.confirmed_at, k.closes_at), $2
-             FROM webhook_endpoints e JOIN idempotency_keys k ON k.partner = e.partner
+             FROM webhook_endpoints e JOIN idempotency_keys k ON k.partner_id = e.partner_id
              WHERE e.id = $1 AND (k.confirmed_at IS NOT NULL OR k.closed_at IS NOT NULL) AND ",
             $which,
             " ON CONFLICT (endpoint_id, idempotency_id, kind)
@@ -48,12 +49,12 @@ area! {
                 let list = concat!(
                     "SELECT ",
                     columns!(),
-                    ", (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NULL),
-                       (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NOT NULL)
+                    ", (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NULL) AS waiting,
+                       (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NOT NULL) AS given_up
                      FROM webhook_endpoints e ORDER BY e.id"
                 );
                 let listed = |row: &Row<'_>| {
-                    Ok(ListedEndpoint { endpoint: endpoint(row)?, waiting: row.get(11)?, given_up: row.get(12)? })
+                    Ok(ListedEndpoint { endpoint: endpoint(row)?, waiting: row.get("waiting")?, given_up: row.get("given_up")? })
                 };
                 sql.rows(list, values![], listed).await
             }
@@ -94,8 +95,8 @@ area! {
         /// Lets an endpoint be told again, whatever kept it from that.
         transact enable_endpoint(id: EndpointId, now: Timestamp) -> bool {
             |sql| {
-                let enable = "UPDATE webhook_endpoints SET disabled_at = NULL, disabled_why = NULL, failing_since = NULL,
-                                  last_error = NULL, told_at = NULL, telling_until = 0 WHERE id = $1";
+                let enable = "UPDATE webhook_endpoints SET disabled_at = NULL, disabled_reason = NULL, failing_since = NULL,
+                                  last_error = NULL, notified_at = NULL, notify_leased_until = 0 WHERE id = $1";
                 let found = sql.execute(enable, values![id.0]).await? == 1;
                 let anew = "UPDATE webhook_deliveries SET send_after = $2, attempts = 0
                             WHERE endpoint_id = $1 AND given_up_at IS NULL AND leased_until <= $2";
@@ -109,7 +110,7 @@ area! {
         transact recover_events(id: EndpointId, since: Timestamp, after: i64, now: Timestamp) -> (Option<i64>, u64) {
             |sql| {
                 let next = "SELECT max(id) FROM
-                                (SELECT k.id FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner = k.partner
+                                (SELECT k.id FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner_id = k.partner_id
                                  WHERE e.id = $1 AND k.id > $2 AND k.closes_at IS NOT NULL ORDER BY k.id LIMIT $3) batch";
                 let last: Option<Option<i64>> = sql.row(next, values![id.0, *after, RECOVERED_AT_ONCE], |row| row.get(0)).await?;
                 let Some(last) = last.flatten() else { return Ok((None, 0)) };
@@ -132,7 +133,7 @@ area! {
                            AND d.send_after <= $1 AND d.leased_until <= $1)
                       ORDER BY e.id"
                 );
-                sql.rows(due, values![*now], |row| Ok((endpoint(row)?, row.get::<Option<Timestamp>>(7)?.is_some()))).await
+                sql.rows(due, values![*now], |row| Ok((endpoint(row)?, row.get::<Option<Timestamp>>("failing_since")?.is_some()))).await
             }
         };
 
@@ -151,20 +152,21 @@ area! {
         /// each the partner's contact.
         write lease_to_tell(since: Timestamp, until: Timestamp, now: Timestamp) -> Vec<(EndpointRecord, String)> {
             |sql| {
-                let lease = "
-                    UPDATE webhook_endpoints SET telling_until = $2
-                    WHERE disabled_at >= $1 AND told_at IS NULL AND telling_until <= $3
-                      AND EXISTS (SELECT 1 FROM partners p WHERE p.name = webhook_endpoints.partner AND p.contact IS NOT NULL)
-                    RETURNING id, partner, url, generation, rotated_at, created_at, delivered_at, failing_since, last_error,
-                        disabled_at, disabled_why, (SELECT contact FROM partners p WHERE p.name = webhook_endpoints.partner)";
-                sql.rows(lease, values![*since, *until, *now], |row| Ok((endpoint(row)?, row.get(11)?))).await
+                let lease = concat!(
+                    "UPDATE webhook_endpoints SET notify_leased_until = $2
+                     WHERE disabled_at >= $1 AND notified_at IS NULL AND notify_leased_until <= $3
+                       AND EXISTS (SELECT 1 FROM partners p WHERE p.id = partner_id AND p.contact IS NOT NULL)
+                     RETURNING (SELECT p.contact FROM partners p WHERE p.id = partner_id) AS contact, ",
+                    columns!()
+                );
+                sql.rows(lease, values![*since, *until, *now], |row| Ok((endpoint(row)?, row.get("contact")?))).await
             }
         };
 
         /// The partner was told.
         write note_told(id: EndpointId, now: Timestamp) -> () {
             |sql| {
-                let told = "UPDATE webhook_endpoints SET told_at = $2 WHERE id = $1 AND disabled_at IS NOT NULL";
+                let told = "UPDATE webhook_endpoints SET notified_at = $2 WHERE id = $1 AND disabled_at IS NOT NULL";
                 sql.execute(told, values![id.0, *now]).await.map(|_| ())
             }
         };
@@ -179,17 +181,17 @@ const WELL_EVERY: std::time::Duration = std::time::Duration::from_secs(60);
 
 fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
     Ok(EndpointRecord {
-        id: EndpointId(row.get(0)?),
-        partner: row.get(1)?,
-        url: row.get(2)?,
-        generation: row.get(3)?,
-        rotated_at: row.get(4)?,
-        created_at: row.get(5)?,
-        delivered_at: row.get(6)?,
-        failing_since: row.get(7)?,
-        last_error: row.get(8)?,
-        disabled_at: row.get(9)?,
-        disabled_why: row.get(10)?,
+        id: EndpointId(row.get("id")?),
+        partner: row.get("partner")?,
+        url: row.get("url")?,
+        generation: row.get("generation")?,
+        rotated_at: row.get("rotated_at")?,
+        created_at: row.get("created_at")?,
+        delivered_at: row.get("delivered_at")?,
+        failing_since: row.get("failing_since")?,
+        last_error: row.get("last_error")?,
+        disabled_at: row.get("disabled_at")?,
+        disabled_why: row.get("disabled_reason")?,
     })
 }
 
@@ -198,7 +200,7 @@ pub(in crate::store) async fn tell(sql: &mut dyn Sql, request: i64, now: Timesta
     let tell = "INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
                 SELECT e.id, k.id, CASE WHEN k.confirmed_at IS NULL THEN 'sign_up.closed' ELSE 'sign_up.confirmed' END,
                     coalesce(k.confirmed_at, k.closes_at), $2
-                FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner = k.partner
+                FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner_id = k.partner_id
                 WHERE k.id = $1 AND e.disabled_at IS NULL ON CONFLICT DO NOTHING";
     sql.execute(tell, values![request, now]).await.map(|_| ())
 }
@@ -217,18 +219,20 @@ impl Unit for AddEndpoint {
     }
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let find = "SELECT (SELECT count(*) FROM webhook_endpoints e WHERE e.partner = p.name),
-                           (SELECT min(e.id) FROM webhook_endpoints e WHERE e.partner = p.name AND e.url = $2)
+        let find = "SELECT p.id, (SELECT count(*) FROM webhook_endpoints e WHERE e.partner_id = p.id) AS endpoints,
+                        (SELECT min(e.id) FROM webhook_endpoints e WHERE e.partner_id = p.id AND e.url = $2) AS known
                     FROM partners p WHERE p.name = $1 FOR UPDATE";
-        let found = |row: &Row<'_>| Ok((row.get::<u32>(0)?, row.get::<Option<i64>>(1)?));
-        match sql.row(find, values![&self.partner, &self.url], found).await? {
+        let found = |row: &Row<'_>| {
+            Ok((row.get::<PartnerId>("id")?, row.get::<u32>("endpoints")?, row.get::<Option<i64>>("known")?))
+        };
+        let partner = match sql.row(find, values![&self.partner, &self.url], found).await? {
             None => return Ok(Err(NotAdded::NoPartner)),
-            Some((_, Some(known))) => return Ok(Err(NotAdded::Known(EndpointId(known)))),
-            Some((ENDPOINTS_OF_ONE.., None)) => return Ok(Err(NotAdded::Full)),
-            Some((_, None)) => {}
-        }
-        let add = "INSERT INTO webhook_endpoints (partner, url, created_at) VALUES ($1, $2, $3) RETURNING id";
-        let id = sql.insert(add, values![&self.partner, &self.url, self.now]).await?;
+            Some((.., Some(known))) => return Ok(Err(NotAdded::Known(EndpointId(known)))),
+            Some((_, ENDPOINTS_OF_ONE.., None)) => return Ok(Err(NotAdded::Full)),
+            Some((partner, _, None)) => partner,
+        };
+        let add = "INSERT INTO webhook_endpoints (partner_id, url, created_at) VALUES ($1, $2, $3) RETURNING id";
+        let id = sql.insert(add, values![partner, &self.url, self.now]).await?;
         Ok(Ok(EndpointId(id.ok_or(Failure::Overtaken)?)))
     }
 }
@@ -251,15 +255,15 @@ impl Unit for LeaseDeliveries {
                  WHERE endpoint_id = $1 AND given_up_at IS NULL AND send_after <= $4 AND leased_until <= $4
                  ORDER BY send_after, id LIMIT $5 FOR UPDATE SKIP LOCKED)
             RETURNING id, idempotency_id, kind, at,
-                (SELECT key FROM idempotency_keys k WHERE k.id = idempotency_id), attempts";
+                (SELECT key FROM idempotency_keys k WHERE k.id = idempotency_id) AS key, attempts";
         let due = |row: &Row<'_>| {
             Ok(DueDelivery {
-                id: row.get(0)?,
-                about: row.get(1)?,
-                kind: row.parsed(2, EventKind::from_name)?,
-                at: row.get(3)?,
-                key: row.parsed(4, |text| IdempotencyKey::parse(text).ok())?,
-                attempts: row.get(5)?,
+                id: row.get("id")?,
+                about: row.get("idempotency_id")?,
+                kind: row.parsed("kind", EventKind::from_name)?,
+                at: row.get("at")?,
+                key: row.parsed("key", |text| IdempotencyKey::parse(text).ok())?,
+                attempts: row.get("attempts")?,
             })
         };
         sql.rows(lease, values![self.id.0, &self.worker, self.until, self.now, self.most], due).await
@@ -305,7 +309,7 @@ impl Unit for SettleDelivery {
         let fails =
             "UPDATE webhook_endpoints SET failing_since = coalesce(failing_since, $2), last_error = $3 WHERE id = $1";
         sql.execute(fails, values![id.0, *now, &cause]).await?;
-        let disable = "UPDATE webhook_endpoints SET disabled_at = $2, disabled_why = $3
+        let disable = "UPDATE webhook_endpoints SET disabled_at = $2, disabled_reason = $3
                        WHERE id = $1 AND disabled_at IS NULL AND failing_since <= $4";
         // Whoever is gone needs no five days.
         let since = if is_gone { *now } else { now.minus(DISABLED_AFTER) };

@@ -1,13 +1,15 @@
 //! The one statement that signs a whole batch up (`batch.rs` gathers them).
 
-use super::connection::PgConnection;
+use std::sync::LazyLock;
+
+use super::connection::{Parameter, PgConnection};
 use super::pool::Work;
 use crate::domain::language::Language;
-use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, SignedUp};
+use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, SignUpAnswers, SignedUp};
 use crate::store::StoreError;
 use crate::store::partners::idempotency::first_answer;
 use crate::store::queue::Waiter;
-use crate::store::sign_up::{SignUp, kept_categories, merging_answers, no_sooner, sign_up_columns, was_member_there};
+use crate::store::sign_up::{ANSWERS, COLUMNS, MERGE, SignUp, each_answer, no_sooner, was_member_there};
 use crate::store::sql::{Failure, Row};
 
 /// What nearly every sign-up needs, for all of them at once. A sign-up is done whole or not at all: one whose person is
@@ -15,31 +17,45 @@ use crate::store::sql::{Failure, Row};
 /// nothing: both are put to the table, and both rows are held as the foreign key of a new sign-up holds them. Mail that
 /// waits gives way to newer, mail that is on its way stays; in its new place it has a new id, so that a late worker cannot
 /// settle it.
-const SIGN_UP: &str = concat!(
+static SIGN_UP: LazyLock<String> = LazyLock::new(|| {
+    let arrays: Vec<_> =
+        (FIRST_ANSWER..).zip(SignUpAnswers::NAMES).map(|(number, _)| format!("${number}::text[]")).collect();
+    STATEMENT
+        .replace("{arrays}", &arrays.join(", "))
+        .replace("{columns}", COLUMNS)
+        .replace("{answers}", &ANSWERS)
+        .replace("{each_answer}", &each_answer("j.{}"))
+        .replace("{merge}", &MERGE)
+});
+
+/// The number of the first answer among the parameters.
+const FIRST_ANSWER: usize = 24;
+
+const STATEMENT: &str = concat!(
     "
     WITH asked AS (
-        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-                             $8::text[], $9::text[], $10::text[], $11::bigint[], $14::bigint[], $16::boolean[],
-                             $17::boolean[], $18::text[], $19::text[], $20::text[], $21::text[],
-                             $22::text[], $23::text[], $24::text[], $25::text[], $26::bigint[]) WITH ORDINALITY
-        AS asked (email, email_normalized, mailbox, code, key_id, partner, us_state, categories, comments, ref_code, now, lane,
-                proven, disposable, tombstone, channel, client, notice, language, name, input, join_site, savings, n)
+        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[],
+                             $8::bigint[], $11::bigint[], $13::boolean[], $14::boolean[], $15::text[], $16::text[],
+                             $17::text[], $18::text[], $19::text[], $20::text[], $21::text[], $22::text[], $23::bigint[],
+                             {arrays}) WITH ORDINALITY
+        AS asked (email, email_normalized, mailbox, code, key_id, partner_id, ref_code, now, lane, proven, disposable,
+                  tombstone, channel, client, notice, language, name, input, join_site, savings, {answers}, n)
     ), named AS (
         SELECT a.n, k.operation = 'sign_up' AND k.input = a.input AS is_same, k.link, k.joined_count, k.savings, k.attributed
-        FROM asked a JOIN idempotency_keys k ON k.partner = a.partner AND k.key = a.name
+        FROM asked a JOIN idempotency_keys k ON k.partner_id = a.partner_id AND k.key = a.name
     ), job AS (
         SELECT * FROM asked WHERE n NOT IN (SELECT n FROM named)
     ), house AS (
         SELECT signups_paused AS paused, member_count FROM installation WHERE id = 1
     ), known AS (
         SELECT j.n, p.id, p.code, p.mailbox, p.state = 'member' AS is_member,
-               CASE WHEN j.partner <> '' THEN 0 ELSE
-                   (SELECT min(free) FROM generate_series(1::bigint, $15::bigint) free WHERE NOT EXISTS
-                       (SELECT FROM sign_ups s WHERE s.person_id = p.id AND s.partner = '' AND s.slot = free
+               CASE WHEN j.partner_id IS NOT NULL THEN 0 ELSE
+                   (SELECT min(free) FROM generate_series(1::bigint, $12::bigint) free WHERE NOT EXISTS
+                       (SELECT FROM sign_ups s WHERE s.person_id = p.id AND coalesce(s.partner_id, 0) = 0 AND s.slot = free
                         AND s.state = 'pending')) END AS slot
         FROM job j JOIN people p ON p.email_normalized = j.email_normalized
         WHERE NOT (SELECT paused FROM house)
-          AND NOT EXISTS (SELECT FROM sign_ups s WHERE s.person_id = p.id AND s.partner = j.partner
+          AND NOT EXISTS (SELECT FROM sign_ups s WHERE s.person_id = p.id AND coalesce(s.partner_id, 0) = coalesce(j.partner_id, 0)
                           AND s.state = 'pending' AND s.expires_at <= j.now)
         FOR KEY SHARE OF p
     ), added AS (
@@ -61,43 +77,39 @@ const SIGN_UP: &str = concat!(
     ), person AS (
         SELECT n, id, code, mailbox, is_member, slot FROM known
         UNION ALL
-        SELECT j.n, a.id, a.code, a.mailbox, FALSE, CASE WHEN j.partner <> '' THEN 0 ELSE 1 END
+        SELECT j.n, a.id, a.code, a.mailbox, FALSE, CASE WHEN j.partner_id IS NOT NULL THEN 0 ELSE 1 END
         FROM added a JOIN job j USING (email_normalized)
     ), referral AS (
         SELECT p.n, r.id AS referrer_id
         FROM person p JOIN job j USING (n) JOIN people r ON r.code = j.ref_code AND r.mailbox <> p.mailbox
              AND r.mailbox <> j.tombstone
     ), signed AS (
-        INSERT INTO sign_ups (",
-    sign_up_columns!(),
-    ")
-        SELECT p.id, j.key_id, j.partner, 'pending', j.us_state, j.categories, j.comments, referrer_id, $12, j.now, j.now,
-               j.now + $13, p.slot, j.disposable, j.channel, j.client, j.notice, j.language
+        INSERT INTO sign_ups ({columns}, {answers})
+        SELECT p.id, j.key_id, j.partner_id, 'pending', referrer_id, $9, j.now, j.now, j.now + $10, p.slot, j.disposable,
+               j.channel, j.client, j.notice, j.language, {each_answer}
         FROM person p JOIN job j USING (n) LEFT JOIN referral USING (n) WHERE p.slot IS NOT NULL
-        ",
-    merging_answers!(),
-    "
+        {merge}
         RETURNING id, person_id
     ), mailed AS (
-        INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, pass)
+        INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, priority)
         SELECT s.id, CASE WHEN p.is_member THEN 'already_member' ELSE 'confirm' END, j.email, j.now, j.now, j.lane,
                j.proven::int
         FROM signed s JOIN person p ON p.id = s.person_id JOIN job j USING (n)
         ON CONFLICT (sign_up_id) DO UPDATE
         SET id = excluded.id, kind = excluded.kind, recipient = excluded.recipient, created_at = excluded.created_at,
             send_after = excluded.send_after, attempts = 0, first_attempt_at = NULL, leased_by = NULL, last_error = NULL,
-            given_up_at = NULL, lane = excluded.lane, pass = excluded.pass, held_at = NULL
+            given_up_at = NULL, lane = excluded.lane, priority = excluded.priority, held_at = NULL
         WHERE outbox.leased_until <= excluded.created_at
     ), kept AS (
-        INSERT INTO idempotency_keys (partner, key, operation, input, person_id, sign_up_id, link, joined_count, savings,
+        INSERT INTO idempotency_keys (partner_id, key, operation, input, person_id, sign_up_id, link, joined_count, savings,
                                       attributed, created_at, closes_at)
-        SELECT j.partner, j.name, 'sign_up', j.input, p.id, s.id, j.join_site || '/joinus' || p.code,
-               (SELECT member_count FROM house), j.savings, referrer_id IS NOT NULL, j.now, j.now + $13
+        SELECT j.partner_id, j.name, 'sign_up', j.input, p.id, s.id, j.join_site || '/joinus' || p.code,
+               (SELECT member_count FROM house), j.savings, referrer_id IS NOT NULL, j.now, j.now + $10
         FROM job j JOIN person p USING (n) JOIN signed s ON s.person_id = p.id LEFT JOIN referral USING (n)
         WHERE j.name IS NOT NULL
     )
-    SELECT h.paused, h.member_count, p.code, referrer_id IS NOT NULL, s.id IS NOT NULL,
-           k.n IS NOT NULL, k.is_same, k.link, k.joined_count, k.savings, k.attributed
+    SELECT k.n IS NOT NULL AS was_answered, h.paused, s.id IS NOT NULL AS is_done, h.member_count, p.code,
+           referrer_id IS NOT NULL AS has_referrer, k.is_same, k.link, k.joined_count, k.savings, k.attributed
     FROM asked j CROSS JOIN house h LEFT JOIN person p USING (n) LEFT JOIN referral USING (n)
     LEFT JOIN signed s ON s.person_id = p.id LEFT JOIN named k USING (n)
     ORDER BY j.n"
@@ -131,65 +143,66 @@ impl Work for Batch {
         let jobs = &self.0;
         let texts = |text: for<'a> fn(&'a QueuedSignUp) -> &'a str| jobs.iter().map(text).collect::<Vec<_>>();
         let perhaps = |text: for<'a> fn(&'a QueuedSignUp) -> Option<&'a str>| jobs.iter().map(text).collect::<Vec<_>>();
-        let categories: Vec<_> = jobs.iter().map(|job| kept_categories(job.unit.new.categories)).collect();
+        let mut answers = [(); SignUpAnswers::NAMES.len()].map(|()| Vec::with_capacity(jobs.len()));
+        for job in jobs {
+            answers.iter_mut().zip(job.unit.new.answers.texts()).for_each(|(all, answer)| all.push(answer));
+        }
+        let partners: Vec<_> =
+            jobs.iter().map(|job| job.unit.new.partner.as_ref().map(|partner| partner.id.0)).collect();
         let now: Vec<_> = jobs.iter().map(|job| job.unit.now.as_millis()).collect();
         let lanes: Vec<_> = jobs.iter().map(|job| job.unit.new.lane.number()).collect();
         let savings: Vec<_> =
             jobs.iter().map(|job| job.unit.new.request.as_ref().map(|request| i64::from(request.savings))).collect();
         let flags = |flag: fn(&NewSignUp) -> bool| jobs.iter().map(|job| flag(&job.unit.new)).collect::<Vec<_>>();
         let pending_for = i64::try_from(PENDING_FOR.as_millis()).unwrap_or(i64::MAX);
-        let rows = connection
-            .query(
-                SIGN_UP,
-                &[
-                    &texts(|job| job.unit.new.person.email.as_typed()),
-                    &texts(|job| &job.email_normalized),
-                    &texts(|job| &job.mailbox),
-                    &texts(|job| job.unit.new.person.code.as_str()),
-                    &perhaps(|job| job.unit.new.partner.as_ref().map(|partner| partner.key.as_str())),
-                    &texts(|job| job.unit.new.partner.as_ref().map_or("", |partner| partner.name.as_str())),
-                    &perhaps(|job| job.unit.new.us_state.map(|state| state.code())),
-                    &categories,
-                    &perhaps(|job| job.unit.new.comments.as_ref().map(|comments| comments.as_str())),
-                    &perhaps(|job| job.unit.new.ref_code.as_ref().map(|code| code.as_str())),
-                    &now,
-                    &i64::from(CONSENT_VERSION),
-                    &pending_for,
-                    &lanes,
-                    &(POSTS_PENDING as i64),
-                    &flags(|new| new.proven),
-                    &flags(|new| new.disposable),
-                    &texts(|job| job.unit.new.person.tombstone.as_str()),
-                    &texts(|job| job.unit.new.evidence.channel.name()),
-                    &perhaps(|job| job.unit.new.evidence.client.as_ref().map(|client| client.as_str())),
-                    &texts(|job| &job.unit.new.evidence.notice),
-                    &perhaps(|job| job.unit.new.language.map(Language::code)),
-                    &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.key.as_str())),
-                    &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.input.as_str())),
-                    &perhaps(|job| job.unit.new.request.as_ref().map(|request| &*request.join_site)),
-                    &savings,
-                ],
-            )
-            .await?;
+        let (consent_version, posts_pending) = (i64::from(CONSENT_VERSION), POSTS_PENDING as i64);
+        let fixed: [Parameter<'_>; FIRST_ANSWER - 1] = [
+            &texts(|job| job.unit.new.person.email.as_typed()),
+            &texts(|job| &job.email_normalized),
+            &texts(|job| &job.mailbox),
+            &texts(|job| job.unit.new.person.code.as_str()),
+            &perhaps(|job| job.unit.new.partner.as_ref().map(|partner| partner.key.as_str())),
+            &partners,
+            &perhaps(|job| job.unit.new.ref_code.as_ref().map(|code| code.as_str())),
+            &now,
+            &consent_version,
+            &pending_for,
+            &lanes,
+            &posts_pending,
+            &flags(|new| new.proven),
+            &flags(|new| new.disposable),
+            &texts(|job| job.unit.new.person.tombstone.as_str()),
+            &texts(|job| job.unit.new.evidence.channel.name()),
+            &perhaps(|job| job.unit.new.evidence.client.as_ref().map(|client| client.as_str())),
+            &texts(|job| &job.unit.new.evidence.notice),
+            &perhaps(|job| job.unit.new.language.map(Language::code)),
+            &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.key.as_str())),
+            &perhaps(|job| job.unit.new.request.as_ref().map(|request| request.input.as_str())),
+            &perhaps(|job| job.unit.new.request.as_ref().map(|request| &*request.join_site)),
+            &savings,
+        ];
+        let answers = answers.iter().map(|answer| answer as Parameter<'_>);
+        let values: Vec<_> = fixed.into_iter().chain(answers).collect();
+        let rows = connection.query(&SIGN_UP, &values).await?;
         rows.iter().map(|row| done(&Row(row))).collect()
     }
 }
 
 fn done(row: &Row<'_>) -> Result<Option<Result<SignedUp, StoreError>>, Failure> {
     // What was answered before is, while sign-ups are paused too.
-    if row.get(5)? {
-        return match first_answer(row, 6) {
+    if row.get("was_answered")? {
+        return match first_answer(row) {
             Ok(first) => Ok(Some(Ok(first))),
             Err(Failure::Refused(refused)) => Ok(Some(Err(refused))),
             Err(failure) => Err(failure),
         };
     }
-    if row.get(0)? {
+    if row.get("paused")? {
         return Ok(Some(Err(StoreError::Paused)));
     }
-    if !row.get(4)? {
+    if !row.get("is_done")? {
         return Ok(None);
     }
-    let (joined_count, code, attributed) = (row.get(1)?, row.get(2)?, row.get(3)?);
+    let (joined_count, code, attributed) = (row.get("member_count")?, row.get("code")?, row.get("has_referrer")?);
     Ok(Some(Ok(SignedUp { joined_count, code, attributed, replayed: None })))
 }

@@ -26,17 +26,17 @@ const CONFIRM: &str = concat!(
     ), confirmed AS (
         UPDATE sign_ups SET state = 'confirmed', decided_at = $3, decided_how = $5, notice = coalesce($6, notice)
         WHERE id = $1 AND state = 'pending' AND expires_at > $3 AND updated_at = coalesce($2, updated_at)
-        RETURNING id, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END AS referrer_id, partner, disposable
+        RETURNING id, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END AS referrer_id, partner_id, disposable
     ), forgotten AS (
         DELETE FROM outbox o USING confirmed c WHERE o.sign_up_id = c.id RETURNING o.id
     ), named AS (
         UPDATE idempotency_keys k SET confirmed_at = $3 FROM confirmed c
         WHERE k.sign_up_id = c.id AND k.confirmed_at IS NULL AND k.closed_at IS NULL AND k.closes_at > $3
-        RETURNING k.id, k.partner
+        RETURNING k.id, k.partner_id
     ), notified AS (
         INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
         SELECT e.id, n.id, 'sign_up.confirmed', $3, $3
-        FROM named n JOIN webhook_endpoints e ON e.partner = n.partner AND e.disabled_at IS NULL
+        FROM named n JOIN webhook_endpoints e ON e.partner_id = n.partner_id AND e.disabled_at IS NULL
         ON CONFLICT DO NOTHING RETURNING id
     ), joined AS (
         UPDATE people p SET
@@ -55,18 +55,18 @@ const CONFIRM: &str = concat!(
           AND (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM notified) >= 0
         RETURNING m.mailbox
     ), praised AS (
-        INSERT INTO source_days (source, day, confirmed)
-        SELECT partner, $4, 1 FROM confirmed
+        INSERT INTO source_days (partner_id, day, confirmed)
+        SELECT partner_id, $4, 1 FROM confirmed
         WHERE NOT disposable AND EXISTS (SELECT FROM joined) AND (SELECT count(*) FROM lifted) >= 0
-        ON CONFLICT (source, day) DO UPDATE SET confirmed = source_days.confirmed + 1
+        ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET confirmed = source_days.confirmed + 1
         RETURNING id
     ), counted AS (
         UPDATE installation SET member_count = member_count + 1
         WHERE id = 1 AND EXISTS (SELECT FROM joined) AND (SELECT count(*) FROM praised) + (SELECT count(*) FROM lifted) >= 0
         RETURNING id
     )
-    SELECT state, EXISTS (SELECT FROM confirmed), EXISTS (SELECT FROM counted), expires_at <= $3,
-           updated_at <> coalesce($2, updated_at)
+    SELECT state, EXISTS (SELECT FROM confirmed) AS is_confirmed, EXISTS (SELECT FROM counted) AS is_counted,
+           expires_at <= $3 AS has_expired, updated_at <> coalesce($2, updated_at) AS has_changed
     FROM found"
 );
 
@@ -88,15 +88,15 @@ impl Work for PgConfirm {
         let row = connection.locked(LOCK_MAILBOX, &self.sign_up.0, CONFIRM, &values).await?;
         let Some(row) = row else { return Ok(Confirmation::Unknown) };
         let row = Row(&row);
-        Ok(match row.parsed(0, SignUpState::from_name)? {
-            _ if row.get::<bool>(2)? => Confirmation::Joined,
-            _ if row.get::<bool>(1)? => Confirmation::AlreadyMember,
+        Ok(match row.parsed("state", SignUpState::from_name)? {
+            _ if row.get::<bool>("is_counted")? => Confirmation::Joined,
+            _ if row.get::<bool>("is_confirmed")? => Confirmation::AlreadyMember,
             SignUpState::Confirmed => Confirmation::AlreadyMember,
             SignUpState::Declined => Confirmation::Declined,
             SignUpState::Expired => Confirmation::Expired,
             // Retention decides so for good, once it believes the clock.
-            SignUpState::Pending if row.get::<bool>(3)? => Confirmation::Expired,
-            SignUpState::Pending if row.get::<bool>(4)? => Confirmation::Changed,
+            SignUpState::Pending if row.get::<bool>("has_expired")? => Confirmation::Expired,
+            SignUpState::Pending if row.get::<bool>("has_changed")? => Confirmation::Changed,
             SignUpState::Pending => return Err(Failure::Overtaken),
         })
     }

@@ -142,6 +142,10 @@ impl Columns for tokio_postgres::Row {
     fn name(&self, column: usize) -> &str {
         self.columns().get(column).map_or("?", |column| column.name())
     }
+
+    fn index(&self, name: &str) -> Option<usize> {
+        self.columns().iter().position(|column| column.name() == name)
+    }
 }
 
 impl ToSql for Value<'_> {

@@ -35,19 +35,19 @@ impl Work for Learn {
 
     async fn apply(&mut self, connection: &mut PgConnection) -> Result<PostgresFacts, Failure> {
         let ask = "
-            SELECT 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1),
-                   coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
-                   CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT),
-                   (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
-                   current_setting('fsync') = 'on'";
+            SELECT 'PostgreSQL ' || split_part(current_setting('server_version'), ' ', 1) AS version,
+                   coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS encrypted,
+                   CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS time,
+                   (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit') AS synchronous_commit,
+                   current_setting('fsync') = 'on' AS fsync";
         let sql: &mut dyn Sql = connection;
         let facts = sql.row(ask, values![], |row| {
             Ok(PostgresFacts {
-                version: row.get(0)?,
-                encrypted: row.get(1)?,
-                time: row.get(2)?,
-                synchronous_commit: row.get(3)?,
-                fsync: row.get(4)?,
+                version: row.get("version")?,
+                encrypted: row.get("encrypted")?,
+                time: row.get("time")?,
+                synchronous_commit: row.get("synchronous_commit")?,
+                fsync: row.get("fsync")?,
             })
         });
         expected(facts.await?)

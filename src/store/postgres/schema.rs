@@ -8,9 +8,8 @@ use super::connection::PgConnection;
 use super::pool::{Pool, Work};
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
-use crate::store::migration::{Migration, Prepare};
-use crate::store::refold::Refold;
-use crate::store::sql::{Failure, Sql, Unit, expected, values};
+use crate::store::migration::{Migration, Prepare, fingerprint};
+use crate::store::sql::{Failure, Sql, expected, values};
 
 /// Who holds this lock migrates: any number, but the same on every node. It is waited for while another node does so. The
 /// tables' own are not waited for long: everyone who comes later would stand in line behind.
@@ -34,6 +33,11 @@ pub enum PostgresOpenError {
          or start a node of this version, which brings them up to date"
     )]
     Older { found: i64, known: i64 },
+    #[error(
+        "its tables were made by another unreleased build (schema {found}, this one has {known}); run the build that made them, \
+         or give an empty database"
+    )]
+    OtherBuild { found: String, known: String },
     #[error("there are no records in it; is this the right database? The first start of the service makes its tables")]
     Missing,
     #[error("the database keeps its texts in {0}; make one with ENCODING 'UTF8'")]
@@ -64,7 +68,7 @@ pub(super) async fn prepare(
     migrations: &'static [Migration],
 ) -> Result<Exactly, PostgresOpenError> {
     let known = migrations.len() as i64;
-    let mut looked = pool.run(&mut Look).await?;
+    let mut looked = pool.run(&mut Look(migrations)).await?;
     let migrate = match &looked {
         Ok(found) => found.version < known && prepare == Prepare::Upgrade,
         Err(PostgresOpenError::Missing) => prepare != Prepare::Expect,
@@ -98,26 +102,32 @@ pub(super) enum Exactly {
 }
 
 /// Looks without a lock: at nearly every start there is nothing to do.
-struct Look;
+struct Look(&'static [Migration]);
 
 impl Work for Look {
     type Done = Result<FoundSchema, PostgresOpenError>;
 
     async fn apply(&mut self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
-        look(connection).await
+        look(connection, self.0).await
     }
 }
 
-async fn look(sql: &mut dyn Sql) -> Result<Result<FoundSchema, PostgresOpenError>, Failure> {
+async fn look(sql: &mut dyn Sql, migrations: &[Migration]) -> Result<Result<FoundSchema, PostgresOpenError>, Failure> {
     // Not by to_regclass: that may remember from before the lock that there was nothing.
     let tables = "
         WITH tables AS (
             SELECT relname FROM pg_catalog.pg_class WHERE relkind IN ('r', 'p', 'v') AND pg_table_is_visible(oid)
         )
-        SELECT current_setting('server_encoding'), 'unionhall_schema' IN (TABLE tables),
-               'people' IN (TABLE tables) OR 'installation' IN (TABLE tables), 'moved' IN (TABLE tables)";
-    let tables = sql.row(tables, values![], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
-    let (encoding, ours, others, moved) = expected(tables.await?)?;
+        SELECT current_setting('server_encoding') AS encoding, 'unionhall_schema' IN (TABLE tables) AS is_ours,
+               'people' IN (TABLE tables) OR 'installation' IN (TABLE tables) AS has_ours, 'moved' IN (TABLE tables) AS is_moved,
+               EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
+                       WHERE c.relname = 'unionhall_schema' AND pg_table_is_visible(c.oid) AND a.attname = 'fingerprint')
+                   AS has_fingerprints";
+    let tables = sql.row(tables, values![], |row| {
+        let (ours, others, moved) = (row.get("is_ours")?, row.get("has_ours")?, row.get("is_moved")?);
+        Ok((row.get("encoding")?, ours, others, moved, row.get::<bool>("has_fingerprints")?))
+    });
+    let (encoding, ours, others, moved, has_fingerprints) = expected(tables.await?)?;
     if encoding != "UTF8" {
         return Ok(Err(PostgresOpenError::Encoding(encoding)));
     }
@@ -128,12 +138,27 @@ async fn look(sql: &mut dyn Sql) -> Result<Result<FoundSchema, PostgresOpenError
     }
     if moved {
         let place = sql.row("SELECT place, at FROM moved LIMIT 1", values![], |row| {
-            Ok(PostgresOpenError::Moved { place: row.get(0)?, at: row.get(1)? })
+            Ok(PostgresOpenError::Moved { place: row.get("place")?, at: row.get("at")? })
         });
         return Ok(Err(expected(place.await?)?));
     }
-    let newest = "SELECT coalesce(max(version), 0), coalesce(max(serves), 0) FROM unionhall_schema";
-    let found = sql.row(newest, values![], |row| Ok(FoundSchema { version: row.get(0)?, serves: row.get(1)? }));
+    let taken = match has_fingerprints {
+        true => {
+            let taken = "SELECT fingerprint FROM unionhall_schema ORDER BY version";
+            sql.rows(taken, values![], |row| row.get::<String>(0)).await?
+        }
+        false => vec!["without a fingerprint".to_owned()],
+    };
+    for (found, migration) in taken.into_iter().zip(migrations) {
+        let known = fingerprint(migration.postgres);
+        if found != known {
+            return Ok(Err(PostgresOpenError::OtherBuild { found, known }));
+        }
+    }
+    let newest =
+        "SELECT coalesce(max(version), 0) AS version, coalesce(max(serves), 0) AS serves FROM unionhall_schema";
+    let found =
+        sql.row(newest, values![], |row| Ok(FoundSchema { version: row.get("version")?, serves: row.get("serves")? }));
     Ok(Ok(expected(found.await?)?))
 }
 
@@ -151,7 +176,7 @@ impl Work for Migrate {
 
     async fn apply(&mut self, connection: &mut PgConnection) -> Result<Self::Done, Failure> {
         connection.client.batch_execute(LOCK).await?;
-        let found = match look(connection).await? {
+        let found = match look(connection, self.0).await? {
             Ok(found) => found.version,
             Err(PostgresOpenError::Missing) => {
                 connection.client.batch_execute(VERSIONS).await?;
@@ -160,19 +185,17 @@ impl Work for Migrate {
             Err(fault) => return Ok(Err(fault)),
         };
         for (version, migration) in (1_i32..).zip(self.0).skip(usize::try_from(found).unwrap_or(0)) {
-            if migration.refolds {
-                Unit::apply(&Refold, connection).await?;
-            }
             connection.client.batch_execute(migration.postgres).await?;
-            let note = "INSERT INTO unionhall_schema (version, serves) VALUES ($1, $2)";
-            connection.query(note, &[&version, &migration.serves]).await?;
+            let note = "INSERT INTO unionhall_schema (version, serves, fingerprint) VALUES ($1, $2, $3)";
+            connection.query(note, &[&version, &migration.serves, &fingerprint(migration.postgres)]).await?;
         }
-        look(connection).await
+        look(connection, self.0).await
     }
 }
 
 const VERSIONS: &str = "
     CREATE TABLE unionhall_schema (
-        version INTEGER PRIMARY KEY,
-        serves  INTEGER NOT NULL -- the oldest schema whose programs still work on this one
+        version     INTEGER PRIMARY KEY,
+        serves      INTEGER NOT NULL, -- the oldest schema whose programs still work on this one
+        fingerprint TEXT COLLATE \"C\" NOT NULL
     )";

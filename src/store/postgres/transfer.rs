@@ -15,7 +15,9 @@ use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 use crate::store::migration::{MIGRATIONS, Prepare};
 use crate::store::sql::{Failure, Value};
-use crate::store::transfer::{Cell, Cells, TABLES, Table, TransferRows, TransferSource, TransferTarget, cells};
+use crate::store::transfer::{
+    Cell, Cells, TABLES, Table, TableColumns, TransferRows, TransferSource, TransferTarget, cells,
+};
 use crate::store::{StoreError, StoreReply};
 
 /// A database whose records are carried away, or to: one transaction, in which nobody else can write.
@@ -35,9 +37,7 @@ const HOLD: &str = "
     BEGIN;
     SET LOCAL statement_timeout = 0;
     SET LOCAL idle_in_transaction_session_timeout = 0;
-    SET LOCAL lock_timeout = '30s';
-    LOCK TABLE installation, api_keys, people, sign_ups, outbox, mailboxes, source_days, used_once, readiness, audit, demand,
-               referrers, rollup, member_changes IN SHARE ROW EXCLUSIVE MODE";
+    SET LOCAL lock_timeout = '30s'";
 
 impl PostgresTransfer {
     /// Connects and waits until nobody writes.
@@ -48,19 +48,20 @@ impl PostgresTransfer {
             return Err(PostgresOpenError::Newer { found, serves, known });
         }
         let connection = pool.get().await.map_err(StoreError::from)?;
-        connection.client.batch_execute(HOLD).await.map_err(|error| match error.code() {
+        let tables: Vec<_> = TABLES.iter().map(|table| table.name).collect();
+        let hold = format!("{HOLD}; LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", tables.join(", "));
+        connection.client.batch_execute(&hold).await.map_err(|error| match error.code() {
             Some(&SqlState::LOCK_NOT_AVAILABLE) => PostgresOpenError::Held,
             _ => PostgresOpenError::Store(Failure::from(error).into()),
         })?;
         Ok(Self { connection })
     }
 
-    async fn write(&self, table: &Table, rows: &[Cells]) -> Result<(), Failure> {
+    async fn write(&self, TableColumns { table, columns }: &TableColumns, rows: &[Cells]) -> Result<(), Failure> {
         let client = &self.connection.client;
         if table.has_row {
             client.batch_execute(&format!("DELETE FROM {}", table.name)).await?;
         }
-        let columns = table.columns;
         let types = client.prepare(&format!("SELECT {columns} FROM {}", table.name)).await?;
         let types: Vec<_> = types.columns().iter().map(|column| column.type_().clone()).collect();
         let sink = client.copy_in(&format!("COPY {} ({columns}) FROM STDIN BINARY", table.name)).await?;
@@ -121,11 +122,20 @@ impl TransferRows for PostgresTransfer {
         })
     }
 
+    fn columns(&mut self, table: &'static Table) -> StoreReply<'_, Vec<String>> {
+        Reply::later(async move {
+            let sql = "SELECT attname::text FROM pg_catalog.pg_attribute
+                       WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum";
+            let rows = self.connection.client.query(sql, &[&table.name]).await.map_err(Failure::from)?;
+            Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map_err(Failure::from)?)
+        })
+    }
+
     fn last_number(&mut self, table: &'static Table) -> StoreReply<'_, i64> {
         Reply::later(async move {
             let sql = format!(
                 "SELECT greatest(CASE WHEN is_called THEN last_value ELSE 0 END, (SELECT max({}) FROM {})) FROM {}",
-                table.key(),
+                table.key,
                 table.name,
                 sequence(table)
             );
@@ -137,7 +147,7 @@ impl TransferRows for PostgresTransfer {
 
 /// The sequence that numbers a table's rows, as PostgreSQL calls it.
 fn sequence(table: &Table) -> String {
-    format!("{}_{}_seq", table.name, table.key())
+    format!("{}_{}_seq", table.name, table.key)
 }
 
 impl TransferSource for PostgresTransfer {
@@ -147,9 +157,9 @@ impl TransferSource for PostgresTransfer {
 }
 
 impl TransferTarget for PostgresTransfer {
-    fn append<'a>(&'a mut self, table: &'static Table, rows: &'a [Cells]) -> StoreReply<'a, ()> {
+    fn append<'a>(&'a mut self, table: &'a TableColumns, rows: &'a [Cells]) -> StoreReply<'a, ()> {
         Reply::later(async move {
-            if table.name == "people" {
+            if table.table.name == "people" {
                 self.connection.client.batch_execute(NO_REFERRERS).await.map_err(Failure::from)?;
             }
             self.write(table, rows).await.map_err(StoreError::from)

@@ -5,6 +5,7 @@ mod test_data;
 use self::test_data::ForgetTestData;
 pub use self::test_data::ForgottenTestData;
 use super::sql::{Failure, Row, values};
+use crate::domain::api_key::PartnerId;
 use crate::domain::mail::inbox::{ArrivingMail, INBOX_HOLDS, InboxMail};
 use crate::domain::time::Timestamp;
 
@@ -22,36 +23,41 @@ area! {
         transact put_in_inbox(arriving: ArrivingMail, now: Timestamp) -> () {
             |sql| {
                 let ArrivingMail { partner, name, to, from, subject, text, html } = arriving;
-                let put = "INSERT INTO inbox (partner, name, recipient, sender, subject, text, html, received_at)
-                           VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (name) DO NOTHING";
-                sql.execute(put, values![partner, name, to, from, subject, text, html, *now]).await?;
-                let make_way = "DELETE FROM inbox WHERE partner = $1 AND id <=
-                                    (SELECT id FROM inbox WHERE partner = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)";
-                sql.execute(make_way, values![partner, INBOX_HOLDS]).await.map(|_| ())
+                let put = "INSERT INTO inbox (partner_id, message_id, recipient, sender, subject, text, html, received_at)
+                           VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (message_id) DO NOTHING";
+                sql.execute(put, values![*partner, name, to, from, subject, text, html, *now]).await?;
+                let make_room = "DELETE FROM inbox WHERE coalesce(partner_id, 0) = coalesce(CAST($1 AS BIGINT), 0) AND id <=
+                                     (SELECT id FROM inbox WHERE coalesce(partner_id, 0) = coalesce(CAST($1 AS BIGINT), 0)
+                                      ORDER BY id DESC LIMIT 1 OFFSET $2)";
+                sql.execute(make_room, values![*partner, INBOX_HOLDS]).await.map(|_| ())
             }
         };
 
         /// A partner's mails, newest first, from before that id on.
-        read list_inbox(partner: String, before: Option<i64>, most: u32) -> Vec<InboxMail> {
+        read list_inbox(partner: PartnerId, before: Option<i64>, most: u32) -> Vec<InboxMail> {
             |sql| {
                 let list = concat!(
-                    "SELECT ", columns!(), " FROM inbox WHERE partner = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
+                    "SELECT ", columns!(), " FROM inbox WHERE coalesce(partner_id, 0) = $1 AND id < $2
+                     ORDER BY id DESC LIMIT $3"
                 );
-                sql.rows(list, values![partner, before.unwrap_or(i64::MAX), *most], mail).await
+                sql.rows(list, values![*partner, before.unwrap_or(i64::MAX), *most], mail).await
             }
         };
 
         /// One of them.
-        read find_in_inbox(partner: String, id: i64) -> Option<InboxMail> {
+        read find_in_inbox(partner: PartnerId, id: i64) -> Option<InboxMail> {
             |sql| {
-                let find = concat!("SELECT ", columns!(), " FROM inbox WHERE partner = $1 AND id = $2");
-                sql.row(find, values![partner, *id], mail).await
+                let find = concat!("SELECT ", columns!(), " FROM inbox WHERE partner_id = $1 AND id = $2");
+                sql.row(find, values![*partner, *id], mail).await
             }
         };
 
         /// Everybody who has an inbox: the partners that a key was ever issued to.
-        read inbox_partners() -> Vec<String> {
-            |sql| sql.rows("SELECT DISTINCT partner FROM api_keys ORDER BY partner", values![], |row| row.get(0)).await
+        read inbox_partners() -> Vec<(PartnerId, String)> {
+            |sql| {
+                let partner = |row: &Row<'_>| Ok((row.get("id")?, row.get("name")?));
+                sql.rows("SELECT id, name FROM partners ORDER BY name", values![], partner).await
+            }
         };
 
         /// Deletes what is older than that, for real and without a trace, a little at a time: of the next people after that
@@ -63,12 +69,12 @@ area! {
 
 fn mail(row: &Row<'_>) -> Result<InboxMail, Failure> {
     Ok(InboxMail {
-        id: row.get(0)?,
-        to: row.get(1)?,
-        from: row.get(2)?,
-        subject: row.get(3)?,
-        text: row.get(4)?,
-        html: row.get(5)?,
-        received_at: row.get(6)?,
+        id: row.get("id")?,
+        to: row.get("recipient")?,
+        from: row.get("sender")?,
+        subject: row.get("subject")?,
+        text: row.get("text")?,
+        html: row.get("html")?,
+        received_at: row.get("received_at")?,
     })
 }

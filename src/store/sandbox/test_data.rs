@@ -40,12 +40,14 @@ impl Unit for ForgetTestData {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<ForgottenTestData, Failure> {
         let look = concat!(
-            "SELECT p.id, p.mailbox, ",
+            "SELECT p.id, p.mailbox, p.created_at < $2 AS is_old, ",
             is_over!(),
-            ", p.created_at < $2 FROM people p WHERE p.id > $1 ORDER BY p.id LIMIT $3"
+            " AS is_over FROM people p WHERE p.id > $1 ORDER BY p.id LIMIT $3"
         );
-        let person =
-            |row: &Row<'_>| Ok((row.get::<i64>(0)?, row.get::<String>(1)?, row.get::<bool>(2)?, row.get::<bool>(3)?));
+        let person = |row: &Row<'_>| {
+            let (is_over, is_old) = (row.get::<bool>("is_over")?, row.get::<bool>("is_old")?);
+            Ok((row.get::<i64>("id")?, row.get::<String>("mailbox")?, is_over, is_old))
+        };
         let people = sql.rows(look, values![self.after, self.before, DELETE_BATCH], person).await?;
         // Ids grow with time: behind people who are all too young there is nobody else.
         let Some((last, ..)) = people.last().filter(|_| people.iter().any(|(.., is_old)| *is_old)) else {

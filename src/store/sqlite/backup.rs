@@ -176,6 +176,6 @@ fn connect(path: &Path) -> Result<Connection, SqliteOpenError> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
     connection.busy_timeout(schema::WRITE_BUSY_TIMEOUT).map_err(failed)?;
     connection.execute_batch(CACHE).map_err(failed)?;
-    schema::check_known(&connection, path, MIGRATIONS.len())?;
+    schema::check_known(&connection, path, MIGRATIONS)?;
     Ok(connection)
 }

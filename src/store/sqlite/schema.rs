@@ -3,16 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 
-use super::statement;
 use crate::domain::time::Timestamp;
-use crate::store::StoreError;
-use crate::store::migration::{Migration, Prepare};
-use crate::store::refold::Refold;
-use crate::store::sql::Job;
+use crate::store::migration::{Migration, Prepare, fingerprint};
 
 /// "unha" in ASCII: marks the file as ours for `file(1)` and for us.
 const APPLICATION_ID: i64 = 0x756e_6861;
@@ -48,8 +44,11 @@ pub enum SqliteOpenError {
     Older { path: PathBuf, found: usize, known: usize },
     #[error("the database {} was left as it was: step {step} of its schema leaves rows that refer to nothing", path.display())]
     Broken { path: PathBuf, step: usize },
-    #[error("the database {} was left as it was: {source}", path.display())]
-    Refold { path: PathBuf, source: StoreError },
+    #[error(
+        "the database {} was made by another unreleased build (schema {found}, this one has {known}); run the build that made \
+         it, or start with an empty data folder", path.display()
+    )]
+    OtherBuild { path: PathBuf, found: String, known: String },
     #[error("the records in {} were moved to {place} on {}; use those", path.display(), at.day())]
     Moved { path: PathBuf, place: String, at: Timestamp },
     #[error("there are records at {} already; move them away, or give another data folder with --data", path.display())]
@@ -125,13 +124,19 @@ fn moved(connection: &Connection) -> rusqlite::Result<Option<(String, Timestamp)
     connection.query_row("SELECT place, at FROM moved LIMIT 1", [], read).map(Some)
 }
 
-/// Refuses what is not ours, what is empty, what is newer than we are, and what was moved away.
-pub(super) fn check_known(connection: &Connection, path: &Path, known: usize) -> Result<(), SqliteOpenError> {
+/// Refuses what is not ours, what is empty, what is newer or of another build, and what was moved away.
+pub(super) fn check_known(
+    connection: &Connection,
+    path: &Path,
+    migrations: &[Migration],
+) -> Result<(), SqliteOpenError> {
     let failed = |source| SqliteOpenError::Open { path: path.to_owned(), source };
     check_ours(connection, path)?;
-    match version(connection).map_err(failed)? {
+    let (found, known) = (version(connection).map_err(failed)?, migrations.len());
+    check_build(connection, path, found, migrations)?;
+    match found {
         0 => return Err(SqliteOpenError::Foreign { path: path.to_owned() }),
-        found if found > known => return Err(SqliteOpenError::Newer { path: path.to_owned(), found, known }),
+        _ if found > known => return Err(SqliteOpenError::Newer { path: path.to_owned(), found, known }),
         _ => {}
     }
     match moved(connection).map_err(failed)? {
@@ -163,6 +168,36 @@ fn check_ours(connection: &Connection, path: &Path) -> Result<(), SqliteOpenErro
     if id == APPLICATION_ID || (id == 0 && tables == 0) { Ok(()) } else { Err(foreign()) }
 }
 
+/// The steps that were taken, with the fingerprint of each.
+const VERSIONS: &str = "
+    CREATE TABLE IF NOT EXISTS unionhall_schema (
+        version     INTEGER PRIMARY KEY,
+        fingerprint TEXT    NOT NULL
+    ) STRICT";
+
+/// Refuses records whose steps have our numbers and another text.
+fn check_build(
+    connection: &Connection,
+    path: &Path,
+    found: usize,
+    migrations: &[Migration],
+) -> Result<(), SqliteOpenError> {
+    let failed = |source| SqliteOpenError::Open { path: path.to_owned(), source };
+    let there = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'unionhall_schema'";
+    let noted = connection.prepare(there).and_then(|mut there| there.exists([])).map_err(failed)?;
+    for (step, migration) in (1..=found).zip(migrations) {
+        let taken = "SELECT fingerprint FROM unionhall_schema WHERE version = ?1";
+        let taken = || connection.query_row(taken, [step as i64], |row| row.get::<_, String>(0)).optional();
+        let taken = if noted { taken().map_err(failed)? } else { None };
+        let known = fingerprint(migration.sqlite);
+        if taken.as_ref() != Some(&known) {
+            let found = taken.unwrap_or_else(|| format!("{found} without a fingerprint"));
+            return Err(SqliteOpenError::OtherBuild { path: path.to_owned(), found, known });
+        }
+    }
+    Ok(())
+}
+
 /// Two processes may start at once: the second waits for the first's transaction and finds nothing left to do.
 fn migrate(
     connection: &mut Connection,
@@ -181,6 +216,7 @@ fn migrate(
         _ => Err(SqliteOpenError::Older { path: path.to_owned(), found, known }),
     };
     let found = version(connection)?;
+    check_build(connection, path, found, migrations)?;
     check(found)?;
     if found == known {
         return Ok(());
@@ -188,16 +224,15 @@ fn migrate(
     // Foreign keys cannot be switched inside a transaction.
     let rebuilds = migrations[found..].iter().any(|step| step.rebuilds);
     connection.pragma_update(None, "foreign_keys", !rebuilds).map_err(failed)?;
-    // By hand, for units of work take a connection; one that is dropped with its transaction open undoes it.
+    // By hand: a connection that is dropped with its transaction open undoes it.
     connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
     let found = version(connection)?;
     check(found)?;
+    connection.execute_batch(VERSIONS).map_err(failed)?;
     for (step, migration) in (1..).zip(migrations).skip(found) {
-        if migration.refolds {
-            statement::apply(&mut *<dyn Job>::of(Refold), connection)
-                .map_err(|failure| SqliteOpenError::Refold { path: path.to_owned(), source: failure.into() })?;
-        }
         connection.execute_batch(migration.sqlite).map_err(failed)?;
+        let note = "INSERT INTO unionhall_schema (version, fingerprint) VALUES (?1, ?2)";
+        connection.execute(note, (step as i64, fingerprint(migration.sqlite))).map_err(failed)?;
         let mut broken = connection.prepare("SELECT 1 FROM pragma_foreign_key_check LIMIT 1").map_err(failed)?;
         if migration.rebuilds && broken.exists([]).map_err(failed)? {
             return Err(SqliteOpenError::Broken { path: path.to_owned(), step });

@@ -121,6 +121,10 @@ impl Columns for rusqlite::Row<'_> {
     fn name(&self, column: usize) -> &str {
         self.as_ref().column_name(column).unwrap_or("?")
     }
+
+    fn index(&self, name: &str) -> Option<usize> {
+        self.as_ref().column_index(name).ok()
+    }
 }
 
 impl ToSql for Value<'_> {

@@ -9,7 +9,9 @@ use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 use crate::store::migration::{MIGRATIONS, Prepare};
 use crate::store::sql::{Failure, Value};
-use crate::store::transfer::{Cell, Cells, TABLES, Table, TransferRows, TransferSource, TransferTarget, cells};
+use crate::store::transfer::{
+    Cell, Cells, TABLES, Table, TableColumns, TransferRows, TransferSource, TransferTarget, cells,
+};
 use crate::store::{StoreError, StoreReply};
 
 /// A file whose records are carried away, or to: held by a transaction that lets nobody else write.
@@ -114,6 +116,15 @@ impl TransferRows for SqliteTransfer {
         answer(select())
     }
 
+    fn columns(&mut self, table: &'static Table) -> StoreReply<'_, Vec<String>> {
+        let columns = || {
+            let mut statement = self.connection()?.prepare("SELECT name FROM pragma_table_info(?1)")?;
+            let names = statement.query_map([table.name], |row| row.get(0))?;
+            Ok(names.collect::<Result<_, _>>()?)
+        };
+        answer(columns())
+    }
+
     /// SQLite writes it down (AUTOINCREMENT), even of a row that is gone.
     fn last_number(&mut self, table: &'static Table) -> StoreReply<'_, i64> {
         let sql = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?1), 0)";
@@ -142,9 +153,9 @@ impl TransferSource for SqliteTransfer {
 }
 
 impl TransferTarget for SqliteTransfer {
-    fn append<'a>(&'a mut self, table: &'static Table, rows: &'a [Cells]) -> StoreReply<'a, ()> {
+    fn append<'a>(&'a mut self, table: &'a TableColumns, rows: &'a [Cells]) -> StoreReply<'a, ()> {
         let append = || {
-            let Table { name, columns, .. } = table;
+            let TableColumns { table: Table { name, .. }, columns } = table;
             let places: Vec<_> = columns.split(',').map(|_| "?").collect();
             // In some tables there is a row already.
             let sql = format!("INSERT OR REPLACE INTO {name} ({columns}) VALUES ({})", places.join(", "));

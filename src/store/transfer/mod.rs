@@ -66,6 +66,9 @@ pub trait TransferRows: Send {
     /// The rows of a question, with `$1` for the key after which they begin.
     fn select<'a>(&'a mut self, sql: String, after: Option<&'a Cell>) -> StoreReply<'a, Vec<Cells>>;
 
+    /// The names of a table's columns.
+    fn columns(&mut self, table: &'static Table) -> StoreReply<'_, Vec<String>>;
+
     /// The last number that was given to a row of a numbered table, even if that row is gone.
     fn last_number(&mut self, table: &'static Table) -> StoreReply<'_, i64>;
 }
@@ -73,13 +76,30 @@ pub trait TransferRows: Send {
 /// Some rows of the table, in the order of their keys, after the one with that key.
 async fn rows<R: TransferRows + ?Sized>(
     records: &mut R,
-    table: &Table,
+    TableColumns { table: Table { name, key, .. }, columns }: &TableColumns,
     after: Option<&Cell>,
     most: usize,
 ) -> Result<Vec<Cells>, StoreError> {
-    let (Table { name, columns, .. }, key) = (table, table.key());
     let rest = if after.is_some() { format!("WHERE {key} > $1") } else { String::new() };
     records.select(format!("SELECT {columns} FROM {name} {rest} ORDER BY {key} LIMIT {most}"), after).await
+}
+
+/// A table and its columns, separated by commas, the key first.
+#[derive(Debug)]
+pub struct TableColumns {
+    pub table: &'static Table,
+    pub columns: String,
+}
+
+/// All tables as the source has them; the target has the same schema.
+async fn tables(source: &mut dyn TransferSource) -> Result<Vec<TableColumns>, MoveError> {
+    let mut all = Vec::with_capacity(TABLES.len());
+    for table in TABLES {
+        let mut columns = source.columns(table).await.map_err(from(table))?;
+        columns.sort_by_key(|column| column != table.key);
+        all.push(TableColumns { table, columns: columns.join(", ") });
+    }
+    Ok(all)
 }
 
 async fn count<R: TransferRows + ?Sized>(records: &mut R, table: &Table) -> Result<u64, StoreError> {
@@ -98,7 +118,7 @@ pub trait TransferSource: TransferRows {
 
 /// Where the records go. Nobody else sees any of it before it is finished.
 pub trait TransferTarget: TransferRows {
-    fn append<'a>(&'a mut self, table: &'static Table, rows: &'a [Cells]) -> StoreReply<'a, ()>;
+    fn append<'a>(&'a mut self, table: &'a TableColumns, rows: &'a [Cells]) -> StoreReply<'a, ()>;
 
     /// Numbers go on after this one: links and message ids are made from them, and none may come back.
     fn number_after(&mut self, table: &'static Table, last: i64) -> StoreReply<'_, ()>;
@@ -155,12 +175,14 @@ pub async fn copy(
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Vec<Sum>, MoveError> {
     refuse_unless_empty(target).await?;
+    let tables = tables(source).await?;
     let mut sums = Vec::new();
-    for table in TABLES {
+    for columns in &tables {
+        let table = columns.table;
         let all = count(source, table).await.map_err(from(table))?;
-        let mut sum = Summing::new(table);
+        let mut sum = Summing::new(columns);
         while let Some(rows) = sum.next(source).await.map_err(from(table))? {
-            target.append(table, &rows).await.map_err(to(table))?;
+            target.append(columns, &rows).await.map_err(to(table))?;
             progress(Progress { phase: Phase::Copying, table: table.name, done: sum.rows, all });
         }
         if sum.rows != all {
@@ -172,7 +194,7 @@ pub async fn copy(
         }
         sums.push(sum.finish());
     }
-    compare(target, &sums, progress).await?;
+    compare(target, &tables, &sums, progress).await?;
     // A source whose connection broke is no longer held, and may have changed.
     count(source, &TABLES[0]).await.map_err(from(&TABLES[0]))?;
     target.finish().await.map_err(to(&TABLES[0]))?;
@@ -202,12 +224,13 @@ pub async fn is_copied(
             return Ok(None);
         }
     }
-    for table in TABLES {
-        let mut sum = Summing::new(table);
-        while sum.next(source).await.map_err(from(table))?.is_some() {}
+    let tables = tables(source).await?;
+    for columns in &tables {
+        let mut sum = Summing::new(columns);
+        while sum.next(source).await.map_err(from(columns.table))?.is_some() {}
         sums.push(sum.finish());
     }
-    match compare(target, &sums, progress).await {
+    match compare(target, &tables, &sums, progress).await {
         Ok(()) => Ok(Some(sums)),
         Err(MoveError::Differs { .. }) => Ok(None),
         Err(error) => Err(error),
@@ -216,11 +239,13 @@ pub async fn is_copied(
 
 async fn compare(
     target: &mut dyn TransferTarget,
+    tables: &[TableColumns],
     sums: &[Sum],
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<(), MoveError> {
-    for (table, expected) in TABLES.iter().zip(sums) {
-        let mut sum = Summing::new(table);
+    for (columns, expected) in tables.iter().zip(sums) {
+        let table = columns.table;
+        let mut sum = Summing::new(columns);
         while sum.next(target).await.map_err(to(table))?.is_some() {
             progress(Progress { phase: Phase::Comparing, table: table.name, done: sum.rows, all: expected.rows });
         }
@@ -232,36 +257,30 @@ async fn compare(
     Ok(())
 }
 
-/// A new store has a row about the installation, with nothing of anybody's in it, and one to test writes with.
+/// A new store has rows in some tables already; the one about the installation is claimed by the first start.
 async fn refuse_unless_empty(target: &mut dyn TransferTarget) -> Result<(), MoveError> {
-    for table in TABLES {
-        let rows = rows(target, table, None, 1).await.map_err(to(table))?;
-        let found = match rows.first() {
-            None => continue,
-            Some(_) if ["readiness", "rollup"].contains(&table.name) => continue,
-            Some(row) if table.name == "installation" => {
-                if matches!(row.get(3), Some(Cell::Null)) {
-                    continue;
-                }
-                "a node has been started on it".to_owned()
-            }
-            Some(_) => format!("there are rows in {}", table.name),
-        };
-        return Err(MoveError::NotEmpty(found));
+    for table in TABLES.iter().filter(|table| !table.has_row) {
+        if count(target, table).await.map_err(to(table))? > 0 {
+            return Err(MoveError::NotEmpty(format!("there are rows in {}", table.name)));
+        }
     }
-    Ok(())
+    let claimed = "SELECT id FROM installation WHERE secret_fingerprint IS NOT NULL".to_owned();
+    match target.select(claimed, None).await.map_err(to(&TABLES[0]))?.is_empty() {
+        true => Ok(()),
+        false => Err(MoveError::NotEmpty("a node has been started on it".to_owned())),
+    }
 }
 
 /// Reads a table from one end to the other, counting and summing up.
-struct Summing {
-    table: &'static Table,
+struct Summing<'a> {
+    table: &'a TableColumns,
     digest: Context,
     last: Option<Cell>,
     rows: u64,
 }
 
-impl Summing {
-    fn new(table: &'static Table) -> Self {
+impl<'a> Summing<'a> {
+    fn new(table: &'a TableColumns) -> Self {
         Self { table, digest: Context::new(&SHA256), last: None, rows: 0 }
     }
 
@@ -294,6 +313,6 @@ impl Summing {
     fn finish(self) -> Sum {
         let mut checksum = [0; 32];
         checksum.copy_from_slice(self.digest.finish().as_ref());
-        Sum { table: self.table.name, rows: self.rows, checksum }
+        Sum { table: self.table.table.name, rows: self.rows, checksum }
     }
 }

@@ -165,6 +165,7 @@ pub fn smtp_reply(data: &[u8]) {
             about: MailAbout::SignUp(SignUpId(1)),
             kind: MailKind::Confirm,
             recipient: "zoe@example.net".to_owned(),
+            partner_id: None,
             partner: None,
             asked_at: Timestamp::from_millis(0),
             code: ReferralCode::from_canonical("0123456789ab").unwrap(),

@@ -68,6 +68,11 @@ impl World {
         u64::try_from(self.began.elapsed().as_micros()).unwrap()
     }
 
+    /// How many deeds were acknowledged so far.
+    pub(super) fn acknowledged(&self) -> usize {
+        self.history.lock().unwrap().iter().filter(|event| event.acknowledged().is_some()).count()
+    }
+
     fn key(&self, partner: u64, which: WhichKey) -> (u64, String) {
         let lasting = (partner, self.lasting[usize::try_from(partner).unwrap()].clone());
         let WhichKey::Passing(number) = which else { return lasting };
@@ -85,7 +90,7 @@ impl World {
     async fn newest_sign_up(&self, email: &str, partner: &str) -> Option<i64> {
         let newest = format!(
             "SELECT max(s.id) FROM sign_ups s JOIN people p ON p.id = s.person_id
-             WHERE p.email_normalized = '{email}' AND s.partner = '{partner}'"
+             WHERE p.email_normalized = '{email}' AND coalesce((SELECT name FROM partners WHERE id = s.partner_id), '') = '{partner}'"
         );
         let records = self.records.clone();
         let rows = tokio::task::spawn_blocking(move || records.try_rows(&newest)).await.unwrap().ok()?;

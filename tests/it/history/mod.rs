@@ -36,6 +36,20 @@ fn number_from(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{variable}: {text:?}")))
 }
 
+/// When a run is over: at the earliest after so long, and once so much was acknowledged, however slow the machine is.
+#[derive(Clone, Copy)]
+struct Goal {
+    lasts: Duration,
+    acknowledged: usize,
+}
+
+/// What the clients did, while the service still runs.
+struct Acted {
+    house: House,
+    world: Arc<World>,
+    faults: BTreeMap<Fault, usize>,
+}
+
 /// A run that is over: what was heard, and what is there.
 struct Run {
     house: House,
@@ -44,12 +58,17 @@ struct Run {
     faults: BTreeMap<Fault, usize>,
 }
 
-/// Clients and troubles for so long, and the records once all is quiet again.
-async fn live(mut house: House, seed: u64, lasts: Duration, clients: u64, kinds: &'static [Fault]) -> Run {
+/// Clients and faults until the goal is reached, and the records once all is quiet again.
+async fn live(house: House, seed: u64, goal: Goal, clients: u64, kinds: &'static [Fault]) -> Run {
+    act(house, seed, goal, clients, kinds).await.settle().await
+}
+
+/// Runs clients and faults until the goal is reached and every client has its last answer.
+async fn act(mut house: House, seed: u64, goal: Goal, clients: u64, kinds: &'static [Fault]) -> Acted {
     let lasting = (0..PARTNERS).map(|partner| house.issue(&partner_name(partner))).collect();
     let records = house.nodes().next().unwrap().records().clone();
     let nodes = house.nodes().map(|node| Some(node.address)).collect();
-    let world = Arc::new(World::new(records.clone(), house.folder(), lasting, nodes));
+    let world = Arc::new(World::new(records, house.folder(), lasting, nodes));
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(Client::new(Arc::clone(&world), 0).run(plan::operator(seed)));
     for client in 1..=clients {
@@ -58,18 +77,27 @@ async fn live(mut house: House, seed: u64, lasts: Duration, clients: u64, kinds:
     }
     let befallen = Arc::clone(&world);
     let nemesis = tokio::task::spawn_blocking(move || {
-        let faults = house.trouble(&befallen, plan::troubles(seed, kinds), kinds.len(), lasts);
+        let faults = house.trouble(&befallen, plan::troubles(seed, kinds), kinds.len(), goal);
         (house, faults)
     });
-    let (mut house, faults) = nemesis.await.unwrap();
+    let (house, faults) = nemesis.await.unwrap();
     while let Some(task) = tasks.join_next().await {
         task.unwrap();
     }
-    tokio::task::block_in_place(|| house.restart());
-    let stats = house.nodes().next().unwrap().get("/v1/stats").await.good()["memberCount"].as_u64().unwrap();
-    assert!(records.are_sound());
-    let history = std::mem::take(&mut *world.history.lock().unwrap());
-    Run { house, history, records: Snapshot::read(&records, stats), faults }
+    Acted { house, world, faults }
+}
+
+impl Acted {
+    /// Restarts the service and reads its records.
+    async fn settle(mut self) -> Run {
+        tokio::task::block_in_place(|| self.house.restart());
+        let node = self.house.nodes().next().unwrap();
+        let stats = node.get("/v1/stats").await.good()["memberCount"].as_u64().unwrap();
+        assert!(self.world.records.are_sound());
+        let history = std::mem::take(&mut *self.world.history.lock().unwrap());
+        let records = Snapshot::read(&self.world.records, stats);
+        Run { house: self.house, history, records, faults: self.faults }
+    }
 }
 
 /// How many there were of each outcome, for a reader.
@@ -103,7 +131,8 @@ fn what_was_acknowledged_is_there_whatever_befalls_the_service() {
     block_on(async {
         let house = House::start();
         let kinds = house.kinds();
-        let run = live(house, seed, Duration::from_secs(seconds), CLIENTS, kinds).await;
+        let goal = Goal { lasts: Duration::from_secs(seconds), acknowledged: 50 };
+        let run = live(house, seed, goal, CLIENTS, kinds).await;
         let violations = check(&run.history, &run.records);
         println!("seed {seed}, {seconds} s: {}", figures(&run.history, &run.faults, &violations));
         assert!(violations.is_empty(), "seed {seed}: {violations:#?}");

@@ -11,6 +11,7 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::Goal;
 use super::client::World;
 use super::plan::{Fault, Trouble};
 use crate::machines::{Cluster, run};
@@ -42,6 +43,9 @@ pub(super) struct House {
     below: Option<Below>,
     clock: tempfile::TempDir,
 }
+
+/// The files of the records, with what was in them.
+pub(super) struct Disk([(PathBuf, Vec<u8>); 2]);
 
 /// What nodes on PostgreSQL stand on.
 struct Below {
@@ -130,6 +134,31 @@ impl House {
         }
     }
 
+    /// Kills the only node and gives what is on its disk then; the node starts again.
+    pub(super) fn copy_disk(&mut self, world: &World) -> Disk {
+        let data = self.nodes[0].as_ref().unwrap().data();
+        self.end_node(0, "KILL");
+        let disk = Disk(["unionhall.db", "unionhall.db-wal"].map(|name| {
+            let path = data.join(name);
+            let bytes = std::fs::read(&path).unwrap_or_default();
+            (path, bytes)
+        }));
+        self.start_node(0);
+        self.publish(world);
+        disk
+    }
+
+    /// Kills the only node, and its disk forgets whatever was written since the copy was made. No service survives that: it is
+    /// how the checker is shown to find what is lost.
+    pub(super) fn forget_since(&mut self, disk: &Disk, world: &World) {
+        self.end_node(0, "KILL");
+        for (path, bytes) in &disk.0 {
+            std::fs::write(path, bytes).unwrap();
+        }
+        self.start_node(0);
+        self.publish(world);
+    }
+
     fn publish(&self, world: &World) {
         *world.nodes.lock().unwrap() = self.nodes.iter().map(|node| Some(node.as_ref()?.address)).collect();
     }
@@ -139,14 +168,6 @@ impl House {
         let below = self.below.as_mut();
         match fault {
             Fault::NodeKilled => self.end_node(node, "KILL"),
-            Fault::DiskForgot => {
-                let log = self.nodes[node].as_ref().unwrap().data().join("unionhall.db-wal");
-                self.end_node(node, "KILL");
-                // Whoever looked into the records last may have folded it in already: then nothing is forgotten this time.
-                if let Ok(log) = std::fs::File::options().write(true).open(log) {
-                    log.set_len(log.metadata().unwrap().len() / 2).unwrap();
-                }
-            }
             Fault::NodeFrozen => self.signal(node, "STOP"),
             Fault::DiskFull => self.limit_files(node, choice),
             Fault::ClockMoved => {
@@ -163,7 +184,7 @@ impl House {
         let node = usize::try_from(choice % self.nodes.len() as u64).unwrap();
         let below = self.below.as_mut();
         match fault {
-            Fault::NodeKilled | Fault::DiskForgot => self.start_node(node),
+            Fault::NodeKilled => self.start_node(node),
             Fault::NodeFrozen => self.signal(node, "CONT"),
             Fault::DiskFull => self.prlimit(node, "unlimited"),
             Fault::ClockMoved => set_clock(self.clock.path(), "+0"),
@@ -192,23 +213,22 @@ impl House {
         }
     }
 
-    /// Lets the troubles befall the service until the run is over, however long the first of them took; says how many there
-    /// were of each kind.
+    /// Injects the faults until the run has reached its goal and each kind of fault has occurred; counts them by kind.
     pub(super) fn trouble(
         &mut self,
         world: &World,
         troubles: impl Iterator<Item = Trouble>,
         at_least: usize,
-        until: Duration,
+        goal: Goal,
     ) -> BTreeMap<Fault, usize> {
         let mut counts = BTreeMap::new();
-        let until = u64::try_from(until.as_micros()).unwrap();
+        let lasts = u64::try_from(goal.lasts.as_micros()).unwrap();
         let tell = |what: &str, fault: Fault| {
             println!("{:8.3} s: {fault:?} {what}", Duration::from_micros(world.time()).as_secs_f64());
         };
         for (turn, trouble) in troubles.enumerate() {
             std::thread::sleep(trouble.calm);
-            if world.time() >= until && turn >= at_least {
+            if world.time() >= lasts && turn >= at_least && world.acknowledged() >= goal.acknowledged {
                 break;
             }
             for fault in &trouble.faults {

@@ -224,9 +224,6 @@ pub(super) enum Fault {
     /// Stopped as an operator stops it, with everybody's connection.
     PostgresStopped,
     RedisKilled,
-    /// The process is ended, and half of the log that its disk had taken is not there. No service survives that: it is how
-    /// the checker is shown to find what is lost.
-    DiskForgot,
 }
 
 /// Faults that befall the service together, one after the other, and are mended together.

@@ -33,7 +33,7 @@ pub(super) struct SignUpRow {
     pub partner: String,
     pub state: String,
     pub us_state: Option<String>,
-    pub categories: String,
+    pub categories: Option<String>,
     pub comments: Option<String>,
     pub referrer: Option<i64>,
 }
@@ -56,7 +56,7 @@ impl Snapshot {
             is_member: row[4] == "member",
             referrer: perhaps(&row[5]).map(|id| number(&id)),
         });
-        let sign_ups = "SELECT id, person_id, partner, state, us_state, categories, comments, referrer_id
+        let sign_ups = "SELECT id, person_id, coalesce((SELECT name FROM partners WHERE id = partner_id), ''), state, us_state, categories, comments, referrer_id
                         FROM sign_ups ORDER BY id";
         let sign_ups = records.rows(sign_ups).into_iter().map(|row| SignUpRow {
             id: number(&row[0]),
@@ -64,7 +64,7 @@ impl Snapshot {
             partner: row[2].clone(),
             state: row[3].clone(),
             us_state: perhaps(&row[4]),
-            categories: row[5].clone(),
+            categories: perhaps(&row[5]),
             comments: perhaps(&row[6]),
             referrer: perhaps(&row[7]).map(|id| number(&id)),
         });

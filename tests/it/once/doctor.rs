@@ -238,21 +238,25 @@ fn a_user_who_is_not_let_in_is_told_so_and_what_else_is_wrong() {
 #[test]
 fn faults_of_the_records_are_found() {
     let mut patient = Patient::new();
-    // The fixture's records are of another secret, which the older schema keeps anyone from asking.
-    let (kept, there) = (patient.path("kept.db"), patient.path("data/unionhall.db"));
-    patient.suffers(
-        warn("records", "of an older unionhall (schema 4", "brings it up to date"),
-        |_| {
-            std::fs::rename(&there, &kept).unwrap();
-            std::fs::write(&there, include_bytes!("../fixtures/schema-4.db")).unwrap();
-            std::fs::set_permissions(&there, std::fs::Permissions::from_mode(0o600)).unwrap();
-        },
-        |_| std::fs::rename(&kept, &there).unwrap(),
-    );
+    let there = patient.path("data/unionhall.db");
     let version = |patient: &Patient, version: i64| {
         patient.database().pragma_update(None, "user_version", version).unwrap();
     };
     let known = unionhall::store::migration::MIGRATIONS.len() as i64;
+    patient.suffers(
+        warn("records", "of an older unionhall (schema 0", "brings it up to date"),
+        |patient| version(patient, 0),
+        |patient| version(patient, known),
+    );
+    let fingerprint = |patient: &Patient, change: &str| {
+        let change = format!("UPDATE unionhall_schema SET fingerprint = {change} WHERE version = 1");
+        patient.database().execute_batch(&change).unwrap();
+    };
+    patient.suffers(
+        fail("records", "was made by another unreleased build", "run the build that made it"),
+        |patient| fingerprint(patient, "fingerprint || 'x'"),
+        |patient| fingerprint(patient, "rtrim(fingerprint, 'x')"),
+    );
     patient.suffers(
         fail("records", "was written by a newer unionhall (schema 999", "run that version"),
         |patient| version(patient, 999),
@@ -299,7 +303,7 @@ fn faults_of_the_records_are_found() {
 fn spoil_last_page(database: &Path) {
     let connection = rusqlite::Connection::open(database).unwrap();
     let size: u32 = connection.pragma_query_value(None, "page_size", |row| row.get(0)).unwrap();
-    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'sign_ups_of_person'";
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'sign_ups_by_person'";
     let page: u32 = connection.query_row(root, [], |row| row.get(0)).unwrap();
     drop(connection);
     let mut file = std::fs::OpenOptions::new().write(true).open(database).unwrap();

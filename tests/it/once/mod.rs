@@ -1,17 +1,21 @@
-//! What is run once, whatever backend the other tests are run on: it needs no server, or brings its own stores, or is about
-//! one machine by nature.
+//! Tests that run once, whatever backend the others run on: they do not depend on the store or the limiter, or bring their own
+//! stores, or are about one machine by nature.
 //!
-//! The word marks it: a test with `once::` in its path is left out of the run on PostgreSQL and Redis. Files that have a few
-//! such tests among others keep them in a module of this name at their end.
+//! A test with `once::` in its path is left out of the run on PostgreSQL and Redis. Files that have such tests among others keep
+//! them in a module of this name at their end.
 
 mod architecture;
 mod backup;
+mod cors;
 mod dependencies;
 mod deploy;
 mod docs;
 mod doctor;
 mod first_start;
+mod forgiveness;
+pub(crate) mod https;
 mod limiter_suite;
+mod malformed;
 mod many_nodes;
 mod migrations;
 mod monitoring;
@@ -19,6 +23,7 @@ mod outbound;
 mod outbox;
 mod postgres;
 mod postgres_tls;
+mod reference;
 mod reload;
 pub(crate) mod shared_limits;
 mod source;

@@ -16,7 +16,7 @@ use unionhall::domain::mail::{MAIL_LEASE, MailOutcome};
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::token::TokenMaker;
-use unionhall::domain::sign_up::{NamedPerson, NewSignUp, Partner};
+use unionhall::domain::sign_up::{NamedPerson, NewSignUp, Partner, SignUpAnswers};
 use unionhall::domain::time::Timestamp;
 use unionhall::keys::{Keys, NewKey};
 use unionhall::lease_queue;
@@ -83,7 +83,7 @@ fn on_each_store(walk: impl AsyncFn(&Room)) {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         walk(&Room::with(Arc::new(SqliteStore::open(&folder.path().join("unionhall.db")).unwrap()))).await;
-        let database = Database::make().await;
+        let database = Database::migrated().await;
         let room = Room::with(Arc::new(PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap()));
         walk(&room).await;
         room.store.close().await.unwrap();
@@ -148,20 +148,18 @@ impl Room {
         let (key, now) = (ApiKey::from_random(&[1; ApiKey::ENTROPY]), Clock::start().now().time);
         let new = NewKey { partner: "Acme".parse().unwrap(), per_minute: None, expires_at: None };
         Keys::new(Arc::clone(&self.store) as _).issue(&key, new, now).await.unwrap();
-        Partner { key: key.id(), name: "Acme".parse().unwrap() }
+        let record = self.store.find_key(key.id()).await.unwrap().unwrap();
+        Partner { key: record.id, id: record.partner_id, name: record.partner }
     }
 
     async fn sign_up_for(&self, address: &str, partner: Option<Partner>, now: Timestamp) {
         let email = EmailAddress::parse(address).unwrap();
         let person =
             NamedPerson { code: CodeMaker::new(&secret()).code(&email, 0), tombstone: super::tombstone(&email), email };
-        let (us_state, comments, ref_code) = (None, None, None);
         let new = NewSignUp {
             person,
-            us_state,
-            categories: None,
-            comments,
-            ref_code,
+            answers: SignUpAnswers::default(),
+            ref_code: None,
             partner,
             lane: Lane::of(address.as_bytes()),
             proven: false,

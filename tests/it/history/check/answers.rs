@@ -130,7 +130,7 @@ type Field = (&'static str, fn(&Event, &SignUp) -> Sets, fn(&Case<'_>, &SignUpRo
 
 const FIELDS: [Field; 4] = [
     ("us_state", us_state, |_, row| row.us_state.clone()),
-    ("categories", categories, |_, row| Some(row.categories.clone()).filter(|kept| kept != "-")),
+    ("categories", categories, |_, row| row.categories.clone()),
     ("comments", comments, |_, row| row.comments.clone()),
     ("referrer", referrer, |case, row| {
         // One that is nobody's is no code that anybody sent.

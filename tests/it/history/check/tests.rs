@@ -42,7 +42,7 @@ mod once {
             partner: "Acme".to_owned(),
             state: state.to_owned(),
             us_state: None,
-            categories: "-".to_owned(),
+            categories: None,
             comments: comments.map(str::to_owned),
             referrer: None,
         }
@@ -86,7 +86,7 @@ mod once {
         };
         let kept = |id, words| SignUpRow {
             partner: String::new(),
-            categories: String::new(),
+            categories: Some(String::new()),
             ..row(id, "pending", Some(words))
         };
         let history: Vec<_> = (1..)

@@ -19,14 +19,17 @@ const FILL: &str = "
            CASE WHEN i % 5 = 0 THEN 'invited' ELSE 'member' END, 1760000000000 + i * 15000,
            CASE WHEN i % 5 = 0 THEN NULL ELSE 1760000000000 + i * 15000 END, CASE WHEN i % 7 = 0 THEN 2 + i % 1000 END
     FROM n;
-    INSERT INTO sign_ups (person_id, partner, state, us_state, categories, consent_version, created_at, updated_at, expires_at,
+    INSERT INTO partners (id, name, created_at) SELECT 100 + i, 'Partner ' || i, 0 FROM
+        (WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 19) SELECT i FROM n);
+    INSERT INTO api_keys (id, partner_id, hash, created_at) SELECT printf('key%05d', id), id, x'00', 0 FROM partners WHERE id >= 100;
+    INSERT INTO sign_ups (person_id, key_id, partner_id, state, us_state, categories, consent_version, created_at, updated_at, expires_at,
                           decided_at)
-    SELECT id, 'Partner ' || (id % 20), CASE state WHEN 'member' THEN 'confirmed' ELSE 'expired' END,
+    SELECT id, printf('key%05d', 100 + id % 20), 100 + id % 20, CASE state WHEN 'member' THEN 'confirmed' ELSE 'expired' END,
            CASE id % 3 WHEN 0 THEN 'CA' WHEN 1 THEN 'NY' END, 'internet,travel', 1, created_at, created_at, created_at,
            coalesce(joined_at, created_at)
     FROM people WHERE id > 1;
-    INSERT INTO member_changes (at, change, source, key_id, us_state, categories, referrer_id)
-    SELECT p.joined_at, 1, s.partner, s.key_id, s.us_state, s.categories, p.referrer_id
+    INSERT INTO member_changes (at, change, partner_id, key_id, us_state, categories, referrer_id)
+    SELECT p.joined_at, 1, s.partner_id, s.key_id, s.us_state, s.categories, p.referrer_id
     FROM people p JOIN sign_ups s ON s.person_id = p.id WHERE p.id > 1 AND p.state = 'member';
     UPDATE installation SET member_count = (SELECT count(*) FROM people WHERE state = 'member');
     COMMIT; PRAGMA journal_mode = WAL";

@@ -102,9 +102,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
                     told.push(format!("{} signs up, referred by {referrer:?}", ADDRESSES[who]));
                     let application = Application {
                         email: emails[who].clone(),
-                        us_state: None,
-                        categories: None,
-                        comments: None,
+                        answers: Default::default(),
                         ref_code: referrer.and_then(|other| people[other].code),
                     };
                     let context = SignUpContext {
@@ -251,9 +249,7 @@ pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their
     assert!(later.attributed, "a link that they passed on leads to them");
     let application = Application {
         email: EmailAddress::parse("never@example.com").unwrap(),
-        us_state: None,
-        categories: None,
-        comments: None,
+        answers: Default::default(),
         ref_code: None,
     };
     let context = SignUpContext {

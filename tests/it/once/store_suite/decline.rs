@@ -101,9 +101,7 @@ pub(super) async fn a_member_withdraws_a_request_and_stays_as_they_are(house: &H
     let mut categories = CategorySet::default();
     categories.insert(Category::Travel);
     let new = NewSignUp {
-        us_state: Some(UsState::CA),
-        categories: Some(categories),
-        comments: Some(Comments::new("hello".into()).unwrap()),
+        answers: answers(Some(UsState::CA), Some(categories), Some("hello")),
         language: Some(Language::Spanish),
         ..house.new_sign_up("Ana@example.com")
     };
@@ -111,8 +109,8 @@ pub(super) async fn a_member_withdraws_a_request_and_stays_as_they_are(house: &H
     let shown = async |id, now| house.store.find_sign_up(SignUpId(id), now).await.unwrap().unwrap();
     let first = shown(1, NOW).await;
     assert_eq!((first.state, first.email.as_typed()), (SignUpState::Pending, "Ana@example.com"));
-    assert_eq!((first.partner.as_deref(), first.us_state), (Some("Acme"), Some(UsState::CA)));
-    assert_eq!((first.categories, first.comments.is_empty()), (categories, false));
+    assert_eq!((first.partner.as_deref(), first.answers.us_state), (Some("Acme"), Some(UsState::CA)));
+    assert_eq!((first.answers.categories, first.answers.comments.is_some()), (Some(categories), true));
     assert_eq!((first.language, first.is_member), (Some(Language::Spanish), false));
     assert_eq!(shown(1, after(PENDING_FOR)).await.state, SignUpState::Expired);
     assert_eq!(house.store.find_sign_up(SignUpId(2), NOW).await, Ok(None));

@@ -10,7 +10,7 @@ use proptest::strategy::{Union, ValueTree};
 use crate::database::Database;
 use crate::once::{evidence, tombstone};
 use crate::server::block_on;
-use unionhall::domain::api_key::{ApiKey, KeyRecord};
+use unionhall::domain::api_key::{ApiKey, IssuedKey, KeyRecord, PartnerId};
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::budget::MailBudget;
@@ -23,7 +23,7 @@ use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{
     Confirmation, DecidedHow, Declining, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, Partner, SUPPRESSED_FOR,
-    SeenPage, SignUpId, SignUpRecord, SignUpState, SignedUp,
+    SeenPage, SignUpAnswers, SignUpId, SignUpRecord, SignUpState, SignedUp,
 };
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
@@ -70,7 +70,7 @@ macro_rules! suite {
             $(#[test]
             fn $case() {
                 super::block_on(async {
-                    let database = super::Database::make().await;
+                    let database = super::Database::migrated().await;
                     let store = super::PostgresStore::open(database.address(), super::Prepare::Upgrade, 256).await.unwrap();
                     let house = super::House::new(std::sync::Arc::new(store)).await;
                     super::$case(&house).await;
@@ -202,9 +202,7 @@ const TIMES: RetentionTimes = RetentionTimes::DEFAULT;
 
 impl House {
     async fn new(store: Arc<dyn Store>) -> Self {
-        let record = key(1, "Acme");
-        let partner = Partner { key: record.id, name: record.partner.clone() };
-        store.issue_key(record).await.unwrap();
+        let partner = issue(&*store, key(1, "Acme")).await;
         Self { store, codes: CodeMaker::new(&Secret::new(&"s".repeat(32)).unwrap()), partner }
     }
 
@@ -216,9 +214,7 @@ impl House {
     fn new_sign_up(&self, email: &str) -> NewSignUp {
         NewSignUp {
             person: self.person(email),
-            us_state: None,
-            categories: None,
-            comments: None,
+            answers: SignUpAnswers::default(),
             ref_code: None,
             partner: Some(self.partner.clone()),
             lane: Lane::of(email.as_bytes()),
@@ -273,18 +269,33 @@ impl House {
     }
 }
 
-fn key(n: u8, partner: &str) -> KeyRecord {
+fn answers(us_state: Option<UsState>, categories: Option<CategorySet>, comments: Option<&str>) -> SignUpAnswers {
+    SignUpAnswers { us_state, categories, comments: comments.map(|text| Comments::new(text.into()).unwrap()) }
+}
+
+fn key(n: u8, partner: &str) -> IssuedKey {
     let key = ApiKey::from_random(&[n; ApiKey::ENTROPY]);
-    KeyRecord {
+    IssuedKey {
         id: key.id(),
         partner: partner.parse().unwrap(),
         hash: key.hash(),
         per_minute: None,
         created_at: NOW,
         expires_at: None,
-        last_used_at: None,
-        revoked_at: None,
     }
+}
+
+/// Issues a key; gives its partner.
+async fn issue(store: &dyn Store, issued: IssuedKey) -> Partner {
+    store.issue_key(issued.clone()).await.unwrap();
+    let KeyRecord { id: key, partner_id: id, partner: name, .. } = store.find_key(issued.id).await.unwrap().unwrap();
+    Partner { key, id, name }
+}
+
+/// What is kept of a key that was never used.
+fn unused(IssuedKey { id, partner, hash, per_minute, created_at, expires_at }: IssuedKey, of: PartnerId) -> KeyRecord {
+    let (last_used_at, revoked_at) = (None, None);
+    KeyRecord { id, partner_id: of, partner, hash, per_minute, created_at, expires_at, last_used_at, revoked_at }
 }
 
 fn after(span: Duration) -> Timestamp {
@@ -432,9 +443,8 @@ fn repeats() -> impl Strategy<Value = Vec<Repeat>> {
 /// What is sent replaces, what is left out stays, an attribution gives way only to another; each answer is told from its
 /// request alone. Sent one after the other or all at once, which is then one batch or several: a naive model agrees.
 async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
-    let other = key(2, "Other");
-    let partners = [None, Some(house.partner.clone()), Some(Partner { key: other.id, name: other.partner.clone() })];
-    house.store.issue_key(other).await.unwrap();
+    let other = issue(&*house.store, key(2, "Other")).await;
+    let partners = [None, Some(house.partner.clone()), Some(other)];
     let referrers = [house.sign_up("ana@example.com").await.code, house.sign_up("ben@example.com").await.code];
     let nobodys = ReferralCode::from_canonical("000000000000").unwrap();
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -463,9 +473,7 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
             kept.comments = request.comments.map_or(kept.comments.clone(), str::to_owned);
             kept.referrer = referrer[request.referral].filter(|_| attributed).or(kept.referrer);
             let new = NewSignUp {
-                us_state: request.us_state,
-                categories: request.categories,
-                comments: request.comments.map(|text| Comments::new(text.into()).unwrap()),
+                answers: answers(request.us_state, request.categories, request.comments),
                 ref_code: referrer[request.referral],
                 partner,
                 person,
@@ -491,13 +499,14 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
     let mut found: HashMap<_, Vec<Kept>> = HashMap::new();
     for id in 3..=asked as i64 * 2 {
         let Some(record) = house.store.find_sign_up(SignUpId(id), NOW).await.unwrap() else { continue };
-        let SignUpRecord { us_state, categories, comments, referrer, state, .. } = record;
+        let SignUpRecord { answers: SignUpAnswers { us_state, categories, comments, .. }, referrer, state, .. } =
+            record;
         if state == SignUpState::Pending {
             let whose = (record.email.as_typed().to_owned(), record.partner);
             found.entry(whose).or_default().push(Kept {
                 us_state,
-                categories,
-                comments,
+                categories: categories.unwrap_or_default(),
+                comments: comments.map_or_else(String::new, |comments| comments.as_str().to_owned()),
                 referrer: referrer.map(|named| named.code),
             });
         }
@@ -509,7 +518,7 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
 #[test]
 fn repeats_merge_on_postgres_without_batches() {
     block_on(async {
-        let database = Database::make().await;
+        let database = Database::migrated().await;
         let store = PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap();
         let house = House::new(Arc::new(store)).await;
         repeats_merge_in_their_order_whatever_shares_a_commit(&house).await;
@@ -519,9 +528,7 @@ fn repeats_merge_on_postgres_without_batches() {
 }
 
 async fn two_partners_sign_ups_of_one_person_count_once(house: &House) {
-    let other = key(2, "Other");
-    let partner = Partner { key: other.id, name: other.partner.clone() };
-    house.store.issue_key(other).await.unwrap();
+    let partner = issue(&*house.store, key(2, "Other")).await;
     house.sign_up("ana@example.com").await;
     house
         .store
@@ -626,9 +633,7 @@ async fn texts_of_every_kind_are_kept(house: &House) {
         let mut categories = CategorySet::default();
         Category::ALL.iter().for_each(|category| categories.insert(*category));
         let new = NewSignUp {
-            us_state: Some(UsState::DC),
-            categories: Some(categories),
-            comments: Some(Comments::new(text.into()).unwrap()),
+            answers: answers(Some(UsState::DC), Some(categories), Some(text)),
             ..house.new_sign_up(&format!("o'neil{n}+%_@exämple.com"))
         };
         house.store.sign_up(new, NOW).await.unwrap();
@@ -640,19 +645,20 @@ async fn texts_of_every_kind_are_kept(house: &House) {
 
 async fn keys_are_kept_listed_touched_and_revoked(house: &House) {
     let store = &house.store;
-    let full = KeyRecord {
+    let full = IssuedKey {
         per_minute: Some(7),
         created_at: after(HOUR),
         expires_at: Some(after(HOUR * 2)),
         ..key(3, "Zoë's \"Assistant\"")
     };
-    store.issue_key(full.clone()).await.unwrap();
+    let zoe = issue(&**store, full.clone()).await.id;
     assert!(store.issue_key(full.clone()).await.is_err(), "an id is used once");
-    assert_eq!(store.find_key(full.id).await, Ok(Some(full.clone())));
+    let kept = unused(full.clone(), zoe);
+    assert_eq!(store.find_key(full.id).await, Ok(Some(kept.clone())));
     assert_eq!(store.find_key(key(9, "x").id).await, Ok(None));
     assert_eq!(
         store.list_keys().await,
-        Ok(vec![(key(1, "Acme"), KeyFigures::default()), (full.clone(), KeyFigures::default())])
+        Ok(vec![(unused(key(1, "Acme"), house.partner.id), KeyFigures::default()), (kept, KeyFigures::default())])
     );
 
     store.touch_key(full.id, after(HOUR)).await.unwrap();
@@ -673,7 +679,7 @@ async fn keys_rotate(house: &House) {
     let old = key(1, "Acme");
     assert_eq!(store.rotate_key(old.id, after(HOUR), key(4, "Acme")).await, Ok(true));
     assert_eq!(store.find_key(old.id).await.unwrap().unwrap().expires_at, Some(after(HOUR)));
-    assert_eq!(store.find_key(key(4, "Acme").id).await, Ok(Some(key(4, "Acme"))));
+    assert_eq!(store.find_key(key(4, "Acme").id).await, Ok(Some(unused(key(4, "Acme"), house.partner.id))));
     assert_eq!(store.rotate_key(old.id, after(HOUR * 9), key(5, "Acme")).await, Ok(true));
     assert_eq!(store.find_key(old.id).await.unwrap().unwrap().expires_at, Some(after(HOUR)), "never later");
     assert_eq!(store.rotate_key(key(9, "x").id, NOW, key(6, "x")).await, Ok(false));
@@ -701,7 +707,7 @@ async fn the_time_of_the_latest_record_is_known(house: &House) {
     assert!(before <= Some(NOW), "{before:?}");
     house.sign_up_at("ana@example.com", after(HOUR)).await;
     assert_eq!(house.store.latest_record().await, Ok(Some(after(HOUR))));
-    let late = KeyRecord { created_at: after(HOUR * 2), ..key(7, "Late") };
+    let late = IssuedKey { created_at: after(HOUR * 2), ..key(7, "Late") };
     house.store.issue_key(late).await.unwrap();
     assert_eq!(house.store.latest_record().await, Ok(Some(after(HOUR * 2))));
 }
@@ -718,8 +724,14 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 async fn old_sign_ups_expire_and_their_answers_are_deleted(house: &House) {
     let code = house.sign_up("ana@example.com").await.code;
-    let comments = Some(Comments::new("private".into()).unwrap());
-    house.store.sign_up(NewSignUp { comments, ..house.new_sign_up("ben@example.com") }, NOW).await.unwrap();
+    house
+        .store
+        .sign_up(
+            NewSignUp { answers: answers(None, None, Some("private")), ..house.new_sign_up("ben@example.com") },
+            NOW,
+        )
+        .await
+        .unwrap();
     house.sign_up("cleo@example.com").await;
     house.confirm(3).await;
     let retain = async |span| house.store.retain(TIMES, after(span)).await.unwrap();
@@ -727,10 +739,11 @@ async fn old_sign_ups_expire_and_their_answers_are_deleted(house: &House) {
     assert_eq!(retain(PENDING_FOR).await, Retained { expired: 2, purged: 0, sign_ins: 0, named: 0 });
     assert_eq!(house.store.list_mail().await.unwrap(), [], "their mail is gone too");
     assert_eq!(retain(TIMES.answers - MINUTE).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 });
-    assert!(!house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().comments.is_empty());
+    assert!(house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().answers.comments.is_some());
     assert_eq!(retain(TIMES.answers).await, Retained { expired: 0, purged: 2, sign_ins: 0, named: 0 });
     assert_eq!(retain(TIMES.answers * 2).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 }, "once");
-    assert!(house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().comments.is_empty());
+    let purged = house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap();
+    assert_eq!(purged.answers, SignUpAnswers::default());
     assert_eq!(house.kept_code("ana@example.com").await, Some(code), "codes stay");
     assert_eq!(house.members().await, 1);
 }
@@ -754,7 +767,7 @@ async fn a_post_of_the_form_touches_no_other(house: &House) {
     let post = |code, words: &str| NewSignUp {
         partner: None,
         ref_code: Some(code),
-        comments: Some(Comments::new(words.into()).unwrap()),
+        answers: answers(None, None, Some(words)),
         ..house.new_sign_up("ana@example.com")
     };
     house.store.sign_up(post(friend, "mine"), NOW).await.unwrap();
@@ -766,7 +779,7 @@ async fn a_post_of_the_form_touches_no_other(house: &House) {
     }
     let shown = house.store.find_sign_up(about(own), after(MINUTE * 7)).await.unwrap().unwrap();
     assert_eq!(
-        (shown.state, shown.comments.as_str(), shown.referrer.map(|named| named.code)),
+        (shown.state, shown.answers.comments.unwrap().as_str(), shown.referrer.map(|named| named.code)),
         (SignUpState::Pending, "mine", Some(friend))
     );
     let of_ana = async || {

@@ -26,7 +26,7 @@ impl House {
     }
 
     async fn status(&self, key: &str, now: Timestamp) -> Option<SignUpStatus> {
-        let found = self.store.sign_up_status("Acme", IdempotencyKey::parse(key).unwrap()).await.unwrap();
+        let found = self.store.sign_up_status(self.partner.id, IdempotencyKey::parse(key).unwrap()).await.unwrap();
         found.map(|named| named.status(now))
     }
 
@@ -77,7 +77,7 @@ pub(super) async fn a_named_request_is_done_once_and_answered_as_the_first_time(
     let other = NewSignUp { request: Some(name("one", "another input")), ..house.new_sign_up("ana@example.com") };
     assert_eq!(house.store.sign_up(other, NOW).await.unwrap_err(), StoreError::KeyReused);
     let link = |key: &str, input: &str| {
-        house.store.idempotent_referral_code("Acme", name(key, input), house.person("ana@example.com"), NOW)
+        house.store.idempotent_referral_code(house.partner.id, name(key, input), house.person("ana@example.com"), NOW)
     };
     assert_eq!(link("one", "ana@example.com").await.unwrap_err(), StoreError::KeyReused, "another operation");
     let made = link("two", "x").await.unwrap();
@@ -87,11 +87,12 @@ pub(super) async fn a_named_request_is_done_once_and_answered_as_the_first_time(
     assert_eq!(house.status("two", NOW).await, None, "nobody was signed up");
 
     // Another partner's names are its own.
-    let partner = Some(Partner { name: "Zoe".parse().unwrap(), ..house.partner.clone() });
-    let theirs = NewSignUp { partner, ..house.named("ana@example.com", "one") };
+    let zoe = issue(&*house.store, key(2, "Zoe")).await;
+    let of_zoe = zoe.id;
+    let theirs = NewSignUp { partner: Some(zoe), ..house.named("ana@example.com", "one") };
     assert_eq!(house.store.sign_up(theirs, NOW).await.unwrap().replayed, None);
     let key = IdempotencyKey::parse("two").unwrap();
-    assert_eq!(house.store.sign_up_status("Zoe", key).await.unwrap(), None);
+    assert_eq!(house.store.sign_up_status(of_zoe, key).await.unwrap(), None);
 }
 
 pub(super) async fn named_requests_at_once_are_one(house: &House) {
@@ -117,8 +118,8 @@ pub(super) async fn named_requests_at_once_are_one(house: &House) {
     assert!(answers.iter().any(Result::is_err), "whoever came second with another address");
     assert_eq!(house.lease("w", NOW).await.len(), 1, "one mail");
     let links = (0..16).map(|_| {
-        let (store, person) = (Arc::clone(&house.store), house.person("cyd@example.com"));
-        tokio::spawn(async move { store.idempotent_referral_code("Acme", name("link", "cyd"), person, NOW).await })
+        let (store, person, partner) = (Arc::clone(&house.store), house.person("cyd@example.com"), house.partner.id);
+        tokio::spawn(async move { store.idempotent_referral_code(partner, name("link", "cyd"), person, NOW).await })
     });
     let mut firsts = 0;
     for task in links.collect::<Vec<_>>() {
@@ -190,7 +191,7 @@ fn an_older_nodes_confirmation_is_told_when_the_name_closes() {
             rusqlite::Connection::open(&path).unwrap().execute_batch(BY_AN_OLDER_NODE).unwrap();
         })
         .await;
-        let database = Database::make().await;
+        let database = Database::migrated().await;
         let store = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
         let house = House::new(Arc::new(store)).await;
         confirmed_by_an_older_node(&house, async || {
@@ -216,8 +217,10 @@ async fn confirmed_by_an_older_node(house: &House, confirm: impl AsyncFnOnce()) 
 
 pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(house: &House) {
     house.sign_up_named("ana@example.com", "one", NOW).await;
-    let link =
-        house.store.idempotent_referral_code("Acme", name("two", "x"), house.person("ana@example.com"), NOW).await;
+    let link = house
+        .store
+        .idempotent_referral_code(house.partner.id, name("two", "x"), house.person("ana@example.com"), NOW)
+        .await;
     link.unwrap();
     let email = EmailAddress::parse("ana@example.com").unwrap();
     let account = AccountId::from_random(&[7; AccountId::ENTROPY]);
@@ -245,7 +248,7 @@ pub(super) async fn names_are_listed_in_their_order_and_kept_for_thirty_days(hou
         house.sign_up_named(&format!("{key}@example.com"), key, now).await;
     }
     let list = async |after_id: i64, since: Timestamp, most: u32| {
-        let listed = house.store.named_sign_ups("Acme", after_id, since, most).await.unwrap();
+        let listed = house.store.named_sign_ups(house.partner.id, after_id, since, most).await.unwrap();
         listed.into_iter().map(|named| (named.id, named.key.as_str().to_owned())).collect::<Vec<_>>()
     };
     let all = list(0, NOW, 10).await;
@@ -254,7 +257,7 @@ pub(super) async fn names_are_listed_in_their_order_and_kept_for_thirty_days(hou
     assert_eq!(names(&list(0, NOW, 2).await), "ab");
     assert_eq!(names(&list(all[0].0, NOW, 2).await), "bc");
     assert_eq!(names(&list(0, after(DAY), 10).await), "bc");
-    assert!(house.store.named_sign_ups("Zoe", 0, NOW, 10).await.unwrap().is_empty());
+    assert!(house.store.named_sign_ups(PartnerId(999), 0, NOW, 10).await.unwrap().is_empty());
     while !house.store.retain(TIMES, after(31 * DAY)).await.unwrap().is_nothing() {}
     assert_eq!(names(&list(0, NOW, 10).await), "c");
 }

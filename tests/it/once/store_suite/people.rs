@@ -191,10 +191,15 @@ pub(super) async fn figures_follow_what_happened(house: &House) {
     let ron = house.join("ron@example.com").await;
     for (n, us_state) in [(1, Some(UsState::CA)), (2, Some(UsState::CA)), (3, None)] {
         let address = format!("p{n}@example.com");
-        let new = NewSignUp { us_state, categories: Some(wants), ref_code: Some(ron), ..house.new_sign_up(&address) };
+        let new = NewSignUp {
+            answers: answers(us_state, Some(wants), None),
+            ref_code: Some(ron),
+            ..house.new_sign_up(&address)
+        };
         house.store.sign_up(new, NOW).await.unwrap();
     }
-    let form = NewSignUp { partner: None, categories: Some(wants), ..house.new_sign_up("fay@example.com") };
+    let form =
+        NewSignUp { partner: None, answers: answers(None, Some(wants), None), ..house.new_sign_up("fay@example.com") };
     house.store.sign_up(form, NOW).await.unwrap();
     house.send_due(NOW).await;
     for address in ["p1@example.com", "p2@example.com", "fay@example.com"] {
@@ -310,7 +315,7 @@ pub(super) async fn figures_and_members_agree_whatever_happens(house: &House) {
         match pick(6) {
             0 | 1 => {
                 let us_state = [None, Some(UsState::NY)][pick(2) as usize];
-                let new = NewSignUp { us_state, categories: Some(wants), ..house.new_sign_up(&address) };
+                let new = NewSignUp { answers: answers(us_state, Some(wants), None), ..house.new_sign_up(&address) };
                 match house.store.sign_up(new.clone(), now).await {
                     Err(StoreError::CodeTaken) => {
                         assert!(house.store.revive(&email(&address), marks(&address), now).await.unwrap());

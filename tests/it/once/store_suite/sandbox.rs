@@ -5,10 +5,10 @@ use unionhall::membership::retention::TestDataWalk;
 
 use super::*;
 
-fn arriving(partner: &str, n: u32) -> ArrivingMail {
+fn arriving(partner: PartnerId, n: u32) -> ArrivingMail {
     let text = |what: &str| format!("{what} {n}");
     ArrivingMail {
-        partner: partner.to_owned(),
+        partner: Some(partner),
         name: format!("{partner}-{n}"),
         to: text("to"),
         from: text("from"),
@@ -20,34 +20,36 @@ fn arriving(partner: &str, n: u32) -> ArrivingMail {
 
 pub(super) async fn an_inbox_is_its_partners_newest_first_and_bounded(house: &House) {
     let store = &house.store;
+    let (acme, zoe) = (house.partner.id, issue(&**store, key(2, "Zoe")).await.id);
     for n in 0..5 {
-        store.put_in_inbox(arriving("Acme", n), after(Duration::from_secs(n.into()))).await.unwrap();
+        store.put_in_inbox(arriving(acme, n), after(Duration::from_secs(n.into()))).await.unwrap();
     }
-    store.put_in_inbox(arriving("Zoe", 9), NOW).await.unwrap();
+    store.put_in_inbox(arriving(zoe, 9), NOW).await.unwrap();
     // The same mail again is there once, as it was.
-    store.put_in_inbox(ArrivingMail { text: "other".to_owned(), ..arriving("Acme", 4) }, after(HOUR)).await.unwrap();
-    let texts = async |partner: &str, before| {
-        let mails = store.list_inbox(partner.to_owned(), before, 3).await.unwrap();
+    store.put_in_inbox(ArrivingMail { text: "other".to_owned(), ..arriving(acme, 4) }, after(HOUR)).await.unwrap();
+    let texts = async |partner: PartnerId, before| {
+        let mails = store.list_inbox(partner, before, 3).await.unwrap();
         mails.into_iter().map(|mail| (mail.id, mail.text)).collect::<Vec<_>>()
     };
-    let newest = texts("Acme", None).await;
+    let newest = texts(acme, None).await;
     assert_eq!(newest.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["text 4", "text 3", "text 2"]);
-    let older = texts("Acme", Some(newest[2].0)).await;
+    let older = texts(acme, Some(newest[2].0)).await;
     assert_eq!(older.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), ["text 1", "text 0"]);
-    assert_eq!(texts("Acme", Some(older[1].0)).await, []);
-    assert_eq!(texts("Nobody", None).await, []);
-    let one = store.find_in_inbox("Acme".to_owned(), newest[1].0).await.unwrap().unwrap();
+    assert_eq!(texts(acme, Some(older[1].0)).await, []);
+    assert_eq!(texts(PartnerId(999), None).await, []);
+    let one = store.find_in_inbox(acme, newest[1].0).await.unwrap().unwrap();
     assert_eq!((one.to.as_str(), one.from.as_str(), one.subject.as_str()), ("to 3", "from 3", "subject 3"));
     assert_eq!((one.html.as_str(), one.received_at), ("html 3", after(Duration::from_secs(3))));
-    assert_eq!(store.find_in_inbox("Zoe".to_owned(), newest[1].0).await.unwrap(), None, "another's");
-    assert_eq!(store.inbox_partners().await.unwrap(), ["Acme"], "whoever has a key");
+    assert_eq!(store.find_in_inbox(zoe, newest[1].0).await.unwrap(), None, "another's");
+    let known = [(acme, "Acme".to_owned()), (zoe, "Zoe".to_owned())];
+    assert_eq!(store.inbox_partners().await.unwrap(), known, "whoever has a key");
 
     for n in 5..INBOX_HOLDS + 2 {
-        store.put_in_inbox(arriving("Acme", n), NOW).await.unwrap();
+        store.put_in_inbox(arriving(acme, n), NOW).await.unwrap();
     }
-    let all = store.list_inbox("Acme".to_owned(), None, INBOX_HOLDS * 2).await.unwrap();
+    let all = store.list_inbox(acme, None, INBOX_HOLDS * 2).await.unwrap();
     assert_eq!((all.len(), all.last().map(|mail| mail.text.as_str())), (INBOX_HOLDS as usize, Some("text 2")));
-    assert_eq!(texts("Zoe", None).await.len(), 1, "nobody else's make way");
+    assert_eq!(texts(zoe, None).await.len(), 1, "nobody else's make way");
 }
 
 pub(super) async fn mail_that_goes_nowhere_spares_neither_doors_nor_mailboxes(house: &House) {
@@ -84,7 +86,7 @@ async fn forget(house: &House, now: Timestamp) {
 }
 
 pub(super) async fn test_data_is_deleted_for_real_in_time(house: &House) {
-    let store = &house.store;
+    let (store, acme) = (&house.store, house.partner.id);
     let ana = house.join("ana@example.com").await;
     house.refer("ben@example.com", ana).await;
     let ben = house.file("ben@example.com").await.unwrap().sign_ups[0].id;
@@ -92,7 +94,7 @@ pub(super) async fn test_data_is_deleted_for_real_in_time(house: &House) {
     house.sign_up("declined@example.com").await;
     let declined = house.file("declined@example.com").await.unwrap().sign_ups[0].id;
     store.decline(declined, DecidedHow::OneClick, None, NOW).await.unwrap();
-    store.put_in_inbox(arriving("Acme", 1), NOW).await.unwrap();
+    store.put_in_inbox(arriving(acme, 1), NOW).await.unwrap();
     for n in 0..250 {
         house.sign_up(&format!("many+{n}@example.com")).await;
     }
@@ -100,9 +102,9 @@ pub(super) async fn test_data_is_deleted_for_real_in_time(house: &House) {
     // Somebody who is old and still tried out, and a mail of today.
     let kept = NOW.plus(TEST_DATA_KEPT_FOR);
     house.sign_up_at("ben@example.com", kept).await;
-    store.put_in_inbox(arriving("Acme", 2), kept).await.unwrap();
+    store.put_in_inbox(arriving(acme, 2), kept).await.unwrap();
     house.sign_up_at("new@example.com", kept).await;
-    let inbox = async || store.list_inbox("Acme".to_owned(), None, 10).await.unwrap().len();
+    let inbox = async || store.list_inbox(acme, None, 10).await.unwrap().len();
     let known = async |address: &str| house.file(address).await.map(|file| file.sign_ups.len());
 
     forget(house, kept).await;

@@ -6,8 +6,8 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::https::{certify, connect};
 use crate::metrics::Watched;
+use crate::once::https::{certify, connect};
 use crate::server::{Server, block_on};
 
 /// What may be sent by mistake or on purpose, and the status that it gets.

@@ -1,1 +1,0 @@
--- The id of a person is never given to another: an identity column has kept that from the start, and SQLite does so now, too.

@@ -1,0 +1,366 @@
+-- The schema of the SQLite store. `migrations/postgres/0001_schema.sql` has the same tables and columns.
+-- Times are milliseconds since 1970 in UTC; days are counted from 1970. States are text, for operators who read this with
+-- the sqlite3 shell.
+
+-- One row. The member count is kept here and changed in the transaction that changes a person's state, so that reading it
+-- costs the same at any size.
+CREATE TABLE installation (
+    id                 INTEGER PRIMARY KEY CHECK (id = 1),
+    member_count       INTEGER NOT NULL DEFAULT 0 CHECK (member_count >= 0),
+    signups_paused     INTEGER NOT NULL DEFAULT 0 CHECK (signups_paused IN (0, 1)),
+    secret_fingerprint TEXT
+) STRICT;
+INSERT INTO installation (id) VALUES (1);
+
+-- One row that only the readiness check writes, so that the check never waits for other writers.
+CREATE TABLE readiness (
+    id         INTEGER PRIMARY KEY CHECK (id = 1),
+    checked_at INTEGER NOT NULL
+) STRICT;
+INSERT INTO readiness (id, checked_at) VALUES (1, 0);
+
+CREATE TABLE partners (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    name       TEXT    NOT NULL UNIQUE,
+    contact    TEXT,                    -- the address that is notified when a webhook endpoint fails
+    created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE api_keys (
+    id           TEXT    PRIMARY KEY,
+    partner_id   INTEGER NOT NULL REFERENCES partners,
+    hash         BLOB    NOT NULL,
+    per_minute   INTEGER,                    -- the rate limit; NULL: the server's setting
+    created_at   INTEGER NOT NULL,
+    expires_at   INTEGER,
+    last_used_at INTEGER,
+    revoked_at   INTEGER,
+    signed_up    INTEGER NOT NULL DEFAULT 0, -- rolled up, see `rollup`
+    confirmed    INTEGER NOT NULL DEFAULT 0, -- rolled up: people who became members
+    declined     INTEGER NOT NULL DEFAULT 0, -- declined sign-ups whose rows were deleted
+    UNIQUE (id, partner_id) -- for the foreign key of sign_ups
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE people (
+    id                  INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused
+    email               TEXT    NOT NULL,                  -- as first typed
+    email_normalized    TEXT    NOT NULL UNIQUE,           -- equal for two spellings of the same address
+    mailbox             TEXT    NOT NULL,                  -- the address without tags, dots and aliases of its provider
+    code                TEXT    NOT NULL UNIQUE,           -- the referral code; never changes
+    state               TEXT    NOT NULL CHECK (state IN ('invited', 'member', 'left')),
+    account             TEXT,                              -- a random id for the audit log; NULL until needed, and after erasure
+    referrer_id         INTEGER REFERENCES people,         -- who is credited for this member
+    uncredited          INTEGER NOT NULL DEFAULT 0,        -- a member with this mailbox was erased: nobody is credited
+    created_at          INTEGER NOT NULL,
+    joined_at           INTEGER,
+    left_at             INTEGER,
+    -- Set on a tombstone. It keeps the code, whether the person was a member, and the referrer; keyed hashes replace the
+    -- address and the mailbox.
+    erased_at           INTEGER,
+    language            TEXT,                              -- NULL: never chosen
+    unwanted_mail       TEXT    NOT NULL DEFAULT '',       -- kinds of mail, separated by commas
+    undeliverable_until INTEGER,                           -- set by a hard bounce
+    soft_bounces        INTEGER NOT NULL DEFAULT 0,
+    -- Answers that the member changed after joining. They count if `answered_at >= joined_at`; else the sign-up's count.
+    own_us_state        TEXT,
+    own_categories      TEXT,
+    own_comments        TEXT,
+    answered_at         INTEGER,
+    session             TEXT,                              -- nonce of the session cookies; a new one ends all sessions
+    wrong_codes         INTEGER NOT NULL DEFAULT 0,        -- wrong sign-in codes on `wrong_codes_day`
+    wrong_codes_day     INTEGER NOT NULL DEFAULT 0
+) STRICT;
+-- For most people `mailbox` equals `email_normalized`, which is indexed. Leaving them out saves every new person one more
+-- random page write.
+CREATE INDEX people_by_other_mailbox ON people (mailbox) WHERE mailbox <> email_normalized;
+CREATE UNIQUE INDEX people_by_account ON people (account) WHERE account IS NOT NULL;
+CREATE UNIQUE INDEX people_by_session ON people (session) WHERE session IS NOT NULL;
+-- For the list of referrals, and for the foreign key when a person is deleted.
+CREATE INDEX people_by_referrer ON people (referrer_id) WHERE referrer_id IS NOT NULL;
+
+CREATE TABLE sign_ups (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: confirmation links are made from it
+    person_id       INTEGER NOT NULL REFERENCES people,
+    key_id          TEXT   ,
+    partner_id      INTEGER,                           -- NULL: the form
+    slot            INTEGER NOT NULL DEFAULT 0,        -- see one_pending_sign_up
+    state           TEXT    NOT NULL CHECK (state IN ('pending', 'confirmed', 'expired', 'declined')),
+    us_state        TEXT,
+    categories      TEXT,                              -- slugs, separated by commas
+    comments        TEXT,
+    referrer_id     INTEGER REFERENCES people,
+    disposable      INTEGER NOT NULL DEFAULT 0,        -- the address is a throwaway: nobody is credited for it
+    language        TEXT,                              -- of the form's page; NULL for partners
+    -- Evidence of consent: how the sign-up arrived, the client's own name, and the hash of the notice that was shown.
+    consent_version INTEGER NOT NULL,
+    channel         TEXT,
+    client          TEXT,
+    notice          TEXT,
+    mailed_at       INTEGER,
+    decided_at      INTEGER,
+    decided_how     TEXT,
+    created_at      INTEGER NOT NULL,
+    updated_at      INTEGER NOT NULL,
+    expires_at      INTEGER NOT NULL,
+    purged_at       INTEGER,                           -- when the answers of an expired or declined sign-up were deleted
+    -- A partner's sign-up names a key of that partner. One foreign key, because each costs every sign-up a look-up.
+    FOREIGN KEY (key_id, partner_id) REFERENCES api_keys (id, partner_id),
+    CHECK ((key_id IS NULL) = (partner_id IS NULL))
+) STRICT;
+-- A partner has at most one pending sign-up per person (slot 0); signing up again replaces its answers. The form has three
+-- (slots 1 to 3): anyone may fill it in, so no post changes another.
+CREATE UNIQUE INDEX one_pending_sign_up ON sign_ups (person_id, coalesce(partner_id, 0), slot) WHERE state = 'pending';
+CREATE INDEX sign_ups_by_person ON sign_ups (person_id);
+CREATE INDEX sign_ups_by_referrer ON sign_ups (referrer_id) WHERE referrer_id IS NOT NULL;
+CREATE INDEX sign_ups_declined ON sign_ups (key_id) WHERE state = 'declined';
+CREATE INDEX sign_ups_to_expire ON sign_ups (expires_at) WHERE state = 'pending';
+CREATE INDEX sign_ups_to_purge ON sign_ups (updated_at) WHERE state IN ('expired', 'declined') AND purged_at IS NULL;
+
+-- The text of each consent notice, by its hash. Append-only.
+CREATE TABLE notices (
+    hash           TEXT    PRIMARY KEY,
+    text           TEXT    NOT NULL,
+    first_shown_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER notices_refuse_update BEFORE UPDATE ON notices
+BEGIN SELECT RAISE(ABORT, 'the table notices is append-only'); END;
+CREATE TRIGGER notices_refuse_delete BEFORE DELETE ON notices
+BEGIN SELECT RAISE(ABORT, 'the table notices is append-only'); END;
+
+-- Requests to sign in, for any address that was typed.
+CREATE TABLE sign_ins (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: links and codes are made from it
+    person_id  INTEGER REFERENCES people,         -- NULL: nobody can sign in with it
+    browser    TEXT    NOT NULL,                  -- a keyed hash of the browser's nonce and the address
+    mailed     INTEGER NOT NULL,
+    tries      INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    used_at    INTEGER
+) STRICT;
+CREATE INDEX sign_ins_by_browser ON sign_ins (browser);
+CREATE INDEX sign_ins_by_person ON sign_ins (person_id, created_at) WHERE person_id IS NOT NULL;
+-- Requests without a person are deleted sooner than the others.
+CREATE INDEX sign_ins_to_delete ON sign_ins (expires_at) WHERE person_id IS NOT NULL;
+CREATE INDEX sign_ins_to_delete_without_person ON sign_ins (expires_at) WHERE person_id IS NULL;
+
+-- Mail to be sent, written in the transaction of the sign-up or the request to sign in; at most one for each. Sent mail is
+-- deleted.
+CREATE TABLE outbox (
+    id               INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: message ids are made from it
+    sign_up_id       INTEGER UNIQUE REFERENCES sign_ups,
+    sign_in_id       INTEGER UNIQUE REFERENCES sign_ins,
+    kind             TEXT    NOT NULL CHECK (kind IN ('confirm', 'already_member', 'sign_in')),
+    recipient        TEXT    NOT NULL,                  -- as typed this time
+    lane             INTEGER NOT NULL DEFAULT 0,        -- the fair-queueing lane
+    priority         INTEGER NOT NULL DEFAULT 0,        -- -1: a reminder, 0: normal, 1: skips the source's budget, 2: skips all caps
+    created_at       INTEGER NOT NULL,
+    send_after       INTEGER NOT NULL,
+    attempts         INTEGER NOT NULL DEFAULT 0,        -- counts leases; a worker whose count is outdated lost its lease
+    first_attempt_at INTEGER,
+    leased_until     INTEGER NOT NULL DEFAULT 0,
+    leased_by        TEXT,
+    last_error       TEXT,                              -- never contains an address
+    held_at          INTEGER,                           -- held until the operator releases or drops it
+    given_up_at      INTEGER,
+    CHECK ((sign_up_id IS NULL) <> (sign_in_id IS NULL))
+) STRICT;
+CREATE INDEX outbox_due ON outbox (send_after) WHERE given_up_at IS NULL AND held_at IS NULL;
+CREATE INDEX outbox_lanes ON outbox (lane, send_after) WHERE given_up_at IS NULL AND held_at IS NULL;
+CREATE INDEX outbox_held ON outbox (held_at) WHERE held_at IS NOT NULL;
+
+-- Per mailbox, for all sources: its last four mails, newest first, with the partner of each (NULL: the form); and whether it
+-- wants mail. Partners have no foreign key here, for these rows change with every mail.
+CREATE TABLE mailboxes (
+    mailbox          TEXT PRIMARY KEY,
+    sent_1           INTEGER,
+    sent_2           INTEGER,
+    sent_3           INTEGER,
+    sent_4           INTEGER,
+    source_1         INTEGER,
+    source_2         INTEGER,
+    source_3         INTEGER,
+    source_4         INTEGER,
+    last_mail_id     INTEGER, -- the mail in the outbox that `sent_1` counts: a retry of it is not counted again
+    suppressed_until INTEGER, -- 0: a suppression that was lifted
+    complained_at    INTEGER  -- a complaint marked our mail as spam
+) STRICT, WITHOUT ROWID;
+
+-- Mailboxes that do not want mail of a partner.
+CREATE TABLE stopped_partners (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    mailbox    TEXT    NOT NULL,
+    partner_id INTEGER REFERENCES partners, -- NULL: the form
+    stopped_at INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX stopped_partners_unique ON stopped_partners (mailbox, coalesce(partner_id, 0));
+CREATE INDEX stopped_partners_to_delete ON stopped_partners (stopped_at);
+
+-- What a source (a partner, or the form) caused on a day: for its mail budget, its reputation and the operator's figures.
+CREATE TABLE source_days (
+    id                 INTEGER PRIMARY KEY AUTOINCREMENT,
+    partner_id         INTEGER REFERENCES partners, -- NULL: the form
+    day                INTEGER NOT NULL,
+    signed_up          INTEGER NOT NULL DEFAULT 0, -- rolled up
+    mailed             INTEGER NOT NULL DEFAULT 0, -- mails whose first attempt began: what the budget is spent on
+    confirmations_sent INTEGER NOT NULL DEFAULT 0, -- confirmation mails that left: what the source is judged by
+    proofs_of_work     INTEGER NOT NULL DEFAULT 0,
+    confirmed          INTEGER NOT NULL DEFAULT 0,
+    declined           INTEGER NOT NULL DEFAULT 0,
+    expired            INTEGER NOT NULL DEFAULT 0,
+    bounced            INTEGER NOT NULL DEFAULT 0, -- hard bounces
+    soft_bounced       INTEGER NOT NULL DEFAULT 0,
+    complained         INTEGER NOT NULL DEFAULT 0,
+    joined             INTEGER NOT NULL DEFAULT 0, -- rolled up
+    departed           INTEGER NOT NULL DEFAULT 0  -- rolled up: members who left
+) STRICT;
+CREATE UNIQUE INDEX source_days_unique ON source_days (coalesce(partner_id, 0), day);
+CREATE INDEX source_days_by_day ON source_days (day);
+
+-- Names that may be used once: proofs of work, reports of mail services. Deleted once they would be refused for their age.
+CREATE TABLE used_once (
+    name    TEXT    PRIMARY KEY,
+    ends_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX used_once_to_delete ON used_once (ends_at);
+
+-- Requests with an Idempotency-Key, and the answer to the first of each. Kept for 30 days.
+CREATE TABLE idempotency_keys (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: webhook message ids are made from it
+    partner_id   INTEGER NOT NULL REFERENCES partners,
+    key          TEXT    NOT NULL,
+    operation    TEXT    NOT NULL,
+    input        TEXT,                              -- a keyed hash of the request; NULL once the person is erased
+    person_id    INTEGER REFERENCES people ON DELETE SET NULL,
+    sign_up_id   INTEGER REFERENCES sign_ups ON DELETE SET NULL, -- NULL: only a link was asked for
+    link         TEXT,                              -- the answer; NULL once the person is erased
+    joined_count INTEGER NOT NULL DEFAULT 0,
+    savings      INTEGER NOT NULL DEFAULT 0,
+    attributed   INTEGER NOT NULL DEFAULT 0,
+    created_at   INTEGER NOT NULL,
+    closes_at    INTEGER,                           -- NULL: only a link was asked for
+    confirmed_at INTEGER,                           -- set only if the person confirmed before `closes_at`
+    closed_at    INTEGER                            -- when the webhook of the closing was queued
+) STRICT;
+CREATE UNIQUE INDEX idempotency_keys_unique ON idempotency_keys (partner_id, key);
+CREATE INDEX idempotency_keys_by_partner ON idempotency_keys (partner_id, id) WHERE closes_at IS NOT NULL;
+CREATE INDEX idempotency_keys_by_person ON idempotency_keys (person_id) WHERE person_id IS NOT NULL;
+CREATE INDEX idempotency_keys_by_sign_up ON idempotency_keys (sign_up_id) WHERE sign_up_id IS NOT NULL;
+CREATE INDEX idempotency_keys_to_close ON idempotency_keys (closes_at)
+    WHERE closes_at IS NOT NULL AND confirmed_at IS NULL AND closed_at IS NULL;
+
+CREATE TABLE webhook_endpoints (
+    id                  INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: secrets are made from it
+    partner_id          INTEGER NOT NULL REFERENCES partners,
+    url                 TEXT    NOT NULL,
+    generation          INTEGER NOT NULL DEFAULT 1,        -- of the secret
+    rotated_at          INTEGER,                           -- when the secret before this one began to expire
+    created_at          INTEGER NOT NULL,
+    delivered_at        INTEGER,                           -- the last success
+    failing_since       INTEGER,                           -- the first failure after it
+    last_error          TEXT,
+    disabled_at         INTEGER,
+    disabled_reason     TEXT,
+    notified_at         INTEGER,                           -- when the partner's contact was notified that it is disabled
+    notify_leased_until INTEGER NOT NULL DEFAULT 0         -- lease of the worker that sends the notification
+) STRICT;
+CREATE INDEX webhook_endpoints_by_partner ON webhook_endpoints (partner_id);
+
+-- Events to be delivered, one row per endpoint, written in the transaction that causes the event. Deleted once delivered.
+CREATE TABLE webhook_deliveries (
+    id             INTEGER PRIMARY KEY AUTOINCREMENT,
+    endpoint_id    INTEGER NOT NULL REFERENCES webhook_endpoints ON DELETE CASCADE,
+    idempotency_id INTEGER NOT NULL REFERENCES idempotency_keys ON DELETE CASCADE,
+    kind           TEXT    NOT NULL,
+    at             INTEGER NOT NULL,           -- the time of the event
+    send_after     INTEGER NOT NULL,
+    attempts       INTEGER NOT NULL DEFAULT 0, -- counts leases; a worker whose count is outdated lost its lease
+    leased_until   INTEGER NOT NULL DEFAULT 0,
+    leased_by      TEXT,
+    last_error     TEXT,
+    given_up_at    INTEGER
+) STRICT;
+CREATE UNIQUE INDEX webhook_deliveries_unique ON webhook_deliveries (endpoint_id, idempotency_id, kind);
+CREATE INDEX webhook_deliveries_by_key ON webhook_deliveries (idempotency_id);
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_id, send_after) WHERE given_up_at IS NULL;
+
+-- Mail of the sandbox, which is never sent. Empty in live records.
+CREATE TABLE inbox (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    partner_id  INTEGER REFERENCES partners, -- NULL: the form
+    message_id  TEXT    NOT NULL UNIQUE, -- a mail that is sent twice is stored once
+    recipient   TEXT    NOT NULL,
+    sender      TEXT    NOT NULL,
+    subject     TEXT    NOT NULL,
+    text        TEXT    NOT NULL,
+    html        TEXT    NOT NULL,
+    received_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX inbox_by_partner ON inbox (coalesce(partner_id, 0), id);
+
+-- Who changed what, and with which command. Append-only. A person appears by `people.account`, never by an address.
+CREATE TABLE audit (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    at      INTEGER NOT NULL,
+    who     TEXT    NOT NULL,
+    command TEXT    NOT NULL,
+    about   TEXT    NOT NULL
+) STRICT;
+CREATE TRIGGER audit_refuse_update BEFORE UPDATE ON audit
+BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END;
+CREATE TRIGGER audit_refuse_delete BEFORE DELETE ON audit
+BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END;
+
+-- The operator's figures. A roll-up adds what happened since the last one, at most a minute ago, to `demand`, `referrers`,
+-- and columns of `source_days` and `api_keys`; reading them costs the same at any size.
+CREATE TABLE rollup (
+    id         INTEGER PRIMARY KEY CHECK (id = 1),
+    sign_up_id INTEGER NOT NULL -- the last sign-up that is counted
+) STRICT;
+INSERT INTO rollup (id, sign_up_id) VALUES (1, 0);
+
+-- Members by the category and the US state that they named. '': members in all, and members who named no state.
+CREATE TABLE demand (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    category TEXT    NOT NULL,
+    us_state TEXT    NOT NULL,
+    members  INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE UNIQUE INDEX demand_unique ON demand (category, us_state);
+
+-- How many members a person is credited for.
+CREATE TABLE referrers (
+    person_id INTEGER PRIMARY KEY REFERENCES people,
+    members   INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX referrers_by_members ON referrers (members);
+
+-- People who joined (1) or left (-1) since the last roll-up, with the answers that are to be counted.
+CREATE TABLE member_changes (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    at          INTEGER NOT NULL,
+    change      INTEGER NOT NULL CHECK (change IN (1, -1)),
+    partner_id  INTEGER REFERENCES partners, -- NULL: the form
+    key_id      TEXT,
+    us_state    TEXT,
+    categories  TEXT    NOT NULL,
+    referrer_id INTEGER
+) STRICT;
+CREATE TRIGGER person_joined AFTER UPDATE OF state ON people WHEN NEW.state = 'member' AND OLD.state <> 'member'
+BEGIN
+    INSERT INTO member_changes (at, change, partner_id, key_id, us_state, categories, referrer_id)
+    SELECT coalesce(NEW.joined_at, NEW.created_at), 1, s.partner_id, s.key_id, s.us_state, coalesce(s.categories, ''), NEW.referrer_id
+    FROM (SELECT 1) LEFT JOIN sign_ups s ON s.id =
+        (SELECT max(id) FROM sign_ups WHERE person_id = NEW.id AND state = 'confirmed' AND decided_at = NEW.joined_at);
+END;
+-- Counts the answers that the member gave last.
+CREATE TRIGGER person_left AFTER UPDATE OF state ON people WHEN NEW.state <> 'member' AND OLD.state = 'member'
+BEGIN
+    INSERT INTO member_changes (at, change, partner_id, key_id, us_state, categories, referrer_id)
+    SELECT coalesce(NEW.left_at, OLD.joined_at, OLD.created_at), -1, s.partner_id, s.key_id,
+           CASE WHEN OLD.answered_at >= OLD.joined_at THEN OLD.own_us_state ELSE s.us_state END,
+           coalesce(CASE WHEN OLD.answered_at >= OLD.joined_at THEN OLD.own_categories ELSE s.categories END, ''),
+           OLD.referrer_id
+    FROM (SELECT 1) LEFT JOIN sign_ups s ON s.id =
+        (SELECT max(id) FROM sign_ups WHERE person_id = OLD.id AND state = 'confirmed' AND decided_at = OLD.joined_at);
+END;
