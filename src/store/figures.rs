@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::sources::source_name;
 use super::sql::{Failure, Row, Sql, Unit, values};
-use crate::domain::api_key::PartnerId;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::budget::day_of;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
 

@@ -2,9 +2,9 @@
 
 use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, values};
-use crate::domain::api_key::PartnerId;
 use crate::domain::mail::UNDELIVERABLE_FOR;
 use crate::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
+use crate::domain::partner::name::PartnerId;
 use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::time::Timestamp;
 

@@ -9,9 +9,9 @@ use super::partners::idempotency::{self, Asked, FirstAnswer};
 use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, Value, expected, values};
 use super::{StoreError, outbox};
-use crate::domain::api_key::PartnerId;
 use crate::domain::language::Language;
 use crate::domain::mail::MailKind;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{
     CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, SignUpAnswers, SignUpId, SignedUp,

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::installation::is_paused;
 use super::sql::{Failure, Row, Sql, expected, values};
-use crate::domain::api_key::PartnerId;
 use crate::domain::mail::budget::{DAYS, MailBudget, PROOFS_OF_A_SITE, Reputation, SourceStatus, day_of};
+use crate::domain::partner::name::PartnerId;
 use crate::domain::secret::proof::Proof;
 use crate::domain::time::Timestamp;
 

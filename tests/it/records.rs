@@ -66,6 +66,13 @@ impl Home {
             clone_template(name);
         }
     }
+
+    /// The same without tables, for a restore.
+    pub(crate) fn prepare_empty(&self) {
+        if let Some(name) = &self.database {
+            ask(&postgres("postgres"), &format!("CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0")).unwrap();
+        }
+    }
 }
 
 impl Drop for Home {

@@ -13,10 +13,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::lane::Lane;
-use crate::domain::api_key::{KeyId, PartnerId};
+use crate::domain::api_key::KeyId;
 use crate::domain::backoff::{backoff_with_jitter, exponential_backoff};
 use crate::domain::json::named_enum;
 use crate::domain::language::Language;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_in::SignInId;
 use crate::domain::sign_up::SignUpId;

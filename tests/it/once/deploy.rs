@@ -228,7 +228,7 @@ fn a_backup_of_postgresql_is_restored() {
             Records::Sqlite { .. } => panic!("these are elsewhere"),
         };
         let home = on_postgres();
-        home.prepare();
+        home.prepare_empty();
         let folder = folder_for_postgres();
         let file = folder.path().join("dump");
         run(postgres_program("pg_dump").args(["-Fc", "-d", &url(records), "-f"]).arg(&file));

@@ -10,7 +10,7 @@ use proptest::strategy::{Union, ValueTree};
 use crate::database::Database;
 use crate::once::{evidence, tombstone};
 use crate::server::block_on;
-use unionhall::domain::api_key::{ApiKey, IssuedKey, KeyRecord, PartnerId};
+use unionhall::domain::api_key::{ApiKey, IssuedKey, KeyRecord};
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::budget::MailBudget;
@@ -18,6 +18,7 @@ use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::mail::{
     DueMail, HeldMail, MAIL_LEASE, MailAbout, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR,
 };
+use unionhall::domain::partner::name::PartnerId;
 use unionhall::domain::person::RetentionTimes;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
