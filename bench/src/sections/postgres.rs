@@ -107,7 +107,9 @@ pub(super) fn installation(
     };
     // Making the tables is the product's own business; it does so before it serves.
     bare.serve(Manner::default())?.stop()?;
-    postgres.query(name, &people::script(people))?;
+    let normalized = "SELECT count(*) FROM information_schema.columns WHERE column_name = 'email_normalized'";
+    let tables = if postgres.query(name, normalized)? == "0" { people::BEFORE } else { people::THESE };
+    postgres.query(name, &people::script(people, tables))?;
     Installation::make(&lab.binary, &folder, variables.to_vec())
 }
 
