@@ -135,6 +135,40 @@ fn without_mail_there_are_no_sign_ups() {
     });
 }
 
+/// Run with no settings but these.
+fn alone(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let output =
+        crate::server::unionhall(folder.path()).args(arguments).envs(variables.iter().copied()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// Every command that does something, with the words that lead to it.
+fn leaves(command: &clap::Command, words: &str, found: &mut Vec<String>) {
+    let words = format!("{words} {}", command.get_name());
+    match command.has_subcommands() {
+        true => command.get_subcommands().for_each(|command| leaves(command, &words, found)),
+        false => found.push(words.trim().to_owned()),
+    }
+}
+
+#[test]
+fn a_backup_is_made_of_one_machine_and_postgres_is_left_to_its_own_tools() {
+    let server = Server::start();
+    let (made, file) = (server.try_run(&["backup", "all"]), server.data().with_file_name("all"));
+    let told = String::from_utf8_lossy(&made.stderr);
+    match server.records() {
+        Records::Sqlite { .. } => assert!(made.status.success() && file.exists(), "{told}"),
+        Records::Postgres { .. } => {
+            assert!(!made.status.success() && !file.exists(), "{told}");
+            for word in ["pg_dump -Fc", "pg_basebackup", "UNIONHALL_SECRET_FILE", "Nothing was written"] {
+                assert!(told.contains(word), "{told}");
+            }
+        }
+    }
+}
+
 mod once {
     use super::*;
     use crate::records::Home;
@@ -237,144 +271,111 @@ mod once {
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was made");
     }
-}
 
-/// Run with no settings but these.
-fn alone(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let output =
-        crate::server::unionhall(folder.path()).args(arguments).envs(variables.iter().copied()).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
-}
-
-#[test]
-fn the_bare_command_is_its_own_manual() {
-    let (code, help, error) = alone(&[], &[]);
-    assert_eq!((code, error.as_str()), (Some(0), ""));
-    for word in ["Usage: unionhall", "serve", "keys", "signups", "catalog", "--version"] {
-        assert!(help.contains(word), "{word} in {help}");
-    }
-}
-
-/// A wrong value is told under the name by which it was given.
-#[test]
-fn a_wrong_value_is_told_with_its_mend_and_its_variable() {
-    let wrong = [("UNIONHALL_LISTEN", "union.example")];
-    let (code, _, told) = alone(&["serve"], &wrong);
-    assert_eq!(code, Some(2));
-    assert!(told.contains("UNIONHALL_LISTEN") && told.contains("write a port (8080)"), "{told}");
-    assert!(!told.contains("--listen") && told.lines().count() == 1, "{told}");
-    let (_, _, told) = alone(&["serve", "--listen", "80a"], &wrong);
-    assert!(told.contains("--listen") && !told.contains("UNIONHALL_LISTEN"), "{told}");
-    let (_, _, told) = alone(&["signups", "status"], &[("UNIONHALL_FORM_MAILS_A_DAY", "many")]);
-    assert!(told.contains("UNIONHALL_FORM_MAILS_A_DAY"), "{told}");
-}
-
-#[test]
-fn a_catalog_is_checked_before_it_is_served() {
-    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/catalog.sample.toml");
-    let (code, said, _) = alone(&["catalog", "check", sample], &[]);
-    assert_eq!(code, Some(0));
-    for word in ["internet", "14 categories, $8,080 a year in all.", "The catalog is good."] {
-        assert!(said.contains(word), "{word} in {said}");
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let bad = folder.path().join("bad.toml");
-    let terms = "[referral]\nreward_per_group = 100\ngroup_size = 5\nmax_groups = 10\n";
-    std::fs::write(&bad, format!("[savings]\npets = 1\n{terms}")).unwrap();
-    let (code, _, told) = alone(&["catalog", "check", bad.to_str().unwrap()], &[]);
-    assert!(code == Some(1) && told.contains("has a mistake") && told.contains("pets"), "{told}");
-    let (code, _, told) = alone(&["catalog", "check", "/nowhere.toml"], &[]);
-    assert!(code == Some(1) && told.contains("cannot read the catalog /nowhere.toml"), "{told}");
-}
-
-/// Every command that does something, with the words that lead to it.
-fn leaves(command: &clap::Command, words: &str, found: &mut Vec<String>) {
-    let words = format!("{words} {}", command.get_name());
-    match command.has_subcommands() {
-        true => command.get_subcommands().for_each(|command| leaves(command, &words, found)),
-        false => found.push(words.trim().to_owned()),
-    }
-}
-
-#[test]
-fn shells_complete_every_command() {
-    let mut commands = Vec::new();
-    leaves(&unionhall::cli::command_line(), "", &mut commands);
-    assert!(commands.len() > 10, "{commands:?}");
-    for shell in ["bash", "zsh", "fish"] {
-        let (code, script, _) =
-            alone(&["completions", shell], &[("UNIONHALL_SECRET", "of-nobody-else-and-long-enough-too")]);
-        assert_eq!(code, Some(0));
-        for command in &commands {
-            for word in command.split(' ') {
-                assert!(script.contains(word), "{shell} does not know {word} of {command}");
-            }
+    #[test]
+    fn the_bare_command_is_its_own_manual() {
+        let (code, help, error) = alone(&[], &[]);
+        assert_eq!((code, error.as_str()), (Some(0), ""));
+        for word in ["Usage: unionhall", "serve", "keys", "signups", "catalog", "--version"] {
+            assert!(help.contains(word), "{word} in {help}");
         }
-        assert!(script.contains("catalog") && !script.contains("of-nobody-else"), "no value of a variable");
     }
-    let folder = tempfile::tempdir().unwrap();
-    let (_, script, _) = alone(&["completions", "bash"], &[]);
-    let file = folder.path().join("unionhall.bash");
-    std::fs::write(&file, script).unwrap();
-    let checked = std::process::Command::new("bash").arg("-n").arg(&file).output().unwrap();
-    assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}");
-    // As the shell asks it: what may follow these words?
-    let ask = "source \"$0\"; COMP_WORDS=(unionhall keys ''); COMP_CWORD=2; _unionhall unionhall '' keys; echo \"${COMPREPLY[*]}\"";
-    let offered = std::process::Command::new("bash").args(["-c", ask]).arg(&file).output().unwrap();
-    let offered = String::from_utf8(offered.stdout).unwrap();
-    for word in ["issue", "list", "revoke", "rotate"] {
-        assert!(offered.split_whitespace().any(|offer| offer == word), "{word} in {offered}");
-    }
-    let (code, _, told) = alone(&["completions", "tcsh"], &[]);
-    assert!(code == Some(2) && told.contains("bash, fish, zsh"), "{told}");
-}
 
-#[test]
-fn the_manual_names_every_command_and_every_variable_and_can_be_set() {
-    let (code, page, error) = alone(&["manual"], &[("UNIONHALL_SECRET", "of-nobody-else-and-long-enough-too")]);
-    assert_eq!((code, error.as_str()), (Some(0), ""));
-    let plain = page.replace("\\-", "-");
-    let mut commands = Vec::new();
-    leaves(&unionhall::cli::command_line(), "", &mut commands);
-    for command in commands {
-        assert!(plain.lines().any(|line| line == format!(".SS \"{command}\"")), "{command}");
+    /// A wrong value is told under the name by which it was given.
+    #[test]
+    fn a_wrong_value_is_told_with_its_fix_and_its_variable() {
+        let wrong = [("UNIONHALL_LISTEN", "union.example")];
+        let (code, _, told) = alone(&["serve"], &wrong);
+        assert_eq!(code, Some(2));
+        assert!(told.contains("UNIONHALL_LISTEN") && told.contains("write a port (8080)"), "{told}");
+        assert!(!told.contains("--listen") && told.lines().count() == 1, "{told}");
+        let (_, _, told) = alone(&["serve", "--listen", "80a"], &wrong);
+        assert!(told.contains("--listen") && !told.contains("UNIONHALL_LISTEN"), "{told}");
+        let (_, _, told) = alone(&["signups", "status"], &[("UNIONHALL_FORM_MAILS_A_DAY", "many")]);
+        assert!(told.contains("UNIONHALL_FORM_MAILS_A_DAY"), "{told}");
     }
-    for variable in crate::server::settings() {
-        assert!(plain.lines().any(|line| line == format!("\\fB{variable}\\fR")), "{variable}");
-    }
-    assert!(!plain.contains("of-nobody-else") && page.is_ascii());
-    for line in page.lines().filter(|line| line.starts_with('.')) {
-        let request = line.split(' ').next().unwrap();
-        assert!(
-            [".TH", ".SH", ".SS", ".TP", ".IP", ".PP", ".RS", ".RE", ".br", ".nh", ".ad"].contains(&request),
-            "{line}"
-        );
-    }
-    // Where there is a typesetter it has nothing to complain of.
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("unionhall.1");
-    std::fs::write(&file, &page).unwrap();
-    if let Ok(set) = std::process::Command::new("groff").args(["-man", "-ww", "-Tascii", "-P-cbou"]).arg(&file).output()
-    {
-        assert!(set.status.success() && set.stderr.is_empty(), "{}", String::from_utf8_lossy(&set.stderr));
-        assert!(String::from_utf8_lossy(&set.stdout).contains("UNIONHALL_CATALOG"));
-    }
-}
 
-#[test]
-fn a_backup_is_made_of_one_machine_and_postgres_is_left_to_its_own_tools() {
-    let server = Server::start();
-    let (made, file) = (server.try_run(&["backup", "all"]), server.data().with_file_name("all"));
-    let told = String::from_utf8_lossy(&made.stderr);
-    match server.records() {
-        Records::Sqlite { .. } => assert!(made.status.success() && file.exists(), "{told}"),
-        Records::Postgres { .. } => {
-            assert!(!made.status.success() && !file.exists(), "{told}");
-            for word in ["pg_dump -Fc", "pg_basebackup", "UNIONHALL_SECRET_FILE", "Nothing was written"] {
-                assert!(told.contains(word), "{told}");
+    #[test]
+    fn a_catalog_is_checked_before_it_is_served() {
+        let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/catalog.sample.toml");
+        let (code, said, _) = alone(&["catalog", "check", sample], &[]);
+        assert_eq!(code, Some(0));
+        for word in ["internet", "14 categories, $8,080 a year in all.", "The catalog is good."] {
+            assert!(said.contains(word), "{word} in {said}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let bad = folder.path().join("bad.toml");
+        let terms = "[referral]\nreward_per_group = 100\ngroup_size = 5\nmax_groups = 10\n";
+        std::fs::write(&bad, format!("[savings]\npets = 1\n{terms}")).unwrap();
+        let (code, _, told) = alone(&["catalog", "check", bad.to_str().unwrap()], &[]);
+        assert!(code == Some(1) && told.contains("has a mistake") && told.contains("pets"), "{told}");
+        let (code, _, told) = alone(&["catalog", "check", "/nowhere.toml"], &[]);
+        assert!(code == Some(1) && told.contains("cannot read the catalog /nowhere.toml"), "{told}");
+    }
+
+    #[test]
+    fn shells_complete_every_command() {
+        let mut commands = Vec::new();
+        leaves(&unionhall::cli::command_line(), "", &mut commands);
+        assert!(commands.len() > 10, "{commands:?}");
+        for shell in ["bash", "zsh", "fish"] {
+            let (code, script, _) =
+                alone(&["completions", shell], &[("UNIONHALL_SECRET", "of-nobody-else-and-long-enough-too")]);
+            assert_eq!(code, Some(0));
+            for command in &commands {
+                for word in command.split(' ') {
+                    assert!(script.contains(word), "{shell} does not know {word} of {command}");
+                }
             }
+            assert!(script.contains("catalog") && !script.contains("of-nobody-else"), "no value of a variable");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (_, script, _) = alone(&["completions", "bash"], &[]);
+        let file = folder.path().join("unionhall.bash");
+        std::fs::write(&file, script).unwrap();
+        let checked = std::process::Command::new("bash").arg("-n").arg(&file).output().unwrap();
+        assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}");
+        // As the shell asks it: what may follow these words?
+        let ask = "source \"$0\"; COMP_WORDS=(unionhall keys ''); COMP_CWORD=2; _unionhall unionhall '' keys; echo \"${COMPREPLY[*]}\"";
+        let offered = std::process::Command::new("bash").args(["-c", ask]).arg(&file).output().unwrap();
+        let offered = String::from_utf8(offered.stdout).unwrap();
+        for word in ["issue", "list", "revoke", "rotate"] {
+            assert!(offered.split_whitespace().any(|offer| offer == word), "{word} in {offered}");
+        }
+        let (code, _, told) = alone(&["completions", "tcsh"], &[]);
+        assert!(code == Some(2) && told.contains("bash, fish, zsh"), "{told}");
+    }
+
+    #[test]
+    fn the_manual_names_every_command_and_every_variable_and_can_be_set() {
+        let (code, page, error) = alone(&["manual"], &[("UNIONHALL_SECRET", "of-nobody-else-and-long-enough-too")]);
+        assert_eq!((code, error.as_str()), (Some(0), ""));
+        let plain = page.replace("\\-", "-");
+        let mut commands = Vec::new();
+        leaves(&unionhall::cli::command_line(), "", &mut commands);
+        for command in commands {
+            assert!(plain.lines().any(|line| line == format!(".SS \"{command}\"")), "{command}");
+        }
+        for variable in crate::server::settings() {
+            assert!(plain.lines().any(|line| line == format!("\\fB{variable}\\fR")), "{variable}");
+        }
+        assert!(!plain.contains("of-nobody-else") && page.is_ascii());
+        for line in page.lines().filter(|line| line.starts_with('.')) {
+            let request = line.split(' ').next().unwrap();
+            assert!(
+                [".TH", ".SH", ".SS", ".TP", ".IP", ".PP", ".RS", ".RE", ".br", ".nh", ".ad"].contains(&request),
+                "{line}"
+            );
+        }
+        // Where there is a typesetter it has nothing to complain of.
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("unionhall.1");
+        std::fs::write(&file, &page).unwrap();
+        if let Ok(set) =
+            std::process::Command::new("groff").args(["-man", "-ww", "-Tascii", "-P-cbou"]).arg(&file).output()
+        {
+            assert!(set.status.success() && set.stderr.is_empty(), "{}", String::from_utf8_lossy(&set.stderr));
+            assert!(String::from_utf8_lossy(&set.stdout).contains("UNIONHALL_CATALOG"));
         }
     }
 }
