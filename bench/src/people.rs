@@ -28,19 +28,6 @@ pub(crate) fn members(people: u64) -> u64 {
 const JOINED_AT: i64 = 1_700_000_000_000;
 const EXPIRES_AT: i64 = 4_000_000_000_000;
 
-/// How a build names what is filled in here.
-#[derive(Clone, Copy)]
-pub(crate) struct Tables {
-    /// The column of the normalized address.
-    address: &'static str,
-    /// The columns that make a sign-up one of the form, and their values.
-    form: (&'static str, &'static str),
-}
-
-/// This build's, and those of the last one before the schema was renamed, for `--against`.
-pub(crate) const THESE: Tables = Tables { address: "email_normalized", form: ("slot", "1") };
-pub(crate) const BEFORE: Tables = Tables { address: "compared", form: ("slot, partner", "1, ''") };
-
 /// Records of so many people as a file; made once and kept in `folder` for later runs.
 pub(crate) fn file(folder: &Path, empty: &Path, people: u64) -> anyhow::Result<PathBuf> {
     // Another schema is another file: records of an older one are of no use.
@@ -130,7 +117,7 @@ fn code(number: u64) -> String {
 }
 
 /// The same in PostgreSQL, as one script for `psql`.
-pub(crate) fn script(people: u64, tables: Tables) -> String {
+pub(crate) fn script(people: u64) -> String {
     let (joined, expires) = (JOINED_AT, EXPIRES_AT);
     let member = format!("n % {INVITED_EVERY} <> 0");
     let partner = PARTNER.replace("AS BLOB", "AS BYTEA");
@@ -164,9 +151,6 @@ pub(crate) fn script(people: u64, tables: Tables) -> String {
          DO $$ BEGIN UPDATE rollup SET sign_up_id = {people}; EXCEPTION WHEN undefined_table THEN NULL; END $$;
          COMMIT;
          VACUUM ANALYZE;",
-        tables.address,
-        tables.form.0,
-        tables.form.1,
         members(people)
     )
 }

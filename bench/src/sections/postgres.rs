@@ -107,9 +107,7 @@ pub(super) fn installation(
     };
     // Making the tables is the product's own business; it does so before it serves.
     bare.serve(Manner::default())?.stop()?;
-    let normalized = "SELECT count(*) FROM information_schema.columns WHERE column_name = 'email_normalized'";
-    let tables = if postgres.query(name, normalized)? == "0" { people::BEFORE } else { people::THESE };
-    postgres.query(name, &people::script(people, tables))?;
+    postgres.query(name, &people::script(people))?;
     Installation::make(&lab.binary, &folder, variables.to_vec())
 }
 
