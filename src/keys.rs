@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::domain::api_key::{ApiKey, IssuedKey, KeyId, KeyRecord, KeyStatus, Mode, PartnerName};
+use crate::domain::api_key::{ApiKey, IssuedKey, KeyId, KeyRecord, KeyStatus, Mode};
+use crate::domain::partner::name::PartnerName;
 use crate::domain::time::Timestamp;
 use crate::error::KeyProblem;
 pub use crate::store::keys::KeyFigures;

@@ -26,7 +26,7 @@ use crate::outbound::GuardedClient;
 use crate::partners::Partners;
 use crate::partners::webhooks::Webhooks;
 pub use crate::store::audit::{Act, AuditEntry};
-pub use crate::store::figures::{Demand, DoorDay, Funnel};
+pub use crate::store::figures::{Demand, Funnel, SourceDay};
 pub use crate::store::installation::Claim;
 use crate::store::{Store, StoreError, StoreReply};
 
@@ -113,7 +113,7 @@ impl Operator {
         self.store.sources_since(day)
     }
 
-    pub fn source_days_since(&self, day: i64) -> StoreReply<'_, Vec<DoorDay>> {
+    pub fn source_days_since(&self, day: i64) -> StoreReply<'_, Vec<SourceDay>> {
         self.store.source_days_since(day)
     }
 

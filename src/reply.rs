@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_given_once_and_asking_again_does_not_hang() {
-        let mapped = |reply: Reply<'static, u8>| reply.map(|digit| u32::from(digit));
+        let mapped = |reply: Reply<'static, u8>| reply.map(u32::from);
         for mut reply in
             [Reply::now(5), Reply::later(async { 5 }), mapped(Reply::now(5)), mapped(Reply::later(async { 5 }))]
         {

@@ -176,7 +176,7 @@ impl House {
             log: Log::start(Level::Off, Format::Json, clock, std::io::sink()).expect("a thread"),
             mail: Delivery::Off,
             webhooks: Arc::default(),
-            brake: unionhall::domain::mail::budget::MailBudget::NONE,
+            budget: unionhall::domain::mail::budget::MailBudget::NONE,
             disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
             erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),
             retention: unionhall::domain::person::RetentionTimes::DEFAULT,

@@ -81,7 +81,7 @@ CREATE INDEX people_by_referrer ON people (referrer_id) WHERE referrer_id IS NOT
 CREATE TABLE sign_ups (
     id              INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: confirmation links are made from it
     person_id       INTEGER NOT NULL REFERENCES people,
-    key_id          TEXT   ,
+    key_id          TEXT,
     partner_id      INTEGER,                           -- NULL: the form
     slot            INTEGER NOT NULL DEFAULT 0,        -- see one_pending_sign_up
     state           TEXT    NOT NULL CHECK (state IN ('pending', 'confirmed', 'expired', 'declined')),

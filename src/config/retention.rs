@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_manual_says_is_what_the_house_keeps() {
+    fn what_the_manual_says_is_what_the_program_keeps() {
         #[derive(clap::Parser)]
         struct Bare {
             #[command(flatten)]

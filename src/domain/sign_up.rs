@@ -8,13 +8,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::api_key::{KeyId, PartnerId, PartnerName};
+use super::api_key::KeyId;
 use super::catalog::category::CategorySet;
 use super::email::EmailAddress;
 use super::json::named_enum;
 use super::language::Language;
 use super::mail::lane::Lane;
 use super::partner::idempotency::{IdempotentRequest, Replayed};
+use super::partner::name::{PartnerId, PartnerName};
 use super::referral::ReferralCode;
 use super::secret::mark::MailboxTombstone;
 use super::text::Comments;

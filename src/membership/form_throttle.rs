@@ -110,7 +110,7 @@ impl FormThrottle {
         }
         let late = |_| Err(StoreError::Unavailable("the form's reputation could not be read in time".to_owned()));
         let asked =
-            tokio::time::timeout(REPUTATION_TIMEOUT, self.store.form_conduct(now.time)).await.unwrap_or_else(late);
+            tokio::time::timeout(REPUTATION_TIMEOUT, self.store.form_reputation(now.time)).await.unwrap_or_else(late);
         let state = match &asked {
             Ok((_, true)) => FormState::Paused,
             Ok((reputation, false)) if self.budget.holds(FORM, reputation) => FormState::Throttled,

@@ -8,9 +8,9 @@ pub mod worker;
 
 use std::sync::Arc;
 
-use crate::domain::api_key::PartnerId;
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::idempotency::IdempotencyKey;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::partner::{NamedSignUp, PartnerRecord};
 use crate::domain::time::Timestamp;
 pub use crate::store::StoreError;

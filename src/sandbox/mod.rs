@@ -7,8 +7,8 @@ pub mod transport;
 
 use std::sync::Arc;
 
-use crate::domain::api_key::PartnerId;
 use crate::domain::mail::inbox::InboxMail;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::time::Timestamp;

@@ -257,7 +257,7 @@ impl HttpService {
         }
     }
 
-    /// A place among its caller's requests and a slot among all. Health is told whoever fills the house.
+    /// A place among its caller's requests and a slot among all. Health checks bypass the limit.
     fn enter<'a>(
         &'a self,
         found: Option<FoundRoute<'_>>,

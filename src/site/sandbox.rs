@@ -6,7 +6,7 @@ use hyper::{Request, StatusCode};
 use super::dev_mailbox::{html_part, nothing};
 use super::view::{self, Outcome, ShownMail};
 use super::{LINKS_A_MINUTE, PageResult, Visit};
-use crate::domain::api_key::PartnerId;
+use crate::domain::partner::name::PartnerId;
 use crate::http::request::body::SentBody;
 use crate::limiter::Class;
 use crate::sandbox::{Inbox, MOST_LISTED, ReceivedMail};

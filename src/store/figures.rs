@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::sources::source_name;
 use super::sql::{Failure, Row, Sql, Unit, values};
-use crate::domain::api_key::PartnerId;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::budget::day_of;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
 
@@ -60,17 +60,17 @@ area! {
         };
 
         /// What each source did on each day since that one, in the order of days.
-        read source_days_since(day: i64) -> Vec<DoorDay> {
+        read source_days_since(day: i64) -> Vec<SourceDay> {
             |sql| {
                 let days = concat!("SELECT ", source_name!("partner_id"), " AS source, day, ", funnel_columns!(),
                                    " FROM source_days WHERE day >= $1 GROUP BY partner_id, day ORDER BY day, source");
-                let mut days = sql.rows(days, values![*day], door_day).await?;
+                let mut days = sql.rows(days, values![*day], source_day).await?;
                 let recent = concat!("SELECT ", source_name!("s.partner_id"), " AS source, s.", day!(), " AS day, count(*) AS signed_up FROM ",
                                      recent_sign_ups!(), " AND s.", day!(), " >= $1 GROUP BY s.partner_id, s.", day!(),
                                      " ORDER BY day, source");
                 let signed_up = |row: &Row<'_>| {
                     let funnel = Funnel { signed_up: row.get("signed_up")?, ..Funnel::default() };
-                    Ok(DoorDay { source: row.get("source")?, day: row.get("day")?, funnel })
+                    Ok(SourceDay { source: row.get("source")?, day: row.get("day")?, funnel })
                 };
                 days.extend(sql.rows(recent, values![*day], signed_up).await?);
                 Ok(days)
@@ -145,7 +145,7 @@ impl std::ops::AddAssign for Funnel {
 
 /// What a source did on a day.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DoorDay {
+pub struct SourceDay {
     pub source: String,
     pub day: i64,
     pub funnel: Funnel,
@@ -170,8 +170,8 @@ fn funnel(row: &Row<'_>) -> Result<Funnel, Failure> {
     })
 }
 
-fn door_day(row: &Row<'_>) -> Result<DoorDay, Failure> {
-    Ok(DoorDay { source: row.get("source")?, day: row.get("day")?, funnel: funnel(row)? })
+fn source_day(row: &Row<'_>) -> Result<SourceDay, Failure> {
+    Ok(SourceDay { source: row.get("source")?, day: row.get("day")?, funnel: funnel(row)? })
 }
 
 struct RollUp {
@@ -309,8 +309,8 @@ async fn take_changes(sql: &mut dyn Sql) -> Result<Vec<MemberChange>, Failure> {
 impl Additions {
     fn add_change(&mut self, member: &MemberChange) {
         let joined = member.change > 0;
-        let of_door = self.sources.entry((member.source, member.day)).or_default();
-        of_door[if joined { 1 } else { 2 }] += 1;
+        let of_source = self.sources.entry((member.source, member.day)).or_default();
+        of_source[if joined { 1 } else { 2 }] += 1;
         if let Some(key) = member.key.clone().filter(|_| joined) {
             self.keys.entry(key).or_default()[1] += 1;
         }

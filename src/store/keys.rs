@@ -2,7 +2,8 @@
 
 use super::partners;
 use super::sql::{Failure, Row, Sql, values};
-use crate::domain::api_key::{IssuedKey, KeyId, KeyRecord, PartnerName};
+use crate::domain::api_key::{IssuedKey, KeyId, KeyRecord};
+use crate::domain::partner::name::PartnerName;
 use crate::domain::time::Timestamp;
 
 /// What [`record`] reads.

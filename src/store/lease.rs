@@ -8,7 +8,6 @@ use std::collections::btree_map::Entry;
 
 use super::sources::{self, SourceEvent, source_name};
 use super::sql::{Failure, Row, Sql, Unit, values};
-use crate::domain::api_key::PartnerId;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::{MailBudget, Reputation};
 use crate::domain::mail::lane::Lane;
@@ -16,6 +15,7 @@ use crate::domain::mail::policy::{
     HoldReason, MailFacts, MailboxCandidate, MailboxDecision, Priority, at_mailbox, mailbox_queue,
 };
 use crate::domain::mail::{DueMail, Leased, MAIL_LEASE, MAX_MAILS_PER_DAY, MailAbout, MailId, MailKind, MailboxRecord};
+use crate::domain::partner::name::PartnerId;
 use crate::domain::person::{PersonState, UnwantedMail};
 use crate::domain::sign_in::SignInId;
 use crate::domain::sign_up::{SignUpId, SignUpState};
@@ -192,7 +192,7 @@ impl Lease {
         let today = match sources.entry(mail.partner_id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let reputation = sources::conduct_of(sql, mail.partner_id, self.now).await?;
+                let reputation = sources::reputation_of(sql, mail.partner_id, self.now).await?;
                 new.insert(SourceToday { name: source.clone(), reputation, mailed: 0, held: 0 })
             }
         };

@@ -3,7 +3,7 @@
 use ring::digest::{SHA256, digest};
 
 /// One step. A released one is never changed. There is no release yet: until then the first is edited in place, and records
-/// of another shape are refused by its [`fingerprint`].
+/// of another shape are refused by its fingerprint.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration {
     pub sqlite: &'static str,

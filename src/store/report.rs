@@ -2,9 +2,9 @@
 
 use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, values};
-use crate::domain::api_key::PartnerId;
 use crate::domain::mail::UNDELIVERABLE_FOR;
 use crate::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
+use crate::domain::partner::name::PartnerId;
 use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::time::Timestamp;
 
@@ -39,7 +39,7 @@ impl Unit for NoteReport {
             return Ok(ReportOutcome::Repeated);
         }
         // The source is told once, however often the same is reported.
-        let (at_door, first) = match self.report.kind {
+        let (at_source, first) = match self.report.kind {
             ReportKind::HardBounce => {
                 let ends = "UPDATE people SET undeliverable_until = $2
                             WHERE id = $1 AND coalesce(undeliverable_until <= $3, TRUE)";
@@ -60,7 +60,7 @@ impl Unit for NoteReport {
         };
         // Somebody may keep their mails for months and report them all in a day.
         if first && self.now.since(asked_at) <= PENDING_FOR {
-            sources::count(sql, source, at_door, self.now).await?;
+            sources::count(sql, source, at_source, self.now).await?;
         }
         Ok(if first { ReportOutcome::Noted } else { ReportOutcome::Repeated })
     }

@@ -9,9 +9,9 @@ use super::partners::idempotency::{self, Asked, FirstAnswer};
 use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, Value, expected, values};
 use super::{StoreError, outbox};
-use crate::domain::api_key::PartnerId;
 use crate::domain::language::Language;
 use crate::domain::mail::MailKind;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{
     CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, SignUpAnswers, SignUpId, SignedUp,
@@ -102,9 +102,10 @@ impl Unit for SignUp {
     }
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<SignedUp, Failure> {
-        let house = "SELECT signups_paused, member_count FROM installation WHERE id = 1";
-        let house = sql.row(house, values![], |row| Ok((row.get("signups_paused")?, row.get("member_count")?))).await?;
-        let (paused, joined_count) = expected(house)?;
+        let installation = "SELECT signups_paused, member_count FROM installation WHERE id = 1";
+        let installation =
+            sql.row(installation, values![], |row| Ok((row.get("signups_paused")?, row.get("member_count")?))).await?;
+        let (paused, joined_count) = expected(installation)?;
         let named = self.new.request.as_ref().zip(self.partner());
         if let Some((request, partner)) = named
             && let Some(first) = idempotency::find(sql, partner, Asked::SignUp, request).await?

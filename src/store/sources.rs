@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::installation::is_paused;
 use super::sql::{Failure, Row, Sql, expected, values};
-use crate::domain::api_key::PartnerId;
 use crate::domain::mail::budget::{DAYS, MailBudget, PROOFS_OF_A_SITE, Reputation, SourceStatus, day_of};
+use crate::domain::partner::name::PartnerId;
 use crate::domain::secret::proof::Proof;
 use crate::domain::time::Timestamp;
 
@@ -17,7 +17,7 @@ use crate::domain::time::Timestamp;
 const A_WHOLE_DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Adds `$3` to a column of the source `$1` on the day `$2`.
-macro_rules! count_at_door {
+macro_rules! count_source_event {
     ($column:literal) => {
         concat!(
             "INSERT INTO source_days (partner_id, day, ",
@@ -41,7 +41,7 @@ macro_rules! source_name {
 pub(super) use source_name;
 
 /// What a source did in the last days up to `$1`, as [`reputation`] reads it.
-macro_rules! conduct_columns {
+macro_rules! reputation_columns {
     () => {
         "CAST(coalesce(sum(CASE WHEN day = $1 THEN mailed ELSE 0 END), 0) AS BIGINT) AS mailed_today,
          CAST(coalesce(sum(CASE WHEN day < $1 THEN mailed ELSE 0 END), 0) AS BIGINT) AS mailed_before,
@@ -58,10 +58,10 @@ area! {
     SourceStore {
         /// What the form did in the last days; what it has asked for and nobody has looked at yet counts as mailed.
         /// And whether sign-ups are paused.
-        read form_conduct(now: Timestamp) -> (Reputation, bool) {
+        read form_reputation(now: Timestamp) -> (Reputation, bool) {
             |sql| {
                 let paused = is_paused(sql).await?;
-                let mut reputation = conduct_of(sql, None, *now).await?;
+                let mut reputation = reputation_of(sql, None, *now).await?;
                 // However much waits: where this much does, the form's budget is on.
                 let waiting = "
                     SELECT count(*) FROM (
@@ -82,7 +82,7 @@ area! {
                     "SELECT ",
                     source_name!("partner_id"),
                     " AS source, ",
-                    conduct_columns!(),
+                    reputation_columns!(),
                     " FROM source_days WHERE day > $2 AND day <= $1 GROUP BY partner_id"
                 );
                 let today = day_of(*now);
@@ -135,7 +135,7 @@ area! {
         /// Uses a proof of work of a site, which lets the mail of a form pass its budget.
         transact spend_proof(proof: Proof, site: String, budget: MailBudget, now: Timestamp) -> SpentProof {
             |sql| {
-                let reputation = conduct_of(sql, None, *now).await?;
+                let reputation = reputation_of(sql, None, *now).await?;
                 // One row for each of a site's proofs, in the order of their names.
                 let spent = format!("proofs of {site} on {} ", day_of(*now));
                 let of_site = "SELECT count(*) FROM used_once WHERE name > $1 AND name < $2";
@@ -148,7 +148,7 @@ area! {
                     return Ok(SpentProof::Used);
                 }
                 use_once(sql, &format!("{spent}{}", proof.name), now.plus(A_WHOLE_DAY)).await?;
-                sql.execute(count_at_door!("proofs_of_work"), values![None::<PartnerId>, day_of(*now), 1_i64]).await?;
+                sql.execute(count_source_event!("proofs_of_work"), values![None::<PartnerId>, day_of(*now), 1_i64]).await?;
                 Ok(SpentProof::Good)
             }
         };
@@ -178,14 +178,14 @@ pub enum SpentProof {
 }
 
 /// What a source did in the last days.
-pub(super) async fn conduct_of(
+pub(super) async fn reputation_of(
     sql: &mut dyn Sql,
     source: Option<PartnerId>,
     now: Timestamp,
 ) -> Result<Reputation, Failure> {
     let days = concat!(
         "SELECT ",
-        conduct_columns!(),
+        reputation_columns!(),
         " FROM source_days WHERE coalesce(partner_id, 0) = coalesce(CAST($3 AS BIGINT), 0) AND day > $2 AND day <= $1"
     );
     let today = day_of(now);
@@ -224,14 +224,14 @@ pub(super) async fn count(
     now: Timestamp,
 ) -> Result<(), Failure> {
     let (count, times) = match what {
-        SourceEvent::Mailed(times) => (count_at_door!("mailed"), times),
-        SourceEvent::Asked => (count_at_door!("confirmations_sent"), 1),
-        SourceEvent::Confirmed => (count_at_door!("confirmed"), 1),
-        SourceEvent::Declined => (count_at_door!("declined"), 1),
-        SourceEvent::Lapsed(times) => (count_at_door!("expired"), times),
-        SourceEvent::Bounced => (count_at_door!("bounced"), 1),
-        SourceEvent::SoftBounced => (count_at_door!("soft_bounced"), 1),
-        SourceEvent::Complained => (count_at_door!("complained"), 1),
+        SourceEvent::Mailed(times) => (count_source_event!("mailed"), times),
+        SourceEvent::Asked => (count_source_event!("confirmations_sent"), 1),
+        SourceEvent::Confirmed => (count_source_event!("confirmed"), 1),
+        SourceEvent::Declined => (count_source_event!("declined"), 1),
+        SourceEvent::Lapsed(times) => (count_source_event!("expired"), times),
+        SourceEvent::Bounced => (count_source_event!("bounced"), 1),
+        SourceEvent::SoftBounced => (count_source_event!("soft_bounced"), 1),
+        SourceEvent::Complained => (count_source_event!("complained"), 1),
     };
     sql.execute(count, values![source, day_of(now), times]).await.map(|_| ())
 }

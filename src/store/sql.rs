@@ -12,7 +12,8 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use super::StoreError;
-use crate::domain::api_key::{KeyHash, PartnerId};
+use crate::domain::api_key::KeyHash;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;

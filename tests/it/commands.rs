@@ -283,7 +283,7 @@ mod once {
 
     /// A wrong value is told under the name by which it was given.
     #[test]
-    fn a_wrong_value_is_told_with_its_mend_and_its_variable() {
+    fn a_wrong_value_is_told_with_its_fix_and_its_variable() {
         let wrong = [("UNIONHALL_LISTEN", "union.example")];
         let (code, _, told) = alone(&["serve"], &wrong);
         assert_eq!(code, Some(2));

@@ -111,7 +111,7 @@ fn a_flood_through_the_form_is_held_and_a_person_among_it_is_mailed_at_once() {
 }
 
 #[test]
-fn the_api_answers_the_same_braked_or_not() {
+fn the_api_answers_the_same_throttled_or_not() {
     block_on(async {
         let server = Server::start_with(&["--key-mails-a-day", "1", "--key-per-minute", "1000"]);
         let key = server.key();
@@ -150,7 +150,7 @@ fn the_api_answers_the_same_braked_or_not() {
 }
 
 #[test]
-fn a_braked_form_asks_for_a_proof_of_work_once_and_takes_people_without_scripts() {
+fn a_throttled_form_asks_for_a_proof_of_work_once_and_takes_people_without_scripts() {
     block_on(async {
         let server = start("mailbox:", &["--form-mails-a-day", "1"]);
         let plain = server.get("/join").await;
@@ -219,7 +219,7 @@ fn a_braked_form_asks_for_a_proof_of_work_once_and_takes_people_without_scripts(
 }
 
 #[test]
-fn without_a_brake_nothing_is_asked_and_nothing_held() {
+fn without_a_budget_nothing_is_asked_and_nothing_held() {
     block_on(async {
         let server = start("mailbox:", &["--form-mails-a-day", "0", "--key-mails-a-day", "0"]);
         for n in 0..8 {

@@ -139,7 +139,7 @@ fn a_call_is_the_rest_call() {
 }
 
 #[test]
-fn both_doors_share_one_budget() {
+fn both_channels_share_one_budget() {
     block_on(async {
         let server = Server::start();
         let key = server.run(&["keys", "issue", "Acme", "--per-minute", "4"]);

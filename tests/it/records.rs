@@ -67,9 +67,11 @@ impl Home {
         }
     }
 
-    /// The same without any tables: for a test that makes them by other means.
+    /// The same without tables, for a restore.
     pub(crate) fn prepare_empty(&self) {
-        create_database(&postgres("postgres"), self.database.as_ref().unwrap());
+        if let Some(name) = &self.database {
+            ask(&postgres("postgres"), &format!("CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0")).unwrap();
+        }
     }
 }
 
@@ -241,7 +243,7 @@ fn started(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set; ./test.sh starts the servers it names"))
 }
 
-/// Makes an empty database.
+/// Makes an empty database on a cluster of a test's own.
 pub(crate) fn create_database(url: &str, name: &str) {
     ask(url, &format!("CREATE DATABASE {name}")).unwrap();
 }

@@ -214,7 +214,7 @@ mod once {
     use super::*;
 
     #[test]
-    fn the_doors_of_mail_services_are_shut_until_a_secret_is_given() {
+    fn the_hooks_of_mail_services_are_closed_until_a_secret_is_given() {
         block_on(async {
             let server = Server::start();
             for path in ["/hooks/mail/resend", "/hooks/mail/postmark"] {

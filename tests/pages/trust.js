@@ -63,11 +63,11 @@ export async function trustWalk(page, tools) {
   await heading(page, say("join.headline"));
   const other = language === "en" ? "es" : "en";
   const others = speaker(other);
-  await go(page, () => page.getByRole("link", { name: others("name") }).click());
+  await go(page, () => page.getByRole("link", { name: others("site.language") }).click());
   await heading(page, others("join.headline"));
   await go(page, "/terms");
   await heading(page, others("terms.heading"));
-  await go(page, () => page.getByRole("link", { name: say("name"), exact: true }).click());
+  await go(page, () => page.getByRole("link", { name: say("site.language"), exact: true }).click());
   await heading(page, say("terms.heading"));
 
   step("a code that is nobody's is told before the form is sent");
@@ -106,7 +106,7 @@ export async function trustWalk(page, tools) {
   const silence = box(say("decline.no_mail"));
   for (const target of [
     page.getByRole("link", { name: say("site.skip") }), page.getByRole("link", { name: union, exact: true }),
-    page.getByRole("link", { name: others("name") }), silence, button(say("decline.button")),
+    page.getByRole("link", { name: others("site.language") }), silence, button(say("decline.button")),
   ]) {
     await tab(page, target, target);
     if (target === silence) await page.keyboard.press("Space");

@@ -409,7 +409,7 @@ async function scannerWalk(page) {
 }
 
 // The form has had its mail of the day (one, on this server) while somebody fills it in.
-async function brakedWalk(page) {
+async function throttledWalk(page) {
   const address = `eve-${size}-${scheme}@example.com`;
   const email = page.getByRole("textbox", { name: "Your e-mail address" });
   const button = page.getByRole("button", { name: "Sign me up" });
@@ -466,7 +466,7 @@ async function brakedWalk(page) {
 
 const { browser, page } = await openBrowser();
 try {
-  const walks = { join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, throttled: brakedWalk, me: meWalk, erase: eraseWalk, reference: referenceWalk };
+  const walks = { join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, throttled: throttledWalk, me: meWalk, erase: eraseWalk, reference: referenceWalk };
   const tools = { base, call, data, go, heading, isFocused, language, look, memberCount, openLetter, partner, size, scheme, step, tab, withScripts };
   await walks[way](page, tools);
 } finally {

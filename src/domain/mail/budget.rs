@@ -119,7 +119,7 @@ mod tests {
     const BUDGET: MailBudget = MailBudget { form_a_day: 60, key_a_day: 1000 };
 
     #[test]
-    fn good_conduct_earns_more_and_bad_conduct_a_tenth() {
+    fn good_reputation_earns_more_and_bad_reputation_a_tenth() {
         let of = |source, asked_before, confirmed, unwanted| {
             let reputation =
                 Reputation { asked_before, confirmed, confirmed_before: confirmed, unwanted, ..Reputation::default() };

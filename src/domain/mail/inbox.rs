@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::api_key::PartnerId;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 
 /// Mails that a partner's inbox holds; the oldest make way.

@@ -13,10 +13,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::lane::Lane;
-use crate::domain::api_key::{KeyId, PartnerId};
+use crate::domain::api_key::KeyId;
 use crate::domain::backoff::{backoff_with_jitter, exponential_backoff};
 use crate::domain::json::named_enum;
 use crate::domain::language::Language;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_in::SignInId;
 use crate::domain::sign_up::SignUpId;
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mailbox_gets_one_in_ten_minutes_and_four_a_day_the_last_by_another_door() {
+    fn a_mailbox_gets_one_in_ten_minutes_and_four_a_day_the_last_by_another_source() {
         let next = |sent: &[(i64, &str)], source| record(sent).next_allowed(source, at(3600));
         assert!(next(&[], "").as_millis() < 0);
         assert_eq!(next(&[(100, "")], ""), at(700));

@@ -287,7 +287,8 @@ mod tests {
         let rest = |mail: &[i64]| Defer { until: at(NOW + 590), others: mail.iter().copied().map(MailId).collect() };
         let behind = Defer { until: at(NOW + 600), others: Vec::new() };
         let gap = MIN_MAIL_GAP.as_secs() as i64;
-        let cases: [(&str, MailboxRecord, &[MailboxCandidate], i64, bool, MailboxDecision); 8] = [
+        type Case<'a> = (&'a str, MailboxRecord, &'a [MailboxCandidate], i64, bool, MailboxDecision);
+        let cases: [Case<'_>; 8] = [
             (
                 "nothing went yet",
                 MailboxRecord::default(),

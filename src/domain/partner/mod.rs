@@ -2,11 +2,12 @@
 
 pub mod endpoint;
 pub mod idempotency;
+pub mod name;
 
 use std::time::Duration;
 
 use self::idempotency::IdempotencyKey;
-use super::api_key::PartnerId;
+use self::name::PartnerId;
 use super::email::EmailAddress;
 use super::time::Timestamp;
 

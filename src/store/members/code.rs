@@ -1,7 +1,7 @@
 //! Referral codes: found, or made for somebody new; as SQL.
 
-use crate::domain::api_key::PartnerId;
 use crate::domain::partner::idempotency::IdempotentRequest;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{NamedPerson, SignedUp};
 use crate::domain::time::Timestamp;

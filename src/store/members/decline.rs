@@ -2,7 +2,7 @@
 
 use super::leave::people_of;
 use super::{Confirm, Declined, can_take_back, mailbox_of, state_at};
-use crate::domain::api_key::PartnerId;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::person::UnwantedMail;
 use crate::domain::sign_up::{
     Confirmation, DecidedHow, Declining, SUPPRESSED_FOR, SeenPage, SignUpId, SignUpState, Silence, SilenceChange,

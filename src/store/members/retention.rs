@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::leave::anonymize;
-use crate::domain::api_key::PartnerId;
 use crate::domain::email::EmailAddress;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_in::REMEMBERED_FOR;

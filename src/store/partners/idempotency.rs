@@ -4,9 +4,9 @@
 //! wait for the first, and then find its answer.
 
 use super::webhooks;
-use crate::domain::api_key::PartnerId;
 use crate::domain::partner::CLOSES_AFTER;
 use crate::domain::partner::idempotency::{IdempotentRequest, KEPT_FOR, Replayed};
+use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{SignUpId, SignedUp};
 use crate::domain::time::Timestamp;

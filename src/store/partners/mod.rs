@@ -4,9 +4,9 @@ pub(in crate::store) mod idempotency;
 pub mod webhooks;
 
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
-use crate::domain::api_key::PartnerId;
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::idempotency::IdempotencyKey;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::partner::{NamedSignUp, PartnerRecord};
 use crate::domain::time::Timestamp;
 

@@ -3,11 +3,11 @@
 //! What an endpoint is told is a row, written in the transaction that decides it and leased like mail. Each endpoint has its own
 //! line: one that hangs holds up none of another's.
 
-use crate::domain::api_key::PartnerId;
 use crate::domain::partner::endpoint::{
     DeliveryOutcome, DueDelivery, ENDPOINTS_OF_ONE, EndpointId, EndpointRecord, ListedEndpoint, NotAdded,
 };
 use crate::domain::partner::idempotency::IdempotencyKey;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::{DISABLED_AFTER, EventKind};
 use crate::store::sql::{Failure, Row, Sql, Unit, values};

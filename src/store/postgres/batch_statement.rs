@@ -45,7 +45,7 @@ const STATEMENT: &str = concat!(
         FROM asked a JOIN idempotency_keys k ON k.partner_id = a.partner_id AND k.key = a.name
     ), job AS (
         SELECT * FROM asked WHERE n NOT IN (SELECT n FROM named)
-    ), house AS (
+    ), setup AS (
         SELECT signups_paused AS paused, member_count FROM installation WHERE id = 1
     ), known AS (
         SELECT j.n, p.id, p.code, p.mailbox, p.state = 'member' AS is_member,
@@ -54,7 +54,7 @@ const STATEMENT: &str = concat!(
                        (SELECT FROM sign_ups s WHERE s.person_id = p.id AND coalesce(s.partner_id, 0) = 0 AND s.slot = free
                         AND s.state = 'pending')) END AS slot
         FROM job j JOIN people p ON p.email_normalized = j.email_normalized
-        WHERE NOT (SELECT paused FROM house)
+        WHERE NOT (SELECT paused FROM setup)
           AND NOT EXISTS (SELECT FROM sign_ups s WHERE s.person_id = p.id AND coalesce(s.partner_id, 0) = coalesce(j.partner_id, 0)
                           AND s.state = 'pending' AND s.expires_at <= j.now)
         FOR KEY SHARE OF p
@@ -63,14 +63,14 @@ const STATEMENT: &str = concat!(
         SELECT email, email_normalized, mailbox, code, 'invited', now, ",
     was_member_there!("job.tombstone"),
     " FROM job
-        WHERE NOT (SELECT paused FROM house)
+        WHERE NOT (SELECT paused FROM setup)
         ON CONFLICT DO NOTHING
         RETURNING id, email_normalized, code, mailbox
     ), silenced AS (
         INSERT INTO mailboxes (mailbox, suppressed_until)
         SELECT DISTINCT ON (j.mailbox) j.mailbox, gone.suppressed_until
         FROM job j JOIN mailboxes gone ON gone.mailbox = j.tombstone
-        WHERE gone.suppressed_until > j.now AND NOT (SELECT paused FROM house) ORDER BY j.mailbox
+        WHERE gone.suppressed_until > j.now AND NOT (SELECT paused FROM setup) ORDER BY j.mailbox
         ",
     no_sooner!(),
     "
@@ -104,13 +104,13 @@ const STATEMENT: &str = concat!(
         INSERT INTO idempotency_keys (partner_id, key, operation, input, person_id, sign_up_id, link, joined_count, savings,
                                       attributed, created_at, closes_at)
         SELECT j.partner_id, j.name, 'sign_up', j.input, p.id, s.id, j.join_site || '/joinus' || p.code,
-               (SELECT member_count FROM house), j.savings, referrer_id IS NOT NULL, j.now, j.now + $10
+               (SELECT member_count FROM setup), j.savings, referrer_id IS NOT NULL, j.now, j.now + $10
         FROM job j JOIN person p USING (n) JOIN signed s ON s.person_id = p.id LEFT JOIN referral USING (n)
         WHERE j.name IS NOT NULL
     )
     SELECT k.n IS NOT NULL AS was_answered, h.paused, s.id IS NOT NULL AS is_done, h.member_count, p.code,
            referrer_id IS NOT NULL AS has_referrer, k.is_same, k.link, k.joined_count, k.savings, k.attributed
-    FROM asked j CROSS JOIN house h LEFT JOIN person p USING (n) LEFT JOIN referral USING (n)
+    FROM asked j CROSS JOIN setup h LEFT JOIN person p USING (n) LEFT JOIN referral USING (n)
     LEFT JOIN signed s ON s.person_id = p.id LEFT JOIN named k USING (n)
     ORDER BY j.n"
 );

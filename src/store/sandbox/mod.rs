@@ -5,8 +5,8 @@ mod test_data;
 use self::test_data::ForgetTestData;
 pub use self::test_data::ForgottenTestData;
 use super::sql::{Failure, Row, values};
-use crate::domain::api_key::PartnerId;
 use crate::domain::mail::inbox::{ArrivingMail, INBOX_HOLDS, InboxMail};
+use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 
 /// What is read of a mail, as [`mail`] has it.

@@ -18,7 +18,7 @@ use crate::store::migration::{MIGRATIONS, Prepare};
 use crate::store::sql::Failure;
 use crate::store::{Act, StoreError};
 
-/// How far ids leap when records are served again, beside one for every millisecond since they were taken: links and message
+/// How far ids jump when records are served again, beside one for every millisecond since they were taken: links and message
 /// ids that were made meanwhile came from ids that the records know nothing of, and none may be given to somebody else. By
 /// the time, so that the same snapshot can be served again twice.
 const ID_GAP: i64 = 1_000_000;
@@ -95,7 +95,7 @@ impl SqliteSnapshot {
     }
 
     /// Makes the records fit to be served again after a gap in which nobody knows what happened: brings the schema up to
-    /// date, lets every id leap ahead, takes back what workers had leased and holds the mail that waited, for it may have gone
+    /// date, moves every id ahead, takes back what workers had leased and holds the mail that waited, for it may have gone
     /// since. Says how many mails that are. Who does so is written down with it.
     pub fn resume(&mut self, taken_at: Timestamp, act: &Act) -> Result<u64, StoreError> {
         let opened = schema::open(&self.file, Prepare::Upgrade, MIGRATIONS);
@@ -103,15 +103,15 @@ impl SqliteSnapshot {
         Ok(self.bump_ids_and_hold_mail(ID_GAP.saturating_add(millis_between(taken_at, act.at)), act)?)
     }
 
-    fn bump_ids_and_hold_mail(&mut self, leap: i64, act: &Act) -> Result<u64, Failure> {
+    fn bump_ids_and_hold_mail(&mut self, id_gap: i64, act: &Act) -> Result<u64, Failure> {
         let transaction = self.connection.transaction()?;
         let numbered = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'";
         let tables: Vec<String> =
             transaction.prepare(numbered)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
         for table in tables {
             let further = "UPDATE sqlite_sequence SET seq = seq + ?2 WHERE name = ?1";
-            if transaction.execute(further, (&table, leap))? == 0 {
-                transaction.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", (&table, leap))?;
+            if transaction.execute(further, (&table, id_gap))? == 0 {
+                transaction.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", (&table, id_gap))?;
             }
         }
         // Nobody is signed in to what others may have restored, and links from before lead nowhere.

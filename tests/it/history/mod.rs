@@ -24,7 +24,7 @@ use std::time::Duration;
 use self::check::{Violation, check};
 use self::client::{Client, World, partner_name};
 use self::events::{Event, Outcome};
-use self::nemesis::House;
+use self::nemesis::Deployment;
 use self::plan::{Fault, PARTNERS, Steps};
 use self::snapshot::Snapshot;
 use crate::server::block_on;
@@ -45,30 +45,30 @@ struct Goal {
 
 /// What the clients did, while the service still runs.
 struct Acted {
-    house: House,
+    deployment: Deployment,
     world: Arc<World>,
     faults: BTreeMap<Fault, usize>,
 }
 
 /// A run that is over: what was heard, and what is there.
 struct Run {
-    house: House,
+    deployment: Deployment,
     history: Vec<Event>,
     records: Snapshot,
     faults: BTreeMap<Fault, usize>,
 }
 
 /// Clients and faults until the goal is reached, and the records once all is quiet again.
-async fn live(house: House, seed: u64, goal: Goal, clients: u64, kinds: &'static [Fault]) -> Run {
-    act(house, seed, goal, clients, kinds).await.settle().await
+async fn live(deployment: Deployment, seed: u64, goal: Goal, clients: u64, kinds: &'static [Fault]) -> Run {
+    act(deployment, seed, goal, clients, kinds).await.settle().await
 }
 
 /// Runs clients and faults until the goal is reached and every client has its last answer.
-async fn act(mut house: House, seed: u64, goal: Goal, clients: u64, kinds: &'static [Fault]) -> Acted {
-    let lasting = (0..PARTNERS).map(|partner| house.issue(&partner_name(partner))).collect();
-    let records = house.nodes().next().unwrap().records().clone();
-    let nodes = house.nodes().map(|node| Some(node.address)).collect();
-    let world = Arc::new(World::new(records, house.folder(), lasting, nodes));
+async fn act(mut deployment: Deployment, seed: u64, goal: Goal, clients: u64, kinds: &'static [Fault]) -> Acted {
+    let lasting = (0..PARTNERS).map(|partner| deployment.issue(&partner_name(partner))).collect();
+    let records = deployment.nodes().next().unwrap().records().clone();
+    let nodes = deployment.nodes().map(|node| Some(node.address)).collect();
+    let world = Arc::new(World::new(records, deployment.folder(), lasting, nodes));
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(Client::new(Arc::clone(&world), 0).run(plan::operator(seed)));
     for client in 1..=clients {
@@ -77,26 +77,26 @@ async fn act(mut house: House, seed: u64, goal: Goal, clients: u64, kinds: &'sta
     }
     let befallen = Arc::clone(&world);
     let nemesis = tokio::task::spawn_blocking(move || {
-        let faults = house.trouble(&befallen, plan::troubles(seed, kinds), kinds.len(), goal);
-        (house, faults)
+        let faults = deployment.trouble(&befallen, plan::troubles(seed, kinds), kinds.len(), goal);
+        (deployment, faults)
     });
-    let (house, faults) = nemesis.await.unwrap();
+    let (deployment, faults) = nemesis.await.unwrap();
     while let Some(task) = tasks.join_next().await {
         task.unwrap();
     }
-    Acted { house, world, faults }
+    Acted { deployment, world, faults }
 }
 
 impl Acted {
     /// Restarts the service and reads its records.
     async fn settle(mut self) -> Run {
-        tokio::task::block_in_place(|| self.house.restart());
-        let node = self.house.nodes().next().unwrap();
+        tokio::task::block_in_place(|| self.deployment.restart());
+        let node = self.deployment.nodes().next().unwrap();
         let stats = node.get("/v1/stats").await.good()["memberCount"].as_u64().unwrap();
         assert!(self.world.records.are_sound());
         let history = std::mem::take(&mut *self.world.history.lock().unwrap());
         let records = Snapshot::read(&self.world.records, stats);
-        Run { house: self.house, history, records, faults: self.faults }
+        Run { deployment: self.deployment, history, records, faults: self.faults }
     }
 }
 
@@ -129,10 +129,10 @@ fn what_was_acknowledged_is_there_whatever_befalls_the_service() {
         "replay with UNIONHALL_HISTORY_SEED={seed} UNIONHALL_HISTORY_SECONDS={seconds} ./test.sh history::what_was"
     );
     block_on(async {
-        let house = House::start();
-        let kinds = house.kinds();
+        let deployment = Deployment::start();
+        let kinds = deployment.kinds();
         let goal = Goal { lasts: Duration::from_secs(seconds), acknowledged: 50 };
-        let run = live(house, seed, goal, CLIENTS, kinds).await;
+        let run = live(deployment, seed, goal, CLIENTS, kinds).await;
         let violations = check(&run.history, &run.records);
         println!("seed {seed}, {seconds} s: {}", figures(&run.history, &run.faults, &violations));
         assert!(violations.is_empty(), "seed {seed}: {violations:#?}");

@@ -36,7 +36,7 @@ const FLAGS: [&str; 10] = [
 /// Where the clock may be moved to: never as far as a week, after which sign-ups expire.
 const CLOCKS: [&str; 6] = ["-1h", "+1h", "-3d", "+5d", "-90", "+90"];
 
-pub(super) struct House {
+pub(super) struct Deployment {
     nodes: Vec<Option<Server>>,
     /// What a node that is down left behind.
     homes: Vec<Option<Home>>,
@@ -53,7 +53,7 @@ struct Below {
     redis: Redis,
 }
 
-impl House {
+impl Deployment {
     /// On the backend of this run.
     pub(super) fn start() -> Self {
         let home = Home::new();
@@ -75,9 +75,9 @@ impl House {
         let clock = tempfile::tempdir().unwrap();
         set_clock(clock.path(), "+0");
         let nodes = homes.iter().map(|_| None).collect();
-        let mut house = Self { nodes, homes: homes.into_iter().map(Some).collect(), below, clock };
-        (0..house.nodes.len()).for_each(|node| house.start_node(node));
-        house
+        let mut deployment = Self { nodes, homes: homes.into_iter().map(Some).collect(), below, clock };
+        (0..deployment.nodes.len()).for_each(|node| deployment.start_node(node));
+        deployment
     }
 
     /// What can befall it.
@@ -266,7 +266,7 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for Deployment {
     fn drop(&mut self) {
         (0..self.nodes.len()).for_each(|node| self.end_node(node, "KILL"));
     }

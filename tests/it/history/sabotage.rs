@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::check::{Rule, check};
 use super::events::{Deed, Event, Outcome};
-use super::nemesis::House;
+use super::nemesis::Deployment;
 use super::plan::{Channel, Step, WhichKey};
 use super::snapshot::Snapshot;
 use super::{Client, Goal, Run, act, live};
@@ -145,7 +145,7 @@ mod once {
     fn whatever_is_made_wrong_is_found_by_its_name() {
         block_on(async {
             let goal = Goal { lasts: Duration::ZERO, acknowledged: 400 };
-            let Run { house, history, records, .. } = live(House::start(), 5, goal, 4, &[]).await;
+            let Run { deployment, history, records, .. } = live(Deployment::start(), 5, goal, 4, &[]).await;
             assert_eq!(broken(&history, &records), BTreeSet::new(), "{:?}", check(&history, &records));
             for (rule, forge) in IN_THE_HISTORY {
                 let mut forged = history.clone();
@@ -153,7 +153,7 @@ mod once {
                 let found = broken(&forged, &records);
                 assert!(found.contains(&rule), "{rule:?} was not found in the history, but {found:?}");
             }
-            let kept = house.nodes().next().unwrap().records().clone();
+            let kept = deployment.nodes().next().unwrap().records().clone();
             let mut before = BTreeSet::new();
             for (rule, sql) in in_the_records(&kept) {
                 assert!(!before.contains(&rule), "{rule:?} was there before {sql}");
@@ -169,14 +169,14 @@ mod once {
     fn a_disk_that_forgets_is_found_out() {
         block_on(async {
             let goal = Goal { lasts: Duration::ZERO, acknowledged: 50 };
-            let mut acted = act(House::start(), 5, goal, 4, &[]).await;
+            let mut acted = act(Deployment::start(), 5, goal, 4, &[]).await;
             let mut client = Client::new(Arc::clone(&acted.world), 5);
             client.take(Step::Resume).await;
-            let disk = tokio::task::block_in_place(|| acted.house.copy_disk(&acted.world));
+            let disk = tokio::task::block_in_place(|| acted.deployment.copy_disk(&acted.world));
             let before = acted.world.acknowledged();
             client.take(SOMEBODY_NEW).await;
             assert_eq!(acted.world.acknowledged(), before + 1);
-            tokio::task::block_in_place(|| acted.house.forget_since(&disk, &acted.world));
+            tokio::task::block_in_place(|| acted.deployment.forget_since(&disk, &acted.world));
             let Run { history, records, .. } = acted.settle().await;
             assert_eq!(broken(&history, &records), BTreeSet::from([Rule::PersonLost]));
         });

@@ -18,7 +18,7 @@ async fn refused_tool(server: &Server, key: &str, name: &str, arguments: Value) 
 }
 
 #[test]
-fn every_mistake_of_a_body_is_told_at_once_at_both_doors() {
+fn every_mistake_of_a_body_is_told_at_once_over_both_channels() {
     block_on(async {
         let server = Server::start();
         let key = server.key();

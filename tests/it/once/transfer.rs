@@ -142,7 +142,7 @@ fn a_target_in_use_is_refused_and_nothing_changes() {
         assert!(key.status.success());
         let before = everything(&folder.path().join("data/unionhall.db"));
         let told = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", &database.url()]));
-        assert!(told.contains("the target is not empty: there are rows in api_keys"), "{told}");
+        assert!(told.contains("the target is not empty: there are rows in partners"), "{told}");
         assert_eq!(everything(&folder.path().join("data/unionhall.db")), before);
         let same = refusal(&run(folder.path(), &["move", "--from", "sqlite:", "--to", "sqlite:data/unionhall.db"]));
         assert!(same.contains("are the same"), "{same}");

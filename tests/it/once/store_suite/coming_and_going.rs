@@ -30,10 +30,10 @@ struct Rooms {
 }
 
 impl Rooms {
-    fn above(house: &House) -> Self {
+    fn above(fixture: &Fixture) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let notice = Notices::of("Consumer Union", "https://union.example");
-        let store = Arc::clone(&house.store);
+        let store = Arc::clone(&fixture.store);
         Self {
             membership: Membership::new(
                 store as _,
@@ -44,7 +44,7 @@ impl Rooms {
                 notice,
             ),
             people: People::new(
-                Arc::clone(&house.store),
+                Arc::clone(&fixture.store),
                 AddressMarker::new(&secret()),
                 ErasureLog::beside(folder.path()),
             ),
@@ -76,10 +76,10 @@ fn mailbox(who: usize) -> usize {
 }
 
 /// Whatever people do in whatever order, the count, codes and credits are those of a model that has no tables.
-pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(house: &House) {
-    let rooms = Rooms::above(house);
+pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(fixture: &Fixture) {
+    let rooms = Rooms::above(fixture);
     for case in 0..40_u64 {
-        let before = house.members().await;
+        let before = fixture.members().await;
         let mut random = case * 7919 + 17;
         let mut pick = |most: usize| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -113,7 +113,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
                         language: None,
                         request: None,
                     };
-                    let partner = Some(&house.partner);
+                    let partner = Some(&fixture.partner);
                     let done = rooms.membership.sign_up(&application, partner, context, now).await.unwrap();
                     let person = &mut people[who];
                     assert_eq!(person.code.unwrap_or(done.code), done.code, "case {case}: {told:#?}");
@@ -125,7 +125,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
                     person.pending = Some(named.or(person.pending.flatten()));
                 }
                 3 | 4 => {
-                    let Some(file) = house.store.find_person(emails[who].normalized(), now).await.unwrap() else {
+                    let Some(file) = fixture.store.find_person(emails[who].normalized(), now).await.unwrap() else {
                         continue;
                     };
                     let Some(last) = file.sign_ups.last() else { continue };
@@ -171,7 +171,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
                 }
             }
             let members = people.iter().filter(|person| person.is_member).count() as u64;
-            assert_eq!(house.members().await - before, members, "case {case}: {told:#?}");
+            assert_eq!(fixture.members().await - before, members, "case {case}: {told:#?}");
         }
         // At the end, what each of them is credited for.
         let mut credits = BTreeMap::<usize, u64>::new();
@@ -184,7 +184,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(ho
             } else {
                 emails[who].normalized()
             };
-            let file = house.store.find_person(key, NOW).await.unwrap().unwrap();
+            let file = fixture.store.find_person(key, NOW).await.unwrap().unwrap();
             let state = match (person.is_member, person.has_joined) {
                 (true, _) => PersonState::Member,
                 (false, true) => PersonState::Left,
@@ -205,14 +205,14 @@ fn account(n: u32) -> AccountId {
 }
 
 /// Walks over everybody, as retention does.
-async fn walk(house: &House, now: Timestamp) {
+async fn walk(fixture: &Fixture, now: Timestamp) {
     let mut walk = Walk::new(&secret(), TIMES);
-    while !house.store.retain(TIMES, now).await.unwrap().is_nothing() {}
-    house.roll(now).await;
-    while walk.step(&*house.store, now).await.unwrap() {}
+    while !fixture.store.retain(TIMES, now).await.unwrap().is_nothing() {}
+    fixture.roll(now).await;
+    while walk.step(&*fixture.store, now).await.unwrap() {}
 }
 
-impl House {
+impl Fixture {
     async fn roll(&self, now: Timestamp) {
         while self.store.roll_up(now).await.unwrap() {}
     }
@@ -223,29 +223,29 @@ impl House {
     }
 }
 
-pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their_code(house: &House) {
-    let rooms = Rooms::above(house);
-    let code = house.sign_up("never@example.com").await.code;
-    house.store.create_referral_code(house.person("link@example.com"), NOW).await.unwrap();
-    house.sign_up("member@example.com").await;
-    house.confirm(2).await;
-    let referred = house.refer("friend@example.com", code).await;
+pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their_code(fixture: &Fixture) {
+    let rooms = Rooms::above(fixture);
+    let code = fixture.sign_up("never@example.com").await.code;
+    fixture.store.create_referral_code(fixture.person("link@example.com"), NOW).await.unwrap();
+    fixture.sign_up("member@example.com").await;
+    fixture.confirm(2).await;
+    let referred = fixture.refer("friend@example.com", code).await;
     assert!(referred.attributed);
-    house.confirm(3).await;
+    fixture.confirm(3).await;
     let day = |days: u32| NOW.plus(Duration::from_secs(24 * 3600) * days);
-    walk(house, day(89)).await;
-    assert_eq!(house.state_of("never@example.com").await, Some(PersonState::Invited));
+    walk(fixture, day(89)).await;
+    assert_eq!(fixture.state_of("never@example.com").await, Some(PersonState::Invited));
     // Whoever was heard of since is kept.
-    house.store.sign_up(house.new_sign_up("link@example.com"), day(50)).await.unwrap();
-    walk(house, day(91)).await;
-    assert_eq!(house.state_of("never@example.com").await, None, "their address is gone");
-    assert_eq!(house.state_of("link@example.com").await, Some(PersonState::Invited));
-    walk(house, day(141)).await;
-    assert_eq!(house.state_of("link@example.com").await, None);
-    assert_eq!(house.state_of("member@example.com").await, Some(PersonState::Member), "members stay");
-    assert_eq!(house.members().await, 2);
+    fixture.store.sign_up(fixture.new_sign_up("link@example.com"), day(50)).await.unwrap();
+    walk(fixture, day(91)).await;
+    assert_eq!(fixture.state_of("never@example.com").await, None, "their address is gone");
+    assert_eq!(fixture.state_of("link@example.com").await, Some(PersonState::Invited));
+    walk(fixture, day(141)).await;
+    assert_eq!(fixture.state_of("link@example.com").await, None);
+    assert_eq!(fixture.state_of("member@example.com").await, Some(PersonState::Member), "members stay");
+    assert_eq!(fixture.members().await, 2);
     // Their code is known, and their own again.
-    let later = house.refer("other@example.com", code).await;
+    let later = fixture.refer("other@example.com", code).await;
     assert!(later.attributed, "a link that they passed on leads to them");
     let application = Application {
         email: EmailAddress::parse("never@example.com").unwrap(),
@@ -260,179 +260,179 @@ pub(super) async fn whoever_never_confirmed_is_forgotten_in_time_and_keeps_their
         language: None,
         request: None,
     };
-    let back = rooms.membership.sign_up(&application, Some(&house.partner), context, day(200)).await.unwrap();
+    let back = rooms.membership.sign_up(&application, Some(&fixture.partner), context, day(200)).await.unwrap();
     assert_eq!(back.code, code);
-    let file = house.store.find_person("never@example.com".to_owned(), day(200)).await.unwrap().unwrap();
+    let file = fixture.store.find_person("never@example.com".to_owned(), day(200)).await.unwrap().unwrap();
     assert_eq!(file.referrals.members, 1, "and so is what they are credited for");
 }
 
 /// Whoever was erased was promised silence, under whichever spelling of the mailbox somebody asks for mail.
-pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(house: &House) {
-    let rooms = Rooms::above(house);
+pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(fixture: &Fixture) {
+    let rooms = Rooms::above(fixture);
     for (n, plain) in (0..).zip(["kim@example.com", "lee@example.com", "moe@example.com"]) {
         let email = EmailAddress::parse(plain).unwrap();
         let tagged = plain.replace('@', "+x@");
         if n == 1 {
             // A stranger's sign-up of another spelling does not make it somebody's mailbox.
-            house.sign_up(&tagged).await;
+            fixture.sign_up(&tagged).await;
         }
-        house.sign_up(plain).await;
-        let file = house.store.find_person(email.normalized(), NOW).await.unwrap().unwrap();
-        house.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
+        fixture.sign_up(plain).await;
+        let file = fixture.store.find_person(email.normalized(), NOW).await.unwrap().unwrap();
+        fixture.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
         rooms.people.erase(&email, NOW.plus(MINUTE)).await.unwrap();
         if n == 2 {
-            house.store.create_referral_code(house.person(&tagged), NOW.plus(HOUR)).await.unwrap();
+            fixture.store.create_referral_code(fixture.person(&tagged), NOW.plus(HOUR)).await.unwrap();
         }
-        house.store.sign_up(house.new_sign_up(&tagged), NOW.plus(HOUR)).await.unwrap();
+        fixture.store.sign_up(fixture.new_sign_up(&tagged), NOW.plus(HOUR)).await.unwrap();
     }
-    let sent = house.send_due(NOW.plus(HOUR * 2)).await;
+    let sent = fixture.send_due(NOW.plus(HOUR * 2)).await;
     assert!(sent.is_empty(), "{sent:?}");
     // To the day alone: by the moment the audit log would tell who a tombstone was.
     let key = tombstone(&rooms.marker.address(&EmailAddress::parse("kim@example.com").unwrap()));
-    let tombstone = house.store.find_person(key, NOW).await.unwrap().unwrap();
+    let tombstone = fixture.store.find_person(key, NOW).await.unwrap().unwrap();
     assert_eq!(tombstone.person.erased_at.unwrap().as_millis() % 86_400_000, 0);
     // A member who shares the mailbox is not silenced with them.
-    house.sign_up("zoe+a@example.com").await;
-    house.sign_up("zoe@example.com").await;
+    fixture.sign_up("zoe+a@example.com").await;
+    fixture.sign_up("zoe@example.com").await;
     for address in ["zoe+a@example.com", "zoe@example.com"] {
-        let file = house.store.find_person(address.to_owned(), NOW).await.unwrap().unwrap();
-        house.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
+        let file = fixture.store.find_person(address.to_owned(), NOW).await.unwrap().unwrap();
+        fixture.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
     }
     let zoe = EmailAddress::parse("zoe@example.com").unwrap();
     let erased = rooms.people.erase(&zoe, NOW.plus(MINUTE)).await.unwrap().unwrap();
     assert!(erased.mailbox_is_shared);
-    house.store.sign_up(house.new_sign_up("zoe+a@example.com"), NOW.plus(HOUR)).await.unwrap();
-    assert_eq!(house.send_due(NOW.plus(HOUR * 2)).await, ["zoe+a@example.com"]);
+    fixture.store.sign_up(fixture.new_sign_up("zoe+a@example.com"), NOW.plus(HOUR)).await.unwrap();
+    assert_eq!(fixture.send_due(NOW.plus(HOUR * 2)).await, ["zoe+a@example.com"]);
 }
 
 /// A thousand posts of the form about somebody leave no more behind than the few that may wait.
-pub(super) async fn posts_that_nobody_was_mailed_about_leave_nothing(house: &House) {
-    house.sign_up("ana@example.com").await;
-    house.confirm(1).await;
+pub(super) async fn posts_that_nobody_was_mailed_about_leave_nothing(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    fixture.confirm(1).await;
     for n in 0..30 {
-        let post = NewSignUp { partner: None, ..house.new_sign_up("ana@example.com") };
-        house.store.sign_up(post, NOW.plus(MINUTE * n)).await.unwrap();
+        let post = NewSignUp { partner: None, ..fixture.new_sign_up("ana@example.com") };
+        fixture.store.sign_up(post, NOW.plus(MINUTE * n)).await.unwrap();
     }
     let kept =
-        async || house.store.find_person("ana@example.com".to_owned(), NOW).await.unwrap().unwrap().sign_ups.len();
+        async || fixture.store.find_person("ana@example.com".to_owned(), NOW).await.unwrap().unwrap().sign_ups.len();
     assert_eq!(kept().await, 1 + POSTS_PENDING);
     // One that was mailed keeps its place: whoever holds its link can use it.
-    assert_eq!(house.send_due(NOW.plus(HOUR)).await.len(), 1);
+    assert_eq!(fixture.send_due(NOW.plus(HOUR)).await.len(), 1);
     for n in 0..30 {
-        let post = NewSignUp { partner: None, ..house.new_sign_up("ana@example.com") };
-        house.store.sign_up(post, NOW.plus(HOUR + MINUTE * n)).await.unwrap();
+        let post = NewSignUp { partner: None, ..fixture.new_sign_up("ana@example.com") };
+        fixture.store.sign_up(post, NOW.plus(HOUR + MINUTE * n)).await.unwrap();
     }
     assert_eq!(kept().await, 1 + POSTS_PENDING);
-    let file = house.store.find_person("ana@example.com".to_owned(), NOW).await.unwrap().unwrap();
+    let file = fixture.store.find_person("ana@example.com".to_owned(), NOW).await.unwrap().unwrap();
     assert_eq!(file.sign_ups.iter().filter(|entry| entry.evidence.mailed_at.is_some()).count(), 1);
 }
 
 /// Whoever asks to sign in and has not confirmed is reminded; whose source that came through is not judged by it.
-pub(super) async fn a_reminder_counts_at_no_door(house: &House) {
-    house.sign_up("ana@example.com").await;
-    assert_eq!(house.send_due(NOW).await, ["ana@example.com"]);
+pub(super) async fn a_reminder_counts_at_no_source(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    assert_eq!(fixture.send_due(NOW).await, ["ana@example.com"]);
     let reputation = async || {
-        let sources = house.store.source_statuses(NOW).await.unwrap();
+        let sources = fixture.store.source_statuses(NOW).await.unwrap();
         sources.iter().map(|source| (source.source.clone(), source.reputation.mailed_today)).collect::<Vec<_>>()
     };
     let before = reputation().await;
     let email = EmailAddress::parse("ana@example.com").unwrap();
     let (browser, later) = ("b".to_owned(), NOW.plus(HOUR));
-    house.store.ask_sign_in(&email, browser.clone(), Lane::of(b"x"), later).await.unwrap();
-    house.store.ask_sign_in(&email, browser, Lane::of(b"x"), later).await.unwrap();
-    let due = house.lease("w", later).await;
+    fixture.store.ask_sign_in(&email, browser.clone(), Lane::of(b"x"), later).await.unwrap();
+    fixture.store.ask_sign_in(&email, browser, Lane::of(b"x"), later).await.unwrap();
+    let due = fixture.lease("w", later).await;
     assert_eq!(due.iter().map(|mail| (mail.kind, mail.is_reminder)).collect::<Vec<_>>(), [(MailKind::Confirm, true)]);
-    house.store.settle_mail(&due[0], MailOutcome::Sent, later).await.unwrap();
+    fixture.store.settle_mail(&due[0], MailOutcome::Sent, later).await.unwrap();
     assert_eq!(reputation().await, before);
-    let asked = house.store.sources_since(0).await.unwrap()[0].1.mailed;
+    let asked = fixture.store.sources_since(0).await.unwrap()[0].1.mailed;
     assert_eq!(asked, 1, "what the partner asked to be confirmed");
 }
 
-pub(super) async fn whoever_left_is_forgotten_a_year_later(house: &House) {
+pub(super) async fn whoever_left_is_forgotten_a_year_later(fixture: &Fixture) {
     for address in ["ana@example.com", "ben@example.com"] {
-        house.sign_up(address).await;
+        fixture.sign_up(address).await;
     }
-    house.confirm(1).await;
-    house.confirm(2).await;
+    fixture.confirm(1).await;
+    fixture.confirm(2).await;
     let leave = async |address: &str, now| {
         let email = EmailAddress::parse(address).unwrap();
-        house.store.leave(&email, account(1), now).await.unwrap();
+        fixture.store.leave(&email, account(1), now).await.unwrap();
     };
     let day = |days: u32| NOW.plus(Duration::from_secs(24 * 3600) * days);
     leave("ana@example.com", day(1)).await;
-    walk(house, day(365)).await;
-    assert_eq!(house.state_of("ana@example.com").await, Some(PersonState::Left));
+    walk(fixture, day(365)).await;
+    assert_eq!(fixture.state_of("ana@example.com").await, Some(PersonState::Left));
     // A stranger's sign-up holds it up only as long as it can be confirmed.
-    house.store.sign_up(house.new_sign_up("ana@example.com"), day(358)).await.unwrap();
-    walk(house, day(367)).await;
-    assert_eq!((house.state_of("ana@example.com").await, house.members().await), (None, 1));
-    assert_eq!(house.state_of("ben@example.com").await, Some(PersonState::Member));
+    fixture.store.sign_up(fixture.new_sign_up("ana@example.com"), day(358)).await.unwrap();
+    walk(fixture, day(367)).await;
+    assert_eq!((fixture.state_of("ana@example.com").await, fixture.members().await), (None, 1));
+    assert_eq!(fixture.state_of("ben@example.com").await, Some(PersonState::Member));
     // They are known to have been a member: nobody is credited for them, or for another name of theirs.
-    let ben = house.person("ben@example.com").code;
-    house.refer("ana+new@example.com", ben).await;
-    let file = house.store.find_person("ana+new@example.com".to_owned(), day(400)).await.unwrap().unwrap();
-    house.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
-    let file = house.store.find_person("ana+new@example.com".to_owned(), day(400)).await.unwrap().unwrap();
+    let ben = fixture.person("ben@example.com").code;
+    fixture.refer("ana+new@example.com", ben).await;
+    let file = fixture.store.find_person("ana+new@example.com".to_owned(), day(400)).await.unwrap().unwrap();
+    fixture.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
+    let file = fixture.store.find_person("ana+new@example.com".to_owned(), day(400)).await.unwrap().unwrap();
     assert_eq!((file.person.state, file.person.referrer, file.person.uncredited), (PersonState::Member, None, true));
 }
 
 /// Sign-ups that came to nothing, of people who stay; and what is remembered of mailboxes.
-pub(super) async fn spent_sign_ups_and_mailboxes_are_forgotten(house: &House) {
-    house.sign_up("ana@example.com").await;
-    house.confirm(1).await;
-    house.sign_up("ana@example.com").await;
-    assert_eq!(house.store.decline(SignUpId(2), DecidedHow::OneClick, None, NOW).await, Ok(Declining::Declined));
-    house.sign_up("silent@example.com").await;
-    house.store.decline(SignUpId(3), DecidedHow::OneClick, None, NOW).await.unwrap();
-    let declined = async || house.store.list_keys().await.unwrap()[0].1.declined;
+pub(super) async fn spent_sign_ups_and_mailboxes_are_forgotten(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    fixture.confirm(1).await;
+    fixture.sign_up("ana@example.com").await;
+    assert_eq!(fixture.store.decline(SignUpId(2), DecidedHow::OneClick, None, NOW).await, Ok(Declining::Declined));
+    fixture.sign_up("silent@example.com").await;
+    fixture.store.decline(SignUpId(3), DecidedHow::OneClick, None, NOW).await.unwrap();
+    let declined = async || fixture.store.list_keys().await.unwrap()[0].1.declined;
     let kept = async |address: &str| {
-        let file = house.store.find_person(address.to_owned(), NOW).await.unwrap();
+        let file = fixture.store.find_person(address.to_owned(), NOW).await.unwrap();
         file.map(|file| (file.sign_ups.len(), file.mailbox.suppressed_until.is_some()))
     };
     let before = declined().await;
     let day = |days: u32| NOW.plus(Duration::from_secs(24 * 3600) * days);
-    walk(house, day(29)).await;
+    walk(fixture, day(29)).await;
     assert_eq!(kept("silent@example.com").await, Some((1, true)), "a silence lasts as long as was promised");
-    walk(house, day(31)).await;
+    walk(fixture, day(31)).await;
     assert_eq!(kept("silent@example.com").await, Some((1, false)), "the mailbox is forgotten once it is over");
     assert_eq!(kept("ana@example.com").await, Some((2, false)));
-    walk(house, day(91)).await;
+    walk(fixture, day(91)).await;
     assert_eq!(kept("ana@example.com").await, Some((1, false)), "what they joined by stays, the other goes");
     assert_eq!(kept("silent@example.com").await, None);
     assert_eq!(declined().await, before, "and a key's figure stays");
-    assert_eq!(house.members().await, 1);
+    assert_eq!(fixture.members().await, 1);
 }
 
 /// A complaint outlasts the mailbox's last mail by a year.
-pub(super) async fn a_complaint_is_remembered_for_a_year(house: &House) {
+pub(super) async fn a_complaint_is_remembered_for_a_year(fixture: &Fixture) {
     use unionhall::domain::mail::report::{MailReport, ReportKind, ReportedMail};
-    house.sign_up("ana@example.com").await;
-    house.confirm(1).await;
+    fixture.sign_up("ana@example.com").await;
+    fixture.confirm(1).await;
     let report = MailReport { mail: ReportedMail::OfSignUp(SignUpId(1)), kind: ReportKind::Complaint, once: None };
-    house.store.note_report(report, NOW).await.unwrap();
+    fixture.store.note_report(report, NOW).await.unwrap();
     let complained = async || {
-        let file = house.store.find_person("ana@example.com".to_owned(), NOW).await.unwrap().unwrap();
+        let file = fixture.store.find_person("ana@example.com".to_owned(), NOW).await.unwrap().unwrap();
         file.mailbox.complained_at.is_some()
     };
     let day = |days: u32| NOW.plus(Duration::from_secs(24 * 3600) * days);
-    walk(house, day(364)).await;
+    walk(fixture, day(364)).await;
     assert!(complained().await);
-    walk(house, day(366)).await;
+    walk(fixture, day(366)).await;
     assert!(!complained().await);
 }
 
 /// Words once kept are never changed; a later start with the same words changes nothing.
-pub(super) async fn notices_are_kept_once(house: &House) {
+pub(super) async fn notices_are_kept_once(fixture: &Fixture) {
     let notice = Notices::of("Consumer Union", "https://union.example").all()[0].clone();
     for now in [NOW, NOW.plus(HOUR)] {
-        house.store.keep_notice(notice.clone(), now).await.unwrap();
+        fixture.store.keep_notice(notice.clone(), now).await.unwrap();
     }
     let new = NewSignUp {
         evidence: unionhall::domain::sign_up::Evidence { notice: Arc::clone(&notice.hash), ..evidence() },
-        ..house.new_sign_up("ana@example.com")
+        ..fixture.new_sign_up("ana@example.com")
     };
-    house.store.sign_up(new, NOW).await.unwrap();
-    let file = house.store.find_person("ana@example.com".to_owned(), NOW).await.unwrap().unwrap();
+    fixture.store.sign_up(new, NOW).await.unwrap();
+    let file = fixture.store.find_person("ana@example.com".to_owned(), NOW).await.unwrap().unwrap();
     let kept = file.sign_ups[0].evidence.notice.as_ref().unwrap();
     assert_eq!((&*kept.hash, kept.words.as_deref()), (&*notice.hash, Some(&*notice.words)));
 }

@@ -14,236 +14,236 @@ fn tick(wanted: Silence) -> SilenceChange {
     SilenceChange::between(NONE, wanted)
 }
 
-pub(super) async fn declining_withdraws_and_silences_nothing_by_itself(house: &House) {
-    house.sign_up("ana@example.com").await;
+pub(super) async fn declining_withdraws_and_silences_nothing_by_itself(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
     for _ in 0..2 {
-        let declined = house.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(NONE)), NOW).await;
+        let declined = fixture.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(NONE)), NOW).await;
         assert_eq!(declined, Ok(Declining::Declined), "twice is once");
     }
-    assert_eq!(house.confirm(1).await, Confirmation::Declined);
-    assert_eq!(house.members().await, 0);
-    assert_eq!(house.send_due(NOW).await, Vec::<String>::new());
-    let keys = house.store.list_keys().await.unwrap();
+    assert_eq!(fixture.confirm(1).await, Confirmation::Declined);
+    assert_eq!(fixture.members().await, 0);
+    assert_eq!(fixture.send_due(NOW).await, Vec::<String>::new());
+    let keys = fixture.store.list_keys().await.unwrap();
     let expected = KeyFigures { signed_up: 1, confirmed: 0, declined: 1 };
     assert_eq!(keys[0].1, expected, "counted against the partner");
-    house.sign_up_at("ana@example.com", after(DAY)).await;
-    assert_eq!(house.send_due(after(DAY)).await.len(), 1, "whoever declined by mistake and signs up again is mailed");
-    let unknown = house.store.decline(SignUpId(99), DecidedHow::Button, None, NOW).await;
+    fixture.sign_up_at("ana@example.com", after(DAY)).await;
+    assert_eq!(fixture.send_due(after(DAY)).await.len(), 1, "whoever declined by mistake and signs up again is mailed");
+    let unknown = fixture.store.decline(SignUpId(99), DecidedHow::Button, None, NOW).await;
     assert_eq!(unknown, Ok(Declining::Unknown));
-    house.sign_up("ben@example.com").await;
-    let last = about(&house.lease("w", NOW).await[0]);
-    let late = house.store.decline(last, DecidedHow::Button, None, after(PENDING_FOR)).await;
+    fixture.sign_up("ben@example.com").await;
+    let last = about(&fixture.lease("w", NOW).await[0]);
+    let late = fixture.store.decline(last, DecidedHow::Button, None, after(PENDING_FOR)).await;
     assert_eq!(late, Ok(Declining::Expired));
 }
 
-pub(super) async fn a_mailbox_that_asks_for_silence_has_it_until_it_is_over_or_taken_back(house: &House) {
-    house.sign_up("ana@example.com").await;
-    let shown = async |now| house.store.find_sign_up(SignUpId(1), now).await.unwrap().unwrap();
-    house.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(QUIET)), NOW).await.unwrap();
+pub(super) async fn a_mailbox_that_asks_for_silence_has_it_until_it_is_over_or_taken_back(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    let shown = async |now| fixture.store.find_sign_up(SignUpId(1), now).await.unwrap().unwrap();
+    fixture.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(QUIET)), NOW).await.unwrap();
     let until = NOW.plus(SUPPRESSED_FOR);
     assert_eq!((shown(NOW).await.silence, shown(NOW).await.silent_until), (QUIET, Some(until)));
     for email in ["ana@example.com", "ana+x@example.com"] {
-        house.sign_up_at(email, after(DAY)).await;
+        fixture.sign_up_at(email, after(DAY)).await;
     }
-    assert_eq!(house.send_due(after(DAY)).await, Vec::<String>::new(), "under every spelling");
-    assert_eq!(house.store.choose_silence(SignUpId(1), tick(QUIET), after(DAY)).await, Ok(true));
+    assert_eq!(fixture.send_due(after(DAY)).await, Vec::<String>::new(), "under every spelling");
+    assert_eq!(fixture.store.choose_silence(SignUpId(1), tick(QUIET), after(DAY)).await, Ok(true));
     assert_eq!(shown(after(DAY)).await.silent_until, Some(until), "asking again makes it no longer");
     assert_eq!(
-        house.store.choose_silence(SignUpId(1), SilenceChange::between(QUIET, NONE), after(DAY)).await,
+        fixture.store.choose_silence(SignUpId(1), SilenceChange::between(QUIET, NONE), after(DAY)).await,
         Ok(true)
     );
     assert_eq!(shown(after(DAY)).await.silent_until, None);
-    house.sign_up_at("ana@example.com", after(DAY)).await;
-    assert_eq!(house.send_due(after(DAY)).await, ["ana@example.com"]);
-    assert_eq!(house.store.choose_silence(SignUpId(99), tick(QUIET), NOW).await, Ok(false));
+    fixture.sign_up_at("ana@example.com", after(DAY)).await;
+    assert_eq!(fixture.send_due(after(DAY)).await, ["ana@example.com"]);
+    assert_eq!(fixture.store.choose_silence(SignUpId(99), tick(QUIET), NOW).await, Ok(false));
     // A mail program's own button means silence, if nobody there is a member.
-    house.sign_up("ben@example.com").await;
-    let ben = about(&house.lease("w", after(DAY)).await[0]);
-    house.store.decline(ben, DecidedHow::OneClick, None, after(DAY)).await.unwrap();
-    house.sign_up_at("ben@example.com", after(2 * DAY)).await;
-    assert_eq!(house.send_due(after(2 * DAY)).await, Vec::<String>::new());
-    house.sign_up_at("ben@example.com", after(DAY + SUPPRESSED_FOR)).await;
-    assert_eq!(house.send_due(after(DAY + SUPPRESSED_FOR)).await.len(), 1, "and it is over when it was said to be");
+    fixture.sign_up("ben@example.com").await;
+    let ben = about(&fixture.lease("w", after(DAY)).await[0]);
+    fixture.store.decline(ben, DecidedHow::OneClick, None, after(DAY)).await.unwrap();
+    fixture.sign_up_at("ben@example.com", after(2 * DAY)).await;
+    assert_eq!(fixture.send_due(after(2 * DAY)).await, Vec::<String>::new());
+    fixture.sign_up_at("ben@example.com", after(DAY + SUPPRESSED_FOR)).await;
+    assert_eq!(fixture.send_due(after(DAY + SUPPRESSED_FOR)).await.len(), 1, "and it is over when it was said to be");
 }
 
-pub(super) async fn one_partners_mail_is_stopped_and_no_other(house: &House) {
-    house.sign_up("ana@example.com").await;
+pub(super) async fn one_partners_mail_is_stopped_and_no_other(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
     let stop = Silence { partner: true, ..NONE };
-    house.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(stop)), NOW).await.unwrap();
-    assert_eq!(house.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap().silence, stop);
-    house.sign_up_at("ana+y@example.com", after(DAY)).await;
-    assert_eq!(house.send_due(after(DAY)).await, Vec::<String>::new(), "whichever spelling that partner uses");
-    house.by_form("ana@example.com", after(DAY)).await;
-    assert_eq!(house.send_due(after(DAY)).await, ["ana@example.com"], "what they ask for themselves comes");
-    let file = house.file("ana@example.com").await.unwrap();
+    fixture.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(stop)), NOW).await.unwrap();
+    assert_eq!(fixture.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap().silence, stop);
+    fixture.sign_up_at("ana+y@example.com", after(DAY)).await;
+    assert_eq!(fixture.send_due(after(DAY)).await, Vec::<String>::new(), "whichever spelling that partner uses");
+    fixture.by_form("ana@example.com", after(DAY)).await;
+    assert_eq!(fixture.send_due(after(DAY)).await, ["ana@example.com"], "what they ask for themselves comes");
+    let file = fixture.file("ana@example.com").await.unwrap();
     assert_eq!(file.mailbox.stopped.iter().map(|stop| stop.partner.as_str()).collect::<Vec<_>>(), ["Acme"]);
     // It is remembered for as long as a complaint is.
     let times = RetentionTimes::DEFAULT;
-    house.store.retain(times, NOW.plus(times.complaints)).await.unwrap();
-    assert!(house.file("ana@example.com").await.unwrap().mailbox.stopped.is_empty());
-    house.store.choose_silence(SignUpId(1), tick(stop), NOW).await.unwrap();
-    let lifted = house
+    fixture.store.retain(times, NOW.plus(times.complaints)).await.unwrap();
+    assert!(fixture.file("ana@example.com").await.unwrap().mailbox.stopped.is_empty());
+    fixture.store.choose_silence(SignUpId(1), tick(stop), NOW).await.unwrap();
+    let lifted = fixture
         .store
         .unsuppress(&EmailAddress::parse("ana@example.com").unwrap(), AccountId::kept("a"))
         .await
         .unwrap()
         .unwrap();
     assert!(lifted.partners);
-    house.store.choose_silence(SignUpId(1), tick(stop), NOW).await.unwrap();
-    house.erase("ana+y@example.com").await.unwrap();
-    assert!(!house.file("ana@example.com").await.unwrap().mailbox.stopped.is_empty(), "another has the mailbox");
-    house.erase("ana@example.com").await.unwrap();
-    house.sign_up_at("ana+z@example.com", after(DAY)).await;
-    assert!(house.file("ana+z@example.com").await.unwrap().mailbox.stopped.is_empty(), "erased with the rest");
+    fixture.store.choose_silence(SignUpId(1), tick(stop), NOW).await.unwrap();
+    fixture.erase("ana+y@example.com").await.unwrap();
+    assert!(!fixture.file("ana@example.com").await.unwrap().mailbox.stopped.is_empty(), "another has the mailbox");
+    fixture.erase("ana@example.com").await.unwrap();
+    fixture.sign_up_at("ana+z@example.com", after(DAY)).await;
+    assert!(fixture.file("ana+z@example.com").await.unwrap().mailbox.stopped.is_empty(), "erased with the rest");
 }
 
-pub(super) async fn a_member_withdraws_a_request_and_stays_as_they_are(house: &House) {
+pub(super) async fn a_member_withdraws_a_request_and_stays_as_they_are(fixture: &Fixture) {
     let mut categories = CategorySet::default();
     categories.insert(Category::Travel);
     let new = NewSignUp {
         answers: answers(Some(UsState::CA), Some(categories), Some("hello")),
         language: Some(Language::Spanish),
-        ..house.new_sign_up("Ana@example.com")
+        ..fixture.new_sign_up("Ana@example.com")
     };
-    house.store.sign_up(new, NOW).await.unwrap();
-    let shown = async |id, now| house.store.find_sign_up(SignUpId(id), now).await.unwrap().unwrap();
+    fixture.store.sign_up(new, NOW).await.unwrap();
+    let shown = async |id, now| fixture.store.find_sign_up(SignUpId(id), now).await.unwrap().unwrap();
     let first = shown(1, NOW).await;
     assert_eq!((first.state, first.email.as_typed()), (SignUpState::Pending, "Ana@example.com"));
     assert_eq!((first.partner.as_deref(), first.answers.us_state), (Some("Acme"), Some(UsState::CA)));
     assert_eq!((first.answers.categories, first.answers.comments.is_some()), (Some(categories), true));
     assert_eq!((first.language, first.is_member), (Some(Language::Spanish), false));
     assert_eq!(shown(1, after(PENDING_FOR)).await.state, SignUpState::Expired);
-    assert_eq!(house.store.find_sign_up(SignUpId(2), NOW).await, Ok(None));
-    house.confirm(1).await;
+    assert_eq!(fixture.store.find_sign_up(SignUpId(2), NOW).await, Ok(None));
+    fixture.confirm(1).await;
     // The mail of the first sign-up still has its link.
-    let declined = house.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(NONE)), NOW).await;
+    let declined = fixture.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(NONE)), NOW).await;
     assert_eq!(declined, Ok(Declining::Confirmed));
-    assert_eq!((house.members().await, shown(1, NOW).await.state), (1, SignUpState::Confirmed));
-    house.sign_up_at("ana@example.com", after(DAY)).await;
-    assert_eq!(house.send_due(after(DAY)).await.len(), 1, "and nothing is silenced that nobody asked to silence");
-    let declined = house.store.decline(SignUpId(2), DecidedHow::Button, Some(tick(NONE)), after(DAY)).await;
+    assert_eq!((fixture.members().await, shown(1, NOW).await.state), (1, SignUpState::Confirmed));
+    fixture.sign_up_at("ana@example.com", after(DAY)).await;
+    assert_eq!(fixture.send_due(after(DAY)).await.len(), 1, "and nothing is silenced that nobody asked to silence");
+    let declined = fixture.store.decline(SignUpId(2), DecidedHow::Button, Some(tick(NONE)), after(DAY)).await;
     assert_eq!(declined, Ok(Declining::Declined));
     let second = shown(2, after(DAY)).await;
     assert_eq!((second.state, second.is_member, second.silence), (SignUpState::Declined, true, NONE));
     // With the mail program's own button, the kind: the mailbox itself stays open, and with it the way in.
-    house.sign_up_at("ana@example.com", after(2 * DAY)).await;
-    house.store.decline(SignUpId(3), DecidedHow::OneClick, None, after(2 * DAY)).await.unwrap();
+    fixture.sign_up_at("ana@example.com", after(2 * DAY)).await;
+    fixture.store.decline(SignUpId(3), DecidedHow::OneClick, None, after(2 * DAY)).await.unwrap();
     let third = shown(3, after(2 * DAY)).await;
     assert_eq!((third.silence.again, third.silent_until), (true, None));
-    house.sign_up_at("ana@example.com", after(3 * DAY)).await;
-    assert_eq!(house.send_due(after(3 * DAY)).await, Vec::<String>::new());
-    assert_eq!(house.members().await, 1);
+    fixture.sign_up_at("ana@example.com", after(3 * DAY)).await;
+    assert_eq!(fixture.send_due(after(3 * DAY)).await, Vec::<String>::new());
+    assert_eq!(fixture.members().await, 1);
 }
 
-pub(super) async fn it_was_me_after_all_confirms_and_lets_mail_through(house: &House) {
-    house.sign_up("ana@example.com").await;
+pub(super) async fn it_was_me_after_all_confirms_and_lets_mail_through(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
     let seen = || SeenPage { notice: Some("words".into()), language: Some(Language::Spanish), ..SeenPage::default() };
-    let back = async |id, now| house.store.take_back(SignUpId(id), seen(), now).await.unwrap();
+    let back = async |id, now| fixture.store.take_back(SignUpId(id), seen(), now).await.unwrap();
     assert_eq!(back(1, NOW).await, Confirmation::Changed, "nothing was declined");
-    assert_eq!(house.members().await, 0);
+    assert_eq!(fixture.members().await, 0);
     let all = Silence { again: true, partner: true, mailbox: true };
-    house.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(all)), NOW).await.unwrap();
-    assert!(house.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap().can_take_back);
+    fixture.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(all)), NOW).await.unwrap();
+    assert!(fixture.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap().can_take_back);
     // Meanwhile somebody signs them up once more, in the same place.
-    house.sign_up_at("ana@example.com", after(MINUTE)).await;
+    fixture.sign_up_at("ana@example.com", after(MINUTE)).await;
     for expected in [Confirmation::Joined, Confirmation::AlreadyMember] {
         assert_eq!(back(1, after(MINUTE)).await, expected);
     }
-    assert_eq!(house.members().await, 1);
-    let file = house.file("ana@example.com").await.unwrap();
+    assert_eq!(fixture.members().await, 1);
+    let file = fixture.file("ana@example.com").await.unwrap();
     assert_eq!((file.mailbox.suppressed_until, file.mailbox.stopped.len()), (None, 0));
     assert_eq!(file.person.language, Some(Language::Spanish));
     let kept = &file.sign_ups[0].evidence;
     let notice = kept.notice.as_ref().map(|notice| notice.hash.as_str());
     assert_eq!((kept.decided_how.as_deref(), notice), (Some("taken-back"), Some("words")));
-    let standings = house.store.source_statuses(NOW).await.unwrap();
+    let standings = fixture.store.source_statuses(NOW).await.unwrap();
     let acme = standings.iter().find(|standing| standing.source == "Acme").unwrap();
     assert_eq!((acme.reputation.confirmed, acme.reputation.unwanted), (1, 0), "and it is not held against the partner");
-    house.send_due(after(HOUR)).await;
-    house.sign_up_at("ana@example.com", after(DAY)).await;
-    assert_eq!(house.send_due(after(DAY)).await, ["ana@example.com"]);
+    fixture.send_due(after(HOUR)).await;
+    fixture.sign_up_at("ana@example.com", after(DAY)).await;
+    assert_eq!(fixture.send_due(after(DAY)).await, ["ana@example.com"]);
     // Too late: the time to confirm is over.
-    house.sign_up("ben@example.com").await;
-    let ben = house.file("ben@example.com").await.unwrap().sign_ups[0].id;
-    house.store.decline(ben, DecidedHow::Button, None, NOW).await.unwrap();
-    assert_eq!(house.store.take_back(ben, seen(), after(PENDING_FOR)).await, Ok(Confirmation::Expired));
-    assert!(!house.store.find_sign_up(ben, after(PENDING_FOR)).await.unwrap().unwrap().can_take_back);
-    assert_eq!(house.store.take_back(SignUpId(99), seen(), NOW).await, Ok(Confirmation::Unknown));
+    fixture.sign_up("ben@example.com").await;
+    let ben = fixture.file("ben@example.com").await.unwrap().sign_ups[0].id;
+    fixture.store.decline(ben, DecidedHow::Button, None, NOW).await.unwrap();
+    assert_eq!(fixture.store.take_back(ben, seen(), after(PENDING_FOR)).await, Ok(Confirmation::Expired));
+    assert!(!fixture.store.find_sign_up(ben, after(PENDING_FOR)).await.unwrap().unwrap().can_take_back);
+    assert_eq!(fixture.store.take_back(SignUpId(99), seen(), NOW).await, Ok(Confirmation::Unknown));
 }
 
-pub(super) async fn a_code_is_known_whatever_became_of_its_owner(house: &House) {
+pub(super) async fn a_code_is_known_whatever_became_of_its_owner(fixture: &Fixture) {
     let unknown = ReferralCode::from_canonical("zzzzzzzzzzzz").unwrap();
-    let known = async |code| house.store.is_code_known(code).await.unwrap();
-    let code = house.join("ana@example.com").await;
+    let known = async |code| fixture.store.is_code_known(code).await.unwrap();
+    let code = fixture.join("ana@example.com").await;
     assert_eq!((known(code).await, known(unknown).await), (true, false));
-    let new = NewSignUp { ref_code: Some(code), ..house.new_sign_up("ben@example.com") };
-    house.store.sign_up(new, NOW).await.unwrap();
-    let ben = house.file("ben@example.com").await.unwrap().sign_ups[0].id;
-    let referrer = async || house.store.find_sign_up(ben, NOW).await.unwrap().unwrap().referrer.unwrap();
+    let new = NewSignUp { ref_code: Some(code), ..fixture.new_sign_up("ben@example.com") };
+    fixture.store.sign_up(new, NOW).await.unwrap();
+    let ben = fixture.file("ben@example.com").await.unwrap().sign_ups[0].id;
+    let referrer = async || fixture.store.find_sign_up(ben, NOW).await.unwrap().unwrap().referrer.unwrap();
     assert_eq!(referrer().await.email.map(|email| email.masked()).as_deref(), Some("a•••@e•••.com"));
-    house.leave("ana@example.com").await;
+    fixture.leave("ana@example.com").await;
     assert!(known(code).await);
-    house.erase("ana@example.com").await.unwrap();
+    fixture.erase("ana@example.com").await.unwrap();
     assert!(known(code).await);
     assert_eq!((referrer().await.code, referrer().await.email), (code, None), "of whom no letter is left");
 }
 
 /// Two mails open in two windows: what one window asked for is not lifted by the other, which did not show it.
-pub(super) async fn a_page_lifts_only_what_it_showed(house: &House) {
-    house.sign_up("ana@example.com").await;
-    house.by_form("ana@example.com", NOW).await;
-    house.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(QUIET)), NOW).await.unwrap();
-    house.store.decline(SignUpId(2), DecidedHow::Button, Some(tick(NONE)), NOW).await.unwrap();
-    let shown = house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap();
+pub(super) async fn a_page_lifts_only_what_it_showed(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    fixture.by_form("ana@example.com", NOW).await;
+    fixture.store.decline(SignUpId(1), DecidedHow::Button, Some(tick(QUIET)), NOW).await.unwrap();
+    fixture.store.decline(SignUpId(2), DecidedHow::Button, Some(tick(NONE)), NOW).await.unwrap();
+    let shown = fixture.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap();
     assert_eq!((shown.state, shown.silence), (SignUpState::Declined, QUIET));
 }
 
 /// What was declined is not confirmed later by whoever is a member, has left since, or can no longer see what it says.
-pub(super) async fn not_everything_declined_can_be_taken_back(house: &House) {
-    let back = async |id, now| house.store.take_back(SignUpId(id), SeenPage::default(), now).await.unwrap();
-    let can = async |id, now| house.store.find_sign_up(SignUpId(id), now).await.unwrap().unwrap().can_take_back;
-    house.join("ana@example.com").await;
-    house.sign_up("ana@example.com").await;
-    let second = house.file("ana@example.com").await.unwrap().sign_ups[1].id.0;
-    house.store.decline(SignUpId(second), DecidedHow::Button, None, NOW).await.unwrap();
+pub(super) async fn not_everything_declined_can_be_taken_back(fixture: &Fixture) {
+    let back = async |id, now| fixture.store.take_back(SignUpId(id), SeenPage::default(), now).await.unwrap();
+    let can = async |id, now| fixture.store.find_sign_up(SignUpId(id), now).await.unwrap().unwrap().can_take_back;
+    fixture.join("ana@example.com").await;
+    fixture.sign_up("ana@example.com").await;
+    let second = fixture.file("ana@example.com").await.unwrap().sign_ups[1].id.0;
+    fixture.store.decline(SignUpId(second), DecidedHow::Button, None, NOW).await.unwrap();
     assert!(!can(second, NOW).await);
     assert_eq!(back(second, NOW).await, Confirmation::AlreadyMember);
-    assert_eq!(house.file("ana@example.com").await.unwrap().sign_ups[1].state, SignUpState::Declined);
-    house.leave("ana@example.com").await;
+    assert_eq!(fixture.file("ana@example.com").await.unwrap().sign_ups[1].state, SignUpState::Declined);
+    fixture.leave("ana@example.com").await;
     assert_eq!((can(second, NOW).await, back(second, NOW).await), (false, Confirmation::Expired), "they left since");
-    assert_eq!(house.members().await, 0);
-    house.sign_up("ben@example.com").await;
-    let ben = house.file("ben@example.com").await.unwrap().sign_ups[0].id;
-    house.store.decline(ben, DecidedHow::Button, None, NOW).await.unwrap();
+    assert_eq!(fixture.members().await, 0);
+    fixture.sign_up("ben@example.com").await;
+    let ben = fixture.file("ben@example.com").await.unwrap().sign_ups[0].id;
+    fixture.store.decline(ben, DecidedHow::Button, None, NOW).await.unwrap();
     let stale = SeenPage { answers: Some(after(MINUTE)), ..SeenPage::default() };
-    assert_eq!(house.store.take_back(ben, stale, NOW).await, Ok(Confirmation::Changed), "not what they saw");
+    assert_eq!(fixture.store.take_back(ben, stale, NOW).await, Ok(Confirmation::Changed), "not what they saw");
     let times = RetentionTimes { answers: HOUR, ..RetentionTimes::DEFAULT };
-    house.store.retain(times, after(HOUR)).await.unwrap();
+    fixture.store.retain(times, after(HOUR)).await.unwrap();
     assert_eq!((can(ben.0, after(HOUR)).await, back(ben.0, after(HOUR)).await), (false, Confirmation::Expired));
 }
 
 /// The mail program's own button, at another spelling of a member's mailbox, does not shut the member out.
-pub(super) async fn one_click_at_an_alias_leaves_the_members_mailbox_open(house: &House) {
-    house.join("ana@example.com").await;
-    house.sign_up("ana+x@example.com").await;
-    let alias = house.file("ana+x@example.com").await.unwrap().sign_ups[0].id;
-    house.store.decline(alias, DecidedHow::OneClick, None, NOW).await.unwrap();
-    let file = house.file("ana@example.com").await.unwrap();
+pub(super) async fn one_click_at_an_alias_leaves_the_members_mailbox_open(fixture: &Fixture) {
+    fixture.join("ana@example.com").await;
+    fixture.sign_up("ana+x@example.com").await;
+    let alias = fixture.file("ana+x@example.com").await.unwrap().sign_ups[0].id;
+    fixture.store.decline(alias, DecidedHow::OneClick, None, NOW).await.unwrap();
+    let file = fixture.file("ana@example.com").await.unwrap();
     assert_eq!((file.mailbox.suppressed_until, file.mailbox.stopped.len()), (None, 1));
-    house.sign_up_at("ana+x@example.com", after(DAY)).await;
-    assert!(house.send_due(after(DAY)).await.is_empty(), "whoever asked for it is heard no more");
+    fixture.sign_up_at("ana+x@example.com", after(DAY)).await;
+    assert!(fixture.send_due(after(DAY)).await.is_empty(), "whoever asked for it is heard no more");
 }
 
 /// Somebody of the mailbox was erased; another lifts the silence that came of it, and no stranger brings it back.
-pub(super) async fn a_silence_that_was_lifted_stays_so(house: &House) {
-    house.sign_up("ana@example.com").await;
-    house.sign_up("ana+a@example.com").await;
-    let alias = house.file("ana+a@example.com").await.unwrap().sign_ups[0].id;
-    house.erase("ana@example.com").await.unwrap();
-    let silent = async |now| house.store.find_sign_up(alias, now).await.unwrap().unwrap().silent_until.is_some();
+pub(super) async fn a_silence_that_was_lifted_stays_so(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    fixture.sign_up("ana+a@example.com").await;
+    let alias = fixture.file("ana+a@example.com").await.unwrap().sign_ups[0].id;
+    fixture.erase("ana@example.com").await.unwrap();
+    let silent = async |now| fixture.store.find_sign_up(alias, now).await.unwrap().unwrap().silent_until.is_some();
     assert!(silent(after(MINUTE)).await);
-    house.store.choose_silence(alias, SilenceChange::between(QUIET, NONE), after(MINUTE)).await.unwrap();
-    house.by_form("ana+a@example.com", after(HOUR)).await;
+    fixture.store.choose_silence(alias, SilenceChange::between(QUIET, NONE), after(MINUTE)).await.unwrap();
+    fixture.by_form("ana+a@example.com", after(HOUR)).await;
     assert!(!silent(after(HOUR)).await);
-    assert_eq!(house.file("ana+a@example.com").await.unwrap().mailbox.suppressed_until, None);
+    assert_eq!(fixture.file("ana+a@example.com").await.unwrap().mailbox.suppressed_until, None);
 }

@@ -10,7 +10,7 @@ use proptest::strategy::{Union, ValueTree};
 use crate::database::Database;
 use crate::once::{evidence, tombstone};
 use crate::server::block_on;
-use unionhall::domain::api_key::{ApiKey, IssuedKey, KeyRecord, PartnerId};
+use unionhall::domain::api_key::{ApiKey, IssuedKey, KeyRecord};
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::budget::MailBudget;
@@ -18,6 +18,7 @@ use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::mail::{
     DueMail, HeldMail, MAIL_LEASE, MailAbout, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR,
 };
+use unionhall::domain::partner::name::PartnerId;
 use unionhall::domain::person::RetentionTimes;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
@@ -59,9 +60,9 @@ macro_rules! suite {
                 let folder = tempfile::tempdir().unwrap();
                 let open = || super::SqliteStore::open(&folder.path().join("unionhall.db")).unwrap();
                 super::block_on(async {
-                    let house = super::House::new(std::sync::Arc::new(open())).await;
-                    super::$case(&house).await;
-                    house.store.close().await.unwrap();
+                    let fixture = super::Fixture::new(std::sync::Arc::new(open())).await;
+                    super::$case(&fixture).await;
+                    fixture.store.close().await.unwrap();
                 });
             })*
         }
@@ -72,9 +73,9 @@ macro_rules! suite {
                 super::block_on(async {
                     let database = super::Database::migrated().await;
                     let store = super::PostgresStore::open(database.address(), super::Prepare::Upgrade, 256).await.unwrap();
-                    let house = super::House::new(std::sync::Arc::new(store)).await;
-                    super::$case(&house).await;
-                    house.store.close().await.unwrap();
+                    let fixture = super::Fixture::new(std::sync::Arc::new(store)).await;
+                    super::$case(&fixture).await;
+                    fixture.store.close().await.unwrap();
                     database.drop().await;
                 });
             })*
@@ -117,7 +118,7 @@ suite! {
     mail_that_may_have_gone_counts_as_gone
     mail_that_cannot_have_gone_spends_nothing
     a_post_of_the_form_touches_no_other
-    the_days_last_mail_is_kept_for_another_door
+    the_days_last_mail_is_kept_for_another_source
     the_owners_own_name_goes_before_tagged_ones
     what_a_revoked_key_asked_for_is_held
     a_flood_of_spellings_is_settled_by_many_workers_at_once
@@ -143,14 +144,14 @@ suite! {
     a_silence_that_was_lifted_stays_so
     old_sign_ups_expire_and_their_answers_are_deleted
     a_sign_up_without_a_partner_is_its_own
-    a_door_that_has_had_its_share_is_held
-    a_mail_that_is_tried_again_spends_nothing_of_its_doors_share
-    good_conduct_earns_more_and_is_counted_where_it_happened
+    a_source_that_has_had_its_share_is_held
+    a_mail_that_is_tried_again_spends_nothing_of_its_sources_share
+    good_reputation_earns_more_and_is_counted_where_it_happened
     what_the_form_asked_for_counts_before_it_is_looked_at
-    a_door_is_judged_by_mail_that_left_and_can_be_confirmed
+    a_source_is_judged_by_mail_that_left_and_can_be_confirmed
     what_waits_of_a_key_that_is_not_revoked_is_not_held
     mail_of_a_sign_up_that_lapsed_is_dropped_with_it
-    a_proof_of_work_passes_the_brake_once_and_within_bounds
+    a_proof_of_work_passes_the_budget_once_and_within_bounds
     the_same_proof_at_once_passes_one
     a_hard_bounce_ends_mail_to_that_address_alone
     a_complaint_silences_the_mailbox_until_its_owner_confirms
@@ -171,12 +172,12 @@ suite! {
     whoever_left_is_forgotten_a_year_later
     whoever_is_erased_is_left_in_peace_under_every_name
     posts_that_nobody_was_mailed_about_leave_nothing
-    a_reminder_counts_at_no_door
+    a_reminder_counts_at_no_source
     spent_sign_ups_and_mailboxes_are_forgotten
     a_complaint_is_remembered_for_a_year
     notices_are_kept_once
     an_inbox_is_its_partners_newest_first_and_bounded
-    mail_that_goes_nowhere_spares_neither_doors_nor_mailboxes
+    mail_that_goes_nowhere_spares_neither_sources_nor_mailboxes
     test_data_is_deleted_for_real_in_time
     a_closed_store_says_so
 }
@@ -190,7 +191,7 @@ fn about(mail: &DueMail) -> SignUpId {
 }
 
 /// A store with a partner, and what is needed to use it.
-struct House {
+struct Fixture {
     store: Arc<dyn Store>,
     codes: CodeMaker,
     partner: Partner,
@@ -200,7 +201,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 const TIMES: RetentionTimes = RetentionTimes::DEFAULT;
 
-impl House {
+impl Fixture {
     async fn new(store: Arc<dyn Store>) -> Self {
         let partner = issue(&*store, key(1, "Acme")).await;
         Self { store, codes: CodeMaker::new(&Secret::new(&"s".repeat(32)).unwrap()), partner }
@@ -304,100 +305,100 @@ fn after(span: Duration) -> Timestamp {
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-async fn a_new_store_is_empty(house: &House) {
-    assert_eq!(house.members().await, 0);
-    assert_eq!(house.kept_code("ana@example.com").await, None);
-    assert_eq!(house.confirm(1).await, Confirmation::Unknown);
-    assert_eq!(house.confirm(i64::MAX).await, Confirmation::Unknown);
+async fn a_new_store_is_empty(fixture: &Fixture) {
+    assert_eq!(fixture.members().await, 0);
+    assert_eq!(fixture.kept_code("ana@example.com").await, None);
+    assert_eq!(fixture.confirm(1).await, Confirmation::Unknown);
+    assert_eq!(fixture.confirm(i64::MAX).await, Confirmation::Unknown);
 }
 
-async fn a_person_keeps_their_code(house: &House) {
-    let made = house.store.create_referral_code(house.person("ana@example.com"), NOW).await.unwrap();
-    assert_eq!(house.kept_code("ANA@example.com").await, Some(made));
+async fn a_person_keeps_their_code(fixture: &Fixture) {
+    let made = fixture.store.create_referral_code(fixture.person("ana@example.com"), NOW).await.unwrap();
+    assert_eq!(fixture.kept_code("ANA@example.com").await, Some(made));
     // Whatever is computed later, what was kept wins.
-    let other = NamedPerson { code: house.person("ben@example.com").code, ..house.person("Ana@Example.com") };
-    assert_eq!(house.store.create_referral_code(other, NOW).await.unwrap(), made);
-    assert_eq!(house.sign_up("ana@example.com").await.code, made);
-    assert_ne!(house.sign_up("ana+tag@example.com").await.code, made, "another address, another code");
+    let other = NamedPerson { code: fixture.person("ben@example.com").code, ..fixture.person("Ana@Example.com") };
+    assert_eq!(fixture.store.create_referral_code(other, NOW).await.unwrap(), made);
+    assert_eq!(fixture.sign_up("ana@example.com").await.code, made);
+    assert_ne!(fixture.sign_up("ana+tag@example.com").await.code, made, "another address, another code");
 }
 
-async fn a_taken_code_is_refused_and_the_next_accepted(house: &House) {
-    let ana = house.sign_up("ana@example.com").await.code;
-    let ben = || NamedPerson { code: ana, ..house.person("ben@example.com") };
-    assert_eq!(house.store.create_referral_code(ben(), NOW).await, Err(StoreError::CodeTaken));
-    let new = NewSignUp { person: ben(), ..house.new_sign_up("ben@example.com") };
-    assert_eq!(house.store.sign_up(new, NOW).await, Err(StoreError::CodeTaken));
-    assert_eq!(house.kept_code("ben@example.com").await, None, "a refusal leaves no trace");
-    let next = NamedPerson { code: house.codes.code(&ben().email, 1), ..ben() };
-    assert_eq!(house.store.create_referral_code(next.clone(), NOW).await.unwrap(), next.code);
-    assert_eq!(house.kept_code("ben@example.com").await, Some(next.code));
+async fn a_taken_code_is_refused_and_the_next_accepted(fixture: &Fixture) {
+    let ana = fixture.sign_up("ana@example.com").await.code;
+    let ben = || NamedPerson { code: ana, ..fixture.person("ben@example.com") };
+    assert_eq!(fixture.store.create_referral_code(ben(), NOW).await, Err(StoreError::CodeTaken));
+    let new = NewSignUp { person: ben(), ..fixture.new_sign_up("ben@example.com") };
+    assert_eq!(fixture.store.sign_up(new, NOW).await, Err(StoreError::CodeTaken));
+    assert_eq!(fixture.kept_code("ben@example.com").await, None, "a refusal leaves no trace");
+    let next = NamedPerson { code: fixture.codes.code(&ben().email, 1), ..ben() };
+    assert_eq!(fixture.store.create_referral_code(next.clone(), NOW).await.unwrap(), next.code);
+    assert_eq!(fixture.kept_code("ben@example.com").await, Some(next.code));
 }
 
-async fn sign_ups_are_attributed_to_another_mailbox_only(house: &House) {
-    let ana = house.sign_up("ana@gmail.com").await;
+async fn sign_ups_are_attributed_to_another_mailbox_only(fixture: &Fixture) {
+    let ana = fixture.sign_up("ana@gmail.com").await;
     assert!(!ana.attributed);
-    assert!(house.refer("ben@example.com", ana.code).await.attributed);
+    assert!(fixture.refer("ben@example.com", ana.code).await.attributed);
     for own in ["ana@gmail.com", "a.n.a@gmail.com", "ana+x@googlemail.com"] {
-        assert!(!house.refer(own, ana.code).await.attributed, "{own}");
+        assert!(!fixture.refer(own, ana.code).await.attributed, "{own}");
     }
-    let nobodys = house.person("nobody@example.com").code;
-    assert!(!house.refer("cleo@example.com", nobodys).await.attributed);
-    let invited = house.store.create_referral_code(house.person("dora@example.com"), NOW).await.unwrap();
-    assert!(house.refer("cleo@example.com", invited).await.attributed, "whoever has a link can refer");
+    let nobodys = fixture.person("nobody@example.com").code;
+    assert!(!fixture.refer("cleo@example.com", nobodys).await.attributed);
+    let invited = fixture.store.create_referral_code(fixture.person("dora@example.com"), NOW).await.unwrap();
+    assert!(fixture.refer("cleo@example.com", invited).await.attributed, "whoever has a link can refer");
 }
 
-async fn a_confirmed_sign_up_counts_once(house: &House) {
-    assert_eq!(house.sign_up("ana@example.com").await.joined_count, 0);
-    assert_eq!(house.members().await, 0);
-    assert_eq!(house.confirm(1).await, Confirmation::Joined);
-    assert_eq!(house.confirm(1).await, Confirmation::AlreadyMember);
-    assert_eq!(house.members().await, 1);
-    let again = house.sign_up("ana@example.com").await;
+async fn a_confirmed_sign_up_counts_once(fixture: &Fixture) {
+    assert_eq!(fixture.sign_up("ana@example.com").await.joined_count, 0);
+    assert_eq!(fixture.members().await, 0);
+    assert_eq!(fixture.confirm(1).await, Confirmation::Joined);
+    assert_eq!(fixture.confirm(1).await, Confirmation::AlreadyMember);
+    assert_eq!(fixture.members().await, 1);
+    let again = fixture.sign_up("ana@example.com").await;
     assert_eq!(again.joined_count, 1);
-    assert_eq!(house.confirm(2).await, Confirmation::AlreadyMember, "a member's second sign-up adds nobody");
-    assert_eq!(house.members().await, 1);
+    assert_eq!(fixture.confirm(2).await, Confirmation::AlreadyMember, "a member's second sign-up adds nobody");
+    assert_eq!(fixture.members().await, 1);
 }
 
-async fn confirming_in_any_number_at_once_counts_once(house: &House) {
-    house.sign_up("ana@example.com").await;
+async fn confirming_in_any_number_at_once_counts_once(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
     let mut clicks = tokio::task::JoinSet::new();
     for _ in 0..12 {
-        let store = Arc::clone(&house.store);
+        let store = Arc::clone(&fixture.store);
         clicks.spawn(async move { store.confirm(SignUpId(1), SeenPage::default(), NOW).await.unwrap() });
     }
     let clicks = clicks.join_all().await;
     assert_eq!(clicks.iter().filter(|click| **click == Confirmation::Joined).count(), 1);
-    assert_eq!(house.members().await, 1);
+    assert_eq!(fixture.members().await, 1);
 }
 
-async fn a_sign_up_expires(house: &House) {
-    house.sign_up("ana@example.com").await;
-    house.sign_up("ben@example.com").await;
+async fn a_sign_up_expires(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    fixture.sign_up("ben@example.com").await;
     let last = after(PENDING_FOR - Duration::from_millis(1));
-    assert_eq!(house.store.confirm(SignUpId(1), SeenPage::default(), last).await, Ok(Confirmation::Joined));
+    assert_eq!(fixture.store.confirm(SignUpId(1), SeenPage::default(), last).await, Ok(Confirmation::Joined));
     assert_eq!(
-        house.store.confirm(SignUpId(2), SeenPage::default(), after(PENDING_FOR)).await,
+        fixture.store.confirm(SignUpId(2), SeenPage::default(), after(PENDING_FOR)).await,
         Ok(Confirmation::Expired)
     );
-    house.store.retain(TIMES, after(PENDING_FOR)).await.unwrap();
-    assert_eq!(house.confirm(2).await, Confirmation::Expired, "for good");
-    let again = house.store.sign_up(house.new_sign_up("ben@example.com"), after(PENDING_FOR)).await.unwrap();
-    assert_eq!(again.code, house.kept_code("ben@example.com").await.unwrap());
+    fixture.store.retain(TIMES, after(PENDING_FOR)).await.unwrap();
+    assert_eq!(fixture.confirm(2).await, Confirmation::Expired, "for good");
+    let again = fixture.store.sign_up(fixture.new_sign_up("ben@example.com"), after(PENDING_FOR)).await.unwrap();
+    assert_eq!(again.code, fixture.kept_code("ben@example.com").await.unwrap());
     assert_eq!(
-        house.store.confirm(SignUpId(3), SeenPage::default(), after(PENDING_FOR)).await,
+        fixture.store.confirm(SignUpId(3), SeenPage::default(), after(PENDING_FOR)).await,
         Ok(Confirmation::Joined)
     );
-    assert_eq!(house.members().await, 2);
+    assert_eq!(fixture.members().await, 2);
 }
 
-async fn a_partner_replaces_its_own_pending_sign_up(house: &House) {
-    house.sign_up("ana@example.com").await;
+async fn a_partner_replaces_its_own_pending_sign_up(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
     let later = after(PENDING_FOR - HOUR);
-    house.store.sign_up(house.new_sign_up("ANA@example.com"), later).await.unwrap();
-    assert_eq!(house.confirm(2).await, Confirmation::Unknown, "no second sign-up was made");
+    fixture.store.sign_up(fixture.new_sign_up("ANA@example.com"), later).await.unwrap();
+    assert_eq!(fixture.confirm(2).await, Confirmation::Unknown, "no second sign-up was made");
     // The time to confirm runs from the newer one.
     assert_eq!(
-        house.store.confirm(SignUpId(1), SeenPage::default(), after(PENDING_FOR + HOUR)).await,
+        fixture.store.confirm(SignUpId(1), SeenPage::default(), after(PENDING_FOR + HOUR)).await,
         Ok(Confirmation::Joined)
     );
 }
@@ -442,10 +443,10 @@ fn repeats() -> impl Strategy<Value = Vec<Repeat>> {
 
 /// What is sent replaces, what is left out stays, an attribution gives way only to another; each answer is told from its
 /// request alone. Sent one after the other or all at once, which is then one batch or several: a naive model agrees.
-async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
-    let other = issue(&*house.store, key(2, "Other")).await;
-    let partners = [None, Some(house.partner.clone()), Some(other)];
-    let referrers = [house.sign_up("ana@example.com").await.code, house.sign_up("ben@example.com").await.code];
+async fn repeats_merge_in_their_order_whatever_shares_a_commit(fixture: &Fixture) {
+    let other = issue(&*fixture.store, key(2, "Other")).await;
+    let partners = [None, Some(fixture.partner.clone()), Some(other)];
+    let referrers = [fixture.sign_up("ana@example.com").await.code, fixture.sign_up("ben@example.com").await.code];
     let nobodys = ReferralCode::from_canonical("000000000000").unwrap();
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut expected = HashMap::new();
@@ -455,7 +456,7 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
         asked += requests.len();
         let mut waiting = Vec::new();
         for (n, request) in requests.iter().enumerate() {
-            let person = house.person(&format!("p{}+{case}@example.com", request.person));
+            let person = fixture.person(&format!("p{}+{case}@example.com", request.person));
             let referrer = [None, Some(referrers[0]), Some(referrers[1]), Some(person.code), Some(nobodys)];
             let attributed = matches!(request.referral, 1 | 2);
             let partner = partners[request.partner].clone();
@@ -484,7 +485,7 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
                 request: None,
                 evidence: evidence(),
             };
-            let sent = house.store.sign_up(new, Timestamp::from_millis(NOW.as_millis() + n as i64));
+            let sent = fixture.store.sign_up(new, Timestamp::from_millis(NOW.as_millis() + n as i64));
             if case % 2 == 0 {
                 assert_eq!(sent.await.unwrap().attributed, attributed);
             } else {
@@ -498,7 +499,7 @@ async fn repeats_merge_in_their_order_whatever_shares_a_commit(house: &House) {
     // Ids may have gaps, and there are at most as many as were asked for.
     let mut found: HashMap<_, Vec<Kept>> = HashMap::new();
     for id in 3..=asked as i64 * 2 {
-        let Some(record) = house.store.find_sign_up(SignUpId(id), NOW).await.unwrap() else { continue };
+        let Some(record) = fixture.store.find_sign_up(SignUpId(id), NOW).await.unwrap() else { continue };
         let SignUpRecord { answers: SignUpAnswers { us_state, categories, comments, .. }, referrer, state, .. } =
             record;
         if state == SignUpState::Pending {
@@ -520,46 +521,46 @@ fn repeats_merge_on_postgres_without_batches() {
     block_on(async {
         let database = Database::migrated().await;
         let store = PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap();
-        let house = House::new(Arc::new(store)).await;
-        repeats_merge_in_their_order_whatever_shares_a_commit(&house).await;
-        house.store.close().await.unwrap();
+        let fixture = Fixture::new(Arc::new(store)).await;
+        repeats_merge_in_their_order_whatever_shares_a_commit(&fixture).await;
+        fixture.store.close().await.unwrap();
         database.drop().await;
     });
 }
 
-async fn two_partners_sign_ups_of_one_person_count_once(house: &House) {
-    let partner = issue(&*house.store, key(2, "Other")).await;
-    house.sign_up("ana@example.com").await;
-    house
+async fn two_partners_sign_ups_of_one_person_count_once(fixture: &Fixture) {
+    let partner = issue(&*fixture.store, key(2, "Other")).await;
+    fixture.sign_up("ana@example.com").await;
+    fixture
         .store
-        .sign_up(NewSignUp { partner: Some(partner), ..house.new_sign_up("ana@example.com") }, NOW)
+        .sign_up(NewSignUp { partner: Some(partner), ..fixture.new_sign_up("ana@example.com") }, NOW)
         .await
         .unwrap();
-    assert_eq!(house.confirm(2).await, Confirmation::Joined);
-    assert_eq!(house.confirm(1).await, Confirmation::AlreadyMember);
-    assert_eq!(house.members().await, 1);
+    assert_eq!(fixture.confirm(2).await, Confirmation::Joined);
+    assert_eq!(fixture.confirm(1).await, Confirmation::AlreadyMember);
+    assert_eq!(fixture.members().await, 1);
 }
 
-async fn paused_sign_ups_change_nothing(house: &House) {
-    house.sign_up("ana@example.com").await;
-    assert_eq!(house.store.pause_sign_ups(true).await, Ok(true));
-    assert_eq!(house.store.pause_sign_ups(true).await, Ok(false));
-    let ben = || house.new_sign_up("ben@example.com");
-    assert_eq!(house.store.sign_up(ben(), NOW).await, Err(StoreError::Paused));
-    assert_eq!(house.store.create_referral_code(ben().person, NOW).await, Err(StoreError::Paused));
-    assert_eq!(house.store.referral_code(&ben().person.email).await, Err(StoreError::Paused));
-    assert_eq!(house.members().await, 0, "the count stays readable");
-    assert_eq!(house.confirm(1).await, Confirmation::Joined, "who was mailed may still confirm");
-    assert_eq!(house.store.pause_sign_ups(false).await, Ok(true));
-    assert_eq!(house.kept_code("ben@example.com").await, None);
-    house.sign_up("ben@example.com").await;
+async fn paused_sign_ups_change_nothing(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    assert_eq!(fixture.store.pause_sign_ups(true).await, Ok(true));
+    assert_eq!(fixture.store.pause_sign_ups(true).await, Ok(false));
+    let ben = || fixture.new_sign_up("ben@example.com");
+    assert_eq!(fixture.store.sign_up(ben(), NOW).await, Err(StoreError::Paused));
+    assert_eq!(fixture.store.create_referral_code(ben().person, NOW).await, Err(StoreError::Paused));
+    assert_eq!(fixture.store.referral_code(&ben().person.email).await, Err(StoreError::Paused));
+    assert_eq!(fixture.members().await, 0, "the count stays readable");
+    assert_eq!(fixture.confirm(1).await, Confirmation::Joined, "who was mailed may still confirm");
+    assert_eq!(fixture.store.pause_sign_ups(false).await, Ok(true));
+    assert_eq!(fixture.kept_code("ben@example.com").await, None);
+    fixture.sign_up("ben@example.com").await;
 }
 
-async fn first_requests_at_once_get_one_code(house: &House) {
+async fn first_requests_at_once_get_one_code(fixture: &Fixture) {
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..24 {
-        let store = Arc::clone(&house.store);
-        let (person, new) = (house.person("ana@example.com"), house.new_sign_up("ana@example.com"));
+        let store = Arc::clone(&fixture.store);
+        let (person, new) = (fixture.person("ana@example.com"), fixture.new_sign_up("ana@example.com"));
         tasks.spawn(async move {
             match n % 2 {
                 0 => store.create_referral_code(person, NOW).await.unwrap(),
@@ -569,34 +570,34 @@ async fn first_requests_at_once_get_one_code(house: &House) {
     }
     let codes: HashSet<_> = tasks.join_all().await.into_iter().collect();
     assert_eq!(codes.len(), 1);
-    assert_eq!(house.confirm(2).await, Confirmation::Unknown, "and one sign-up");
+    assert_eq!(fixture.confirm(2).await, Confirmation::Unknown, "and one sign-up");
 }
 
 /// Every kind of sign-up there is, together: new people, known ones, members, pending ones of this partner that are fresh
 /// or too old, one address many times, a code that is somebody else's, somebody referred.
-async fn sign_ups_at_once_are_each_done_as_if_alone(house: &House) {
+async fn sign_ups_at_once_are_each_done_as_if_alone(fixture: &Fixture) {
     let now = after(PENDING_FOR + HOUR);
-    let member = house.sign_up("member@example.com").await;
-    assert_eq!(house.confirm(1).await, Confirmation::Joined);
-    house.sign_up("stale@example.com").await;
-    house.sign_up_at("fresh@example.com", after(HOUR * 2)).await;
-    house.store.create_referral_code(house.person("invited@example.com"), NOW).await.unwrap();
+    let member = fixture.sign_up("member@example.com").await;
+    assert_eq!(fixture.confirm(1).await, Confirmation::Joined);
+    fixture.sign_up("stale@example.com").await;
+    fixture.sign_up_at("fresh@example.com", after(HOUR * 2)).await;
+    fixture.store.create_referral_code(fixture.person("invited@example.com"), NOW).await.unwrap();
     let mut asked = Vec::new();
     for n in 0..100 {
-        asked.push(NewSignUp { ref_code: Some(member.code), ..house.new_sign_up(&format!("new{n}@example.com")) });
+        asked.push(NewSignUp { ref_code: Some(member.code), ..fixture.new_sign_up(&format!("new{n}@example.com")) });
     }
     for known in ["member@example.com", "stale@example.com", "fresh@example.com", "invited@example.com"] {
-        asked.push(house.new_sign_up(known));
+        asked.push(fixture.new_sign_up(known));
     }
     for _ in 0..20 {
-        asked.push(house.new_sign_up("same@example.com"));
+        asked.push(fixture.new_sign_up("same@example.com"));
     }
-    let mut taken = house.new_sign_up("taken@example.com");
+    let mut taken = fixture.new_sign_up("taken@example.com");
     taken.person.code = member.code;
     asked.push(taken);
     let mut tasks = tokio::task::JoinSet::new();
     for new in asked {
-        let store = Arc::clone(&house.store);
+        let store = Arc::clone(&fixture.store);
         let email = new.person.email.as_typed().to_owned();
         tasks.spawn(async move { (email, store.sign_up(new, now).await) });
     }
@@ -606,13 +607,13 @@ async fn sign_ups_at_once_are_each_done_as_if_alone(house: &House) {
             continue;
         }
         let done = done.unwrap();
-        assert_eq!(Some(done.code), house.kept_code(&email).await, "{email}");
+        assert_eq!(Some(done.code), fixture.kept_code(&email).await, "{email}");
         assert_eq!((done.joined_count, done.attributed), (1, email.starts_with("new")), "{email}");
     }
     // In portions, as a worker does.
     let mut due = Vec::new();
     loop {
-        let more = house.store.lease_mail("w", 16, Vec::new(), MailBudget::NONE, now).await.unwrap().mails;
+        let more = fixture.store.lease_mail("w", 16, Vec::new(), MailBudget::NONE, now).await.unwrap().mails;
         if more.is_empty() {
             break;
         }
@@ -624,27 +625,27 @@ async fn sign_ups_at_once_are_each_done_as_if_alone(house: &House) {
     assert_eq!(to("member@example.com")[0].kind, MailKind::AlreadyMember);
     assert_eq!(about(to("fresh@example.com")[0]), SignUpId(3), "replaced");
     assert_ne!(about(to("stale@example.com")[0]), SignUpId(2), "a new one beside the expired");
-    assert_eq!(house.confirm(2).await, Confirmation::Expired);
+    assert_eq!(fixture.confirm(2).await, Confirmation::Expired);
 }
 
-async fn texts_of_every_kind_are_kept(house: &House) {
+async fn texts_of_every_kind_are_kept(fixture: &Fixture) {
     let comments = ["", "'; DROP TABLE people; --", "line\nbreak\ttab", "\u{1f600}\u{202e}é", &"🙂".repeat(1000)];
     for (n, text) in comments.into_iter().enumerate() {
         let mut categories = CategorySet::default();
         Category::ALL.iter().for_each(|category| categories.insert(*category));
         let new = NewSignUp {
             answers: answers(Some(UsState::DC), Some(categories), Some(text)),
-            ..house.new_sign_up(&format!("o'neil{n}+%_@exämple.com"))
+            ..fixture.new_sign_up(&format!("o'neil{n}+%_@exämple.com"))
         };
-        house.store.sign_up(new, NOW).await.unwrap();
+        fixture.store.sign_up(new, NOW).await.unwrap();
     }
     let longest = format!("{}@{}example.com", "ü".repeat(32), "ab.".repeat(92));
-    let code = house.sign_up(&longest).await.code;
-    assert_eq!(house.kept_code(&longest.to_uppercase()).await, Some(code));
+    let code = fixture.sign_up(&longest).await.code;
+    assert_eq!(fixture.kept_code(&longest.to_uppercase()).await, Some(code));
 }
 
-async fn keys_are_kept_listed_touched_and_revoked(house: &House) {
-    let store = &house.store;
+async fn keys_are_kept_listed_touched_and_revoked(fixture: &Fixture) {
+    let store = &fixture.store;
     let full = IssuedKey {
         per_minute: Some(7),
         created_at: after(HOUR),
@@ -658,7 +659,7 @@ async fn keys_are_kept_listed_touched_and_revoked(house: &House) {
     assert_eq!(store.find_key(key(9, "x").id).await, Ok(None));
     assert_eq!(
         store.list_keys().await,
-        Ok(vec![(unused(key(1, "Acme"), house.partner.id), KeyFigures::default()), (kept, KeyFigures::default())])
+        Ok(vec![(unused(key(1, "Acme"), fixture.partner.id), KeyFigures::default()), (kept, KeyFigures::default())])
     );
 
     store.touch_key(full.id, after(HOUR)).await.unwrap();
@@ -674,12 +675,12 @@ async fn keys_are_kept_listed_touched_and_revoked(house: &House) {
     assert_eq!(store.revoke_key(key(9, "x").id, NOW).await, Ok(None));
 }
 
-async fn keys_rotate(house: &House) {
-    let store = &house.store;
+async fn keys_rotate(fixture: &Fixture) {
+    let store = &fixture.store;
     let old = key(1, "Acme");
     assert_eq!(store.rotate_key(old.id, after(HOUR), key(4, "Acme")).await, Ok(true));
     assert_eq!(store.find_key(old.id).await.unwrap().unwrap().expires_at, Some(after(HOUR)));
-    assert_eq!(store.find_key(key(4, "Acme").id).await, Ok(Some(unused(key(4, "Acme"), house.partner.id))));
+    assert_eq!(store.find_key(key(4, "Acme").id).await, Ok(Some(unused(key(4, "Acme"), fixture.partner.id))));
     assert_eq!(store.rotate_key(old.id, after(HOUR * 9), key(5, "Acme")).await, Ok(true));
     assert_eq!(store.find_key(old.id).await.unwrap().unwrap().expires_at, Some(after(HOUR)), "never later");
     assert_eq!(store.rotate_key(key(9, "x").id, NOW, key(6, "x")).await, Ok(false));
@@ -688,9 +689,9 @@ async fn keys_rotate(house: &House) {
     assert_eq!(store.find_key(key(6, "x").id).await, Ok(None), "nothing done");
 }
 
-async fn the_secret_is_claimed_once(house: &House) {
-    let claim = |text: &str| house.store.claim_secret(text.to_owned());
-    let whose = |text: &str| house.store.whose_secret(text.to_owned());
+async fn the_secret_is_claimed_once(fixture: &Fixture) {
+    let claim = |text: &str| fixture.store.claim_secret(text.to_owned());
+    let whose = |text: &str| fixture.store.whose_secret(text.to_owned());
     assert_eq!(whose("theirs").await, Ok(Claim::First), "and nothing is tied by asking");
     assert_eq!(claim("ours").await, Ok(Claim::First));
     assert_eq!(whose("ours").await, Ok(Claim::Same));
@@ -699,85 +700,85 @@ async fn the_secret_is_claimed_once(house: &House) {
     assert_eq!(claim("ours").await, Ok(Claim::Same));
     assert_eq!(claim("theirs").await, Ok(Claim::Another));
     assert_eq!(claim("ours").await, Ok(Claim::Same));
-    assert_eq!(house.store.check().await, Ok(()));
+    assert_eq!(fixture.store.check().await, Ok(()));
 }
 
-async fn the_time_of_the_latest_record_is_known(house: &House) {
-    let before = house.store.latest_record().await.unwrap();
+async fn the_time_of_the_latest_record_is_known(fixture: &Fixture) {
+    let before = fixture.store.latest_record().await.unwrap();
     assert!(before <= Some(NOW), "{before:?}");
-    house.sign_up_at("ana@example.com", after(HOUR)).await;
-    assert_eq!(house.store.latest_record().await, Ok(Some(after(HOUR))));
+    fixture.sign_up_at("ana@example.com", after(HOUR)).await;
+    assert_eq!(fixture.store.latest_record().await, Ok(Some(after(HOUR))));
     let late = IssuedKey { created_at: after(HOUR * 2), ..key(7, "Late") };
-    house.store.issue_key(late).await.unwrap();
-    assert_eq!(house.store.latest_record().await, Ok(Some(after(HOUR * 2))));
+    fixture.store.issue_key(late).await.unwrap();
+    assert_eq!(fixture.store.latest_record().await, Ok(Some(after(HOUR * 2))));
 }
 
-async fn a_closed_store_says_so(house: &House) {
-    house.store.close().await.unwrap();
-    let refused = house.store.sign_up(house.new_sign_up("ana@example.com"), NOW).await;
+async fn a_closed_store_says_so(fixture: &Fixture) {
+    fixture.store.close().await.unwrap();
+    let refused = fixture.store.sign_up(fixture.new_sign_up("ana@example.com"), NOW).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
-    house.store.close().await.expect("closing twice is no error");
+    fixture.store.close().await.expect("closing twice is no error");
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-async fn old_sign_ups_expire_and_their_answers_are_deleted(house: &House) {
-    let code = house.sign_up("ana@example.com").await.code;
-    house
+async fn old_sign_ups_expire_and_their_answers_are_deleted(fixture: &Fixture) {
+    let code = fixture.sign_up("ana@example.com").await.code;
+    fixture
         .store
         .sign_up(
-            NewSignUp { answers: answers(None, None, Some("private")), ..house.new_sign_up("ben@example.com") },
+            NewSignUp { answers: answers(None, None, Some("private")), ..fixture.new_sign_up("ben@example.com") },
             NOW,
         )
         .await
         .unwrap();
-    house.sign_up("cleo@example.com").await;
-    house.confirm(3).await;
-    let retain = async |span| house.store.retain(TIMES, after(span)).await.unwrap();
+    fixture.sign_up("cleo@example.com").await;
+    fixture.confirm(3).await;
+    let retain = async |span| fixture.store.retain(TIMES, after(span)).await.unwrap();
     assert_eq!(retain(PENDING_FOR - MINUTE).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 });
     assert_eq!(retain(PENDING_FOR).await, Retained { expired: 2, purged: 0, sign_ins: 0, named: 0 });
-    assert_eq!(house.store.list_mail().await.unwrap(), [], "their mail is gone too");
+    assert_eq!(fixture.store.list_mail().await.unwrap(), [], "their mail is gone too");
     assert_eq!(retain(TIMES.answers - MINUTE).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 });
-    assert!(house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().answers.comments.is_some());
+    assert!(fixture.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap().answers.comments.is_some());
     assert_eq!(retain(TIMES.answers).await, Retained { expired: 0, purged: 2, sign_ins: 0, named: 0 });
     assert_eq!(retain(TIMES.answers * 2).await, Retained { expired: 0, purged: 0, sign_ins: 0, named: 0 }, "once");
-    let purged = house.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap();
+    let purged = fixture.store.find_sign_up(SignUpId(2), NOW).await.unwrap().unwrap();
     assert_eq!(purged.answers, SignUpAnswers::default());
-    assert_eq!(house.kept_code("ana@example.com").await, Some(code), "codes stay");
-    assert_eq!(house.members().await, 1);
+    assert_eq!(fixture.kept_code("ana@example.com").await, Some(code), "codes stay");
+    assert_eq!(fixture.members().await, 1);
 }
 
-async fn a_sign_up_without_a_partner_is_its_own(house: &House) {
-    let alone = || NewSignUp { partner: None, ..house.new_sign_up("ana@example.com") };
-    house.store.sign_up(alone(), NOW).await.unwrap();
-    let first = about(&house.lease("w", NOW).await[0]);
-    house.store.sign_up(alone(), NOW).await.unwrap();
-    assert_eq!(house.store.list_mail().await.unwrap().len(), 2, "each post stands for itself");
-    house.sign_up("ana@example.com").await;
-    assert_eq!(house.store.list_mail().await.unwrap().len(), 3, "the partner's stands beside them");
-    assert_eq!(house.store.find_sign_up(first, NOW).await.unwrap().unwrap().partner, None);
-    assert_eq!(house.store.confirm(first, SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
+async fn a_sign_up_without_a_partner_is_its_own(fixture: &Fixture) {
+    let alone = || NewSignUp { partner: None, ..fixture.new_sign_up("ana@example.com") };
+    fixture.store.sign_up(alone(), NOW).await.unwrap();
+    let first = about(&fixture.lease("w", NOW).await[0]);
+    fixture.store.sign_up(alone(), NOW).await.unwrap();
+    assert_eq!(fixture.store.list_mail().await.unwrap().len(), 2, "each post stands for itself");
+    fixture.sign_up("ana@example.com").await;
+    assert_eq!(fixture.store.list_mail().await.unwrap().len(), 3, "the partner's stands beside them");
+    assert_eq!(fixture.store.find_sign_up(first, NOW).await.unwrap().unwrap().partner, None);
+    assert_eq!(fixture.store.confirm(first, SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
 }
 
 /// A thief's post replaced the owner's referrer and comments, unseen.
-async fn a_post_of_the_form_touches_no_other(house: &House) {
-    let thief = house.sign_up("thief@example.com").await.code;
-    let friend = house.sign_up("friend@example.com").await.code;
+async fn a_post_of_the_form_touches_no_other(fixture: &Fixture) {
+    let thief = fixture.sign_up("thief@example.com").await.code;
+    let friend = fixture.sign_up("friend@example.com").await.code;
     let post = |code, words: &str| NewSignUp {
         partner: None,
         ref_code: Some(code),
         answers: answers(None, None, Some(words)),
-        ..house.new_sign_up("ana@example.com")
+        ..fixture.new_sign_up("ana@example.com")
     };
-    house.store.sign_up(post(friend, "mine"), NOW).await.unwrap();
-    let mailed = house.lease("w", NOW).await;
+    fixture.store.sign_up(post(friend, "mine"), NOW).await.unwrap();
+    let mailed = fixture.lease("w", NOW).await;
     let own = mailed.iter().find(|mail| mail.recipient == "ana@example.com").unwrap();
-    house.settle(own, MailOutcome::Sent, NOW).await;
+    fixture.settle(own, MailOutcome::Sent, NOW).await;
     for n in 1..=6 {
-        house.store.sign_up(post(thief, "theirs"), after(MINUTE * n)).await.unwrap();
+        fixture.store.sign_up(post(thief, "theirs"), after(MINUTE * n)).await.unwrap();
     }
-    let shown = house.store.find_sign_up(about(own), after(MINUTE * 7)).await.unwrap().unwrap();
+    let shown = fixture.store.find_sign_up(about(own), after(MINUTE * 7)).await.unwrap().unwrap();
     assert_eq!(
         (shown.state, shown.answers.comments.unwrap().as_str(), shown.referrer.map(|named| named.code)),
         (SignUpState::Pending, "mine", Some(friend))
@@ -785,7 +786,7 @@ async fn a_post_of_the_form_touches_no_other(house: &House) {
     let of_ana = async || {
         let mut pending = 0;
         for id in 1..40 {
-            let record = house.store.find_sign_up(SignUpId(id), after(MINUTE * 7)).await.unwrap();
+            let record = fixture.store.find_sign_up(SignUpId(id), after(MINUTE * 7)).await.unwrap();
             pending += usize::from(record.is_some_and(|record| {
                 record.email.as_typed() == "ana@example.com" && record.state == SignUpState::Pending
             }));
@@ -794,31 +795,34 @@ async fn a_post_of_the_form_touches_no_other(house: &House) {
     };
     assert_eq!(of_ana().await, POSTS_PENDING, "whose mail has left is kept, and two more wait");
     // Credit follows the button that is pressed.
-    assert_eq!(house.store.confirm(about(own), SeenPage::default(), after(MINUTE * 7)).await, Ok(Confirmation::Joined));
+    assert_eq!(
+        fixture.store.confirm(about(own), SeenPage::default(), after(MINUTE * 7)).await,
+        Ok(Confirmation::Joined)
+    );
 }
 
-async fn only_what_was_seen_is_confirmed(house: &House) {
-    house.sign_up("ana@example.com").await;
-    let shown = house.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap();
+async fn only_what_was_seen_is_confirmed(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    let shown = fixture.store.find_sign_up(SignUpId(1), NOW).await.unwrap().unwrap();
     assert_eq!(shown.updated_at, NOW);
-    house.sign_up_at("ana@example.com", after(MINUTE)).await;
+    fixture.sign_up_at("ana@example.com", after(MINUTE)).await;
     assert_eq!(
-        house
+        fixture
             .store
             .confirm(SignUpId(1), SeenPage { answers: Some(shown.updated_at), ..SeenPage::default() }, after(MINUTE))
             .await,
         Ok(Confirmation::Changed)
     );
-    assert_eq!(house.members().await, 0);
+    assert_eq!(fixture.members().await, 0);
     assert_eq!(
-        house
+        fixture
             .store
             .confirm(SignUpId(1), SeenPage { answers: Some(after(MINUTE)), ..SeenPage::default() }, after(MINUTE))
             .await,
         Ok(Confirmation::Joined)
     );
     assert_eq!(
-        house.store.confirm(SignUpId(1), SeenPage { answers: Some(NOW), ..SeenPage::default() }, after(MINUTE)).await,
+        fixture.store.confirm(SignUpId(1), SeenPage { answers: Some(NOW), ..SeenPage::default() }, after(MINUTE)).await,
         Ok(Confirmation::AlreadyMember)
     );
 }

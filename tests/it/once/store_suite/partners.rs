@@ -16,7 +16,7 @@ fn name(key: &str, input: &str) -> IdempotentRequest {
     IdempotentRequest { key, input: input.to_owned(), join_site: "https://union.example".into(), savings: 300 }
 }
 
-impl House {
+impl Fixture {
     fn named(&self, email: &str, key: &str) -> NewSignUp {
         NewSignUp { request: Some(name(key, email)), ..self.new_sign_up(email) }
     }
@@ -52,55 +52,60 @@ fn told(due: &[DueDelivery]) -> Vec<(EventKind, &str)> {
     told
 }
 
-pub(super) async fn a_named_request_is_done_once_and_answered_as_the_first_time(house: &House) {
-    house.store.pause_sign_ups(true).await.unwrap();
-    let refused = house.store.sign_up(house.named("ana@example.com", "one"), NOW).await.unwrap_err();
+pub(super) async fn a_named_request_is_done_once_and_answered_as_the_first_time(fixture: &Fixture) {
+    fixture.store.pause_sign_ups(true).await.unwrap();
+    let refused = fixture.store.sign_up(fixture.named("ana@example.com", "one"), NOW).await.unwrap_err();
     assert_eq!(refused, StoreError::Paused);
-    house.store.pause_sign_ups(false).await.unwrap();
+    fixture.store.pause_sign_ups(false).await.unwrap();
 
-    let first = house.sign_up_named("ana@example.com", "one", NOW).await;
+    let first = fixture.sign_up_named("ana@example.com", "one", NOW).await;
     assert_eq!(first.replayed, None, "an error was not kept");
-    assert_eq!(house.send_due(NOW).await.len(), 1);
-    house.sign_up("ben@example.com").await;
-    house.confirm(2).await;
-    let again = house.sign_up_named("ana@example.com", "one", after(DAY)).await;
+    assert_eq!(fixture.send_due(NOW).await.len(), 1);
+    fixture.sign_up("ben@example.com").await;
+    fixture.confirm(2).await;
+    let again = fixture.sign_up_named("ana@example.com", "one", after(DAY)).await;
     let replayed = again.replayed.clone().unwrap();
     assert_eq!((again.code, again.joined_count, again.attributed), (first.code, 0, false), "as it was then");
     assert_eq!((replayed.link, replayed.savings), (first.code.link("https://union.example"), 300));
-    assert!(!house.send_due(after(DAY)).await.contains(&"ana@example.com".to_owned()), "no second mail");
+    assert!(!fixture.send_due(after(DAY)).await.contains(&"ana@example.com".to_owned()), "no second mail");
 
-    house.store.pause_sign_ups(true).await.unwrap();
-    assert!(house.sign_up_named("ana@example.com", "one", after(DAY)).await.replayed.is_some(), "paused or not");
-    let new = house.store.sign_up(house.named("dan@example.com", "dan"), NOW).await;
+    fixture.store.pause_sign_ups(true).await.unwrap();
+    assert!(fixture.sign_up_named("ana@example.com", "one", after(DAY)).await.replayed.is_some(), "paused or not");
+    let new = fixture.store.sign_up(fixture.named("dan@example.com", "dan"), NOW).await;
     assert_eq!(new.unwrap_err(), StoreError::Paused);
-    house.store.pause_sign_ups(false).await.unwrap();
-    let other = NewSignUp { request: Some(name("one", "another input")), ..house.new_sign_up("ana@example.com") };
-    assert_eq!(house.store.sign_up(other, NOW).await.unwrap_err(), StoreError::KeyReused);
+    fixture.store.pause_sign_ups(false).await.unwrap();
+    let other = NewSignUp { request: Some(name("one", "another input")), ..fixture.new_sign_up("ana@example.com") };
+    assert_eq!(fixture.store.sign_up(other, NOW).await.unwrap_err(), StoreError::KeyReused);
     let link = |key: &str, input: &str| {
-        house.store.idempotent_referral_code(house.partner.id, name(key, input), house.person("ana@example.com"), NOW)
+        fixture.store.idempotent_referral_code(
+            fixture.partner.id,
+            name(key, input),
+            fixture.person("ana@example.com"),
+            NOW,
+        )
     };
     assert_eq!(link("one", "ana@example.com").await.unwrap_err(), StoreError::KeyReused, "another operation");
     let made = link("two", "x").await.unwrap();
     assert_eq!((made.code, made.replayed), (first.code, None));
     assert_eq!(link("two", "x").await.unwrap().replayed.unwrap().link, first.code.link("https://union.example"));
     assert_eq!(link("two", "y").await.unwrap_err(), StoreError::KeyReused);
-    assert_eq!(house.status("two", NOW).await, None, "nobody was signed up");
+    assert_eq!(fixture.status("two", NOW).await, None, "nobody was signed up");
 
     // Another partner's names are its own.
-    let zoe = issue(&*house.store, key(2, "Zoe")).await;
+    let zoe = issue(&*fixture.store, key(2, "Zoe")).await;
     let of_zoe = zoe.id;
-    let theirs = NewSignUp { partner: Some(zoe), ..house.named("ana@example.com", "one") };
-    assert_eq!(house.store.sign_up(theirs, NOW).await.unwrap().replayed, None);
+    let theirs = NewSignUp { partner: Some(zoe), ..fixture.named("ana@example.com", "one") };
+    assert_eq!(fixture.store.sign_up(theirs, NOW).await.unwrap().replayed, None);
     let key = IdempotencyKey::parse("two").unwrap();
-    assert_eq!(house.store.sign_up_status(of_zoe, key).await.unwrap(), None);
+    assert_eq!(fixture.store.sign_up_status(of_zoe, key).await.unwrap(), None);
 }
 
-pub(super) async fn named_requests_at_once_are_one(house: &House) {
+pub(super) async fn named_requests_at_once_are_one(fixture: &Fixture) {
     // In batches and alone, the same person and others under the same name.
     let email = |n: usize| if n % 8 == 7 { "ben@example.com" } else { "ana@example.com" };
     let mut asked = Vec::new();
     for n in 0..64 {
-        let (store, new) = (Arc::clone(&house.store), house.named(email(n), "one"));
+        let (store, new) = (Arc::clone(&fixture.store), fixture.named(email(n), "one"));
         asked.push(tokio::spawn(async move { store.sign_up(new, NOW).await }));
     }
     let mut answers = Vec::new();
@@ -116,9 +121,10 @@ pub(super) async fn named_requests_at_once_are_one(house: &House) {
         }
     }
     assert!(answers.iter().any(Result::is_err), "whoever came second with another address");
-    assert_eq!(house.lease("w", NOW).await.len(), 1, "one mail");
+    assert_eq!(fixture.lease("w", NOW).await.len(), 1, "one mail");
     let links = (0..16).map(|_| {
-        let (store, person, partner) = (Arc::clone(&house.store), house.person("cyd@example.com"), house.partner.id);
+        let (store, person, partner) =
+            (Arc::clone(&fixture.store), fixture.person("cyd@example.com"), fixture.partner.id);
         tokio::spawn(async move { store.idempotent_referral_code(partner, name("link", "cyd"), person, NOW).await })
     });
     let mut firsts = 0;
@@ -128,54 +134,58 @@ pub(super) async fn named_requests_at_once_are_one(house: &House) {
     assert_eq!(firsts, 1);
 }
 
-pub(super) async fn every_open_name_of_a_sign_up_is_confirmed_and_told(house: &House) {
-    let endpoint = house.endpoint("Acme").await;
-    let zoe = house.store.issue_key(key(2, "Zoe")).await;
+pub(super) async fn every_open_name_of_a_sign_up_is_confirmed_and_told(fixture: &Fixture) {
+    let endpoint = fixture.endpoint("Acme").await;
+    let zoe = fixture.store.issue_key(key(2, "Zoe")).await;
     zoe.unwrap();
-    let others = house.endpoint("Zoe").await;
-    house.sign_up_named("ana@example.com", "early", NOW).await;
-    house.sign_up_named("ana@example.com", "late", after(5 * DAY)).await;
-    house.sign_up_named("ben@example.com", "ben", after(DAY)).await;
+    let others = fixture.endpoint("Zoe").await;
+    fixture.sign_up_named("ana@example.com", "early", NOW).await;
+    fixture.sign_up_named("ana@example.com", "late", after(5 * DAY)).await;
+    fixture.sign_up_named("ben@example.com", "ben", after(DAY)).await;
     for key in ["early", "late", "ben"] {
-        assert_eq!(house.status(key, after(6 * DAY)).await, Some(SignUpStatus::Pending));
+        assert_eq!(fixture.status(key, after(6 * DAY)).await, Some(SignUpStatus::Pending));
     }
     // The seventh day of the first name passes; the sign-up itself waits on, for it was sent again.
     let eighth = after(7 * DAY);
-    assert_eq!(house.status("early", eighth).await, Some(SignUpStatus::Closed));
-    assert_eq!(house.store.confirm(SignUpId(1), SeenPage::default(), eighth).await.unwrap(), Confirmation::Joined);
-    assert_eq!(house.status("early", eighth).await, Some(SignUpStatus::Closed), "for good");
-    assert_eq!(house.status("late", eighth).await, Some(SignUpStatus::Confirmed));
-    assert_eq!(told(&house.due(endpoint, eighth).await), [(EventKind::Confirmed, "late")]);
+    assert_eq!(fixture.status("early", eighth).await, Some(SignUpStatus::Closed));
+    assert_eq!(fixture.store.confirm(SignUpId(1), SeenPage::default(), eighth).await.unwrap(), Confirmation::Joined);
+    assert_eq!(fixture.status("early", eighth).await, Some(SignUpStatus::Closed), "for good");
+    assert_eq!(fixture.status("late", eighth).await, Some(SignUpStatus::Confirmed));
+    assert_eq!(told(&fixture.due(endpoint, eighth).await), [(EventKind::Confirmed, "late")]);
 
     // Declined, lapsed or a member already: all close alike.
-    house.sign_up_named("ana@example.com", "member", after(DAY)).await;
-    house.store.decline(SignUpId(2), DecidedHow::Button, Some(SilenceChange::default()), after(2 * DAY)).await.unwrap();
+    fixture.sign_up_named("ana@example.com", "member", after(DAY)).await;
+    fixture
+        .store
+        .decline(SignUpId(2), DecidedHow::Button, Some(SilenceChange::default()), after(2 * DAY))
+        .await
+        .unwrap();
     let before = after(8 * DAY).minus(Duration::from_millis(1));
-    house.store.retain(TIMES, before).await.unwrap();
+    fixture.store.retain(TIMES, before).await.unwrap();
     for key in ["ben", "member"] {
-        assert_eq!(house.status(key, before).await, Some(SignUpStatus::Pending));
-        assert_eq!(house.status(key, after(8 * DAY)).await, Some(SignUpStatus::Closed));
+        assert_eq!(fixture.status(key, before).await, Some(SignUpStatus::Pending));
+        assert_eq!(fixture.status(key, after(8 * DAY)).await, Some(SignUpStatus::Closed));
     }
-    house.store.retain(TIMES, after(8 * DAY)).await.unwrap();
-    let due = house.due(endpoint, after(8 * DAY)).await;
+    fixture.store.retain(TIMES, after(8 * DAY)).await.unwrap();
+    let due = fixture.due(endpoint, after(8 * DAY)).await;
     let closed = |key| (EventKind::Closed, key);
     let expected = [closed("ben"), closed("early"), (EventKind::Confirmed, "late"), closed("member")];
     assert_eq!(told(&due), expected, "the lease of the first has ended");
     assert_eq!(due.iter().find(|one| one.key.as_str() == "ben").unwrap().at, after(8 * DAY));
-    assert!(house.due(others, after(8 * DAY)).await.is_empty(), "another partner hears nothing");
-    house.store.retain(TIMES, after(9 * DAY)).await.unwrap();
-    assert!(house.due(endpoint, after(8 * DAY)).await.is_empty(), "once");
+    assert!(fixture.due(others, after(8 * DAY)).await.is_empty(), "another partner hears nothing");
+    fixture.store.retain(TIMES, after(9 * DAY)).await.unwrap();
+    assert!(fixture.due(endpoint, after(8 * DAY)).await.is_empty(), "once");
 }
 
-pub(super) async fn a_declined_sign_up_that_is_taken_back_is_told(house: &House) {
-    let endpoint = house.endpoint("Acme").await;
-    house.sign_up_named("ana@example.com", "one", NOW).await;
-    house.store.decline(SignUpId(1), DecidedHow::Button, None, NOW).await.unwrap();
-    assert_eq!(house.status("one", NOW).await, Some(SignUpStatus::Pending), "a decline is not told");
-    let taken_back = house.store.take_back(SignUpId(1), SeenPage::default(), after(HOUR)).await.unwrap();
+pub(super) async fn a_declined_sign_up_that_is_taken_back_is_told(fixture: &Fixture) {
+    let endpoint = fixture.endpoint("Acme").await;
+    fixture.sign_up_named("ana@example.com", "one", NOW).await;
+    fixture.store.decline(SignUpId(1), DecidedHow::Button, None, NOW).await.unwrap();
+    assert_eq!(fixture.status("one", NOW).await, Some(SignUpStatus::Pending), "a decline is not told");
+    let taken_back = fixture.store.take_back(SignUpId(1), SeenPage::default(), after(HOUR)).await.unwrap();
     assert_eq!(taken_back, Confirmation::Joined);
-    assert_eq!(house.status("one", after(HOUR)).await, Some(SignUpStatus::Confirmed));
-    assert_eq!(told(&house.due(endpoint, after(HOUR)).await), [(EventKind::Confirmed, "one")]);
+    assert_eq!(fixture.status("one", after(HOUR)).await, Some(SignUpStatus::Confirmed));
+    assert_eq!(told(&fixture.due(endpoint, after(HOUR)).await), [(EventKind::Confirmed, "one")]);
 }
 
 /// As if a node that knows nothing of names had confirmed it.
@@ -186,69 +196,69 @@ fn an_older_nodes_confirmation_is_told_when_the_name_closes() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("unionhall.db");
-        let house = House::new(Arc::new(SqliteStore::open(&path).unwrap())).await;
-        confirmed_by_an_older_node(&house, async || {
+        let fixture = Fixture::new(Arc::new(SqliteStore::open(&path).unwrap())).await;
+        confirmed_by_an_older_node(&fixture, async || {
             rusqlite::Connection::open(&path).unwrap().execute_batch(BY_AN_OLDER_NODE).unwrap();
         })
         .await;
         let database = Database::migrated().await;
         let store = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
-        let house = House::new(Arc::new(store)).await;
-        confirmed_by_an_older_node(&house, async || {
+        let fixture = Fixture::new(Arc::new(store)).await;
+        confirmed_by_an_older_node(&fixture, async || {
             database.client().await.batch_execute(BY_AN_OLDER_NODE).await.unwrap();
         })
         .await;
-        house.store.close().await.unwrap();
+        fixture.store.close().await.unwrap();
         database.drop().await;
     });
 }
 
-async fn confirmed_by_an_older_node(house: &House, confirm: impl AsyncFnOnce()) {
-    let endpoint = house.endpoint("Acme").await;
-    house.sign_up_named("ana@example.com", "one", NOW).await;
+async fn confirmed_by_an_older_node(fixture: &Fixture, confirm: impl AsyncFnOnce()) {
+    let endpoint = fixture.endpoint("Acme").await;
+    fixture.sign_up_named("ana@example.com", "one", NOW).await;
     confirm().await;
-    house.store.retain(TIMES, after(6 * DAY)).await.unwrap();
-    assert!(house.due(endpoint, after(6 * DAY)).await.is_empty());
-    house.store.retain(TIMES, after(7 * DAY)).await.unwrap();
-    assert_eq!(house.status("one", after(8 * DAY)).await, Some(SignUpStatus::Confirmed));
-    let due = house.due(endpoint, after(8 * DAY)).await;
+    fixture.store.retain(TIMES, after(6 * DAY)).await.unwrap();
+    assert!(fixture.due(endpoint, after(6 * DAY)).await.is_empty());
+    fixture.store.retain(TIMES, after(7 * DAY)).await.unwrap();
+    assert_eq!(fixture.status("one", after(8 * DAY)).await, Some(SignUpStatus::Confirmed));
+    let due = fixture.due(endpoint, after(8 * DAY)).await;
     assert_eq!((told(&due), due[0].at), (vec![(EventKind::Confirmed, "one")], NOW));
 }
 
-pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(house: &House) {
-    house.sign_up_named("ana@example.com", "one", NOW).await;
-    let link = house
+pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(fixture: &Fixture) {
+    fixture.sign_up_named("ana@example.com", "one", NOW).await;
+    let link = fixture
         .store
-        .idempotent_referral_code(house.partner.id, name("two", "x"), house.person("ana@example.com"), NOW)
+        .idempotent_referral_code(fixture.partner.id, name("two", "x"), fixture.person("ana@example.com"), NOW)
         .await;
     link.unwrap();
     let email = EmailAddress::parse("ana@example.com").unwrap();
     let account = AccountId::from_random(&[7; AccountId::ENTROPY]);
-    house.store.erase(&email, marks("ana@example.com"), account, NOW).await.unwrap().unwrap();
-    let again = house.store.sign_up(house.named("ana@example.com", "one"), NOW).await;
+    fixture.store.erase(&email, marks("ana@example.com"), account, NOW).await.unwrap().unwrap();
+    let again = fixture.store.sign_up(fixture.named("ana@example.com", "one"), NOW).await;
     assert_eq!(again.unwrap_err(), StoreError::KeyReused);
-    assert_eq!(house.status("one", NOW).await, Some(SignUpStatus::Pending), "nothing is told of it");
-    assert_eq!(house.status("one", after(7 * DAY)).await, Some(SignUpStatus::Closed));
+    assert_eq!(fixture.status("one", NOW).await, Some(SignUpStatus::Pending), "nothing is told of it");
+    assert_eq!(fixture.status("one", after(7 * DAY)).await, Some(SignUpStatus::Closed));
 
     // Whoever is forgotten in time is answered for like a member: what a repeat gets tells nothing of them.
-    house.sign_up_named("ben@example.com", "ben", NOW).await;
+    fixture.sign_up_named("ben@example.com", "ben", NOW).await;
     let email = EmailAddress::parse("ben@example.com").unwrap();
     let times = RetentionTimes { unconfirmed: DAY, ..TIMES };
-    house.store.retain(times, after(8 * DAY)).await.unwrap();
-    let id = house.store.people_to_forget(0, times, after(9 * DAY)).await.unwrap().forgettable;
+    fixture.store.retain(times, after(8 * DAY)).await.unwrap();
+    let id = fixture.store.people_to_forget(0, times, after(9 * DAY)).await.unwrap().forgettable;
     let marked = id.into_iter().map(|(id, _)| (id, marks("ben@example.com"))).collect();
-    assert_eq!(house.store.forget_people(marked, times, after(9 * DAY)).await.unwrap(), 1);
-    assert!(house.kept_code(email.as_typed()).await.is_none(), "they are forgotten");
-    assert!(house.sign_up_named("ben@example.com", "ben", after(9 * DAY)).await.replayed.is_some());
+    assert_eq!(fixture.store.forget_people(marked, times, after(9 * DAY)).await.unwrap(), 1);
+    assert!(fixture.kept_code(email.as_typed()).await.is_none(), "they are forgotten");
+    assert!(fixture.sign_up_named("ben@example.com", "ben", after(9 * DAY)).await.replayed.is_some());
 }
 
-pub(super) async fn names_are_listed_in_their_order_and_kept_for_thirty_days(house: &House) {
+pub(super) async fn names_are_listed_in_their_order_and_kept_for_thirty_days(fixture: &Fixture) {
     for (n, key) in ["a", "b", "c"].into_iter().enumerate() {
         let now = after(DAY * u32::try_from(n).unwrap());
-        house.sign_up_named(&format!("{key}@example.com"), key, now).await;
+        fixture.sign_up_named(&format!("{key}@example.com"), key, now).await;
     }
     let list = async |after_id: i64, since: Timestamp, most: u32| {
-        let listed = house.store.named_sign_ups(house.partner.id, after_id, since, most).await.unwrap();
+        let listed = fixture.store.named_sign_ups(fixture.partner.id, after_id, since, most).await.unwrap();
         listed.into_iter().map(|named| (named.id, named.key.as_str().to_owned())).collect::<Vec<_>>()
     };
     let all = list(0, NOW, 10).await;
@@ -257,107 +267,107 @@ pub(super) async fn names_are_listed_in_their_order_and_kept_for_thirty_days(hou
     assert_eq!(names(&list(0, NOW, 2).await), "ab");
     assert_eq!(names(&list(all[0].0, NOW, 2).await), "bc");
     assert_eq!(names(&list(0, after(DAY), 10).await), "bc");
-    assert!(house.store.named_sign_ups(PartnerId(999), 0, NOW, 10).await.unwrap().is_empty());
-    while !house.store.retain(TIMES, after(31 * DAY)).await.unwrap().is_nothing() {}
+    assert!(fixture.store.named_sign_ups(PartnerId(999), 0, NOW, 10).await.unwrap().is_empty());
+    while !fixture.store.retain(TIMES, after(31 * DAY)).await.unwrap().is_nothing() {}
     assert_eq!(names(&list(0, NOW, 10).await), "c");
 }
 
-pub(super) async fn deliveries_are_leased_tried_again_and_given_up(house: &House) {
-    let endpoint = house.endpoint("Acme").await;
+pub(super) async fn deliveries_are_leased_tried_again_and_given_up(fixture: &Fixture) {
+    let endpoint = fixture.endpoint("Acme").await;
     for n in 1..=3 {
-        house.sign_up_named(&format!("p{n}@example.com"), &format!("k{n}"), NOW).await;
-        house.confirm(n).await;
+        fixture.sign_up_named(&format!("p{n}@example.com"), &format!("k{n}"), NOW).await;
+        fixture.confirm(n).await;
     }
-    assert_eq!(house.store.due_endpoints(NOW).await.unwrap().len(), 1);
-    let two = house.store.lease_deliveries(endpoint, "w", 2, after(MINUTE), NOW).await.unwrap();
-    let rest = house.store.lease_deliveries(endpoint, "x", 2, after(MINUTE), NOW).await.unwrap();
+    assert_eq!(fixture.store.due_endpoints(NOW).await.unwrap().len(), 1);
+    let two = fixture.store.lease_deliveries(endpoint, "w", 2, after(MINUTE), NOW).await.unwrap();
+    let rest = fixture.store.lease_deliveries(endpoint, "x", 2, after(MINUTE), NOW).await.unwrap();
     assert_eq!((two.len(), rest.len()), (2, 1), "each is one worker's");
-    assert!(house.store.due_endpoints(NOW).await.unwrap().is_empty());
-    assert_eq!(house.store.release_deliveries("w").await.unwrap(), 2);
-    let two = house.due(endpoint, NOW).await;
+    assert!(fixture.store.due_endpoints(NOW).await.unwrap().is_empty());
+    assert_eq!(fixture.store.release_deliveries("w").await.unwrap(), 2);
+    let two = fixture.due(endpoint, NOW).await;
     assert_eq!(two.iter().map(|one| one.attempts).collect::<Vec<_>>(), [2, 2]);
 
     let later = DeliveryOutcome::Retry { at: after(HOUR), cause: "it answered 500".to_owned() };
-    assert!(!house.settled(endpoint, &two[0], later.clone(), NOW).await);
+    assert!(!fixture.settled(endpoint, &two[0], later.clone(), NOW).await);
     let late = DueDelivery { attempts: 1, ..two[1].clone() };
-    house.settled(endpoint, &late, DeliveryOutcome::Delivered, NOW).await;
-    assert_eq!(house.store.list_endpoints().await.unwrap()[0].waiting, 3, "a late worker changes nothing");
-    house.settled(endpoint, &two[1], DeliveryOutcome::GivenUp { cause: "it hangs".to_owned() }, NOW).await;
-    let listed = &house.store.list_endpoints().await.unwrap()[0];
+    fixture.settled(endpoint, &late, DeliveryOutcome::Delivered, NOW).await;
+    assert_eq!(fixture.store.list_endpoints().await.unwrap()[0].waiting, 3, "a late worker changes nothing");
+    fixture.settled(endpoint, &two[1], DeliveryOutcome::GivenUp { cause: "it hangs".to_owned() }, NOW).await;
+    let listed = &fixture.store.list_endpoints().await.unwrap()[0];
     assert_eq!((listed.waiting, listed.given_up, listed.endpoint.failing_since), (2, 1, Some(NOW)));
-    let again = house.due(endpoint, after(HOUR)).await;
+    let again = fixture.due(endpoint, after(HOUR)).await;
     assert_eq!(again.len(), 2, "the lease of the third has ended, too");
     for one in &again {
-        house.settled(endpoint, one, DeliveryOutcome::Delivered, after(HOUR)).await;
+        fixture.settled(endpoint, one, DeliveryOutcome::Delivered, after(HOUR)).await;
     }
-    let listed = &house.store.list_endpoints().await.unwrap()[0];
+    let listed = &fixture.store.list_endpoints().await.unwrap()[0];
     assert_eq!((listed.waiting, listed.endpoint.failing_since, &listed.endpoint.last_error), (0, None, &None));
 
     // Once more, by name and since a time; what is on its way is left alone.
     let resent = IdempotencyKey::parse(two[1].key.as_str()).unwrap();
-    assert!(house.store.resend_event(endpoint, resent, after(HOUR)).await.unwrap());
-    assert!(!house.store.resend_event(endpoint, IdempotencyKey::parse("none").unwrap(), NOW).await.unwrap());
-    assert_eq!(house.due(endpoint, after(HOUR)).await.len(), 1);
-    let (last, all) = house.store.recover_events(endpoint, NOW, 0, after(2 * HOUR)).await.unwrap();
+    assert!(fixture.store.resend_event(endpoint, resent, after(HOUR)).await.unwrap());
+    assert!(!fixture.store.resend_event(endpoint, IdempotencyKey::parse("none").unwrap(), NOW).await.unwrap());
+    assert_eq!(fixture.due(endpoint, after(HOUR)).await.len(), 1);
+    let (last, all) = fixture.store.recover_events(endpoint, NOW, 0, after(2 * HOUR)).await.unwrap();
     assert_eq!(all, 3);
-    assert_eq!(house.store.recover_events(endpoint, NOW, last.unwrap(), NOW).await.unwrap(), (None, 0));
-    assert_eq!(house.store.recover_events(endpoint, after(HOUR), 0, NOW).await.unwrap().1, 0, "nothing since");
-    assert_eq!(house.due(endpoint, after(2 * HOUR)).await.len(), 3);
-    assert!(house.store.remove_endpoint(endpoint).await.unwrap());
-    assert!(!house.store.remove_endpoint(endpoint).await.unwrap());
-    assert!(house.store.list_endpoints().await.unwrap().is_empty());
+    assert_eq!(fixture.store.recover_events(endpoint, NOW, last.unwrap(), NOW).await.unwrap(), (None, 0));
+    assert_eq!(fixture.store.recover_events(endpoint, after(HOUR), 0, NOW).await.unwrap().1, 0, "nothing since");
+    assert_eq!(fixture.due(endpoint, after(2 * HOUR)).await.len(), 3);
+    assert!(fixture.store.remove_endpoint(endpoint).await.unwrap());
+    assert!(!fixture.store.remove_endpoint(endpoint).await.unwrap());
+    assert!(fixture.store.list_endpoints().await.unwrap().is_empty());
 }
 
-pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(house: &House) {
-    let endpoint = house.endpoint("Acme").await;
-    let add = async |partner: &str, url: String| house.store.add_endpoint(partner, url, NOW).await.unwrap();
+pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture: &Fixture) {
+    let endpoint = fixture.endpoint("Acme").await;
+    let add = async |partner: &str, url: String| fixture.store.add_endpoint(partner, url, NOW).await.unwrap();
     assert_eq!(add("Nobody", "https://x.example/".to_owned()).await, Err(NotAdded::NoPartner));
     assert_eq!(add("Acme", "https://acme.example/hook".to_owned()).await, Err(NotAdded::Known(endpoint)));
     for n in 1..ENDPOINTS_OF_ONE {
         let more = add("Acme", format!("https://acme.example/{n}")).await.unwrap();
-        house.store.remove_endpoint(more).await.unwrap();
+        fixture.store.remove_endpoint(more).await.unwrap();
         add("Acme", format!("https://acme.example/{n}")).await.unwrap();
     }
     assert_eq!(add("Acme", "https://acme.example/more".to_owned()).await, Err(NotAdded::Full));
-    for other in house.store.list_endpoints().await.unwrap().iter().filter(|one| one.endpoint.id != endpoint) {
-        house.store.remove_endpoint(other.endpoint.id).await.unwrap();
+    for other in fixture.store.list_endpoints().await.unwrap().iter().filter(|one| one.endpoint.id != endpoint) {
+        fixture.store.remove_endpoint(other.endpoint.id).await.unwrap();
     }
-    house.sign_up_named("ana@example.com", "one", NOW).await;
-    house.confirm(1).await;
+    fixture.sign_up_named("ana@example.com", "one", NOW).await;
+    fixture.confirm(1).await;
     let retry = |at| DeliveryOutcome::Retry { at, cause: "it answered 500".to_owned() };
-    let one = &house.due(endpoint, NOW).await[0];
-    assert!(!house.settled(endpoint, one, retry(after(DAY)), NOW).await);
+    let one = &fixture.due(endpoint, NOW).await[0];
+    assert!(!fixture.settled(endpoint, one, retry(after(DAY)), NOW).await);
     let almost = NOW.plus(DISABLED_AFTER).minus(Duration::from_millis(1));
-    let one = &house.due(endpoint, almost).await[0];
-    assert!(!house.settled(endpoint, one, retry(almost), almost).await);
+    let one = &fixture.due(endpoint, almost).await[0];
+    assert!(!fixture.settled(endpoint, one, retry(almost), almost).await);
     let five_days = NOW.plus(DISABLED_AFTER);
-    let one = &house.due(endpoint, five_days).await[0];
-    assert!(house.settled(endpoint, one, retry(five_days), five_days).await, "five days of nothing but failure");
-    assert!(house.store.due_endpoints(after(10 * DAY)).await.unwrap().is_empty());
-    house.sign_up_named("ben@example.com", "two", five_days).await;
-    house.store.confirm(SignUpId(2), SeenPage::default(), five_days).await.unwrap();
-    assert_eq!(house.store.list_endpoints().await.unwrap()[0].waiting, 1, "nothing more is put before it");
+    let one = &fixture.due(endpoint, five_days).await[0];
+    assert!(fixture.settled(endpoint, one, retry(five_days), five_days).await, "five days of nothing but failure");
+    assert!(fixture.store.due_endpoints(after(10 * DAY)).await.unwrap().is_empty());
+    fixture.sign_up_named("ben@example.com", "two", five_days).await;
+    fixture.store.confirm(SignUpId(2), SeenPage::default(), five_days).await.unwrap();
+    assert_eq!(fixture.store.list_endpoints().await.unwrap()[0].waiting, 1, "nothing more is put before it");
 
     // Whom to tell, once.
-    let lease = |now: Timestamp| house.store.lease_to_tell(NOW, now.plus(HOUR), now);
+    let lease = |now: Timestamp| fixture.store.lease_to_tell(NOW, now.plus(HOUR), now);
     assert!(lease(five_days).await.unwrap().is_empty(), "nobody is known");
     let contact = EmailAddress::parse("ops@acme.example").unwrap();
-    assert!(house.store.set_contact("Acme", Some(contact)).await.unwrap());
-    assert!(!house.store.set_contact("Nobody", None).await.unwrap());
+    assert!(fixture.store.set_contact("Acme", Some(contact)).await.unwrap());
+    assert!(!fixture.store.set_contact("Nobody", None).await.unwrap());
     let told = lease(five_days).await.unwrap();
     assert_eq!((told.len(), told[0].1.as_str()), (1, "ops@acme.example"));
     assert_eq!(told[0].0.disabled_why.as_deref(), Some("it answered 500"));
     assert!(lease(five_days).await.unwrap().is_empty(), "another worker is at it");
     assert_eq!(lease(five_days.plus(HOUR)).await.unwrap().len(), 1, "which did not come back");
-    house.store.note_told(endpoint, five_days).await.unwrap();
+    fixture.store.note_told(endpoint, five_days).await.unwrap();
     assert!(lease(after(6 * DAY)).await.unwrap().is_empty());
 
-    assert!(house.store.enable_endpoint(endpoint, after(6 * DAY)).await.unwrap());
-    assert_eq!(house.store.recover_events(endpoint, NOW, 0, after(6 * DAY)).await.unwrap().1, 2);
-    let due = house.due(endpoint, after(6 * DAY)).await;
+    assert!(fixture.store.enable_endpoint(endpoint, after(6 * DAY)).await.unwrap());
+    assert_eq!(fixture.store.recover_events(endpoint, NOW, 0, after(6 * DAY)).await.unwrap().1, 2);
+    let due = fixture.due(endpoint, after(6 * DAY)).await;
     assert_eq!(due.len(), 2);
     let gone = DeliveryOutcome::Gone { cause: "it answered 410".to_owned() };
-    assert!(house.settled(endpoint, &due[0], gone, after(6 * DAY)).await, "at once");
-    let partners = house.store.list_partners().await.unwrap();
+    assert!(fixture.settled(endpoint, &due[0], gone, after(6 * DAY)).await, "at once");
+    let partners = fixture.store.list_partners().await.unwrap();
     assert_eq!((partners.len(), partners[0].name.as_str(), partners[0].endpoints), (1, "Acme", 1));
 }

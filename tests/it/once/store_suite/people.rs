@@ -24,7 +24,7 @@ fn account(n: u8) -> AccountId {
     AccountId::from_random(&[n; AccountId::ENTROPY])
 }
 
-impl House {
+impl Fixture {
     pub(super) async fn file(&self, address: &str) -> Option<PersonFile> {
         self.store.find_person(email(address).normalized(), NOW).await.unwrap()
     }
@@ -59,164 +59,167 @@ impl House {
     }
 }
 
-pub(super) async fn whoever_leaves_is_no_member_and_can_come_back(house: &House) {
-    assert_eq!(house.leave("ana@example.com").await, Leaving::Unknown);
-    let code = house.join("ana@example.com").await;
-    house.sign_up("ben@example.com").await;
-    assert_eq!(house.leave("ben@example.com").await, Leaving::NotAMember(PersonState::Invited));
-    house.sign_up("ana@example.com").await;
-    assert_eq!(house.leave("ANA@example.com").await, Leaving::Left { withdrawn: 1 });
-    assert_eq!(house.members().await, 0);
-    assert_eq!(house.leave("ana@example.com").await, Leaving::NotAMember(PersonState::Left), "twice is once");
-    assert_eq!(house.members().await, 0);
+pub(super) async fn whoever_leaves_is_no_member_and_can_come_back(fixture: &Fixture) {
+    assert_eq!(fixture.leave("ana@example.com").await, Leaving::Unknown);
+    let code = fixture.join("ana@example.com").await;
+    fixture.sign_up("ben@example.com").await;
+    assert_eq!(fixture.leave("ben@example.com").await, Leaving::NotAMember(PersonState::Invited));
+    fixture.sign_up("ana@example.com").await;
+    assert_eq!(fixture.leave("ANA@example.com").await, Leaving::Left { withdrawn: 1 });
+    assert_eq!(fixture.members().await, 0);
+    assert_eq!(fixture.leave("ana@example.com").await, Leaving::NotAMember(PersonState::Left), "twice is once");
+    assert_eq!(fixture.members().await, 0);
     assert_eq!(
-        house.confirm_last("ana@example.com", after(HOUR)).await,
+        fixture.confirm_last("ana@example.com", after(HOUR)).await,
         Confirmation::Expired,
         "what waited is withdrawn"
     );
-    assert_eq!(house.send_due(after(HOUR)).await, ["ben@example.com"], "nor is it mailed");
-    let left = house.file("ana@example.com").await.unwrap().person;
+    assert_eq!(fixture.send_due(after(HOUR)).await, ["ben@example.com"], "nor is it mailed");
+    let left = fixture.file("ana@example.com").await.unwrap().person;
     assert_eq!((left.state, left.left_at, left.code), (PersonState::Left, Some(after(HOUR)), code));
 
-    house.sign_up_at("ana@example.com", after(DAY)).await;
-    assert_eq!(house.confirm_last("ana@example.com", after(DAY)).await, Confirmation::Joined);
-    assert_eq!((house.members().await, house.kept_code("ana@example.com").await), (1, Some(code)));
+    fixture.sign_up_at("ana@example.com", after(DAY)).await;
+    assert_eq!(fixture.confirm_last("ana@example.com", after(DAY)).await, Confirmation::Joined);
+    assert_eq!((fixture.members().await, fixture.kept_code("ana@example.com").await), (1, Some(code)));
 }
 
-pub(super) async fn whoever_is_erased_leaves_a_tombstone(house: &House) {
-    assert_eq!(house.erase("ana@example.com").await, None);
-    let referrer = house.join("ron@example.com").await;
-    let code = house.refer("ana@example.com", referrer).await.code;
-    house.confirm_last("ana@example.com", NOW).await;
-    house.refer("ben@example.com", code).await;
-    house.sign_up("ana@example.com").await;
+pub(super) async fn whoever_is_erased_leaves_a_tombstone(fixture: &Fixture) {
+    assert_eq!(fixture.erase("ana@example.com").await, None);
+    let referrer = fixture.join("ron@example.com").await;
+    let code = fixture.refer("ana@example.com", referrer).await.code;
+    fixture.confirm_last("ana@example.com", NOW).await;
+    fixture.refer("ben@example.com", code).await;
+    fixture.sign_up("ana@example.com").await;
     let erased = Erased { was_member: true, code, sign_ups: 2, mails: 1, mailbox_is_shared: false };
-    assert_eq!(house.erase("Ana@example.com").await, Some(erased));
-    assert_eq!(house.erase("ana@example.com").await, None, "nobody has that address any more");
-    assert_eq!((house.members().await, house.kept_code("ana@example.com").await), (1, None));
-    assert!(house.file("ana@example.com").await.is_none());
-    assert_eq!(house.store.people_after(0, None, 10).await.unwrap().len(), 2, "nor is a tombstone listed");
+    assert_eq!(fixture.erase("Ana@example.com").await, Some(erased));
+    assert_eq!(fixture.erase("ana@example.com").await, None, "nobody has that address any more");
+    assert_eq!((fixture.members().await, fixture.kept_code("ana@example.com").await), (1, None));
+    assert!(fixture.file("ana@example.com").await.is_none());
+    assert_eq!(fixture.store.people_after(0, None, 10).await.unwrap().len(), 2, "nor is a tombstone listed");
     let tombstone = format!("erased:{}", marks("ana@example.com").address);
-    let kept = house.store.find_person(tombstone, NOW).await.unwrap().unwrap();
+    let kept = fixture.store.find_person(tombstone, NOW).await.unwrap().unwrap();
     assert_eq!((kept.person.email.as_str(), kept.person.code, kept.person.referrer), ("", code, Some(referrer)));
     let day = after(HOUR).start_of_day();
     assert_eq!((kept.person.joined_at, kept.person.erased_at), (Some(Timestamp::from_millis(0)), Some(day)));
     assert_eq!((kept.person.account, kept.sign_ups.len()), (None, 0));
     // Whoever they referred keeps that.
-    assert_eq!(house.file("ben@example.com").await.unwrap().sign_ups[0].referrer, Some(code));
+    assert_eq!(fixture.file("ben@example.com").await.unwrap().sign_ups[0].referrer, Some(code));
     // The code is nobody else's.
-    let other = NamedPerson { code, ..house.person("cleo@example.com") };
-    assert_eq!(house.store.create_referral_code(other, NOW).await, Err(StoreError::CodeTaken));
+    let other = NamedPerson { code, ..fixture.person("cleo@example.com") };
+    assert_eq!(fixture.store.create_referral_code(other, NOW).await, Err(StoreError::CodeTaken));
 }
 
-pub(super) async fn whoever_was_erased_and_comes_back_is_known_again(house: &House) {
-    let (one, other) = (house.join("ron@example.com").await, house.join("eve@example.com").await);
-    let code = house.refer("ana@example.com", one).await.code;
-    house.confirm_last("ana@example.com", NOW).await;
-    house.erase("ana@example.com").await.unwrap();
-    let new = || NewSignUp { ref_code: Some(other), ..house.new_sign_up("ana@example.com") };
-    assert_eq!(house.store.sign_up(new(), after(DAY)).await, Err(StoreError::CodeTaken));
-    let revive = async |address: &str| house.store.revive(&email(address), marks(address), after(DAY)).await.unwrap();
+pub(super) async fn whoever_was_erased_and_comes_back_is_known_again(fixture: &Fixture) {
+    let (one, other) = (fixture.join("ron@example.com").await, fixture.join("eve@example.com").await);
+    let code = fixture.refer("ana@example.com", one).await.code;
+    fixture.confirm_last("ana@example.com", NOW).await;
+    fixture.erase("ana@example.com").await.unwrap();
+    let new = || NewSignUp { ref_code: Some(other), ..fixture.new_sign_up("ana@example.com") };
+    assert_eq!(fixture.store.sign_up(new(), after(DAY)).await, Err(StoreError::CodeTaken));
+    let revive = async |address: &str| fixture.store.revive(&email(address), marks(address), after(DAY)).await.unwrap();
     assert!(!revive("ben@example.com").await);
     assert!(revive("ana@example.com").await);
     assert!(!revive("ana@example.com").await, "once");
-    assert_eq!(house.store.sign_up(new(), after(DAY)).await.unwrap().code, code, "the same code");
-    let recipients = house.send_due(after(DAY)).await;
+    assert_eq!(fixture.store.sign_up(new(), after(DAY)).await.unwrap().code, code, "the same code");
+    let recipients = fixture.send_due(after(DAY)).await;
     assert!(!recipients.contains(&"ana@example.com".to_owned()), "silence was promised for 30 days");
-    house.store.sign_up(new(), after(SUPPRESSED_FOR + DAY)).await.unwrap();
-    assert!(house.send_due(after(SUPPRESSED_FOR + DAY)).await.contains(&"ana@example.com".to_owned()));
-    house.confirm_last("ana@example.com", after(SUPPRESSED_FOR + DAY)).await;
-    let back = house.file("ana@example.com").await.unwrap().person;
+    fixture.store.sign_up(new(), after(SUPPRESSED_FOR + DAY)).await.unwrap();
+    assert!(fixture.send_due(after(SUPPRESSED_FOR + DAY)).await.contains(&"ana@example.com".to_owned()));
+    fixture.confirm_last("ana@example.com", after(SUPPRESSED_FOR + DAY)).await;
+    let back = fixture.file("ana@example.com").await.unwrap().person;
     assert_eq!((back.state, back.referrer), (PersonState::Member, Some(one)), "nobody earns a second credit");
-    house.roll_up(after(60 * DAY)).await;
-    assert_eq!(house.store.top_referrers(10).await, Ok(vec![(one, 1)]));
+    fixture.roll_up(after(60 * DAY)).await;
+    assert_eq!(fixture.store.top_referrers(10).await, Ok(vec![(one, 1)]));
 }
 
-pub(super) async fn a_shared_mailbox_outlives_one_of_its_addresses(house: &House) {
-    house.join("ana@example.com").await;
-    house.join("ana+x@example.com").await;
-    house.sign_up("ana+y@example.com").await;
-    assert!(house.erase("ana+x@example.com").await.unwrap().mailbox_is_shared);
-    assert_eq!(house.send_due(after(DAY)).await, ["ana+y@example.com"], "the others are not silenced");
+pub(super) async fn a_shared_mailbox_outlives_one_of_its_addresses(fixture: &Fixture) {
+    fixture.join("ana@example.com").await;
+    fixture.join("ana+x@example.com").await;
+    fixture.sign_up("ana+y@example.com").await;
+    assert!(fixture.erase("ana+x@example.com").await.unwrap().mailbox_is_shared);
+    assert_eq!(fixture.send_due(after(DAY)).await, ["ana+y@example.com"], "the others are not silenced");
     // Somebody who only was signed up is nobody whom silence could harm.
-    assert!(!house.erase("ana@example.com").await.unwrap().mailbox_is_shared);
-    house.sign_up_at("ana+y@example.com", after(DAY)).await;
-    assert!(house.send_due(after(2 * DAY)).await.is_empty());
-    assert!(!house.erase("ana+y@example.com").await.unwrap().mailbox_is_shared);
+    assert!(!fixture.erase("ana@example.com").await.unwrap().mailbox_is_shared);
+    fixture.sign_up_at("ana+y@example.com", after(DAY)).await;
+    assert!(fixture.send_due(after(2 * DAY)).await.is_empty());
+    assert!(!fixture.erase("ana+y@example.com").await.unwrap().mailbox_is_shared);
 }
 
-pub(super) async fn the_operator_lifts_whatever_keeps_mail_from_somebody(house: &House) {
-    let lift = async || house.store.unsuppress(&email("ana@example.com"), account(3)).await.unwrap();
+pub(super) async fn the_operator_lifts_whatever_keeps_mail_from_somebody(fixture: &Fixture) {
+    let lift = async || fixture.store.unsuppress(&email("ana@example.com"), account(3)).await.unwrap();
     assert_eq!(lift().await, None);
-    house.sign_up("ana@example.com").await;
+    fixture.sign_up("ana@example.com").await;
     assert_eq!(lift().await, Some(Lifted::default()));
-    house.store.decline(SignUpId(1), DecidedHow::OneClick, None, NOW).await.unwrap();
+    fixture.store.decline(SignUpId(1), DecidedHow::OneClick, None, NOW).await.unwrap();
     assert_eq!(lift().await, Some(Lifted { suppression: true, ..Lifted::default() }));
-    house.sign_up_at("ana@example.com", after(DAY)).await;
-    let mail = house.lease("w", after(DAY)).await.remove(0);
-    house.settle(&mail, MailOutcome::Rejected, after(DAY)).await;
+    fixture.sign_up_at("ana@example.com", after(DAY)).await;
+    let mail = fixture.lease("w", after(DAY)).await.remove(0);
+    fixture.settle(&mail, MailOutcome::Rejected, after(DAY)).await;
     assert_eq!(lift().await, Some(Lifted { undeliverable: true, ..Lifted::default() }));
-    house.sign_up_at("ana@example.com", after(2 * DAY)).await;
-    assert_eq!(house.send_due(after(2 * DAY)).await, ["ana@example.com"]);
+    fixture.sign_up_at("ana@example.com", after(2 * DAY)).await;
+    assert_eq!(fixture.send_due(after(2 * DAY)).await, ["ana@example.com"]);
 }
 
-pub(super) async fn people_are_found_by_what_one_has_of_them(house: &House) {
-    let code = house.join("ana@example.com").await;
-    house.join("anabel@example.com").await;
-    house.sign_up("ben_ana@example.com").await;
+pub(super) async fn people_are_found_by_what_one_has_of_them(fixture: &Fixture) {
+    let code = fixture.join("ana@example.com").await;
+    fixture.join("anabel@example.com").await;
+    fixture.sign_up("ben_ana@example.com").await;
     let found = async |text: &str| {
-        let found = house.store.find_people(text.to_owned(), 10).await.unwrap();
+        let found = fixture.store.find_people(text.to_owned(), 10).await.unwrap();
         found.into_iter().map(|person| person.email).collect::<Vec<_>>()
     };
     assert_eq!(found("ana").await, ["ana@example.com", "anabel@example.com"]);
     assert_eq!(found("ana@").await, ["ana@example.com"]);
     assert_eq!(found(code.as_str()).await, ["ana@example.com"]);
     assert_eq!(found("%").await, Vec::<String>::new());
-    house.leave("ana@example.com").await;
+    fixture.leave("ana@example.com").await;
     assert_eq!(found(account_of("ana@example.com").as_str()).await, ["ana@example.com"]);
-    let of_key = house.store.sign_ups_of_key(house.partner.key, SignUpId(i64::MAX), NOW, 10).await.unwrap();
+    let of_key = fixture.store.sign_ups_of_key(fixture.partner.key, SignUpId(i64::MAX), NOW, 10).await.unwrap();
     let of_key: Vec<_> = of_key.iter().map(|sign_up| (sign_up.email.as_str(), sign_up.state)).collect();
     let (confirmed, pending) = (SignUpState::Confirmed, SignUpState::Pending);
     let expected =
         [("ben_ana@example.com", pending), ("anabel@example.com", confirmed), ("ana@example.com", confirmed)];
     assert_eq!(of_key, expected);
-    let page = house.store.people_after(0, Some(PersonState::Member), 10).await.unwrap();
+    let page = fixture.store.people_after(0, Some(PersonState::Member), 10).await.unwrap();
     assert_eq!(page.iter().map(|person| person.email.as_str()).collect::<Vec<_>>(), ["anabel@example.com"]);
 }
 
-pub(super) async fn figures_follow_what_happened(house: &House) {
+pub(super) async fn figures_follow_what_happened(fixture: &Fixture) {
     let mut wants = CategorySet::default();
     wants.insert(Category::Internet);
     wants.insert(Category::Travel);
-    let ron = house.join("ron@example.com").await;
+    let ron = fixture.join("ron@example.com").await;
     for (n, us_state) in [(1, Some(UsState::CA)), (2, Some(UsState::CA)), (3, None)] {
         let address = format!("p{n}@example.com");
         let new = NewSignUp {
             answers: answers(us_state, Some(wants), None),
             ref_code: Some(ron),
-            ..house.new_sign_up(&address)
+            ..fixture.new_sign_up(&address)
         };
-        house.store.sign_up(new, NOW).await.unwrap();
+        fixture.store.sign_up(new, NOW).await.unwrap();
     }
-    let form =
-        NewSignUp { partner: None, answers: answers(None, Some(wants), None), ..house.new_sign_up("fay@example.com") };
-    house.store.sign_up(form, NOW).await.unwrap();
-    house.send_due(NOW).await;
+    let form = NewSignUp {
+        partner: None,
+        answers: answers(None, Some(wants), None),
+        ..fixture.new_sign_up("fay@example.com")
+    };
+    fixture.store.sign_up(form, NOW).await.unwrap();
+    fixture.send_due(NOW).await;
     for address in ["p1@example.com", "p2@example.com", "fay@example.com"] {
-        assert_eq!(house.confirm_last(address, after(DAY)).await, Confirmation::Joined);
+        assert_eq!(fixture.confirm_last(address, after(DAY)).await, Confirmation::Joined);
     }
-    let last = house.file("p3@example.com").await.unwrap().sign_ups[0].id;
-    house.store.decline(last, DecidedHow::Button, None, after(DAY)).await.unwrap();
+    let last = fixture.file("p3@example.com").await.unwrap().sign_ups[0].id;
+    fixture.store.decline(last, DecidedHow::Button, None, after(DAY)).await.unwrap();
     // What is not settled yet is counted all the same, and counted once afterwards.
     for now in [NOW, after(DAY), after(2 * DAY)] {
-        house.roll_up(now).await;
-        let sources = house.store.sources_since(0).await.unwrap();
+        fixture.roll_up(now).await;
+        let sources = fixture.store.sources_since(0).await.unwrap();
         let (acme, form) = (&sources[1], &sources[0]);
         assert_eq!((acme.0.as_str(), form.0.as_str()), ("Acme", ""));
         let funnel = Funnel { signed_up: 4, mailed: 3, confirmed: 3, declined: 1, lapsed: 0, left: 0 };
         assert_eq!(acme.1, funnel, "{now}");
         assert_eq!(form.1, Funnel { signed_up: 1, mailed: 1, confirmed: 1, ..Funnel::default() });
-        let key = house.store.list_keys().await.unwrap()[0].1;
+        let key = fixture.store.list_keys().await.unwrap()[0].1;
         assert_eq!(key, KeyFigures { signed_up: 4, confirmed: 3, declined: 1 });
     }
     let cell = |category: &str, us_state: &str, members| (category.to_owned(), us_state.to_owned(), members);
@@ -228,65 +231,65 @@ pub(super) async fn figures_follow_what_happened(house: &House) {
         cell("travel", "", 1),
         cell("travel", "CA", 2),
     ];
-    assert_eq!(house.demand().await, demand);
-    assert_eq!(house.store.top_referrers(10).await, Ok(vec![(ron, 2)]));
-    let days = house.store.source_days_since(1 + NOW.as_millis() / 86_400_000).await.unwrap();
+    assert_eq!(fixture.demand().await, demand);
+    assert_eq!(fixture.store.top_referrers(10).await, Ok(vec![(ron, 2)]));
+    let days = fixture.store.source_days_since(1 + NOW.as_millis() / 86_400_000).await.unwrap();
     assert!(days.iter().all(|day| day.funnel.signed_up == 0) && !days.is_empty(), "{days:?}");
 
     // Whoever goes is taken out of them, with the very answers that they brought.
-    house.leave("p1@example.com").await;
-    house.erase("p2@example.com").await.unwrap();
-    house.roll_up(after(3 * DAY)).await;
-    assert_eq!(house.demand().await, [cell("", "", 2), cell("internet", "", 1), cell("travel", "", 1)]);
-    assert_eq!(house.store.top_referrers(10).await, Ok(vec![]));
-    assert_eq!(house.store.sources_since(0).await.unwrap()[1].1.left, 2);
+    fixture.leave("p1@example.com").await;
+    fixture.erase("p2@example.com").await.unwrap();
+    fixture.roll_up(after(3 * DAY)).await;
+    assert_eq!(fixture.demand().await, [cell("", "", 2), cell("internet", "", 1), cell("travel", "", 1)]);
+    assert_eq!(fixture.store.top_referrers(10).await, Ok(vec![]));
+    assert_eq!(fixture.store.sources_since(0).await.unwrap()[1].1.left, 2);
 }
 
-pub(super) async fn what_nobody_decides_lapses_in_the_figures(house: &House) {
-    house.sign_up("ana@example.com").await;
-    house.sign_up("ben@example.com").await;
-    house.store.retain(TIMES, after(PENDING_FOR)).await.unwrap();
-    assert_eq!(house.store.sources_since(0).await.unwrap()[0].1.lapsed, 2);
+pub(super) async fn what_nobody_decides_lapses_in_the_figures(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    fixture.sign_up("ben@example.com").await;
+    fixture.store.retain(TIMES, after(PENDING_FOR)).await.unwrap();
+    assert_eq!(fixture.store.sources_since(0).await.unwrap()[0].1.lapsed, 2);
     // Signed up again before anybody looked.
-    house.sign_up_at("ana@example.com", after(2 * PENDING_FOR)).await;
-    house.sign_up_at("ana@example.com", after(3 * PENDING_FOR + DAY)).await;
-    assert_eq!(house.store.sources_since(0).await.unwrap()[0].1.lapsed, 3);
+    fixture.sign_up_at("ana@example.com", after(2 * PENDING_FOR)).await;
+    fixture.sign_up_at("ana@example.com", after(3 * PENDING_FOR + DAY)).await;
+    assert_eq!(fixture.store.sources_since(0).await.unwrap()[0].1.lapsed, 3);
 }
 
-pub(super) async fn nodes_that_roll_up_at_once_count_once(house: &House) {
+pub(super) async fn nodes_that_roll_up_at_once_count_once(fixture: &Fixture) {
     for n in 0..40 {
-        house.join(&format!("p{n}@example.com")).await;
+        fixture.join(&format!("p{n}@example.com")).await;
     }
     let mut nodes = tokio::task::JoinSet::new();
     for _ in 0..8 {
-        let store = Arc::clone(&house.store);
+        let store = Arc::clone(&fixture.store);
         nodes.spawn(async move { while store.roll_up(after(DAY)).await.unwrap() {} });
     }
     nodes.join_all().await;
-    house.roll_up(after(DAY)).await;
+    fixture.roll_up(after(DAY)).await;
     let expected = Funnel { signed_up: 40, confirmed: 40, ..Funnel::default() };
-    assert_eq!(house.store.sources_since(0).await, Ok(vec![("Acme".to_owned(), expected)]));
+    assert_eq!(fixture.store.sources_since(0).await, Ok(vec![("Acme".to_owned(), expected)]));
 }
 
-pub(super) async fn every_change_is_written_down_with_who_did_it(house: &House) {
+pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixture) {
     let act = |command: &'static str, about: &str| Act {
         who: "kim".to_owned(),
         command,
         about: about.to_owned(),
         at: after(HOUR),
     };
-    let audited = |command, about: &str| Arc::clone(&house.store).audited(act(command, about));
-    house.join("ana@example.com").await;
+    let audited = |command, about: &str| Arc::clone(&fixture.store).audited(act(command, about));
+    fixture.join("ana@example.com").await;
     audited("signups resume", "").pause_sign_ups(false).await.unwrap();
     audited("signups pause", "").pause_sign_ups(true).await.unwrap();
-    audited("keys revoke", "key 1").revoke_key(house.partner.key, NOW).await.unwrap();
+    audited("keys revoke", "key 1").revoke_key(fixture.partner.key, NOW).await.unwrap();
     audited("members leave", "").leave(&email("nobody@example.com"), account(1), NOW).await.unwrap();
     audited("members leave", "").leave(&email("ana@example.com"), account(1), NOW).await.unwrap();
     audited("members erase", "")
         .erase(&email("ana@example.com"), marks("ana@example.com"), account(2), NOW)
         .await
         .unwrap();
-    let entries = house.store.audit_entries(NOW, 0, 10).await.unwrap();
+    let entries = fixture.store.audit_entries(NOW, 0, 10).await.unwrap();
     let told: Vec<_> = entries.iter().map(|entry| (entry.command.as_str(), entry.about.clone())).collect();
     let person = format!("account {}", account(1).as_str());
     let expected = [
@@ -297,12 +300,12 @@ pub(super) async fn every_change_is_written_down_with_who_did_it(house: &House) 
     ];
     assert_eq!(told, expected, "what changed nothing leaves no row");
     assert!(entries.iter().all(|entry| entry.who == "kim" && entry.at == after(HOUR)));
-    assert_eq!(house.store.audit_entries(after(DAY), 0, 10).await, Ok(vec![]));
-    assert_eq!(house.store.audit_entries(NOW, entries[2].id, 10).await.unwrap(), entries[3..]);
+    assert_eq!(fixture.store.audit_entries(after(DAY), 0, 10).await, Ok(vec![]));
+    assert_eq!(fixture.store.audit_entries(NOW, entries[2].id, 10).await.unwrap(), entries[3..]);
 }
 
 /// Whatever happens in whatever order: the count, the figures and the list of members agree.
-pub(super) async fn figures_and_members_agree_whatever_happens(house: &House) {
+pub(super) async fn figures_and_members_agree_whatever_happens(fixture: &Fixture) {
     let mut random = 7_u64;
     let mut pick = |most: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -315,42 +318,42 @@ pub(super) async fn figures_and_members_agree_whatever_happens(house: &House) {
         match pick(6) {
             0 | 1 => {
                 let us_state = [None, Some(UsState::NY)][pick(2) as usize];
-                let new = NewSignUp { answers: answers(us_state, Some(wants), None), ..house.new_sign_up(&address) };
-                match house.store.sign_up(new.clone(), now).await {
+                let new = NewSignUp { answers: answers(us_state, Some(wants), None), ..fixture.new_sign_up(&address) };
+                match fixture.store.sign_up(new.clone(), now).await {
                     Err(StoreError::CodeTaken) => {
-                        assert!(house.store.revive(&email(&address), marks(&address), now).await.unwrap());
-                        house.store.sign_up(new, now).await.unwrap();
+                        assert!(fixture.store.revive(&email(&address), marks(&address), now).await.unwrap());
+                        fixture.store.sign_up(new, now).await.unwrap();
                     }
                     done => drop(done.unwrap()),
                 }
             }
             2 | 3 => {
-                if let Some(file) = house.file(&address).await
+                if let Some(file) = fixture.file(&address).await
                     && let Some(last) = file.sign_ups.last()
                 {
-                    house.store.confirm(last.id, SeenPage::default(), now).await.unwrap();
+                    fixture.store.confirm(last.id, SeenPage::default(), now).await.unwrap();
                 }
             }
             4 => {
-                house.leave(&address).await;
+                fixture.leave(&address).await;
             }
             _ => {
-                house.erase(&address).await;
+                fixture.erase(&address).await;
             }
         }
         if step % 20 == 0 {
-            house.roll_up(now).await;
+            fixture.roll_up(now).await;
         }
     }
-    house.roll_up(after(30 * DAY)).await;
-    let members = house.store.people_after(0, Some(PersonState::Member), 100).await.unwrap();
-    assert_eq!(members.len() as u64, house.members().await);
-    let all: u64 = house.demand().await.iter().filter(|cell| cell.0.is_empty()).map(|cell| cell.2).sum();
-    let groceries: u64 = house.demand().await.iter().filter(|cell| cell.0 == "groceries").map(|cell| cell.2).sum();
-    assert_eq!((all, groceries), (house.members().await, house.members().await));
-    let funnel = house.store.sources_since(0).await.unwrap()[0].1;
-    assert_eq!(funnel.confirmed - funnel.left, house.members().await, "{funnel:?}");
+    fixture.roll_up(after(30 * DAY)).await;
+    let members = fixture.store.people_after(0, Some(PersonState::Member), 100).await.unwrap();
+    assert_eq!(members.len() as u64, fixture.members().await);
+    let all: u64 = fixture.demand().await.iter().filter(|cell| cell.0.is_empty()).map(|cell| cell.2).sum();
+    let groceries: u64 = fixture.demand().await.iter().filter(|cell| cell.0 == "groceries").map(|cell| cell.2).sum();
+    assert_eq!((all, groceries), (fixture.members().await, fixture.members().await));
+    let funnel = fixture.store.sources_since(0).await.unwrap()[0].1;
+    assert_eq!(funnel.confirmed - funnel.left, fixture.members().await, "{funnel:?}");
     let in_new_york = members.iter().filter(|person| person.us_state.is_some()).count() as u64;
-    let demand = house.demand().await;
+    let demand = fixture.demand().await;
     assert_eq!(demand.iter().find(|cell| cell.0.is_empty() && cell.1 == "NY").map_or(0, |cell| cell.2), in_new_york);
 }

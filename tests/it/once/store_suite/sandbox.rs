@@ -18,9 +18,9 @@ fn arriving(partner: PartnerId, n: u32) -> ArrivingMail {
     }
 }
 
-pub(super) async fn an_inbox_is_its_partners_newest_first_and_bounded(house: &House) {
-    let store = &house.store;
-    let (acme, zoe) = (house.partner.id, issue(&**store, key(2, "Zoe")).await.id);
+pub(super) async fn an_inbox_is_its_partners_newest_first_and_bounded(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (acme, zoe) = (fixture.partner.id, issue(&**store, key(2, "Zoe")).await.id);
     for n in 0..5 {
         store.put_in_inbox(arriving(acme, n), after(Duration::from_secs(n.into()))).await.unwrap();
     }
@@ -52,81 +52,81 @@ pub(super) async fn an_inbox_is_its_partners_newest_first_and_bounded(house: &Ho
     assert_eq!(texts(zoe, None).await.len(), 1, "nobody else's make way");
 }
 
-pub(super) async fn mail_that_goes_nowhere_spares_neither_doors_nor_mailboxes(house: &House) {
-    let lease = async |now| house.store.lease_mail_without_budget("w", 100, Vec::new(), now).await.unwrap().mails;
+pub(super) async fn mail_that_goes_nowhere_spares_neither_sources_nor_mailboxes(fixture: &Fixture) {
+    let lease = async |now| fixture.store.lease_mail_without_budget("w", 100, Vec::new(), now).await.unwrap().mails;
     for round in 0..6 {
-        house.sign_up_at("ana@example.com", after(Duration::from_secs(round))).await;
-        house.sign_up_at("ana+b@example.com", after(Duration::from_secs(round))).await;
+        fixture.sign_up_at("ana@example.com", after(Duration::from_secs(round))).await;
+        fixture.sign_up_at("ana+b@example.com", after(Duration::from_secs(round))).await;
         let mails = lease(after(Duration::from_secs(round))).await;
         assert_eq!(mails.len(), 2, "round {round}");
         for mail in &mails {
-            house.settle(mail, MailOutcome::Sent, after(Duration::from_secs(round))).await;
+            fixture.settle(mail, MailOutcome::Sent, after(Duration::from_secs(round))).await;
         }
     }
-    assert!(house.store.revoke_key(house.partner.key, NOW).await.unwrap().is_some());
-    house.sign_up_at("ben@example.com", NOW).await;
+    assert!(fixture.store.revoke_key(fixture.partner.key, NOW).await.unwrap().is_some());
+    fixture.sign_up_at("ben@example.com", NOW).await;
     let mails = lease(after(HOUR)).await;
     assert_eq!(mails.len(), 1, "nor is it held with its key");
     // One that is wanted later waits for its time, and is not in trouble.
-    house.settle(&mails[0], MailOutcome::Wait { at: after(HOUR * 2) }, after(HOUR)).await;
-    let waiting = &house.store.list_mail().await.unwrap()[0];
+    fixture.settle(&mails[0], MailOutcome::Wait { at: after(HOUR * 2) }, after(HOUR)).await;
+    let waiting = &fixture.store.list_mail().await.unwrap()[0];
     assert_eq!((waiting.send_after, &waiting.last_error, waiting.given_up_at), (after(HOUR * 2), &None, None));
     assert_eq!(lease(after(HOUR * 2).minus(Duration::from_millis(1))).await.len(), 0);
     assert_eq!(lease(after(HOUR * 2)).await[0].attempts, 2);
 }
 
-async fn forget(house: &House, now: Timestamp) {
+async fn forget(fixture: &Fixture, now: Timestamp) {
     let mut walk = TestDataWalk::default();
     for _ in 0..1000 {
-        if !walk.step(&*house.store, now).await.unwrap() {
+        if !walk.step(&*fixture.store, now).await.unwrap() {
             return;
         }
     }
     panic!("there is no end to it");
 }
 
-pub(super) async fn test_data_is_deleted_for_real_in_time(house: &House) {
-    let (store, acme) = (&house.store, house.partner.id);
-    let ana = house.join("ana@example.com").await;
-    house.refer("ben@example.com", ana).await;
-    let ben = house.file("ben@example.com").await.unwrap().sign_ups[0].id;
-    assert_eq!(house.confirm(ben.0).await, Confirmation::Joined);
-    house.sign_up("declined@example.com").await;
-    let declined = house.file("declined@example.com").await.unwrap().sign_ups[0].id;
+pub(super) async fn test_data_is_deleted_for_real_in_time(fixture: &Fixture) {
+    let (store, acme) = (&fixture.store, fixture.partner.id);
+    let ana = fixture.join("ana@example.com").await;
+    fixture.refer("ben@example.com", ana).await;
+    let ben = fixture.file("ben@example.com").await.unwrap().sign_ups[0].id;
+    assert_eq!(fixture.confirm(ben.0).await, Confirmation::Joined);
+    fixture.sign_up("declined@example.com").await;
+    let declined = fixture.file("declined@example.com").await.unwrap().sign_ups[0].id;
     store.decline(declined, DecidedHow::OneClick, None, NOW).await.unwrap();
     store.put_in_inbox(arriving(acme, 1), NOW).await.unwrap();
     for n in 0..250 {
-        house.sign_up(&format!("many+{n}@example.com")).await;
+        fixture.sign_up(&format!("many+{n}@example.com")).await;
     }
     while store.roll_up(NOW).await.unwrap() {}
     // Somebody who is old and still tried out, and a mail of today.
     let kept = NOW.plus(TEST_DATA_KEPT_FOR);
-    house.sign_up_at("ben@example.com", kept).await;
+    fixture.sign_up_at("ben@example.com", kept).await;
     store.put_in_inbox(arriving(acme, 2), kept).await.unwrap();
-    house.sign_up_at("new@example.com", kept).await;
+    fixture.sign_up_at("new@example.com", kept).await;
     let inbox = async || store.list_inbox(acme, None, 10).await.unwrap().len();
-    let known = async |address: &str| house.file(address).await.map(|file| file.sign_ups.len());
+    let known = async |address: &str| fixture.file(address).await.map(|file| file.sign_ups.len());
 
-    forget(house, kept).await;
-    assert_eq!((house.members().await, inbox().await), (2, 2), "not before its time");
+    forget(fixture, kept).await;
+    assert_eq!((fixture.members().await, inbox().await), (2, 2), "not before its time");
     assert_eq!((known("ana@example.com").await, known("ben@example.com").await), (Some(1), Some(2)));
 
-    forget(house, kept.plus(Duration::from_millis(1))).await;
-    assert_eq!((house.members().await, inbox().await), (1, 1));
+    forget(fixture, kept.plus(Duration::from_millis(1))).await;
+    assert_eq!((fixture.members().await, inbox().await), (1, 1));
     assert_eq!(known("ana@example.com").await, None);
     assert_eq!(known("declined@example.com").await, None);
     assert_eq!(known("many+249@example.com").await, None);
     assert_eq!(known("new@example.com").await, Some(1));
-    let ben = house.file("ben@example.com").await.unwrap();
+    let ben = fixture.file("ben@example.com").await.unwrap();
     assert_eq!((ben.sign_ups.len(), ben.person.referrer), (1, None), "what they did since stays");
     assert!(!store.is_code_known(ana).await.unwrap(), "not even a tombstone");
     while store.roll_up(kept).await.unwrap() {}
 
-    forget(house, kept.plus(TEST_DATA_KEPT_FOR * 2)).await;
-    assert_eq!((house.members().await, inbox().await), (0, 0));
+    forget(fixture, kept.plus(TEST_DATA_KEPT_FOR * 2)).await;
+    assert_eq!((fixture.members().await, inbox().await), (0, 0));
     assert_eq!((known("ben@example.com").await, known("new@example.com").await), (None, None));
     assert!(store.list_mail().await.unwrap().is_empty());
     // Whoever comes again is new, and is counted again.
-    assert_eq!(house.join("ana@example.com").await, ana);
-    assert_eq!(house.members().await, 1);
+    assert_eq!(fixture.join("ana@example.com").await, ana);
+    assert_eq!(fixture.members().await, 1);
 }

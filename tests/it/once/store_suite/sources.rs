@@ -12,9 +12,9 @@ const BUDGET: MailBudget = MailBudget { form_a_day: 2, key_a_day: 3 };
 const WIDE: MailBudget = MailBudget { form_a_day: 4, key_a_day: 3 };
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-impl House {
+impl Fixture {
     /// Sends what may go past the budget; says how many, and of which sources others were held.
-    async fn send_braked(&self, now: Timestamp) -> (usize, Vec<(String, u64)>) {
+    async fn send_throttled(&self, now: Timestamp) -> (usize, Vec<(String, u64)>) {
         let leased = self.store.lease_mail("w", 100, Vec::new(), BUDGET, now).await;
         let Leased { mails, held, .. } = leased.unwrap();
         for mail in &mails {
@@ -37,164 +37,168 @@ fn to(address: &str) -> ReportedMail {
     ReportedMail::To(address.to_owned())
 }
 
-pub(super) async fn a_door_that_has_had_its_share_is_held(house: &House) {
+pub(super) async fn a_source_that_has_had_its_share_is_held(fixture: &Fixture) {
     for n in 0..5 {
-        house.sign_up(&format!("p{n}@example.com")).await;
-        house.by_form(&format!("f{n}@example.com"), NOW).await;
+        fixture.sign_up(&format!("p{n}@example.com")).await;
+        fixture.by_form(&format!("f{n}@example.com"), NOW).await;
     }
-    let (sent, held) = house.send_braked(NOW).await;
+    let (sent, held) = fixture.send_throttled(NOW).await;
     assert_eq!((sent, held), (5, vec![(String::new(), 3), ("Acme".to_owned(), 2)]));
-    assert_eq!(house.send_braked(NOW).await, (0, vec![]), "each is told once");
+    assert_eq!(fixture.send_throttled(NOW).await, (0, vec![]), "each is told once");
     let standing = |source: &str, mailed_today, held| SourceStatus {
         source: source.to_owned(),
         reputation: Reputation { mailed_today, ..Reputation::default() },
         held,
     };
-    assert_eq!(house.store.source_statuses(NOW).await.unwrap(), [standing("", 2, 3), standing("Acme", 3, 2)]);
-    assert_eq!(house.store.mail_figures().await.unwrap().held, 5);
+    assert_eq!(fixture.store.source_statuses(NOW).await.unwrap(), [standing("", 2, 3), standing("Acme", 3, 2)]);
+    assert_eq!(fixture.store.mail_figures().await.unwrap().held, 5);
 
     // The operator decides; what is let go passes, and counts.
-    assert_eq!(house.store.drop_held(HeldMail::OfTheForm).await, Ok(3));
-    assert_eq!(house.store.release_held(HeldMail::All, after(HOUR)).await, Ok(2));
-    assert_eq!(house.send_braked(after(HOUR)).await, (2, vec![]));
-    assert_eq!(house.store.source_statuses(NOW).await.unwrap(), [standing("", 2, 0), standing("Acme", 5, 0)]);
+    assert_eq!(fixture.store.drop_held(HeldMail::OfTheForm).await, Ok(3));
+    assert_eq!(fixture.store.release_held(HeldMail::All, after(HOUR)).await, Ok(2));
+    assert_eq!(fixture.send_throttled(after(HOUR)).await, (2, vec![]));
+    assert_eq!(fixture.store.source_statuses(NOW).await.unwrap(), [standing("", 2, 0), standing("Acme", 5, 0)]);
 
     // Another day is another share.
-    house.by_form("g@example.com", after(DAY)).await;
-    assert_eq!(house.send_braked(after(DAY)).await, (1, vec![]));
-    let tomorrow = house.store.form_conduct(after(DAY)).await.unwrap().0;
+    fixture.by_form("g@example.com", after(DAY)).await;
+    assert_eq!(fixture.send_throttled(after(DAY)).await, (1, vec![]));
+    let tomorrow = fixture.store.form_reputation(after(DAY)).await.unwrap().0;
     assert_eq!((tomorrow.mailed_before, tomorrow.asked_before), (2, 2));
     assert_eq!(
-        house.store.form_conduct(after(DAY * 9)).await,
+        fixture.store.form_reputation(after(DAY * 9)).await,
         Ok((Reputation::default(), false)),
         "and a week is forgotten"
     );
 }
 
-pub(super) async fn a_mail_that_is_tried_again_spends_nothing_of_its_doors_share(house: &House) {
+pub(super) async fn a_mail_that_is_tried_again_spends_nothing_of_its_sources_share(fixture: &Fixture) {
     for n in 0..3 {
-        house.by_form(&format!("f{n}@example.com"), NOW).await;
+        fixture.by_form(&format!("f{n}@example.com"), NOW).await;
     }
-    let leased = house.store.lease_mail("w", 100, Vec::new(), BUDGET, NOW).await.unwrap();
+    let leased = fixture.store.lease_mail("w", 100, Vec::new(), BUDGET, NOW).await.unwrap();
     for mail in &leased.mails {
         let again = MailOutcome::Retry { at: after(HOUR), cause: "away".to_owned(), perhaps_sent: false };
-        house.settle(mail, again, NOW).await;
+        fixture.settle(mail, again, NOW).await;
     }
-    assert_eq!(house.send_braked(after(HOUR)).await, (2, vec![]));
-    assert_eq!(house.store.form_conduct(NOW).await.unwrap().0.mailed_today, 2);
+    assert_eq!(fixture.send_throttled(after(HOUR)).await, (2, vec![]));
+    assert_eq!(fixture.store.form_reputation(NOW).await.unwrap().0.mailed_today, 2);
 }
 
 /// What waits counts before anybody has looked at it: whoever comes behind a flood is asked, and not left to wait.
-pub(super) async fn what_the_form_asked_for_counts_before_it_is_looked_at(house: &House) {
-    let mailed = async || house.store.form_conduct(NOW).await.unwrap().0.mailed_today;
+pub(super) async fn what_the_form_asked_for_counts_before_it_is_looked_at(fixture: &Fixture) {
+    let mailed = async || fixture.store.form_reputation(NOW).await.unwrap().0.mailed_today;
     for n in 0..3 {
-        house.by_form(&format!("f{n}@example.com"), NOW).await;
-        house.sign_up(&format!("p{n}@example.com")).await;
+        fixture.by_form(&format!("f{n}@example.com"), NOW).await;
+        fixture.sign_up(&format!("p{n}@example.com")).await;
     }
     assert_eq!(mailed().await, 3);
-    assert_eq!(house.send_braked(NOW).await.0, 5);
+    assert_eq!(fixture.send_throttled(NOW).await.0, 5);
     assert_eq!(mailed().await, 2, "what is held is not mailed");
 }
 
-pub(super) async fn good_conduct_earns_more_and_is_counted_where_it_happened(house: &House) {
-    house.sign_up("ana@example.com").await;
-    house.by_form("ben@example.com", NOW).await;
-    house.by_form("cleo@example.com", NOW).await;
-    assert_eq!(house.send_braked(NOW).await.0, 3);
-    assert_eq!(house.confirm(1).await, Confirmation::Joined);
-    assert_eq!(house.confirm(1).await, Confirmation::AlreadyMember, "and counts once");
-    assert_eq!(house.confirm(2).await, Confirmation::Joined);
+pub(super) async fn good_reputation_earns_more_and_is_counted_where_it_happened(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    fixture.by_form("ben@example.com", NOW).await;
+    fixture.by_form("cleo@example.com", NOW).await;
+    assert_eq!(fixture.send_throttled(NOW).await.0, 3);
+    assert_eq!(fixture.confirm(1).await, Confirmation::Joined);
+    assert_eq!(fixture.confirm(1).await, Confirmation::AlreadyMember, "and counts once");
+    assert_eq!(fixture.confirm(2).await, Confirmation::Joined);
     for _ in 0..2 {
-        assert_eq!(house.store.decline(SignUpId(3), DecidedHow::Button, None, NOW).await, Ok(Declining::Declined));
+        assert_eq!(fixture.store.decline(SignUpId(3), DecidedHow::Button, None, NOW).await, Ok(Declining::Declined));
     }
     let reputation = async |source| {
-        let standings = house.store.source_statuses(NOW).await.unwrap();
+        let standings = fixture.store.source_statuses(NOW).await.unwrap();
         let found = standings.into_iter().find(|standing| standing.source == source).unwrap();
         (found.reputation.confirmed, found.reputation.unwanted)
     };
     assert_eq!(reputation("Acme").await, (1, 0));
     assert_eq!(reputation(FORM).await, (1, 1));
     // Neither a member who confirms once more nor an address that is thrown away is to anybody's credit.
-    house.by_form("ana@example.com", after(HOUR)).await;
+    fixture.by_form("ana@example.com", after(HOUR)).await;
     assert_eq!(
-        house.store.confirm(SignUpId(4), SeenPage::default(), after(HOUR)).await,
+        fixture.store.confirm(SignUpId(4), SeenPage::default(), after(HOUR)).await,
         Ok(Confirmation::AlreadyMember)
     );
-    let thrown = NewSignUp { partner: None, disposable: true, ..house.new_sign_up("x@mailinator.com") };
-    house.store.sign_up(thrown, after(HOUR)).await.unwrap();
-    assert_eq!(house.store.confirm(SignUpId(5), SeenPage::default(), after(HOUR)).await, Ok(Confirmation::Joined));
+    let thrown = NewSignUp { partner: None, disposable: true, ..fixture.new_sign_up("x@mailinator.com") };
+    fixture.store.sign_up(thrown, after(HOUR)).await.unwrap();
+    assert_eq!(fixture.store.confirm(SignUpId(5), SeenPage::default(), after(HOUR)).await, Ok(Confirmation::Joined));
     assert_eq!(reputation(FORM).await, (1, 1));
 
     for n in 0..6 {
-        house.by_form(&format!("f{n}@example.com"), after(HOUR)).await;
+        fixture.by_form(&format!("f{n}@example.com"), after(HOUR)).await;
     }
     assert_eq!(
-        house.send_braked(after(HOUR)).await,
+        fixture.send_throttled(after(HOUR)).await,
         (0, vec![(String::new(), 6)]),
         "nothing is earned on the day itself"
     );
     for n in 0..6 {
-        house.by_form(&format!("g{n}@example.com"), after(DAY)).await;
+        fixture.by_form(&format!("g{n}@example.com"), after(DAY)).await;
     }
-    assert_eq!(house.send_braked(after(DAY)).await, (4, vec![(String::new(), 2)]), "two more for the one of yesterday");
+    assert_eq!(
+        fixture.send_throttled(after(DAY)).await,
+        (4, vec![(String::new(), 2)]),
+        "two more for the one of yesterday"
+    );
 }
 
-pub(super) async fn a_door_is_judged_by_mail_that_left_and_can_be_confirmed(house: &House) {
+pub(super) async fn a_source_is_judged_by_mail_that_left_and_can_be_confirmed(fixture: &Fixture) {
     let judged = async |now| {
-        let standings = house.store.source_statuses(now).await.unwrap();
+        let standings = fixture.store.source_statuses(now).await.unwrap();
         let acme = standings.into_iter().find(|standing| standing.source == "Acme").unwrap();
         (acme.reputation.mailed_before, acme.reputation.asked_before, acme.reputation.unwanted)
     };
     for email in ["ana@example.com", "ben@example.com", "cleo@example.com"] {
-        house.sign_up(email).await;
+        fixture.sign_up(email).await;
     }
-    let mut due = house.lease("w", NOW).await;
+    let mut due = fixture.lease("w", NOW).await;
     due.sort_by_key(about);
     let away = MailOutcome::Retry { at: after(DAY * 3), cause: "away".to_owned(), perhaps_sent: false };
-    house.settle(&due[0], MailOutcome::Sent, NOW).await;
-    house.settle(&due[1], away, NOW).await;
-    house.settle(&due[2], MailOutcome::Rejected, NOW).await;
-    assert_eq!(house.confirm(1).await, Confirmation::Joined);
-    house.sign_up_at("ana@example.com", after(HOUR)).await;
-    assert_eq!(house.send_due(after(HOUR)).await, ["ana@example.com"], "you are in already");
+    fixture.settle(&due[0], MailOutcome::Sent, NOW).await;
+    fixture.settle(&due[1], away, NOW).await;
+    fixture.settle(&due[2], MailOutcome::Rejected, NOW).await;
+    assert_eq!(fixture.confirm(1).await, Confirmation::Joined);
+    fixture.sign_up_at("ana@example.com", after(HOUR)).await;
+    assert_eq!(fixture.send_due(after(HOUR)).await, ["ana@example.com"], "you are in already");
     assert_eq!(judged(after(DAY)).await, (4, 1, 1), "one left that asks, and one went to nobody");
 }
 
 /// Of a key that is only throttled, mail that waits for its next try is not held.
-pub(super) async fn what_waits_of_a_key_that_is_not_revoked_is_not_held(house: &House) {
-    house.sign_up("ana@example.com").await;
-    let due = house.lease("w", NOW).await;
+pub(super) async fn what_waits_of_a_key_that_is_not_revoked_is_not_held(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    let due = fixture.lease("w", NOW).await;
     let away = MailOutcome::Retry { at: after(HOUR), cause: "away".to_owned(), perhaps_sent: false };
-    house.settle(&due[0], away, NOW).await;
-    let of_key = HeldMail::OfKey(house.partner.key);
-    assert_eq!(house.store.drop_held(of_key).await, Ok(0));
-    assert_eq!(house.store.release_held(of_key, NOW).await, Ok(0));
-    assert_eq!(house.send_due(after(HOUR)).await, ["ana@example.com"]);
+    fixture.settle(&due[0], away, NOW).await;
+    let of_key = HeldMail::OfKey(fixture.partner.key);
+    assert_eq!(fixture.store.drop_held(of_key).await, Ok(0));
+    assert_eq!(fixture.store.release_held(of_key, NOW).await, Ok(0));
+    assert_eq!(fixture.send_due(after(HOUR)).await, ["ana@example.com"]);
 }
 
 /// A mail about a sign-up that lapsed meanwhile had a worker look at it without end.
-pub(super) async fn mail_of_a_sign_up_that_lapsed_is_dropped_with_it(house: &House) {
-    house.sign_up("ana@example.com").await;
-    assert_eq!(house.send_due(NOW).await.len(), 1);
-    assert_eq!(house.confirm(1).await, Confirmation::Joined);
-    house.by_form("ana@example.com", after(MINUTE)).await;
+pub(super) async fn mail_of_a_sign_up_that_lapsed_is_dropped_with_it(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    assert_eq!(fixture.send_due(NOW).await.len(), 1);
+    assert_eq!(fixture.confirm(1).await, Confirmation::Joined);
+    fixture.by_form("ana@example.com", after(MINUTE)).await;
     let late = after(PENDING_FOR + HOUR);
-    house.by_form("ana@example.com", late).await;
-    assert_eq!(house.store.list_mail().await.unwrap().len(), 1, "the older one's mail went with it");
-    let leased = house.store.lease_mail("w", 100, Vec::new(), MailBudget::NONE, late).await.unwrap();
+    fixture.by_form("ana@example.com", late).await;
+    assert_eq!(fixture.store.list_mail().await.unwrap().len(), 1, "the older one's mail went with it");
+    let leased = fixture.store.lease_mail("w", 100, Vec::new(), MailBudget::NONE, late).await.unwrap();
     assert_eq!(leased.mails.len(), 1);
-    house.settle(&leased.mails[0], MailOutcome::Sent, late).await;
-    house.by_form("ana@example.com", late).await;
-    let leased = house.store.lease_mail("w", 100, Vec::new(), MailBudget::NONE, late).await.unwrap();
+    fixture.settle(&leased.mails[0], MailOutcome::Sent, late).await;
+    fixture.by_form("ana@example.com", late).await;
+    let leased = fixture.store.lease_mail("w", 100, Vec::new(), MailBudget::NONE, late).await.unwrap();
     assert!(leased.mails.is_empty() && leased.deferred, "put off");
-    let leased = house.store.lease_mail("w", 100, Vec::new(), MailBudget::NONE, late).await.unwrap();
+    let leased = fixture.store.lease_mail("w", 100, Vec::new(), MailBudget::NONE, late).await.unwrap();
     assert!(leased.mails.is_empty() && !leased.deferred, "and not looked at again before its time");
 }
 
-pub(super) async fn a_proof_of_work_passes_the_brake_once_and_within_bounds(house: &House) {
+pub(super) async fn a_proof_of_work_passes_the_budget_once_and_within_bounds(fixture: &Fixture) {
     let spend = async |n: usize, site: &str, now: Timestamp| {
         let proof = Proof { name: format!("{n}"), ends_at: now.plus(HOUR) };
-        house.store.spend_proof(proof, site.to_owned(), WIDE, now).await
+        fixture.store.spend_proof(proof, site.to_owned(), WIDE, now).await
     };
     assert_eq!(spend(0, "a", NOW).await, Ok(SpentProof::Good));
     assert_eq!(spend(0, "b", NOW).await, Ok(SpentProof::Used));
@@ -207,24 +211,24 @@ pub(super) async fn a_proof_of_work_passes_the_brake_once_and_within_bounds(hous
     }
     assert_eq!(spend(40, "c", NOW).await, Ok(SpentProof::TooMany), "ten times the share of a day");
     assert_eq!(spend(40, "a", after(DAY)).await, Ok(SpentProof::Good));
-    house.store.retain(TIMES, after(DAY)).await.unwrap();
+    fixture.store.retain(TIMES, after(DAY)).await.unwrap();
     assert_eq!(spend(0, "a", after(DAY)).await, Ok(SpentProof::Good), "forgotten once its time was over");
 
     for n in 0..4 {
-        house.by_form(&format!("f{n}@example.com"), NOW).await;
+        fixture.by_form(&format!("f{n}@example.com"), NOW).await;
     }
-    let proven = NewSignUp { partner: None, proven: true, ..house.new_sign_up("ana@example.com") };
-    house.store.sign_up(proven, NOW).await.unwrap();
-    let (sent, held) = house.send_braked(NOW).await;
+    let proven = NewSignUp { partner: None, proven: true, ..fixture.new_sign_up("ana@example.com") };
+    fixture.store.sign_up(proven, NOW).await.unwrap();
+    let (sent, held) = fixture.send_throttled(NOW).await;
     assert!(sent == 3 || held == vec![(String::new(), 3)], "{sent} {held:?}");
-    let waiting = house.store.list_mail().await.unwrap();
+    let waiting = fixture.store.list_mail().await.unwrap();
     assert!(waiting.iter().all(|mail| mail.id != MailId(5)), "the one with a proof went");
 }
 
-pub(super) async fn the_same_proof_at_once_passes_one(house: &House) {
+pub(super) async fn the_same_proof_at_once_passes_one(fixture: &Fixture) {
     let mut asks = tokio::task::JoinSet::new();
     for _ in 0..16 {
-        let store = Arc::clone(&house.store);
+        let store = Arc::clone(&fixture.store);
         let proof = Proof { name: "one".to_owned(), ends_at: after(HOUR) };
         asks.spawn(async move { store.spend_proof(proof, "a".to_owned(), BUDGET, NOW).await.unwrap() });
     }
@@ -232,55 +236,57 @@ pub(super) async fn the_same_proof_at_once_passes_one(house: &House) {
     assert_eq!(good, 1);
 }
 
-pub(super) async fn a_hard_bounce_ends_mail_to_that_address_alone(house: &House) {
-    house.sign_up("ana+a@example.com").await;
-    house.sign_up("ana+b@example.com").await;
-    assert_eq!(house.report(to("nobody@example.com"), ReportKind::HardBounce, NOW).await, ReportOutcome::Unknown);
+pub(super) async fn a_hard_bounce_ends_mail_to_that_address_alone(fixture: &Fixture) {
+    fixture.sign_up("ana+a@example.com").await;
+    fixture.sign_up("ana+b@example.com").await;
+    assert_eq!(fixture.report(to("nobody@example.com"), ReportKind::HardBounce, NOW).await, ReportOutcome::Unknown);
     let about = || ReportedMail::OfSignUp(SignUpId(1));
-    assert_eq!(house.report(about(), ReportKind::HardBounce, NOW).await, ReportOutcome::Noted);
-    assert_eq!(house.report(about(), ReportKind::HardBounce, NOW).await, ReportOutcome::Repeated);
-    assert_eq!(house.send_due(after(HOUR)).await, ["ana+b@example.com"]);
-    let standing = &house.store.source_statuses(NOW).await.unwrap()[0];
+    assert_eq!(fixture.report(about(), ReportKind::HardBounce, NOW).await, ReportOutcome::Noted);
+    assert_eq!(fixture.report(about(), ReportKind::HardBounce, NOW).await, ReportOutcome::Repeated);
+    assert_eq!(fixture.send_due(after(HOUR)).await, ["ana+b@example.com"]);
+    let standing = &fixture.store.source_statuses(NOW).await.unwrap()[0];
     assert_eq!((standing.source.as_str(), standing.reputation.unwanted), ("Acme", 1), "told once");
     // A token that was kept for a month still speaks for its owner, and no longer against the source.
     let late = after(UNDELIVERABLE_FOR);
-    assert_eq!(house.report(about(), ReportKind::HardBounce, late).await, ReportOutcome::Noted);
-    assert!(house.store.source_statuses(late).await.unwrap().iter().all(|standing| standing.reputation.unwanted == 0));
+    assert_eq!(fixture.report(about(), ReportKind::HardBounce, late).await, ReportOutcome::Noted);
+    assert!(
+        fixture.store.source_statuses(late).await.unwrap().iter().all(|standing| standing.reputation.unwanted == 0)
+    );
     let over = late.plus(UNDELIVERABLE_FOR);
-    house.sign_up_at("ana+a@example.com", over).await;
-    assert_eq!(house.send_due(over).await, ["ana+a@example.com"]);
+    fixture.sign_up_at("ana+a@example.com", over).await;
+    assert_eq!(fixture.send_due(over).await, ["ana+a@example.com"]);
 }
 
-pub(super) async fn a_complaint_silences_the_mailbox_until_its_owner_confirms(house: &House) {
-    house.sign_up("ana@example.com").await;
-    assert_eq!(house.send_due(NOW).await.len(), 1);
-    assert_eq!(house.report(to("ana@example.com"), ReportKind::Complaint, NOW).await, ReportOutcome::Noted);
-    assert_eq!(house.report(to("ana@example.com"), ReportKind::Complaint, NOW).await, ReportOutcome::Repeated);
+pub(super) async fn a_complaint_silences_the_mailbox_until_its_owner_confirms(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    assert_eq!(fixture.send_due(NOW).await.len(), 1);
+    assert_eq!(fixture.report(to("ana@example.com"), ReportKind::Complaint, NOW).await, ReportOutcome::Noted);
+    assert_eq!(fixture.report(to("ana@example.com"), ReportKind::Complaint, NOW).await, ReportOutcome::Repeated);
     for days in [1, 6, 40, 400] {
-        house.sign_up_at("ana+x@example.com", after(DAY * days)).await;
-        assert_eq!(house.send_due(after(DAY * days)).await, Vec::<String>::new(), "{days} days later");
+        fixture.sign_up_at("ana+x@example.com", after(DAY * days)).await;
+        assert_eq!(fixture.send_due(after(DAY * days)).await, Vec::<String>::new(), "{days} days later");
     }
-    house.sign_up_at("ben@example.com", NOW).await;
-    assert_eq!(house.send_due(NOW).await, ["ben@example.com"]);
+    fixture.sign_up_at("ben@example.com", NOW).await;
+    assert_eq!(fixture.send_due(NOW).await, ["ben@example.com"]);
 
     // The link of the mail that was complained about is in its owner's hands.
-    assert_eq!(house.store.confirm(SignUpId(1), SeenPage::default(), after(DAY)).await, Ok(Confirmation::Joined));
-    house.sign_up_at("ana+y@example.com", after(DAY * 401)).await;
-    assert_eq!(house.send_due(after(DAY * 401)).await, ["ana+y@example.com"]);
+    assert_eq!(fixture.store.confirm(SignUpId(1), SeenPage::default(), after(DAY)).await, Ok(Confirmation::Joined));
+    fixture.sign_up_at("ana+y@example.com", after(DAY * 401)).await;
+    assert_eq!(fixture.send_due(after(DAY * 401)).await, ["ana+y@example.com"]);
 }
 
-pub(super) async fn soft_bounces_and_repeats_are_counted_once_each(house: &House) {
-    house.by_form("ana@example.com", NOW).await;
+pub(super) async fn soft_bounces_and_repeats_are_counted_once_each(fixture: &Fixture) {
+    fixture.by_form("ana@example.com", NOW).await;
     let report = |id: &str| MailReport {
         mail: to("ana@example.com"),
         kind: ReportKind::SoftBounce,
         once: Some((id.to_owned(), after(HOUR))),
     };
     for (id, outcome) in [("a", ReportOutcome::Noted), ("a", ReportOutcome::Repeated), ("b", ReportOutcome::Noted)] {
-        assert_eq!(house.store.note_report(report(id), NOW).await, Ok(outcome), "{id}");
+        assert_eq!(fixture.store.note_report(report(id), NOW).await, Ok(outcome), "{id}");
     }
-    let figures = house.store.mail_figures().await.unwrap();
+    let figures = fixture.store.mail_figures().await.unwrap();
     assert_eq!((figures.soft_bounces, figures.hard_bounces, figures.complaints), (2, 0, 0));
-    assert_eq!(house.store.form_conduct(NOW).await.unwrap().0.unwanted, 0, "a full mailbox is nobody's fault");
-    assert_eq!(house.send_due(NOW).await, ["ana@example.com"]);
+    assert_eq!(fixture.store.form_reputation(NOW).await.unwrap().0.unwanted, 0, "a full mailbox is nobody's fault");
+    assert_eq!(fixture.send_due(NOW).await, ["ana@example.com"]);
 }
