@@ -13,7 +13,7 @@ use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
-use unionhall::domain::sign_up::{Confirmation, NamedPerson, NewSignUp, SeenPage, SignUpAnswers, SignUpId};
+use unionhall::domain::sign_up::{Confirmation, DecidedHow, NamedPerson, NewSignUp, SeenPage, SignUpAnswers, SignUpId};
 use unionhall::domain::time::Timestamp;
 use unionhall::store::migration::{MIGRATIONS, Prepare};
 use unionhall::store::postgres::{Address, PostgresStore};
@@ -217,6 +217,37 @@ fn a_confirmation_that_waits_for_a_mail_does_not_hold_the_counter() {
         holder.batch_execute("ROLLBACK").await.unwrap();
         assert_eq!(waiting.await.unwrap(), Ok(Confirmation::Joined));
         assert_eq!(node.member_count().await, Ok(2));
+        database.drop().await;
+    });
+}
+
+/// The mail worker may hold a person's rows for longer than one lock time-out; whoever pressed a button is not told to come back for it.
+#[test]
+fn a_decline_asks_again_for_rows_that_are_held() {
+    block_on(async {
+        let database = Database::migrated().await;
+        let node = Arc::new(open(&database).await);
+        node.sign_up(new("ana@example.com", None), NOW).await.unwrap();
+        let holder = database.client().await;
+        holder.batch_execute("BEGIN; SELECT FROM sign_ups FOR UPDATE; SELECT FROM people FOR UPDATE").await.unwrap();
+        let waiting = tokio::spawn({
+            let node = Arc::clone(&node);
+            async move { node.decline(SignUpId(1), DecidedHow::Button, None, NOW).await }
+        });
+        // Waits of several statements: the first met the time-out, and was asked again.
+        let client = database.client().await;
+        let statements = "SELECT coalesce(max(query_start)::text, '') FROM pg_stat_activity
+                          WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let mut seen = std::collections::BTreeSet::new();
+        wait_until(Duration::from_secs(10), async || {
+            seen.insert(client.query_one(statements, &[]).await.unwrap().get::<_, String>(0));
+            seen.remove("");
+            seen.len() >= 2 || waiting.is_finished()
+        })
+        .await;
+        assert!(!waiting.is_finished(), "it gave up after one time-out");
+        holder.batch_execute("ROLLBACK").await.unwrap();
+        waiting.await.unwrap().unwrap();
         database.drop().await;
     });
 }
