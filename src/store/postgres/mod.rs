@@ -82,7 +82,7 @@ impl Engine for PostgresStore {
 
     fn write_job(&self, mut job: Box<dyn Job>) -> JobReply<'_> {
         Reply::later(async move {
-            self.pool.run(&mut job).await?;
+            self.pool.run_patiently(&mut job).await?;
             Ok(job)
         })
     }

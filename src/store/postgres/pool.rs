@@ -118,8 +118,8 @@ impl Pool {
         self.attempt(work).await.map_err(StoreError::from)
     }
 
-    /// The same for what a person or a partner waits for: rows that somebody holds are asked for a few times more before they are
-    /// told to come back. Others who wait for a connection wait no longer for it than they would for a slow disk.
+    /// The same for a change: somebody waits for it, so rows that are locked are asked for a few times more. Others who wait for a
+    /// connection wait no longer for it than they would for a slow disk.
     pub(super) async fn run_patiently<W: Work>(&self, work: &mut W) -> Result<W::Done, StoreError> {
         for _ in 1..LOCK_TRIES {
             match self.attempt(work).await {
