@@ -1,4 +1,4 @@
-// Answers the question of the join form while its budget is on: a number that, written behind the question, gives a SHA-256
+// Answers the question of the join form while it is throttled: a number that, written behind the question, gives a SHA-256
 // that begins with enough zero bits. It begins when the page is opened, a slice at a time, and nothing is sent anywhere. Without
 // it the form is taken all the same, and its mail may wait.
 const question = document.querySelector("form.sign-up input[name=question]");

@@ -42,7 +42,7 @@ enum FormState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FormGate {
     Open,
-    /// A question for the browser, while the form's budget is on.
+    /// A question for the browser, while the form is throttled.
     Asks(String),
     /// No form at all.
     Shut,

@@ -29,7 +29,7 @@ pub(super) struct SentForm {
     sure: String,
     /// What people cannot see and leave empty.
     pub website: String,
-    /// The question that the form asked while its budget was on, and what the browser answered.
+    /// The question that the form asked while it was throttled, and what the browser answered.
     pub question: Option<String>,
     pub answer: String,
 }

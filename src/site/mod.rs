@@ -80,7 +80,7 @@ pub struct Site {
     /// The typeface of headings, and its licence.
     pub font: Document,
     pub font_licence: Document,
-    /// The scripts, which nothing depends on: one copies a link, one answers the form's question while its budget is on, one adds
+    /// The scripts, which nothing depends on: one copies a link, one answers the form's question while it is throttled, one adds
     /// up what is ticked.
     pub copy_script: Document,
     pub proof_script: Document,

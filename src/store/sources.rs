@@ -62,7 +62,7 @@ area! {
             |sql| {
                 let paused = is_paused(sql).await?;
                 let mut reputation = reputation_of(sql, None, *now).await?;
-                // However much waits: where this much does, the form's budget is on.
+                // However much waits: where this much does, the form is throttled.
                 let waiting = "
                     SELECT count(*) FROM (
                         SELECT s.partner_id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id

@@ -29,7 +29,7 @@ pub struct JoinForm {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShownAgain {
-    /// The form's budget came on meanwhile.
+    /// The form was throttled meanwhile.
     Asks,
     /// A link that expired led here.
     Expired,
