@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::api_key::BadKey;
-use crate::domain::json::{False, open_enumeration};
+use crate::domain::json::False;
 
 /// The machine-readable codes of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,10 +25,6 @@ pub enum Code {
 }
 
 impl Code {
-    fn open_schema(generator: &mut SchemaGenerator) -> Schema {
-        open_enumeration("Code", &Self::json_schema(generator))
-    }
-
     /// As callers read it, and the operator in the log.
     pub const fn name(self) -> &'static str {
         match self {
@@ -246,10 +242,9 @@ pub struct ErrorBody {
     pub ok: False,
     /// What went wrong and what would be right, for a person or a model to read.
     pub error: Cow<'static, str>,
-    /// The kind of error, for a program to act on; absent where the contract names none. More kinds may come: treat one that
-    /// you do not know by the answer's status.
+    /// The kind of error, for a program to act on; absent where the contract names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "Code::open_schema")]
+    #[schemars(with = "Code")]
     pub code: Option<Code>,
 }
 

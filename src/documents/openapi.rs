@@ -5,6 +5,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::{API_VERSION, schema};
+use crate::domain::json::open_enumeration;
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 use crate::domain::webhook::{self, EventKind};
@@ -31,7 +32,16 @@ pub fn document(union: &Union) -> Value {
 
 /// What partners ask about their own affairs, and what they are told without asking.
 pub fn partner_document(union: &Union) -> Value {
-    let (paths, components) = described(partner::ALL, union);
+    let (paths, mut components) = described(partner::ALL, union);
+    // `/v1` is closed and has the contract's list of codes. What lives beside it may get more.
+    let code = &mut components["schemas"]["Error"]["properties"]["code"];
+    let mut open = open_enumeration("Code", code).to_value();
+    open["description"] = format!(
+        "{} More kinds may come: treat one that you do not know by the answer's status.",
+        code["description"].as_str().unwrap_or_default()
+    )
+    .into();
+    *code = open;
     let mut info = info(union);
     info["title"] = format!("{} partner API", union.name).into();
     info["summary"] = "Learn what came of the sign-ups you sent.".into();
@@ -156,8 +166,8 @@ fn info(union: &Union) -> Value {
              was issued with another figure. A limit counts any 60 seconds; past it the answer is 429, and \
              `Retry-After` says how many seconds to wait.\n\n{CONSENT_RULE_FOR_ALL} A sign-up counts only once the user has \
              clicked the link in the e-mail they are sent: tell them to check their inbox.\n\nEvery body has `ok`: true \
-             on success, false with `error`, and mostly `code`, otherwise. Changes within /v1 only add, \
-             and what they add may be a `code` or a category: be ready for values that you do not know.",
+             on success, false with `error`, and mostly `code`, otherwise. The categories and \
+             codes of /v1 are those listed here.",
             wording::what_it_is(union),
             wording::who_runs_it(union),
             union.public_per_minute,

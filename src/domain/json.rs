@@ -1,17 +1,35 @@
 //! How values look in JSON: fields whose value the contract fixes, as types that can have no other; values that are a text; and
 //! the schema of a list that may grow.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{Schema, json_schema};
 use serde::{Serialize, Serializer};
 
 /// The schema of a value in an answer that is one of a list today, and of a longer one some day. Programs that are made of the
 /// schema know the list by `title`, and take any other text too.
-pub fn open_enumeration(title: &str, known: &Schema) -> Schema {
-    let values = known.get("enum");
+pub fn open_enumeration(title: &str, known: &serde_json::Value) -> Schema {
+    let values = &known["enum"];
     json_schema!({ "anyOf": [{ "title": title, "type": "string", "enum": values }, { "type": "string" }] })
 }
+
+/// Gives a type the schema that is written down here, at each place that uses the type.
+macro_rules! inline_schema {
+    ($kind:ident, $schema:expr) => {
+        impl schemars::JsonSchema for $kind {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($kind).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $schema
+            }
+        }
+    };
+}
+pub(crate) use inline_schema;
 
 macro_rules! constant {
     ($(#[$doc:meta])* $name:ident, $kind:literal, $value:expr) => {
@@ -25,19 +43,7 @@ macro_rules! constant {
             }
         }
 
-        impl JsonSchema for $name {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": $kind, "const": $value })
-            }
-        }
+        inline_schema!($name, json_schema!({ "type": $kind, "const": $value }));
     };
 }
 
@@ -64,19 +70,7 @@ macro_rules! json_text {
             }
         }
 
-        impl schemars::JsonSchema for $kind {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($kind).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "string" })
-            }
-        }
+        $crate::domain::json::inline_schema!($kind, schemars::json_schema!({ "type": "string" }));
     };
 }
 pub(in crate::domain) use json_text;

@@ -1,13 +1,12 @@
 //! Referral codes and links: how one is made for an address, and how one is read back from what people paste.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use ring::hmac;
 
 use super::base32;
 use super::email::EmailAddress;
-use super::json::json_text;
+use super::json::{inline_schema, json_text};
 use super::secret::Secret;
 
 /// Twelve characters that stand for one person for ever.
@@ -74,19 +73,7 @@ impl<'de> serde::Deserialize<'de> for RefCode {
     }
 }
 
-impl schemars::JsonSchema for RefCode {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "RefCode".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string" })
-    }
-}
+inline_schema!(RefCode, schemars::json_schema!({ "type": "string" }));
 
 /// Makes codes. The same address gets the same code on every node and at any time, and without the installation's
 /// secret nobody can tell which address a code belongs to.

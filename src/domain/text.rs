@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::json_schema;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+use super::json::inline_schema;
 
 /// Reads a string, borrowed from the input where it holds no escapes; `what` says what was expected when it is none.
 pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D, what: &'static str) -> Result<Cow<'de, str>, D::Error> {
@@ -83,19 +85,7 @@ impl<'de> Deserialize<'de> for Comments {
     }
 }
 
-impl JsonSchema for Comments {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Comments".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "maxLength": Self::LONGEST })
-    }
-}
+inline_schema!(Comments, json_schema!({ "type": "string", "maxLength": Self::LONGEST }));
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,13 @@
 //! `GET /v1/negotiate-categories`
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec, wording};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::Category;
-use crate::domain::json::{True, Usd, open_enumeration};
+use crate::domain::json::{True, Usd};
 use crate::domain::union::Union;
 use crate::error::Error;
 
@@ -29,17 +29,12 @@ pub struct NegotiationCategories {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NegotiationCategory {
-    /// Names the category in requests; more may come.
-    #[schemars(schema_with = "open_slug")]
+    /// Names the category in requests.
     pub slug: Category,
     /// Names the category to people.
     pub label: &'static str,
     /// What a typical household is estimated to save in a year, in US dollars.
     pub annual_savings: u32,
-}
-
-fn open_slug(generator: &mut SchemaGenerator) -> Schema {
-    open_enumeration("Slug", &Category::json_schema(generator))
 }
 
 #[derive(Debug)]

@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
+use crate::domain::json::inline_schema;
 use crate::domain::partner::idempotency::{BadIdempotencyKey, IdempotencyKey};
 use crate::domain::sign_up::{Channel, ClientName, Partner, SignedUp};
 use crate::domain::simulator::{LIMITED_FOR, Simulated};
@@ -218,19 +219,7 @@ pub trait Input: Sized + Send + JsonSchema {
 #[derive(Debug)]
 pub struct Nothing;
 
-impl JsonSchema for Nothing {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Nothing".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        schemars::json_schema!({ "type": "object", "additionalProperties": false })
-    }
-}
+inline_schema!(Nothing, schemars::json_schema!({ "type": "object", "additionalProperties": false }));
 
 impl Input for Nothing {
     const EXPECTED: bool = false;

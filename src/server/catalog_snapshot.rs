@@ -1,7 +1,7 @@
 //! Every face that the catalog shows in: REST's answers, the documents, the pages, MCP. They are made together from one
 //! reading of it and replaced together, so that no two of them ever say different things.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::app::App;
 use crate::documents::Documents;
@@ -21,7 +21,7 @@ pub(super) struct CatalogSnapshot {
     pub dispatcher: Arc<Dispatcher>,
     /// Of the answers that stay the same, one for each operation.
     pub tags: Vec<EntityTag>,
-    pub documents: Documents,
+    documents: OnceLock<Documents>,
     pub site: Site,
     pub mcp: McpEndpoint,
     pub branding: Arc<Branding>,
@@ -39,7 +39,7 @@ impl CatalogSnapshot {
         let dispatcher = Dispatcher::new(Arc::clone(&app));
         let origins = Origins::of(&app.union);
         Self {
-            documents: Documents::new(&app.union),
+            documents: OnceLock::new(),
             mcp: McpEndpoint::new(Arc::clone(&dispatcher), origins.clone(), mcp_origins.clone()),
             site: Site::new(Arc::clone(&app), Arc::clone(&branding), origins, mailbox.clone()),
             tags: ALL.iter().map(|_| EntityTag::default()).collect(),
@@ -49,6 +49,11 @@ impl CatalogSnapshot {
             mcp_origins,
             mailbox,
         }
+    }
+
+    /// Made when they are first asked for: a start need not wait for them.
+    pub(super) fn documents(&self) -> &Documents {
+        self.documents.get_or_init(|| Documents::new(&self.app.union))
     }
 
     pub(super) fn app(&self) -> &Arc<App> {

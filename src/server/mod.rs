@@ -280,10 +280,10 @@ impl HttpService {
         let mut answer = if front {
             exchange.show_page(|visit, request| Box::pin(join::show(visit, request)), "", request).await?
         } else {
-            exchange.snapshot.documents.descriptor.answer(request.headers())
+            exchange.snapshot.documents().descriptor.answer(request.headers())
         };
         answer.set(VARY, HeaderValue::from_static("Accept"));
-        if let Some(links) = &exchange.snapshot.documents.links {
+        if let Some(links) = &exchange.snapshot.documents().links {
             answer.set(LINK, links.clone());
         }
         Ok(answer)

@@ -114,11 +114,11 @@ mod once {
         let categories = &request["properties"]["categories"];
         assert_eq!((names(&categories["properties"]).len(), &categories["additionalProperties"]), (14, &json!(false)));
         assert_eq!(request["properties"]["otherComments"]["maxLength"], 1000);
-        // In answers a list may grow: what is known is listed, and any other text is taken.
+        // Plain enumerations, as the contract has them: generators make types of them that requests take, too.
         let known = |schema: &str, field: &str| {
-            let any = schemas[schema]["properties"][field]["anyOf"].as_array().unwrap();
-            assert_eq!((any.len(), &any[0]["type"], &any[1]), (2, &json!("string"), &json!({ "type": "string" })));
-            any[0]["enum"].clone()
+            let field = &schemas[schema]["properties"][field];
+            assert_eq!((&field["type"], &field["anyOf"]), (&json!("string"), &Value::Null));
+            field["enum"].clone()
         };
         assert_eq!(known("NegotiationCategory", "slug"), json!(names(&categories["properties"])));
         assert_eq!(schemas["InviteResponse"]["properties"]["inviteLink"]["format"], "uri");
@@ -135,10 +135,6 @@ mod once {
             "save_failed",
         ];
         assert_eq!(known("Error", "code"), json!(codes));
-        for (schema, field) in [("NegotiationCategory", "slug"), ("Error", "code")] {
-            let text = schemas[schema]["properties"][field]["description"].as_str().unwrap();
-            assert!(text.contains("may come"), "{text}");
-        }
         let text = document.to_string();
         for stray in ["\"null\"", "uint", "\"int64\"", "\"default\""] {
             assert!(!text.contains(stray), "{stray}");

@@ -25,6 +25,11 @@ for (const client of [anyone, partner]) {
   assert(total > 0);
   assert.equal(listed.totalPotentialAnnualSavings, total);
 
+  // What is listed can be chosen as it stands: both are the same type.
+  const chosen: components["schemas"]["InviteRequest"]["categories"] = {};
+  for (const { slug } of listed.categories) chosen[slug] = true;
+  assert.equal(Object.keys(chosen).length, listed.categories.length);
+
   const { data: program } = await client.GET("/v1/referral-program");
   assert(program?.ok);
   assert.equal(program.maxReward, program.rewardPerGroup * program.maxGroups);

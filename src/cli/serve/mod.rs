@@ -85,9 +85,25 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let post = Post::open(settings, &checked.mail, &union.sender)?;
     // After what may refuse to start: whoever is refused reads why, and nothing else.
     warnings::tell(settings, &checked.mail, &union, &log);
+    let webhooks = Arc::<WebhookNotifier>::default();
+    let mailbox_key = TokenMaker::new(&secret).mailbox_key();
+    let app = App::new(Parts {
+        union: Arc::clone(&union),
+        secret: secret.clone(),
+        store: Arc::clone(&store),
+        limiter: Arc::clone(&limiter),
+        log: log.clone(),
+        mail: post.delivery.clone(),
+        webhooks: Arc::clone(&webhooks),
+        budget: settings.budget.budget(),
+        disposable: checked.disposable.clone(),
+        erasures: ErasureLog::beside(&settings.store.data),
+        retention: settings.retention.times(),
+    });
+    // Before the workers begin: the start would wait for their first writes.
+    app.membership.keep_notice(clock.now().time).await.context("the notice of consent could not be kept")?;
     let (stop_work, work_stops) = watch::channel(false);
     let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());
-    let webhooks = Arc::<WebhookNotifier>::default();
     let teller = WebhookWorker {
         store: Arc::clone(&store) as _,
         client: settings.outbound.client(&union.base_url),
@@ -122,21 +138,6 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         let sandbox = Arc::clone(&sandbox);
         async move { sandbox.find().await }
     });
-    let mailbox_key = TokenMaker::new(&secret).mailbox_key();
-    let app = App::new(Parts {
-        union,
-        secret,
-        store: Arc::clone(&store),
-        limiter,
-        log: log.clone(),
-        mail: post.delivery.clone(),
-        webhooks,
-        budget: settings.budget.budget(),
-        disposable: checked.disposable,
-        erasures: ErasureLog::beside(&settings.store.data),
-        retention: settings.retention.times(),
-    });
-    app.membership.keep_notice(clock.now().time).await.context("the notice of consent could not be kept")?;
     let service = HttpService::new(
         app,
         clock,

@@ -1,11 +1,12 @@
 //! The kinds of household bills that the union negotiates.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::json_schema;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
+
+use crate::domain::json::inline_schema;
 
 macro_rules! categories {
     ($($name:ident $slug:literal $label:literal)*) => {
@@ -80,20 +81,10 @@ impl<'de> Deserialize<'de> for Category {
     }
 }
 
-impl JsonSchema for Category {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Category".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let slugs: Vec<_> = Self::ALL.iter().map(|category| category.slug()).collect();
-        json_schema!({ "type": "string", "enum": slugs })
-    }
-}
+inline_schema!(Category, {
+    let slugs: Vec<_> = Self::ALL.iter().map(|category| category.slug()).collect();
+    json_schema!({ "type": "string", "enum": slugs })
+});
 
 /// The categories a user cares about.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -211,26 +202,16 @@ impl Serialize for CategorySet {
     }
 }
 
-impl JsonSchema for CategorySet {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "CategorySet".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let properties: serde_json::Map<_, _> = Category::ALL
-            .iter()
-            .map(|category| {
-                let schema = serde_json::json!({ "type": "boolean", "description": category.label() });
-                (category.slug().to_owned(), schema)
-            })
-            .collect();
-        json_schema!({ "type": "object", "properties": properties, "additionalProperties": false })
-    }
-}
+inline_schema!(CategorySet, {
+    let properties: serde_json::Map<_, _> = Category::ALL
+        .iter()
+        .map(|category| {
+            let schema = serde_json::json!({ "type": "boolean", "description": category.label() });
+            (category.slug().to_owned(), schema)
+        })
+        .collect();
+    json_schema!({ "type": "object", "properties": properties, "additionalProperties": false })
+});
 
 #[cfg(test)]
 mod tests {

@@ -4,11 +4,10 @@ mod alias;
 pub mod disposable;
 pub mod suggestion;
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::json_schema;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
+use crate::domain::json::inline_schema;
 use crate::domain::text::is_hidden;
 
 /// An address mail can be sent to, as it was typed.
@@ -203,19 +202,7 @@ impl<'de> Deserialize<'de> for EmailAddress {
     }
 }
 
-impl JsonSchema for EmailAddress {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "EmailAddress".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "email", "maxLength": Self::LONGEST })
-    }
-}
+inline_schema!(EmailAddress, json_schema!({ "type": "string", "format": "email", "maxLength": Self::LONGEST }));
 
 #[cfg(test)]
 mod tests {

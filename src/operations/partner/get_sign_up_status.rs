@@ -42,7 +42,7 @@ pub enum StatusName {
 
 impl StatusName {
     fn open_schema(generator: &mut SchemaGenerator) -> Schema {
-        open_enumeration("Status", &Self::json_schema(generator))
+        open_enumeration("Status", Self::json_schema(generator).as_value())
     }
 }
 

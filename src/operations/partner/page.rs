@@ -1,10 +1,9 @@
 //! Pagination of listings: limit, start time and cursor. They come from a query string, so they are strings.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::json_schema;
 use serde::de::{Deserialize, Deserializer, Error};
 
+use crate::domain::json::inline_schema;
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::text;
 use crate::domain::time::Timestamp;
@@ -24,19 +23,7 @@ macro_rules! parameter {
             }
         }
 
-        impl JsonSchema for $name {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!($schema)
-            }
-        }
+        inline_schema!($name, json_schema!($schema));
     };
 }
 

@@ -21,9 +21,16 @@ pub(super) struct Readers(Arc<Connections>);
 
 struct Connections {
     /// One for each thread that asks, and one to spare: they fail at once when the database is busy.
-    quick: Vec<Mutex<Connection>>,
+    quick: Vec<Reader>,
     /// Waits when the database is busy; used on the blocking pool alone.
-    patient: Mutex<Connection>,
+    patient: Reader,
+}
+
+/// A connection that is opened when it is first needed: each reads the whole schema, which a start need not wait for.
+struct Reader {
+    path: Arc<Path>,
+    busy_timeout: Duration,
+    connection: Mutex<Option<Connection>>,
 }
 
 impl Readers {
@@ -40,15 +47,22 @@ impl Readers {
 
     pub(super) fn open(path: &Path) -> Result<Self, SqliteOpenError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let quick = (0..=threads).map(|_| open(path, Duration::ZERO).map(Mutex::new)).collect::<Result<_, _>>()?;
-        let patient = Mutex::new(open(path, READ_BUSY_TIMEOUT)?);
-        Ok(Self(Arc::new(Connections { quick, patient })))
+        let path: Arc<Path> = path.into();
+        let reader = |busy_timeout| Reader { path: Arc::clone(&path), busy_timeout, connection: Mutex::default() };
+        let connections = Connections {
+            quick: (0..=threads).map(|_| reader(Duration::ZERO)).collect(),
+            patient: reader(READ_BUSY_TIMEOUT),
+        };
+        // What is wrong with the file is told now.
+        let first = open(&path, READ_BUSY_TIMEOUT).map_err(|source| SqliteOpenError::opening(&path, source))?;
+        *connections.patient.lock() = Some(first);
+        Ok(Self(Arc::new(connections)))
     }
 
     /// Who waits is not counted: a query takes microseconds, and counting would be part of each.
     pub(super) fn figures(&self) -> PoolFigures {
-        let connections = self.0.quick.iter().chain([&self.0.patient]);
-        let (most, busy) = (self.0.quick.len() + 1, connections.filter(|one| one.try_lock().is_err()).count());
+        let readers = self.0.quick.iter().chain([&self.0.patient]);
+        let (most, busy) = (self.0.quick.len() + 1, readers.filter(|one| one.connection.try_lock().is_err()).count());
         PoolFigures { name: "readers", busy, idle: most - busy, most, waiting: None }
     }
 
@@ -59,11 +73,11 @@ impl Readers {
         T: Send + 'static,
         Q: FnMut(&mut Connection) -> Result<T, Failure> + Send + 'static,
     {
-        let first = query(&mut self.0.any_quick());
+        let first = self.0.with_quick(&mut query);
         match first {
             Err(Failure::Sqlite(error)) if is_busy(&error) => {
                 let connections = Arc::clone(&self.0);
-                let again = tokio::task::spawn_blocking(move || query(&mut lock(&connections.patient)));
+                let again = tokio::task::spawn_blocking(move || connections.patient.run(&mut query));
                 Reply::later(async move {
                     match again.await {
                         Ok(answer) => answer.map_err(StoreError::from),
@@ -77,17 +91,38 @@ impl Readers {
 }
 
 impl Connections {
-    fn any_quick(&self) -> MutexGuard<'_, Connection> {
+    fn with_quick<T>(&self, query: impl FnMut(&mut Connection) -> Result<T, Failure>) -> Result<T, Failure> {
         let home = home();
-        let free = (0..self.quick.len()).find_map(|i| self.quick[(home + i) % self.quick.len()].try_lock().ok());
-        // More threads than connections are asking: a query takes microseconds, so this is no wait to speak of.
-        free.unwrap_or_else(|| lock(&self.quick[home % self.quick.len()]))
+        let reader = |i: usize| &self.quick[(home + i) % self.quick.len()];
+        let free = (0..self.quick.len()).find_map(|i| Some((reader(i), reader(i).connection.try_lock().ok()?)));
+        match free {
+            Some((reader, mut guard)) => reader.run_in(&mut guard, query),
+            // More threads than connections are asking: a query takes microseconds, so this is no wait to speak of.
+            None => reader(0).run(query),
+        }
     }
 }
 
-fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
-    // A read changes nothing, so a panic during one leaves nothing half done.
-    connection.lock().unwrap_or_else(PoisonError::into_inner)
+impl Reader {
+    fn run<T>(&self, query: impl FnMut(&mut Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+        self.run_in(&mut self.lock(), query)
+    }
+
+    fn run_in<T>(
+        &self,
+        connection: &mut Option<Connection>,
+        mut query: impl FnMut(&mut Connection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        match connection {
+            Some(connection) => query(connection),
+            None => query(connection.insert(open(&self.path, self.busy_timeout)?)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Connection>> {
+        // A read changes nothing, so a panic during one leaves nothing half done.
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Where this thread begins to look for a free connection: each thread somewhere else.
@@ -99,19 +134,16 @@ fn home() -> usize {
     HOME.with(|home| *home)
 }
 
-fn open(path: &Path, busy_timeout: Duration) -> Result<Connection, SqliteOpenError> {
-    let open = || {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
-        super::set_up(&connection)?;
-        // Enough for the inner pages of every tree at two million people; the leaves are the system's to keep. There are
-        // several readers, and each with a cache like the writer's would make the process large.
-        connection.pragma_update(None, "cache_size", -2048)?;
-        connection.pragma_update(None, "query_only", true)?;
-        connection.busy_timeout(busy_timeout)?;
-        Ok(connection)
-    };
-    open().map_err(|source| SqliteOpenError::opening(path, source))
+fn open(path: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    super::set_up(&connection)?;
+    // Enough for the inner pages of every tree at two million people; the leaves are the system's to keep. There are
+    // several readers, and each with a cache like the writer's would make the process large.
+    connection.pragma_update(None, "cache_size", -2048)?;
+    connection.pragma_update(None, "query_only", true)?;
+    connection.busy_timeout(busy_timeout)?;
+    Ok(connection)
 }
 
 impl fmt::Debug for Readers {
