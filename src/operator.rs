@@ -138,8 +138,8 @@ impl Operator {
         self.store.release_held(which, now)
     }
 
-    pub fn drop_held(&self, which: HeldMail) -> StoreReply<'_, u64> {
-        self.store.drop_held(which)
+    pub fn drop_held(&self, which: HeldMail, now: Timestamp) -> StoreReply<'_, u64> {
+        self.store.drop_held(which, now)
     }
 
     /// Takes in what a mail server says about a mail of ours.

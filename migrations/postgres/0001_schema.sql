@@ -72,7 +72,7 @@ CREATE TABLE people (
 );
 -- For most people `mailbox` equals `email_normalized`, which is indexed. Leaving them out saves every new person one more
 -- random page write.
-CREATE INDEX people_by_other_mailbox ON people (mailbox) WHERE mailbox <> email_normalized;
+CREATE INDEX people_by_other_mailbox ON people (mailbox, state, uncredited) WHERE mailbox <> email_normalized;
 CREATE UNIQUE INDEX people_by_account ON people (account) WHERE account IS NOT NULL;
 CREATE UNIQUE INDEX people_by_session ON people (session) WHERE session IS NOT NULL;
 -- For the list of referrals, and for the foreign key when a person is deleted.
@@ -110,7 +110,9 @@ CREATE TABLE sign_ups (
 -- A partner has at most one pending sign-up per person (slot 0); signing up again replaces its answers. The form has three
 -- (slots 1 to 3): anyone may fill it in, so no post changes another.
 CREATE UNIQUE INDEX one_pending_sign_up ON sign_ups (person_id, coalesce(partner_id, 0), slot) WHERE state = 'pending';
-CREATE INDEX sign_ups_by_person ON sign_ups (person_id);
+CREATE INDEX sign_ups_by_person ON sign_ups (person_id, id);
+-- The sign-up that a member joined by, however many others name them.
+CREATE INDEX sign_ups_confirmed ON sign_ups (person_id, decided_at) WHERE state = 'confirmed';
 CREATE INDEX sign_ups_by_referrer ON sign_ups (referrer_id) WHERE referrer_id IS NOT NULL;
 CREATE INDEX sign_ups_declined ON sign_ups (key_id) WHERE state = 'declined';
 CREATE INDEX sign_ups_to_expire ON sign_ups (expires_at) WHERE state = 'pending';
@@ -133,6 +135,7 @@ CREATE TABLE sign_ins (
     person_id  BIGINT REFERENCES people,                            -- NULL: nobody can sign in with it
     browser    TEXT COLLATE "C" NOT NULL,                           -- a keyed hash of the browser's nonce and the address
     mailed     BOOLEAN NOT NULL,
+    mailbox    TEXT COLLATE "C",                                    -- where the mail went; NULL: nowhere
     tries      BIGINT NOT NULL DEFAULT 0,
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
@@ -140,6 +143,7 @@ CREATE TABLE sign_ins (
 );
 CREATE INDEX sign_ins_by_browser ON sign_ins (browser);
 CREATE INDEX sign_ins_by_person ON sign_ins (person_id, created_at) WHERE person_id IS NOT NULL;
+CREATE INDEX sign_ins_by_mailbox ON sign_ins (mailbox, created_at) WHERE mailbox IS NOT NULL;
 -- Requests without a person are deleted sooner than the others.
 CREATE INDEX sign_ins_to_delete ON sign_ins (expires_at) WHERE person_id IS NOT NULL;
 CREATE INDEX sign_ins_to_delete_without_person ON sign_ins (expires_at) WHERE person_id IS NULL;
@@ -230,10 +234,10 @@ CREATE TABLE idempotency_keys (
     partner_id   BIGINT NOT NULL REFERENCES partners,
     key          TEXT COLLATE "C" NOT NULL,
     operation    TEXT COLLATE "C" NOT NULL,
-    input        TEXT COLLATE "C",                                    -- a keyed hash of the request; NULL once the person is erased
+    input        TEXT COLLATE "C" NOT NULL,                           -- a keyed hash of the request
     person_id    BIGINT REFERENCES people ON DELETE SET NULL,
     sign_up_id   BIGINT REFERENCES sign_ups ON DELETE SET NULL,       -- NULL: only a link was asked for
-    link         TEXT COLLATE "C",                                    -- the answer; NULL once the person is erased
+    link         TEXT COLLATE "C" NOT NULL,                           -- the answer
     joined_count BIGINT NOT NULL DEFAULT 0,
     savings      BIGINT NOT NULL DEFAULT 0,
     attributed   BOOLEAN NOT NULL DEFAULT FALSE,
@@ -243,8 +247,8 @@ CREATE TABLE idempotency_keys (
     closed_at    BIGINT                                               -- when the webhook of the closing was queued
 );
 CREATE UNIQUE INDEX idempotency_keys_unique ON idempotency_keys (partner_id, key);
-CREATE INDEX idempotency_keys_by_partner ON idempotency_keys (partner_id, id) WHERE closes_at IS NOT NULL;
-CREATE INDEX idempotency_keys_by_person ON idempotency_keys (person_id) WHERE person_id IS NOT NULL;
+CREATE INDEX idempotency_keys_by_partner ON idempotency_keys (partner_id, created_at, id) WHERE closes_at IS NOT NULL;
+CREATE INDEX idempotency_keys_by_person ON idempotency_keys (person_id, partner_id, created_at) WHERE person_id IS NOT NULL;
 CREATE INDEX idempotency_keys_by_sign_up ON idempotency_keys (sign_up_id) WHERE sign_up_id IS NOT NULL;
 CREATE INDEX idempotency_keys_to_close ON idempotency_keys (closes_at)
     WHERE closes_at IS NOT NULL AND confirmed_at IS NULL AND closed_at IS NULL;

@@ -163,13 +163,14 @@ fn release(task: &HeldChoice) -> anyhow::Result<()> {
 
 fn drop_held(task: &HeldChoice) -> anyhow::Result<()> {
     let which = task.which();
-    let act = act("mail drop", task.about(), Clock::start().now().time);
-    let dropped = async |operator: Operator| Ok(operator.audited(act).drop_held(which).await?);
+    let now = Clock::start().now().time;
+    let act = act("mail drop", task.about(), now);
+    let dropped = async |operator: Operator| Ok(operator.audited(act).drop_held(which, now).await?);
     let count = with_live_records(&task.store, dropped)?;
     print_line(&match count {
         0 => "No such mail is held.".to_owned(),
-        1 => "1 mail was deleted.".to_owned(),
-        _ => format!("{count} mails were deleted."),
+        1 => "1 mail was deleted, and its sign-up ended.".to_owned(),
+        _ => format!("{count} mails were deleted, and their sign-ups ended."),
     })
 }
 

@@ -85,7 +85,7 @@ pub struct PersonRecord {
     pub source: Option<String>,
 }
 
-/// A person with all that is kept of them.
+/// A person with what is kept of them; the three lists are filled page by page ([`ActivityPage`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PersonFile {
     pub person: PersonRecord,
@@ -104,10 +104,34 @@ pub struct PersonFile {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Referrals {
-    /// People who signed up with it and are still known.
+    /// People who signed up with it and are still known, counted up to 1,000.
     pub signed_up: u64,
-    /// Those who are members, and whom they are credited for.
+    /// Those who are members, and whom they are credited for; at most a minute old where they are 1,000 or more.
     pub members: u64,
+}
+
+impl Referrals {
+    /// How far `signed_up` is counted.
+    pub const MOST_COUNTED: u32 = 1000;
+}
+
+/// Some of what hangs on a person, in an order of its own, and where the rest begins.
+#[derive(Debug, Default)]
+pub struct ActivityPage {
+    pub sign_ups: Vec<SignUpEntry>,
+    pub sign_ins: Vec<SignInEntry>,
+    pub requests: Vec<RequestEntry>,
+    /// None where that was all.
+    pub next: Option<ActivityPlace>,
+}
+
+/// A place among what hangs on a person: after these ids.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ActivityPlace {
+    pub sign_up: i64,
+    pub sign_in: i64,
+    /// A request by its partner, its time and its id.
+    pub request: (i64, i64, i64),
 }
 
 /// A request to sign in.
@@ -191,7 +215,7 @@ pub struct MailboxStanding {
     pub complained_at: Option<Timestamp>,
     /// Partners whose mail is not sent there, by name.
     pub stopped: Vec<StoppedPartner>,
-    /// Other people whose mail arrives there.
+    /// Other people whose mail arrives there, counted up to 1,000.
     pub shared_with: u64,
 }
 
@@ -298,6 +322,8 @@ pub struct Erased {
     pub mails: u64,
     /// Others get mail there, so what is known of the mailbox stays.
     pub mailbox_is_shared: bool,
+    /// False where so much was kept of them that it is deleted in several steps, and this was one of them.
+    pub is_whole: bool,
 }
 
 /// What kept mail from a person and no longer does.

@@ -105,7 +105,7 @@ struct ExportedMail<'a> {
     undeliverable_until: Option<Timestamp>,
     /// How often mail came back for the moment.
     soft_bounces: u64,
-    /// Other addresses that share the mailbox.
+    /// Other addresses that share the mailbox, counted up to 1,000.
     shared_with: u64,
     /// The kinds that they want none of.
     unwanted_kinds: Vec<&'a str>,

@@ -23,7 +23,7 @@ use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
-use crate::domain::partner::idempotency::{IdempotencyKey, IdempotentRequest, InputHasher};
+use crate::domain::partner::idempotency::{IdempotencyKey, IdempotentRequest, InputHasher, MOST_KEYS};
 use crate::domain::referral::{CodeMaker, ReferralCode};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
@@ -341,6 +341,13 @@ fn refused(error: StoreError) -> Error {
             what: "Idempotency-Key: it was used before with another input, or what it was used with is no longer kept. Send \
                    exactly what you sent then, or use a new key for a new request."
                 .to_owned(),
+            fields: vec!["Idempotency-Key".to_owned()],
+        },
+        StoreError::TooManyKeys => Error::InvalidSubmission {
+            what: format!(
+                "Idempotency-Key: this address has had {MOST_KEYS} different keys of yours within 7 days. Repeat a request with the \
+                 key it had, or leave the header out."
+            ),
             fields: vec!["Idempotency-Key".to_owned()],
         },
         StoreError::CodeTaken | StoreError::Unavailable(_) => Error::SaveFailed { cause: error.to_string() },

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::erasures::ErasureLog;
-use super::people::{NotErased, People};
+use super::people::{self, NotErased, People};
 use super::{pad_response_time, random};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
@@ -130,9 +130,14 @@ impl OwnPages {
         self.sessions.is_csrf_token(session, token)
     }
 
-    /// Everything that is kept of whoever has the session; none if nobody has.
+    /// What is kept of whoever has the session, without what hangs on them; none if nobody has.
     pub async fn find(&self, session: &Nonce, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
         self.store.find_own(session.clone(), now).await
+    }
+
+    /// Their file with all that hangs on them.
+    pub async fn fill(&self, file: PersonFile, now: Timestamp) -> Result<PersonFile, StoreError> {
+        people::fill(&*self.store, file, now).await
     }
 
     pub async fn change_answers(&self, session: &Nonce, answers: Answers, now: Timestamp) -> Result<bool, StoreError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::random;
 use crate::domain::email::EmailAddress;
-use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonFile};
+use crate::domain::person::{AccountId, ActivityPlace, Erased, Leaving, Lifted, PersonFile};
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
 use crate::membership::erasures::ErasureLog;
@@ -29,6 +29,20 @@ pub async fn unsuppress(store: &dyn Store, email: &EmailAddress) -> Result<Optio
     store.unsuppress(email, new_account()?).await
 }
 
+/// Adds what hangs on a person to their file, page by page.
+pub async fn fill(store: &dyn Store, mut file: PersonFile, now: Timestamp) -> Result<PersonFile, StoreError> {
+    file.sign_ups.clear();
+    let mut place = Some(ActivityPlace::default());
+    while let Some(after) = place {
+        let page = store.activity_of(file.person.id, after, now).await?;
+        file.sign_ups.extend(page.sign_ups);
+        file.sign_ins.extend(page.sign_ins);
+        file.requests.extend(page.requests);
+        place = page.next;
+    }
+    Ok(file)
+}
+
 /// What the audit log calls somebody who has no name there yet.
 fn new_account() -> Result<AccountId, StoreError> {
     Ok(AccountId::from_random(&random()?))
@@ -48,9 +62,13 @@ impl People {
 
     /// Everything that is kept of whoever has that address; of somebody who was erased, what stayed.
     pub async fn find(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
-        match self.store.find_person(email.normalized(), now).await? {
-            None => self.store.find_person(self.marker.tombstone(email), now).await,
-            found => Ok(found),
+        let found = match self.store.find_person(email.normalized(), now).await? {
+            None => self.store.find_person(self.marker.tombstone(email), now).await?,
+            found => found,
+        };
+        match found {
+            Some(file) => fill(&*self.store, file, now).await.map(Some),
+            None => Ok(None),
         }
     }
 
@@ -74,6 +92,26 @@ impl People {
         let at = now.end_of_hour();
         let written = tokio::task::spawn_blocking(move || erasures.append(&mark, at)).await;
         written.map_err(std::io::Error::other).and_then(|written| written).map_err(NotErased::Log)?;
-        Ok(self.store.erase(email, marks, new_account()?, now).await?)
+        let (account, mut before) = (new_account()?, None);
+        // In steps, each of which others' writes wait for. Interrupted, it goes on when it is asked for again.
+        loop {
+            let Some(step) = self.store.erase(email, marks.clone(), account.clone(), now).await? else {
+                return Ok(before);
+            };
+            let so_far = before.take();
+            let whole = step.is_whole;
+            before = Some(match so_far {
+                Some(Erased { was_member, sign_ups, mails, .. }) => Erased {
+                    was_member: was_member || step.was_member,
+                    sign_ups: sign_ups + step.sign_ups,
+                    mails: mails + step.mails,
+                    ..step
+                },
+                None => step,
+            });
+            if whole {
+                return Ok(before);
+            }
+        }
     }
 }

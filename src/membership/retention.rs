@@ -169,7 +169,9 @@ impl Walk {
         let found = store.people_to_forget(after, self.times, now).await?;
         let marked: Vec<_> = found.forgettable.iter().map(|(id, email)| (*id, self.marker.marks(email))).collect();
         for some in marked.chunks(FORGOTTEN_AT_ONCE) {
-            store.forget_people(some.to_vec(), self.times, now).await?;
+            while store.forget_people(some.to_vec(), self.times, now).await?.unfinished > 0 {
+                tokio::time::sleep(BETWEEN_STEPS).await;
+            }
             tokio::time::sleep(BETWEEN_STEPS).await;
         }
         if let Some(last) = found.last.filter(|_| found.has_spent) {

@@ -182,7 +182,8 @@ pub async fn export(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     let led_here = request.headers().get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none");
     let session = look(visit, request.headers()).await?.filter(|_| !led_here);
     let session = session.ok_or_else(|| sign_in(visit, StatusCode::FORBIDDEN, None))?;
-    let document = MemberExport::of(&session.file, &visit.app().union, visit.now.time);
+    let file = visit.stored(visit.app().own_pages.fill(session.file, visit.now.time).await)?;
+    let document = MemberExport::of(&file, &visit.app().union, visit.now.time);
     let mut answer = Answer::json(StatusCode::OK, serde_json::to_vec_pretty(&document).unwrap_or_default());
     answer.set(CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"member-export.json\""));
     keep_apart(&mut answer);

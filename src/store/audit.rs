@@ -76,6 +76,10 @@ impl Engine for Audited {
         self.engine.read_job(job)
     }
 
+    fn scan_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
+        self.engine.scan_job(job)
+    }
+
     fn write_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
         self.engine.write_job(Box::new(AuditedJob { job, act: self.act.clone() }))
     }

@@ -226,7 +226,7 @@ impl Lease {
             MailboxDecision::Send { is_another: false } => {}
         }
         self.take(sql, &mut mail).await?;
-        if facts.attempts == 0 && facts.priority != Priority::Reminder {
+        if facts.attempts == 0 {
             today.mailed += 1;
             today.reputation.mailed_today += 1;
         }

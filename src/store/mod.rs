@@ -6,7 +6,8 @@
 //! of their area; an engine is [`Engine`]: where units run, and the paths that are tuned for it by hand. A store must
 //! never know about requests, limits or mail transports, and must never put an address, a key or a token into an error.
 
-/// An area of the store: its trait, and for every engine its units. `read` may run beside a write, `write` changes something
+/// An area of the store: its trait, and for every engine its units. `read` may run beside a write, `scan` too and reads more than
+/// a few rows, `write` changes something
 /// with one statement at the most, `transact` with several that are done or undone together, `own` is the engine's own path. A unit is written
 /// in place, or is a type of its own where it has parts.
 macro_rules! area {
@@ -93,7 +94,7 @@ pub use self::keys::KeyStore;
 pub use self::members::MemberStore;
 pub use self::members::own_page::OwnPageStore;
 pub use self::members::people::PeopleStore;
-pub use self::members::retention::{MAILBOXES_KEPT_FOR, Retained, RetentionStore};
+pub use self::members::retention::{ForgottenPeople, MAILBOXES_KEPT_FOR, Retained, RetentionStore};
 pub use self::members::sign_in::SignInStore;
 pub use self::outbox::OutboxStore;
 pub use self::partners::PartnerStore;
@@ -137,8 +138,13 @@ impl<E: Engine> Store for E {
 /// Where units of work run, and what is tuned for the engine by hand: the count that every page shows, sign-ups and
 /// confirmations.
 pub trait Engine: Send + Sync + fmt::Debug {
-    /// Runs a job that changes nothing.
+    /// Runs a job that changes nothing and reads a few rows.
     fn read_job(&self, job: Box<dyn Job>) -> JobReply<'_>;
+
+    /// The same for a job that reads many: it must not hold up a thread that answers requests.
+    fn scan_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
+        self.read_job(job)
+    }
 
     fn write_job(&self, job: Box<dyn Job>) -> JobReply<'_>;
 
@@ -163,6 +169,10 @@ impl dyn Engine + '_ {
         self.read_job(<dyn Job>::of(unit)).map(result_of)
     }
 
+    fn scan<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
+        self.scan_job(<dyn Job>::of(unit)).map(result_of)
+    }
+
     fn write<U: Unit>(&self, unit: U) -> StoreReply<'_, U::Done> {
         self.write_job(<dyn Job>::of(unit)).map(result_of)
     }
@@ -181,6 +191,9 @@ pub enum StoreError {
     /// The name of the request is another's, or what it was given to is no longer kept; nothing was written.
     #[error("the idempotency key is in use")]
     KeyReused,
+    /// The partner has used as many idempotency keys for the address as it may; nothing was written.
+    #[error("too many idempotency keys for one address")]
+    TooManyKeys,
     /// The store could not be read, or could not commit; nothing was written. The cause is for the operator.
     #[error("{0}")]
     Unavailable(String),

@@ -103,10 +103,17 @@ area! {
             }
         };
 
-        /// Deletes mail that is held; says how much.
-        write drop_held(which: HeldMail) -> u64 {
+        /// Deletes mail that is held, and ends its sign-ups: nothing else mails those people. Says how much.
+        transact drop_held(which: HeldMail, now: Timestamp) -> u64 {
             |sql| {
                 let (key, form) = of(which);
+                let end = concat!(
+                    "UPDATE sign_ups SET state = 'expired', decided_at = $3 WHERE state = 'pending' AND id IN
+                         (SELECT o.sign_up_id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id WHERE ",
+                    is_held!(),
+                    ")"
+                );
+                sql.execute(end, values![key, form, *now]).await?;
                 let drop = concat!(
                     "DELETE FROM outbox WHERE id IN
                          (SELECT o.id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id WHERE ",

@@ -54,7 +54,7 @@ macro_rules! was_member_there {
         concat!(
             "EXISTS (SELECT 1 FROM people gone WHERE gone.mailbox = ",
             $tombstone,
-            " AND gone.mailbox <> gone.email_normalized AND gone.joined_at IS NOT NULL)"
+            " AND gone.mailbox <> gone.email_normalized AND gone.state IN ('member', 'left'))"
         )
     };
 }
@@ -114,6 +114,9 @@ impl Unit for SignUp {
         }
         refuse_if(paused)?;
         let person = find_or_add(sql, &self.new.person, self.now).await?;
+        if let Some((_, partner)) = named.filter(|_| !person.is_new) {
+            idempotency::refuse_too_many(sql, partner, person.id, self.now).await?;
+        }
         // Of somebody who is known as well: who is new may not cost more.
         keep_silent(sql, &person.mailbox, &self.new.person, self.now).await?;
         let referrer = match &self.new.ref_code {

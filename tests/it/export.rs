@@ -92,6 +92,7 @@ const REASONS: &[(&str, &str)] = &[
     ("sign_ups.slot", "how posts of the form are told apart"),
     ("sign_ins.id", "a number inside the records; links and codes are made from it"),
     ("sign_ins.person_id", "a number inside the records"),
+    ("sign_ins.mailbox", "derived from /email; the limits of sign-in mail are counted by it for a day"),
     ("sign_ins.browser", "a secret: a keyed hash of the browser's nonce"),
     ("sign_ins.expires_at", "ten minutes after /signIns/0/askedAt"),
     ("outbox.id", "a number inside the records; message ids are made from it"),

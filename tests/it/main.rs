@@ -11,6 +11,7 @@ mod database;
 mod doctor;
 mod export;
 mod fuzz;
+mod growth;
 mod history;
 mod holding_ground;
 mod limits;

@@ -11,7 +11,7 @@ use crate::domain::time::Timestamp;
 /// What a mail bypasses, as the column `priority` has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// Asked for on the way to one's own page: the budget of its source neither holds it nor counts it.
+    /// Asked for on the way to one's own page: the budget of its source counts it, and does not hold it.
     Reminder = -1,
     Normal = 0,
     /// Released by the operator, or paid for with a proof of work: it bypasses the budget, and that its key was revoked.

@@ -12,6 +12,11 @@ use crate::domain::secret::Secret;
 /// How long the first answer is kept.
 pub const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// Keys that a partner may use for one address within [`KEYS_COUNTED_FOR`], whatever became of its sign-ups: confirming tells
+/// the partner of each.
+pub const MOST_KEYS: u32 = 100;
+pub const KEYS_COUNTED_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// The idempotency key of a request: visible ASCII, so that it fits into a header and a path.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(Arc<str>);

@@ -82,7 +82,7 @@ mod tests {
             },
             mailbox,
             sign_ups: vec![sign_up],
-            referrals: Referrals { signed_up: 1234, members: 12 },
+            referrals: Referrals { signed_up: 1000, members: 12 },
             requests: Vec::new(),
             sign_ins: Vec::new(),
             wrong_codes: 0,

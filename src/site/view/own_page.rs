@@ -8,7 +8,9 @@ use super::{Frame, rendered};
 use crate::domain::figure::grouped;
 use crate::domain::language::{Language, Words};
 use crate::domain::mail::budget::FORM;
-use crate::domain::person::{Answers, MailboxStanding, PersonFile, PersonState, RetentionTimes, SignUpEntry};
+use crate::domain::person::{
+    Answers, MailboxStanding, PersonFile, PersonState, Referrals, RetentionTimes, SignUpEntry,
+};
 use crate::domain::share;
 use crate::domain::sign_in::{SIGN_IN_FOR, TRIES};
 use crate::domain::sign_up::{Channel, SignUpState};
@@ -143,7 +145,8 @@ struct OwnPage<'a> {
     longest_comments: usize,
     joined_by: Vec<EvidenceView<'a>>,
     others: Vec<EvidenceView<'a>>,
-    more: usize,
+    /// How many more there are.
+    older: Option<String>,
     obstacles: Vec<String>,
     wants_already_member: bool,
     kept_language: Language,
@@ -175,6 +178,15 @@ struct EvidenceView<'a> {
 /// What others asked for, at the most: the download has all of it.
 const OTHERS: usize = 10;
 
+/// Sign-ups that the page knows of; there may be more.
+const LOOKED_UP: usize = 99;
+
+/// How many are not shown, of those that were looked up.
+fn older(others: usize) -> Option<String> {
+    let more = others.checked_sub(OTHERS).filter(|more| *more > 0)?;
+    Some(if others < LOOKED_UP { more.to_string() } else { format!("{more}+") })
+}
+
 pub fn own_page(page: Frame<'_>, view: &OwnView<'_>) -> String {
     let PersonFile { person, mailbox, sign_ups, referrals, .. } = view.file;
     let (union, words) = (page.union, page.words);
@@ -201,7 +213,10 @@ pub fn own_page(page: Frame<'_>, view: &OwnView<'_>) -> String {
         by_text_message: share::by_text_message(words, &union.name, &link),
         qr: qr(&link),
         link: &link,
-        signed_up: grouped(referrals.signed_up),
+        signed_up: match referrals.signed_up < Referrals::MOST_COUNTED.into() {
+            true => grouped(referrals.signed_up),
+            false => format!("{}+", grouped(referrals.signed_up)),
+        },
         members: grouped(referrals.members),
         offer: Offer::of(page),
         bills: Bills::of(page, answers.categories),
@@ -210,7 +225,7 @@ pub fn own_page(page: Frame<'_>, view: &OwnView<'_>) -> String {
         comments: &answers.comments,
         longest_comments: Comments::LONGEST,
         joined_by: joined_by.into_iter().map(|entry| evidence(words, entry)).collect(),
-        more: others.len().saturating_sub(OTHERS),
+        older: older(others.len()),
         others: others.into_iter().take(OTHERS).map(|entry| evidence(words, entry)).collect(),
         obstacles: obstacles(words, mailbox, person.undeliverable_until, view.now),
         wants_already_member: !person.unwanted_mail.already_member,

@@ -83,6 +83,7 @@ impl Unit for IdempotentCode {
         let find = "SELECT id FROM people WHERE code = $1";
         let person: Option<i64> = sql.row(find, values![&code], |row| row.get(0)).await?;
         let person = person.ok_or(Failure::Overtaken)?;
+        idempotency::refuse_too_many(sql, *partner, person, create.now).await?;
         let given = SignedUp { code, joined_count: 0, attributed: false, replayed: None };
         let first = FirstAnswer { partner: *partner, request, person, sign_up: None, given: &given };
         idempotency::keep(sql, first, create.now).await?;

@@ -76,7 +76,7 @@ impl Unit for Decline {
             // A mail program's own button means no more of these: of a member's, the kind; at another spelling of a member's mailbox,
             // whoever asked; else all of it. The way to a member's own page stays open.
             (None, DecidedHow::OneClick) if asked.is_member => want_no_more(sql, asked.person, true).await?,
-            (None, DecidedHow::OneClick) if people_of(sql, &asked.mailbox).await?.1 > 0 => {
+            (None, DecidedHow::OneClick) if people_of(sql, &asked.mailbox).await?.1 => {
                 stop_partner(sql, &asked, self.now).await?;
             }
             (None, DecidedHow::OneClick) => silence_mailbox(sql, &asked.mailbox, self.now).await?,

@@ -69,7 +69,10 @@ impl Unit for Leave {
         }
         name_account(sql, person, &self.account).await?;
         // Whoever leaves is asked nothing more; coming back is a new sign-up.
-        forget_mail(sql, person).await?;
+        let mail = "DELETE FROM outbox WHERE sign_up_id IN
+                        (SELECT id FROM sign_ups WHERE person_id = $1 AND state = 'pending')";
+        sql.execute(mail, values![person]).await?;
+        forget_sign_in_mail(sql, person).await?;
         let withdraw = "UPDATE sign_ups SET state = 'expired', decided_at = $2, decided_how = $3
                         WHERE person_id = $1 AND state = 'pending'";
         let withdrawn = sql.execute(withdraw, values![person, self.now, DecidedHow::Leaving.name()]).await?;
@@ -85,6 +88,7 @@ pub(super) struct Erase {
     pub now: Timestamp,
 }
 
+/// One step of it: everything of somebody of whom little is kept, else a part; `is_whole` says which. Repeat it until it is.
 impl Unit for Erase {
     type Done = Option<Erased>;
 
@@ -102,11 +106,18 @@ impl Unit for Erase {
         // While their answers can still be taken out of the figures.
         let was_member = depart(sql, person, self.now).await?;
         // Not where retention forgets somebody: who never joined would be told from a member by what a repeat is answered.
-        idempotency::forget_person(sql, person).await?;
-        let Anonymized { sign_ups, mails } = anonymize(sql, person, &mailbox, &self.marks, self.now).await?;
-        let (others, members) = people_of(sql, &mailbox).await?;
+        let keys = idempotency::forget_person(sql, person, ERASED_AT_ONCE).await?;
+        let deleted = anonymize(sql, person, &mailbox, &self.marks, keys < u64::from(ERASED_AT_ONCE), self.now).await?;
+        let DeletedActivity { sign_ups, mails, is_whole } = deleted;
+        let erased = Erased { was_member, code, sign_ups, mails, mailbox_is_shared: false, is_whole };
+        if !is_whole {
+            if was_member {
+                count_down(sql).await?;
+            }
+            return Ok(Some(erased));
+        }
         // Whoever else gets mail there as a member is not silenced with them.
-        let mailbox_is_shared = members > 0;
+        let (others, mailbox_is_shared) = people_of(sql, &mailbox).await?;
         let until = self.now.end_of_day().plus(SUPPRESSED_FOR);
         if others == 0 {
             sql.execute("DELETE FROM mailboxes WHERE mailbox = $1", values![&mailbox]).await?;
@@ -119,44 +130,71 @@ impl Unit for Erase {
         if was_member {
             count_down(sql).await?;
         }
-        Ok(Some(Erased { was_member, code, sign_ups, mails, mailbox_is_shared }))
+        Ok(Some(Erased { mailbox_is_shared, ..erased }))
     }
 }
 
-/// Deletes the mail that waits for a person; says how much.
-async fn forget_mail(sql: &mut dyn Sql, person: i64) -> Result<u64, Failure> {
-    let sign_ups = "DELETE FROM outbox WHERE sign_up_id IN (SELECT id FROM sign_ups WHERE person_id = $1)";
-    let sign_ins = "DELETE FROM outbox WHERE sign_in_id IN (SELECT id FROM sign_ins WHERE person_id = $1)";
-    Ok(sql.execute(sign_ups, values![person]).await? + sql.execute(sign_ins, values![person]).await?)
+/// Rows of one kind that a step deletes or changes at the most: a sign-up that shares the commit does not notice.
+const ERASED_AT_ONCE: u32 = 200;
+
+/// Deletes the mail that waits for a person's requests to sign in, of which there are a few; says how much.
+async fn forget_sign_in_mail(sql: &mut dyn Sql, person: i64) -> Result<u64, Failure> {
+    let mail = "DELETE FROM outbox WHERE sign_in_id IN
+                    (SELECT id FROM sign_ins WHERE person_id = $1 ORDER BY created_at LIMIT $2)";
+    sql.execute(mail, values![person, ERASED_AT_ONCE]).await
 }
 
 /// What was deleted with a person.
-pub(in crate::store) struct Anonymized {
+pub(in crate::store) struct DeletedActivity {
     sign_ups: u64,
     mails: u64,
+    /// Whether that was all.
+    pub is_whole: bool,
 }
 
-/// Deletes a person's sign-ups, requests to sign in and mail.
-pub(in crate::store) async fn delete_activity(sql: &mut dyn Sql, person: i64) -> Result<Anonymized, Failure> {
-    let mails = forget_mail(sql, person).await?;
-    sql.execute("DELETE FROM sign_ins WHERE person_id = $1", values![person]).await?;
-    let declined = "UPDATE api_keys SET declined = declined +
-                        (SELECT count(*) FROM sign_ups s WHERE s.person_id = $1 AND s.key_id = api_keys.id AND s.state = 'declined')
-                    WHERE id IN (SELECT s.key_id FROM sign_ups s WHERE s.person_id = $1 AND s.state = 'declined')";
-    sql.execute(declined, values![person]).await?;
-    let sign_ups = sql.execute("DELETE FROM sign_ups WHERE person_id = $1", values![person]).await?;
-    Ok(Anonymized { sign_ups, mails })
+/// The sign-ups of a person that a step is about.
+macro_rules! some_sign_ups {
+    ($columns:literal) => {
+        concat!("(SELECT ", $columns, " FROM sign_ups WHERE person_id = $1 ORDER BY id LIMIT $2)")
+    };
 }
 
-/// Leaves a tombstone where a person was. Their row is locked, and they are no member any more.
+/// Deletes a person's sign-ups, requests to sign in and mail, some at a time.
+pub(in crate::store) async fn delete_activity(sql: &mut dyn Sql, person: i64) -> Result<DeletedActivity, Failure> {
+    let values = values![person, ERASED_AT_ONCE];
+    let mail = concat!("DELETE FROM outbox WHERE sign_up_id IN ", some_sign_ups!("id"));
+    let mails = sql.execute(mail, values).await? + forget_sign_in_mail(sql, person).await?;
+    let sign_ins = "DELETE FROM sign_ins WHERE id IN
+                        (SELECT id FROM sign_ins WHERE person_id = $1 ORDER BY created_at LIMIT $2)";
+    let sign_ins = sql.execute(sign_ins, values).await?;
+    let declined = concat!(
+        "UPDATE api_keys SET declined = declined + (SELECT count(*) FROM ",
+        some_sign_ups!("key_id, state"),
+        " s WHERE s.key_id = api_keys.id AND s.state = 'declined') WHERE id IN (SELECT s.key_id FROM ",
+        some_sign_ups!("key_id, state"),
+        " s WHERE s.state = 'declined')"
+    );
+    sql.execute(declined, values).await?;
+    let sign_ups = concat!("DELETE FROM sign_ups WHERE id IN ", some_sign_ups!("id"));
+    let sign_ups = sql.execute(sign_ups, values).await?;
+    Ok(DeletedActivity { sign_ups, mails, is_whole: sign_ups.max(sign_ins) < u64::from(ERASED_AT_ONCE) })
+}
+
+/// Leaves a tombstone where a person was, once all that hangs on them is deleted (`rest_is_gone`: what the caller deletes);
+/// else deletes some of it. Their row is locked, and they are no member any more.
 pub(super) async fn anonymize(
     sql: &mut dyn Sql,
     person: i64,
     mailbox: &str,
     marks: &AddressMarks,
+    rest_is_gone: bool,
     now: Timestamp,
-) -> Result<Anonymized, Failure> {
-    let anonymized = delete_activity(sql, person).await?;
+) -> Result<DeletedActivity, Failure> {
+    let deleted = delete_activity(sql, person).await?;
+    let uncredited = uncredit_spellings(sql, person, mailbox).await?;
+    if !(rest_is_gone && deleted.is_whole && uncredited < u64::from(ERASED_AT_ONCE)) {
+        return Ok(DeletedActivity { is_whole: false, ..deleted });
+    }
     let anonymize = "
         UPDATE people SET email = '', email_normalized = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
             joined_at = CASE WHEN joined_at IS NULL THEN NULL ELSE 0 END, undeliverable_until = NULL, soft_bounces = 0,
@@ -172,26 +210,36 @@ pub(super) async fn anonymize(
                  AND NOT EXISTS (SELECT 1 FROM people WHERE email_normalized = $1 AND mailbox = $1)
                  AND NOT EXISTS (SELECT 1 FROM people WHERE mailbox = $1 AND mailbox <> email_normalized)";
     sql.execute(stops, values![mailbox]).await?;
-    // Nobody is credited for another spelling of the mailbox, now that it cannot be seen any more that one was a member.
-    let plain = "UPDATE people SET uncredited = TRUE WHERE email_normalized = $2 AND mailbox = $2 AND joined_at IS NULL
-                 AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
-    let tagged =
-        "UPDATE people SET uncredited = TRUE WHERE mailbox = $2 AND mailbox <> email_normalized AND joined_at IS NULL
-                  AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
-    sql.execute(plain, values![person, mailbox]).await?;
-    sql.execute(tagged, values![person, mailbox]).await?;
-    Ok(anonymized)
+    Ok(deleted)
 }
 
-/// How many people get mail there, and how many of them are members.
-pub(in crate::store) async fn people_of(sql: &mut dyn Sql, mailbox: &str) -> Result<(u64, u64), Failure> {
+/// Nobody is credited for another spelling of the mailbox of somebody who was a member: soon it cannot be seen any more that
+/// one was. Some at a time; says how many.
+async fn uncredit_spellings(sql: &mut dyn Sql, person: i64, mailbox: &str) -> Result<u64, Failure> {
+    let plain = "UPDATE people SET uncredited = TRUE WHERE email_normalized = $2 AND mailbox = $2 AND state = 'invited'
+                 AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
+    sql.execute(plain, values![person, mailbox]).await?;
+    let tagged = "UPDATE people SET uncredited = TRUE WHERE id IN
+                      (SELECT id FROM people
+                       WHERE mailbox = $2 AND mailbox <> email_normalized AND state = 'invited' AND uncredited = FALSE LIMIT $3)
+                  AND EXISTS (SELECT 1 FROM people gone WHERE gone.id = $1 AND gone.joined_at IS NOT NULL)";
+    sql.execute(tagged, values![person, mailbox, ERASED_AT_ONCE]).await
+}
+
+/// Other people who get mail in a mailbox are counted up to this.
+const MOST_SHARING: u32 = 1000;
+
+/// How many people get mail there, counted up to [`MOST_SHARING`], and whether one of them is a member.
+pub(in crate::store) async fn people_of(sql: &mut dyn Sql, mailbox: &str) -> Result<(u64, bool), Failure> {
     // In the two ways for which there is an index each.
     let people = "
-        SELECT count(*) AS people, CAST(coalesce(sum(CASE WHEN state = 'member' THEN 1 ELSE 0 END), 0) AS BIGINT) AS members FROM (
-            SELECT state FROM people WHERE email_normalized = $1 AND mailbox = $1
-            UNION ALL SELECT state FROM people WHERE mailbox = $1 AND mailbox <> email_normalized) here";
-    let read = |row: &Row<'_>| Ok((row.get("people")?, row.get("members")?));
-    Ok(sql.row(people, values![mailbox], read).await?.unwrap_or_default())
+        SELECT (SELECT count(*) FROM (SELECT 1 FROM people WHERE email_normalized = $1 AND mailbox = $1
+                                      UNION ALL SELECT 1 FROM
+                                          (SELECT 1 FROM people WHERE mailbox = $1 AND mailbox <> email_normalized LIMIT $2) tagged) here) AS people,
+               EXISTS (SELECT 1 FROM people WHERE email_normalized = $1 AND mailbox = $1 AND state = 'member')
+               OR EXISTS (SELECT 1 FROM people WHERE mailbox = $1 AND mailbox <> email_normalized AND state = 'member') AS has_member";
+    let read = |row: &Row<'_>| Ok((row.get("people")?, row.get("has_member")?));
+    Ok(sql.row(people, values![mailbox, MOST_SHARING], read).await?.unwrap_or_default())
 }
 
 /// Somebody who was erased is named again: the tombstone becomes their row, with its code and what it remembers.

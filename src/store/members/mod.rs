@@ -85,7 +85,7 @@ macro_rules! credited {
             ".mailbox AND twin.mailbox <> twin.email_normalized
                                AND twin.id <> ",
             $person,
-            ".id AND twin.joined_at IS NOT NULL) THEN NULL
+            ".id AND twin.state IN ('member', 'left')) THEN NULL
                   ELSE (SELECT named.id FROM people named WHERE named.id = ",
             $referrer,
             " AND named.state <> 'left' AND named.erased_at IS NULL) END"

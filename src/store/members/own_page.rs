@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::people::file_of;
+use super::people::{file_of, last_sign_ups};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::person::{Answers, PersonFile, UnwantedMail};
@@ -14,15 +14,15 @@ use crate::store::sql::{Failure, Row, Sql, Unit, values};
 area! {
     /// What the holder of a session may see and change.
     OwnPageStore {
-        /// Everything that is kept of whoever has the session.
-        read find_own(session: Nonce, now: Timestamp) -> Option<PersonFile> {
+        /// What is kept of whoever has the session; of what hangs on them the last sign-ups, and the one that they joined by.
+        scan find_own(session: Nonce, now: Timestamp) -> Option<PersonFile> {
             |sql| {
                 let find = "SELECT id FROM people WHERE session = $1 AND erased_at IS NULL AND state <> 'invited'";
                 let person: Option<i64> = sql.row(find, values![session.as_str()], |row| row.get(0)).await?;
-                match person {
-                    Some(person) => file_of(sql, person, *now).await,
-                    None => Ok(None),
-                }
+                let Some(person) = person else { return Ok(None) };
+                let Some(mut file) = file_of(sql, person, *now).await? else { return Ok(None) };
+                file.sign_ups = last_sign_ups(sql, &file.person, *now).await?;
+                Ok(Some(file))
             }
         };
 

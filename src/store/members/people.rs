@@ -7,8 +7,8 @@ use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
 use crate::domain::person::{
-    AccountId, KeptEvidence, KeptNotice, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals,
-    RequestEntry, SignInEntry, SignUpEntry, StoppedPartner, UnwantedMail,
+    AccountId, ActivityPage, ActivityPlace, KeptEvidence, KeptNotice, MailboxStanding, PersonFile, PersonRecord,
+    PersonState, Referrals, RequestEntry, SignInEntry, SignUpEntry, StoppedPartner, UnwantedMail,
 };
 use crate::domain::sign_up::{Channel, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
@@ -67,8 +67,9 @@ macro_rules! entries {
 area! {
     /// People as the operator asks about them.
     PeopleStore {
-        /// Everything that is kept of the person of that address (the form in which addresses are compared).
-        read find_person(email_normalized: String, now: Timestamp) -> Option<PersonFile> {
+        /// What is kept of the person of that address (the form in which addresses are compared); what hangs on them is
+        /// asked for with `activity_of`.
+        scan find_person(email_normalized: String, now: Timestamp) -> Option<PersonFile> {
             |sql| {
                 let find = "SELECT id FROM people WHERE email_normalized = $1";
                 let person: Option<i64> = sql.row(find, values![email_normalized], |row| row.get(0)).await?;
@@ -79,8 +80,13 @@ area! {
             }
         };
 
+        /// What hangs on a person, some after that place.
+        scan activity_of(person: i64, after: ActivityPlace, now: Timestamp) -> ActivityPage {
+            |sql| activity(sql, *person, *after, *now).await
+        };
+
         /// Those whose address begins with a text, or whose code or account it is; in the order of their addresses.
-        read find_people(text: String, most: u32) -> Vec<PersonRecord> {
+        scan find_people(text: String, most: u32) -> Vec<PersonRecord> {
             |sql| {
                 let exact = people!("(p.code = $1 OR p.account = $1) AND p.erased_at IS NULL ORDER BY p.id LIMIT $2");
                 let mut found = sql.rows(exact, values![text, *most], person).await?;
@@ -94,7 +100,7 @@ area! {
         };
 
         /// Who comes after that id, in the order of ids; those in one state, or all.
-        read people_after(id: i64, state: Option<PersonState>, most: u32) -> Vec<PersonRecord> {
+        scan people_after(id: i64, state: Option<PersonState>, most: u32) -> Vec<PersonRecord> {
             |sql| {
                 let after = people!("p.id > $1 AND p.erased_at IS NULL AND ($2 = '' OR p.state = $2) ORDER BY p.id LIMIT $3");
                 sql.rows(after, values![*id, state.map_or("", PersonState::name), *most], person).await
@@ -102,7 +108,7 @@ area! {
         };
 
         /// The sign-ups that were made with a key, newest first, before that id.
-        read sign_ups_of_key(key: KeyId, before: SignUpId, now: Timestamp, most: u32) -> Vec<SignUpEntry> {
+        scan sign_ups_of_key(key: KeyId, before: SignUpId, now: Timestamp, most: u32) -> Vec<SignUpEntry> {
             |sql| {
                 let of_key = entries!("s.key_id = $1 AND s.id < $3 ORDER BY s.id DESC LIMIT $4");
                 sql.rows(of_key, values![key.as_str(), *now, before.0, *most], entry).await
@@ -111,7 +117,7 @@ area! {
     }
 }
 
-/// Everything that is kept of a person.
+/// What is kept of a person, without what hangs on them.
 pub(super) async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Result<Option<PersonFile>, Failure> {
     let Some(person) = sql.row(people!("p.id = $1"), values![id], person).await? else { return Ok(None) };
     let more =
@@ -120,27 +126,82 @@ pub(super) async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Resul
         sql.row(more, values![id, day_of(now)], |row| Ok((row.get::<String>("mailbox")?, row.get("today")?))).await?;
     let (mailbox, wrong_codes) = more.unwrap_or_default();
     let mailbox = standing(sql, &mailbox).await?;
-    let sign_ups = sql.rows(entries!("s.person_id = $1 ORDER BY s.id"), values![id, now], entry).await?;
+    let referrals = referrals(sql, &person).await?;
+    let (sign_ups, sign_ins, requests) = (Vec::new(), Vec::new(), Vec::new());
+    Ok(Some(PersonFile { person, mailbox, sign_ups, referrals, sign_ins, requests, wrong_codes }))
+}
+
+/// What came of a person's link; beyond the first thousand by the figures that are kept of it.
+async fn referrals(sql: &mut dyn Sql, person: &PersonRecord) -> Result<Referrals, Failure> {
     // Those who are credited may have signed up long ago.
-    let referrals = "SELECT (SELECT count(*) FROM (SELECT person_id FROM sign_ups WHERE referrer_id = $1
-                                                   UNION SELECT id FROM people WHERE referrer_id = $1) referred) AS signed_up,
-                            (SELECT count(*) FROM people p WHERE p.referrer_id = $1 AND p.state = 'member') AS members";
-    let read = |row: &Row<'_>| Ok(Referrals { signed_up: row.get("signed_up")?, members: row.get("members")? });
-    let referrals = sql.row(referrals, values![id], read).await?.unwrap_or_default();
-    let sign_ins = "SELECT created_at, mailed, tries, used_at FROM sign_ins WHERE person_id = $1 ORDER BY id";
+    let count = "
+        SELECT (SELECT count(*) FROM
+                    (SELECT person_id FROM (SELECT person_id FROM sign_ups WHERE referrer_id = $1 LIMIT $2) named
+                     UNION SELECT id FROM (SELECT id FROM people WHERE referrer_id = $1 LIMIT $2) credited) referred) AS signed_up,
+               (SELECT count(*) FROM (SELECT state FROM people WHERE referrer_id = $1 LIMIT $2) credited) AS looked_at,
+               (SELECT count(*) FROM (SELECT state FROM people WHERE referrer_id = $1 LIMIT $2) credited
+                WHERE credited.state = 'member') AS members";
+    let most = u64::from(Referrals::MOST_COUNTED);
     let read = |row: &Row<'_>| {
+        let (signed_up, counted) = (row.get::<u64>("signed_up")?, row.get::<u64>("members")?);
+        let members = if row.get::<u64>("looked_at")? < most { counted } else { counted.max(person.referred) };
+        Ok(Referrals { signed_up: signed_up.min(most), members })
+    };
+    Ok(sql.row(count, values![person.id, Referrals::MOST_COUNTED], read).await?.unwrap_or_default())
+}
+
+/// Rows of each list on a page.
+const ACTIVITY_PAGE: u32 = 100;
+
+/// A person's last sign-ups, oldest first, and before them the one that they joined by, however old.
+pub(super) async fn last_sign_ups(
+    sql: &mut dyn Sql,
+    person: &PersonRecord,
+    now: Timestamp,
+) -> Result<Vec<SignUpEntry>, Failure> {
+    let last = entries!("s.person_id = $1 ORDER BY s.id DESC LIMIT $3");
+    let mut found = sql.rows(last, values![person.id, now, ACTIVITY_PAGE], entry).await?;
+    found.reverse();
+    let joined_by = entries!("s.person_id = $1 AND s.state = 'confirmed' AND s.decided_at = $3 AND s.id < $4");
+    let first = found.first().map_or(0, |entry| entry.id.0);
+    if let Some(joined_by) = sql.row(joined_by, values![person.id, now, person.joined_at, first], entry).await? {
+        found.insert(0, joined_by);
+    }
+    Ok(found)
+}
+
+async fn activity(
+    sql: &mut dyn Sql,
+    person: i64,
+    after: ActivityPlace,
+    now: Timestamp,
+) -> Result<ActivityPage, Failure> {
+    let mut last = after;
+    let sign_ups = entries!("s.person_id = $1 AND s.id > $3 ORDER BY s.id LIMIT $4");
+    let sign_ups = sql.rows(sign_ups, values![person, now, after.sign_up, ACTIVITY_PAGE], entry).await?;
+    last.sign_up = sign_ups.last().map_or(last.sign_up, |entry| entry.id.0);
+    let sign_ins = "SELECT id, created_at, mailed, tries, used_at FROM sign_ins
+                    WHERE person_id = $1 AND id > $2 ORDER BY id LIMIT $3";
+    let read = |row: &Row<'_>| {
+        last.sign_in = row.get("id")?;
         let (asked_at, used_at) = (row.get("created_at")?, row.get("used_at")?);
         Ok(SignInEntry { asked_at, mailed: row.get("mailed")?, tries: row.get("tries")?, used_at })
     };
-    let sign_ins = sql.rows(sign_ins, values![id], read).await?;
-    let requests = "SELECT p.name, k.key, k.created_at, k.confirmed_at
-                    FROM idempotency_keys k JOIN partners p ON p.id = k.partner_id WHERE k.person_id = $1 ORDER BY k.id";
+    let sign_ins = sql.rows(sign_ins, values![person, after.sign_in, ACTIVITY_PAGE], read).await?;
+    let requests = "SELECT p.name, k.key, k.created_at, k.confirmed_at, k.partner_id, k.id
+                    FROM idempotency_keys k JOIN partners p ON p.id = k.partner_id
+                    WHERE k.person_id = $1 AND (k.partner_id, k.created_at, k.id) > ($2, $3, $4)
+                    ORDER BY k.partner_id, k.created_at, k.id LIMIT $5";
     let read = |row: &Row<'_>| {
+        last.request = (row.get("partner_id")?, row.get("created_at")?, row.get("id")?);
         let (asked_at, confirmed_at) = (row.get("created_at")?, row.get("confirmed_at")?);
         Ok(RequestEntry { partner: row.get("name")?, name: row.get("key")?, asked_at, confirmed_at })
     };
-    let requests = sql.rows(requests, values![id], read).await?;
-    Ok(Some(PersonFile { person, mailbox, sign_ups, referrals, sign_ins, requests, wrong_codes }))
+    let (partner, at, id) = after.request;
+    let requests = sql.rows(requests, values![person, partner, at, id, ACTIVITY_PAGE], read).await?;
+    let full = ACTIVITY_PAGE as usize;
+    let next = (sign_ups.len() == full || sign_ins.len() == full || requests.len() == full).then_some(last);
+    Ok(ActivityPage { sign_ups, sign_ins, requests, next })
 }
 
 fn person(row: &Row<'_>) -> Result<PersonRecord, Failure> {

@@ -56,7 +56,7 @@ area! {
         write retain(times: RetentionTimes, now: Timestamp) -> Retained = Retain { times, now };
 
         /// Looks at the next people after that id.
-        read people_to_forget(after: i64, times: RetentionTimes, now: Timestamp) -> PeopleLookedAt {
+        scan people_to_forget(after: i64, times: RetentionTimes, now: Timestamp) -> PeopleLookedAt {
             |sql| {
                 let look = concat!(
                     "SELECT p.id, CASE WHEN ", is_forgettable!(), " THEN p.email ELSE '' END AS email
@@ -78,8 +78,9 @@ area! {
             }
         };
 
-        /// Leaves tombstones where these people were, unless something happened to them since; says how many.
-        write forget_people(people: Vec<(i64, AddressMarks)>, times: RetentionTimes, now: Timestamp) -> u64
+        /// Leaves tombstones where these people were, unless something happened to them since; says how many, and whether
+        /// more is kept of somebody than one step deletes.
+        write forget_people(people: Vec<(i64, AddressMarks)>, times: RetentionTimes, now: Timestamp) -> ForgottenPeople
             = ForgetPeople { people, times, now };
 
         /// Deletes the sign-ups of people between two ids that came to nothing long ago; says how many.
@@ -233,15 +234,23 @@ struct ForgetPeople {
     now: Timestamp,
 }
 
+/// What became of people who are to be forgotten.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ForgottenPeople {
+    pub forgotten: u64,
+    /// So much is kept of these that they are to be asked for again.
+    pub unfinished: u64,
+}
+
 impl Unit for ForgetPeople {
-    type Done = u64;
+    type Done = ForgottenPeople;
 
     fn is_transaction(&self) -> bool {
         true
     }
 
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
-        let mut forgotten = 0;
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<ForgottenPeople, Failure> {
+        let mut done = ForgottenPeople::default();
         let (unconfirmed, left) = (self.now.minus(self.times.unconfirmed), self.now.minus(self.times.left));
         for (id, marks) in &self.people {
             let mailbox = "SELECT mailbox FROM people WHERE id = $1";
@@ -253,10 +262,12 @@ impl Unit for ForgetPeople {
             }
             let still = concat!("SELECT 1 FROM people p WHERE p.id = $1 AND ", is_forgettable!(), " FOR UPDATE");
             if sql.row(still, values![*id, unconfirmed, left], |_| Ok(())).await?.is_some() {
-                anonymize(sql, *id, &mailbox, marks, self.now).await?;
-                forgotten += 1;
+                match anonymize(sql, *id, &mailbox, marks, true, self.now).await?.is_whole {
+                    true => done.forgotten += 1,
+                    false => done.unfinished += 1,
+                }
             }
         }
-        Ok(forgotten)
+        Ok(done)
     }
 }

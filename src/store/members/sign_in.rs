@@ -111,32 +111,30 @@ impl AskSignIn {
 
     /// Writes the request down; without a person where nobody can sign in by it, so that such are soon forgotten.
     async fn note(&self, sql: &mut dyn Sql, member: Option<i64>) -> Result<i64, Failure> {
-        let note = "INSERT INTO sign_ins (person_id, browser, mailed, created_at, expires_at)
-                    VALUES ($1, $2, $3, $4, $5) RETURNING id";
-        let values = values![member, &self.browser, member.is_some(), self.now, self.now.plus(SIGN_IN_FOR)];
+        let note = "INSERT INTO sign_ins (person_id, browser, mailed, mailbox, created_at, expires_at)
+                    VALUES ($1, $2, $3, $4, $5, $6) RETURNING id";
+        let mailbox = member.map(|_| &self.mailbox);
+        let values = values![member, &self.browser, member.is_some(), mailbox, self.now, self.now.plus(SIGN_IN_FOR)];
         expected(sql.insert(note, values).await?)
     }
 
     /// Whether the mailbox may get another, over all its addresses.
     async fn has_room(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        let sent = "
-            WITH mine AS MATERIALIZED (
-                SELECT id FROM people WHERE email_normalized = $1 AND mailbox = $1
-                UNION ALL SELECT id FROM people WHERE mailbox = $1 AND mailbox <> email_normalized
-            )
-            SELECT i.created_at FROM mine m JOIN sign_ins i ON i.person_id = m.id
-            WHERE i.mailed AND i.created_at > $2 ORDER BY i.created_at DESC LIMIT 20";
+        let sent =
+            "SELECT created_at FROM sign_ins WHERE mailbox = $1 AND created_at > $2 ORDER BY created_at DESC LIMIT 20";
         let since = self.now.minus(REMEMBERED_FOR);
         let sent: Vec<Timestamp> = sql.rows(sent, values![&self.mailbox, since], |row| row.get(0)).await?;
         Ok(may_mail(&sent, self.now))
     }
 
-    /// The mail of the newest sign-up that waits to be confirmed goes once more, under the caps of such mail; unless it waits.
+    /// The mail of the newest sign-up that waits to be confirmed goes once more, under the caps of such mail; unless it waits, or
+    /// never left: what the operator held or dropped stays so.
     async fn remind(&self, sql: &mut dyn Sql, person: Option<i64>, email: &str) -> Result<(), Failure> {
         let remind = "
             INSERT INTO outbox (sign_up_id, kind, recipient, created_at, send_after, lane, priority)
             SELECT s.id, $3, $4, $2, $2, $5, $6 FROM sign_ups s WHERE s.id =
-                (SELECT id FROM sign_ups WHERE person_id = $1 AND state = 'pending' AND expires_at > $2
+                (SELECT id FROM sign_ups
+                 WHERE person_id = $1 AND state = 'pending' AND expires_at > $2 AND mailed_at IS NOT NULL
                  ORDER BY updated_at DESC, id DESC LIMIT 1)
             ON CONFLICT (sign_up_id) DO NOTHING";
         let (kind, lane) = (MailKind::Confirm.name(), self.lane.number());

@@ -5,7 +5,7 @@
 
 use super::webhooks;
 use crate::domain::partner::CLOSES_AFTER;
-use crate::domain::partner::idempotency::{IdempotentRequest, KEPT_FOR, Replayed};
+use crate::domain::partner::idempotency::{IdempotentRequest, KEPT_FOR, KEYS_COUNTED_FOR, MOST_KEYS, Replayed};
 use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{SignUpId, SignedUp};
@@ -45,9 +45,9 @@ pub(in crate::store) async fn find(
 
 /// From the columns is_same (whether the input is), link, joined_count, savings and attributed.
 pub(in crate::store) fn first_answer(row: &Row<'_>) -> Result<SignedUp, Failure> {
-    let link: Option<String> = row.get("link")?;
-    match (row.get("is_same")?, link.as_deref().and_then(ReferralCode::from_pasted), link) {
-        (true, Some(code), Some(link)) => Ok(SignedUp {
+    let link: String = row.get("link")?;
+    match ReferralCode::from_pasted(&link) {
+        Some(code) if row.get("is_same")? => Ok(SignedUp {
             code,
             joined_count: row.get("joined_count")?,
             attributed: row.get("attributed")?,
@@ -55,6 +55,20 @@ pub(in crate::store) fn first_answer(row: &Row<'_>) -> Result<SignedUp, Failure>
         }),
         _ => Err(Failure::Refused(StoreError::KeyReused)),
     }
+}
+
+/// Refuses another key for a person whom the partner has used enough of them for.
+pub(in crate::store) async fn refuse_too_many(
+    sql: &mut dyn Sql,
+    partner: PartnerId,
+    person: i64,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let used = "SELECT count(*) FROM (SELECT 1 FROM idempotency_keys
+                                      WHERE person_id = $1 AND partner_id = $2 AND created_at > $3 LIMIT $4) used";
+    let used =
+        sql.row(used, values![person, partner, now.minus(KEYS_COUNTED_FOR), MOST_KEYS], |row| row.get(0)).await?;
+    if used >= Some(MOST_KEYS) { Err(Failure::Refused(StoreError::TooManyKeys)) } else { Ok(()) }
 }
 
 /// What a request asked for and got, to be kept under its name.
@@ -95,12 +109,11 @@ pub(in crate::store) async fn keep(sql: &mut dyn Sql, first: FirstAnswer<'_>, no
 /// The button of a sign-up was pressed: every name that it has and that is not closed is confirmed, and its partner is told.
 pub(in crate::store) async fn confirm(sql: &mut dyn Sql, sign_up: SignUpId, now: Timestamp) -> Result<(), Failure> {
     let confirm = "UPDATE idempotency_keys SET confirmed_at = $2
-                   WHERE sign_up_id = $1 AND confirmed_at IS NULL AND closed_at IS NULL AND closes_at > $2 RETURNING id";
-    let confirmed: Vec<i64> = sql.rows(confirm, values![sign_up.0, now], |row| row.get(0)).await?;
-    for row in confirmed {
-        webhooks::tell(sql, row, now).await?;
+                   WHERE sign_up_id = $1 AND confirmed_at IS NULL AND closed_at IS NULL AND closes_at > $2";
+    match sql.execute(confirm, values![sign_up.0, now]).await? {
+        0 => Ok(()),
+        _ => webhooks::tell_confirmed(sql, sign_up, now).await,
     }
-    Ok(())
 }
 
 /// How many are closed, or forgotten, in one commit.
@@ -137,8 +150,10 @@ pub(in crate::store) async fn retain(sql: &mut dyn Sql, now: Timestamp) -> Resul
     Ok(decided.len() as u64 + forgotten)
 }
 
-/// Somebody is erased: what leads to them goes, and that the names were used stays.
-pub(in crate::store) async fn forget_person(sql: &mut dyn Sql, person: i64) -> Result<(), Failure> {
-    let forget = "UPDATE idempotency_keys SET input = NULL, link = NULL, person_id = NULL, sign_up_id = NULL WHERE person_id = $1";
-    sql.execute(forget, values![person]).await.map(|_| ())
+/// Somebody is erased: what leads to them goes. The keyed hash of the request and its answer stay as long as they would have,
+/// so that a repeat does not tell that they were erased. At most `most` rows; says how many.
+pub(in crate::store) async fn forget_person(sql: &mut dyn Sql, person: i64, most: u32) -> Result<u64, Failure> {
+    let forget = "UPDATE idempotency_keys SET person_id = NULL, sign_up_id = NULL WHERE id IN
+                      (SELECT id FROM idempotency_keys WHERE person_id = $1 LIMIT $2)";
+    sql.execute(forget, values![person, most]).await
 }

@@ -37,7 +37,7 @@ area! {
         /// What came of a sign-up that the partner gave that name to; none where it gave the name to none.
         read sign_up_status(partner: PartnerId, key: IdempotencyKey) -> Option<NamedSignUp> = FindStatus { partner, key };
 
-        /// The partner's own after that place, oldest first, from that time on.
+        /// The partner's own after that place (the id of one), oldest first, from that time on.
         read named_sign_ups(partner: PartnerId, after: i64, since: Timestamp, most: u32) -> Vec<NamedSignUp>
             = ListStatuses { partner, after, since, most };
     }
@@ -108,11 +108,19 @@ impl Unit for ListStatuses {
         let list = concat!(
             "SELECT ",
             status_columns!(),
-            " FROM idempotency_keys WHERE partner_id = $1 AND id > $2 AND created_at >= $3 AND closes_at IS NOT NULL
-              ORDER BY id LIMIT $4"
+            " FROM idempotency_keys WHERE partner_id = $1 AND created_at >= $2 AND (created_at > $3 OR id > $4)
+                AND closes_at IS NOT NULL ORDER BY created_at, id LIMIT $5"
         );
-        sql.rows(list, values![self.partner, self.after, self.since, self.most], named_sign_up).await
+        let last = time_of(sql, self.after).await?;
+        let values = values![self.partner, self.since.max(last), last, self.after, self.most];
+        sql.rows(list, values, named_sign_up).await
     }
+}
+
+/// When the request at that place was made: lists begin there. The beginning of time where there is none.
+pub(in crate::store) async fn time_of(sql: &mut dyn Sql, request: i64) -> Result<Timestamp, Failure> {
+    let time = "SELECT created_at FROM idempotency_keys WHERE id = $1";
+    Ok(sql.row(time, values![request], |row| row.get(0)).await?.unwrap_or(Timestamp::from_millis(0)))
 }
 
 fn named_sign_up(row: &Row<'_>) -> Result<NamedSignUp, Failure> {

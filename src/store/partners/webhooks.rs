@@ -8,8 +8,10 @@ use crate::domain::partner::endpoint::{
 };
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::name::PartnerId;
+use crate::domain::sign_up::SignUpId;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::{DISABLED_AFTER, EventKind};
+use crate::store::partners::time_of;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// What an endpoint is, as [`endpoint`] reads it.
@@ -109,15 +111,21 @@ area! {
         /// was looked at, none at the end, and how many they were.
         transact recover_events(id: EndpointId, since: Timestamp, after: i64, now: Timestamp) -> (Option<i64>, u64) {
             |sql| {
-                let next = "SELECT max(id) FROM
-                                (SELECT k.id FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner_id = k.partner_id
-                                 WHERE e.id = $1 AND k.id > $2 AND k.closes_at IS NOT NULL ORDER BY k.id LIMIT $3) batch";
-                let last: Option<Option<i64>> = sql.row(next, values![id.0, *after, RECOVERED_AT_ONCE], |row| row.get(0)).await?;
-                let Some(last) = last.flatten() else { return Ok((None, 0)) };
+                let begin = time_of(sql, *after).await?;
+                let next = "SELECT id, created_at FROM
+                                (SELECT k.id, k.created_at FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner_id = k.partner_id
+                                 WHERE e.id = $1 AND k.created_at >= $2 AND (k.created_at > $2 OR k.id > $3) AND k.closes_at IS NOT NULL
+                                 ORDER BY k.created_at, k.id LIMIT $4) batch
+                            ORDER BY created_at DESC, id DESC LIMIT 1";
+                let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<Timestamp>("created_at")?));
+                let last = sql.row(next, values![id.0, begin, *after, RECOVERED_AT_ONCE], read).await?;
+                let Some((last, end)) = last else { return Ok((None, 0)) };
                 let tell = tell_again!(
-                    "k.id > $3 AND k.id <= $4 AND coalesce(k.confirmed_at, k.closes_at) >= $5"
+                    "k.closes_at IS NOT NULL AND k.created_at >= $3 AND (k.created_at > $3 OR k.id > $4)
+                     AND k.created_at <= $5 AND (k.created_at < $5 OR k.id <= $6)
+                     AND coalesce(k.confirmed_at, k.closes_at) >= $7"
                 );
-                let told = sql.execute(tell, values![id.0, *now, *after, last, *since]).await?;
+                let told = sql.execute(tell, values![id.0, *now, begin, *after, end, last, *since]).await?;
                 Ok((Some(last), told))
             }
         };
@@ -195,14 +203,33 @@ fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
     })
 }
 
-/// Has every endpoint of its partner told what came of a request that is decided.
+/// Has every endpoint of its partner told what came of some requests `k` that are decided.
+macro_rules! tell {
+    ($which:literal) => {
+        concat!(
+            "INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
+             SELECT e.id, k.id, CASE WHEN k.confirmed_at IS NULL THEN 'sign_up.closed' ELSE 'sign_up.confirmed' END,
+                 coalesce(k.confirmed_at, k.closes_at), $2
+             FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner_id = k.partner_id
+             WHERE ",
+            $which,
+            " AND e.disabled_at IS NULL ON CONFLICT DO NOTHING"
+        )
+    };
+}
+
+/// Of one request.
 pub(in crate::store) async fn tell(sql: &mut dyn Sql, request: i64, now: Timestamp) -> Result<(), Failure> {
-    let tell = "INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
-                SELECT e.id, k.id, CASE WHEN k.confirmed_at IS NULL THEN 'sign_up.closed' ELSE 'sign_up.confirmed' END,
-                    coalesce(k.confirmed_at, k.closes_at), $2
-                FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner_id = k.partner_id
-                WHERE k.id = $1 AND e.disabled_at IS NULL ON CONFLICT DO NOTHING";
-    sql.execute(tell, values![request, now]).await.map(|_| ())
+    sql.execute(tell!("k.id = $1"), values![request, now]).await.map(|_| ())
+}
+
+/// Of those of a sign-up that were confirmed at this moment.
+pub(in crate::store) async fn tell_confirmed(
+    sql: &mut dyn Sql,
+    sign_up: SignUpId,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    sql.execute(tell!("k.sign_up_id = $1 AND k.confirmed_at = $2"), values![sign_up.0, now]).await.map(|_| ())
 }
 
 struct AddEndpoint {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use super::connection::{Parameter, PgConnection};
 use super::pool::Work;
 use crate::domain::language::Language;
+use crate::domain::partner::idempotency::{KEYS_COUNTED_FOR, MOST_KEYS};
 use crate::domain::sign_up::{CONSENT_VERSION, NewSignUp, PENDING_FOR, POSTS_PENDING, SignUpAnswers, SignedUp};
 use crate::store::StoreError;
 use crate::store::partners::idempotency::first_answer;
@@ -13,7 +14,7 @@ use crate::store::sign_up::{ANSWERS, COLUMNS, MERGE, SignUp, each_answer, no_soo
 use crate::store::sql::{Failure, Row};
 
 /// What nearly every sign-up needs, for all of them at once. A sign-up is done whole or not at all: one whose person is
-/// neither known nor added goes no further. Somebody who is known costs as much as somebody new, so that the time tells
+/// neither known nor added goes no further, nor does one whose partner has used enough keys for them. Somebody who is known costs as much as somebody new, so that the time tells
 /// nothing: both are put to the table, and both rows are held as the foreign key of a new sign-up holds them. Mail that
 /// waits gives way to newer, mail that is on its way stays; in its new place it has a new id, so that a late worker cannot
 /// settle it.
@@ -26,6 +27,8 @@ static SIGN_UP: LazyLock<String> = LazyLock::new(|| {
         .replace("{answers}", &ANSWERS)
         .replace("{each_answer}", &each_answer("j.{}"))
         .replace("{merge}", &MERGE)
+        .replace("{keys}", &MOST_KEYS.to_string())
+        .replace("{counted}", &KEYS_COUNTED_FOR.as_millis().to_string())
 });
 
 /// The number of the first answer among the parameters.
@@ -57,6 +60,8 @@ const STATEMENT: &str = concat!(
         WHERE NOT (SELECT paused FROM setup)
           AND NOT EXISTS (SELECT FROM sign_ups s WHERE s.person_id = p.id AND coalesce(s.partner_id, 0) = coalesce(j.partner_id, 0)
                           AND s.state = 'pending' AND s.expires_at <= j.now)
+          AND (j.name IS NULL OR {keys} > (SELECT count(*) FROM (SELECT FROM idempotency_keys k WHERE k.person_id = p.id
+                          AND k.partner_id = j.partner_id AND k.created_at > j.now - {counted} LIMIT {keys}) used))
         FOR KEY SHARE OF p
     ), added AS (
         INSERT INTO people (email, email_normalized, mailbox, code, state, created_at, uncredited)

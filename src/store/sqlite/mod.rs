@@ -125,6 +125,10 @@ impl Engine for SqliteStore {
         self.readers.run(job)
     }
 
+    fn scan_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
+        self.readers.run_apart(job)
+    }
+
     fn write_job(&self, job: Box<dyn Job>) -> JobReply<'_> {
         self.writer.write(job)
     }

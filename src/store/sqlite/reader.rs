@@ -21,13 +21,13 @@ pub(super) struct Readers(Arc<Connections>);
 
 struct Connections {
     /// One for each thread that asks, and one to spare: they fail at once when the database is busy.
-    quick: Vec<Reader>,
+    quick: Vec<ReaderConnection>,
     /// Waits when the database is busy; used on the blocking pool alone.
-    patient: Reader,
+    patient: ReaderConnection,
 }
 
 /// A connection that is opened when it is first needed: each reads the whole schema, which a start need not wait for.
-struct Reader {
+struct ReaderConnection {
     path: Arc<Path>,
     busy_timeout: Duration,
     connection: Mutex<Option<Connection>>,
@@ -45,10 +45,20 @@ impl Readers {
         })
     }
 
+    /// The same on the blocking pool, one after the other: for jobs that read more than a few rows.
+    pub(super) fn run_apart(&self, mut job: Box<dyn Job>) -> JobReply<'_> {
+        let connections = Arc::clone(&self.0);
+        apart(move || {
+            connections.patient.run(|connection| statement::apply(&mut *job, connection))?;
+            Ok(job)
+        })
+    }
+
     pub(super) fn open(path: &Path) -> Result<Self, SqliteOpenError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let path: Arc<Path> = path.into();
-        let reader = |busy_timeout| Reader { path: Arc::clone(&path), busy_timeout, connection: Mutex::default() };
+        let reader =
+            |busy_timeout| ReaderConnection { path: Arc::clone(&path), busy_timeout, connection: Mutex::default() };
         let connections = Connections {
             quick: (0..=threads).map(|_| reader(Duration::ZERO)).collect(),
             patient: reader(READ_BUSY_TIMEOUT),
@@ -77,17 +87,24 @@ impl Readers {
         match first {
             Err(Failure::Sqlite(error)) if is_busy(&error) => {
                 let connections = Arc::clone(&self.0);
-                let again = tokio::task::spawn_blocking(move || connections.patient.run(&mut query));
-                Reply::later(async move {
-                    match again.await {
-                        Ok(answer) => answer.map_err(StoreError::from),
-                        Err(_) => Err(StoreError::Unavailable("SQLite: the read was abandoned".to_owned())),
-                    }
-                })
+                apart(move || connections.patient.run(&mut query))
             }
             answer => Reply::now(answer.map_err(StoreError::from)),
         }
     }
+}
+
+/// Reads on the blocking pool.
+fn apart<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Reply<'static, Result<T, StoreError>> {
+    let read = tokio::task::spawn_blocking(read);
+    Reply::later(async move {
+        match read.await {
+            Ok(answer) => answer.map_err(StoreError::from),
+            Err(_) => Err(StoreError::Unavailable("SQLite: the read was abandoned".to_owned())),
+        }
+    })
 }
 
 impl Connections {
@@ -103,7 +120,7 @@ impl Connections {
     }
 }
 
-impl Reader {
+impl ReaderConnection {
     fn run<T>(&self, query: impl FnMut(&mut Connection) -> Result<T, Failure>) -> Result<T, Failure> {
         self.run_in(&mut self.lock(), query)
     }

@@ -106,6 +106,8 @@ pub(super) fn open(path: &Path, prepare: Prepare, migrations: &[Migration]) -> R
         }
         std::thread::sleep(WRITE_BUSY_TIMEOUT / 100);
     }
+    // What is deleted is overwritten: who was erased leaves no bytes in the file.
+    connection.pragma_update(None, "secure_delete", true).map_err(failed)?;
     // Before anything is changed: a table that is made anew would no longer refuse writes.
     if let Some((place, at)) = moved(&connection).map_err(failed)? {
         return Err(SqliteOpenError::Moved { path: path.to_owned(), place, at });

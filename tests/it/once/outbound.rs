@@ -289,16 +289,26 @@ fn odd_answers_of_name_servers_are_refused() {
 }
 
 /// DNS rebinding: what a name leads to now was judged now, and nothing else is dialled.
+/// The port of the second may be somebody else's at the first.
+async fn one_port_at_two_addresses() -> (TcpListener, TcpListener) {
+    for _ in 0..100 {
+        let outside = TcpListener::bind("127.0.0.2:0").await.unwrap();
+        let port = outside.local_addr().unwrap().port();
+        if let Ok(inside) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await {
+            return (outside, inside);
+        }
+    }
+    panic!("no port is free at both");
+}
+
 #[test]
 fn a_name_that_changes_its_mind_gains_nothing() {
     block_on(async {
         let authority = Authority::new("authority");
         // The only address outside that this machine has is one that is allowed.
-        let outside = TcpListener::bind("127.0.0.2:0").await.unwrap();
-        let port = outside.local_addr().unwrap().port();
+        let (outside, inside) = one_port_at_two_addresses().await;
         let tls = authority.certify("partner.example", 2100);
         let outside = Endpoint::listen(outside, Some(tls.clone()), says("200 OK"));
-        let inside = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.unwrap();
         let inside = Endpoint::listen(inside, Some(tls), says("200 OK"));
         let secure = outside.url("https://partner.example", "/");
         let made = |names: &Arc<Names>| client(&["127.0.0.2/32"], false, names).with_roots(authority.roots.clone());
@@ -307,7 +317,7 @@ fn a_name_that_changes_its_mind_gains_nothing() {
         let guarded = made(&names);
         assert_eq!(status(&guarded, &secure).await, 200);
         assert_eq!(names.asked.load(Ordering::SeqCst), 1, "asked once");
-        let refused = OutboundRefusal::NotPublic(format!("partner.example:{port}"));
+        let refused = OutboundRefusal::NotPublic(format!("partner.example:{}", inside.address.port()));
         assert_eq!(post(&guarded, &secure).await, Err(OutboundError::Refused(refused.clone())));
 
         let guarded = made(&Names::new(&[&["127.0.0.2"], &["127.0.0.1"]]));

@@ -278,8 +278,8 @@ fn a_dead_endpoint_does_not_delay_a_live_one() {
         let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)";
         for (partner, endpoint) in [("Acme Assistant", 1), ("Zoe", 2)] {
             server.execute(&format!(
-                "INSERT INTO idempotency_keys (partner_id, key, operation, created_at, closes_at, confirmed_at)
-                 {numbers} SELECT p.id, 'k' || i, 'sign_up', 1794000000000, 1794604800000, 1794000000000 FROM n, partners p
+                "INSERT INTO idempotency_keys (partner_id, key, operation, input, link, created_at, closes_at, confirmed_at)
+                 {numbers} SELECT p.id, 'k' || i, 'sign_up', 'x', 'x', 1794000000000, 1794604800000, 1794000000000 FROM n, partners p
                  WHERE p.name = '{partner}'"
             ));
             server.execute(&format!(

@@ -199,7 +199,7 @@ pub(super) async fn what_a_revoked_key_asked_for_is_held(fixture: &Fixture) {
     assert_eq!(held().await, 5);
     assert_eq!(fixture.confirm(1).await, Confirmation::Joined, "links that were mailed still work");
     assert_eq!(fixture.store.release_held(HeldMail::OfTheForm, after(HOUR)).await, Ok(0));
-    assert_eq!(fixture.store.drop_held(HeldMail::OfTheForm).await, Ok(0));
+    assert_eq!(fixture.store.drop_held(HeldMail::OfTheForm, NOW).await, Ok(0));
     let late = after(PENDING_FOR - MINUTE);
     assert_eq!(fixture.store.release_held(HeldMail::OfKey(key), late).await, Ok(5));
     let sent = fixture.send_due(late).await;
@@ -209,7 +209,7 @@ pub(super) async fn what_a_revoked_key_asked_for_is_held(fixture: &Fixture) {
     fixture.store.retain(TIMES, after(PENDING_FOR * 3)).await.unwrap();
 
     fixture.sign_up_at("ben@example.com", NOW).await;
-    assert_eq!(fixture.store.drop_held(HeldMail::OfKey(key)).await, Ok(1), "what nobody has looked at yet too");
+    assert_eq!(fixture.store.drop_held(HeldMail::OfKey(key), NOW).await, Ok(1), "what nobody has looked at yet too");
     fixture.sign_up_at("cem@example.com", NOW).await;
     assert_eq!(fixture.send_due(NOW).await, Vec::<String>::new());
     fixture.store.retain(TIMES, after(PENDING_FOR)).await.unwrap();

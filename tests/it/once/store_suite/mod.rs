@@ -29,6 +29,7 @@ use unionhall::domain::sign_up::{
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
 use unionhall::domain::us_state::UsState;
+use unionhall::membership::people::fill;
 use unionhall::store::keys::KeyFigures;
 use unionhall::store::migration::Prepare;
 use unionhall::store::postgres::PostgresStore;
@@ -172,7 +173,9 @@ suite! {
     whoever_left_is_forgotten_a_year_later
     whoever_is_erased_is_left_in_peace_under_every_name
     posts_that_nobody_was_mailed_about_leave_nothing
-    a_reminder_counts_at_no_source
+    a_reminder_goes_where_a_mail_left_and_counts
+    a_partner_has_a_hundred_keys_for_an_address
+    whoever_has_much_is_erased_in_steps
     spent_sign_ups_and_mailboxes_are_forgotten
     a_complaint_is_remembered_for_a_year
     notices_are_kept_once

@@ -2,7 +2,7 @@
 
 use unionhall::domain::partner::SignUpStatus;
 use unionhall::domain::partner::endpoint::{DeliveryOutcome, DueDelivery, ENDPOINTS_OF_ONE, EndpointId, NotAdded};
-use unionhall::domain::partner::idempotency::{IdempotencyKey, IdempotentRequest};
+use unionhall::domain::partner::idempotency::{IdempotencyKey, IdempotentRequest, MOST_KEYS};
 use unionhall::domain::person::AccountId;
 use unionhall::domain::sign_up::{DecidedHow, SilenceChange};
 use unionhall::domain::webhook::{DISABLED_AFTER, EventKind};
@@ -236,7 +236,7 @@ pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(fi
     let account = AccountId::from_random(&[7; AccountId::ENTROPY]);
     fixture.store.erase(&email, marks("ana@example.com"), account, NOW).await.unwrap().unwrap();
     let again = fixture.store.sign_up(fixture.named("ana@example.com", "one"), NOW).await;
-    assert_eq!(again.unwrap_err(), StoreError::KeyReused);
+    assert!(again.unwrap().replayed.is_some(), "a repeat does not tell that they were erased");
     assert_eq!(fixture.status("one", NOW).await, Some(SignUpStatus::Pending), "nothing is told of it");
     assert_eq!(fixture.status("one", after(7 * DAY)).await, Some(SignUpStatus::Closed));
 
@@ -247,7 +247,7 @@ pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(fi
     fixture.store.retain(times, after(8 * DAY)).await.unwrap();
     let id = fixture.store.people_to_forget(0, times, after(9 * DAY)).await.unwrap().forgettable;
     let marked = id.into_iter().map(|(id, _)| (id, marks("ben@example.com"))).collect();
-    assert_eq!(fixture.store.forget_people(marked, times, after(9 * DAY)).await.unwrap(), 1);
+    assert_eq!(fixture.store.forget_people(marked, times, after(9 * DAY)).await.unwrap().forgotten, 1);
     assert!(fixture.kept_code(email.as_typed()).await.is_none(), "they are forgotten");
     assert!(fixture.sign_up_named("ben@example.com", "ben", after(9 * DAY)).await.replayed.is_some());
 }
@@ -370,4 +370,73 @@ pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture
     assert!(fixture.settled(endpoint, &due[0], gone, after(6 * DAY)).await, "at once");
     let partners = fixture.store.list_partners().await.unwrap();
     assert_eq!((partners.len(), partners[0].name.as_str(), partners[0].endpoints), (1, "Acme", 1));
+}
+
+pub(super) async fn a_partner_has_a_hundred_keys_for_an_address(fixture: &Fixture) {
+    let endpoint = fixture.endpoint("Acme").await;
+    for n in 0..MOST_KEYS {
+        fixture.sign_up_named("ana@example.com", &format!("k{n}"), NOW).await;
+        // Whatever became of the sign-ups.
+        if n == 10 {
+            let declined = fixture.store.decline(SignUpId(1), DecidedHow::Button, None, NOW).await.unwrap();
+            assert_eq!(declined, Declining::Declined);
+        }
+    }
+    let another = |key: &str, now| fixture.store.sign_up(fixture.named("ana@example.com", key), now);
+    let link = |now| {
+        let person = fixture.person("ana@example.com");
+        fixture.store.idempotent_referral_code(fixture.partner.id, name("link", "x"), person, now)
+    };
+    assert_eq!(another("more", NOW).await.unwrap_err(), StoreError::TooManyKeys);
+    assert_eq!(link(NOW).await.unwrap_err(), StoreError::TooManyKeys);
+    // In batches too, beside others.
+    let tasks: Vec<_> = (0..20)
+        .map(|n| {
+            let email = if n % 2 == 0 { "ana@example.com".to_owned() } else { format!("p{n}@example.com") };
+            let (store, new) = (Arc::clone(&fixture.store), fixture.named(&email, &format!("batch{n}")));
+            tokio::spawn(async move { (n, store.sign_up(new, NOW).await) })
+        })
+        .collect();
+    for task in tasks {
+        let (n, done) = task.await.unwrap();
+        assert_eq!(done.is_err(), n % 2 == 0, "{n}: {done:?}");
+    }
+    assert!(another("k3", NOW).await.unwrap().replayed.is_some(), "a repeat is answered");
+    assert!(fixture.store.sign_up(fixture.new_sign_up("ana@example.com"), NOW).await.is_ok(), "without a key");
+    assert_eq!(another("later", after(7 * DAY - MINUTE)).await.unwrap_err(), StoreError::TooManyKeys);
+    another("later", after(7 * DAY)).await.unwrap();
+    assert!(link(after(7 * DAY)).await.is_ok());
+
+    // Confirming tells of all that are open in one statement.
+    let open = fixture.file("ana@example.com").await.unwrap().sign_ups.into_iter();
+    let pending = open.filter(|entry| entry.state == SignUpState::Pending).map(|entry| entry.id).next_back().unwrap();
+    fixture.store.confirm(pending, SeenPage::default(), after(7 * DAY)).await.unwrap();
+    assert_eq!(told(&fixture.due(endpoint, after(7 * DAY)).await), [(EventKind::Confirmed, "later")]);
+}
+
+pub(super) async fn whoever_has_much_is_erased_in_steps(fixture: &Fixture) {
+    // A week apart, so that each is one more sign-up and its key is not one too many.
+    for week in 0..450 {
+        fixture.sign_up_named("ana@example.com", &format!("w{week}"), after(week * 7 * DAY)).await;
+    }
+    let end = after(450 * 7 * DAY);
+    let file = fixture.file_at("ana@example.com".to_owned(), end).await.unwrap();
+    assert_eq!((file.sign_ups.len(), file.requests.len()), (450, 450), "page by page");
+    assert!(file.sign_ups.iter().zip(&file.sign_ups[1..]).all(|(one, next)| one.id < next.id));
+    let email = EmailAddress::parse("ana@example.com").unwrap();
+    let erase = async || {
+        let account = AccountId::from_random(&[7; AccountId::ENTROPY]);
+        fixture.store.erase(&email, marks("ana@example.com"), account, end).await.unwrap().unwrap()
+    };
+    let mut steps = Vec::new();
+    loop {
+        let step = erase().await;
+        steps.push(step.sign_ups);
+        if step.is_whole {
+            break;
+        }
+        assert!(steps.len() < 10, "{steps:?}");
+    }
+    assert_eq!(steps, [200, 200, 50]);
+    assert!(fixture.kept_code("ana@example.com").await.is_none());
 }

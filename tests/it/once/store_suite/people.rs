@@ -26,7 +26,15 @@ fn account(n: u8) -> AccountId {
 
 impl Fixture {
     pub(super) async fn file(&self, address: &str) -> Option<PersonFile> {
-        self.store.find_person(email(address).normalized(), NOW).await.unwrap()
+        self.file_at(email(address).normalized(), NOW).await
+    }
+
+    /// Everything that is kept under an address, or a tombstone's.
+    pub(super) async fn file_at(&self, email_normalized: String, now: Timestamp) -> Option<PersonFile> {
+        match self.store.find_person(email_normalized, now).await.unwrap() {
+            Some(file) => Some(fill(&*self.store, file, now).await.unwrap()),
+            None => None,
+        }
     }
 
     /// Confirms what was last signed up for an address.
@@ -90,14 +98,14 @@ pub(super) async fn whoever_is_erased_leaves_a_tombstone(fixture: &Fixture) {
     fixture.confirm_last("ana@example.com", NOW).await;
     fixture.refer("ben@example.com", code).await;
     fixture.sign_up("ana@example.com").await;
-    let erased = Erased { was_member: true, code, sign_ups: 2, mails: 1, mailbox_is_shared: false };
+    let erased = Erased { was_member: true, code, sign_ups: 2, mails: 1, mailbox_is_shared: false, is_whole: true };
     assert_eq!(fixture.erase("Ana@example.com").await, Some(erased));
     assert_eq!(fixture.erase("ana@example.com").await, None, "nobody has that address any more");
     assert_eq!((fixture.members().await, fixture.kept_code("ana@example.com").await), (1, None));
     assert!(fixture.file("ana@example.com").await.is_none());
     assert_eq!(fixture.store.people_after(0, None, 10).await.unwrap().len(), 2, "nor is a tombstone listed");
     let tombstone = format!("erased:{}", marks("ana@example.com").address);
-    let kept = fixture.store.find_person(tombstone, NOW).await.unwrap().unwrap();
+    let kept = fixture.file_at(tombstone, NOW).await.unwrap();
     assert_eq!((kept.person.email.as_str(), kept.person.code, kept.person.referrer), ("", code, Some(referrer)));
     let day = after(HOUR).start_of_day();
     assert_eq!((kept.person.joined_at, kept.person.erased_at), (Some(Timestamp::from_millis(0)), Some(day)));

@@ -54,16 +54,26 @@ pub(super) async fn a_source_that_has_had_its_share_is_held(fixture: &Fixture) {
     assert_eq!(fixture.store.mail_figures().await.unwrap().held, 5);
 
     // The operator decides; what is let go passes, and counts.
-    assert_eq!(fixture.store.drop_held(HeldMail::OfTheForm).await, Ok(3));
+    assert_eq!(fixture.store.drop_held(HeldMail::OfTheForm, NOW).await, Ok(3));
+    // What is dropped is over: asking to sign in mails those alone who were mailed before, and counts.
+    let mut states = Vec::new();
+    for n in 0..5 {
+        let address = format!("f{n}@example.com");
+        states.push(fixture.file(&address).await.unwrap().sign_ups[0].state);
+        let email = EmailAddress::parse(&address).unwrap();
+        fixture.store.ask_sign_in(&email, "b".to_owned(), Lane::of(b"x"), after(HOUR)).await.unwrap();
+    }
+    assert_eq!(states.iter().filter(|state| **state == SignUpState::Expired).count(), 3, "{states:?}");
+    assert_eq!(fixture.send_throttled(after(HOUR)).await, (2, vec![]), "two reminders");
     assert_eq!(fixture.store.release_held(HeldMail::All, after(HOUR)).await, Ok(2));
     assert_eq!(fixture.send_throttled(after(HOUR)).await, (2, vec![]));
-    assert_eq!(fixture.store.source_statuses(NOW).await.unwrap(), [standing("", 2, 0), standing("Acme", 5, 0)]);
+    assert_eq!(fixture.store.source_statuses(NOW).await.unwrap(), [standing("", 4, 0), standing("Acme", 5, 0)]);
 
     // Another day is another share.
     fixture.by_form("g@example.com", after(DAY)).await;
     assert_eq!(fixture.send_throttled(after(DAY)).await, (1, vec![]));
     let tomorrow = fixture.store.form_reputation(after(DAY)).await.unwrap().0;
-    assert_eq!((tomorrow.mailed_before, tomorrow.asked_before), (2, 2));
+    assert_eq!((tomorrow.mailed_before, tomorrow.asked_before), (4, 2));
     assert_eq!(
         fixture.store.form_reputation(after(DAY * 9)).await,
         Ok((Reputation::default(), false)),
@@ -171,7 +181,7 @@ pub(super) async fn what_waits_of_a_key_that_is_not_revoked_is_not_held(fixture:
     let away = MailOutcome::Retry { at: after(HOUR), cause: "away".to_owned(), perhaps_sent: false };
     fixture.settle(&due[0], away, NOW).await;
     let of_key = HeldMail::OfKey(fixture.partner.key);
-    assert_eq!(fixture.store.drop_held(of_key).await, Ok(0));
+    assert_eq!(fixture.store.drop_held(of_key, NOW).await, Ok(0));
     assert_eq!(fixture.store.release_held(of_key, NOW).await, Ok(0));
     assert_eq!(fixture.send_due(after(HOUR)).await, ["ana@example.com"]);
 }
