@@ -183,7 +183,7 @@ fn feedback(task: &Feedback) -> anyhow::Result<()> {
     std::io::copy(&mut input, &mut std::io::sink()).map_err(TryLater::because)?;
     let noted = with_live_records(&task.store, async |operator| {
         let secret = secret::claim(&task.store, task.secret.given()?, &operator).await?.secret;
-        match mime::read(&report, task.recipient.as_deref(), &TokenMaker::new(&secret)) {
+        match mime::read(&report, task.recipient.as_deref(), &TokenMaker::new(&secret), now) {
             Ok(report) => {
                 let act = act("mail feedback", format!("{:?} of a mail", report.kind), now);
                 Ok(Ok((report.kind, operator.audited(act).note_report(report, now).await?)))

@@ -18,6 +18,7 @@ mod serve;
 mod shell;
 mod signups;
 mod stats;
+mod terminal;
 mod transfer;
 
 use std::collections::BTreeSet;
@@ -356,10 +357,10 @@ fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Prints a line to standard output; a reader who has gone, such as `head`, is no error.
+/// Prints a line, or several of ours, to standard output; a reader who has gone, such as `head`, is no error.
 fn print_line(line: &str) -> anyhow::Result<()> {
     use std::io::Write;
-    match writeln!(std::io::stdout().lock(), "{line}") {
+    match writeln!(std::io::stdout().lock(), "{}", terminal::escape(line)) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }

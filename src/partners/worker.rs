@@ -30,6 +30,9 @@ const MAX_PER_ENDPOINT: usize = 8;
 const MAX_PER_PARTNER: usize = WebhookWorker::MAX_IN_FLIGHT / 4;
 const MAX_FAILING: usize = WebhookWorker::MAX_IN_FLIGHT / 2;
 
+/// Places that only endpoints with nothing in flight may take: those that answer slowly do not fill them all.
+const KEPT_FREE: usize = WebhookWorker::MAX_IN_FLIGHT / 4;
+
 /// Longer than an attempt can take.
 const DELIVERY_LEASE: Duration = Duration::from_secs(60);
 
@@ -110,7 +113,9 @@ fn room_for(in_flight: &InFlight<WebhookWorker>, endpoint: &EndpointRecord, fail
     // Half of its places at a time: a lease costs a write.
     let free = most.saturating_sub(of_it);
     let worth = if of_it * 2 > most { 0 } else { free };
-    worth.min(MAX_PER_PARTNER.saturating_sub(of_partner)).min(in_flight.room())
+    let shared = in_flight.room().saturating_sub(KEPT_FREE);
+    let shared = if of_it == 0 { shared.max(1) } else { shared };
+    worth.min(MAX_PER_PARTNER.saturating_sub(of_partner)).min(shared).min(in_flight.room())
 }
 
 impl LeaseQueue for WebhookWorker {
@@ -137,7 +142,11 @@ impl LeaseQueue for WebhookWorker {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let since = Instant::now();
-        for (endpoint, fails) in self.store.due_endpoints(now).await? {
+        let mut due = self.store.due_endpoints(now).await?;
+        // Another one first each time: where there are more than places, none is always the last.
+        let first = usize::try_from(now.as_millis()).unwrap_or(0) % due.len().max(1);
+        due.rotate_left(first);
+        for (endpoint, fails) in due {
             let room = room_for(in_flight, &endpoint, fails);
             if room == 0 {
                 continue;

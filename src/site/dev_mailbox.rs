@@ -46,7 +46,7 @@ pub(super) fn html_part(html: String) -> Answer {
     // Mail programs know only styles in the text itself.
     answer.set(
         CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; form-action 'none'"),
+        HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"),
     );
     answer
 }

@@ -221,3 +221,64 @@ fn no_row_of_the_audit_log_is_changed_or_deleted() {
     let refused = unionhall(elsewhere.path()).arg("audit").output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("no records"));
 }
+
+/// Nothing here depends on the store, or only SQLite has it.
+mod once {
+    use super::*;
+
+    /// What a stranger writes in a comment reaches the operator's terminal.
+    #[test]
+    fn what_strangers_wrote_moves_no_cursor_and_forges_no_line() {
+        block_on(async {
+            let server = Server::start();
+            let written = "a\u{1b}[2J\u{7}b\u{9b}31m\u{202e}c\nState: member since 2020";
+            let body = serde_json::json!({ "email": "ana@example.com", "otherComments": written });
+            server.post("/v1/invite", &server.key(), body.to_string()).await.good();
+            server.confirm(1).await;
+            for flags in [&[][..], &["--json"]] {
+                let shown = server.run(&[&["members", "show", "ana@example.com"], flags].concat());
+                let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+                assert!(!shown.contains(bad), "{shown:?}");
+                assert!(!shown.lines().any(|line| line.starts_with("State: member since 2020")), "{shown}");
+                if flags.is_empty() {
+                    assert!(shown.contains("a\\u001b[2J\\u0007b\\u009b31m\\u202ec\\u000aState"), "{shown}");
+                } else {
+                    let json: serde_json::Value = serde_json::from_str(&shown).unwrap();
+                    assert_eq!(json["answers"]["comments"], written, "nothing is lost");
+                }
+            }
+        });
+    }
+
+    /// A hundred of a hundred addresses were still in the file after their owners had been erased.
+    #[test]
+    fn whoever_is_erased_leaves_no_bytes() {
+        block_on(async {
+            let server = Server::start_with(&["--key-per-minute", "1000", "--mail", "hold"]);
+            let key = server.key();
+            let (address, comment) = (|n: u32| format!("leaves-no-byte-{n}@example.com"), |n: u32| format!("says nothing of {n}."));
+            for n in 0..40 {
+                let body = serde_json::json!({ "email": address(n), "otherComments": comment(n).repeat(20) });
+                server.post("/v1/invite", &key, body.to_string()).await.good();
+                server.confirm(server.number("SELECT max(id) FROM sign_ups")).await;
+            }
+            for n in 0..40 {
+                server.run(&["members", "erase", &address(n)]);
+            }
+            let (code, home) = server.stop();
+            assert_eq!(code, Some(0));
+            let mut left = Vec::new();
+            for entry in std::fs::read_dir(home.path().join("data")).unwrap() {
+                let path = entry.unwrap().path();
+                let Ok(bytes) = std::fs::read(&path) else { continue };
+                for text in ["leaves-no-byte-", "says nothing of "] {
+                    let found = bytes.windows(text.len()).filter(|window| *window == text.as_bytes()).count();
+                    if found > 0 {
+                        left.push(format!("{}: {text} {found} times", path.display()));
+                    }
+                }
+            }
+            assert!(left.is_empty(), "{left:#?}");
+        });
+    }
+}

@@ -69,6 +69,8 @@ fn what_came_back_is_heard_by_its_return_path_or_its_headers() {
         assert_eq!(said, "That was known already.");
         let (_, said) = feedback(&server, &notification("5.2.2", &headers("ben@example.com")), &[]);
         assert_eq!(said, "It did not arrive for now; counted.");
+        let (_, said) = feedback(&server, &notification("5.2.2", &headers("ben@example.com")), &[]);
+        assert_eq!(said, "That was known already.", "the same report is one bounce");
         let complaint = notification("", &headers("cleo@example.com"))
             .replace("report-type=delivery-status", "report-type=feedback-report")
             .replace("message/delivery-status", "message/feedback-report\n\nFeedback-Type: abuse");

@@ -139,7 +139,9 @@ fn csv_line(person: &PersonRecord) -> String {
 
 /// A cell as RFC 4180 has it. What a spreadsheet would run as a formula begins with an apostrophe.
 fn csv_cell(text: &str) -> String {
-    let safe = if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '|', '%']) {
+    // Some programs read the full-width signs as the others.
+    let signs = ['=', '+', '-', '@', '\t', '\r', '\n', '|', '%', '＝', '＋', '－', '＠'];
+    let safe = if text.starts_with(signs) {
         format!("'{text}")
     } else {
         text.to_owned()
@@ -159,6 +161,8 @@ mod tests {
             ("+kim@example.com", "'+kim@example.com"),
             ("-2@example.com", "'-2@example.com"),
             ("@x", "'@x"),
+            ("＝1+1", "'＝1+1"),
+            ("＠x", "'＠x"),
             ("Bills, Bills", "\"Bills, Bills\""),
             ("say \"hi\"", "\"say \"\"hi\"\"\""),
             ("=a,\"b\"", "\"'=a,\"\"b\"\"\""),

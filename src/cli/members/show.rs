@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{ShowPerson, address, nobody, people_of};
+use crate::cli::terminal::quote;
 use crate::cli::mail::as_json as waiting_mail_json;
 use crate::cli::{print_line, with_live_records};
 use crate::domain::mail::WaitingMail;
@@ -119,7 +120,7 @@ fn answer_words(person: &PersonRecord) -> String {
     let mut answers: Vec<_> = person.us_state.iter().map(|state| state.code().to_owned()).collect();
     answers.extend(person.categories.iter().map(|category| category.slug().to_owned()));
     if !person.comments.is_empty() {
-        answers.push(format!("\"{}\"", person.comments));
+        answers.push(quote(&person.comments));
     }
     if answers.is_empty() { "none".to_owned() } else { answers.join(", ") }
 }
@@ -156,7 +157,7 @@ fn sign_up_lines(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Ve
         answers.push("an address of a kind that is thrown away".to_owned());
     }
     if !sign_up.comments.is_empty() {
-        answers.push(format!("\"{}\"", sign_up.comments));
+        answers.push(quote(&sign_up.comments));
     }
     if !answers.is_empty() {
         lines.push(format!("      {}", answers.join(", ")));
@@ -171,7 +172,7 @@ fn evidence_words(sign_up: &SignUpEntry) -> Option<String> {
     let KeptEvidence { channel, client, notice, mailed_at, decided_how, .. } = &sign_up.evidence;
     let mut words = Vec::new();
     words.extend(channel.map(|channel| format!("by {}", channel.name())));
-    words.extend(client.as_ref().map(|client| format!("client \"{client}\" (self-asserted)")));
+    words.extend(client.as_ref().map(|client| format!("client {} (self-asserted)", quote(client))));
     words.extend(notice.as_ref().map(|notice| format!("notice {}", notice.hash)));
     words.extend(mailed_at.map(|at| format!("mailed at {at}")));
     words.extend(decided_how.as_ref().map(|how| format!("decided by {how}")));

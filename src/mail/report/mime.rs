@@ -6,9 +6,12 @@
 
 use mail_parser::{Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
+use super::once;
+use crate::domain::base32;
 use crate::domain::mail::report::{MailReport, ReportKind, ReportedMail, enhanced_status, is_recipients_fault};
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_up::SignUpId;
+use crate::domain::time::Timestamp;
 
 /// As much of a report as is read: what matters stands at its beginning, and mail of ours that it returns is small.
 pub const LONGEST: u64 = 1 << 20;
@@ -28,12 +31,21 @@ pub enum NoReport {
 }
 
 /// What a report says, and of which mail. `recipient` is the address that it was sent to, where the MTA names it.
-pub fn read(report: &[u8], recipient: Option<&str>, tokens: &TokenMaker) -> Result<MailReport, NoReport> {
+pub fn read(
+    report: &[u8],
+    recipient: Option<&str>,
+    tokens: &TokenMaker,
+    now: Timestamp,
+) -> Result<MailReport, NoReport> {
     let message = MessageParser::default().parse(report).ok_or(NoReport::Kind)?;
     let kind = kind(&message)?;
     let said = [recipient.unwrap_or_default().as_bytes(), report].concat();
     let sign_up = named(&said, tokens).ok_or(NoReport::Token)?;
-    Ok(MailReport { mail: ReportedMail::OfSignUp(sign_up), kind, once: None })
+    // The same mail twice is one report: an MTA that was not answered in time hands it on again.
+    let hash = ring::digest::digest(&ring::digest::SHA256, report);
+    let id = base32::encode::<26>(hash.as_ref());
+    let once = Some(once(&String::from_utf8_lossy(&id), now));
+    Ok(MailReport { mail: ReportedMail::OfSignUp(sign_up), kind, once })
 }
 
 fn kind(message: &Message<'_>) -> Result<ReportKind, NoReport> {
@@ -100,6 +112,7 @@ mod tests {
     use crate::domain::secret::Secret;
 
     const ANA: SignUpId = SignUpId(77);
+    const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
     fn tokens() -> TokenMaker {
         TokenMaker::new(&Secret::new(&"a".repeat(32)).unwrap())
@@ -143,7 +156,7 @@ mod tests {
     }
 
     fn read_kind(report: &str, recipient: Option<&str>) -> Result<ReportKind, NoReport> {
-        read(report.as_bytes(), recipient, &tokens()).map(|read| {
+        read(report.as_bytes(), recipient, &tokens(), NOW).map(|read| {
             assert_eq!(read.mail, ReportedMail::OfSignUp(ANA));
             read.kind
         })
@@ -192,7 +205,7 @@ mod tests {
         assert_eq!(read_kind(&bare, Some(&forged)), Err(NoReport::Token));
         let plain = format!("From: a@b.example\r\nSubject: out of office\r\n\r\n{}", unsubscribe(Purpose::Decline));
         for other in ["", "\0\u{1b}[2J", "From: x\r\n\r\nhello", &plain] {
-            assert!(read(other.as_bytes(), Some(&verp), &tokens()).is_err(), "{other:?}");
+            assert!(read(other.as_bytes(), Some(&verp), &tokens(), NOW).is_err(), "{other:?}");
         }
     }
 }

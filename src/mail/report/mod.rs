@@ -35,6 +35,10 @@ pub enum Untaken {
 /// A service's report about an address; none if that is no address.
 fn of_address(address: &str, kind: ReportKind, id: &str, now: Timestamp) -> Option<MailReport> {
     let address = EmailAddress::kept(address.trim()).ok()?;
-    let once = (format!("report {id}"), now.plus(REMEMBERED_FOR));
-    Some(MailReport { mail: ReportedMail::To(address.normalized()), kind, once: Some(once) })
+    Some(MailReport { mail: ReportedMail::To(address.normalized()), kind, once: Some(once(id, now)) })
+}
+
+/// What tells a report from others, and until when that is remembered.
+fn once(id: &str, now: Timestamp) -> (String, Timestamp) {
+    (format!("report {id}"), now.plus(REMEMBERED_FOR))
 }

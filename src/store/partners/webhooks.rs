@@ -100,8 +100,11 @@ area! {
                 let enable = "UPDATE webhook_endpoints SET disabled_at = NULL, disabled_reason = NULL, failing_since = NULL,
                                   last_error = NULL, notified_at = NULL, notify_leased_until = 0 WHERE id = $1";
                 let found = sql.execute(enable, values![id.0]).await? == 1;
-                let anew = "UPDATE webhook_deliveries SET send_after = $2, attempts = 0
-                            WHERE endpoint_id = $1 AND given_up_at IS NULL AND leased_until <= $2";
+                // A worker that is still at one has lost its lease: what it hears was said before.
+                let anew = "UPDATE webhook_deliveries SET send_after = $2,
+                                attempts = CASE WHEN leased_until <= $2 THEN 0 ELSE attempts + 1 END,
+                                leased_until = 0, leased_by = NULL
+                            WHERE endpoint_id = $1 AND given_up_at IS NULL";
                 sql.execute(anew, values![id.0, *now]).await?;
                 Ok(found)
             }
@@ -130,7 +133,8 @@ area! {
             }
         };
 
-        /// Endpoints that something is due for, and whether the last attempt there failed.
+        /// Endpoints that something is due for, and whether the last attempt there failed; none of a partner whose last key was
+        /// revoked.
         read due_endpoints(now: Timestamp) -> Vec<(EndpointRecord, bool)> {
             |sql| {
                 let due = concat!(
@@ -139,6 +143,7 @@ area! {
                     " FROM webhook_endpoints e WHERE e.disabled_at IS NULL AND EXISTS
                           (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NULL
                            AND d.send_after <= $1 AND d.leased_until <= $1)
+                        AND EXISTS (SELECT 1 FROM api_keys k WHERE k.partner_id = e.partner_id AND k.revoked_at IS NULL)
                       ORDER BY e.id"
                 );
                 sql.rows(due, values![*now], |row| Ok((endpoint(row)?, row.get::<Option<Timestamp>>("failing_since")?.is_some()))).await
@@ -332,7 +337,10 @@ impl Unit for SettleDelivery {
             "UPDATE webhook_deliveries SET send_after = coalesce($3, send_after), given_up_at = $4, last_error = $5,
                         leased_until = 0, leased_by = NULL WHERE id = $1 AND attempts = $2";
         let given_up_at = next.is_none().then_some(*now);
-        sql.execute(keep, values![delivery.id, delivery.attempts, next, given_up_at, &cause]).await?;
+        // Whoever lost the lease has nothing to say of the endpoint either.
+        if sql.execute(keep, values![delivery.id, delivery.attempts, next, given_up_at, &cause]).await? == 0 {
+            return Ok(false);
+        }
         let fails =
             "UPDATE webhook_endpoints SET failing_since = coalesce(failing_since, $2), last_error = $3 WHERE id = $1";
         sql.execute(fails, values![id.0, *now, &cause]).await?;

@@ -312,7 +312,7 @@ pub fn mail_report(data: &[u8]) {
     let secret = Secret::new("the secret of a fuzzed installation").unwrap();
     let (tokens, now) = (TokenMaker::new(&secret), Timestamp::from_millis(1_800_000_000_000));
     let named = format!("b-{}@bounces.union.example", tokens.token(Purpose::Bounce, SignUpId(7)));
-    let (alone, with_token) = (mime::read(data, None, &tokens), mime::read(data, Some(&named), &tokens));
+    let (alone, with_token) = (mime::read(data, None, &tokens, now), mime::read(data, Some(&named), &tokens, now));
     assert!(alone.is_err() || with_token.is_ok(), "a token makes nothing worse");
     if let Ok(report) = with_token {
         assert_eq!(report.mail, ReportedMail::OfSignUp(SignUpId(7)));

@@ -301,6 +301,40 @@ fn a_dead_endpoint_does_not_delay_a_live_one() {
     });
 }
 
+/// Endpoints that take as long as they may kept every place between them, and those with the lowest ids were always first.
+#[test]
+fn slow_endpoints_leave_places_to_others() {
+    block_on(async {
+        let (server, receiver) = (Server::start(), Receiver::start().await);
+        let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)";
+        for slow in 1..=10 {
+            let partner = format!("Slow {slow}");
+            server.run(&["keys", "issue", &partner]);
+            add_for(&server, &partner, &receiver.url("/hang"));
+        }
+        let key = server.run(&["keys", "issue", "Zoe"]);
+        add_for(&server, "Zoe", &receiver.url("/ok"));
+        server.execute(&format!(
+            "INSERT INTO idempotency_keys (partner_id, key, operation, input, link, created_at, closes_at, confirmed_at)
+             {numbers} SELECT p.id, 'k' || i, 'sign_up', 'x', 'x', 1794000000000, 1794604800000, 1794000000000 FROM n, partners p
+             WHERE p.name LIKE 'Slow%'"
+        ));
+        server.execute(
+            "INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
+             SELECT e.id, k.id, 'sign_up.confirmed', 1794000000000, 1794000000000
+             FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner_id = k.partner_id",
+        );
+        // As many as there may be are on their way.
+        let leased = || server.number("SELECT count(*) FROM webhook_deliveries WHERE leased_until > 0");
+        wait_until(Duration::from_secs(10), async || leased() >= 48).await;
+        invite(&server, &key, "fresh", "zoe@example.com").await.good();
+        server.confirm(server.number("SELECT max(id) FROM sign_ups")).await;
+        let begun = tokio::time::Instant::now();
+        receiver.wait_for("/ok", 1).await;
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    });
+}
+
 #[test]
 fn the_partners_contact_is_written_to_when_an_endpoint_is_disabled() {
     block_on(async {

@@ -366,8 +366,23 @@ pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture
     assert_eq!(fixture.store.recover_events(endpoint, NOW, 0, after(6 * DAY)).await.unwrap().1, 2);
     let due = fixture.due(endpoint, after(6 * DAY)).await;
     assert_eq!(due.len(), 2);
-    let gone = DeliveryOutcome::Gone { cause: "it answered 410".to_owned() };
-    assert!(fixture.settled(endpoint, &due[0], gone, after(6 * DAY)).await, "at once");
+    let gone = || DeliveryOutcome::Gone { cause: "it answered 410".to_owned() };
+    // An answer to what was sent before the endpoint was enabled says nothing of it.
+    assert!(fixture.store.enable_endpoint(endpoint, after(6 * DAY)).await.unwrap());
+    assert!(!fixture.settled(endpoint, &due[0], gone(), after(6 * DAY)).await, "late");
+    assert_eq!(fixture.store.list_endpoints().await.unwrap()[0].endpoint.disabled_at, None);
+    let due = fixture.due(endpoint, after(6 * DAY)).await;
+    assert_eq!(due.len(), 2, "they go again");
+    // Nothing goes to a partner whose last key was revoked.
+    fixture.store.enable_endpoint(endpoint, after(6 * DAY)).await.unwrap();
+    let has_due = async || !fixture.store.due_endpoints(after(6 * DAY)).await.unwrap().is_empty();
+    assert!(has_due().await);
+    fixture.store.revoke_key(fixture.partner.key, after(6 * DAY)).await.unwrap();
+    assert!(!has_due().await);
+    issue(&*fixture.store, key(3, "Acme")).await;
+    assert!(has_due().await);
+    let due = fixture.due(endpoint, after(6 * DAY)).await;
+    assert!(fixture.settled(endpoint, &due[0], gone(), after(6 * DAY)).await, "at once");
     let partners = fixture.store.list_partners().await.unwrap();
     assert_eq!((partners.len(), partners[0].name.as_str(), partners[0].endpoints), (1, "Acme", 1));
 }

@@ -1,0 +1,51 @@
+//! What strangers wrote, made safe to read on a terminal: control characters move the cursor, ring the bell or color what
+//! follows, and bidirectional controls show a text in another order than it has.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use crate::domain::text::is_hidden;
+
+/// The text with every such character as JSON writes it (`\\u001b`): the same in prose and inside a JSON string. Lines and
+/// tabs stay: they are ours, or [`quote`] has escaped them.
+pub(super) fn escape(text: &str) -> Cow<'_, str> {
+    escape_if(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
+}
+
+/// The same in quotation marks and in one line, for what somebody else wrote: nobody else makes lines of ours.
+pub(super) fn quote(text: &str) -> String {
+    format!("\"{}\"", escape_if(text, |c| is_hidden(c) || matches!(c, '\u{2028}' | '\u{2029}')))
+}
+
+fn escape_if(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_escaped(c) {
+            // None of them is beyond U+FFFF; writing to a string does not fail.
+            let _infallible = write!(safe, "\\u{:04x}", u32::from(c));
+        } else {
+            safe.push(c);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_moves_the_cursor_or_makes_a_line() {
+        let written = "a\u{1b}[2J\u{7}b\u{9b}31m\u{202e}c\nState: member\r\u{7f}\u{2028}é";
+        assert_eq!(quote(written), r#""a\u001b[2J\u0007b\u009b31m\u202ec\u000aState: member\u000d\u007f\u2028é""#);
+        assert_eq!(escape("ours\n\tand\u{1b}theirs"), "ours\n\tand\\u001btheirs");
+        assert!(matches!(escape("plain é"), Cow::Borrowed(_)));
+        let json = serde_json::json!({ "comments": written }).to_string();
+        let safe = escape(&json);
+        assert!(!safe.contains(is_hidden));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap()["comments"], written);
+    }
+}
