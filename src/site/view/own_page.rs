@@ -179,7 +179,7 @@ struct EvidenceView<'a> {
 const OTHERS: usize = 10;
 
 /// Sign-ups that the page knows of; there may be more.
-const LOOKED_UP: usize = 99;
+const LOOKED_UP: usize = 29;
 
 /// How many are not shown, of those that were looked up.
 fn older(others: usize) -> Option<String> {

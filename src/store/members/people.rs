@@ -138,9 +138,9 @@ async fn referrals(sql: &mut dyn Sql, person: &PersonRecord) -> Result<Referrals
         SELECT (SELECT count(*) FROM
                     (SELECT person_id FROM (SELECT person_id FROM sign_ups WHERE referrer_id = $1 LIMIT $2) named
                      UNION SELECT id FROM (SELECT id FROM people WHERE referrer_id = $1 LIMIT $2) credited) referred) AS signed_up,
-               (SELECT count(*) FROM (SELECT state FROM people WHERE referrer_id = $1 LIMIT $2) credited) AS looked_at,
-               (SELECT count(*) FROM (SELECT state FROM people WHERE referrer_id = $1 LIMIT $2) credited
-                WHERE credited.state = 'member') AS members";
+               looked_at, members
+        FROM (SELECT count(*) AS looked_at, CAST(coalesce(sum(CASE WHEN state = 'member' THEN 1 ELSE 0 END), 0) AS BIGINT) AS members
+              FROM (SELECT state FROM people WHERE referrer_id = $1 LIMIT $2) credited) counted";
     let most = u64::from(Referrals::MOST_COUNTED);
     let read = |row: &Row<'_>| {
         let (signed_up, counted) = (row.get::<u64>("signed_up")?, row.get::<u64>("members")?);
@@ -153,6 +153,9 @@ async fn referrals(sql: &mut dyn Sql, person: &PersonRecord) -> Result<Referrals
 /// Rows of each list on a page.
 const ACTIVITY_PAGE: u32 = 100;
 
+/// Sign-ups that a member's page knows of.
+const LAST_SIGN_UPS: u32 = 30;
+
 /// A person's last sign-ups, oldest first, and before them the one that they joined by, however old.
 pub(super) async fn last_sign_ups(
     sql: &mut dyn Sql,
@@ -160,7 +163,7 @@ pub(super) async fn last_sign_ups(
     now: Timestamp,
 ) -> Result<Vec<SignUpEntry>, Failure> {
     let last = entries!("s.person_id = $1 ORDER BY s.id DESC LIMIT $3");
-    let mut found = sql.rows(last, values![person.id, now, ACTIVITY_PAGE], entry).await?;
+    let mut found = sql.rows(last, values![person.id, now, LAST_SIGN_UPS], entry).await?;
     found.reverse();
     let joined_by = entries!("s.person_id = $1 AND s.state = 'confirmed' AND s.decided_at = $3 AND s.id < $4");
     let first = found.first().map_or(0, |entry| entry.id.0);
