@@ -256,7 +256,8 @@ mod once {
         block_on(async {
             let server = Server::start_with(&["--key-per-minute", "1000", "--mail", "hold"]);
             let key = server.key();
-            let (address, comment) = (|n: u32| format!("leaves-no-byte-{n}@example.com"), |n: u32| format!("says nothing of {n}."));
+            let (address, comment) =
+                (|n: u32| format!("leaves-no-byte-{n}@example.com"), |n: u32| format!("says nothing of {n}."));
             for n in 0..40 {
                 let body = serde_json::json!({ "email": address(n), "otherComments": comment(n).repeat(20) });
                 server.post("/v1/invite", &key, body.to_string()).await.good();

@@ -141,11 +141,7 @@ fn csv_line(person: &PersonRecord) -> String {
 fn csv_cell(text: &str) -> String {
     // Some programs read the full-width signs as the others.
     let signs = ['=', '+', '-', '@', '\t', '\r', '\n', '|', '%', '＝', '＋', '－', '＠'];
-    let safe = if text.starts_with(signs) {
-        format!("'{text}")
-    } else {
-        text.to_owned()
-    };
+    let safe = if text.starts_with(signs) { format!("'{text}") } else { text.to_owned() };
     if safe.contains(['"', ',', '\r', '\n']) { format!("\"{}\"", safe.replace('"', "\"\"")) } else { safe }
 }
 

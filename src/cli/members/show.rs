@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{ShowPerson, address, nobody, people_of};
-use crate::cli::terminal::quote;
 use crate::cli::mail::as_json as waiting_mail_json;
+use crate::cli::terminal::quote;
 use crate::cli::{print_line, with_live_records};
 use crate::domain::mail::WaitingMail;
 use crate::domain::mail::budget::source_name;
