@@ -303,6 +303,11 @@ impl Nginx {
         panic!("nginx did not reload: {}", self.process.log());
     }
 
+    /// What its access log says by now.
+    pub(crate) fn access_log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("unionhall.log")).unwrap_or_default()
+    }
+
     /// A connection from that address, as a caller would make it: encrypted.
     pub(crate) async fn connect(&self, from: Ipv4Addr) -> Connection {
         let mut roots = RootCertStore::empty();
@@ -344,6 +349,7 @@ fn adapted(nodes: &[SocketAddr], https: u16, http: u16, folder: &Path) -> String
         ("listen 443 ", format!("listen 127.0.0.1:{https} ")),
         ("listen 80;", format!("listen 127.0.0.1:{http};")),
         ("/etc/letsencrypt/live/api.union.example", folder.to_str().unwrap().to_owned()),
+        ("/var/log/nginx", folder.to_str().unwrap().to_owned()),
     ];
     changes.iter().fold(text, |text, (shipped, here)| {
         assert!(text.contains(shipped), "{shipped} is in the file");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use hyper::Request;
 use serde_json::Value;
@@ -12,7 +13,7 @@ use crate::machines::{
     Cluster, Nginx, Process, folder_for_postgres, free_port, postgres_program, program, run, shipped,
 };
 use crate::records::{Home, Records};
-use crate::server::{Server, block_on, settings, sign_up};
+use crate::server::{Server, block_on, settings, sign_up, wait_until};
 
 use super::source::{Tree, read_tree, tree};
 
@@ -116,6 +117,34 @@ fn nginx_speaks_as_the_api_does() {
         let away = front.connect(HERE).await.send(Request::get("/v1/negotiate-categories"), "").await;
         away.refused(503, Value::Null);
         assert_eq!(away.header("retry-after"), "2");
+    });
+}
+
+/// Whoever read the log pressed the button of a sign-in link before its owner.
+#[test]
+fn no_token_stands_in_nginxs_log() {
+    block_on(async {
+        let node = Server::start_with(&["--trusted-proxies", "127.0.0.1"]);
+        let front = Nginx::before(&[&node]);
+        let paths = [
+            "/confirm/SECRET",
+            "/not-me/SECRET",
+            "/me/enter/SECRET",
+            "/sandbox/confirm/SECRET",
+            "/sandbox/not-me/SECRET",
+            "/sandbox/inbox/SECRET",
+            "/%63onfirm/SECRET",
+            "//confirm//SECRET",
+            "/me/./enter/SECRET?x=SECRET",
+            "/dev/mailbox?key=SECRET",
+        ];
+        for path in paths {
+            front.connect(HERE).await.send(Request::get(path), "").await;
+            front.connect(HERE).await.send(Request::post(path), "").await;
+        }
+        wait_until(Duration::from_secs(5), async || front.access_log().lines().count() >= 2 * paths.len()).await;
+        let log = front.access_log();
+        assert!(!log.contains("SECRET") && log.contains("/me/enter/-") && log.contains("/sandbox/inbox/-"), "{log}");
     });
 }
 
