@@ -12,7 +12,6 @@ mod mcp;
 mod members;
 mod openapi;
 mod partners;
-mod progress;
 mod secret;
 mod serve;
 mod shell;

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use super::audit::act;
-use super::progress::Bar;
+use super::terminal::progress::Bar;
 use super::{block_on, files, open_records, print_line};
 use crate::clock::Clock;
 use crate::config::Records;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail, ensure};
 use ring::digest::{self, SHA256};
 
-use crate::cli::progress::Bar;
+use crate::cli::terminal::progress::Bar;
 use crate::config::Concealed;
 use crate::domain::time::Timestamp;
 

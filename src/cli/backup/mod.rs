@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::format::{Content, Manifest};
 use super::print_line;
-use super::progress::Bar;
+use super::terminal::progress::Bar;
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, read_secret_text};
 use crate::domain::secret::Secret;

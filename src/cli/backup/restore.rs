@@ -15,7 +15,7 @@ use super::erased::{ErasureLogs, erased_since};
 use super::format::BackupFile;
 use super::{Unfinished, folder_of, in_words, is_there, new_file, put_in_place};
 use crate::cli::audit::act;
-use crate::cli::progress::Bar;
+use crate::cli::terminal::progress::Bar;
 use crate::cli::{files, print_line};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, quoted, read_secret};

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::cli::audit::act;
-use crate::cli::progress::Bar;
+use crate::cli::terminal::progress::Bar;
 use crate::cli::with_live_records;
 use crate::config::StoreSettings;
 use crate::domain::person::{NO_TIME, PersonRecord, PersonState};

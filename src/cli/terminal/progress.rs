@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 /// One line that is written over on a terminal, a line for each stage elsewhere.
 #[derive(Debug)]
-pub(super) struct Bar {
+pub(in crate::cli) struct Bar {
     terminal: bool,
     stage: String,
     /// How a figure is written.
@@ -12,17 +12,17 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    pub(super) fn new(written: fn(u64) -> String) -> Self {
+    pub(in crate::cli) fn new(written: fn(u64) -> String) -> Self {
         Self { terminal: std::io::stderr().is_terminal(), stage: String::new(), written }
     }
 
     /// The same where a command is often run by another: nothing elsewhere.
-    pub(super) fn on_terminal(written: fn(u64) -> String) -> Option<Self> {
+    pub(in crate::cli) fn on_terminal(written: fn(u64) -> String) -> Option<Self> {
         Some(Self::new(written)).filter(|bar| bar.terminal)
     }
 
     /// Begins a stage; nothing happens if it is under way.
-    pub(super) fn begin(&mut self, stage: impl Into<String>) {
+    pub(in crate::cli) fn begin(&mut self, stage: impl Into<String>) {
         let stage = stage.into();
         if stage == self.stage {
             return;
@@ -37,7 +37,7 @@ impl Bar {
         self.stage = stage;
     }
 
-    pub(super) fn show(&mut self, done: u64, all: u64) {
+    pub(in crate::cli) fn show(&mut self, done: u64, all: u64) {
         const WIDTH: usize = 30;
         if self.terminal {
             let full = "#".repeat(usize::try_from(WIDTH as u64 * done.min(all) / all.max(1)).unwrap_or(0));
@@ -47,7 +47,7 @@ impl Bar {
         }
     }
 
-    pub(super) fn end(&mut self) {
+    pub(in crate::cli) fn end(&mut self) {
         if self.terminal && !self.stage.is_empty() {
             eprintln!();
         }

@@ -1,6 +1,8 @@
 //! What strangers wrote, made safe to read on a terminal: control characters move the cursor, ring the bell or color what
 //! follows, and bidirectional controls show a text in another order than it has.
 
+pub(in crate::cli) mod progress;
+
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -8,12 +10,12 @@ use crate::domain::text::is_hidden;
 
 /// The text with every such character as JSON writes it (`\\u001b`): the same in prose and inside a JSON string. Lines and
 /// tabs stay: they are ours, or [`quote`] has escaped them.
-pub(super) fn escape(text: &str) -> Cow<'_, str> {
+pub(in crate::cli) fn escape(text: &str) -> Cow<'_, str> {
     escape_if(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
 }
 
 /// The same in quotation marks and in one line, for what somebody else wrote: nobody else makes lines of ours.
-pub(super) fn quote(text: &str) -> String {
+pub(in crate::cli) fn quote(text: &str) -> String {
     format!("\"{}\"", escape_if(text, |c| is_hidden(c) || matches!(c, '\u{2028}' | '\u{2029}')))
 }
 
