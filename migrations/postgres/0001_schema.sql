@@ -112,7 +112,7 @@ CREATE TABLE sign_ups (
 CREATE UNIQUE INDEX one_pending_sign_up ON sign_ups (person_id, coalesce(partner_id, 0), slot) WHERE state = 'pending';
 CREATE INDEX sign_ups_by_person ON sign_ups (person_id, id);
 -- The sign-up that a member joined by, however many others name them.
-CREATE INDEX sign_ups_confirmed ON sign_ups (person_id, decided_at) WHERE state = 'confirmed';
+CREATE INDEX sign_ups_confirmed ON sign_ups (person_id, decided_at, id) WHERE state = 'confirmed';
 CREATE INDEX sign_ups_by_referrer ON sign_ups (referrer_id) WHERE referrer_id IS NOT NULL;
 CREATE INDEX sign_ups_declined ON sign_ups (key_id) WHERE state = 'declined';
 CREATE INDEX sign_ups_to_expire ON sign_ups (expires_at) WHERE state = 'pending';

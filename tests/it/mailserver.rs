@@ -70,15 +70,23 @@ pub(crate) fn python(program: &str) -> Command {
 }
 
 fn launch(folder: &Path, port: u16, arguments: &[String]) -> (Child, u16) {
-    let mut process = python("server.py")
-        .arg(folder)
-        .args(["--port", &port.to_string()])
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    (process, line.trim().parse().expect("the mail server says its port"))
+    for _ in 0..50 {
+        let mut process = python("server.py")
+            .arg(folder)
+            .args(["--port", &port.to_string()])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        if let Ok(port) = line.trim().parse() {
+            return (process, port);
+        }
+        // One that starts again wants the port it had, and another test's connection may have it for a moment.
+        process.wait().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("the mail server does not start on port {port}");
 }
