@@ -1,11 +1,13 @@
 //! The mail server that the tests send through, and what else of `tests/mail` they run.
 
 use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::net::TcpSocket;
 
 use crate::server::wait_until;
 
@@ -15,6 +17,8 @@ pub(crate) struct Mailserver {
     pub port: u16,
     arguments: Vec<String>,
     folder: tempfile::TempDir,
+    /// Holds the port while the process is ended.
+    kept: Option<TcpSocket>,
 }
 
 impl Mailserver {
@@ -22,17 +26,23 @@ impl Mailserver {
         let folder = tempfile::tempdir().unwrap();
         let arguments: Vec<_> = arguments.iter().map(|word| (*word).to_owned()).collect();
         let (process, port) = launch(folder.path(), 0, &arguments);
-        Self { process, port, arguments, folder }
+        Self { process, port, arguments, folder, kept: None }
     }
 
     /// Ended as by a crash: connections break.
     pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
+        // Nobody listens, and nobody else gets the port.
+        let kept = TcpSocket::new_v4().unwrap();
+        kept.set_reuseaddr(true).unwrap();
+        kept.bind((Ipv4Addr::LOCALHOST, self.port).into()).unwrap();
+        self.kept = Some(kept);
     }
 
     pub(crate) fn start_again(&mut self) {
         self.process = launch(self.folder.path(), self.port, &self.arguments).0;
+        self.kept = None;
     }
 
     /// What has arrived so far.
@@ -70,23 +80,15 @@ pub(crate) fn python(program: &str) -> Command {
 }
 
 fn launch(folder: &Path, port: u16, arguments: &[String]) -> (Child, u16) {
-    for _ in 0..50 {
-        let mut process = python("server.py")
-            .arg(folder)
-            .args(["--port", &port.to_string()])
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        if let Ok(port) = line.trim().parse() {
-            return (process, port);
-        }
-        // One that starts again wants the port it had, and another test's connection may have it for a moment.
-        process.wait().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    panic!("the mail server does not start on port {port}");
+    let mut process = python("server.py")
+        .arg(folder)
+        .args(["--port", &port.to_string()])
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    (process, line.trim().parse().expect("the mail server says its port"))
 }
