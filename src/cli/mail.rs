@@ -25,7 +25,7 @@ pub(super) enum MailCommand {
     Retry(RetryMail),
     /// Let mail go that is held, such as what a key asked for before it was revoked. Each person has the whole week to confirm.
     Release(HeldChoice),
-    /// Delete mail that is held. Nobody is told; the sign-ups lapse.
+    /// Delete mail that is held, and end its sign-ups at once. Nobody is told.
     Drop(HeldChoice),
     /// Read a report of mail that came back on standard input: a delivery status notification or a complaint.
     ///

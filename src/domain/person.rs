@@ -100,6 +100,11 @@ pub struct PersonFile {
     pub wrong_codes: u64,
 }
 
+impl PersonFile {
+    /// Sign-ups that a member's page knows of, the newest; the export has all of them.
+    pub const LAST_SIGN_UPS: u32 = 30;
+}
+
 /// What came of a person's referral link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -324,6 +329,20 @@ pub struct Erased {
     pub mailbox_is_shared: bool,
     /// False where so much was kept of them that it is deleted in several steps, and this was one of them.
     pub is_whole: bool,
+}
+
+impl Erased {
+    /// This step and those before it.
+    #[must_use]
+    pub fn after(self, before: Option<Self>) -> Self {
+        let Some(before) = before else { return self };
+        Self {
+            was_member: before.was_member || self.was_member,
+            sign_ups: before.sign_ups + self.sign_ups,
+            mails: before.mails + self.mails,
+            ..self
+        }
+    }
 }
 
 /// What kept mail from a person and no longer does.

@@ -338,8 +338,8 @@ fn refused(error: StoreError) -> Error {
     match error {
         StoreError::Paused => Error::BackendNotConfigured,
         StoreError::KeyReused => Error::InvalidSubmission {
-            what: "Idempotency-Key: it was used before with another input, or what it was used with is no longer kept. Send \
-                   exactly what you sent then, or use a new key for a new request."
+            what: "Idempotency-Key: it was used before with another input. Send exactly what you sent then, or use a new key \
+                   for a new request."
                 .to_owned(),
             fields: vec!["Idempotency-Key".to_owned()],
         },

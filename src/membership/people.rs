@@ -92,26 +92,15 @@ impl People {
         let at = now.end_of_hour();
         let written = tokio::task::spawn_blocking(move || erasures.append(&mark, at)).await;
         written.map_err(std::io::Error::other).and_then(|written| written).map_err(NotErased::Log)?;
-        let (account, mut before) = (new_account()?, None);
+        let (account, mut so_far) = (new_account()?, None);
         // In steps, each of which others' writes wait for. Interrupted, it goes on when it is asked for again.
-        loop {
-            let Some(step) = self.store.erase(email, marks.clone(), account.clone(), now).await? else {
-                return Ok(before);
-            };
-            let so_far = before.take();
-            let whole = step.is_whole;
-            before = Some(match so_far {
-                Some(Erased { was_member, sign_ups, mails, .. }) => Erased {
-                    was_member: was_member || step.was_member,
-                    sign_ups: sign_ups + step.sign_ups,
-                    mails: mails + step.mails,
-                    ..step
-                },
-                None => step,
-            });
-            if whole {
-                return Ok(before);
+        while let Some(step) = self.store.erase(email, marks.clone(), account.clone(), now).await? {
+            let is_whole = step.is_whole;
+            so_far = Some(step.after(so_far));
+            if is_whole {
+                break;
             }
         }
+        Ok(so_far)
     }
 }

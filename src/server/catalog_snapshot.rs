@@ -1,4 +1,4 @@
-//! Every face that the catalog shows in: REST's answers, the documents, the pages, MCP. They are made together from one
+//! Every face that the catalog shows in: REST's answers, the documents, the pages, MCP. They are made from one
 //! reading of it and replaced together, so that no two of them ever say different things.
 
 use std::sync::{Arc, OnceLock};

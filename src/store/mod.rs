@@ -188,7 +188,7 @@ pub enum StoreError {
     /// The code offered for a new person is another's: offer the next.
     #[error("the referral code is taken")]
     CodeTaken,
-    /// The name of the request is another's, or what it was given to is no longer kept; nothing was written.
+    /// The name of the request is another's; nothing was written.
     #[error("the idempotency key is in use")]
     KeyReused,
     /// The partner has used as many idempotency keys for the address as it may; nothing was written.

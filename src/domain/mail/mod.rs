@@ -107,7 +107,7 @@ pub struct DueMail {
     pub lane: Lane,
     /// The person's, or else that of whoever filled in the form.
     pub language: Option<Language>,
-    /// It goes once more because somebody wanted to sign in, and counts at no source.
+    /// It goes once more because somebody wanted to sign in: its source's budget counts it, its reputation does not.
     pub is_reminder: bool,
 }
 

@@ -178,13 +178,11 @@ struct EvidenceView<'a> {
 /// What others asked for, at the most: the download has all of it.
 const OTHERS: usize = 10;
 
-/// Sign-ups that the page knows of; there may be more.
-const LOOKED_UP: usize = 29;
-
-/// How many are not shown, of those that were looked up.
-fn older(others: usize) -> Option<String> {
+/// How many are not shown: at least so many, where no more than these were looked up.
+fn older(others: usize, looked_up: usize) -> Option<String> {
     let more = others.checked_sub(OTHERS).filter(|more| *more > 0)?;
-    Some(if others < LOOKED_UP { more.to_string() } else { format!("{more}+") })
+    let is_all = looked_up < PersonFile::LAST_SIGN_UPS as usize;
+    Some(if is_all { more.to_string() } else { format!("{more}+") })
 }
 
 pub fn own_page(page: Frame<'_>, view: &OwnView<'_>) -> String {
@@ -225,7 +223,7 @@ pub fn own_page(page: Frame<'_>, view: &OwnView<'_>) -> String {
         comments: &answers.comments,
         longest_comments: Comments::LONGEST,
         joined_by: joined_by.into_iter().map(|entry| evidence(words, entry)).collect(),
-        older: older(others.len()),
+        older: older(others.len(), sign_ups.len()),
         others: others.into_iter().take(OTHERS).map(|entry| evidence(words, entry)).collect(),
         obstacles: obstacles(words, mailbox, person.undeliverable_until, view.now),
         wants_already_member: !person.unwanted_mail.already_member,

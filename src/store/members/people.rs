@@ -153,9 +153,6 @@ async fn referrals(sql: &mut dyn Sql, person: &PersonRecord) -> Result<Referrals
 /// Rows of each list on a page.
 const ACTIVITY_PAGE: u32 = 100;
 
-/// Sign-ups that a member's page knows of.
-const LAST_SIGN_UPS: u32 = 30;
-
 /// A person's last sign-ups, oldest first, and before them the one that they joined by, however old.
 pub(super) async fn last_sign_ups(
     sql: &mut dyn Sql,
@@ -163,7 +160,7 @@ pub(super) async fn last_sign_ups(
     now: Timestamp,
 ) -> Result<Vec<SignUpEntry>, Failure> {
     let last = entries!("s.person_id = $1 ORDER BY s.id DESC LIMIT $3");
-    let mut found = sql.rows(last, values![person.id, now, LAST_SIGN_UPS], entry).await?;
+    let mut found = sql.rows(last, values![person.id, now, PersonFile::LAST_SIGN_UPS], entry).await?;
     found.reverse();
     let joined_by = entries!("s.person_id = $1 AND s.state = 'confirmed' AND s.decided_at = $3 AND s.id < $4");
     let first = found.first().map_or(0, |entry| entry.id.0);

@@ -29,8 +29,7 @@ impl Asked {
     }
 }
 
-/// What the first request of that name was answered; none if this is the first. Refused where it asked for something else, or
-/// where what it asked for is no longer kept.
+/// What the first request of that name was answered; none if this is the first. Refused where it asked for something else.
 pub(in crate::store) async fn find(
     sql: &mut dyn Sql,
     partner: PartnerId,

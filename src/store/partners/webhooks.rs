@@ -22,19 +22,29 @@ macro_rules! columns {
     };
 }
 
-/// A row for each of some decided requests `k` at an endpoint `e`; one that is there already is tried anew.
-macro_rules! tell_again {
-    ($which:literal) => {
+/// A row at an endpoint `e` for each of some decided requests `k`, due at `$2`.
+macro_rules! deliveries {
+    ($which:literal, $where_there_is_one:literal) => {
         concat!(
             "INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
              SELECT e.id, k.id, CASE WHEN k.confirmed_at IS NULL THEN 'sign_up.closed' ELSE 'sign_up.confirmed' END,
                  coalesce(k.confirmed_at, k.closes_at), $2
              FROM webhook_endpoints e JOIN idempotency_keys k ON k.partner_id = e.partner_id
-             WHERE e.id = $1 AND (k.confirmed_at IS NOT NULL OR k.closed_at IS NOT NULL) AND ",
+             WHERE (k.confirmed_at IS NOT NULL OR k.closed_at IS NOT NULL) AND ",
             $which,
-            " ON CONFLICT (endpoint_id, idempotency_id, kind)
-              DO UPDATE SET send_after = excluded.send_after, attempts = 0, given_up_at = NULL
-              WHERE webhook_deliveries.leased_until <= excluded.send_after"
+            " ON CONFLICT (endpoint_id, idempotency_id, kind) DO ",
+            $where_there_is_one
+        )
+    };
+}
+
+/// The same; one that is there already is tried anew.
+macro_rules! tell_again {
+    ($which:literal) => {
+        deliveries!(
+            $which,
+            "UPDATE SET send_after = excluded.send_after, attempts = 0, given_up_at = NULL
+             WHERE webhook_deliveries.leased_until <= excluded.send_after"
         )
     };
 }
@@ -89,7 +99,7 @@ area! {
         /// Tells an endpoint once more what came of a request; false if nothing has come of it yet, or nobody knows of it.
         write resend_event(id: EndpointId, key: IdempotencyKey, now: Timestamp) -> bool {
             |sql| {
-                let tell = tell_again!("k.key = $3");
+                let tell = tell_again!("e.id = $1 AND k.key = $3");
                 Ok(sql.execute(tell, values![id.0, *now, key.as_str()]).await? > 0)
             }
         };
@@ -124,7 +134,7 @@ area! {
                 let last = sql.row(next, values![id.0, begin, *after, RECOVERED_AT_ONCE], read).await?;
                 let Some((last, end)) = last else { return Ok((None, 0)) };
                 let tell = tell_again!(
-                    "k.closes_at IS NOT NULL AND k.created_at >= $3 AND (k.created_at > $3 OR k.id > $4)
+                    "e.id = $1 AND k.closes_at IS NOT NULL AND k.created_at >= $3 AND (k.created_at > $3 OR k.id > $4)
                      AND k.created_at <= $5 AND (k.created_at < $5 OR k.id <= $6)
                      AND coalesce(k.confirmed_at, k.closes_at) >= $7"
                 );
@@ -208,33 +218,20 @@ fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
     })
 }
 
-/// Has every endpoint of its partner told what came of some requests `k` that are decided.
-macro_rules! tell {
-    ($which:literal) => {
-        concat!(
-            "INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
-             SELECT e.id, k.id, CASE WHEN k.confirmed_at IS NULL THEN 'sign_up.closed' ELSE 'sign_up.confirmed' END,
-                 coalesce(k.confirmed_at, k.closes_at), $2
-             FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner_id = k.partner_id
-             WHERE ",
-            $which,
-            " AND e.disabled_at IS NULL ON CONFLICT DO NOTHING"
-        )
-    };
-}
-
-/// Of one request.
+/// Has every endpoint of its partner told what came of a request that is decided.
 pub(in crate::store) async fn tell(sql: &mut dyn Sql, request: i64, now: Timestamp) -> Result<(), Failure> {
-    sql.execute(tell!("k.id = $1"), values![request, now]).await.map(|_| ())
+    let tell = deliveries!("k.id = $1 AND e.disabled_at IS NULL", "NOTHING");
+    sql.execute(tell, values![request, now]).await.map(|_| ())
 }
 
-/// Of those of a sign-up that were confirmed at this moment.
+/// The same for those of a sign-up that were confirmed at this moment.
 pub(in crate::store) async fn tell_confirmed(
     sql: &mut dyn Sql,
     sign_up: SignUpId,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    sql.execute(tell!("k.sign_up_id = $1 AND k.confirmed_at = $2"), values![sign_up.0, now]).await.map(|_| ())
+    let tell = deliveries!("k.sign_up_id = $1 AND k.confirmed_at = $2 AND e.disabled_at IS NULL", "NOTHING");
+    sql.execute(tell, values![sign_up.0, now]).await.map(|_| ())
 }
 
 struct AddEndpoint {
