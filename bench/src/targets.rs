@@ -2,7 +2,7 @@
 
 use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::token::{Purpose, TokenMaker};
-use unionhall::domain::sign_up::SignUpId;
+use unionhall::domain::sign_up::SignUpRef;
 
 use crate::load::{NUMBER, Numbers, Request, Target};
 use crate::people;
@@ -50,11 +50,11 @@ pub(crate) fn linking(server: &Server, installation: &Installation, people: u64)
 
 /// The clicks that confirm these sign-ups, each once and by somebody else: one address has a few hundred a minute. The
 /// server must take the proxy's word.
-pub(crate) fn confirming(server: &Server, sign_ups: &[i64]) -> anyhow::Result<Target> {
+pub(crate) fn confirming(server: &Server, sign_ups: &[SignUpRef]) -> anyhow::Result<Target> {
     let tokens = TokenMaker::new(&Secret::new(SECRET.1)?);
-    let click = |id: &i64| {
-        let path = format!("/confirm/{}", tokens.token(Purpose::Confirm, SignUpId(*id)));
-        let [a, b, c, d] = (*id as u32 | 10 << 24).to_be_bytes();
+    let click = |sign_up: &SignUpRef| {
+        let path = format!("/confirm/{}", tokens.token(Purpose::Confirm, *sign_up));
+        let [a, b, c, d] = (sign_up.id.0 as u32 | 10 << 24).to_be_bytes();
         Request::post(&path, &format!("x-forwarded-for: {a}.{b}.{c}.{d}\r\n"), "")
     };
     let mut clicks = target(server, sign_ups.iter().map(click).collect());

@@ -116,6 +116,16 @@ enum Command {
     ///
     /// A backup without the secret needs it from --secret-file, UNIONHALL_SECRET or the file `secret` of the data folder.
     Restore(backup::RestoreSettings),
+    /// Make records fit to be served again that were restored into PostgreSQL with its own tools.
+    ///
+    /// Run it once after `pg_restore` and before the first start; the service refuses such records until then. Run it also after
+    /// a recovery to a point in time, which nothing in the records can tell. A standby that was promoted needs none of this.
+    ///
+    /// Whoever was erased since the copy was made, as the logs of erasures tell, is erased again. The ids of new sign-ups begin far
+    /// ahead. Everybody is signed out of their own page, and links to sign in end. Mail that waited is held, for it may have gone
+    /// since: decide with `unionhall mail release` or `drop`. What the records cannot know is listed at the end. Running it again
+    /// is safe, and says the same.
+    Resume(backup::ResumeSettings),
     /// Speak MCP over standard input and output, for an assistant on this machine; works on the service's own records.
     Mcp(Box<mcp::McpSettings>),
     /// Check a catalog before it is served.
@@ -157,6 +167,7 @@ pub fn main() -> ExitCode {
         Command::Move(settings) => transfer::run(&settings),
         Command::Backup(settings) => backup::run(&settings),
         Command::Restore(settings) => backup::restore(&settings),
+        Command::Resume(settings) => backup::resume(&settings),
         Command::Mcp(settings) => mcp::run(&settings),
         Command::Catalog(command) => catalog::run(&command),
         Command::Openapi(settings) => openapi::run(&settings),

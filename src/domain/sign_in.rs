@@ -34,6 +34,13 @@ pub fn may_mail(sent: &[Timestamp], now: Timestamp) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SignInId(pub i64);
 
+/// One request to sign in as its mail names it: with the time, for a restored database gives ids out again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignInRef {
+    pub id: SignInId,
+    pub created_at: Timestamp,
+}
+
 /// What is typed where the mail is read on another device: 40 bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SignInCode([u8; Self::LENGTH]);

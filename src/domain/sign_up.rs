@@ -224,6 +224,13 @@ pub struct SignedUp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SignUpId(pub i64);
 
+/// One sign-up as its mail names it: with the time, for a restored database gives ids out again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignUpRef {
+    pub id: SignUpId,
+    pub created_at: Timestamp,
+}
+
 /// What came of a person's click on their confirmation link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confirmation {

@@ -32,8 +32,8 @@ impl Composer {
     pub fn compose(&self, mail: &DueMail) -> Result<OutgoingMail, SendError> {
         let to = deliverable(&mail.recipient)?;
         let decline_url = match mail.about {
-            MailAbout::SignUp(id) => {
-                Some(format!("{}/not-me/{}", self.union.join_site, self.tokens.token(Purpose::Decline, id)))
+            MailAbout::SignUp(sign_up) => {
+                Some(format!("{}/not-me/{}", self.union.join_site, self.tokens.token(Purpose::Decline, sign_up)))
             }
             // Whoever wants none of these asks for none.
             MailAbout::SignIn(_) => None,
@@ -123,10 +123,10 @@ impl Composer {
 
     /// Where the mail comes back to if it does.
     fn return_path(&self, mail: &DueMail) -> Result<Address, SendError> {
-        let (Some(domain), MailAbout::SignUp(id)) = (&self.bounces, mail.about) else {
+        let (Some(domain), MailAbout::SignUp(sign_up)) = (&self.bounces, mail.about) else {
             return Ok(self.from.email.clone());
         };
-        let name = format!("{RETURN_PATH}{}", self.tokens.token(Purpose::Bounce, id));
+        let name = format!("{RETURN_PATH}{}", self.tokens.token(Purpose::Bounce, sign_up));
         Address::new(name, domain)
             .map_err(|error| SendError::Later(format!("the return path could not be made: {error}")))
     }
@@ -141,13 +141,13 @@ impl Composer {
             referral_link: &mail.code.link(&self.union.join_site),
         };
         match (mail.kind, mail.about) {
-            (_, MailAbout::SignIn(id)) => {
-                let enter_url = format!("{}/enter/{}", self.union.own_page(), self.tokens.sign_in_token(id));
-                let code = self.tokens.sign_in_code(id).to_string();
+            (_, MailAbout::SignIn(sign_in)) => {
+                let enter_url = format!("{}/enter/{}", self.union.own_page(), self.tokens.sign_in_token(sign_in));
+                let code = self.tokens.sign_in_code(sign_in).to_string();
                 Letter::SignIn { enter_url: &enter_url, code: &code }.body(&facts)
             }
-            (MailKind::Confirm, MailAbout::SignUp(id)) => {
-                let token = self.tokens.token(Purpose::Confirm, id);
+            (MailKind::Confirm, MailAbout::SignUp(sign_up)) => {
+                let token = self.tokens.token(Purpose::Confirm, sign_up);
                 let confirm_url = format!("{}/confirm/{token}", self.union.join_site);
                 Letter::Confirm { confirm_url: &confirm_url }.body(&facts)
             }

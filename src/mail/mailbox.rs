@@ -79,7 +79,7 @@ mod tests {
     use crate::domain::mail::lane::Lane;
     use crate::domain::mail::{DueMail, MailAbout, MailId, MailKind};
     use crate::domain::referral::ReferralCode;
-    use crate::domain::sign_up::SignUpId;
+    use crate::domain::sign_up::{SignUpId, SignUpRef};
     use crate::domain::time::Timestamp;
 
     fn mail(name: &str) -> OutgoingMail {
@@ -98,7 +98,7 @@ mod tests {
         };
         let due = DueMail {
             id: MailId(1),
-            about: MailAbout::SignUp(SignUpId(1)),
+            about: MailAbout::SignUp(SignUpRef { id: SignUpId(1), created_at: Timestamp::from_millis(0) }),
             kind: MailKind::Confirm,
             recipient: readable.to.clone(),
             partner_id: None,

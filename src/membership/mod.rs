@@ -30,7 +30,7 @@ use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_up::{
     Channel, ClientName, Confirmation, DecidedHow, Declining, Evidence, NamedPerson, NewSignUp, Partner, SeenPage,
-    SignUpAnswers, SignUpId, SignUpRecord, SignedUp, SilenceChange,
+    SignUpAnswers, SignUpRecord, SignUpRef, SignedUp, SilenceChange,
 };
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notices;
@@ -86,7 +86,7 @@ pub struct SignUpContext {
 /// A sign-up that a link in a mail leads to.
 #[derive(Debug)]
 pub struct LinkedSignUp {
-    id: SignUpId,
+    sign_up: SignUpRef,
     pub record: SignUpRecord,
 }
 
@@ -210,24 +210,24 @@ impl Membership {
         token: &str,
         now: Timestamp,
     ) -> Result<Option<LinkedSignUp>, StoreError> {
-        let Some(id) = self.tokens.read(purpose, token) else { return Ok(None) };
-        Ok(self.store.find_sign_up(id, now).await?.map(|record| LinkedSignUp { id, record }))
+        let Some(sign_up) = self.tokens.read(purpose, token) else { return Ok(None) };
+        Ok(self.store.find_sign_up(sign_up, now).await?.map(|record| LinkedSignUp { sign_up, record }))
     }
 
     /// The token of the link by which the person says that it wasn't them.
-    pub fn decline_token(&self, sign_up: &LinkedSignUp) -> String {
-        self.tokens.token(Purpose::Decline, sign_up.id)
+    pub fn decline_token(&self, linked: &LinkedSignUp) -> String {
+        self.tokens.token(Purpose::Decline, linked.sign_up)
     }
 
     /// And of the one by which they confirm: whoever holds either reads the mailbox.
-    pub fn confirm_token(&self, sign_up: &LinkedSignUp) -> String {
-        self.tokens.token(Purpose::Confirm, sign_up.id)
+    pub fn confirm_token(&self, linked: &LinkedSignUp) -> String {
+        self.tokens.token(Purpose::Confirm, linked.sign_up)
     }
 
     /// The person pressed the button; `seen` tells what their page showed.
     pub async fn confirm(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
         match self.tokens.read(Purpose::Confirm, token) {
-            Some(id) => self.notify_partner(self.store.confirm(id, seen, now).await),
+            Some(sign_up) => self.notify_partner(self.store.confirm(sign_up, seen, now).await),
             None => Ok(Confirmation::Unknown),
         }
     }
@@ -241,7 +241,7 @@ impl Membership {
         now: Timestamp,
     ) -> Result<Declining, StoreError> {
         match self.tokens.read(Purpose::Decline, token) {
-            Some(id) => self.store.decline(id, how, silence, now).await,
+            Some(sign_up) => self.store.decline(sign_up, how, silence, now).await,
             None => Ok(Declining::Unknown),
         }
     }
@@ -254,7 +254,7 @@ impl Membership {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         match self.tokens.read(Purpose::Decline, token) {
-            Some(id) => self.store.choose_silence(id, silence, now).await,
+            Some(sign_up) => self.store.choose_silence(sign_up, silence, now).await,
             None => Ok(false),
         }
     }
@@ -262,7 +262,7 @@ impl Membership {
     /// It was them after all: confirmed, by the same link.
     pub async fn take_back(&self, token: &str, seen: SeenPage, now: Timestamp) -> Result<Confirmation, StoreError> {
         match self.tokens.read(Purpose::Decline, token) {
-            Some(id) => self.notify_partner(self.store.take_back(id, seen, now).await),
+            Some(sign_up) => self.notify_partner(self.store.take_back(sign_up, seen, now).await),
             None => Ok(Confirmation::Unknown),
         }
     }

@@ -70,15 +70,15 @@ impl OwnPages {
     /// Whom a link would sign in; none once it was used or has ended.
     pub async fn find_link(&self, token: &str, now: Timestamp) -> Result<Option<EmailAddress>, StoreError> {
         match self.tokens.read_sign_in(token) {
-            Some(id) => self.store.find_sign_in(id, now).await,
+            Some(sign_in) => self.store.find_sign_in(sign_in, now).await,
             None => Ok(None),
         }
     }
 
     /// The button behind a link was pressed. The cookie of the session; none if the link works no more.
     pub async fn enter_by_link(&self, token: &str, now: Timestamp) -> Result<Option<String>, StoreError> {
-        let Some(id) = self.tokens.read_sign_in(token) else { return Ok(None) };
-        let session = self.store.use_sign_in(id, false, new_nonce()?, now).await?;
+        let Some(sign_in) = self.tokens.read_sign_in(token) else { return Ok(None) };
+        let session = self.store.use_sign_in(sign_in, false, new_nonce()?, now).await?;
         Ok(session.map(|session| self.cookie(&session, now)))
     }
 
@@ -105,9 +105,9 @@ impl OwnPages {
     ) -> Result<Option<Nonce>, StoreError> {
         let Some(browser) = browser.and_then(Nonce::read) else { return Ok(None) };
         let open = self.store.try_code(self.sessions.browser(&browser, email), now).await?;
-        let right = open.into_iter().rev().find(|id| self.tokens.sign_in_code(*id).matches(&code));
+        let right = open.into_iter().rev().find(|sign_in| self.tokens.sign_in_code(*sign_in).matches(&code));
         match right {
-            Some(id) => self.store.use_sign_in(id, true, new_nonce()?, now).await,
+            Some(sign_in) => self.store.use_sign_in(sign_in, true, new_nonce()?, now).await,
             None => Ok(None),
         }
     }

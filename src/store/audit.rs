@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::sql::{Failure, Job, JobReply, ReadRow, Row, Sql, SqlReply, Value, values};
 use super::{Engine, Store, StoreFigures, StoreReply};
-use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpId, SignedUp};
+use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpRef, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
@@ -59,7 +59,7 @@ fn entry(row: &Row<'_>) -> Result<AuditEntry, Failure> {
     })
 }
 
-async fn append(sql: &mut dyn Sql, act: &Act, about: &str) -> Result<(), Failure> {
+pub(super) async fn append(sql: &mut dyn Sql, act: &Act, about: &str) -> Result<(), Failure> {
     let append = "INSERT INTO audit (at, who, command, about) VALUES ($1, $2, $3, $4)";
     sql.execute(append, values![act.at, &act.who, act.command, about]).await.map(|_| ())
 }
@@ -92,7 +92,7 @@ impl Engine for Audited {
         self.engine.sign_up(new, now)
     }
 
-    fn confirm(&self, sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
+    fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
         self.engine.confirm(sign_up, seen, now)
     }
 

@@ -17,8 +17,8 @@ use crate::domain::mail::policy::{
 use crate::domain::mail::{DueMail, Leased, MAIL_LEASE, MAX_MAILS_PER_DAY, MailAbout, MailId, MailKind, MailboxRecord};
 use crate::domain::partner::name::PartnerId;
 use crate::domain::person::{PersonState, UnwantedMail};
-use crate::domain::sign_in::SignInId;
-use crate::domain::sign_up::{SignUpId, SignUpState};
+use crate::domain::sign_in::{SignInId, SignInRef};
+use crate::domain::sign_up::{SignUpId, SignUpRef, SignUpState};
 use crate::domain::time::Timestamp;
 
 /// Takes mails that are due, for one worker alone. Two nodes never look at the same mail, nor decide about the same
@@ -117,7 +117,8 @@ macro_rules! due {
         concat!(
             "SELECT o.id, o.sign_up_id, o.sign_in_id, o.kind, o.recipient, o.attempts, o.lane, o.priority, s.partner_id,
                     (SELECT named.name FROM partners named WHERE named.id = s.partner_id) AS partner,
-                    coalesce(s.updated_at, i.created_at) AS asked_at, coalesce(o.first_attempt_at, $1) AS first_attempt_at,
+                    coalesce(s.updated_at, i.created_at) AS asked_at,
+                    coalesce(s.created_at, i.created_at) AS about_created_at, coalesce(o.first_attempt_at, $1) AS first_attempt_at,
                     EXISTS (SELECT 1 FROM api_keys k WHERE k.id = s.key_id AND k.revoked_at IS NOT NULL) AS key_revoked,
                     s.state AS sign_up_state, p.state AS person_state, i.expires_at AS sign_in_expires_at,
                     i.used_at IS NOT NULL AS sign_in_used, p.code, p.mailbox, p.unwanted_mail, p.undeliverable_until,
@@ -312,11 +313,12 @@ fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
         suppressed_until: row.get("suppressed_until")?,
         complained: row.get("complained")?,
     };
+    let created_at = row.get("about_created_at")?;
     let mail = DueMail {
         id: MailId(row.get("id")?),
         about: match row.get("sign_in_id")? {
-            Some(sign_in) => MailAbout::SignIn(SignInId(sign_in)),
-            None => MailAbout::SignUp(SignUpId(row.get("sign_up_id")?)),
+            Some(id) => MailAbout::SignIn(SignInRef { id: SignInId(id), created_at }),
+            None => MailAbout::SignUp(SignUpRef { id: SignUpId(row.get("sign_up_id")?), created_at }),
         },
         kind,
         recipient: row.get("recipient")?,

@@ -42,6 +42,8 @@ pub enum Prepare {
     Make,
     /// It is created or brought up to date: for the service.
     Upgrade,
+    /// It is brought up to date, and may have been restored from a copy: for `unionhall resume`.
+    Resume,
 }
 
 #[cfg(test)]

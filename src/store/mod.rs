@@ -73,6 +73,7 @@ pub mod partners;
 pub mod postgres;
 mod queue;
 mod report;
+pub mod resume;
 pub mod sandbox;
 mod sign_up;
 pub mod sources;
@@ -83,7 +84,7 @@ pub mod transfer;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpId, SignedUp};
+use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpRef, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
@@ -152,7 +153,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     fn sign_up(&self, new: NewSignUp, now: Timestamp) -> StoreReply<'_, SignedUp>;
 
-    fn confirm(&self, sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation>;
+    fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation>;
 
     fn check(&self) -> StoreReply<'_, ()>;
 

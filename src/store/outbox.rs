@@ -212,7 +212,7 @@ impl Unit for Settle {
                     && gone
                 {
                     let left = "UPDATE sign_ups SET mailed_at = $2 WHERE id = $1";
-                    sql.execute(left, values![sign_up.0, self.now]).await?;
+                    sql.execute(left, values![sign_up.id.0, self.now]).await?;
                     // A source is judged by what it asked people to confirm.
                     if self.mail.kind == MailKind::Confirm && !self.mail.is_reminder {
                         sources::count(sql, self.mail.partner_id, SourceEvent::Asked, self.now).await?;
@@ -228,13 +228,13 @@ impl Unit for Settle {
                         MailAbout::SignUp(sign_up) => {
                             let reject = "UPDATE people SET undeliverable_until = $2
                                           WHERE id = (SELECT person_id FROM sign_ups WHERE id = $1)";
-                            sql.execute(reject, values![sign_up.0, until]).await?;
+                            sql.execute(reject, values![sign_up.id.0, until]).await?;
                             sources::count(sql, self.mail.partner_id, SourceEvent::Bounced, self.now).await?;
                         }
                         MailAbout::SignIn(sign_in) => {
                             let reject = "UPDATE people SET undeliverable_until = $2
                                           WHERE id = (SELECT person_id FROM sign_ins WHERE id = $1)";
-                            sql.execute(reject, values![sign_in.0, until]).await?;
+                            sql.execute(reject, values![sign_in.id.0, until]).await?;
                         }
                     }
                 }

@@ -77,10 +77,10 @@ impl NoteReport {
             })
         };
         match &self.report.mail {
-            ReportedMail::OfSignUp(id) => {
+            ReportedMail::OfSignUp(sign_up) => {
                 let find = "SELECT p.id, p.mailbox, s.partner_id, s.updated_at FROM sign_ups s JOIN people p ON p.id = s.person_id
-                            WHERE s.id = $1";
-                sql.row(find, values![id.0], reported).await
+                            WHERE s.id = $1 AND s.created_at = $2";
+                sql.row(find, values![sign_up.id.0, sign_up.created_at], reported).await
             }
             ReportedMail::To(email_normalized) => {
                 let find = "SELECT p.id, p.mailbox, s.partner_id, s.updated_at

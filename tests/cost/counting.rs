@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use unionhall::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpId, SignedUp};
+use unionhall::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpRef, SignedUp};
 use unionhall::domain::time::Timestamp;
 use unionhall::store::sql::{Job, JobReply};
 use unionhall::store::sqlite::SqliteStore;
@@ -44,7 +44,7 @@ impl Engine for Counting {
         Engine::sign_up(self.counted(), new, now)
     }
 
-    fn confirm(&self, sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
+    fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
         Engine::confirm(self.counted(), sign_up, seen, now)
     }
 

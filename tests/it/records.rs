@@ -286,7 +286,7 @@ fn make_template(template: &str) {
                 .await
                 .unwrap();
             let address = Address::parse(&postgres(&making)).unwrap();
-            PostgresStore::open(address, Prepare::Upgrade, 1).await.unwrap().close().await.unwrap();
+            PostgresStore::open(address, Prepare::Make, 1).await.unwrap().close().await.unwrap();
             client.batch_execute(&format!("ALTER DATABASE {making} RENAME TO {template}")).await.unwrap();
         }
     };

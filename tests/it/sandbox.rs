@@ -475,9 +475,9 @@ impl Server {
     }
 
     async fn perform(&self, deed: Deed, key: &str, in_sandbox: bool) {
-        let latest = |who: usize| {
+        let latest = |what: &str, who: usize| {
             let sql = format!(
-                "SELECT coalesce(max(s.id), 0) FROM sign_ups s JOIN people p ON p.id = s.person_id WHERE p.email = '{}'",
+                "SELECT coalesce(max(s.{what}), 0) FROM sign_ups s JOIN people p ON p.id = s.person_id WHERE p.email = '{}'",
                 ADDRESSES[who]
             );
             if in_sandbox { self.sandbox_number(&sql) } else { self.number(&sql) }
@@ -485,9 +485,12 @@ impl Server {
         let secret = self.records().secret();
         let tokens = TokenMaker::new(&if in_sandbox { secret.of_sandbox() } else { secret });
         let press = async |purpose, page: &str, who: usize| {
-            use unionhall::domain::sign_up::SignUpId;
+            use unionhall::domain::sign_up::{SignUpId, SignUpRef};
+            use unionhall::domain::time::Timestamp;
             let prefix = if in_sandbox { "/sandbox" } else { "" };
-            let path = format!("{prefix}/{page}/{}", tokens.token(purpose, SignUpId(latest(who))));
+            let created_at = Timestamp::from_millis(latest("created_at", who));
+            let sign_up = SignUpRef { id: SignUpId(latest("id", who)), created_at };
+            let path = format!("{prefix}/{page}/{}", tokens.token(purpose, sign_up));
             assert!(self.send(Request::post(path), "").await.status != 500);
         };
         match deed {

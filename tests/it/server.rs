@@ -14,7 +14,8 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpSocket, TcpStream};
 use unionhall::domain::secret::token::{Purpose, TokenMaker};
-use unionhall::domain::sign_up::SignUpId;
+use unionhall::domain::sign_up::{SignUpId, SignUpRef};
+use unionhall::domain::time::Timestamp;
 
 use crate::records::{Held, Home, Records};
 
@@ -110,8 +111,15 @@ impl Server {
 
     /// Where a sign-up's mail leads to.
     pub(crate) fn confirm_path(&self, sign_up: i64) -> String {
-        let token = TokenMaker::new(&self.records().secret()).token(Purpose::Confirm, SignUpId(sign_up));
-        format!("/confirm/{token}")
+        format!("/confirm/{}", self.token(Purpose::Confirm, sign_up))
+    }
+
+    /// The token of a mail's link. A sign-up that is no more has none; a made-up one stands for it.
+    fn token(&self, purpose: Purpose, sign_up: i64) -> String {
+        let created_at =
+            self.number(&format!("SELECT coalesce(max(created_at), 0) FROM sign_ups WHERE id = {sign_up}"));
+        let sign_up = SignUpRef { id: SignUpId(sign_up), created_at: Timestamp::from_millis(created_at) };
+        TokenMaker::new(&self.records().secret()).token(purpose, sign_up)
     }
 
     /// Presses the button there.
@@ -121,8 +129,7 @@ impl Server {
 
     /// Where "this wasn't me" in its mail leads to.
     pub(crate) fn decline_path(&self, sign_up: i64) -> String {
-        let token = TokenMaker::new(&self.records().secret()).token(Purpose::Decline, SignUpId(sign_up));
-        format!("/not-me/{token}")
+        format!("/not-me/{}", self.token(Purpose::Decline, sign_up))
     }
 
     /// Says "this wasn't me", and asks to be left in peace.

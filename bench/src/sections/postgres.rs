@@ -1,7 +1,9 @@
 //! Reads, sign-ups and confirmations on PostgreSQL: throughput beside bare hyper, group commit beside one transaction
 //! each, and scalability from 10 k people to 2 M.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
+use unionhall::domain::sign_up::{SignUpId, SignUpRef};
+use unionhall::domain::time::Timestamp;
 
 use super::{READS_A_SECOND, WRITES_A_SECOND};
 use crate::compare::Variant;
@@ -112,7 +114,12 @@ pub(super) fn installation(
 }
 
 /// The sign-ups that wait for a click.
-pub(super) fn pending(postgres: &Postgres, name: &str) -> anyhow::Result<Vec<i64>> {
-    let text = postgres.query(name, "SELECT id FROM sign_ups WHERE state = 'pending' ORDER BY id")?;
-    text.lines().map(|line| Ok(line.parse()?)).collect()
+pub(super) fn pending(postgres: &Postgres, name: &str) -> anyhow::Result<Vec<SignUpRef>> {
+    let text =
+        postgres.query(name, "SELECT id || ' ' || created_at FROM sign_ups WHERE state = 'pending' ORDER BY id")?;
+    let sign_up = |line: &str| {
+        let (id, created_at) = line.split_once(' ')?;
+        Some(SignUpRef { id: SignUpId(id.parse().ok()?), created_at: Timestamp::from_millis(created_at.parse().ok()?) })
+    };
+    text.lines().map(|line| sign_up(line).with_context(|| format!("a sign-up, not {line}"))).collect()
 }

@@ -1,8 +1,10 @@
-//! `unionhall backup` and `unionhall restore`
+//! `unionhall backup`, `unionhall restore` and `unionhall resume`
 
 mod erased;
 mod format;
+mod gap;
 mod restore;
+mod resume;
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -24,6 +26,7 @@ use crate::domain::secret::Secret;
 use crate::store::sqlite::{Examined, SqliteSnapshot};
 
 pub(super) use self::restore::{RestoreSettings, run as restore};
+pub(super) use self::resume::{ResumeSettings, run as resume};
 
 #[derive(Debug, Args)]
 pub(super) struct BackupSettings {

@@ -11,17 +11,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 
-use super::erased::{ErasureLogs, erased_since};
+use super::erased::ErasureLogs;
 use super::format::BackupFile;
+use super::gap::Gap;
 use super::{Unfinished, folder_of, in_words, is_there, new_file, put_in_place};
 use crate::cli::audit::act;
 use crate::cli::terminal::progress::Bar;
-use crate::cli::{files, print_line};
+use crate::cli::{files, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, quoted, read_secret};
 use crate::domain::secret::Secret;
-use crate::domain::time::Timestamp;
 use crate::store::migration::MIGRATIONS;
+use crate::store::resume::Resume;
 use crate::store::sqlite::SqliteSnapshot;
 
 #[derive(Debug, Args)]
@@ -54,7 +55,7 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     };
     let mut backup = open(&task.file)?;
     let given = task.secret.given()?;
-    let logs = ErasureLogs::find(&task.store.data, task.erasures.as_deref())?;
+    let logs = ErasureLogs::find(&task.store.data, task.erasures.as_slice())?;
     SqliteSnapshot::check_vacant(&database)?;
     let folder = DataFolder::make(&task.store.data)?;
     let _alone = lock(folder_of(&database))?;
@@ -79,11 +80,13 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     };
     bar.begin("preparing them to be served");
     let made_at = backup.manifest.made_at;
-    let held = records.resume(made_at, &act("restore", format!("a backup of {made_at}"), now))?;
-    let erased = match &secret {
-        None => Vec::new(),
-        Some(secret) => erased_since(&records, &logs, secret.value(), made_at)?,
-    };
+    let act = act("restore", format!("a backup of {made_at}"), now);
+    let held = records.resume(Resume { taken_at: made_at, act })?;
+    let mut erased = Vec::new();
+    if let Some(secret) = &secret {
+        let is_erased = logs.erased_since(made_at, secret.value())?;
+        records.each_address(&mut |address| erased.extend(is_erased(address).then(|| address.to_owned())))?;
+    }
     logs.keep()?;
     if let Some(FoundSecret::InBackup(_, text)) = &secret {
         let write = || {
@@ -97,7 +100,8 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     records.put_in_place(&database)?;
     let owner = folder.keep();
     bar.end();
-    let done = Restored { task, database, made_at, members: examined.members, secret, held, erased, logs, owner };
+    let gap = with_live_records(&task.store, async |operator| Gap::look(&operator, made_at, held, now).await)?;
+    let done = Restored { task, database, members: examined.members, secret, gap, erased, logs, owner };
     done.report()
 }
 
@@ -217,10 +221,9 @@ fn find_secret(
 struct Restored<'a> {
     task: &'a RestoreSettings,
     database: PathBuf,
-    made_at: Timestamp,
     members: u64,
     secret: Option<FoundSecret>,
-    held: u64,
+    gap: Gap,
     erased: Vec<String>,
     logs: ErasureLogs,
     owner: (u32, u32),
@@ -228,7 +231,7 @@ struct Restored<'a> {
 
 impl Restored<'_> {
     fn report(&self) -> anyhow::Result<()> {
-        let (data, flags, at) = (&self.task.store.data, self.task.store.as_flags(), self.made_at);
+        let (data, flags, at) = (&self.task.store.data, self.task.store.as_flags(), self.gap.taken_at);
         let members = if self.members == 1 { "1 member".to_owned() } else { format!("{} members", self.members) };
         print_line(&format!("The records of {at} are in {}: {members}.", self.database.display()))?;
         print_line(&match &self.secret {
@@ -239,43 +242,20 @@ impl Restored<'_> {
             Some(FoundSecret::Kept(_)) => format!("The secret in {} is theirs.", data.join("secret").display()),
             Some(FoundSecret::InBackup(..)) => format!("Their secret is in {}.", data.join("secret").display()),
         })?;
-        print_line("")?;
-        print_line(&format!("What happened after {at} is not in them:"))?;
-        print_line("- Links that were mailed before lead where they led; those that were mailed after lead nowhere.")?;
-        print_line(&format!(
-            "- Keys that were revoked since work again, and keys that were issued since do not: `unionhall keys list{flags}`."
-        ))?;
-        print_line("- Who left, declined or complained since is as before; who joined since has to sign up again.")?;
-        print_line(
-            "- Everybody is signed out of their own page. Answers and choices of mail that were changed there since are as before.",
-        )?;
-        self.report_mail(&flags)?;
+        self.gap.report(&flags)?;
         self.report_erasures(&flags)?;
         self.report_owner()?;
         print_line("")?;
         print_line(&format!("Next: unionhall serve{flags}"))
     }
 
-    fn report_mail(&self, flags: &str) -> anyhow::Result<()> {
-        let many = match self.held {
-            0 => return print_line("- No mail waited then."),
-            1 => "1 mail that waited then is held, for it".to_owned(),
-            count => format!("{count} mails that waited then are held, for they"),
-        };
-        print_line(&format!(
-            "- {many} may have gone since: `unionhall mail release{flags}` sends what is held, `unionhall mail drop{flags}` \
-             deletes it. Links in mail that did arrive work either way."
-        ))
-    }
-
     fn report_erasures(&self, flags: &str) -> anyhow::Result<()> {
-        let ErasureLogs { here, was_here, given } = &self.logs;
         print_line("")?;
-        if !was_here && given.is_none() {
+        if !self.logs.were_found() {
             return print_line(&format!(
                 "NO LOG OF ERASURES WAS FOUND in {}: whoever was erased since is in these records again, and nobody can tell \
                  who. If the lost folder's `erasures` can be had, remove {} and restore again with --erasures FILE.",
-                here.path().display(),
+                self.logs.here.path().display(),
                 self.database.display()
             ));
         }

@@ -119,8 +119,13 @@ async fn of_postgres(address: &Address) -> Vec<Finding> {
         Err(error) => return vec![Finding::of_error("database", Grade::Fail, &error.into()).or_mend(SEE_TO_IT)],
     };
     let after = clock.now().time;
-    let PostgresFacts { version, encrypted, time, synchronous_commit, fsync } = facts;
+    let PostgresFacts { version, encrypted, time, synchronous_commit, fsync, is_restored } = facts;
     let database = match (encrypted, address.leaves_this_machine()) {
+        _ if is_restored => Finding::fail(
+            "database",
+            "its records were restored from a copy, and the service refuses to start on them",
+            "run `unionhall resume` on them, which says what it does",
+        ),
         (true, _) => Finding::ok("database", format!("{version}, a primary, over TLS")),
         (false, false) => Finding::ok("database", format!("{version}, a primary, on this machine")),
         (false, true) => Finding::warn(

@@ -19,8 +19,8 @@ use crate::domain::json::named_enum;
 use crate::domain::language::Language;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
-use crate::domain::sign_in::SignInId;
-use crate::domain::sign_up::SignUpId;
+use crate::domain::sign_in::SignInRef;
+use crate::domain::sign_up::SignUpRef;
 use crate::domain::time::Timestamp;
 
 /// Between two mails to one mailbox, whoever asked for them.
@@ -84,8 +84,8 @@ impl MailKind {
 /// What a mail is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailAbout {
-    SignUp(SignUpId),
-    SignIn(SignInId),
+    SignUp(SignUpRef),
+    SignIn(SignInRef),
 }
 
 /// A mail that a worker has taken to send.
@@ -223,6 +223,7 @@ pub fn after_failure(mail: &DueMail, now: Timestamp, cause: String, perhaps_sent
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::sign_up::SignUpId;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000)
@@ -263,7 +264,7 @@ mod tests {
     fn waits_double_up_to_an_hour_and_end_after_a_day() {
         let mail = |id, attempts| DueMail {
             id: MailId(id),
-            about: MailAbout::SignUp(SignUpId(1)),
+            about: MailAbout::SignUp(SignUpRef { id: SignUpId(1), created_at: at(0) }),
             kind: MailKind::Confirm,
             recipient: "ana@example.com".to_owned(),
             partner_id: None,

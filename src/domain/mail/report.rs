@@ -1,6 +1,6 @@
 //! What mail servers and mail services tell of mail that left: bounces and complaints.
 
-use crate::domain::sign_up::SignUpId;
+use crate::domain::sign_up::SignUpRef;
 use crate::domain::time::Timestamp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum ReportKind {
 #[derive(Clone, PartialEq, Eq)]
 pub enum ReportedMail {
     /// Named by a token of ours.
-    OfSignUp(SignUpId),
+    OfSignUp(SignUpRef),
     /// Named by whoever may name one: the address in the form in which addresses are compared.
     To(String),
 }
@@ -26,7 +26,7 @@ impl std::fmt::Debug for ReportedMail {
     /// Without the address: debug prints end up in logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::OfSignUp(id) => write!(f, "OfSignUp({})", id.0),
+            Self::OfSignUp(sign_up) => write!(f, "OfSignUp({})", sign_up.id.0),
             Self::To(_) => f.write_str("To(…)"),
         }
     }

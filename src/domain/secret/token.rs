@@ -1,5 +1,8 @@
 //! The tokens in a mail's links: which sign-up or request to sign in they are about and what they may do, proved by a keyed hash.
 //!
+//! They name its id and when it was made: a database that was restored, or that lost its last rows with a failed server, gives
+//! ids out again, but never with the time of another. An old link is then about nothing, and not about somebody else.
+//!
 //! They are made anew whenever they are needed and kept nowhere, so a mail that is sent again carries the same link, and
 //! whoever steals the database can confirm nothing.
 
@@ -7,8 +10,9 @@ use ring::hmac;
 
 use super::Secret;
 use crate::domain::base32;
-use crate::domain::sign_in::{SignInCode, SignInId};
-use crate::domain::sign_up::SignUpId;
+use crate::domain::sign_in::{SignInCode, SignInId, SignInRef};
+use crate::domain::sign_up::{SignUpId, SignUpRef};
+use crate::domain::time::Timestamp;
 
 /// What a token lets its holder do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +37,8 @@ impl Purpose {
     }
 }
 
-/// Five bits a character: 65 for the id, 130 for the proof.
-const ID: usize = 13;
+/// Five bits a character: 65 for the id, 65 for the time, 130 for the proof.
+const NUMBER: usize = 13;
 const PROOF: usize = 26;
 
 #[derive(Debug, Clone)]
@@ -45,60 +49,65 @@ impl TokenMaker {
         Self(secret.derive("mail token"))
     }
 
-    pub fn token(&self, purpose: Purpose, sign_up: SignUpId) -> String {
-        self.write(purpose, sign_up.0)
+    pub fn token(&self, purpose: Purpose, sign_up: SignUpRef) -> String {
+        self.write(purpose, sign_up.id.0, sign_up.created_at)
     }
 
     /// The sign-up that a token is about, if it is one of ours for this purpose.
-    pub fn read(&self, purpose: Purpose, token: &str) -> Option<SignUpId> {
-        self.read_number(purpose, token).map(SignUpId)
+    pub fn read(&self, purpose: Purpose, token: &str) -> Option<SignUpRef> {
+        self.verify(purpose, token).map(|(id, created_at)| SignUpRef { id: SignUpId(id), created_at })
     }
 
     /// The token of the link that a request to sign in is answered with.
-    pub fn sign_in_token(&self, sign_in: SignInId) -> String {
-        self.write(Purpose::SignIn, sign_in.0)
+    pub fn sign_in_token(&self, sign_in: SignInRef) -> String {
+        self.write(Purpose::SignIn, sign_in.id.0, sign_in.created_at)
     }
 
-    pub fn read_sign_in(&self, token: &str) -> Option<SignInId> {
-        self.read_number(Purpose::SignIn, token).map(SignInId)
+    pub fn read_sign_in(&self, token: &str) -> Option<SignInRef> {
+        self.verify(Purpose::SignIn, token).map(|(id, created_at)| SignInRef { id: SignInId(id), created_at })
     }
 
     /// The code that stands beside that link.
-    pub fn sign_in_code(&self, sign_in: SignInId) -> SignInCode {
-        SignInCode::from_bits(self.sign(b"sign-in code", sign_in.0).as_ref())
+    pub fn sign_in_code(&self, sign_in: SignInRef) -> SignInCode {
+        let numbers = [sign_in.id.0, sign_in.created_at.as_millis()];
+        SignInCode::from_bits(self.sign(b"sign-in code", &numbers).as_ref())
     }
 
-    fn write(&self, purpose: Purpose, number: i64) -> String {
-        let id: [u8; ID] = base32::encode(&number.to_be_bytes());
-        [&id[..], &self.proof(purpose, number)].concat().into_iter().map(char::from).collect()
+    fn write(&self, purpose: Purpose, id: i64, created_at: Timestamp) -> String {
+        let number = |number: i64| base32::encode::<NUMBER>(&number.to_be_bytes());
+        let proof = self.proof(purpose, id, created_at);
+        let token = [&number(id)[..], &number(created_at.as_millis()), &proof].concat();
+        token.into_iter().map(char::from).collect()
     }
 
-    fn read_number(&self, purpose: Purpose, token: &str) -> Option<i64> {
+    fn verify(&self, purpose: Purpose, token: &str) -> Option<(i64, Timestamp)> {
         use subtle::ConstantTimeEq;
         let token = token.as_bytes();
-        if token.len() != ID + PROOF {
+        if token.len() != NUMBER + NUMBER + PROOF {
             return None;
         }
-        let (id, proof) = token.split_at(ID);
-        let number = i64::from_be_bytes(base32::decode(id)?);
-        bool::from(self.proof(purpose, number).ct_eq(proof)).then_some(number)
+        let (id, rest) = token.split_at(NUMBER);
+        let (created_at, proof) = rest.split_at(NUMBER);
+        let number = |text| base32::decode(text).map(i64::from_be_bytes);
+        let (id, created_at) = (number(id)?, Timestamp::from_millis(number(created_at)?));
+        bool::from(self.proof(purpose, id, created_at).ct_eq(proof)).then_some((id, created_at))
     }
 
     /// An id for one mail that stays the same however often it is sent.
     pub fn mail_id(&self, mail: i64) -> String {
-        let tag = self.sign(b"mail", mail);
+        let tag = self.sign(b"mail", &[mail]);
         base32::encode::<16>(tag.as_ref()).into_iter().map(char::from).collect()
     }
 
     /// An id for the mail that tells that an endpoint was disabled at a time.
     pub fn endpoint_mail_id(&self, endpoint: i64, at: i64) -> String {
-        let tag = self.sign(b"endpoint mail", endpoint.wrapping_mul(31).wrapping_add(at));
+        let tag = self.sign(b"endpoint mail", &[endpoint, at]);
         base32::encode::<16>(tag.as_ref()).into_iter().map(char::from).collect()
     }
 
     /// What opens the mailbox of a development server.
     pub fn mailbox_key(&self) -> String {
-        base32::encode::<16>(self.sign(b"mailbox", 0).as_ref()).into_iter().map(char::from).collect()
+        base32::encode::<16>(self.sign(b"mailbox", &[]).as_ref()).into_iter().map(char::from).collect()
     }
 
     /// What opens the page of a partner's inbox in the sandbox.
@@ -109,14 +118,14 @@ impl TokenMaker {
         base32::encode::<PROOF>(context.sign().as_ref()).into_iter().map(char::from).collect()
     }
 
-    fn proof(&self, purpose: Purpose, number: i64) -> [u8; PROOF] {
-        base32::encode(self.sign(purpose.label(), number).as_ref())
+    fn proof(&self, purpose: Purpose, id: i64, created_at: Timestamp) -> [u8; PROOF] {
+        base32::encode(self.sign(purpose.label(), &[id, created_at.as_millis()]).as_ref())
     }
 
-    fn sign(&self, label: &[u8], number: i64) -> hmac::Tag {
+    fn sign(&self, label: &[u8], numbers: &[i64]) -> hmac::Tag {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(label);
-        context.update(&number.to_be_bytes());
+        numbers.iter().for_each(|number| context.update(&number.to_be_bytes()));
         context.sign()
     }
 }
@@ -129,14 +138,17 @@ mod tests {
     fn a_token_is_good_for_its_purpose_its_sign_up_and_its_installation_alone() {
         let maker = TokenMaker::new(&Secret::new(&"a".repeat(32)).unwrap());
         let other = TokenMaker::new(&Secret::new(&"b".repeat(32)).unwrap());
-        for id in [1, 2, 77, i64::MAX, -1] {
-            let token = maker.token(Purpose::Confirm, SignUpId(id));
-            assert_eq!(token.len(), 39);
-            assert_eq!(token, maker.token(Purpose::Confirm, SignUpId(id)), "the same each time");
-            assert_eq!(maker.read(Purpose::Confirm, &token), Some(SignUpId(id)));
+        for (id, time) in [(1, 0), (1, 1), (2, 0), (77, 1_790_000_000_123), (i64::MAX, i64::MAX), (-1, -1)] {
+            let created_at = Timestamp::from_millis(time);
+            let (sign_up, sign_in) =
+                (SignUpRef { id: SignUpId(id), created_at }, SignInRef { id: SignInId(id), created_at });
+            let token = maker.token(Purpose::Confirm, sign_up);
+            assert_eq!(token.len(), 52);
+            assert_eq!(token, maker.token(Purpose::Confirm, sign_up), "the same each time");
+            assert_eq!(maker.read(Purpose::Confirm, &token), Some(sign_up));
             assert_eq!(maker.read(Purpose::Decline, &token), None);
             assert_eq!(maker.read_sign_in(&token), None);
-            assert_eq!(maker.read_sign_in(&maker.sign_in_token(SignInId(id))), Some(SignInId(id)));
+            assert_eq!(maker.read_sign_in(&maker.sign_in_token(sign_in)), Some(sign_in));
             assert_eq!(other.read(Purpose::Confirm, &token), None);
             for at in 0..token.len() {
                 let mut bad = token.clone();
@@ -144,7 +156,7 @@ mod tests {
                 assert!(maker.read(Purpose::Confirm, &bad).is_none(), "{at}");
             }
         }
-        for bad in ["", "x", &"0".repeat(39), &"é".repeat(39), &"u".repeat(39), &"0".repeat(1000)] {
+        for bad in ["", "x", &"0".repeat(52), &"é".repeat(26), &"u".repeat(52), &"0".repeat(1000)] {
             assert_eq!(maker.read(Purpose::Confirm, bad), None);
         }
     }

@@ -10,7 +10,7 @@ use super::once;
 use crate::domain::base32;
 use crate::domain::mail::report::{MailReport, ReportKind, ReportedMail, enhanced_status, is_recipients_fault};
 use crate::domain::secret::token::{Purpose, TokenMaker};
-use crate::domain::sign_up::SignUpId;
+use crate::domain::sign_up::SignUpRef;
 use crate::domain::time::Timestamp;
 
 /// As much of a report as is read: what matters stands at its beginning, and mail of ours that it returns is small.
@@ -95,7 +95,7 @@ fn value(fields: &str, name: &str) -> Option<String> {
 }
 
 /// The sign-up that a token in the text names. Lines may have been broken for transport (quoted-printable).
-fn named(text: &[u8], tokens: &TokenMaker) -> Option<SignUpId> {
+fn named(text: &[u8], tokens: &TokenMaker) -> Option<SignUpRef> {
     let text = String::from_utf8_lossy(text).replace("=\r\n", "").replace("=\n", "").to_ascii_lowercase();
     let read = |purpose, rest: &str| {
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
@@ -110,8 +110,9 @@ fn named(text: &[u8], tokens: &TokenMaker) -> Option<SignUpId> {
 mod tests {
     use super::*;
     use crate::domain::secret::Secret;
+    use crate::domain::sign_up::SignUpId;
 
-    const ANA: SignUpId = SignUpId(77);
+    const ANA: SignUpRef = SignUpRef { id: SignUpId(77), created_at: Timestamp::from_millis(5) };
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
     fn tokens() -> TokenMaker {

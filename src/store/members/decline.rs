@@ -5,7 +5,7 @@ use super::{Confirm, Declined, can_take_back, mailbox_of, state_at};
 use crate::domain::partner::name::PartnerId;
 use crate::domain::person::UnwantedMail;
 use crate::domain::sign_up::{
-    Confirmation, DecidedHow, Declining, SUPPRESSED_FOR, SeenPage, SignUpId, SignUpState, Silence, SilenceChange,
+    Confirmation, DecidedHow, Declining, SUPPRESSED_FOR, SeenPage, SignUpRef, SignUpState, Silence, SilenceChange,
 };
 use crate::domain::time::Timestamp;
 use crate::store::outbox;
@@ -22,7 +22,7 @@ struct AskedSignUp {
 }
 
 /// Everything that is decided about one mailbox waits its turn.
-async fn look(sql: &mut dyn Sql, sign_up: SignUpId, now: Timestamp) -> Result<Option<AskedSignUp>, Failure> {
+async fn look(sql: &mut dyn Sql, sign_up: SignUpRef, now: Timestamp) -> Result<Option<AskedSignUp>, Failure> {
     let Some(mailbox) = mailbox_of(sql, sign_up).await? else { return Ok(None) };
     sql.lock(&mailbox).await?;
     let look = concat!(
@@ -41,11 +41,11 @@ async fn look(sql: &mut dyn Sql, sign_up: SignUpId, now: Timestamp) -> Result<Op
             source: row.get("partner_id")?,
         })
     };
-    sql.row(look, values![sign_up.0, now], asked).await
+    sql.row(look, values![sign_up.id.0, now], asked).await
 }
 
 pub(super) struct Decline {
-    pub sign_up: SignUpId,
+    pub sign_up: SignUpRef,
     pub how: DecidedHow,
     /// None where the reader said nothing of it.
     pub silence: Option<SilenceChange>,
@@ -66,8 +66,8 @@ impl Unit for Decline {
             SignUpState::Expired => Declining::Expired,
             SignUpState::Declined => Declining::Declined,
             SignUpState::Pending => {
-                super::decide(sql, self.sign_up, SignUpState::Declined, self.how, self.now).await?;
-                outbox::forget(sql, self.sign_up).await?;
+                super::decide(sql, self.sign_up.id, SignUpState::Declined, self.how, self.now).await?;
+                outbox::forget(sql, self.sign_up.id).await?;
                 Declining::Declined
             }
         };
@@ -92,7 +92,7 @@ impl Unit for Decline {
 
 /// Says what is not to be sent, and nothing else; false if there is no such sign-up.
 pub(super) struct ChooseSilence {
-    pub sign_up: SignUpId,
+    pub sign_up: SignUpRef,
     pub silence: SilenceChange,
     pub now: Timestamp,
 }
@@ -113,7 +113,7 @@ impl Unit for ChooseSilence {
 
 /// "It was me after all": what was declined is confirmed as it was seen, and whatever kept mail from the mailbox is lifted.
 pub(super) struct TakeBack {
-    pub sign_up: SignUpId,
+    pub sign_up: SignUpRef,
     pub seen: SeenPage,
     pub now: Timestamp,
 }
@@ -130,7 +130,7 @@ impl Unit for TakeBack {
         let declined =
             concat!("SELECT s.decided_at, s.updated_at FROM sign_ups s WHERE s.id = $1 AND ", can_take_back!("$2"));
         let times = |row: &Row<'_>| Ok((row.get::<Timestamp>("decided_at")?, row.get::<Timestamp>("updated_at")?));
-        let Some((at, updated_at)) = sql.row(declined, values![self.sign_up.0, self.now], times).await? else {
+        let Some((at, updated_at)) = sql.row(declined, values![self.sign_up.id.0, self.now], times).await? else {
             return Ok(match asked.state {
                 SignUpState::Confirmed => Confirmation::AlreadyMember,
                 SignUpState::Pending => Confirmation::Changed,

@@ -30,7 +30,7 @@ use crate::domain::referral::ReferralCode;
 use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_up::{
     Confirmation, DecidedHow, Declining, NamedPerson, NamedReferrer, NewSignUp, SeenPage, SignUpId, SignUpRecord,
-    SignUpState, SignedUp, Silence, SilenceChange,
+    SignUpRef, SignUpState, SignedUp, Silence, SilenceChange,
 };
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notice;
@@ -115,26 +115,26 @@ area! {
             = IdempotentCode { partner, request, create: CreateCode { person, now } };
 
         /// A sign-up, as its person is shown it.
-        read find_sign_up(sign_up: SignUpId, now: Timestamp) -> Option<SignUpRecord> {
+        read find_sign_up(sign_up: SignUpRef, now: Timestamp) -> Option<SignUpRecord> {
             |sql| {
-                sql.row(&FIND_SIGN_UP, values![sign_up.0, *now], record).await
+                sql.row(&FIND_SIGN_UP, values![sign_up.id.0, *now, sign_up.created_at], record).await
             }
         };
 
         /// The person clicked: at most one member more, whatever is repeated and however much of it at once. If the answers that
         /// their page showed were replaced since, nothing is confirmed.
-        own confirm(sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> Confirmation;
+        own confirm(sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> Confirmation;
 
         /// The person said "this wasn't me": the sign-up is withdrawn, and nothing is silenced but what they ask for.
-        write decline(sign_up: SignUpId, how: DecidedHow, silence: Option<SilenceChange>, now: Timestamp) -> Declining
+        write decline(sign_up: SignUpRef, how: DecidedHow, silence: Option<SilenceChange>, now: Timestamp) -> Declining
             = Decline { sign_up, how, silence, now };
 
         /// What whoever holds a mail's link wants not to be sent; false if there is no such sign-up.
-        write choose_silence(sign_up: SignUpId, silence: SilenceChange, now: Timestamp) -> bool
+        write choose_silence(sign_up: SignUpRef, silence: SilenceChange, now: Timestamp) -> bool
             = ChooseSilence { sign_up, silence, now };
 
         /// They take "this wasn't me" back: it is confirmed, and mail reaches them again.
-        write take_back(sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> Confirmation = TakeBack { sign_up, seen, now };
+        write take_back(sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> Confirmation = TakeBack { sign_up, seen, now };
 
         /// Whether a code was ever given to anyone, whatever became of them.
         read is_code_known(code: ReferralCode) -> bool {
@@ -188,7 +188,7 @@ static FIND_SIGN_UP: LazyLock<String> = LazyLock::new(|| {
     );
     format!(
         "SELECT {what}, {} FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN people r ON r.id = s.referrer_id
-         WHERE s.id = $1",
+         WHERE s.id = $1 AND s.created_at = $3",
         each_answer("s.{}")
     )
 });
@@ -223,7 +223,7 @@ fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
 
 /// The person pressed the button, statement by statement; `postgres/confirm.rs` does the same in one round trip.
 pub(super) struct Confirm {
-    pub sign_up: SignUpId,
+    pub sign_up: SignUpRef,
     pub seen: SeenPage,
     /// It was declined, and that is taken back.
     pub declined: Option<Declined>,
@@ -272,7 +272,7 @@ impl Unit for Confirm {
                 disposable: row.get("disposable")?,
             })
         };
-        let found = sql.row(look, values![self.sign_up.0, self.now], undecided).await?;
+        let found = sql.row(look, values![self.sign_up.id.0, self.now], undecided).await?;
         let Some(Undecided { state, updated_at, person, referrer, source, disposable }) = found else {
             return Ok(Confirmation::Unknown);
         };
@@ -292,16 +292,16 @@ impl Unit for Confirm {
         if self.declined.is_some() {
             let decide = "UPDATE sign_ups SET state = 'confirmed', decided_at = $2, decided_how = $3
                           WHERE id = $1 AND state = 'declined'";
-            sql.execute(decide, values![self.sign_up.0, self.now, DecidedHow::TakenBack.name()]).await?;
+            sql.execute(decide, values![self.sign_up.id.0, self.now, DecidedHow::TakenBack.name()]).await?;
         } else {
-            decide(sql, self.sign_up, SignUpState::Confirmed, DecidedHow::Button, self.now).await?;
+            decide(sql, self.sign_up.id, SignUpState::Confirmed, DecidedHow::Button, self.now).await?;
         }
         if let Some(notice) = &self.seen.notice {
             let shown = "UPDATE sign_ups SET notice = $2 WHERE id = $1 AND notice IS DISTINCT FROM $2";
-            sql.execute(shown, values![self.sign_up.0, &**notice]).await?;
+            sql.execute(shown, values![self.sign_up.id.0, &**notice]).await?;
         }
-        outbox::forget(sql, self.sign_up).await?;
-        idempotency::confirm(sql, self.sign_up, self.now).await?;
+        outbox::forget(sql, self.sign_up.id).await?;
+        idempotency::confirm(sql, self.sign_up.id, self.now).await?;
         let join = concat!(
             "UPDATE people SET state = 'member', referrer_id = ",
             credited!("people", "$2"),
@@ -330,10 +330,10 @@ impl Unit for Confirm {
     }
 }
 
-/// Whose mailbox a sign-up is about; that never changes.
-async fn mailbox_of(sql: &mut dyn Sql, sign_up: SignUpId) -> Result<Option<String>, Failure> {
-    let find = "SELECT mailbox FROM sign_ups s JOIN people p ON p.id = person_id WHERE s.id = $1";
-    sql.row(find, values![sign_up.0], |row| row.get(0)).await
+/// Whose mailbox a sign-up is about; that never changes. None where a link's sign-up is no more, whoever has its id now.
+async fn mailbox_of(sql: &mut dyn Sql, sign_up: SignUpRef) -> Result<Option<String>, Failure> {
+    let find = "SELECT mailbox FROM sign_ups s JOIN people p ON p.id = person_id WHERE s.id = $1 AND s.created_at = $2";
+    sql.row(find, values![sign_up.id.0, sign_up.created_at], |row| row.get(0)).await
 }
 
 /// Decides a sign-up, once.

@@ -6,7 +6,7 @@ use crate::domain::mail::budget::day_of;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::policy::Priority;
 use crate::domain::secret::session::Nonce;
-use crate::domain::sign_in::{REMEMBERED_FOR, SIGN_IN_FOR, SignInId, TRIES, WRONG_CODES_A_DAY, may_mail};
+use crate::domain::sign_in::{REMEMBERED_FOR, SIGN_IN_FOR, SignInId, SignInRef, TRIES, WRONG_CODES_A_DAY, may_mail};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
 
@@ -19,24 +19,27 @@ area! {
             = AskSignIn { email_normalized: email.normalized(), mailbox: email.mailbox(), browser, lane, now };
 
         /// Whom a link would sign in, while it works.
-        read find_sign_in(id: SignInId, now: Timestamp) -> Option<EmailAddress> {
+        read find_sign_in(sign_in: SignInRef, now: Timestamp) -> Option<EmailAddress> {
             |sql| {
                 let find = "SELECT p.email FROM sign_ins i JOIN people p ON p.id = i.person_id
-                            WHERE i.id = $1 AND i.mailed AND i.used_at IS NULL AND i.expires_at > $2 AND p.state = 'member'";
-                sql.row(find, values![id.0, *now], |row| row.parsed(0, |text| EmailAddress::kept(text).ok())).await
+                            WHERE i.id = $1 AND i.created_at = $3 AND i.mailed AND i.used_at IS NULL AND i.expires_at > $2 AND p.state = 'member'";
+                sql.row(find, values![sign_in.id.0, *now, sign_in.created_at], |row| row.parsed(0, |text| EmailAddress::kept(text).ok())).await
             }
         };
 
         /// A code is about to be compared: counts the try at each request that this browser made for the address and that is
         /// still open, and gives those whose code may be right.
-        transact try_code(browser: String, now: Timestamp) -> Vec<SignInId> {
+        transact try_code(browser: String, now: Timestamp) -> Vec<SignInRef> {
             |sql| {
                 let count = "UPDATE sign_ins SET tries = tries + 1
                              WHERE browser = $1 AND used_at IS NULL AND expires_at > $2 AND tries < $3
-                             RETURNING id, CASE WHEN mailed THEN person_id END AS person";
-                let open = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<Option<i64>>("person")?));
+                             RETURNING id, created_at, CASE WHEN mailed THEN person_id END AS person";
+                let open = |row: &Row<'_>| {
+                    let sign_in = SignInRef { id: SignInId(row.get("id")?), created_at: row.get("created_at")? };
+                    Ok((sign_in, row.get::<Option<i64>>("person")?))
+                };
                 let mut open = sql.rows(count, values![browser, *now, TRIES], open).await?;
-                open.sort_unstable();
+                open.sort_unstable_by_key(|(sign_in, _)| sign_in.id);
                 // Counted as wrong until it proves right; of nobody, where nobody can sign in.
                 let person = open.iter().find_map(|(_, person)| *person);
                 let wrong = "UPDATE people SET wrong_codes_day = $2,
@@ -44,14 +47,14 @@ area! {
                              WHERE id = $1 AND (wrong_codes_day <> $2 OR wrong_codes < $3)";
                 let may = sql.execute(wrong, values![person, day_of(*now), WRONG_CODES_A_DAY]).await? == 1;
                 let mailed = open.iter().filter(|(_, person)| may && person.is_some());
-                Ok(mailed.map(|(id, _)| SignInId(*id)).collect())
+                Ok(mailed.map(|(sign_in, _)| *sign_in).collect())
             }
         };
 
         /// Uses a request, once: the member is signed in, with the session that they have or else with this one. None if it
         /// cannot be used.
-        write use_sign_in(id: SignInId, by_code: bool, session: Nonce, now: Timestamp) -> Option<Nonce>
-            = UseSignIn { id, by_code, session, now };
+        write use_sign_in(sign_in: SignInRef, by_code: bool, session: Nonce, now: Timestamp) -> Option<Nonce>
+            = UseSignIn { sign_in, by_code, session, now };
     }
 }
 
@@ -143,7 +146,7 @@ impl AskSignIn {
 }
 
 struct UseSignIn {
-    id: SignInId,
+    sign_in: SignInRef,
     by_code: bool,
     session: Nonce,
     now: Timestamp,
@@ -158,10 +161,11 @@ impl Unit for UseSignIn {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<Nonce>, Failure> {
         let once = "UPDATE sign_ins SET used_at = $2
-                    WHERE id = $1 AND mailed AND used_at IS NULL AND expires_at > $2 AND EXISTS
+                    WHERE id = $1 AND created_at = $3 AND mailed AND used_at IS NULL AND expires_at > $2 AND EXISTS
                         (SELECT 1 FROM people p WHERE p.id = sign_ins.person_id AND p.state = 'member')
                     RETURNING person_id";
-        let person: Option<i64> = sql.row(once, values![self.id.0, self.now], |row| row.get(0)).await?;
+        let values = values![self.sign_in.id.0, self.now, self.sign_in.created_at];
+        let person: Option<i64> = sql.row(once, values, |row| row.get(0)).await?;
         let Some(person) = person else { return Ok(None) };
         let enter = "UPDATE people SET session = coalesce(session, $2),
                          wrong_codes = CASE WHEN $3 AND wrong_codes > 0 THEN wrong_codes - 1 ELSE wrong_codes END

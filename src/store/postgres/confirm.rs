@@ -7,7 +7,7 @@ use super::connection::{Parameter, PgConnection};
 use super::pool::Work;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
-use crate::domain::sign_up::{Confirmation, DecidedHow, SeenPage, SignUpId, SignUpState};
+use crate::domain::sign_up::{Confirmation, DecidedHow, SeenPage, SignUpRef, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::store::members::credited;
 use crate::store::sql::{Failure, Row};
@@ -15,17 +15,17 @@ use crate::store::sql::{Failure, Row};
 /// Serializes what is decided about one mailbox: whether somebody of it joined before cannot be told by locking rows.
 const LOCK_MAILBOX: &str = "
     SELECT pg_advisory_xact_lock(hashtextextended(p.mailbox, 1970102369))
-    FROM sign_ups s JOIN people p ON p.id = s.person_id WHERE s.id = $1";
+    FROM sign_ups s JOIN people p ON p.id = s.person_id WHERE s.id = $1 AND s.created_at = $2";
 
 /// The counter comes last, because every confirmation of the union waits for its row: it asks for what the others did, or
 /// PostgreSQL would leave what nobody asks for to the end, and hold that row while it waits for a mail's.
 const CONFIRM: &str = concat!(
     "
     WITH found AS (
-        SELECT state, updated_at, expires_at FROM sign_ups WHERE id = $1
+        SELECT state, updated_at, expires_at FROM sign_ups WHERE id = $1 AND created_at = $8
     ), confirmed AS (
         UPDATE sign_ups SET state = 'confirmed', decided_at = $3, decided_how = $5, notice = coalesce($6, notice)
-        WHERE id = $1 AND state = 'pending' AND expires_at > $3 AND updated_at = coalesce($2, updated_at)
+        WHERE id = $1 AND created_at = $8 AND state = 'pending' AND expires_at > $3 AND updated_at = coalesce($2, updated_at)
         RETURNING id, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END AS referrer_id, partner_id, disposable
     ), forgotten AS (
         DELETE FROM outbox o USING confirmed c WHERE o.sign_up_id = c.id RETURNING o.id
@@ -71,7 +71,7 @@ const CONFIRM: &str = concat!(
 );
 
 pub(super) struct PgConfirm {
-    pub sign_up: SignUpId,
+    pub sign_up: SignUpRef,
     pub seen: SeenPage,
     pub now: Timestamp,
 }
@@ -84,8 +84,9 @@ impl Work for PgConfirm {
         let (how, notice) = (DecidedHow::Button.name(), self.seen.notice.as_deref());
         let (now, today) = (self.now.as_millis(), day_of(self.now));
         let language = self.seen.language.map(Language::code);
-        let values: [Parameter<'_>; 7] = [&self.sign_up.0, &seen, &now, &today, &how, &notice, &language];
-        let row = connection.locked(LOCK_MAILBOX, &self.sign_up.0, CONFIRM, &values).await?;
+        let (id, created_at) = (self.sign_up.id.0, self.sign_up.created_at.as_millis());
+        let values: [Parameter<'_>; 8] = [&id, &seen, &now, &today, &how, &notice, &language, &created_at];
+        let row = connection.locked((LOCK_MAILBOX, &[&id, &created_at]), (CONFIRM, &values)).await?;
         let Some(row) = row else { return Ok(Confirmation::Unknown) };
         let row = Row(&row);
         Ok(match row.parsed("state", SignUpState::from_name)? {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::BytesMut;
 use tokio::task::JoinHandle;
@@ -11,6 +11,20 @@ use tokio_postgres::{Client, Statement};
 
 use crate::reply::Reply;
 use crate::store::sql::{Columns, Failure, ReadRow, Row, Sql, SqlReply, Value};
+
+/// The cluster, the database and the table, as a text; part of what every new connection is asked.
+macro_rules! database_identity {
+    () => {
+        "(SELECT concat_ws('.', (SELECT system_identifier FROM pg_catalog.pg_control_system()),
+                           (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()),
+                           to_regclass('installation')::oid))"
+    };
+}
+pub(super) use database_identity;
+
+/// What every connection of a node has to lead to, once the node knows: a database that is restored under a running service
+/// takes the name of the one before.
+pub(super) type ExpectedIdentity = Arc<OnceLock<String>>;
 
 pub(super) struct PgConnection {
     pub(super) client: Client,
@@ -61,18 +75,15 @@ impl PgConnection {
     /// everything that was committed before the lock was given.
     pub(super) async fn locked(
         &self,
-        lock: &'static str,
-        key: Parameter<'_>,
-        sql: &'static str,
-        values: &[Parameter<'_>],
+        (lock, keys): (&'static str, &[Parameter<'_>]),
+        (sql, values): (&'static str, &[Parameter<'_>]),
     ) -> Result<Option<tokio_postgres::Row>, Failure> {
         let (lock, statement) = (self.prepared(lock).await?, self.prepared(sql).await?);
-        let keys = [key];
         // In this order on the wire, whoever is polled first later.
         let (begun, locked, done, committed) = tokio::join!(
             biased;
             self.client.batch_execute("BEGIN"),
-            self.client.query(&lock, &keys),
+            self.client.query(&lock, keys),
             self.client.query(&statement, values),
             self.client.batch_execute("COMMIT"),
         );

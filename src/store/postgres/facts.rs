@@ -1,7 +1,8 @@
 //! What an operator should know of the server, as it says itself.
 
 use super::address::Address;
-use super::connection::PgConnection;
+use super::connection::{ExpectedIdentity, PgConnection};
+use super::identity;
 use super::pool::{Pool, Work};
 use crate::domain::time::Timestamp;
 use crate::store::StoreError;
@@ -18,11 +19,13 @@ pub struct PostgresFacts {
     /// What a session has that sets nothing itself.
     pub synchronous_commit: String,
     pub fsync: bool,
+    /// Whether the records were restored from a copy, and not resumed yet.
+    pub is_restored: bool,
 }
 
 /// Asks on a connection of its own, made as the service makes its own.
 pub async fn learn(address: Address) -> Result<PostgresFacts, StoreError> {
-    let pool = Pool::new(address, 1)?;
+    let pool = Pool::new(address, 1, ExpectedIdentity::default())?;
     let learned = pool.run(&mut Learn).await.map_err(StoreError::of_a_read);
     pool.close();
     learned
@@ -41,6 +44,7 @@ impl Work for Learn {
                    (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit') AS synchronous_commit,
                    current_setting('fsync') = 'on' AS fsync";
         let sql: &mut dyn Sql = connection;
+        let is_restored = identity::is_restored(sql).await?;
         let facts = sql.row(ask, values![], |row| {
             Ok(PostgresFacts {
                 version: row.get("version")?,
@@ -48,6 +52,7 @@ impl Work for Learn {
                 time: row.get("time")?,
                 synchronous_commit: row.get("synchronous_commit")?,
                 fsync: row.get("fsync")?,
+                is_restored,
             })
         });
         expected(facts.await?)

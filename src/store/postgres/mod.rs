@@ -12,6 +12,7 @@ mod confirm;
 mod connection;
 mod count;
 mod facts;
+mod identity;
 mod pool;
 mod sandbox;
 mod schema;
@@ -22,14 +23,17 @@ use std::sync::Arc;
 
 use self::batch::Batcher;
 use self::confirm::PgConfirm;
+use self::connection::ExpectedIdentity;
 use self::count::PostgresCounter;
+use self::identity::{NoteIdentity, PgResume};
 use self::pool::{Pool, Shares};
 use super::audit::{Act, Audited};
 use super::installation::Check;
 use super::migration::{MIGRATIONS, Migration, Prepare};
+use super::resume::Resume;
 use super::sql::{Job, JobReply};
 use super::{Engine, Store, StoreError, StoreFigures, StoreReply};
-use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpId, SignedUp};
+use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpRef, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
@@ -61,14 +65,30 @@ impl PostgresStore {
         migrations: &'static [Migration],
     ) -> Result<Self, PostgresOpenError> {
         let shares = Shares::of(&address);
-        let pool = Pool::new(address.clone(), shares.rest)?;
+        let expected = ExpectedIdentity::default();
+        let pool = Pool::new(address.clone(), shares.rest, Arc::clone(&expected))?;
         schema::prepare(&pool, prepare, migrations).await?;
-        let batch = if address.schema.is_some() { 1 } else { batch };
+        let is_sandbox = address.schema.is_some();
+        // Nobody is harmed where simulated people come back.
+        if !is_sandbox {
+            identity::check(&pool, prepare).await?;
+        }
+        let batch = if is_sandbox { 1 } else { batch };
         Ok(Self {
-            batcher: Batcher::start(Pool::new(address.clone(), shares.sign_ups)?, batch),
-            counter: PostgresCounter::start(Pool::new(address, shares.count)?),
+            batcher: Batcher::start(Pool::new(address.clone(), shares.sign_ups, Arc::clone(&expected))?, batch),
+            counter: PostgresCounter::start(Pool::new(address, shares.count, expected)?),
             pool,
         })
+    }
+
+    /// Makes records that were restored from a copy fit to be served again; says how many mails are held.
+    pub async fn resume(&self, resume: &Resume) -> Result<u64, StoreError> {
+        self.pool.run(&mut PgResume(resume)).await
+    }
+
+    /// Takes the records for complete, wherever they are now.
+    pub async fn note_identity(&self) -> Result<(), StoreError> {
+        self.pool.run(&mut NoteIdentity).await
     }
 }
 
@@ -95,7 +115,7 @@ impl Engine for PostgresStore {
         self.batcher.sign_up(new, now)
     }
 
-    fn confirm(&self, sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
+    fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
         Reply::later(async move { self.pool.run_patiently(&mut PgConfirm { sign_up, seen, now }).await })
     }
 

@@ -11,7 +11,7 @@ use deadpool::{Runtime, Status};
 use tokio_postgres::error::SqlState;
 
 use super::address::{Address, place, quoted};
-use super::connection::PgConnection;
+use super::connection::{ExpectedIdentity, PgConnection, database_identity};
 use crate::store::sql::{Failure, Job, Unit, describe};
 use crate::store::{PoolFigures, StoreError};
 
@@ -102,8 +102,9 @@ impl<U: Unit> Work for HotUnit<'_, U> {
 pub(super) struct Pool(managed::Pool<Connector>);
 
 impl Pool {
-    pub(super) fn new(address: Address, connections: usize) -> Result<Self, StoreError> {
-        let connector = Connector { address, good: AtomicUsize::new(0) };
+    /// `expected` is what every connection has to lead to, once that is known.
+    pub(super) fn new(address: Address, connections: usize, expected: ExpectedIdentity) -> Result<Self, StoreError> {
+        let connector = Connector { address, good: AtomicUsize::new(0), expected };
         let pool = managed::Pool::builder(connector)
             .max_size(connections)
             .wait_timeout(Some(WAIT_TIMEOUT))
@@ -180,6 +181,11 @@ impl Pool {
         let Status { max_size, size, available, waiting } = self.0.status();
         let busy = size.saturating_sub(available);
         PoolFigures { name, busy, idle: available, most: max_size, waiting: Some(waiting) }
+    }
+
+    /// From now on every connection has to lead to this database.
+    pub(super) fn expect(&self, identity: String) {
+        let _set_before = self.0.manager().expected.set(identity);
     }
 
     pub(super) fn close(&self) {
@@ -275,6 +281,7 @@ pub(super) struct Connector {
     address: Address,
     /// Which host took writes the last time: it is asked first.
     good: AtomicUsize,
+    expected: ExpectedIdentity,
 }
 
 impl managed::Manager for Connector {
@@ -310,14 +317,18 @@ impl managed::Manager for Connector {
 /// mistake. A commit that is acknowledged must be on the disk, even where the server's own default is laxer; a stricter
 /// one, such as waiting for a standby to apply it, stays. Every statement finds its rows by an index; the planner, whose
 /// figures lag behind a union that grows fast, is not to think that reading a whole small table will do.
-const SET_UP: &str = "
+const SET_UP: &str = concat!(
+    "
     SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),
            set_config('idle_in_transaction_session_timeout', '10000', false),
            set_config('default_transaction_isolation', 'read committed', false),
            set_config('search_path', coalesce($3, current_setting('search_path')), false),
            set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false),
            CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END,
-           current_setting('transaction_read_only') = 'on' AS read_only";
+           current_setting('transaction_read_only') = 'on' AS read_only, ",
+    database_identity!(),
+    " AS identity"
+);
 
 impl Connector {
     async fn connect(&self, index: usize) -> Result<PgConnection, String> {
@@ -335,6 +346,15 @@ impl Connector {
             .await
             .map_err(|error| describe(&error))?;
         let read_only: bool = row.try_get("read_only").map_err(|error| describe(&error))?;
-        if read_only { Err("it is read-only, a standby perhaps".to_owned()) } else { Ok(connection) }
+        let identity: String = row.try_get("identity").map_err(|error| describe(&error))?;
+        match self.expected.get() {
+            _ if read_only => Err("it is read-only, a standby perhaps".to_owned()),
+            Some(expected) if *expected != identity => Err(
+                "the database was restored from a copy since this node started. Stop the nodes, run `unionhall resume`, and \
+                 start them again"
+                    .to_owned(),
+            ),
+            _ => Ok(connection),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use tokio_postgres::error::SqlState;
 
 use super::address::{Address, quoted};
-use super::connection::PgConnection;
+use super::connection::{ExpectedIdentity, PgConnection};
 use super::pool::{Pool, Work};
 use crate::store::StoreError;
 use crate::store::sql::{Failure, Row, Sql, values};
@@ -38,7 +38,7 @@ pub async fn make_sandbox(live: &Address) -> Result<Address, StoreError> {
 }
 
 async fn on_a_connection<W: Work>(live: &Address, work: &mut W) -> Result<W::Done, StoreError> {
-    let pool = Pool::new(live.clone(), 1)?;
+    let pool = Pool::new(live.clone(), 1, ExpectedIdentity::default())?;
     let done = pool.run(work).await;
     pool.close();
     done

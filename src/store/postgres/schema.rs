@@ -48,6 +48,11 @@ pub enum PostgresOpenError {
     Foreign,
     #[error("the records in it were moved to {place} on {}; use those", at.day())]
     Moved { place: String, at: Timestamp },
+    #[error(
+        "these records were restored from a copy: what happened since it was made is not in them, and the mail in it may have \
+         gone. Run `unionhall resume` on them first; it says what it does"
+    )]
+    Restored,
     #[error("the role may not make tables in it; make it the database's owner: ALTER DATABASE … OWNER TO …")]
     Forbidden,
     #[error("other sessions hold its tables; end them, or try again when they are done (pg_stat_activity shows them)")]
@@ -70,8 +75,8 @@ pub(super) async fn prepare(
     let known = migrations.len() as i64;
     let mut looked = pool.run(&mut Look(migrations)).await?;
     let migrate = match &looked {
-        Ok(found) => found.version < known && prepare == Prepare::Upgrade,
-        Err(PostgresOpenError::Missing) => prepare != Prepare::Expect,
+        Ok(found) => found.version < known && matches!(prepare, Prepare::Upgrade | Prepare::Resume),
+        Err(PostgresOpenError::Missing) => matches!(prepare, Prepare::Make | Prepare::Upgrade),
         Err(_) => false,
     };
     if migrate {
@@ -120,8 +125,9 @@ async fn look(sql: &mut dyn Sql, migrations: &[Migration]) -> Result<Result<Foun
         )
         SELECT current_setting('server_encoding') AS encoding, 'unionhall_schema' IN (TABLE tables) AS is_ours,
                'people' IN (TABLE tables) OR 'installation' IN (TABLE tables) AS has_ours, 'moved' IN (TABLE tables) AS is_moved,
-               EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
-                       WHERE c.relname = 'unionhall_schema' AND pg_table_is_visible(c.oid) AND a.attname = 'fingerprint')
+               2 = (SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
+                    WHERE c.relname = 'unionhall_schema' AND pg_table_is_visible(c.oid)
+                      AND a.attname IN ('fingerprint', 'identity'))
                    AS has_fingerprints";
     let tables = sql.row(tables, values![], |row| {
         let (ours, others, moved) = (row.get("is_ours")?, row.get("has_ours")?, row.get("is_moved")?);
@@ -197,5 +203,6 @@ const VERSIONS: &str = "
     CREATE TABLE unionhall_schema (
         version     INTEGER PRIMARY KEY,
         serves      INTEGER NOT NULL, -- the oldest schema whose programs still work on this one
-        fingerprint TEXT COLLATE \"C\" NOT NULL
+        fingerprint TEXT COLLATE \"C\" NOT NULL,
+        identity    TEXT COLLATE \"C\" -- of the database that this was written in: a dump is restored into another
     )";

@@ -7,7 +7,7 @@ use deadpool::managed::Object;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::error::SqlState;
 
-use super::connection::Parameter;
+use super::connection::{ExpectedIdentity, Parameter};
 use super::pool::{Connector, Pool};
 use super::schema::{self, Exactly};
 use super::{Address, PostgresOpenError};
@@ -42,7 +42,7 @@ const HOLD: &str = "
 impl PostgresTransfer {
     /// Connects and waits until nobody writes.
     pub async fn open(address: Address, prepare: Prepare) -> Result<Self, PostgresOpenError> {
-        let pool = Pool::new(address, 1)?;
+        let pool = Pool::new(address, 1, ExpectedIdentity::default())?;
         // A newer schema that still serves us may hold what we know nothing of, and would leave behind.
         if let Exactly::Newer { found, serves, known } = schema::prepare(&pool, prepare, MIGRATIONS).await? {
             return Err(PostgresOpenError::Newer { found, serves, known });

@@ -12,16 +12,11 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use super::transfer::{place, refuse_leftovers, refused};
-use super::{SqliteOpenError, schema};
-use crate::domain::time::Timestamp;
+use super::{SqliteOpenError, schema, statement};
+use crate::store::StoreError;
 use crate::store::migration::{MIGRATIONS, Prepare};
-use crate::store::sql::Failure;
-use crate::store::{Act, StoreError};
-
-/// How far ids jump when records are served again, beside one for every millisecond since they were taken: links and message
-/// ids that were made meanwhile came from ids that the records know nothing of, and none may be given to somebody else. By
-/// the time, so that the same snapshot can be served again twice.
-const ID_GAP: i64 = 1_000_000;
+use crate::store::resume::Resume;
+use crate::store::sql::{Failure, Job, result_of};
 
 /// Little, whatever the size of the records: four times as much made the examination a fifth faster.
 const CACHE: &str = "PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY";
@@ -97,35 +92,25 @@ impl SqliteSnapshot {
     /// Makes the records fit to be served again after a gap in which nobody knows what happened: brings the schema up to
     /// date, moves every id ahead, takes back what workers had leased and holds the mail that waited, for it may have gone
     /// since. Says how many mails that are. Who does so is written down with it.
-    pub fn resume(&mut self, taken_at: Timestamp, act: &Act) -> Result<u64, StoreError> {
+    pub fn resume(&mut self, resume: Resume) -> Result<u64, StoreError> {
         let opened = schema::open(&self.file, Prepare::Upgrade, MIGRATIONS);
         self.connection = opened.map_err(|error| StoreError::Unavailable(error.to_string()))?;
-        Ok(self.bump_ids_and_hold_mail(ID_GAP.saturating_add(millis_between(taken_at, act.at)), act)?)
+        // Whatever fails, the copy goes, and with it what was begun.
+        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(Failure::from)?;
+        self.raise_ids(resume.id_gap())?;
+        let mut job = <dyn Job>::of(resume);
+        let applied = statement::apply(&mut *job, &mut self.connection);
+        let applied = applied.and_then(|()| Ok(self.connection.execute_batch("COMMIT")?));
+        result_of(applied.map(|()| job).map_err(StoreError::from))
     }
 
-    fn bump_ids_and_hold_mail(&mut self, id_gap: i64, act: &Act) -> Result<u64, Failure> {
-        let transaction = self.connection.transaction()?;
-        let numbered = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'";
-        let tables: Vec<String> =
-            transaction.prepare(numbered)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        for table in tables {
-            let further = "UPDATE sqlite_sequence SET seq = seq + ?2 WHERE name = ?1";
-            if transaction.execute(further, (&table, id_gap))? == 0 {
-                transaction.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", (&table, id_gap))?;
-            }
-        }
-        // Nobody is signed in to what others may have restored, and links from before lead nowhere.
-        transaction.execute("UPDATE people SET session = NULL WHERE session IS NOT NULL", [])?;
-        transaction.execute("DELETE FROM outbox WHERE sign_in_id IS NOT NULL", [])?;
-        transaction.execute("DELETE FROM sign_ins", [])?;
-        transaction.execute("UPDATE outbox SET leased_until = 0, leased_by = NULL", [])?;
-        transaction.execute("UPDATE webhook_deliveries SET leased_until = 0, leased_by = NULL", [])?;
-        let hold = "UPDATE outbox SET held_at = ?1 WHERE held_at IS NULL AND given_up_at IS NULL";
-        let held = transaction.execute(hold, [act.at.as_millis()])?;
-        let append = "INSERT INTO audit (at, who, command, about) VALUES (?1, ?2, ?3, ?4)";
-        transaction.execute(append, (act.at.as_millis(), &act.who, act.command, &act.about))?;
-        transaction.commit()?;
-        Ok(held as u64)
+    fn raise_ids(&self, gap: i64) -> Result<(), Failure> {
+        let begin = "INSERT INTO sqlite_sequence (name, seq)
+                     SELECT name, 0 FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'
+                     AND name NOT IN (SELECT name FROM sqlite_sequence)";
+        self.connection.execute(begin, [])?;
+        self.connection.execute("UPDATE sqlite_sequence SET seq = seq + ?1", [gap])?;
+        Ok(())
     }
 
     /// Shows every address, one after the other.
@@ -164,10 +149,6 @@ impl SqliteSnapshot {
 
 fn is_empty_file(there: &Metadata) -> bool {
     there.is_file() && there.len() == 0
-}
-
-fn millis_between(earlier: Timestamp, later: Timestamp) -> i64 {
-    i64::try_from(later.since(earlier).as_millis()).unwrap_or(0)
 }
 
 /// A connection to records of ours, of any schema that we know, which changes nothing about them.

@@ -27,7 +27,7 @@ use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sign_up::SignUp;
 use super::sql::{Job, JobReply};
 use super::{Engine, Store, StoreError, StoreFigures, StoreReply, WRITE_BATCH};
-use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpId, SignedUp};
+use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpRef, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
@@ -141,7 +141,7 @@ impl Engine for SqliteStore {
         (self as &dyn Engine).write(SignUp { new, now })
     }
 
-    fn confirm(&self, sign_up: SignUpId, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
+    fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
         (self as &dyn Engine).write(Confirm { sign_up, seen, declined: None, now })
     }
 

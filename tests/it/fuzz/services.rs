@@ -15,7 +15,7 @@ use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::mail::{DueMail, MailAbout, MailId, MailKind};
 use unionhall::domain::referral::ReferralCode;
 use unionhall::domain::secret::Secret;
-use unionhall::domain::sign_up::SignUpId;
+use unionhall::domain::sign_up::{SignUpId, SignUpRef};
 use unionhall::domain::time::Timestamp;
 use unionhall::domain::union::Union;
 use unionhall::limiter::memory::MemoryLimiter;
@@ -162,7 +162,7 @@ pub fn smtp_reply(data: &[u8]) {
             ReadableMail { to: empty(), from: empty(), subject: empty(), date: empty(), text: empty(), html: empty() };
         let due = DueMail {
             id: MailId(1),
-            about: MailAbout::SignUp(SignUpId(1)),
+            about: MailAbout::SignUp(SignUpRef { id: SignUpId(1), created_at: Timestamp::from_millis(0) }),
             kind: MailKind::Confirm,
             recipient: "zoe@example.net".to_owned(),
             partner_id: None,

@@ -25,7 +25,7 @@ use unionhall::domain::secret::proof::{self, ProofCheck, ProofMaker};
 use unionhall::domain::secret::session::{Nonce, SessionMaker};
 use unionhall::domain::secret::token::{Purpose, TokenMaker};
 use unionhall::domain::sign_in::SignInCode;
-use unionhall::domain::sign_up::SignUpId;
+use unionhall::domain::sign_up::{SignUpId, SignUpRef};
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
 use unionhall::error::Error;
@@ -263,7 +263,9 @@ pub fn link_token(data: &[u8]) {
     let (tokens, sessions) = (TokenMaker::new(&secret), SessionMaker::new(&secret));
     let purposes = [Purpose::Confirm, Purpose::Decline];
     if let Some((id, rest)) = data.split_first_chunk() {
-        let sign_up = SignUpId(i64::from_be_bytes(*id));
+        let created_at = rest.first_chunk().map_or(0, |time| i64::from_be_bytes(*time));
+        let sign_up =
+            SignUpRef { id: SignUpId(i64::from_be_bytes(*id)), created_at: Timestamp::from_millis(created_at) };
         for (purpose, other) in [(purposes[0], purposes[1]), (purposes[1], purposes[0])] {
             let token = tokens.token(purpose, sign_up);
             assert_eq!(tokens.read(purpose, &token), Some(sign_up));
@@ -311,11 +313,12 @@ pub fn link_token(data: &[u8]) {
 pub fn mail_report(data: &[u8]) {
     let secret = Secret::new("the secret of a fuzzed installation").unwrap();
     let (tokens, now) = (TokenMaker::new(&secret), Timestamp::from_millis(1_800_000_000_000));
-    let named = format!("b-{}@bounces.union.example", tokens.token(Purpose::Bounce, SignUpId(7)));
+    let sign_up = SignUpRef { id: SignUpId(7), created_at: now };
+    let named = format!("b-{}@bounces.union.example", tokens.token(Purpose::Bounce, sign_up));
     let (alone, with_token) = (mime::read(data, None, &tokens, now), mime::read(data, Some(&named), &tokens, now));
     assert!(alone.is_err() || with_token.is_ok(), "a token makes nothing worse");
     if let Ok(report) = with_token {
-        assert_eq!(report.mail, ReportedMail::OfSignUp(SignUpId(7)));
+        assert_eq!(report.mail, ReportedMail::OfSignUp(sign_up));
     }
     let key = hmac::Key::new(hmac::HMAC_SHA256, &[7; 24]);
     let resend = ResendSecret::parse(&format!("whsec_{}", STANDARD.encode([7; 24]))).unwrap();

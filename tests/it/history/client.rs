@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use unionhall::domain::secret::token::{Purpose, TokenMaker};
-use unionhall::domain::sign_up::SignUpId;
+use unionhall::domain::sign_up::{SignUpId, SignUpRef};
+use unionhall::domain::time::Timestamp;
 
 use super::events::{Answer, Deed, Event, Outcome, SignUp, Time, Why};
 use super::plan::{Channel, PARTNERS, Step, WhichKey};
@@ -87,14 +88,17 @@ impl World {
     }
 
     /// What the sign-up's mail would lead to, were it sent.
-    async fn newest_sign_up(&self, email: &str, partner: &str) -> Option<i64> {
+    async fn newest_sign_up(&self, email: &str, partner: &str) -> Option<SignUpRef> {
         let newest = format!(
-            "SELECT max(s.id) FROM sign_ups s JOIN people p ON p.id = s.person_id
-             WHERE p.email_normalized = '{email}' AND coalesce((SELECT name FROM partners WHERE id = s.partner_id), '') = '{partner}'"
+            "SELECT s.id, s.created_at FROM sign_ups s JOIN people p ON p.id = s.person_id
+             WHERE p.email_normalized = '{email}' AND coalesce((SELECT name FROM partners WHERE id = s.partner_id), '') = '{partner}'
+             ORDER BY s.id DESC LIMIT 1"
         );
         let records = self.records.clone();
         let rows = tokio::task::spawn_blocking(move || records.try_rows(&newest)).await.unwrap().ok()?;
-        rows.first()?.first()?.parse().ok()
+        let [id, created_at] = rows.first()?.as_slice() else { return None };
+        let created_at = Timestamp::from_millis(created_at.parse().ok()?);
+        Some(SignUpRef { id: SignUpId(id.parse().ok()?), created_at })
     }
 }
 
@@ -163,11 +167,11 @@ impl Client {
             Step::Decline { who, partner } => {
                 let partner = partner.map(partner_name).unwrap_or_default();
                 let Some(sign_up) = self.world.newest_sign_up(&email(who), &partner).await else { return };
-                let path = format!("/not-me/{}", self.world.tokens.token(Purpose::Decline, SignUpId(sign_up)));
+                let path = format!("/not-me/{}", self.world.tokens.token(Purpose::Decline, sign_up));
                 // As of somebody who ticks that they want to be left in peace.
                 let quiet = "do=withdraw&mailbox=silence".to_owned();
                 let talk = self.talk(Ipv4Addr::LOCALHOST, wire::post(&path), quiet, wire::understood_decision);
-                self.record(Deed::Decline { sign_up, email: email(who) }, None, talk).await;
+                self.record(Deed::Decline { sign_up: sign_up.id.0, email: email(who) }, None, talk).await;
             }
             Step::Issue { partner } => {
                 let name = partner_name(partner % PARTNERS);
@@ -224,7 +228,7 @@ impl Client {
     async fn confirm(&mut self, who: u64, partner: Option<u64>, looks: bool) {
         let partner = partner.map(partner_name).unwrap_or_default();
         let Some(sign_up) = self.world.newest_sign_up(&email(who), &partner).await else { return };
-        let path = format!("/confirm/{}", self.world.tokens.token(Purpose::Confirm, SignUpId(sign_up)));
+        let path = format!("/confirm/{}", self.world.tokens.token(Purpose::Confirm, sign_up));
         let mut body = String::new();
         if looks {
             // Looking changes nothing, so it is no part of the history.
@@ -233,7 +237,7 @@ impl Client {
             body = page.ok().and_then(|page| wire::seen(&page)).map(|seen| format!("seen={seen}")).unwrap_or_default();
         }
         let talk = self.talk(Ipv4Addr::LOCALHOST, wire::post(&path), body, wire::understood_decision);
-        self.record(Deed::Confirm { sign_up, email: email(who) }, None, talk).await;
+        self.record(Deed::Confirm { sign_up: sign_up.id.0, email: email(who) }, None, talk).await;
     }
 
     /// The nodes by turns.

@@ -13,7 +13,7 @@ use crate::machines::{
     Cluster, Nginx, Process, folder_for_postgres, free_port, postgres_program, program, run, shipped,
 };
 use crate::records::{Home, Records};
-use crate::server::{Server, block_on, settings, sign_up, wait_until};
+use crate::server::{Server, block_on, settings, sign_up, unionhall, wait_until};
 
 use super::source::{Tree, read_tree, tree};
 
@@ -263,6 +263,7 @@ fn a_backup_of_postgresql_is_restored() {
         run(postgres_program("pg_dump").args(["-Fc", "-d", &url(records), "-f"]).arg(&file));
         let restore = ["--no-owner", "--exit-on-error", "-d", &url(home.records())];
         run(postgres_program("pg_restore").args(restore).arg(&file));
+        run(unionhall(home.path()).envs(home.records().settings()).arg("resume"));
         home
     }));
 }

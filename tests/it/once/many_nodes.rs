@@ -277,6 +277,8 @@ fn what_was_answered_survives_the_primary() {
         assert!(kept.values().all(|count| *count == 1), "nobody twice");
         server.get("/v1/stats").await.good();
         assert_eq!(server.get("/readyz").await.good()["store"], "usable");
+        let another = Server::start_in(Home::sharing(&records), &flags);
+        assert_eq!(another.get("/readyz").await.good()["store"], "usable", "a promoted standby is the same database");
         println!("{} sign-ups were acknowledged, {} refused, none lost", seen.acknowledged.len(), seen.failed);
     });
 }

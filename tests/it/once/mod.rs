@@ -25,6 +25,7 @@ mod postgres;
 mod postgres_tls;
 mod reference;
 mod reload;
+mod resume;
 pub(crate) mod shared_limits;
 mod source;
 mod store_suite;

@@ -7,13 +7,14 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::store_suite::linked;
 use crate::database::Database;
 use crate::server::{block_on, wait_until};
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
-use unionhall::domain::sign_up::{Confirmation, DecidedHow, NamedPerson, NewSignUp, SeenPage, SignUpAnswers, SignUpId};
+use unionhall::domain::sign_up::{Confirmation, DecidedHow, NamedPerson, NewSignUp, SeenPage, SignUpAnswers};
 use unionhall::domain::time::Timestamp;
 use unionhall::store::migration::{MIGRATIONS, Prepare};
 use unionhall::store::postgres::{Address, PostgresStore};
@@ -128,7 +129,7 @@ fn two_addresses_of_one_mailbox_never_both_earn_credit() {
             let ids = 2 + n * 2..;
             let mut clicks = tokio::task::JoinSet::new();
             for (node, id) in nodes.iter().cloned().zip(ids) {
-                clicks.spawn(async move { node.confirm(SignUpId(id), SeenPage::default(), NOW).await.unwrap() });
+                clicks.spawn(async move { node.confirm(linked(id), SeenPage::default(), NOW).await.unwrap() });
             }
             assert_eq!(clicks.join_all().await, [Confirmation::Joined; 2]);
         }
@@ -207,12 +208,12 @@ fn a_confirmation_that_waits_for_a_mail_does_not_hold_the_counter() {
         holder.batch_execute("BEGIN; SELECT FROM outbox WHERE sign_up_id = 1 FOR UPDATE").await.unwrap();
         let waiting = tokio::spawn({
             let node = Arc::clone(&node);
-            async move { node.confirm(SignUpId(1), SeenPage::default(), NOW).await }
+            async move { node.confirm(linked(1), SeenPage::default(), NOW).await }
         });
         let client = database.client().await;
         wait_until(Duration::from_secs(3), async || client.query_one(WAITS, &[]).await.unwrap().get::<_, i64>(0) == 1)
             .await;
-        assert_eq!(node.confirm(SignUpId(2), SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
+        assert_eq!(node.confirm(linked(2), SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
         assert!(!waiting.is_finished());
         holder.batch_execute("ROLLBACK").await.unwrap();
         assert_eq!(waiting.await.unwrap(), Ok(Confirmation::Joined));
@@ -232,7 +233,7 @@ fn a_decline_asks_again_for_rows_that_are_held() {
         holder.batch_execute("BEGIN; SELECT FROM sign_ups FOR UPDATE; SELECT FROM people FOR UPDATE").await.unwrap();
         let waiting = tokio::spawn({
             let node = Arc::clone(&node);
-            async move { node.decline(SignUpId(1), DecidedHow::Button, None, NOW).await }
+            async move { node.decline(linked(1), DecidedHow::Button, None, NOW).await }
         });
         // Waits of several statements: the first met the time-out, and was asked again.
         let client = database.client().await;
@@ -317,7 +318,7 @@ fn confirmations_that_wait_leave_sign_ups_and_the_count_alone() {
         let waiting: Vec<_> = (1..=24)
             .map(|id| {
                 let node = Arc::clone(&node);
-                tokio::spawn(async move { node.confirm(SignUpId(id), SeenPage::default(), NOW).await })
+                tokio::spawn(async move { node.confirm(linked(id), SeenPage::default(), NOW).await })
             })
             .collect();
         let client = database.client().await;
@@ -332,7 +333,7 @@ fn confirmations_that_wait_leave_sign_ups_and_the_count_alone() {
             assert!(matches!(confirming.await.unwrap(), Err(StoreError::Unavailable(_))));
         }
         holder.batch_execute("ROLLBACK").await.unwrap();
-        assert_eq!(node.confirm(SignUpId(1), SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
+        assert_eq!(node.confirm(linked(1), SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
         database.drop().await;
     });
 }
@@ -362,13 +363,13 @@ fn a_lost_answer_is_told_as_one() {
         node.sign_up(new("ben@example.com", None), NOW).await.unwrap();
 
         // Once before, so that nothing but the transaction itself is asked.
-        assert_eq!(node.confirm(SignUpId(999), SeenPage::default(), NOW).await, Ok(Confirmation::Unknown));
+        assert_eq!(node.confirm(linked(999), SeenPage::default(), NOW).await, Ok(Confirmation::Unknown));
         proxy.cut.store(true, Ordering::SeqCst);
-        let lost = node.confirm(SignUpId(1), SeenPage::default(), NOW).await.unwrap_err();
+        let lost = node.confirm(linked(1), SeenPage::default(), NOW).await.unwrap_err();
         assert!(matches!(lost, StoreError::Unknown(_)), "{lost:?}");
         proxy.cut.store(false, Ordering::SeqCst);
         wait_until(Duration::from_secs(5), async || node.member_count().await == Ok(1)).await;
-        assert_eq!(node.confirm(SignUpId(1), SeenPage::default(), NOW).await, Ok(Confirmation::AlreadyMember));
+        assert_eq!(node.confirm(linked(1), SeenPage::default(), NOW).await, Ok(Confirmation::AlreadyMember));
         drop(client);
         database.drop().await;
     });

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use unionhall::domain::email::disposable::DisposableDomains;
+use unionhall::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
 use unionhall::domain::person::{AccountId, PersonState};
 use unionhall::domain::secret::mark::{AddressMarker, tombstone};
+use unionhall::domain::secret::session::Nonce;
 use unionhall::domain::secret::token::{Purpose, TokenMaker};
-use unionhall::domain::sign_up::Channel;
+use unionhall::domain::sign_in::SignInRef;
+use unionhall::domain::sign_up::{Channel, SilenceChange};
 use unionhall::domain::union::notice::Notices;
 use unionhall::mail::Delivery;
 use unionhall::membership::erasures::ErasureLog;
@@ -130,7 +133,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(fi
                     };
                     let Some(last) = file.sign_ups.last() else { continue };
                     told.push(format!("{} confirms", ADDRESSES[who]));
-                    let token = rooms.tokens.token(Purpose::Confirm, last.id);
+                    let token = rooms.tokens.token(Purpose::Confirm, of_entry(last));
                     let done = rooms.membership.confirm(&token, SeenPage::default(), now).await.unwrap();
                     let Some(referrer) = people[who].pending.take() else {
                         assert_ne!(done, Confirmation::Joined, "case {case}: {told:#?}");
@@ -278,7 +281,7 @@ pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(fixture:
         }
         fixture.sign_up(plain).await;
         let file = fixture.file_at(email.normalized(), NOW).await.unwrap();
-        fixture.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
+        fixture.store.confirm(of_entry(&file.sign_ups[0]), SeenPage::default(), NOW).await.unwrap();
         rooms.people.erase(&email, NOW.plus(MINUTE)).await.unwrap();
         if n == 2 {
             fixture.store.create_referral_code(fixture.person(&tagged), NOW.plus(HOUR)).await.unwrap();
@@ -296,7 +299,7 @@ pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(fixture:
     fixture.sign_up("zoe@example.com").await;
     for address in ["zoe+a@example.com", "zoe@example.com"] {
         let file = fixture.file_at(address.to_owned(), NOW).await.unwrap();
-        fixture.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
+        fixture.store.confirm(of_entry(&file.sign_ups[0]), SeenPage::default(), NOW).await.unwrap();
     }
     let zoe = EmailAddress::parse("zoe@example.com").unwrap();
     let erased = rooms.people.erase(&zoe, NOW.plus(MINUTE)).await.unwrap().unwrap();
@@ -374,7 +377,7 @@ pub(super) async fn whoever_left_is_forgotten_a_year_later(fixture: &Fixture) {
     let ben = fixture.person("ben@example.com").code;
     fixture.refer("ana+new@example.com", ben).await;
     let file = fixture.file_at("ana+new@example.com".to_owned(), day(400)).await.unwrap();
-    fixture.store.confirm(file.sign_ups[0].id, SeenPage::default(), NOW).await.unwrap();
+    fixture.store.confirm(of_entry(&file.sign_ups[0]), SeenPage::default(), NOW).await.unwrap();
     let file = fixture.file_at("ana+new@example.com".to_owned(), day(400)).await.unwrap();
     assert_eq!((file.person.state, file.person.referrer, file.person.uncredited), (PersonState::Member, None, true));
 }
@@ -384,9 +387,9 @@ pub(super) async fn spent_sign_ups_and_mailboxes_are_forgotten(fixture: &Fixture
     fixture.sign_up("ana@example.com").await;
     fixture.confirm(1).await;
     fixture.sign_up("ana@example.com").await;
-    assert_eq!(fixture.store.decline(SignUpId(2), DecidedHow::OneClick, None, NOW).await, Ok(Declining::Declined));
+    assert_eq!(fixture.store.decline(linked(2), DecidedHow::OneClick, None, NOW).await, Ok(Declining::Declined));
     fixture.sign_up("silent@example.com").await;
-    fixture.store.decline(SignUpId(3), DecidedHow::OneClick, None, NOW).await.unwrap();
+    fixture.store.decline(linked(3), DecidedHow::OneClick, None, NOW).await.unwrap();
     let declined = async || fixture.store.list_keys().await.unwrap()[0].1.declined;
     let kept = async |address: &str| {
         let file = fixture.file_at(address.to_owned(), NOW).await;
@@ -411,7 +414,7 @@ pub(super) async fn a_complaint_is_remembered_for_a_year(fixture: &Fixture) {
     use unionhall::domain::mail::report::{MailReport, ReportKind, ReportedMail};
     fixture.sign_up("ana@example.com").await;
     fixture.confirm(1).await;
-    let report = MailReport { mail: ReportedMail::OfSignUp(SignUpId(1)), kind: ReportKind::Complaint, once: None };
+    let report = MailReport { mail: ReportedMail::OfSignUp(linked(1)), kind: ReportKind::Complaint, once: None };
     fixture.store.note_report(report, NOW).await.unwrap();
     let complained = async || {
         let file = fixture.file_at("ana@example.com".to_owned(), NOW).await.unwrap();
@@ -438,4 +441,29 @@ pub(super) async fn notices_are_kept_once(fixture: &Fixture) {
     let file = fixture.file_at("ana@example.com".to_owned(), NOW).await.unwrap();
     let kept = file.sign_ups[0].evidence.notice.as_ref().unwrap();
     assert_eq!((&*kept.hash, kept.words.as_deref()), (&*notice.hash, Some(&*notice.words)));
+}
+
+/// A database that was restored gives ids out again: the links of before are then about nobody.
+pub(super) async fn an_old_link_is_not_about_whoever_has_its_id_now(fixture: &Fixture) {
+    fixture.sign_up("ana@example.com").await;
+    let (store, before) = (&fixture.store, linked_at(1, NOW.minus(HOUR)));
+    assert_eq!(store.find_sign_up(before, NOW).await, Ok(None));
+    assert_eq!(store.confirm(before, SeenPage::default(), NOW).await, Ok(Confirmation::Unknown));
+    assert_eq!(store.decline(before, DecidedHow::Button, None, NOW).await, Ok(Declining::Unknown));
+    assert_eq!(store.choose_silence(before, SilenceChange::default(), NOW).await, Ok(false));
+    assert_eq!(store.take_back(before, SeenPage::default(), NOW).await, Ok(Confirmation::Unknown));
+    let report = MailReport { mail: ReportedMail::OfSignUp(before), kind: ReportKind::Complaint, once: None };
+    assert_eq!(store.note_report(report, NOW).await, Ok(ReportOutcome::Unknown));
+    assert_eq!(fixture.confirm(1).await, Confirmation::Joined, "nothing of it was done");
+
+    store
+        .ask_sign_in(&EmailAddress::parse("ana@example.com").unwrap(), "browser".to_owned(), Lane::of(b"x"), NOW)
+        .await
+        .unwrap();
+    let asked = store.try_code("browser".to_owned(), NOW).await.unwrap()[0];
+    let before = SignInRef { created_at: NOW.minus(HOUR), ..asked };
+    let session = || Nonce::from_random(&[7; 16]);
+    assert_eq!(store.find_sign_in(before, NOW).await, Ok(None));
+    assert_eq!(store.use_sign_in(before, false, session(), NOW).await, Ok(None));
+    assert_eq!(store.use_sign_in(asked, false, session(), NOW).await, Ok(Some(session())));
 }

@@ -6,7 +6,7 @@ use super::*;
 pub(super) async fn a_clock_that_was_ahead_for_a_while_decides_nothing(fixture: &Fixture) {
     fixture.sign_up("ana@example.com").await;
     let ahead = after(PENDING_FOR + HOUR * 24);
-    assert_eq!(fixture.store.confirm(SignUpId(1), SeenPage::default(), ahead).await, Ok(Confirmation::Expired));
+    assert_eq!(fixture.store.confirm(linked(1), SeenPage::default(), ahead).await, Ok(Confirmation::Expired));
     fixture.sign_up_at("ben@example.com", ahead).await;
     fixture.sign_up_at("cleo@example.com", ahead).await;
     fixture.store.lease_mail("w", 1, Vec::new(), MailBudget::NONE, ahead).await.unwrap();
@@ -204,7 +204,8 @@ pub(super) async fn what_a_revoked_key_asked_for_is_held(fixture: &Fixture) {
     assert_eq!(fixture.store.release_held(HeldMail::OfKey(key), late).await, Ok(5));
     let sent = fixture.send_due(late).await;
     assert_eq!((sent.len(), held().await), (5, 0));
-    let again = fixture.store.find_sign_up(SignUpId(3), after(PENDING_FOR * 2 - HOUR)).await.unwrap().unwrap();
+    let again =
+        fixture.store.find_sign_up(linked_at(3, after(MINUTE)), after(PENDING_FOR * 2 - HOUR)).await.unwrap().unwrap();
     assert_eq!(again.state, SignUpState::Pending, "a week from when it was let go");
     fixture.store.retain(TIMES, after(PENDING_FOR * 3)).await.unwrap();
 

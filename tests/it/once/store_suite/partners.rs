@@ -148,18 +148,14 @@ pub(super) async fn every_open_name_of_a_sign_up_is_confirmed_and_told(fixture: 
     // The seventh day of the first name passes; the sign-up itself waits on, for it was sent again.
     let eighth = after(7 * DAY);
     assert_eq!(fixture.status("early", eighth).await, Some(SignUpStatus::Closed));
-    assert_eq!(fixture.store.confirm(SignUpId(1), SeenPage::default(), eighth).await.unwrap(), Confirmation::Joined);
+    assert_eq!(fixture.store.confirm(linked(1), SeenPage::default(), eighth).await.unwrap(), Confirmation::Joined);
     assert_eq!(fixture.status("early", eighth).await, Some(SignUpStatus::Closed), "for good");
     assert_eq!(fixture.status("late", eighth).await, Some(SignUpStatus::Confirmed));
     assert_eq!(told(&fixture.due(endpoint, eighth).await), [(EventKind::Confirmed, "late")]);
 
     // Declined, lapsed or a member already: all close alike.
     fixture.sign_up_named("ana@example.com", "member", after(DAY)).await;
-    fixture
-        .store
-        .decline(SignUpId(2), DecidedHow::Button, Some(SilenceChange::default()), after(2 * DAY))
-        .await
-        .unwrap();
+    fixture.store.decline(linked(2), DecidedHow::Button, Some(SilenceChange::default()), after(2 * DAY)).await.unwrap();
     let before = after(8 * DAY).minus(Duration::from_millis(1));
     fixture.store.retain(TIMES, before).await.unwrap();
     for key in ["ben", "member"] {
@@ -180,9 +176,9 @@ pub(super) async fn every_open_name_of_a_sign_up_is_confirmed_and_told(fixture: 
 pub(super) async fn a_declined_sign_up_that_is_taken_back_is_told(fixture: &Fixture) {
     let endpoint = fixture.endpoint("Acme").await;
     fixture.sign_up_named("ana@example.com", "one", NOW).await;
-    fixture.store.decline(SignUpId(1), DecidedHow::Button, None, NOW).await.unwrap();
+    fixture.store.decline(linked(1), DecidedHow::Button, None, NOW).await.unwrap();
     assert_eq!(fixture.status("one", NOW).await, Some(SignUpStatus::Pending), "a decline is not told");
-    let taken_back = fixture.store.take_back(SignUpId(1), SeenPage::default(), after(HOUR)).await.unwrap();
+    let taken_back = fixture.store.take_back(linked(1), SeenPage::default(), after(HOUR)).await.unwrap();
     assert_eq!(taken_back, Confirmation::Joined);
     assert_eq!(fixture.status("one", after(HOUR)).await, Some(SignUpStatus::Confirmed));
     assert_eq!(told(&fixture.due(endpoint, after(HOUR)).await), [(EventKind::Confirmed, "one")]);
@@ -345,7 +341,7 @@ pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture
     assert!(fixture.settled(endpoint, one, retry(five_days), five_days).await, "five days of nothing but failure");
     assert!(fixture.store.due_endpoints(after(10 * DAY)).await.unwrap().is_empty());
     fixture.sign_up_named("ben@example.com", "two", five_days).await;
-    fixture.store.confirm(SignUpId(2), SeenPage::default(), five_days).await.unwrap();
+    fixture.store.confirm(linked_at(2, five_days), SeenPage::default(), five_days).await.unwrap();
     assert_eq!(fixture.store.list_endpoints().await.unwrap()[0].waiting, 1, "nothing more is put before it");
 
     // Whom to tell, once.
@@ -393,7 +389,7 @@ pub(super) async fn a_partner_has_a_hundred_keys_for_an_address(fixture: &Fixtur
         fixture.sign_up_named("ana@example.com", &format!("k{n}"), NOW).await;
         // Whatever became of the sign-ups.
         if n == 10 {
-            let declined = fixture.store.decline(SignUpId(1), DecidedHow::Button, None, NOW).await.unwrap();
+            let declined = fixture.store.decline(linked(1), DecidedHow::Button, None, NOW).await.unwrap();
             assert_eq!(declined, Declining::Declined);
         }
     }
@@ -423,9 +419,9 @@ pub(super) async fn a_partner_has_a_hundred_keys_for_an_address(fixture: &Fixtur
     assert!(link(after(7 * DAY)).await.is_ok());
 
     // Confirming tells of all that are open in one statement.
-    let open = fixture.file("ana@example.com").await.unwrap().sign_ups.into_iter();
-    let pending = open.filter(|entry| entry.state == SignUpState::Pending).map(|entry| entry.id).next_back().unwrap();
-    fixture.store.confirm(pending, SeenPage::default(), after(7 * DAY)).await.unwrap();
+    let mut open = fixture.file("ana@example.com").await.unwrap().sign_ups.into_iter();
+    let pending = open.rfind(|entry| entry.state == SignUpState::Pending).unwrap();
+    fixture.store.confirm(of_entry(&pending), SeenPage::default(), after(7 * DAY)).await.unwrap();
     assert_eq!(told(&fixture.due(endpoint, after(7 * DAY)).await), [(EventKind::Confirmed, "later")]);
 }
 

@@ -37,9 +37,18 @@ impl Fixture {
         }
     }
 
+    /// All of everybody.
+    pub(super) async fn sign_ups(&self) -> Vec<SignUpEntry> {
+        let mut all = Vec::new();
+        for person in self.store.people_after(0, None, 1000).await.unwrap() {
+            all.extend(self.file(&person.email).await.unwrap().sign_ups);
+        }
+        all
+    }
+
     /// Confirms what was last signed up for an address.
     async fn confirm_last(&self, address: &str, now: Timestamp) -> Confirmation {
-        let last = self.file(address).await.unwrap().sign_ups.last().unwrap().id;
+        let last = of_entry(self.file(address).await.unwrap().sign_ups.last().unwrap());
         self.store.confirm(last, SeenPage::default(), now).await.unwrap()
     }
 
@@ -158,7 +167,7 @@ pub(super) async fn the_operator_lifts_whatever_keeps_mail_from_somebody(fixture
     assert_eq!(lift().await, None);
     fixture.sign_up("ana@example.com").await;
     assert_eq!(lift().await, Some(Lifted::default()));
-    fixture.store.decline(SignUpId(1), DecidedHow::OneClick, None, NOW).await.unwrap();
+    fixture.store.decline(linked(1), DecidedHow::OneClick, None, NOW).await.unwrap();
     assert_eq!(lift().await, Some(Lifted { suppression: true, ..Lifted::default() }));
     fixture.sign_up_at("ana@example.com", after(DAY)).await;
     let mail = fixture.lease("w", after(DAY)).await.remove(0);
@@ -216,7 +225,7 @@ pub(super) async fn figures_follow_what_happened(fixture: &Fixture) {
     for address in ["p1@example.com", "p2@example.com", "fay@example.com"] {
         assert_eq!(fixture.confirm_last(address, after(DAY)).await, Confirmation::Joined);
     }
-    let last = fixture.file("p3@example.com").await.unwrap().sign_ups[0].id;
+    let last = of_entry(&fixture.file("p3@example.com").await.unwrap().sign_ups[0]);
     fixture.store.decline(last, DecidedHow::Button, None, after(DAY)).await.unwrap();
     // What is not settled yet is counted all the same, and counted once afterwards.
     for now in [NOW, after(DAY), after(2 * DAY)] {
@@ -339,7 +348,7 @@ pub(super) async fn figures_and_members_agree_whatever_happens(fixture: &Fixture
                 if let Some(file) = fixture.file(&address).await
                     && let Some(last) = file.sign_ups.last()
                 {
-                    fixture.store.confirm(last.id, SeenPage::default(), now).await.unwrap();
+                    fixture.store.confirm(of_entry(last), SeenPage::default(), now).await.unwrap();
                 }
             }
             4 => {

@@ -89,10 +89,10 @@ pub(super) async fn test_data_is_deleted_for_real_in_time(fixture: &Fixture) {
     let (store, acme) = (&fixture.store, fixture.partner.id);
     let ana = fixture.join("ana@example.com").await;
     fixture.refer("ben@example.com", ana).await;
-    let ben = fixture.file("ben@example.com").await.unwrap().sign_ups[0].id;
-    assert_eq!(fixture.confirm(ben.0).await, Confirmation::Joined);
+    let ben = of_entry(&fixture.file("ben@example.com").await.unwrap().sign_ups[0]);
+    assert_eq!(fixture.confirm(ben.id.0).await, Confirmation::Joined);
     fixture.sign_up("declined@example.com").await;
-    let declined = fixture.file("declined@example.com").await.unwrap().sign_ups[0].id;
+    let declined = of_entry(&fixture.file("declined@example.com").await.unwrap().sign_ups[0]);
     store.decline(declined, DecidedHow::OneClick, None, NOW).await.unwrap();
     store.put_in_inbox(arriving(acme, 1), NOW).await.unwrap();
     for n in 0..250 {

@@ -115,7 +115,7 @@ pub(super) async fn good_reputation_earns_more_and_is_counted_where_it_happened(
     assert_eq!(fixture.confirm(1).await, Confirmation::AlreadyMember, "and counts once");
     assert_eq!(fixture.confirm(2).await, Confirmation::Joined);
     for _ in 0..2 {
-        assert_eq!(fixture.store.decline(SignUpId(3), DecidedHow::Button, None, NOW).await, Ok(Declining::Declined));
+        assert_eq!(fixture.store.decline(linked(3), DecidedHow::Button, None, NOW).await, Ok(Declining::Declined));
     }
     let reputation = async |source| {
         let standings = fixture.store.source_statuses(NOW).await.unwrap();
@@ -127,12 +127,15 @@ pub(super) async fn good_reputation_earns_more_and_is_counted_where_it_happened(
     // Neither a member who confirms once more nor an address that is thrown away is to anybody's credit.
     fixture.by_form("ana@example.com", after(HOUR)).await;
     assert_eq!(
-        fixture.store.confirm(SignUpId(4), SeenPage::default(), after(HOUR)).await,
+        fixture.store.confirm(linked_at(4, after(HOUR)), SeenPage::default(), after(HOUR)).await,
         Ok(Confirmation::AlreadyMember)
     );
     let thrown = NewSignUp { partner: None, disposable: true, ..fixture.new_sign_up("x@mailinator.com") };
     fixture.store.sign_up(thrown, after(HOUR)).await.unwrap();
-    assert_eq!(fixture.store.confirm(SignUpId(5), SeenPage::default(), after(HOUR)).await, Ok(Confirmation::Joined));
+    assert_eq!(
+        fixture.store.confirm(linked_at(5, after(HOUR)), SeenPage::default(), after(HOUR)).await,
+        Ok(Confirmation::Joined)
+    );
     assert_eq!(reputation(FORM).await, (1, 1));
 
     for n in 0..6 {
@@ -163,7 +166,7 @@ pub(super) async fn a_source_is_judged_by_mail_that_left_and_can_be_confirmed(fi
         fixture.sign_up(email).await;
     }
     let mut due = fixture.lease("w", NOW).await;
-    due.sort_by_key(about);
+    due.sort_by_key(|mail| about(mail).id);
     let away = MailOutcome::Retry { at: after(DAY * 3), cause: "away".to_owned(), perhaps_sent: false };
     fixture.settle(&due[0], MailOutcome::Sent, NOW).await;
     fixture.settle(&due[1], away, NOW).await;
@@ -250,7 +253,7 @@ pub(super) async fn a_hard_bounce_ends_mail_to_that_address_alone(fixture: &Fixt
     fixture.sign_up("ana+a@example.com").await;
     fixture.sign_up("ana+b@example.com").await;
     assert_eq!(fixture.report(to("nobody@example.com"), ReportKind::HardBounce, NOW).await, ReportOutcome::Unknown);
-    let about = || ReportedMail::OfSignUp(SignUpId(1));
+    let about = || ReportedMail::OfSignUp(linked(1));
     assert_eq!(fixture.report(about(), ReportKind::HardBounce, NOW).await, ReportOutcome::Noted);
     assert_eq!(fixture.report(about(), ReportKind::HardBounce, NOW).await, ReportOutcome::Repeated);
     assert_eq!(fixture.send_due(after(HOUR)).await, ["ana+b@example.com"]);
@@ -280,7 +283,7 @@ pub(super) async fn a_complaint_silences_the_mailbox_until_its_owner_confirms(fi
     assert_eq!(fixture.send_due(NOW).await, ["ben@example.com"]);
 
     // The link of the mail that was complained about is in its owner's hands.
-    assert_eq!(fixture.store.confirm(SignUpId(1), SeenPage::default(), after(DAY)).await, Ok(Confirmation::Joined));
+    assert_eq!(fixture.store.confirm(linked(1), SeenPage::default(), after(DAY)).await, Ok(Confirmation::Joined));
     fixture.sign_up_at("ana+y@example.com", after(DAY * 401)).await;
     assert_eq!(fixture.send_due(after(DAY * 401)).await, ["ana+y@example.com"]);
 }

@@ -1,0 +1,104 @@
+//! What happened after a copy of the records was made and is not in them, as far as the operator can do something about it.
+
+use crate::cli::print_line;
+use crate::domain::api_key::{KeyRecord, KeyStatus};
+use crate::domain::partner::endpoint::EndpointRecord;
+use crate::domain::time::Timestamp;
+use crate::operator::Operator;
+
+/// Keys and endpoints that are named one by one; a command lists the others.
+const NAMED: usize = 20;
+
+pub(super) struct Gap {
+    pub taken_at: Timestamp,
+    /// Mail that waited then.
+    held: u64,
+    /// The keys that work.
+    keys: Vec<KeyRecord>,
+    endpoints: Vec<EndpointRecord>,
+    is_paused: bool,
+}
+
+impl Gap {
+    pub(super) async fn look(
+        operator: &Operator,
+        taken_at: Timestamp,
+        held: u64,
+        now: Timestamp,
+    ) -> anyhow::Result<Self> {
+        let keys = operator.keys().list().await?.into_iter().map(|(key, _)| key);
+        let endpoints = operator.list_endpoints().await?.into_iter().map(|listed| listed.endpoint);
+        Ok(Self {
+            taken_at,
+            held,
+            keys: keys.filter(|key| key.status(now) == KeyStatus::Valid).collect(),
+            endpoints: endpoints.collect(),
+            is_paused: operator.are_sign_ups_paused().await?,
+        })
+    }
+
+    /// `flags` are those of the records, for the commands that are named.
+    pub(super) fn report(&self, flags: &str) -> anyhow::Result<()> {
+        print_line("")?;
+        print_line(&format!("What happened after {} is not in them:", self.taken_at))?;
+        print_line("- Links that were mailed before lead where they led; those that were mailed after lead nowhere.")?;
+        self.report_keys(flags)?;
+        self.report_endpoints(flags)?;
+        print_line("- Who left, declined or complained since is as before; who joined since has to sign up again.")?;
+        print_line(
+            "- Everybody is signed out of their own page. Answers and choices of mail that were changed there since are as before.",
+        )?;
+        if self.is_paused {
+            print_line(&format!("- Sign-ups are paused, as they were: `unionhall signups resume{flags}`."))?;
+        }
+        self.report_mail(flags)
+    }
+
+    fn report_keys(&self, flags: &str) -> anyhow::Result<()> {
+        print_line(&format!(
+            "- Keys that were revoked since work again, and keys that were issued since do not: `unionhall keys list{flags}`."
+        ))?;
+        if self.keys.is_empty() {
+            return print_line("  No key works.");
+        }
+        print_line("  These work. Revoke each that was revoked before:")?;
+        for key in self.keys.iter().take(NAMED) {
+            print_line(&format!("    {} of {}", key.id.as_str(), key.partner.as_str()))?;
+        }
+        self.more(self.keys.len())
+    }
+
+    fn report_endpoints(&self, flags: &str) -> anyhow::Result<()> {
+        if self.endpoints.is_empty() {
+            return print_line("- No webhook endpoint is in them.");
+        }
+        print_line(&format!(
+            "- Webhook endpoints are as they were: `unionhall webhooks list{flags}`. Where a secret was rotated since, rotate it \
+             again and tell the partner:"
+        ))?;
+        for EndpointRecord { id, partner, generation, disabled_at, .. } in self.endpoints.iter().take(NAMED) {
+            let state = if disabled_at.is_some() { ", disabled" } else { "" };
+            print_line(&format!("    endpoint {id} of {partner}: secret number {generation}{state}"))?;
+        }
+        self.more(self.endpoints.len())
+    }
+
+    fn more(&self, all: usize) -> anyhow::Result<()> {
+        match all.saturating_sub(NAMED) {
+            0 => Ok(()),
+            more => print_line(&format!("    and {more} more")),
+        }
+    }
+
+    fn report_mail(&self, flags: &str) -> anyhow::Result<()> {
+        let many = match self.held {
+            0 => return print_line("- No mail waited then."),
+            1 => "1 mail that waited then is held, for it".to_owned(),
+            count => format!("{count} mails that waited then are held, for they"),
+        };
+        print_line(&format!(
+            "- {many} may have gone since: `unionhall mail release{flags}` sends what is held, `unionhall mail drop{flags}` \
+             deletes it. Links in mail that did arrive work either way."
+        ))
+    }
+}

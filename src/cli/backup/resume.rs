@@ -1,0 +1,131 @@
+//! `unionhall resume`: records that PostgreSQL's own tools restored, made fit to be served again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use super::erased::ErasureLogs;
+use super::gap::Gap;
+use crate::cli::audit::act;
+use crate::cli::{block_on, print_line, secret};
+use crate::clock::Clock;
+use crate::config::{Records, SecretSettings, StoreSettings};
+use crate::domain::api_key::Mode;
+use crate::domain::email::EmailAddress;
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+use crate::operator::Operator;
+use crate::store::WRITE_BATCH;
+use crate::store::migration::Prepare;
+use crate::store::postgres::PostgresStore;
+use crate::store::resume::Resume;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ResumeSettings {
+    /// A log of erasures: the file `erasures` in the data folder of a node. Give it for each node.
+    ///
+    /// The one in the data folder of --data, if it is there, is read in any case.
+    #[arg(long, value_name = "FILE")]
+    erasures: Vec<PathBuf>,
+
+    /// Take the records for complete, and change nothing: for a planned move of a database that was stopped first, such as by
+    /// pg_upgrade.
+    #[arg(long, conflicts_with = "erasures")]
+    complete: bool,
+
+    #[command(flatten)]
+    store: StoreSettings,
+
+    #[command(flatten)]
+    secret: SecretSettings,
+}
+
+pub(in crate::cli) fn run(task: &ResumeSettings) -> anyhow::Result<()> {
+    let Records::Postgres(address) = task.store.records()? else {
+        bail!(
+            "the records are in a data folder, where `unionhall restore` does all of this; this command is for PostgreSQL: give \
+             --store. Nothing was changed"
+        );
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    block_on(&runtime, async {
+        let store = PostgresStore::open((*address).clone(), Prepare::Resume, WRITE_BATCH).await;
+        let store = Arc::new(store.with_context(|| address.to_string())?);
+        let operator = Operator::new(Arc::clone(&store) as _, Mode::Live);
+        let done = resume(task, &store, &operator, Clock::start().now().time).await;
+        operator.close().await?;
+        done
+    })
+}
+
+async fn resume(
+    task: &ResumeSettings,
+    store: &PostgresStore,
+    operator: &Operator,
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let secret = secret::known(&task.store, Mode::Live, task.secret.given()?, operator).await?;
+    let flags = task.store.as_flags();
+    if task.complete {
+        operator.append_audit(act("resume", "taken for complete".to_owned(), now)).await?;
+        store.note_identity().await?;
+        print_line("The records are taken for complete. Nothing in them was changed.")?;
+        return print_line(&format!("\nNext: unionhall serve{flags}"));
+    }
+    let logs = ErasureLogs::find(&task.store.data, &task.erasures)?;
+    let taken_at = operator.latest_record().await?.unwrap_or(now);
+    // Before the records can be served: whoever was erased is never seen again.
+    let erased = erase_again(&logs, operator, &secret, taken_at, now).await?;
+    logs.keep()?;
+    let act = act("resume", format!("records of {taken_at}"), now);
+    let held = store.resume(&Resume { taken_at, act }).await?;
+    let gap = Gap::look(operator, taken_at, held, now).await?;
+    let members = operator.member_count().await?;
+    let members = if members == 1 { "1 member".to_owned() } else { format!("{members} members") };
+    print_line(&format!("The records, whose newest is of {taken_at}, can be served again: {members}."))?;
+    gap.report(&flags)?;
+    print_line("")?;
+    print_line(&match (logs.were_found(), erased) {
+        (false, _) => format!(
+            "NO LOG OF ERASURES WAS FOUND in {}: whoever was erased since is in these records again, and nobody can tell who. \
+             If a node's `erasures` can be had, run this again with --erasures FILE.",
+            logs.here.path().display()
+        ),
+        (true, 0) => {
+            "Nobody in these records was erased since, as far as the logs of erasures know. Every node has a log of its own: \
+             run this again with --erasures FILE for one that was not read."
+                .to_owned()
+        }
+        (true, 1) => "1 person was erased since, and was erased again.".to_owned(),
+        (true, count) => format!("{count} people were erased since, and were erased again."),
+    })?;
+    print_line(&format!("\nNext: unionhall serve{flags}"))
+}
+
+/// People that are read at a time.
+const PAGE: u32 = 1000;
+
+async fn erase_again(
+    logs: &ErasureLogs,
+    operator: &Operator,
+    secret: &Secret,
+    taken_at: Timestamp,
+    now: Timestamp,
+) -> anyhow::Result<u64> {
+    let is_erased = logs.erased_since(taken_at, secret)?;
+    let audited = operator.audited(act("resume", String::new(), now));
+    let people = audited.people(secret, logs.here.clone());
+    let (mut after, mut erased) = (0, 0);
+    loop {
+        let page = operator.people_after(after, None, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(erased) };
+        after = last.id;
+        for person in page.iter().filter(|person| is_erased(&person.email)) {
+            if people.erase(&EmailAddress::kept(&person.email)?, now).await?.is_some() {
+                erased += 1;
+            }
+        }
+    }
+}

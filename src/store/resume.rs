@@ -1,0 +1,50 @@
+//! Records after a gap in which nobody knows what happened: they were restored from a copy, and are made fit to be served again;
+//! as SQL. The engines move their ids ahead themselves.
+
+use super::audit::{self, Act};
+use super::sql::{Failure, Sql, Unit, values};
+use crate::domain::time::Timestamp;
+
+#[derive(Debug)]
+pub struct Resume {
+    /// When the records were copied, as far as is known.
+    pub taken_at: Timestamp,
+    /// Written to the audit log.
+    pub act: Act,
+}
+
+impl Resume {
+    /// How far ids jump: links and message ids that were made meanwhile came from ids that the records know nothing of, and none
+    /// may be given to somebody else. By the time, so that the same copy can be served again twice.
+    pub(super) fn id_gap(&self) -> i64 {
+        let millis = i64::try_from(self.act.at.since(self.taken_at).as_millis()).unwrap_or(0);
+        millis.saturating_add(1_000_000)
+    }
+}
+
+impl Unit for Resume {
+    /// How many mails are held.
+    type Done = u64;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        // Sessions that were ended since have come back, and links to sign in that were used.
+        sql.execute("UPDATE people SET session = NULL WHERE session IS NOT NULL", values![]).await?;
+        sql.execute("DELETE FROM outbox WHERE sign_in_id IS NOT NULL", values![]).await?;
+        sql.execute("DELETE FROM sign_ins", values![]).await?;
+        sql.execute("UPDATE outbox SET leased_until = 0, leased_by = NULL WHERE leased_until <> 0", values![]).await?;
+        sql.execute(
+            "UPDATE webhook_deliveries SET leased_until = 0, leased_by = NULL WHERE leased_until <> 0",
+            values![],
+        )
+        .await?;
+        // Mail that waited may have gone since.
+        let hold = "UPDATE outbox SET held_at = $1 WHERE held_at IS NULL AND given_up_at IS NULL";
+        let held = sql.execute(hold, values![self.act.at]).await?;
+        audit::append(sql, &self.act, &self.act.about).await?;
+        Ok(held)
+    }
+}

@@ -1,0 +1,137 @@
+//! `unionhall resume`: records that PostgreSQL's own tools restored, from the refusal to serve them to what came back.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::machines::{folder_for_postgres, postgres_program, run};
+use crate::own_page::Browser;
+use crate::records::{Home, Records};
+use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
+
+const FLAGS: &[&str] = &["--mail", "hold", "--log", "errors"];
+
+fn store(records: &Records) -> &str {
+    let Records::Postgres { store, .. } = records else { panic!("these records are not in PostgreSQL") };
+    store
+}
+
+/// As `deploy/README.md` leads.
+fn dump(records: &Records, file: &Path) {
+    run(postgres_program("pg_dump").args(["-Fc", "-f"]).arg(file).arg(store(records)));
+}
+
+fn restore(records: &Records, file: &Path) {
+    run(postgres_program("pg_restore").args(["--no-owner", "--exit-on-error", "-d", store(records)]).arg(file));
+}
+
+/// What a command says of records that no service uses, whether it succeeded first.
+fn command(home: &Home, arguments: &[&str]) -> (bool, String) {
+    let output = unionhall(home.path()).envs(home.records().settings()).args(arguments).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+async fn join(server: &Server, key: &str, email: &str) {
+    server.post("/v1/invite", key, sign_up(email)).await.good();
+    let newest = server.number("SELECT max(id) FROM sign_ups");
+    assert_eq!(server.confirm(newest).await.status, 200);
+}
+
+/// A dump, a night of changes, a restore: before, the records were served without a word, and a stranger's link was the next
+/// person's.
+#[test]
+fn restored_records_are_served_only_once_they_are_resumed() {
+    block_on(async {
+        let folder = folder_for_postgres();
+        let file = folder.path().join("dump");
+        let server = Server::start_in(Home::on_postgres(tempfile::tempdir().unwrap()), FLAGS);
+        let (key, leaked) = (server.key(), server.run(&["keys", "issue", "Leaky"]));
+        let endpoint = "INSERT INTO webhook_endpoints (partner_id, url, created_at)
+                        SELECT id, 'https://acme.example/hook', 0 FROM partners WHERE name = 'Acme Assistant'";
+        server.execute(endpoint);
+        for email in ["ana@example.com", "zoe@example.com"] {
+            join(&server, &key, email).await;
+        }
+        server.post("/v1/invite", &key, sign_up("waits@example.com")).await.good();
+        let mut ana = Browser::new(&server, 1);
+        ana.sign_in("ana@example.com").await;
+        let session = ana.cookies["union"].clone();
+        dump(server.records(), &file);
+
+        // The night.
+        server.run(&["keys", "revoke", &leaked[3..11]]);
+        server.run(&["members", "erase", "zoe@example.com"]);
+        server.post("/v1/invite", &key, sign_up("stranger@example.com")).await.good();
+        let strangers = server.confirm_path(server.number("SELECT max(id) FROM sign_ups"));
+        let waits =
+            server.confirm_path(server.number("SELECT id FROM sign_ups WHERE state = 'pending' ORDER BY id LIMIT 1"));
+        let erasures = server.data().join("erasures");
+        let restored = Home::on_postgres(tempfile::tempdir().unwrap());
+        restored.prepare_empty();
+        restore(restored.records(), &file);
+
+        let (served, why) = command(&restored, &["serve", "--listen", "127.0.0.1:0"]);
+        assert!(!served && why.contains("restored from a copy") && why.contains("`unionhall resume`"), "{why}");
+        let (_, doctor) = command(&restored, &["doctor"]);
+        assert!(doctor.contains("`unionhall resume`"), "{doctor}");
+        let (resumed, said) = command(&restored, &["resume", "--erasures", erasures.to_str().unwrap()]);
+        assert!(resumed, "{said}");
+        for part in [
+            "can be served again: 1 member.",
+            &format!("{} of Leaky", &leaked[3..11]),
+            "of Acme Assistant: secret number 1",
+            "1 mail that waited then is held",
+            "1 person was erased since, and was erased again.",
+            "Next: unionhall serve",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let (again, said) = command(&restored, &["resume"]);
+        assert!(again && said.contains("Nobody in these records was erased since"), "{said}");
+
+        let after = Server::start_in(restored, FLAGS);
+        after.post("/v1/invite", &key, sign_up("victim@example.com")).await.good();
+        assert_eq!(after.get(&strangers).await.status, 404);
+        assert_eq!(after.get(&waits).await.status, 200, "links of before lead where they led");
+        let newest = after.number("SELECT max(id) FROM sign_ups");
+        assert!(newest > 1_000_000 && strangers != after.confirm_path(newest), "{newest}");
+        let mut copied = Browser::new(&after, 2);
+        copied.cookies.insert("union".to_owned(), session);
+        let page = String::from_utf8(copied.get("/me").await.body.to_vec()).unwrap();
+        assert!(page.contains("Send me the e-mail"), "nobody is signed in");
+        assert_eq!(after.number("SELECT count(*) FROM people WHERE email LIKE 'zoe%'"), 0);
+        let audit = after.run(&["audit"]);
+        assert!(audit.contains("resume"), "{audit}");
+    });
+}
+
+/// A database that takes the name of the one before under a running service, and one that was moved as a whole.
+#[test]
+fn a_running_node_refuses_what_was_restored_under_it() {
+    block_on(async {
+        let folder = folder_for_postgres();
+        let file = folder.path().join("dump");
+        let server = Server::start_in(Home::on_postgres(tempfile::tempdir().unwrap()), FLAGS);
+        let key = server.key();
+        join(&server, &key, "ana@example.com").await;
+        dump(server.records(), &file);
+        let (_, name) = store(server.records()).rsplit_once('/').unwrap();
+        let name = name.split('?').next().unwrap();
+        let admin = crate::records::postgres("postgres");
+        crate::records::ask(&admin, &format!("DROP DATABASE {name} WITH (FORCE)")).unwrap();
+        crate::records::ask(&admin, &format!("CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0")).unwrap();
+        restore(server.records(), &file);
+        let refused = server.post("/v1/invite", &key, sign_up("ben@example.com")).await;
+        assert_eq!(refused.status, 500);
+        assert_eq!(server.number("SELECT count(*) FROM people"), 1, "nothing is written to it");
+        wait_until(Duration::from_secs(5), async || server.get("/readyz").await.status == 503).await;
+        assert!(server.log().contains("run `unionhall resume`"), "{}", server.log());
+
+        let said = server.run(&["resume", "--complete"]);
+        assert!(said.contains("Nothing in them was changed"), "{said}");
+        let (_, home) = server.stop();
+        let server = Server::start_in(home, FLAGS);
+        server.post("/v1/invite", &key, sign_up("ben@example.com")).await.good();
+        assert_eq!(server.number("SELECT max(id) FROM sign_ups"), 2, "it goes on where it was");
+    });
+}
