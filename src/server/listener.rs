@@ -31,6 +31,9 @@ use crate::operations::dispatch::CallTrace;
 /// Open connections at the most; the next ones wait in the kernel's queue. No caller gets more than a share.
 pub const CONNECTIONS: usize = 16 * 1024;
 
+/// From here on the longest idle is ended for each that comes: kept-alive connections are cheap to make anew.
+const NEARLY_FULL: usize = CONNECTIONS - 512;
+
 /// The last of them are for those who ask whether the service is well: whoever else gets one is asked to come back.
 const RESERVE: usize = 64;
 
@@ -168,17 +171,20 @@ async fn attend<P>(
     _place: P,
 ) {
     let _counted = Slot::take(&service.connections);
+    let activity = Arc::new(Activity::default());
+    let _place_to_give_up = service.open.take_or_evict(Arc::clone(&activity), NEARLY_FULL);
     // Answers are written whole; waiting to fill a packet would only delay them. If it cannot be set, they are delayed.
     let _delayed = stream.set_nodelay(true);
     match tls {
-        None => converse(stream, connection, Arc::clone(&service), closed).await,
+        None => converse(stream, connection, activity, Arc::clone(&service), closed).await,
         Some(tls) => {
             let shaken = tokio::select! {
                 shaken = tls.accept(stream) => shaken,
                 _ = closed.wait_for(|closed| *closed) => None,
+                () = activity.evicted() => None,
             };
             if let Some(stream) = shaken {
-                converse(stream, connection, Arc::clone(&service), closed).await;
+                converse(stream, connection, activity, Arc::clone(&service), closed).await;
             }
         }
     }
@@ -187,10 +193,10 @@ async fn attend<P>(
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     connection: Connection,
+    activity: Arc<Activity>,
     service: Arc<HttpService>,
     mut closed: watch::Receiver<bool>,
 ) {
-    let activity = Arc::new(Activity::default());
     let mut watch = IdleWatch::new(Arc::clone(&activity));
     let io = {
         let service = Arc::clone(&service);
@@ -204,7 +210,7 @@ async fn converse(
     builder.http1().writev(false);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS).max_header_list_size(HEAD_BYTES as u32);
     builder.http2().initial_stream_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
-    let whose = Arc::new((service, connection));
+    let (whose, evicted) = (Arc::new((service, connection)), Arc::clone(&activity));
     let answer = service_fn(move |request: Request<Incoming>| {
         let whose = Arc::clone(&whose);
         let busy = activity.begin_request(request.version() == Version::HTTP_2);
@@ -219,9 +225,9 @@ async fn converse(
     let mut overdue = PollWhenWoken::new(async {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
-            looks.tick().await;
-            if watch.is_overdue() {
-                return;
+            tokio::select! {
+                _ = looks.tick() => if watch.is_overdue() { return },
+                () = evicted.evicted() => return,
             }
         }
     });

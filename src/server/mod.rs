@@ -44,8 +44,10 @@ use crate::clock::{Clock, Moment};
 use crate::domain::catalog::Catalog;
 use crate::domain::time::Timestamp;
 use crate::http::allowance::Allowance;
+use crate::http::connection::eviction::Places;
+use crate::http::connection::idle_timeout::Activity;
 use crate::http::request::accept::prefers_html;
-use crate::http::request::body::{self, SentBody};
+use crate::http::request::body::{self, AwaitedBody, BodyQuota, SentBody};
 use crate::http::request::client_address::TrustedProxies;
 use crate::http::request::host;
 use crate::http::request::id::{self, RequestId, RequestIds};
@@ -101,6 +103,9 @@ pub struct HttpService {
     bodies: Allowance,
     in_flight: AtomicUsize,
     connections: AtomicUsize,
+    /// Connections, and bodies that are waited for: the longest idle goes where they run short.
+    open: Places<Activity>,
+    awaited: Places<AwaitedBody>,
     /// Only where somebody reads the metrics.
     requests: Option<Requests>,
 }
@@ -129,6 +134,8 @@ impl HttpService {
             bodies: Allowance::new(BODY_BYTES),
             in_flight: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
+            open: Places::default(),
+            awaited: Places::default(),
             requests: settings.metrics.then(|| Requests::new(routes::names())),
             proxies: settings.proxies,
             mail_hooks: settings.mail_hooks,
@@ -196,7 +203,12 @@ impl HttpService {
         let mut answer = match entered {
             Ok(_places) => {
                 let [network, site] = share.bodies();
-                let body = SentBody::new(&mut unread, [Some(&self.bodies), network, site]);
+                let quota = BodyQuota {
+                    bytes: [Some(&self.bodies), network, site],
+                    awaited: &self.awaited,
+                    in_flight: &self.in_flight,
+                };
+                let body = SentBody::new(&mut unread, quota);
                 let (peer, trace) = (connection.peer, &mut entry.trace);
                 let answered_there = &mut entry.in_sandbox;
                 let path = uri.path();
@@ -228,9 +240,12 @@ impl HttpService {
             && let Some(body) = unread.filter(|body| !body.is_end_stream())
         {
             let _its_own_place = share.begin_request();
-            if awaits_go_ahead || connection.is_reserve || !body::swallow(body).await {
+            if awaits_go_ahead || connection.is_reserve || !body::swallow(body, &self.awaited).await {
                 answer.set(CONNECTION, HeaderValue::from_static("close"));
             }
+        }
+        if connection.is_reserve && version < Version::HTTP_2 {
+            answer.set(CONNECTION, HeaderValue::from_static("close"));
         }
         answer.set(id::NAME, id.header());
         self.guard(&mut answer);

@@ -320,4 +320,72 @@ mod once {
             );
         });
     }
+
+    /// As many addresses as a small botnet has, a few connections each.
+    const ADDRESSES: u16 = 200;
+
+    fn attacker(n: u16) -> Ipv4Addr {
+        let [high, low] = (n % ADDRESSES).to_be_bytes();
+        Ipv4Addr::new(127, 40, high, low)
+    }
+
+    /// How many of so many honest callers, each new, are signed up within two seconds; and health, each time.
+    async fn sign_ups_answered(server: &Server, key: &str, callers: u16) -> usize {
+        // Once the attack stands: on a busy machine taking it in lasts a while.
+        let stands = server.get("/healthz");
+        tokio::time::timeout(Duration::from_secs(30), stands).await.unwrap().good();
+        let mut answered = 0;
+        for n in 0..callers {
+            let from = Ipv4Addr::new(127, 50, 0, n as u8);
+            let health = server.send_from(from, Request::get("/healthz"), "");
+            let health = tokio::time::timeout(Duration::from_secs(2), health).await;
+            assert_eq!(health.expect("health is told").status, 200);
+            let invite = Request::post("/v1/invite").header("authorization", format!("Bearer {key}"));
+            let asked = server.send_from(from, invite, sign_up(&format!("user{n}@example.com")));
+            let asked = tokio::time::timeout(Duration::from_secs(2), asked).await;
+            answered += usize::from(asked.is_ok_and(|answer| answer.status == 200));
+        }
+        answered
+    }
+
+    /// 33 addresses with 512 idle connections each silenced the whole node, health included, for 40 s.
+    #[test]
+    fn idle_connections_of_many_addresses_silence_nobody() {
+        block_on(async {
+            let server = Server::start_with(&["--log", "off", "--key-per-minute", "100000"]);
+            let key = server.key();
+            let mut idle = Vec::new();
+            for n in 0..17_000 {
+                let mut stream = server.dial(attacker(n)).await;
+                stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+                idle.push(stream);
+            }
+            let answered = sign_ups_answered(&server, &key, 100).await;
+            assert!(answered >= 95, "{answered} of 100");
+            let mut open = 0;
+            for stream in idle.iter_mut().rev().take(2000) {
+                stream.readable().await.unwrap();
+                open += usize::from(stream.try_read(&mut [0; 4096]).is_ok_and(|read| read > 0));
+            }
+            assert!(open >= 1900, "{open} of the last 2,000 were answered: the longest idle go");
+        });
+    }
+
+    /// 17 addresses at 100 kB/s held all places for requests with bodies that never came whole.
+    #[test]
+    fn half_sent_bodies_of_many_addresses_silence_nobody() {
+        block_on(async {
+            let server = Server::start_with(&["--log", "off", "--key-per-minute", "100000"]);
+            let key = server.key();
+            let mut stalled = Vec::new();
+            for n in 0..12_000_u16 {
+                let mut stream = server.dial(attacker(n)).await;
+                let head = "POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{";
+                stream.write_all(head.as_bytes()).await.unwrap();
+                stalled.push(stream);
+            }
+            let answered = sign_ups_answered(&server, &key, 100).await;
+            assert!(answered >= 95, "{answered} of 100");
+        });
+    }
 }

@@ -8,6 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
+use super::eviction::Occupant;
+
 /// How often a connection is looked at.
 pub const LOOK_EVERY: Duration = Duration::from_millis(2500);
 
@@ -28,6 +32,8 @@ pub struct Activity {
     requests: AtomicU32,
     /// HTTP/2 has traffic of its own between requests; only requests count there.
     many_streams: AtomicBool,
+    /// Another needs its place.
+    evicted: Notify,
 }
 
 impl Activity {
@@ -41,6 +47,21 @@ impl Activity {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.busy.fetch_add(1, Ordering::Relaxed);
         BusyGuard(Arc::clone(self))
+    }
+
+    /// Ready once another needs its place.
+    pub async fn evicted(&self) {
+        self.evicted.notified().await;
+    }
+}
+
+impl Occupant for Activity {
+    fn uses(&self) -> Option<u32> {
+        (self.busy.load(Ordering::Relaxed) == 0).then(|| self.requests.load(Ordering::Relaxed))
+    }
+
+    fn evict(&self) {
+        self.evicted.notify_one();
     }
 }
 

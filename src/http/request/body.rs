@@ -1,5 +1,10 @@
 //! Reading a request's body, with limits on its size, its time (slowloris) and the memory of all bodies together.
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -7,8 +12,10 @@ use http_body_util::BodyExt;
 use hyper::HeaderMap;
 use hyper::body::{Body, Incoming};
 use hyper::header::CONTENT_ENCODING;
+use tokio::sync::Notify;
 
 use crate::http::allowance::{self, Allowance};
+use crate::http::connection::eviction::{Occupant, Places};
 use crate::http::response::error::HttpError;
 
 /// The largest body that is read as one.
@@ -21,19 +28,46 @@ const SWALLOWED: u64 = 8 << 20;
 /// How long a whole body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Bodies that may be waited for at once, whoever sends them. Past it the longest awaited is given up: most bodies come with
+/// their heads and are never waited for, and whoever sends one by and by has it here within a second.
+const AWAITED: usize = 2048;
+
 /// What a body draws on: everybody's, and its caller's.
-pub type Allowances<'a> = [Option<&'a Allowance>; 3];
+type Allowances<'a> = [Option<&'a Allowance>; 3];
+
+/// What bodies may take of the service.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyQuota<'a> {
+    pub bytes: Allowances<'a>,
+    pub awaited: &'a Places<AwaitedBody>,
+    /// Requests under way: one whose body is waited for is not among them.
+    pub in_flight: &'a AtomicUsize,
+}
+
+/// A body that did not come with its head.
+#[derive(Debug, Default)]
+pub struct AwaitedBody(Notify);
+
+impl Occupant for AwaitedBody {
+    fn uses(&self) -> Option<u32> {
+        Some(0)
+    }
+
+    fn evict(&self) {
+        self.0.notify_one();
+    }
+}
 
 /// A request's body until somebody reads it.
 #[derive(Debug)]
 pub struct SentBody<'a> {
     unread: &'a mut Option<Incoming>,
-    allowances: Allowances<'a>,
+    quota: BodyQuota<'a>,
 }
 
 impl<'a> SentBody<'a> {
-    pub fn new(unread: &'a mut Option<Incoming>, allowances: Allowances<'a>) -> Self {
-        Self { unread, allowances }
+    pub fn new(unread: &'a mut Option<Incoming>, quota: BodyQuota<'a>) -> Self {
+        Self { unread, quota }
     }
 
     /// Reads all of it, unless it is larger than `largest`.
@@ -42,8 +76,48 @@ impl<'a> SentBody<'a> {
         if body.size_hint().lower() > SWALLOWED {
             return Err(HttpError::TooLarge);
         }
-        let held = Held { allowances: self.allowances, bytes: 0 };
-        tokio::time::timeout(BODY_TIMEOUT, collect(body, largest, held)).await.unwrap_or(Err(HttpError::Timeout))
+        let BodyQuota { bytes, awaited, in_flight } = self.quota;
+        let mut collecting = pin!(collect(body, largest, Held { allowances: bytes, bytes: 0 }));
+        if let Some(whole) = at_once(collecting.as_mut()).await {
+            return whole;
+        }
+        let _not_under_way = NotUnderWay::new(in_flight);
+        wait(collecting, awaited).await?
+    }
+}
+
+/// What a future gives without waiting.
+async fn at_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+/// Waits for a body, for a while, and while there is a place for it.
+async fn wait<F: Future>(arriving: Pin<&mut F>, awaited: &Places<AwaitedBody>) -> Result<F::Output, HttpError> {
+    let body = Arc::new(AwaitedBody::default());
+    let _place = awaited.take_or_evict(Arc::clone(&body), AWAITED);
+    tokio::select! {
+        done = tokio::time::timeout(BODY_TIMEOUT, arriving) => done.map_err(|_| HttpError::Timeout),
+        () = body.0.notified() => Err(HttpError::Busy),
+    }
+}
+
+/// A request that does nothing but wait for its body.
+struct NotUnderWay<'a>(&'a AtomicUsize);
+
+impl<'a> NotUnderWay<'a> {
+    fn new(in_flight: &'a AtomicUsize) -> Self {
+        in_flight.fetch_sub(1, Ordering::Relaxed);
+        Self(in_flight)
+    }
+}
+
+impl Drop for NotUnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -111,12 +185,12 @@ pub fn is_encoded(headers: &HeaderMap) -> bool {
 }
 
 /// Takes in a body that nobody will read and throws it away; false if that is too much, or takes too long.
-pub async fn swallow(mut body: Incoming) -> bool {
+pub async fn swallow(mut body: Incoming, awaited: &Places<AwaitedBody>) -> bool {
     if body.size_hint().lower() > SWALLOWED {
         return false;
     }
     let mut size = 0;
-    let all = async {
+    let mut all = pin!(async {
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else { return false };
             size += frame.data_ref().map_or(0, |data| data.len() as u64);
@@ -125,6 +199,9 @@ pub async fn swallow(mut body: Incoming) -> bool {
             }
         }
         true
-    };
-    tokio::time::timeout(BODY_TIMEOUT, all).await.unwrap_or(false)
+    });
+    match at_once(all.as_mut()).await {
+        Some(done) => done,
+        None => wait(all, awaited).await.unwrap_or(false),
+    }
 }
