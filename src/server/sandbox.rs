@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 
 use super::catalog_snapshot::CatalogSnapshot;
 use super::routes::FoundRoute;
-use crate::app::{App, Refusal};
+use crate::app::App;
 use crate::clock::Moment;
 use crate::domain::api_key::{ApiKey, Mode};
 use crate::domain::catalog::Catalog;
@@ -26,6 +26,9 @@ use crate::reply::Reply;
 
 /// How long it is believed that there is no sandbox, or none that can be used.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
+
+/// How long a key may be looked up there.
+const LOOKED_UP_FOR: Duration = Duration::from_millis(500);
 
 /// Whoever knows where the sandbox's records are.
 pub trait FindsSandbox: Send + Sync + fmt::Debug {
@@ -77,9 +80,10 @@ impl SandboxRouter {
         match self.snapshot(live, now.tick).await {
             Ok(Some(snapshot)) if is_page => Ok(snapshot),
             Ok(Some(snapshot)) => {
-                let holder = snapshot.app().authenticate(authorization::of(headers), now.time).await;
-                // A store that cannot say is the sandbox's own trouble.
-                Ok(if matches!(holder, Err(Refusal::Key(_))) { Arc::clone(live) } else { snapshot })
+                let looked_up = snapshot.app().authenticate(authorization::of(headers), now.time);
+                // Where it cannot say, or not soon, the key is as unknown as one that was made up.
+                let holder = tokio::time::timeout(LOOKED_UP_FOR, looked_up).await;
+                Ok(if matches!(holder, Ok(Ok(_))) { snapshot } else { Arc::clone(live) })
             }
             Ok(None) if is_page => Err(HttpError::NotFound("There is nothing at this path.".to_owned())),
             Ok(None) => Ok(Arc::clone(live)),

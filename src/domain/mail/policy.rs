@@ -83,6 +83,12 @@ impl MailFacts {
             || !is_over(self.suppressed_until)
     }
 
+    /// Whatever kept mail from its mailbox counts no more.
+    pub fn lift_silence(&mut self) {
+        (self.source_stopped, self.complained) = (false, false);
+        (self.undeliverable_until, self.suppressed_until) = (None, None);
+    }
+
     /// Whether it has to wait for the operator. A mail that was tried before was counted then; without a budget nothing is held.
     pub fn hold(&self, source: &str, budget: Option<MailBudget>, reputation: &Reputation) -> Option<HoldReason> {
         let budget = budget?;

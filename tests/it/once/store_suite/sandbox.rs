@@ -73,6 +73,15 @@ pub(super) async fn mail_that_goes_nowhere_spares_neither_sources_nor_mailboxes(
     assert_eq!((waiting.send_after, &waiting.last_error, waiting.given_up_at), (after(HOUR * 2), &None, None));
     assert_eq!(lease(after(HOUR * 2).minus(Duration::from_millis(1))).await.len(), 0);
     assert_eq!(lease(after(HOUR * 2)).await[0].attempts, 2);
+
+    // An address that acts by itself is everybody's: what one partner silences there, others still get.
+    for (address, others) in [("decline@simulator.test", 1), ("zoe@example.com", 0)] {
+        fixture.sign_up_at(address, after(DAY)).await;
+        let declined = about(&lease(after(DAY)).await[0]);
+        fixture.store.decline(declined, DecidedHow::OneClick, None, after(DAY)).await.unwrap();
+        fixture.sign_up_at(address, after(DAY + HOUR)).await;
+        assert_eq!(lease(after(DAY + HOUR)).await.len(), others, "{address}");
+    }
 }
 
 async fn forget(fixture: &Fixture, now: Timestamp) {
