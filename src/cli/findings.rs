@@ -191,26 +191,6 @@ pub(super) fn unknown_variables(names: impl Iterator<Item = String>, known: &BTr
     unknown.map(judge).collect()
 }
 
-/// Flags whose values are secrets, whatever they hold.
-const SECRETS: [&str; 3] = ["--secret", "--resend-webhook-secret", "--postmark-webhook-login"];
-
-/// Secrets in the list of processes, which anyone on this machine can read.
-pub(super) fn secrets_among_flags(arguments: impl Iterator<Item = String>) -> Vec<Finding> {
-    let shows = |argument: &String| {
-        let (flag, value) = argument.split_once('=').unwrap_or((argument, ""));
-        let password = |text: &str| {
-            let authority = text.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
-            authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
-        };
-        SECRETS.contains(&flag) || password(argument) || password(value)
-    };
-    let warning = |_| {
-        let message = "a secret was given as a flag, where anyone on this machine can read it";
-        Finding::warn("flags", message, "use its variable or its file")
-    };
-    arguments.filter(shows).map(warning).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,28 +206,6 @@ mod tests {
                 "UNIONHALL_LISTN is no setting, and changes nothing; did you mean UNIONHALL_LISTEN?",
                 "UNIONHALL_SOMETHING_ELSE is no setting, and changes nothing; `unionhall serve --help` lists them",
             ]
-        );
-    }
-
-    #[test]
-    fn secrets_among_the_flags_are_told_and_not_repeated() {
-        let message = |arguments: &[&str]| {
-            let found = secrets_among_flags(arguments.iter().map(|argument| (*argument).to_owned()));
-            found.iter().map(Finding::sentence).collect::<Vec<_>>().join("\n")
-        };
-        for open in [
-            &["serve", "--secret", "hunter2"][..],
-            &["serve", "--secret=hunter2"],
-            &["serve", "--store", "postgres://u:hunter2@h/d"],
-            &["serve", "--mail=smtps://u:hunter2@h"],
-            &["serve", "--limits", "redis://:hunter2@h"],
-        ] {
-            let message = message(open);
-            assert!(message.contains("given as a flag") && !message.contains("hunter2"), "{open:?}: {message}");
-        }
-        assert_eq!(
-            message(&["serve", "--store", "postgres://u@h/d", "--base-url", "https://a:8443/x", "--mail", "hold"]),
-            ""
         );
     }
 

@@ -13,6 +13,7 @@ mod members;
 mod openapi;
 mod partners;
 mod secret;
+mod secret_flags;
 mod serve;
 mod shell;
 mod signups;
@@ -144,11 +145,12 @@ enum Command {
 
 /// Every command and every setting, as clap knows them: tests and documents read their lists here.
 pub fn command_line() -> clap::Command {
-    CommandLine::command()
+    secret_flags::say_so(CommandLine::command())
 }
 
 /// Runs the command line and says how it went.
 pub fn main() -> ExitCode {
+    secret_flags::hide(CommandLine::command);
     let line = match parse() {
         Ok(line) => line,
         Err(refused) => return refused,

@@ -14,6 +14,23 @@ fn listed(server: &Server) -> Vec<Value> {
     serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap()
 }
 
+/// The list of processes shows flags to everybody.
+#[test]
+fn a_secret_that_is_given_as_a_flag_does_not_stay_in_the_list_of_processes() {
+    block_on(async {
+        let secret = "hunter2".repeat(6);
+        let server = Server::start_with(&["--secret", &secret, "--mail", "smtp://u:hunter2@127.0.0.1:1?tls=none"]);
+        let shown = std::fs::read(format!("/proc/{}/cmdline", server.id())).unwrap();
+        let shown = String::from_utf8(shown).unwrap().replace('\0', " ");
+        assert!(shown.contains("serve --listen") && !shown.contains("hunter2"), "{shown}");
+        server.get("/readyz").await.good();
+        let log = server.log();
+        assert!(log.contains("given as a flag") && !log.contains("hunter2"), "{log}");
+        let help = server.run(&["serve", "--help"]);
+        assert!(help.contains("list of processes") || help.contains("list of\n"), "{help}");
+    });
+}
+
 #[test]
 fn keys_are_issued_listed_and_revoked_beside_the_running_server() {
     block_on(async {

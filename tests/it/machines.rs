@@ -308,6 +308,11 @@ impl Nginx {
         std::fs::read_to_string(self.folder.path().join("unionhall.log")).unwrap_or_default()
     }
 
+    /// And its error log.
+    pub(crate) fn error_log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("error.log")).unwrap_or_default()
+    }
+
     /// A connection from that address, as a caller would make it: encrypted.
     pub(crate) async fn connect(&self, from: Ipv4Addr) -> Connection {
         let mut roots = RootCertStore::empty();

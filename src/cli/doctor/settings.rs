@@ -2,7 +2,7 @@
 
 use crate::cli::findings::{self, Finding, Grade};
 use crate::cli::serve::read_tls;
-use crate::cli::{command_line, variables, without_empty_variables};
+use crate::cli::{command_line, secret_flags, variables, without_empty_variables};
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings, UnionSettings};
 use crate::domain::secret::Secret;
@@ -63,8 +63,7 @@ impl ReadSettings {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let unknown = findings::unknown_variables(names, &variables());
         all.extend(or_ok(unknown, "variables", "each UNIONHALL_ variable is a setting"));
-        let open = findings::secrets_among_flags(std::env::args().skip(1));
-        all.extend(or_ok(open, "flags", "no secret is among them"));
+        all.extend(or_ok(secret_flags::findings(), "flags", "no secret is among them"));
         (read, all)
     }
 }

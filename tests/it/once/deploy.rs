@@ -145,6 +145,13 @@ fn no_token_stands_in_nginxs_log() {
         wait_until(Duration::from_secs(5), async || front.access_log().lines().count() >= 2 * paths.len()).await;
         let log = front.access_log();
         assert!(!log.contains("SECRET") && log.contains("/me/enter/-") && log.contains("/sandbox/inbox/-"), "{log}");
+        // With every node away, each request is an error that nginx writes down with its whole path.
+        drop(node);
+        for path in paths.iter().filter(|path| !path.contains('?')).chain(&["/v1/stats"]) {
+            assert_eq!(front.connect(HERE).await.send(Request::get(*path), "").await.status, 503, "{path}");
+        }
+        wait_until(Duration::from_secs(5), async || front.error_log().contains("/v1/stats")).await;
+        assert!(!front.error_log().contains("SECRET"), "{}", front.error_log());
     });
 }
 

@@ -1,0 +1,167 @@
+//! Secrets among the flags, where the list of processes shows them to anyone on the machine.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+
+use super::findings::Finding;
+
+/// Flags whose values are secrets, whatever they hold.
+const SECRETS: [&str; 4] = ["--secret", "--resend-webhook-secret", "--postmark-webhook-login", "--key"];
+
+/// Set for a program that was started again without its secrets.
+const MOVED: &str = "_UNIONHALL_SECRETS_MOVED";
+
+/// Adds to the help of each setting that may hold a secret where it is read.
+pub(super) fn say_so(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|argument| match secret_variable(&argument) {
+        None => argument,
+        Some(variable) => {
+            let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
+            let end = if help.ends_with('.') { "" } else { "." };
+            argument.long_help(format!(
+                "{help}{end}\n\nA secret in it belongs in {variable} or a file: anyone on this machine reads flags in the list of \
+                 processes. One that is given as a flag is moved to its variable at once."
+            ))
+        }
+    });
+    command.mut_subcommands(say_so)
+}
+
+/// The variable of a setting that may hold a secret.
+fn secret_variable(argument: &clap::Arg) -> Option<String> {
+    let variable = argument.get_env().filter(|_| argument.is_hide_env_values_set())?;
+    variable.to_str().map(str::to_owned)
+}
+
+/// Starts the program again without the secrets among its flags, each in its variable, which its owner alone can read. The
+/// process stays the same. Where it cannot be started again, it runs as it was called.
+pub(super) fn hide(commands: fn() -> clap::Command) {
+    let given: Vec<_> = std::env::args_os().collect();
+    if among(given.iter().filter_map(|argument| argument.to_str())).is_empty() {
+        return;
+    }
+    let (kept, moved) = split(&given, &commands());
+    let (Some(name), false) = (given.first(), moved.is_empty()) else { return };
+    if let Ok(program) = std::env::current_exe() {
+        let mut again = std::process::Command::new(program);
+        let _refused = again.arg0(name).args(kept).envs(moved).env(MOVED, "1").exec();
+    }
+}
+
+/// The arguments without secrets, and the variables that hold those.
+fn split(given: &[OsString], commands: &clap::Command) -> (Vec<OsString>, Vec<(String, OsString)>) {
+    let (mut kept, mut moved) = (Vec::new(), Vec::new());
+    let mut rest = given.iter().skip(1);
+    while let Some(argument) = rest.next() {
+        let text = argument.to_str().unwrap_or_default();
+        if text == "--" {
+            kept.push(argument.clone());
+            break;
+        }
+        let (flag, value) = text.split_once('=').map_or((text, None), |(flag, value)| (flag, Some(value)));
+        let value = match value {
+            Some(value) => Some(OsString::from(value)),
+            None => rest.clone().next().cloned(),
+        };
+        let variable = find(commands, flag).filter(|_| value.as_ref().is_some_and(|value| is_secret(flag, value)));
+        match (variable, value) {
+            (Some(variable), Some(value)) => {
+                moved.push((variable, value));
+                if !text.contains('=') {
+                    rest.next();
+                }
+            }
+            _ => kept.push(argument.clone()),
+        }
+    }
+    kept.extend(rest.cloned());
+    (kept, moved)
+}
+
+/// The variable of a flag that may hold a secret, in whichever command it is.
+fn find(command: &clap::Command, flag: &str) -> Option<String> {
+    let name = flag.strip_prefix("--")?;
+    let here = command.get_arguments().find(|argument| argument.get_long() == Some(name)).and_then(secret_variable);
+    here.or_else(|| command.get_subcommands().find_map(|command| find(command, flag)))
+}
+
+fn is_secret(flag: &str, value: &std::ffi::OsStr) -> bool {
+    SECRETS.contains(&flag) || value.to_str().is_some_and(has_password)
+}
+
+fn has_password(text: &str) -> bool {
+    let authority = text.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+}
+
+/// Secrets that stood among the flags, or still do.
+pub(super) fn findings() -> Vec<Finding> {
+    let given: Vec<_> = std::env::args_os().collect();
+    let mut found = among(given.iter().filter_map(|argument| argument.to_str()));
+    if std::env::var_os(MOVED).is_some() {
+        let message =
+            "a secret was given as a flag: it was moved out of the list of processes, and may be in a shell's history";
+        found.push(Finding::warn("flags", message, "use its variable or its file"));
+    }
+    found
+}
+
+fn among<'a>(arguments: impl Iterator<Item = &'a str>) -> Vec<Finding> {
+    let shows = |argument: &&str| {
+        let (flag, value) = argument.split_once('=').unwrap_or((argument, ""));
+        SECRETS.contains(&flag) || has_password(argument) || has_password(value)
+    };
+    let warning = |_| {
+        let message = "a secret was given as a flag, where anyone on this machine can read it";
+        Finding::warn("flags", message, "use its variable or its file")
+    };
+    arguments.filter(shows).map(warning).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET_FLAGS: &[&[&str]] = &[
+        &["serve", "--secret", "hunter2"],
+        &["serve", "--secret=hunter2"],
+        &["serve", "--store", "postgres://u:hunter2@h/d"],
+        &["serve", "--mail=smtps://u:hunter2@h"],
+        &["serve", "--limits", "redis://:hunter2@h"],
+        &["mcp", "--key", "uh_hunter2"],
+    ];
+
+    #[test]
+    fn secrets_among_the_flags_are_told_and_not_repeated() {
+        let message = |arguments: &[&str]| {
+            let found = among(arguments.iter().copied());
+            found.iter().map(Finding::sentence).collect::<Vec<_>>().join("\n")
+        };
+        for open in SECRET_FLAGS {
+            let message = message(open);
+            assert!(message.contains("given as a flag") && !message.contains("hunter2"), "{open:?}: {message}");
+        }
+        assert_eq!(
+            message(&["serve", "--store", "postgres://u@h/d", "--base-url", "https://a:8443/x", "--mail", "hold"]),
+            ""
+        );
+    }
+
+    #[test]
+    fn each_secret_is_moved_to_its_variable_and_nothing_else_is() {
+        let split = |arguments: &[&str]| {
+            let given: Vec<_> = ["unionhall"].iter().chain(arguments).map(OsString::from).collect();
+            super::split(&given, &crate::cli::command_line())
+        };
+        for open in SECRET_FLAGS {
+            let (kept, moved) = split(open);
+            assert!(kept == [open[0]] && moved.len() == 1, "{open:?}");
+            assert!(moved[0].0.starts_with("UNIONHALL_") && moved[0].1.to_str().unwrap().contains("hunter2"));
+        }
+        let many =
+            ["serve", "--listen", "a:1", "--secret", "s", "--mail", "hold", "--store=sqlite:", "--", "--secret", "x"];
+        let (kept, moved) = split(&many);
+        assert_eq!(moved, [("UNIONHALL_SECRET".to_owned(), OsString::from("s"))]);
+        assert_eq!(kept, ["serve", "--listen", "a:1", "--mail", "hold", "--store=sqlite:", "--", "--secret", "x"]);
+    }
+}
