@@ -5,6 +5,7 @@
 //! line. This module must never get an address, a key or a token to print.
 
 mod line;
+mod refusals;
 
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};
@@ -12,6 +13,7 @@ use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
+use self::refusals::Refusals;
 use crate::clock::Clock;
 use crate::domain::api_key::KeyId;
 use crate::domain::time::Timestamp;
@@ -70,6 +72,7 @@ struct LogWriter {
     level: Level,
     format: Format,
     state: Mutex<State>,
+    refusals: Mutex<Refusals>,
     wake: Condvar,
     clock: Clock,
     /// Hung up by the writing thread when it ends.
@@ -92,8 +95,15 @@ impl Log {
         clock: Clock,
         mut out: impl Write + Send + 'static,
     ) -> std::io::Result<Self> {
-        let writer =
-            LogWriter { level, format, state: Mutex::default(), wake: Condvar::new(), clock, ended: Mutex::default() };
+        let writer = LogWriter {
+            level,
+            format,
+            state: Mutex::default(),
+            refusals: Mutex::default(),
+            wake: Condvar::new(),
+            clock,
+            ended: Mutex::default(),
+        };
         let log = Self(Arc::new(writer), "");
         let writer = log.clone();
         let (alive, ended) = mpsc::channel();
@@ -120,6 +130,16 @@ impl Log {
         let least = if line.refusal.is_some() { Level::Errors } else { Level::Requests };
         if self.0.level < least {
             return;
+        }
+        if self.0.level == Level::Errors {
+            let told = self.0.refusals.lock().unwrap_or_else(PoisonError::into_inner).tell(line.at);
+            match told {
+                Some(0) => {}
+                Some(untold) => {
+                    self.note(&format!("{untold} refusals before this were not logged, for there were too many"))
+                }
+                None => return,
+            }
         }
         self.append(|out| match self.0.format {
             Format::Human => line::human(out, line),

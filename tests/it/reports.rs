@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::Request;
 use ring::hmac;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use unionhall::clock::Clock;
 
@@ -189,6 +190,36 @@ fn mail_services_are_heard_with_their_proof_alone() {
         let told = async || server.log().contains("a report of resend was not understood");
         wait_until(Duration::from_secs(5), told).await;
         assert!(!server.log().contains("example.com"), "{}", server.log());
+    });
+}
+
+/// What a call's head says is judged before its body has come, and guessing has a budget: 700 guesses met no 429.
+#[test]
+fn a_call_is_judged_by_its_head_and_guessing_has_a_budget() {
+    block_on(async {
+        let server = with_hooks();
+        for (more, status) in [
+            ("Authorization: Basic eDp5\r\nContent-Length: 100", "401"),
+            (&format!("Authorization: Basic {}\r\nContent-Length: 600000", STANDARD.encode(POSTMARK)), "413"),
+        ] {
+            let mut stream = server.dial(std::net::Ipv4Addr::LOCALHOST).await;
+            // Whoever waits for leave to send the body is told at once that it is not wanted.
+            let head =
+                format!("POST /hooks/mail/postmark HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n{more}\r\n\r\n");
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut answer = [0; 12];
+            let read = stream.read_exact(&mut answer);
+            tokio::time::timeout(Duration::from_secs(2), read).await.expect("no body is waited for").unwrap();
+            assert!(answer.ends_with(status.as_bytes()), "{}", String::from_utf8_lossy(&answer));
+        }
+        for n in 2..300 {
+            postmark(&server, &format!("hook:guess number {n} of many"), "{}")
+                .await
+                .refused(401, serde_json::Value::Null);
+        }
+        let refused = postmark(&server, POSTMARK, "{}").await;
+        assert_eq!(refused.status, 429);
+        assert!(!refused.header("retry-after").is_empty());
     });
 }
 

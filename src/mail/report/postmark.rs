@@ -44,6 +44,16 @@ struct PostmarkEvent {
     id: Option<i64>,
 }
 
+/// Whether a call is the operator's own; its body need not have come.
+pub fn prove(login: &PostmarkLogin, authorization: Option<&[u8]>) -> Result<(), Untaken> {
+    let sent = authorization.and_then(|value| value.split_at_checked(6)).filter(|(scheme, _)| {
+        // "Basic " in any case.
+        scheme.eq_ignore_ascii_case(b"basic ")
+    });
+    let sent = sent.map_or(&b""[..], |(_, login)| login);
+    if bool::from(login.0.as_bytes().ct_eq(sent)) { Ok(()) } else { Err(Untaken::Unproved) }
+}
+
 /// What a call reports; none if it is an event that does not concern us.
 pub fn read(
     login: &PostmarkLogin,
@@ -51,14 +61,7 @@ pub fn read(
     body: &[u8],
     now: Timestamp,
 ) -> Result<Option<MailReport>, Untaken> {
-    let sent = authorization.and_then(|value| value.split_at_checked(6)).filter(|(scheme, _)| {
-        // "Basic " in any case.
-        scheme.eq_ignore_ascii_case(b"basic ")
-    });
-    let sent = sent.map_or(&b""[..], |(_, login)| login);
-    if !bool::from(login.0.as_bytes().ct_eq(sent)) {
-        return Err(Untaken::Unproved);
-    }
+    prove(login, authorization)?;
     let event: PostmarkEvent = serde_json::from_slice(body).map_err(|_| Untaken::Shape)?;
     let kind = match (event.record_type.as_str(), event.kind.as_deref()) {
         ("SpamComplaint", _) | ("Bounce", Some("SpamComplaint")) => ReportKind::Complaint,

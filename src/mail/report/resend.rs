@@ -14,6 +14,9 @@ use crate::domain::time::Timestamp;
 /// How old or how far ahead a call may be: a recording of one is worthless soon.
 const SKEW: Duration = Duration::from_secs(300);
 
+/// Signatures of one call that are worth the work.
+const SIGNATURES: usize = 5;
+
 /// The secret of the webhook, as Resend shows it: `whsec_…`.
 #[derive(Clone)]
 pub struct ResendSecret(hmac::Key);
@@ -94,20 +97,33 @@ pub fn read(
     of_address(to, kind, &format!("resend {}", headers.id), now).map(Some).ok_or(Untaken::Shape)
 }
 
-fn prove(secret: &ResendSecret, headers: SvixHeaders<'_>, body: &[u8], now: Timestamp) -> Result<(), Untaken> {
+/// Whether a call may be proved at all once its body has come.
+pub fn look(headers: SvixHeaders<'_>, now: Timestamp) -> Result<(), Untaken> {
     let SvixHeaders { id, timestamp, signatures } = headers;
     let seconds: i64 = timestamp.parse().map_err(|_| Untaken::Unproved)?;
     let at = Timestamp::from_millis(seconds.checked_mul(1000).ok_or(Untaken::Unproved)?);
     if at.since(now) > SKEW || now.since(at) > SKEW || id.is_empty() || id.len() > 100 {
         return Err(Untaken::Unproved);
     }
+    if signatures.split(' ').take(SIGNATURES).any(|text| decoded(text).is_some()) {
+        Ok(())
+    } else {
+        Err(Untaken::Unproved)
+    }
+}
+
+/// The bytes of one signature.
+fn decoded(signature: &str) -> Option<Vec<u8>> {
+    signature.strip_prefix("v1,").and_then(|text| STANDARD.decode(text).ok()).filter(|tag| tag.len() == 32)
+}
+
+fn prove(secret: &ResendSecret, headers: SvixHeaders<'_>, body: &[u8], now: Timestamp) -> Result<(), Untaken> {
+    look(headers, now)?;
+    let SvixHeaders { id, timestamp, signatures } = headers;
     let signed = [id.as_bytes(), b".", timestamp.as_bytes(), b".", body].concat();
-    let is_ours = |signature: &str| {
-        let decoded = signature.strip_prefix("v1,").and_then(|text| STANDARD.decode(text).ok());
-        decoded.is_some_and(|tag| hmac::verify(&secret.0, &signed, &tag).is_ok())
-    };
-    // A handful of them at the most is worth the work.
-    if signatures.split(' ').take(5).any(is_ours) { Ok(()) } else { Err(Untaken::Unproved) }
+    let is_ours =
+        |signature: &str| decoded(signature).is_some_and(|tag| hmac::verify(&secret.0, &signed, &tag).is_ok());
+    if signatures.split(' ').take(SIGNATURES).any(is_ours) { Ok(()) } else { Err(Untaken::Unproved) }
 }
 
 #[cfg(test)]
