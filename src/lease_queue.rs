@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::{self, JoinSet};
+use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::domain::time::Timestamp;
@@ -32,6 +33,11 @@ pub trait LeaseQueue: Send + Sync + Sized + 'static {
     type Alarms: Default + Send;
 
     fn wake(&self) -> &Notify;
+
+    /// How long after it was woken the worker begins.
+    fn wake_delay() -> Duration {
+        Duration::ZERO
+    }
 
     /// Gives back what a worker of this name had leased when it was killed.
     fn release(&self) -> impl Future<Output = ()> + Send;
@@ -107,11 +113,19 @@ pub async fn run<Q: LeaseQueue>(queue: Arc<Q>, clock: Clock, mut stop: watch::Re
                 Err(error) => queue.account(&mut alarms, &Err(error), now),
             }
         }
-        tokio::select! {
-            Some(done) = in_flight.next() => queue.account(&mut alarms, &done, clock.now().time),
-            () = queue.wake().notified(), if room => {}
-            () = tokio::time::sleep(POLL_INTERVAL), if room => {}
-            _ = stop.changed(), if !stopping => {}
+        let (mut next, mut is_woken) = (Instant::now() + POLL_INTERVAL, false);
+        loop {
+            tokio::select! {
+                Some(done) = in_flight.next() => {
+                    queue.account(&mut alarms, &done, clock.now().time);
+                    break;
+                }
+                () = queue.wake().notified(), if room && !is_woken => {
+                    (next, is_woken) = (next.min(Instant::now() + Q::wake_delay()), true);
+                }
+                () = tokio::time::sleep_until(next), if room => break,
+                _ = stop.changed(), if !stopping => break,
+            }
         }
     }
 }

@@ -310,6 +310,7 @@ CREATE TABLE audit (
     command TEXT COLLATE "C" NOT NULL,
     about   TEXT COLLATE "C" NOT NULL
 );
+CREATE INDEX audit_about ON audit (about, at);
 CREATE TRIGGER audit_refuse_change BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 

@@ -310,6 +310,7 @@ CREATE TABLE audit (
     command TEXT    NOT NULL,
     about   TEXT    NOT NULL
 ) STRICT;
+CREATE INDEX audit_about ON audit (about, at);
 CREATE TRIGGER audit_refuse_update BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END;
 CREATE TRIGGER audit_refuse_delete BEFORE DELETE ON audit

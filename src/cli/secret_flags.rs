@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use super::findings::Finding;
 
 /// Flags whose values are secrets, whatever they hold.
-const SECRETS: [&str; 4] = ["--secret", "--resend-webhook-secret", "--postmark-webhook-login", "--key"];
+const SECRETS: [&str; 3] = ["--secret", "--resend-webhook-secret", "--postmark-webhook-login"];
 
 /// Set for a program that was started again without its secrets.
 const MOVED: &str = "_UNIONHALL_SECRETS_MOVED";
@@ -51,7 +51,13 @@ pub(super) fn hide(commands: fn() -> clap::Command) {
 /// The arguments without secrets, and the variables that hold those.
 fn split(given: &[OsString], commands: &clap::Command) -> (Vec<OsString>, Vec<(String, OsString)>) {
     let (mut kept, mut moved) = (Vec::new(), Vec::new());
-    let mut rest = given.iter().skip(1);
+    let words = given.iter().skip(1);
+    let command = words
+        .clone()
+        .map_while(|word| word.to_str())
+        .try_fold(commands, |command, word| command.find_subcommand(word).ok_or(command));
+    let (Ok(command) | Err(command)) = command;
+    let mut rest = words;
     while let Some(argument) = rest.next() {
         let text = argument.to_str().unwrap_or_default();
         if text == "--" {
@@ -63,7 +69,8 @@ fn split(given: &[OsString], commands: &clap::Command) -> (Vec<OsString>, Vec<(S
             Some(value) => Some(OsString::from(value)),
             None => rest.clone().next().cloned(),
         };
-        let variable = find(commands, flag).filter(|_| value.as_ref().is_some_and(|value| is_secret(flag, value)));
+        let variable =
+            variable_of(command, flag).filter(|_| value.as_ref().is_some_and(|value| is_secret(flag, value)));
         match (variable, value) {
             (Some(variable), Some(value)) => {
                 moved.push((variable, value));
@@ -78,15 +85,19 @@ fn split(given: &[OsString], commands: &clap::Command) -> (Vec<OsString>, Vec<(S
     (kept, moved)
 }
 
-/// The variable of a flag that may hold a secret, in whichever command it is.
-fn find(command: &clap::Command, flag: &str) -> Option<String> {
+/// The variable of a command's flag that may hold a secret.
+fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
     let name = flag.strip_prefix("--")?;
-    let here = command.get_arguments().find(|argument| argument.get_long() == Some(name)).and_then(secret_variable);
-    here.or_else(|| command.get_subcommands().find_map(|command| find(command, flag)))
+    command.get_arguments().find(|argument| argument.get_long() == Some(name)).and_then(secret_variable)
 }
 
 fn is_secret(flag: &str, value: &std::ffi::OsStr) -> bool {
-    SECRETS.contains(&flag) || value.to_str().is_some_and(has_password)
+    SECRETS.contains(&flag) || value.to_str().is_some_and(|value| has_password(value) || is_key(value))
+}
+
+/// Whether it looks like a partner's key, which is longer than the id that commands name it by.
+fn is_key(text: &str) -> bool {
+    text.starts_with("uh_")
 }
 
 fn has_password(text: &str) -> bool {
@@ -109,7 +120,7 @@ pub(super) fn findings() -> Vec<Finding> {
 fn among<'a>(arguments: impl Iterator<Item = &'a str>) -> Vec<Finding> {
     let shows = |argument: &&str| {
         let (flag, value) = argument.split_once('=').unwrap_or((argument, ""));
-        SECRETS.contains(&flag) || has_password(argument) || has_password(value)
+        SECRETS.contains(&flag) || [argument, value].into_iter().any(|text| has_password(text) || is_key(text))
     };
     let warning = |_| {
         let message = "a secret was given as a flag, where anyone on this machine can read it";
@@ -162,6 +173,7 @@ mod tests {
             ["serve", "--listen", "a:1", "--secret", "s", "--mail", "hold", "--store=sqlite:", "--", "--secret", "x"];
         let (kept, moved) = split(&many);
         assert_eq!(moved, [("UNIONHALL_SECRET".to_owned(), OsString::from("s"))]);
+        assert_eq!(split(&["members", "find", "--key", "uh_0123"]).1, [], "it has no variable there");
         assert_eq!(kept, ["serve", "--listen", "a:1", "--mail", "hold", "--store=sqlite:", "--", "--secret", "x"]);
     }
 }

@@ -37,3 +37,22 @@ pub fn take<'a, I: Iterator<Item = &'a Allowance>>(allowances: impl Fn() -> I, a
         }
     }
 }
+
+/// A request's slot among those in flight, given back when it is answered or its caller hangs up; a connection's among
+/// those open.
+#[derive(Debug)]
+pub struct Slot<'a>(&'a AtomicUsize);
+
+impl<'a> Slot<'a> {
+    /// One more, with how many there were before.
+    pub fn take(count: &'a AtomicUsize) -> (Self, usize) {
+        let before = count.fetch_add(1, Ordering::Relaxed);
+        (Self(count), before)
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

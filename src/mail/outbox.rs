@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -111,6 +112,15 @@ impl LeaseQueue for Outbox {
 
     fn wake(&self) -> &Notify {
         &self.notifier.wake
+    }
+
+    /// A moment that nobody can foresee: whoever writes right after a sign-up must not tell by the worker's own writes whether
+    /// there is mail for it.
+    fn wake_delay() -> Duration {
+        let mut random = [0];
+        // Without randomness mail goes all the same.
+        let _none_to_give = SystemRandom::new().fill(&mut random);
+        Duration::from_millis(20 + u64::from(random[0]))
     }
 
     async fn release(&self) {

@@ -14,17 +14,15 @@ use crate::domain::mail::lane::Lane;
 use crate::domain::person::{Answers, Erased, Leaving, Lifted, PersonFile, RetentionTimes, UnwantedMail};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
-use crate::domain::secret::session::{NONCE, Nonce, SessionMaker};
+use crate::domain::secret::session::{NONCE, Nonce, SessionCookie, SessionMaker};
 use crate::domain::secret::token::TokenMaker;
 use crate::domain::sign_in::{SESSION_FOR, SignInCode};
 use crate::domain::time::Timestamp;
+use crate::store::audit::BY_THEMSELVES;
 use crate::store::{Act, Store, StoreError};
 
 /// Answers about signing in leave at multiples of this, whatever the address's state: longer than any of them takes.
 const RESPONSE_TIME_STEP: Duration = Duration::from_millis(100);
-
-/// Who the audit log says did what was done here.
-const BY_THEMSELVES: &str = "the member";
 
 #[derive(Debug)]
 pub struct OwnPages {
@@ -117,7 +115,7 @@ impl OwnPages {
     }
 
     /// The session that a cookie is proof of; whether anybody has it is the store's to say.
-    pub fn session(&self, cookie: &str, now: Timestamp) -> Option<Nonce> {
+    pub fn session(&self, cookie: &str, now: Timestamp) -> Option<SessionCookie> {
         self.sessions.read_cookie(cookie, now)
     }
 
@@ -131,7 +129,7 @@ impl OwnPages {
     }
 
     /// What is kept of whoever has the session, without what hangs on them; none if nobody has.
-    pub async fn find(&self, session: &Nonce, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
+    pub async fn find(&self, session: &SessionCookie, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
         self.store.find_own(session.clone(), now).await
     }
 
@@ -150,6 +148,11 @@ impl OwnPages {
 
     pub async fn choose_language(&self, session: &Nonce, language: Language) -> Result<bool, StoreError> {
         self.store.choose_language(session.clone(), language).await
+    }
+
+    /// Ends the session of one browser, and of whoever copied its cookie.
+    pub async fn sign_out(&self, session: &SessionCookie) -> Result<(), StoreError> {
+        self.store.end_session(session.clone()).await
     }
 
     /// Ends every session of whoever has this one.

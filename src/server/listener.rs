@@ -18,7 +18,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use super::log_entry::LogEntry;
-use super::{Connection, HttpService, Slot};
+use super::{Connection, HttpService};
+use crate::http::allowance::Slot;
 use crate::http::connection::idle_timeout::{Activity, IdleWatch, LOOK_EVERY};
 use crate::http::connection::poll_when_woken::PollWhenWoken;
 use crate::http::connection::tls::Tls;

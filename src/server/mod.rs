@@ -20,7 +20,7 @@ mod security_text;
 
 use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -43,8 +43,8 @@ use crate::app::{App, Core, Readiness};
 use crate::clock::{Clock, Moment};
 use crate::domain::catalog::Catalog;
 use crate::domain::time::Timestamp;
-use crate::http::allowance::Allowance;
-use crate::http::connection::eviction::Places;
+use crate::http::allowance::{Allowance, Slot};
+use crate::http::connection::eviction::EvictionTable;
 use crate::http::connection::idle_timeout::Activity;
 use crate::http::request::accept::prefers_html;
 use crate::http::request::body::{self, AwaitedBody, BodyQuota, SentBody};
@@ -104,8 +104,8 @@ pub struct HttpService {
     in_flight: AtomicUsize,
     connections: AtomicUsize,
     /// Connections, and bodies that are waited for: the longest idle goes where they run short.
-    open: Places<Activity>,
-    awaited: Places<AwaitedBody>,
+    open: EvictionTable<Activity>,
+    awaited: EvictionTable<AwaitedBody>,
     /// Only where somebody reads the metrics.
     requests: Option<Requests>,
 }
@@ -134,8 +134,8 @@ impl HttpService {
             bodies: Allowance::new(BODY_BYTES),
             in_flight: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
-            open: Places::default(),
-            awaited: Places::default(),
+            open: EvictionTable::default(),
+            awaited: EvictionTable::default(),
             requests: settings.metrics.then(|| Requests::new(routes::names())),
             proxies: settings.proxies,
             mail_hooks: settings.mail_hooks,
@@ -380,24 +380,6 @@ struct Connection {
     share: Option<ClientShare>,
     /// Whether it is one of the last: only health is told there.
     is_reserve: bool,
-}
-
-/// A request's slot among those in flight, given back when it is answered or its caller hangs up; a connection's among
-/// those open.
-struct Slot<'a>(&'a AtomicUsize);
-
-impl<'a> Slot<'a> {
-    /// One more, with how many there were before.
-    fn take(count: &'a AtomicUsize) -> (Self, usize) {
-        let before = count.fetch_add(1, Ordering::Relaxed);
-        (Self(count), before)
-    }
-}
-
-impl Drop for Slot<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 fn declared_length(headers: &HeaderMap) -> u64 {

@@ -13,7 +13,7 @@ use crate::domain::email::EmailAddress;
 use crate::domain::language::words::OwnWords;
 use crate::domain::language::{Language, Phrase};
 use crate::domain::person::{Answers, PersonFile, PersonState, UnwantedMail};
-use crate::domain::secret::session::Nonce;
+use crate::domain::secret::session::SessionCookie;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::limiter::Class;
@@ -24,7 +24,7 @@ use crate::membership::people::NotErased;
 
 /// Somebody who is signed in, and all that is kept of them.
 struct Session {
-    nonce: Nonce,
+    cookie: SessionCookie,
     file: PersonFile,
     email: EmailAddress,
 }
@@ -76,7 +76,7 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
             return Ok(own_page(visit, StatusCode::BAD_REQUEST, &session, None, Some(refused)).await);
         }
     };
-    let changed = visit.app().own_pages.change_answers(&session.nonce, answers, visit.now.time).await;
+    let changed = visit.app().own_pages.change_answers(&session.cookie.nonce, answers, visit.now.time).await;
     // Who has left meanwhile reads so on their page.
     Ok(visit.redirect(if visit.stored(changed)? { "/me?done=answers" } else { "/me" }))
 }
@@ -84,7 +84,7 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
 pub async fn choose_mail(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session, fields) = take(visit, request).await?;
     let unwanted = UnwantedMail { already_member: field(&fields, "alreadyMember").as_deref() != Some("true") };
-    let chosen = visit.stored(visit.app().own_pages.choose_mail(&session.nonce, unwanted).await)?;
+    let chosen = visit.stored(visit.app().own_pages.choose_mail(&session.cookie.nonce, unwanted).await)?;
     Ok(if chosen { visit.redirect("/me?done=mail") } else { not_signed_in(visit) })
 }
 
@@ -92,7 +92,7 @@ pub async fn choose_language(visit: Visit<'_>, request: Request<SentBody<'_>>) -
     let (visit, session, fields) = take(visit, request).await?;
     let chosen = field(&fields, "language").and_then(|code| Language::from_code(&code));
     let Some(language) = chosen else { return Ok(visit.redirect("/me")) };
-    if !visit.stored(visit.app().own_pages.choose_language(&session.nonce, language).await)? {
+    if !visit.stored(visit.app().own_pages.choose_language(&session.cookie.nonce, language).await)? {
         return Ok(not_signed_in(visit));
     }
     let mut answer = visit.redirect("/me?done=language");
@@ -113,8 +113,10 @@ pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageR
     let words = &visit.words().sign_in;
     let mut note = &words.signed_out;
     if field(&fields, "everywhere").as_deref() == Some("true") {
-        visit.stored(visit.app().own_pages.sign_out_everywhere(&session.nonce).await)?;
+        visit.stored(visit.app().own_pages.sign_out_everywhere(&session.cookie.nonce).await)?;
         note = &words.signed_out_everywhere;
+    } else {
+        visit.stored(visit.app().own_pages.sign_out(&session.cookie).await)?;
     }
     let mut answer = sign_in(visit, StatusCode::OK, Some(note));
     SiteCookie::Session.clear(&mut answer, visit.site.secure);
@@ -127,7 +129,7 @@ pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
     Ok(match look(visit, request.headers()).await? {
         Some(session) if session.file.person.state == PersonState::Member => {
             let (visit, own_pages) = (visit.who_chose(session.file.person.language), &visit.app().own_pages);
-            let token = own_pages.csrf_token(&session.nonce);
+            let token = own_pages.csrf_token(&session.cookie.nonce);
             visit.page(view::leave(visit.frame(), &token, own_pages.times))
         }
         Some(_) => visit.redirect("/me"),
@@ -145,7 +147,7 @@ pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
 pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let visit = visit.of_own_page();
     let session = look(visit, request.headers()).await?.ok_or_else(|| sign_in(visit, StatusCode::OK, None))?;
-    let token = visit.app().own_pages.csrf_token(&session.nonce);
+    let token = visit.app().own_pages.csrf_token(&session.cookie.nonce);
     let is_member = session.file.person.state == PersonState::Member;
     let visit = visit.who_chose(session.file.person.language);
     Ok(visit.page(view::erase(visit.frame(), &token, is_member)))
@@ -198,7 +200,7 @@ async fn own_page(
     refused: Option<RefusedAnswers<'_>>,
 ) -> Answer {
     let own_pages = &visit.app().own_pages;
-    let token = own_pages.csrf_token(&session.nonce);
+    let token = own_pages.csrf_token(&session.cookie.nonce);
     let (file, times, now) = (&session.file, own_pages.times, visit.now.time);
     // Whoever left is not led to a form that is shut.
     let sign_ups_paused = file.person.state == PersonState::Left
@@ -234,12 +236,12 @@ fn keep_apart(answer: &mut Answer) {
 async fn look(visit: Visit<'_>, headers: &HeaderMap) -> PageResult<Option<Session>> {
     visit.spend(Class::Link, LINKS_A_MINUTE).await?;
     let cookie = SiteCookie::Session.read(headers, visit.site.secure);
-    let nonce = cookie.and_then(|cookie| visit.app().own_pages.session(cookie, visit.now.time));
-    let Some(nonce) = nonce else { return Ok(None) };
-    let found = visit.stored(visit.app().own_pages.find(&nonce, visit.now.time).await)?;
+    let cookie = cookie.and_then(|cookie| visit.app().own_pages.session(cookie, visit.now.time));
+    let Some(cookie) = cookie else { return Ok(None) };
+    let found = visit.stored(visit.app().own_pages.find(&cookie, visit.now.time).await)?;
     Ok(found.and_then(|file| {
         let email = EmailAddress::kept(&file.person.email).ok()?;
-        Some(Session { nonce, file, email })
+        Some(Session { cookie, file, email })
     }))
 }
 
@@ -249,7 +251,7 @@ async fn take<'a>(visit: Visit<'a>, request: Request<SentBody<'_>>) -> PageResul
     visit.require_own(&head)?;
     let session = look(visit, &head.headers).await?.ok_or_else(|| not_signed_in(visit))?;
     let fields = body.read(FORM_BYTES).await?.to_vec();
-    if !visit.app().own_pages.is_csrf_token(&session.nonce, &field(&fields, "token").unwrap_or_default()) {
+    if !visit.app().own_pages.is_csrf_token(&session.cookie.nonce, &field(&fields, "token").unwrap_or_default()) {
         return Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin).into());
     }
     Ok((visit.who_chose(session.file.person.language), session, fields))

@@ -4,12 +4,15 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::sql::{Failure, Job, JobReply, ReadRow, Row, Sql, SqlReply, Value, values};
+use super::sql::{Failure, Job, JobReply, ReadRow, Row, Sql, SqlReply, Value, expected, values};
 use super::{Engine, Store, StoreFigures, StoreReply};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpRef, SignedUp};
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 area! {
     /// Who did what.
@@ -59,7 +62,20 @@ fn entry(row: &Row<'_>) -> Result<AuditEntry, Failure> {
     })
 }
 
+/// Who the audit log says did what a member did on their own page.
+pub const BY_THEMSELVES: &str = "the member";
+
+/// Rows of a kind in a day about what one member did themselves: the log only grows, and they could fill the disk with it.
+const BY_ONE_A_DAY: i64 = 20;
+
 pub(super) async fn append(sql: &mut dyn Sql, act: &Act, about: &str) -> Result<(), Failure> {
+    if act.who == BY_THEMSELVES {
+        let latest = "SELECT count(*) FROM (SELECT 1 FROM audit WHERE about = $1 AND at > $2 AND command = $4 LIMIT $3) AS latest";
+        let values = values![about, act.at.minus(DAY), BY_ONE_A_DAY, act.command];
+        if expected(sql.row(latest, values, |row| row.get::<i64>(0)).await?)? >= BY_ONE_A_DAY {
+            return Ok(());
+        }
+    }
     let append = "INSERT INTO audit (at, who, command, about) VALUES ($1, $2, $3, $4)";
     sql.execute(append, values![act.at, &act.who, act.command, about]).await.map(|_| ())
 }

@@ -280,6 +280,8 @@ fn sessions_end_when_they_are_to() {
         let (kept, before) = (there.cookies.clone(), here.cookies.clone());
         page(&here.act("/me/sign-out", &[]).await, 200, "signed out here");
         assert!(here.cookies.is_empty() && there.is_signed_in().await, "only this browser");
+        here.cookies = before.clone();
+        assert!(!here.is_signed_in().await, "nor whoever copied its cookie");
         page(&there.act("/me/sign-out", &[("everywhere", "true")]).await, 200, "signed out everywhere");
         for old in [kept, before] {
             there.cookies = old;

@@ -6,6 +6,7 @@ pub mod suggestion;
 
 use schemars::json_schema;
 use serde::de::{Deserialize, Deserializer, Error as _};
+use unicode_normalization::UnicodeNormalization;
 
 use crate::domain::json::inline_schema;
 use crate::domain::text::is_hidden;
@@ -71,9 +72,8 @@ impl EmailAddress {
         let address = Self::parse_any_length(text)?;
         let local = address.local_part();
         // Small letters can take more room than capitals, and the address is compared in them.
-        let lower = || local.chars().flat_map(char::to_lowercase).map(char::len_utf8).sum::<usize>();
-        let is_long =
-            local.len() > Self::LONGEST_LOCAL_PART || (!local.is_ascii() && lower() > Self::LONGEST_LOCAL_PART);
+        let is_long = local.len() > Self::LONGEST_LOCAL_PART
+            || (!local.is_ascii() && compared(local).len() > Self::LONGEST_LOCAL_PART);
         if is_long { Err(BadEmail::LongLocalPart) } else { Ok(address) }
     }
 
@@ -150,16 +150,22 @@ impl EmailAddress {
         format!("{}•••@{}•••.{last}", first(&self.typed), first(name))
     }
 
-    /// The form in which two addresses are compared: letters of any case are the same, and so are the spellings of one
-    /// domain.
+    /// The form in which two addresses are compared: letters of any case are the same, an accent is whether it was typed with its
+    /// letter or after it (NFC and NFD), and so are the spellings of one domain.
     pub fn normalized(&self) -> String {
-        format!("{}@{}", self.typed[..self.at].to_lowercase(), self.domain)
+        format!("{}@{}", compared(self.local_part()), self.domain)
     }
 
     /// The mailbox that the address leads to, so that two spellings of it share mail caps and cannot refer each other.
     pub fn mailbox(&self) -> String {
-        alias::mailbox(&self.typed[..self.at].to_lowercase(), &self.domain)
+        alias::mailbox(&compared(self.local_part()), &self.domain)
     }
+}
+
+/// What stands before the @, in the form in which it is compared.
+fn compared(local: &str) -> String {
+    let lower = local.to_lowercase();
+    if lower.is_ascii() { lower } else { lower.nfc().collect() }
 }
 
 /// The one spelling of a domain, if it can be one.
@@ -225,6 +231,16 @@ mod tests {
         ] {
             assert_eq!(EmailAddress::parse(good).map(|e| e.as_typed().to_owned()).as_deref(), Ok(good));
         }
+    }
+
+    #[test]
+    fn an_accent_is_the_same_however_it_was_typed() {
+        let composed = EmailAddress::parse("J\u{fc}rgen@example.com").unwrap();
+        let decomposed = EmailAddress::parse("ju\u{308}rgen@example.com").unwrap();
+        assert_eq!(composed.normalized(), decomposed.normalized());
+        assert_eq!(composed.mailbox(), decomposed.mailbox());
+        assert_ne!(composed.normalized(), EmailAddress::parse("jurgen@example.com").unwrap().normalized());
+        assert_eq!(decomposed.as_typed(), "ju\u{308}rgen@example.com", "mail goes where it was typed");
     }
 
     #[test]

@@ -43,6 +43,16 @@ impl fmt::Debug for Nonce {
     }
 }
 
+/// A cookie of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionCookie {
+    /// Of the person: all their browsers have the same.
+    pub nonce: Nonce,
+    pub ends_at: Timestamp,
+    /// By which it is remembered once its browser was signed out: a copy of it works no longer either.
+    pub name: String,
+}
+
 #[derive(Debug, Clone)]
 pub struct SessionMaker {
     cookies: hmac::Key,
@@ -62,12 +72,14 @@ impl SessionMaker {
         format!("{}.{ends_at}.{}", session.0, self.proof(session, ends_at))
     }
 
-    /// The nonce of a cookie that is ours and has not ended.
-    pub fn read_cookie(&self, cookie: &str, now: Timestamp) -> Option<Nonce> {
+    /// What a cookie says that is ours and has not ended.
+    pub fn read_cookie(&self, cookie: &str, now: Timestamp) -> Option<SessionCookie> {
         let mut parts = cookie.split('.');
-        let (nonce, ends_at, proof) = (Nonce::read(parts.next()?)?, parts.next()?.parse().ok()?, parts.next()?);
-        let is_ours = bool::from(self.proof(&nonce, ends_at).as_bytes().ct_eq(proof.as_bytes()));
-        (is_ours && parts.next().is_none() && Timestamp::from_millis(ends_at) > now).then_some(nonce)
+        let (nonce, millis, proof) = (Nonce::read(parts.next()?)?, parts.next()?.parse().ok()?, parts.next()?);
+        let is_ours = bool::from(self.proof(&nonce, millis).as_bytes().ct_eq(proof.as_bytes()));
+        let ends_at = Timestamp::from_millis(millis);
+        let is_good = is_ours && parts.next().is_none() && ends_at > now;
+        is_good.then(|| SessionCookie { nonce, ends_at, name: format!("cookie {proof}") })
     }
 
     fn proof(&self, session: &Nonce, ends_at: i64) -> String {
@@ -109,7 +121,13 @@ mod tests {
         let (ours, at) = (maker("a"), Timestamp::from_millis);
         let (one, two) = (Nonce::from_random(&[1; NONCE]), Nonce::from_random(&[2; NONCE]));
         let cookie = ours.cookie(&one, at(1000));
-        assert_eq!(ours.read_cookie(&cookie, at(999)), Some(one.clone()));
+        let read = ours.read_cookie(&cookie, at(999)).unwrap();
+        assert_eq!((&read.nonce, read.ends_at), (&one, at(1000)));
+        assert_ne!(
+            ours.read_cookie(&ours.cookie(&one, at(1001)), at(0)).unwrap().name,
+            read.name,
+            "each browser's own"
+        );
         assert_eq!(ours.read_cookie(&cookie, at(1000)), None, "it has ended");
         assert_eq!(maker("b").read_cookie(&cookie, at(0)), None);
         for forged in [

@@ -16,17 +16,17 @@ pub trait Occupant {
 }
 
 #[derive(Debug)]
-pub struct Places<O>(Mutex<Table<O>>);
+pub struct EvictionTable<O>(Mutex<Slots<O>>);
 
 #[derive(Debug)]
-struct Table<O> {
-    slots: Vec<Option<Entry<O>>>,
+struct Slots<O> {
+    slots: Vec<Option<Occupied<O>>>,
     free: Vec<usize>,
     hand: usize,
 }
 
 #[derive(Debug)]
-struct Entry<O> {
+struct Occupied<O> {
     occupant: Arc<O>,
     /// Its uses when the hand came by last; none since it came.
     seen: Option<u32>,
@@ -34,20 +34,20 @@ struct Entry<O> {
     is_leaving: bool,
 }
 
-impl<O> Default for Places<O> {
+impl<O> Default for EvictionTable<O> {
     fn default() -> Self {
-        Self(Mutex::new(Table { slots: Vec::new(), free: Vec::new(), hand: 0 }))
+        Self(Mutex::new(Slots { slots: Vec::new(), free: Vec::new(), hand: 0 }))
     }
 }
 
-impl<O: Occupant> Places<O> {
+impl<O: Occupant> EvictionTable<O> {
     /// One more; where there are `most` already, another is asked to go.
-    pub fn take_or_evict(&self, occupant: Arc<O>, most: usize) -> Place<'_, O> {
+    pub fn take_or_evict(&self, occupant: Arc<O>, most: usize) -> HeldPlace<'_, O> {
         let mut table = self.table();
         if table.slots.len() - table.free.len() >= most {
             table.evict();
         }
-        let entry = Some(Entry { occupant, seen: None, is_leaving: false });
+        let entry = Some(Occupied { occupant, seen: None, is_leaving: false });
         let index = match table.free.pop() {
             Some(index) => index,
             None => {
@@ -56,15 +56,15 @@ impl<O: Occupant> Places<O> {
             }
         };
         table.slots[index] = entry;
-        Place { places: self, index }
+        HeldPlace { places: self, index }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table<O>> {
+    fn table(&self) -> MutexGuard<'_, Slots<O>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<O: Occupant> Table<O> {
+impl<O: Occupant> Slots<O> {
     /// Asks the first to go who was of no use since the hand came by last; nobody if all are of use.
     fn evict(&mut self) {
         for _ in 0..self.slots.len() * 2 {
@@ -83,12 +83,12 @@ impl<O: Occupant> Table<O> {
 
 /// A place, given back when it is dropped.
 #[derive(Debug)]
-pub struct Place<'a, O: Occupant> {
-    places: &'a Places<O>,
+pub struct HeldPlace<'a, O: Occupant> {
+    places: &'a EvictionTable<O>,
     index: usize,
 }
 
-impl<O: Occupant> Drop for Place<'_, O> {
+impl<O: Occupant> Drop for HeldPlace<'_, O> {
     fn drop(&mut self) {
         let mut table = self.places.table();
         table.slots[self.index] = None;
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_longest_idle_goes_and_who_is_of_use_stays() {
-        let (places, all) = (Places::default(), callers(8));
+        let (places, all) = (EvictionTable::default(), callers(8));
         all[1].is_busy.store(true, Ordering::Relaxed);
         let held: Vec<_> = all.iter().map(|caller| places.take_or_evict(Arc::clone(caller), 8)).collect();
         assert!(evicted(&all).is_empty());
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn nobody_goes_while_all_are_of_use() {
-        let (places, all) = (Places::default(), callers(4));
+        let (places, all) = (EvictionTable::default(), callers(4));
         all.iter().for_each(|caller| caller.is_busy.store(true, Ordering::Relaxed));
         let _held: Vec<_> = all.iter().map(|caller| places.take_or_evict(Arc::clone(caller), 2)).collect();
         assert!(evicted(&all).is_empty());

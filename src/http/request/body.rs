@@ -15,7 +15,7 @@ use hyper::header::CONTENT_ENCODING;
 use tokio::sync::Notify;
 
 use crate::http::allowance::{self, Allowance};
-use crate::http::connection::eviction::{Occupant, Places};
+use crate::http::connection::eviction::{EvictionTable, Occupant};
 use crate::http::response::error::HttpError;
 
 /// The largest body that is read as one.
@@ -39,7 +39,7 @@ type Allowances<'a> = [Option<&'a Allowance>; 3];
 #[derive(Debug, Clone, Copy)]
 pub struct BodyQuota<'a> {
     pub bytes: Allowances<'a>,
-    pub awaited: &'a Places<AwaitedBody>,
+    pub awaited: &'a EvictionTable<AwaitedBody>,
     /// Requests under way: one whose body is waited for is not among them.
     pub in_flight: &'a AtomicUsize,
 }
@@ -96,7 +96,7 @@ async fn at_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
 }
 
 /// Waits for a body, for a while, and while there is a place for it.
-async fn wait<F: Future>(arriving: Pin<&mut F>, awaited: &Places<AwaitedBody>) -> Result<F::Output, HttpError> {
+async fn wait<F: Future>(arriving: Pin<&mut F>, awaited: &EvictionTable<AwaitedBody>) -> Result<F::Output, HttpError> {
     let body = Arc::new(AwaitedBody::default());
     let _place = awaited.take_or_evict(Arc::clone(&body), AWAITED);
     tokio::select! {
@@ -185,7 +185,7 @@ pub fn is_encoded(headers: &HeaderMap) -> bool {
 }
 
 /// Takes in a body that nobody will read and throws it away; false if that is too much, or takes too long.
-pub async fn swallow(mut body: Incoming, awaited: &Places<AwaitedBody>) -> bool {
+pub async fn swallow(mut body: Incoming, awaited: &EvictionTable<AwaitedBody>) -> bool {
     if body.size_hint().lower() > SWALLOWED {
         return false;
     }

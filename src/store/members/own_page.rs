@@ -6,19 +6,22 @@ use super::people::{file_of, last_sign_ups};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::person::{Answers, PersonFile, UnwantedMail};
-use crate::domain::secret::session::Nonce;
+use crate::domain::secret::session::{Nonce, SessionCookie};
 use crate::domain::time::Timestamp;
 use crate::store::figures::{add_demand, add_wishes};
+use crate::store::sources::use_once;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 area! {
     /// What the holder of a session may see and change.
     OwnPageStore {
         /// What is kept of whoever has the session; of what hangs on them the last sign-ups, and the one that they joined by.
-        scan find_own(session: Nonce, now: Timestamp) -> Option<PersonFile> {
+        scan find_own(session: SessionCookie, now: Timestamp) -> Option<PersonFile> {
             |sql| {
-                let find = "SELECT id FROM people WHERE session = $1 AND erased_at IS NULL AND state <> 'invited'";
-                let person: Option<i64> = sql.row(find, values![session.as_str()], |row| row.get(0)).await?;
+                let find = "SELECT id FROM people WHERE session = $1 AND erased_at IS NULL AND state <> 'invited'
+                            AND NOT EXISTS (SELECT 1 FROM used_once WHERE name = $2)";
+                let values = values![session.nonce.as_str(), &session.name];
+                let person: Option<i64> = sql.row(find, values, |row| row.get(0)).await?;
                 let Some(person) = person else { return Ok(None) };
                 let Some(mut file) = file_of(sql, person, *now).await? else { return Ok(None) };
                 file.sign_ups = last_sign_ups(sql, &file.person, *now).await?;
@@ -44,6 +47,11 @@ area! {
                 let choose = "UPDATE people SET language = $2 WHERE session = $1 AND erased_at IS NULL";
                 Ok(sql.execute(choose, values![session.as_str(), language.code()]).await? == 1)
             }
+        };
+
+        /// Ends the session of one browser: its cookie is good for nothing from now on.
+        write end_session(session: SessionCookie) -> () {
+            |sql| use_once(sql, &session.name, session.ends_at).await.map(|_| ())
         };
 
         /// Ends every session of whoever has this one, by giving them another nonce; false if nobody has it.

@@ -52,11 +52,13 @@ area! {
             }
         };
 
-        /// Everybody who has an inbox: the partners that a key was ever issued to.
+        /// Everybody who has an inbox: the partners whose last key was not revoked.
         read inbox_partners() -> Vec<(PartnerId, String)> {
             |sql| {
                 let partner = |row: &Row<'_>| Ok((row.get("id")?, row.get("name")?));
-                sql.rows("SELECT id, name FROM partners ORDER BY name", values![], partner).await
+                let keyed = "SELECT id, name FROM partners p WHERE EXISTS
+                                 (SELECT 1 FROM api_keys k WHERE k.partner_id = p.id AND k.revoked_at IS NULL) ORDER BY name";
+                sql.rows(keyed, values![], partner).await
             }
         };
 

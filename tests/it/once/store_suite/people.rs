@@ -3,6 +3,7 @@
 use unionhall::domain::person::{AccountId, Erased, Leaving, Lifted, PersonFile, PersonState};
 use unionhall::domain::secret::mark::{AddressMarker, AddressMarks};
 use unionhall::store::Act;
+use unionhall::store::audit::BY_THEMSELVES;
 use unionhall::store::figures::{Demand, Funnel};
 
 use super::*;
@@ -319,6 +320,22 @@ pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixtu
     assert!(entries.iter().all(|entry| entry.who == "kim" && entry.at == after(HOUR)));
     assert_eq!(fixture.store.audit_entries(after(DAY), 0, 10).await, Ok(vec![]));
     assert_eq!(fixture.store.audit_entries(NOW, entries[2].id, 10).await.unwrap(), entries[3..]);
+
+    // What a member does on their own page is written down so often in a day, and no more.
+    fixture.store.pause_sign_ups(false).await.unwrap();
+    fixture.by_form("ben@example.com", NOW).await;
+    let ben = of_entry(&fixture.file("ben@example.com").await.unwrap().sign_ups[0]);
+    for (n, rows) in [(50, 20), (1, 21)] {
+        for _ in 0..n {
+            let now = if n == 1 { after(2 * DAY) } else { after(DAY) };
+            fixture.store.decline(ben, DecidedHow::OneClick, None, now).await.unwrap();
+            let act = Act { who: BY_THEMSELVES.to_owned(), at: now, ..act("own page: mail again", "") };
+            let lifted =
+                Arc::clone(&fixture.store).audited(act).unsuppress(&email("ben@example.com"), account(3)).await;
+            assert!(lifted.unwrap().is_some_and(|lifted| lifted.suppression), "it is done each time");
+        }
+        assert_eq!(fixture.store.audit_entries(after(DAY), 0, 100).await.unwrap().len(), rows);
+    }
 }
 
 /// Whatever happens in whatever order: the count, the figures and the list of members agree.
