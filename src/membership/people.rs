@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::random;
 use crate::domain::email::EmailAddress;
 use crate::domain::person::{AccountId, ActivityPlace, Erased, Leaving, Lifted, PersonFile};
@@ -93,13 +95,17 @@ impl People {
         let written = tokio::task::spawn_blocking(move || erasures.append(&mark, at)).await;
         written.map_err(std::io::Error::other).and_then(|written| written).map_err(NotErased::Log)?;
         let (account, mut so_far) = (new_account()?, None);
-        // In steps, each of which others' writes wait for. Interrupted, it goes on when it is asked for again.
+        // In steps, each of which others' writes wait for, with pauses in which those get their turn. Interrupted, it goes on when
+        // it is asked for again.
+        let mut begun = Instant::now();
         while let Some(step) = self.store.erase(email, marks.clone(), account.clone(), now).await? {
             let is_whole = step.is_whole;
             so_far = Some(step.after(so_far));
             if is_whole {
                 break;
             }
+            tokio::time::sleep(begun.elapsed()).await;
+            begun = Instant::now();
         }
         Ok(so_far)
     }

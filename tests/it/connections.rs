@@ -150,7 +150,7 @@ fn whoever_asks_whether_it_is_ready_is_told_by_one_look() {
 }
 
 /// All of them at once.
-async fn all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
+pub(crate) async fn all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
     let mut done = Vec::new();
     let mut futures: Vec<_> = futures.into_iter().map(|future| Some(Box::pin(future))).collect();
     std::future::poll_fn(|context| {

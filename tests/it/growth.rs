@@ -1,16 +1,31 @@
 //! What somebody has stored makes nothing slower: a hundred thousand rows behind one person, one partner and one mailbox.
 
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use hyper::Request;
 use serde_json::json;
 
 use crate::own_page::Browser;
+use crate::records::Home;
 use crate::server::{Server, block_on, sign_up};
 
 const ROWS: u32 = 100_000;
-const FLAGS: &[&str] =
-    &["--public-per-minute", "100000", "--key-per-minute", "100000", "--log", "off", "--mail", "hold"];
+const FLAGS: &[&str] = &[
+    "--public-per-minute",
+    "1000000",
+    "--key-per-minute",
+    "1000000",
+    "--log",
+    "off",
+    "--mail",
+    "hold",
+    "--trusted-proxies",
+    "127.0.0.0/8",
+];
 
 /// A server with a member, Ana, and a partner with a key. Where it is crowded, Ana referred a hundred thousand members and as many
 /// sign-ups name her, a hundred thousand sign-ups and idempotency keys are hers, and as many people share her mailbox.
@@ -40,6 +55,68 @@ impl Place {
         let body = json!({ "email": format!("ana+{name}@gmail.com"), "refCode": self.code });
         self.server.post("/v1/invite", &self.key, body.to_string()).await.good();
         self.server.number("SELECT max(id) FROM sign_ups")
+    }
+
+    /// How long a sign-up takes for as long as something goes on, in seconds: the middle one of all.
+    #[expect(clippy::disallowed_methods, reason = "how long it takes is what is measured")]
+    async fn sign_ups_while(&self, mut goes_on: impl FnMut(usize) -> bool) -> f64 {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let mut times = Vec::new();
+        while goes_on(times.len()) {
+            let email = format!("beside{}@example.com", NUMBER.fetch_add(1, Ordering::Relaxed));
+            let start = Instant::now();
+            self.server.post("/v1/invite", &self.key, sign_up(&email)).await.good();
+            times.push(start.elapsed().as_secs_f64());
+        }
+        times.sort_unstable_by(f64::total_cmp);
+        times[times.len() / 2]
+    }
+
+    /// The same beside a command of the operator's.
+    async fn sign_ups_beside(&self, command: &[&str]) -> f64 {
+        let mut running =
+            (!command.is_empty()).then(|| self.server.command().args(command).stdout(Stdio::null()).spawn().unwrap());
+        let took = self.sign_ups_while(|n| {
+            let is_running = running.as_mut().is_some_and(|process| process.try_wait().unwrap().is_none());
+            n < 50 || (is_running && n < 300)
+        });
+        let took = took.await;
+        // What is not done by then would be done the next time.
+        if let Some(mut process) = running {
+            let _ended_by_itself = process.kill();
+            process.wait().unwrap();
+        }
+        took
+    }
+
+    /// The same beside eight connections that ask for Ana's page and the partner's list, one request after the other.
+    async fn sign_ups_beside_callers(&self, cookies: &BTreeMap<String, String>) -> f64 {
+        let cookies: Vec<_> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let (cookies, over) = (cookies.join("; "), AtomicBool::new(false));
+        let call = async |caller: usize| {
+            let mut connection = self.server.connect(Ipv4Addr::LOCALHOST).await;
+            let mut n = 0;
+            while !over.load(Ordering::Relaxed) {
+                n += 1;
+                let request = match caller % 2 {
+                    // Each from an address of its own, which has its own budget.
+                    0 => Request::get("/me")
+                        .header("cookie", &cookies)
+                        .header("x-forwarded-for", format!("10.{caller}.{}.{}", n / 200, n % 200)),
+                    _ => Request::get("/partner/v1/sign-ups?since=2100-01-01T00:00:00Z")
+                        .header("authorization", format!("Bearer {}", self.key)),
+                };
+                assert_eq!(connection.send(request, "").await.status, 200);
+            }
+        };
+        let calls: Vec<_> = (0..8).map(|caller| Box::pin(call(caller))).collect();
+        let mut calls = Box::pin(crate::connections::all(calls));
+        let sign_ups = async {
+            let took = self.sign_ups_while(|n| n < 200).await;
+            over.store(true, Ordering::Relaxed);
+            took
+        };
+        tokio::join!(sign_ups, &mut calls).0
     }
 
     async fn list(&self, query: &str) {
@@ -111,6 +188,7 @@ fn what_one_request_sets_off_does_not_grow_with_what_is_stored() {
         let (crowded, empty) = (Place::new(true).await, Place::new(false).await);
         let mut slow = Vec::new();
         let mut judge = |what: &str, ratio: f64| {
+            eprintln!("{what}: {ratio:.2}");
             if ratio > 3.0 {
                 slow.push(format!("{what}: {ratio:.1} times as long"));
             }
@@ -149,6 +227,32 @@ fn what_one_request_sets_off_does_not_grow_with_what_is_stored() {
             assert_eq!(browser.post("/me/sign-in", &[("email", "ana@gmail.com")]).await.status, 200);
         });
         judge("asking to sign in", sign_in.await);
+
+        let busy =
+            [crowded.sign_ups_beside_callers(&ana.cookies).await, empty.sign_ups_beside_callers(&other.cookies).await];
+        // Twice as long at the most, where the others may take three times.
+        judge("sign-ups beside eight busy connections", busy[0] / busy[1] * 1.5);
+        let quiet = empty.sign_ups_beside(&[]).await;
+        for command in [&["members", "export"][..], &["members", "erase", "ana@gmail.com"]] {
+            judge(&format!("sign-ups beside {}", command[1]), crowded.sign_ups_beside(command).await / quiet);
+        }
+        let [crowded, empty] = [crowded, empty].map(|place| place.server.stop().1);
+        judge("the start", starts(crowded).await / starts(empty).await);
         assert!(slow.is_empty(), "{slow:#?}");
     });
+}
+
+/// How long a server takes from its start to its first answer about its records, in seconds: the middle one of three.
+#[expect(clippy::disallowed_methods, reason = "how long it takes is what is measured")]
+async fn starts(mut home: Home) -> f64 {
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        let start = Instant::now();
+        let server = Server::start_in(home, FLAGS);
+        server.get("/v1/stats").await.good();
+        times.push(start.elapsed().as_secs_f64());
+        home = server.stop().1;
+    }
+    times.sort_unstable_by(f64::total_cmp);
+    times[1]
 }
