@@ -124,8 +124,8 @@ enum Command {
     ///
     /// Whoever was erased since the copy was made, as the logs of erasures tell, is erased again. The ids of new sign-ups begin far
     /// ahead. Everybody is signed out of their own page, and links to sign in end. Mail that waited is held, for it may have gone
-    /// since: decide with `unionhall mail release` or `drop`. What the records cannot know is listed at the end. Running it again
-    /// is safe, and says the same.
+    /// since: decide with `unionhall mail release` or `drop`. What the records cannot know is listed at the end. Interrupted,
+    /// it is run again.
     Resume(backup::ResumeSettings),
     /// Speak MCP over standard input and output, for an assistant on this machine; works on the service's own records.
     Mcp(Box<mcp::McpSettings>),

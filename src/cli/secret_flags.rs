@@ -13,13 +13,16 @@ const MOVED: &str = "_UNIONHALL_SECRETS_MOVED";
 
 /// Adds to the help of each setting that may hold a secret where it is read.
 pub(super) fn say_so(command: clap::Command) -> clap::Command {
+    let flags: Vec<_> = command.get_arguments().filter_map(|argument| argument.get_long().map(str::to_owned)).collect();
     let command = command.mut_args(|argument| match secret_variable(&argument) {
         None => argument,
         Some(variable) => {
             let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
             let end = if help.ends_with('.') { "" } else { "." };
+            let file = format!("{}-file", argument.get_long().unwrap_or_default());
+            let file = if flags.contains(&file) { format!(" or --{file}") } else { String::new() };
             argument.long_help(format!(
-                "{help}{end}\n\nA secret in it belongs in {variable} or a file: anyone on this machine reads flags in the list of \
+                "{help}{end}\n\nA secret in it belongs in {variable}{file}: anyone on this machine reads flags in the list of \
                  processes. One that is given as a flag is moved to its variable at once."
             ))
         }
@@ -102,7 +105,9 @@ fn is_key(text: &str) -> bool {
 
 fn has_password(text: &str) -> bool {
     let authority = text.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
-    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+    let in_query =
+        text.split_once('?').is_some_and(|(_, query)| query.split('&').any(|part| part.starts_with("password=")));
+    in_query || authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
 }
 
 /// Secrets that stood among the flags, or still do.

@@ -19,7 +19,13 @@ use crate::store::transfer::{self, MoveError, Phase, Progress, Sum, TransferSour
 #[derive(Debug, Args)]
 pub(super) struct MoveSettings {
     /// Where the records are: `sqlite:` for the file in the data folder, `sqlite:FILE` or `postgres://…`.
-    #[arg(long, value_name = "STORE", required_unless_present = "from_file")]
+    #[arg(
+        long,
+        env = "UNIONHALL_MOVE_FROM",
+        value_name = "STORE",
+        required_unless_present = "from_file",
+        hide_env_values = true
+    )]
     from: Option<String>,
 
     /// A file that holds the above, for a password that should stand nowhere else.
@@ -27,7 +33,13 @@ pub(super) struct MoveSettings {
     from_file: Option<PathBuf>,
 
     /// Where they go: a database that is new or empty.
-    #[arg(long, value_name = "STORE", required_unless_present = "to_file")]
+    #[arg(
+        long,
+        env = "UNIONHALL_MOVE_TO",
+        value_name = "STORE",
+        required_unless_present = "to_file",
+        hide_env_values = true
+    )]
     to: Option<String>,
 
     /// A file that holds the above.

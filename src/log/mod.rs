@@ -131,12 +131,13 @@ impl Log {
         if self.0.level < least {
             return;
         }
-        if self.0.level == Level::Errors {
+        // A failure of ours is always told.
+        if self.0.level == Level::Errors && line.status < 500 {
             let told = self.0.refusals.lock().unwrap_or_else(PoisonError::into_inner).tell(line.at);
             match told {
                 Some(0) => {}
                 Some(untold) => {
-                    self.note(&format!("{untold} refusals before this were not logged, for there were too many"))
+                    self.note(&format!("{untold} refusals before this were not logged, for there were too many"));
                 }
                 None => return,
             }

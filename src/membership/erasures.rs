@@ -30,10 +30,7 @@ impl ErasureLog {
 
     /// Writes an erasure down and waits until the disk has it.
     pub fn append(&self, mark: &str, now: Timestamp) -> io::Result<()> {
-        // Nothing else has made the folder where the records are elsewhere.
-        if let Some(folder) = self.0.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        }
+        self.make_folder()?;
         let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&self.0)?;
         let mut last = [b'\n'];
         if file.metadata()?.len() > 0 {
@@ -46,22 +43,35 @@ impl ErasureLog {
         file.sync_data()
     }
 
+    /// Nothing else has made the folder where the records are elsewhere.
+    fn make_folder(&self) -> io::Result<()> {
+        match self.0.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            Some(folder) => DirBuilder::new().recursive(true).mode(0o700).create(folder),
+            None => Ok(()),
+        }
+    }
+
     /// The marks of those who were erased at that time or later; a line that is none of ours is passed over.
     pub fn since(&self, time: Timestamp) -> io::Result<Vec<String>> {
+        Ok(self.all()?.into_iter().filter(|(at, _)| *at >= time).map(|(_, mark)| mark).collect())
+    }
+
+    /// Every erasure with its time, which is the end of its hour.
+    pub fn all(&self) -> io::Result<Vec<(Timestamp, String)>> {
         let file = match std::fs::File::open(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             file => file?,
         };
-        let mut marks = Vec::new();
+        let mut erasures = Vec::new();
         for line in BufReader::new(file).lines() {
-            let line = line?;
-            marks.extend(read(&line).filter(|(at, _)| *at >= time).map(|(_, mark)| mark.to_owned()));
+            erasures.extend(read(&line?).map(|(at, mark)| (at, mark.to_owned())));
         }
-        Ok(marks)
+        Ok(erasures)
     }
 
     /// Takes in what another log holds and this one does not, and waits until the disk has it.
     pub fn merge(&self, other: &Self) -> io::Result<()> {
+        self.make_folder()?;
         let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&self.0)?;
         let mut own = String::new();
         file.read_to_string(&mut own)?;

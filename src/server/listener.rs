@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, watch};
 use super::log_entry::LogEntry;
 use super::{Connection, HttpService};
 use crate::http::allowance::Slot;
+use crate::http::connection::eviction::Occupant;
 use crate::http::connection::idle_timeout::{Activity, IdleWatch, LOOK_EVERY};
 use crate::http::connection::poll_when_woken::PollWhenWoken;
 use crate::http::connection::tls::Tls;
@@ -224,11 +225,15 @@ async fn converse(
     });
     let mut connection = pin!(builder.serve_connection(io, answer));
     let mut overdue = PollWhenWoken::new(async {
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let (mut looks, mut is_evicted) = (tokio::time::interval(LOOK_EVERY), false);
         loop {
             tokio::select! {
                 _ = looks.tick() => if watch.is_overdue() { return },
-                () = evicted.evicted() => return,
+                () = evicted.evicted() => is_evicted = true,
+            }
+            // A request that came meanwhile is answered first.
+            if is_evicted && evicted.uses().is_some() {
+                return;
             }
         }
     });

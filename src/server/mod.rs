@@ -266,7 +266,7 @@ impl HttpService {
         );
         answer.set(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         answer.set_default(CONTENT_SECURITY_POLICY, POLICY);
-        answer.set(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+        answer.set(REFERRER_POLICY, HeaderValue::from_static("strict-origin"));
         if self.secure {
             answer.set(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
         }

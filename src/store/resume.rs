@@ -2,7 +2,7 @@
 //! as SQL. The engines move their ids ahead themselves.
 
 use super::audit::{self, Act};
-use super::sql::{Failure, Sql, Unit, values};
+use super::sql::{Failure, Sql, Unit, expected, values};
 use crate::domain::time::Timestamp;
 
 #[derive(Debug)]
@@ -43,8 +43,10 @@ impl Unit for Resume {
         .await?;
         // Mail that waited may have gone since.
         let hold = "UPDATE outbox SET held_at = $1 WHERE held_at IS NULL AND given_up_at IS NULL";
-        let held = sql.execute(hold, values![self.act.at]).await?;
+        sql.execute(hold, values![self.act.at]).await?;
+        let held = "SELECT count(*) FROM outbox WHERE held_at IS NOT NULL AND given_up_at IS NULL";
+        let held: i64 = expected(sql.row(held, values![], |row| row.get(0)).await?)?;
         audit::append(sql, &self.act, &self.act.about).await?;
-        Ok(held)
+        Ok(held.unsigned_abs())
     }
 }

@@ -111,7 +111,7 @@ mod once {
                     assert_eq!(answer.header("x-content-type-options"), "nosniff");
                     assert!(answer.header("content-security-policy").starts_with("default-src 'none'"));
                     assert!(answer.header("content-security-policy").contains("frame-ancestors 'none'"));
-                    assert_eq!(answer.header("referrer-policy"), "same-origin");
+                    assert_eq!(answer.header("referrer-policy"), "strict-origin");
                     assert_eq!(answer.header("server"), "");
                 }
                 assert_eq!(plain.get(path).await.header("strict-transport-security"), "");

@@ -337,7 +337,7 @@ fn over_https_the_cookies_are_secure_and_of_this_host_alone() {
         assert!(!cookie.contains("Domain"));
         let own = ana.get("/me").await;
         page(&own, 200, "ana@example.com");
-        assert_eq!(own.header("referrer-policy"), "same-origin");
+        assert_eq!(own.header("referrer-policy"), "strict-origin");
         assert!(own.header("content-security-policy").contains("frame-ancestors 'none'"));
         let away = ana.get("/me?done=left").await;
         assert!(

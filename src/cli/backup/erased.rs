@@ -1,6 +1,6 @@
 //! Who was erased since a copy of the records was made, as the logs of erasures tell.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +15,17 @@ use crate::membership::erasures::ErasureLog;
 
 /// An erasure is written down before it is done: one that was begun before the backup may have ended after it.
 const ERASING_TAKES: Duration = Duration::from_secs(60);
+
+/// Whether somebody who was erased is in the records again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CameBack {
+    Yes,
+    /// They were erased and came again by themselves within an hour, or were in the copy.
+    Perhaps,
+    No,
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// What is known of erasures: the log in the data folder, and those that were given.
 pub(super) struct ErasureLogs {
@@ -65,6 +76,28 @@ impl ErasureLogs {
         // What cannot be read is no address any more.
         let erased = move |email: EmailAddress| marks.contains(&marker.address(&email));
         Ok(move |text: &str| EmailAddress::kept(text).is_ok_and(&erased))
+    }
+
+    /// What the logs say of somebody in records that were restored at a time nobody knows: their row is older than their erasure, so
+    /// that they can only have come back with a copy.
+    pub(super) fn judge(
+        &self,
+        secret: &Secret,
+    ) -> anyhow::Result<impl Fn(&EmailAddress, Timestamp) -> CameBack + use<>> {
+        let (mut latest, marker) = (HashMap::new(), AddressMarker::new(secret));
+        for log in [&self.here].into_iter().chain(&self.given) {
+            let read = log.all().with_context(|| format!("cannot read {}", log.path().display()))?;
+            for (at, mark) in read {
+                let known = latest.entry(mark).or_insert(at);
+                *known = at.max(*known);
+            }
+        }
+        Ok(move |email: &EmailAddress, created_at: Timestamp| match latest.get(&marker.address(email)) {
+            // The log tells the hour alone, by its end.
+            Some(hour) if created_at <= hour.minus(HOUR) => CameBack::Yes,
+            Some(hour) if created_at <= *hour => CameBack::Perhaps,
+            _ => CameBack::No,
+        })
     }
 
     /// Whether anything is known at all.

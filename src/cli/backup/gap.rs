@@ -1,6 +1,7 @@
 //! What happened after a copy of the records was made and is not in them, as far as the operator can do something about it.
 
 use crate::cli::print_line;
+use crate::config::quoted;
 use crate::domain::api_key::{KeyRecord, KeyStatus};
 use crate::domain::partner::endpoint::EndpointRecord;
 use crate::domain::time::Timestamp;
@@ -41,7 +42,9 @@ impl Gap {
     pub(super) fn report(&self, flags: &str) -> anyhow::Result<()> {
         print_line("")?;
         print_line(&format!("What happened after {} is not in them:", self.taken_at))?;
-        print_line("- Links that were mailed before lead where they led; those that were mailed after lead nowhere.")?;
+        print_line(
+            "- Links that were mailed before lead where they led, but those to sign in have ended; those that were mailed after lead nowhere.",
+        )?;
         self.report_keys(flags)?;
         self.report_endpoints(flags)?;
         print_line("- Who left, declined or complained since is as before; who joined since has to sign up again.")?;
@@ -92,13 +95,22 @@ impl Gap {
 
     fn report_mail(&self, flags: &str) -> anyhow::Result<()> {
         let many = match self.held {
-            0 => return print_line("- No mail waited then."),
-            1 => "1 mail that waited then is held, for it".to_owned(),
-            count => format!("{count} mails that waited then are held, for they"),
+            0 => return print_line("- No mail is held, for none waited then."),
+            1 => "1 mail that waited then is held: it".to_owned(),
+            count => format!("{count} mails that waited then are held: they"),
         };
         print_line(&format!(
             "- {many} may have gone since: `unionhall mail release{flags}` sends what is held, `unionhall mail drop{flags}` \
              deletes it. Links in mail that did arrive work either way."
         ))
     }
+}
+
+/// What erases somebody, as a shell takes it.
+pub(super) fn erase_command(flags: &str, address: &str) -> String {
+    // One that begins like a flag is none.
+    let end = if address.starts_with('-') { " --" } else { "" };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "@._-+".contains(c);
+    let shown = if address.chars().all(plain) { address.to_owned() } else { quoted(address) };
+    format!("  unionhall members erase{flags}{end} {shown}")
 }

@@ -13,7 +13,7 @@ use clap::Args;
 
 use super::erased::ErasureLogs;
 use super::format::BackupFile;
-use super::gap::Gap;
+use super::gap::{Gap, erase_command};
 use super::{Unfinished, folder_of, in_words, is_there, new_file, put_in_place};
 use crate::cli::audit::act;
 use crate::cli::terminal::progress::Bar;
@@ -267,9 +267,7 @@ impl Restored<'_> {
             "(The log tells the hour alone: whoever was erased and joined again in the hour of the backup is among them.)",
         )?;
         for address in &self.erased {
-            // One that begins like a flag is none.
-            let end = if address.starts_with('-') { " --" } else { "" };
-            print_line(&format!("  unionhall members erase{flags}{end} {}", quoted_address(address)))?;
+            print_line(&erase_command(flags, address))?;
         }
         Ok(())
     }
@@ -296,10 +294,4 @@ impl Restored<'_> {
         }
         Ok(())
     }
-}
-
-/// An address as a shell takes it; most need no quotes.
-fn quoted_address(address: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "@._-+".contains(c);
-    if address.chars().all(plain) { address.to_owned() } else { quoted(address) }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 
-use super::erased::ErasureLogs;
-use super::gap::Gap;
+use super::erased::{CameBack, ErasureLogs};
+use super::gap::{Gap, erase_command};
 use crate::cli::audit::act;
 use crate::cli::{block_on, print_line, secret};
 use crate::clock::Clock;
@@ -66,18 +66,18 @@ async fn resume(
     operator: &Operator,
     now: Timestamp,
 ) -> anyhow::Result<()> {
-    let secret = secret::known(&task.store, Mode::Live, task.secret.given()?, operator).await?;
     let flags = task.store.as_flags();
     if task.complete {
         operator.append_audit(act("resume", "taken for complete".to_owned(), now)).await?;
         store.note_identity().await?;
-        print_line("The records are taken for complete. Nothing in them was changed.")?;
+        print_line("The records are taken for complete: no sign-up, person, key or mail was changed.")?;
         return print_line(&format!("\nNext: unionhall serve{flags}"));
     }
+    let secret = secret::known(&task.store, Mode::Live, task.secret.given()?, operator).await?;
     let logs = ErasureLogs::find(&task.store.data, &task.erasures)?;
-    let taken_at = operator.latest_record().await?.unwrap_or(now);
+    let taken_at = operator.latest_record().await?.unwrap_or(now).min(now);
     // Before the records can be served: whoever was erased is never seen again.
-    let erased = erase_again(&logs, operator, &secret, taken_at, now).await?;
+    let Again { erased, perhaps } = erase_again(&logs, operator, &secret, now).await?;
     logs.keep()?;
     let act = act("resume", format!("records of {taken_at}"), now);
     let held = store.resume(&Resume { taken_at, act }).await?;
@@ -101,7 +101,23 @@ async fn resume(
         (true, 1) => "1 person was erased since, and was erased again.".to_owned(),
         (true, count) => format!("{count} people were erased since, and were erased again."),
     })?;
+    if !perhaps.is_empty() {
+        print_line(
+            "ERASED AND IN THESE RECORDS, BUT PERHAPS BECAUSE THEY CAME AGAIN within the hour. If not, erase them once more:",
+        )?;
+        for address in &perhaps {
+            print_line(&erase_command(&flags, address))?;
+        }
+    }
     print_line(&format!("\nNext: unionhall serve{flags}"))
+}
+
+/// Who was erased before.
+#[derive(Default)]
+struct Again {
+    erased: u64,
+    /// Those whom the operator decides about.
+    perhaps: Vec<String>,
 }
 
 /// People that are read at a time.
@@ -111,20 +127,23 @@ async fn erase_again(
     logs: &ErasureLogs,
     operator: &Operator,
     secret: &Secret,
-    taken_at: Timestamp,
     now: Timestamp,
-) -> anyhow::Result<u64> {
-    let is_erased = logs.erased_since(taken_at, secret)?;
+) -> anyhow::Result<Again> {
+    let judge = logs.judge(secret)?;
     let audited = operator.audited(act("resume", String::new(), now));
     let people = audited.people(secret, logs.here.clone());
-    let (mut after, mut erased) = (0, 0);
+    let (mut after, mut again) = (0, Again::default());
     loop {
         let page = operator.people_after(after, None, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(erased) };
+        let Some(last) = page.last() else { return Ok(again) };
         after = last.id;
-        for person in page.iter().filter(|person| is_erased(&person.email)) {
-            if people.erase(&EmailAddress::kept(&person.email)?, now).await?.is_some() {
-                erased += 1;
+        for person in &page {
+            // What cannot be read is no address any more.
+            let Ok(email) = EmailAddress::kept(&person.email) else { continue };
+            match judge(&email, person.created_at) {
+                CameBack::No => {}
+                CameBack::Perhaps => again.perhaps.push(person.email.clone()),
+                CameBack::Yes => again.erased += u64::from(people.erase(&email, now).await?.is_some()),
             }
         }
     }

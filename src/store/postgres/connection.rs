@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::BytesMut;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Statement};
 
 use crate::reply::Reply;
-use crate::store::sql::{Columns, Failure, ReadRow, Row, Sql, SqlReply, Value};
+use crate::store::sql::{Columns, Failure, ReadRow, Row, Sql, SqlReply, Value, expected, values};
 
 /// The cluster, the database and the table, as a text; part of what every new connection is asked.
 macro_rules! database_identity {
@@ -33,6 +34,8 @@ pub(super) struct PgConnection {
     statements: Mutex<HashMap<(usize, usize), Statement>>,
     /// Somebody has begun what may not be over yet.
     pub(super) in_use: bool,
+    /// When it was last asked which database it leads to.
+    pub(super) checked_at: Instant,
 }
 
 impl Drop for PgConnection {
@@ -47,7 +50,14 @@ pub(super) type Parameter<'a> = &'a (dyn ToSql + Sync);
 impl PgConnection {
     /// `task` is what drives the connection.
     pub(super) fn new(client: Client, task: JoinHandle<()>) -> Self {
-        Self { client, task, statements: Mutex::default(), in_use: false }
+        Self { client, task, statements: Mutex::default(), in_use: false, checked_at: Instant::now() }
+    }
+
+    /// Which database it leads to.
+    pub(super) async fn identity(&mut self) -> Result<String, Failure> {
+        let here = concat!("SELECT ", database_identity!(), " AS identity");
+        let sql: &mut dyn Sql = self;
+        expected(sql.row(here, values![], |row| row.get("identity")).await?)
     }
 
     async fn prepared(&self, sql: &'static str) -> Result<Statement, Failure> {

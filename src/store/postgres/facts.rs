@@ -43,8 +43,8 @@ impl Work for Learn {
                    CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) AS time,
                    (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit') AS synchronous_commit,
                    current_setting('fsync') = 'on' AS fsync";
+        let is_restored = identity::is_restored(connection).await?;
         let sql: &mut dyn Sql = connection;
-        let is_restored = identity::is_restored(sql).await?;
         let facts = sql.row(ask, values![], |row| {
             Ok(PostgresFacts {
                 version: row.get("version")?,

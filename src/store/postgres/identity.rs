@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::connection::{PgConnection, database_identity};
+use super::connection::PgConnection;
 use super::pool::{Pool, Work};
 use super::schema::PostgresOpenError;
 use crate::store::migration::Prepare;
@@ -16,7 +16,9 @@ use crate::store::sql::{Failure, Sql, Unit, expected, values};
 /// Holds the database against the note in it; the first start makes the note.
 pub(super) async fn check(pool: &Pool, prepare: Prepare) -> Result<(), PostgresOpenError> {
     if prepare != Prepare::Upgrade {
-        return Ok(());
+        // A command that may be the first to act on the records; others only look, or mend them.
+        let is_restored = prepare == Prepare::Make && pool.run(&mut LookForCopy).await?;
+        return if is_restored { Err(PostgresOpenError::Restored) } else { Ok(()) };
     }
     match pool.run(&mut ClaimIdentity).await? {
         Some(identity) => {
@@ -35,7 +37,7 @@ impl Work for ClaimIdentity {
 
     async fn apply(&mut self, connection: &mut PgConnection) -> Result<Option<String>, Failure> {
         let claim = "UPDATE unionhall_schema SET identity = $1 WHERE version = 1 AND identity IS NULL";
-        let (here, sql) = (read(connection).await?, connection as &mut dyn Sql);
+        let (here, sql) = (connection.identity().await?, connection as &mut dyn Sql);
         sql.execute(claim, values![&here]).await?;
         let noted = "SELECT identity FROM unionhall_schema WHERE version = 1";
         let noted: String = expected(sql.row(noted, values![], |row| row.get(0)).await?)?;
@@ -43,20 +45,28 @@ impl Work for ClaimIdentity {
     }
 }
 
+/// Whether the records are a copy that was not resumed.
+pub(super) struct LookForCopy;
+
+impl Work for LookForCopy {
+    type Done = bool;
+
+    async fn apply(&mut self, connection: &mut PgConnection) -> Result<bool, Failure> {
+        is_restored(connection).await
+    }
+}
+
 /// Whether the records are known to have been made in another database.
-pub(super) async fn is_restored(sql: &mut dyn Sql) -> Result<bool, Failure> {
+pub(super) async fn is_restored(connection: &mut PgConnection) -> Result<bool, Failure> {
+    let here = connection.identity().await?;
+    let sql: &mut dyn Sql = connection;
     let tables = "SELECT 1 FROM pg_catalog.pg_attribute
                   WHERE attrelid = to_regclass('unionhall_schema') AND attname = 'identity'";
     if sql.row(tables, values![], |_| Ok(())).await?.is_none() {
         return Ok(false);
     }
-    let (here, noted) = (read(sql).await?, "SELECT 1 FROM unionhall_schema WHERE version = 1 AND identity <> $1");
+    let noted = "SELECT 1 FROM unionhall_schema WHERE version = 1 AND identity <> $1";
     Ok(sql.row(noted, values![&here], |_| Ok(())).await?.is_some())
-}
-
-async fn read(sql: &mut dyn Sql) -> Result<String, Failure> {
-    let here = concat!("SELECT ", database_identity!(), " AS identity");
-    expected(sql.row(here, values![], |row| row.get("identity")).await?)
 }
 
 /// Makes restored records fit to be served again, and notes where they are.
@@ -79,7 +89,7 @@ impl Work for PgResume<'_> {
         let sql: &mut dyn Sql = connection;
         sql.rows(raise, values![self.0.id_gap()], |_| Ok(())).await?;
         let held = self.0.apply(sql).await?;
-        note(sql).await?;
+        note(connection).await?;
         Ok(held)
     }
 }
@@ -95,7 +105,7 @@ impl Work for NoteIdentity {
     }
 }
 
-async fn note(sql: &mut dyn Sql) -> Result<(), Failure> {
-    let here = read(sql).await?;
+async fn note(connection: &mut PgConnection) -> Result<(), Failure> {
+    let (here, sql) = (connection.identity().await?, connection as &mut dyn Sql);
     sql.execute("UPDATE unionhall_schema SET identity = $1 WHERE version = 1", values![&here]).await.map(|_| ())
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use deadpool::managed::{self, Metrics, Object, PoolError, QueueMode, RecycleError, RecycleResult};
 use deadpool::{Runtime, Status};
+use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 
 use super::address::{Address, place, quoted};
@@ -55,6 +56,12 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How often a unit is tried that met a deadlock, or found that another changed what it had read.
 const TRIES: usize = 8;
+
+/// How often a connection is asked whether it still leads to the same tables.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+const RESTORED: &str = "the database was restored from a copy since this node started. Stop the nodes, run `unionhall resume`, and \
+                        start them again";
 
 /// What a connection of the pool is used for: a job of the store, or what only this engine does.
 pub(super) trait Work: Send {
@@ -308,8 +315,19 @@ impl managed::Manager for Connector {
 
     async fn recycle(&self, connection: &mut PgConnection, _: &Metrics) -> RecycleResult<String> {
         // One whose user went away half-way is closed: the next would wait behind what it still does.
-        let usable = !connection.client.is_closed() && !connection.in_use;
-        if usable { Ok(()) } else { Err(RecycleError::message("not usable")) }
+        if connection.client.is_closed() || connection.in_use {
+            return Err(RecycleError::message("not usable"));
+        }
+        // Tables that are restored under a running service, by their names, leave its connections as they are.
+        match self.expected.get() {
+            Some(expected) if connection.checked_at.elapsed() >= CHECK_EVERY => {
+                let asked = tokio::time::timeout(CANCEL_TIMEOUT, connection.identity()).await;
+                let Ok(Ok(identity)) = asked else { return Err(RecycleError::message("not usable")) };
+                connection.checked_at = Instant::now();
+                if identity == *expected { Ok(()) } else { Err(RecycleError::message(RESTORED)) }
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -349,11 +367,7 @@ impl Connector {
         let identity: String = row.try_get("identity").map_err(|error| describe(&error))?;
         match self.expected.get() {
             _ if read_only => Err("it is read-only, a standby perhaps".to_owned()),
-            Some(expected) if *expected != identity => Err(
-                "the database was restored from a copy since this node started. Stop the nodes, run `unionhall resume`, and \
-                 start them again"
-                    .to_owned(),
-            ),
+            Some(expected) if *expected != identity => Err(RESTORED.to_owned()),
             _ => Ok(connection),
         }
     }

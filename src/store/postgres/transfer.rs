@@ -8,6 +8,7 @@ use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::error::SqlState;
 
 use super::connection::{ExpectedIdentity, Parameter};
+use super::identity::LookForCopy;
 use super::pool::{Connector, Pool};
 use super::schema::{self, Exactly};
 use super::{Address, PostgresOpenError};
@@ -46,6 +47,9 @@ impl PostgresTransfer {
         // A newer schema that still serves us may hold what we know nothing of, and would leave behind.
         if let Exactly::Newer { found, serves, known } = schema::prepare(&pool, prepare, MIGRATIONS).await? {
             return Err(PostgresOpenError::Newer { found, serves, known });
+        }
+        if prepare == Prepare::Expect && pool.run(&mut LookForCopy).await? {
+            return Err(PostgresOpenError::Restored);
         }
         let connection = pool.get().await.map_err(StoreError::from)?;
         let tables: Vec<_> = TABLES.iter().map(|table| table.name).collect();

@@ -49,10 +49,16 @@ fn restored_records_are_served_only_once_they_are_resumed() {
         let endpoint = "INSERT INTO webhook_endpoints (partner_id, url, created_at)
                         SELECT id, 'https://acme.example/hook', 0 FROM partners WHERE name = 'Acme Assistant'";
         server.execute(endpoint);
-        for email in ["ana@example.com", "zoe@example.com"] {
+        for email in ["ana@example.com", "zoe@example.com", "back@example.com"] {
             join(&server, &key, email).await;
         }
         server.post("/v1/invite", &key, sign_up("waits@example.com")).await.good();
+        // Erased before the dump, and there again by themselves: nobody can tell from the log.
+        server.run(&["members", "erase", "back@example.com"]);
+        server.execute("UPDATE mailboxes SET suppressed_until = 0");
+        join(&server, &key, "back@example.com").await;
+        // Zoe was there long before.
+        server.execute("UPDATE people SET created_at = created_at - 7200000 WHERE email LIKE 'zoe%'");
         let mut ana = Browser::new(&server, 1);
         ana.sign_in("ana@example.com").await;
         let session = ana.cookies["union"].clone();
@@ -74,14 +80,20 @@ fn restored_records_are_served_only_once_they_are_resumed() {
         assert!(!served && why.contains("restored from a copy") && why.contains("`unionhall resume`"), "{why}");
         let (_, doctor) = command(&restored, &["doctor"]);
         assert!(doctor.contains("`unionhall resume`"), "{doctor}");
+        // A command that writes meanwhile changes nothing about who came back.
+        assert!(command(&restored, &["keys", "issue", "Leaky"]).0);
+        let (first, why) = command(&restored, &["mcp"]);
+        assert!(!first && why.contains("`unionhall resume`"), "{why}");
         let (resumed, said) = command(&restored, &["resume", "--erasures", erasures.to_str().unwrap()]);
         assert!(resumed, "{said}");
         for part in [
-            "can be served again: 1 member.",
+            "can be served again: 2 members.",
             &format!("{} of Leaky", &leaked[3..11]),
             "of Acme Assistant: secret number 1",
             "1 mail that waited then is held",
             "1 person was erased since, and was erased again.",
+            "members erase",
+            "back@example.com",
             "Next: unionhall serve",
         ] {
             assert!(said.contains(part), "{part}: {said}");
@@ -128,10 +140,21 @@ fn a_running_node_refuses_what_was_restored_under_it() {
         assert!(server.log().contains("run `unionhall resume`"), "{}", server.log());
 
         let said = server.run(&["resume", "--complete"]);
-        assert!(said.contains("Nothing in them was changed"), "{said}");
+        assert!(said.contains("no sign-up, person, key or mail was changed"), "{said}");
         let (_, home) = server.stop();
         let server = Server::start_in(home, FLAGS);
         server.post("/v1/invite", &key, sign_up("ben@example.com")).await.good();
         assert_eq!(server.number("SELECT max(id) FROM sign_ups"), 2, "it goes on where it was");
+
+        // Tables that are replaced under it leave its connections open.
+        let clean = ["--clean", "--if-exists", "--no-owner", "--exit-on-error", "-d", store(server.records())];
+        run(postgres_program("pg_restore").args(clean).arg(&file));
+        let refused = async || server.post("/v1/invite", &key, sign_up("cleo@example.com")).await.status == 500;
+        wait_until(Duration::from_secs(3), async || {
+            tokio::time::sleep(Duration::from_millis(1100)).await;
+            refused().await
+        })
+        .await;
+        assert_eq!(server.number("SELECT count(*) FROM people"), 1, "nothing was written to it");
     });
 }
