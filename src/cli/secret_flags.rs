@@ -73,7 +73,7 @@ fn split(given: &[OsString], commands: &clap::Command) -> (Vec<OsString>, Vec<(S
             None => rest.clone().next().cloned(),
         };
         let variable =
-            variable_of(command, flag).filter(|_| value.as_ref().is_some_and(|value| is_secret(flag, value)));
+            secret_variable_of(command, flag).filter(|_| value.as_ref().is_some_and(|value| is_secret(flag, value)));
         match (variable, value) {
             (Some(variable), Some(value)) => {
                 moved.push((variable, value));
@@ -89,7 +89,7 @@ fn split(given: &[OsString], commands: &clap::Command) -> (Vec<OsString>, Vec<(S
 }
 
 /// The variable of a command's flag that may hold a secret.
-fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
+fn secret_variable_of(command: &clap::Command, flag: &str) -> Option<String> {
     let name = flag.strip_prefix("--")?;
     command.get_arguments().find(|argument| argument.get_long() == Some(name)).and_then(secret_variable)
 }

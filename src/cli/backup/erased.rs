@@ -1,6 +1,6 @@
 //! Who was erased since a copy of the records was made, as the logs of erasures tell.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -41,21 +41,24 @@ impl ErasureLogs {
         let given: Vec<_> = given.iter().map(|path| ErasureLog::at(path)).collect();
         for log in &given {
             let path = log.path().display();
-            let known = std::fs::metadata(log.path()).and_then(|_| log.since(Timestamp::from_millis(i64::MIN)));
+            let known = std::fs::metadata(log.path()).and_then(|_| log.all());
             let known = known.with_context(|| format!("cannot read the log of erasures {path}"))?;
             ensure!(!known.is_empty(), "{path} is no log of erasures: no line of it names one; leave --erasures out");
         }
         Ok(Self { here, was_here, given })
     }
 
-    /// The marks of all who were erased at that time or later.
-    fn since(&self, time: Timestamp) -> anyhow::Result<HashSet<String>> {
-        let mut marks = HashSet::new();
+    /// When each mark was last erased: the end of the hour.
+    fn latest(&self) -> anyhow::Result<HashMap<String, Timestamp>> {
+        let mut latest = HashMap::new();
         for log in [&self.here].into_iter().chain(&self.given) {
-            let read = log.since(time).with_context(|| format!("cannot read {}", log.path().display()));
-            marks.extend(read?);
+            let read = log.all().with_context(|| format!("cannot read {}", log.path().display()));
+            for (at, mark) in read? {
+                let known = latest.entry(mark).or_insert(at);
+                *known = at.max(*known);
+            }
         }
-        Ok(marks)
+        Ok(latest)
     }
 
     /// What was given is kept in the data folder from now on.
@@ -72,9 +75,9 @@ impl ErasureLogs {
         taken_at: Timestamp,
         secret: &Secret,
     ) -> anyhow::Result<impl Fn(&str) -> bool + use<>> {
-        let (marks, marker) = (self.since(taken_at.minus(ERASING_TAKES))?, AddressMarker::new(secret));
+        let (latest, marker, since) = (self.latest()?, AddressMarker::new(secret), taken_at.minus(ERASING_TAKES));
         // What cannot be read is no address any more.
-        let erased = move |email: EmailAddress| marks.contains(&marker.address(&email));
+        let erased = move |email: EmailAddress| latest.get(&marker.address(&email)).is_some_and(|hour| *hour >= since);
         Ok(move |text: &str| EmailAddress::kept(text).is_ok_and(&erased))
     }
 
@@ -84,14 +87,7 @@ impl ErasureLogs {
         &self,
         secret: &Secret,
     ) -> anyhow::Result<impl Fn(&EmailAddress, Timestamp) -> CameBack + use<>> {
-        let (mut latest, marker) = (HashMap::new(), AddressMarker::new(secret));
-        for log in [&self.here].into_iter().chain(&self.given) {
-            let read = log.all().with_context(|| format!("cannot read {}", log.path().display()))?;
-            for (at, mark) in read {
-                let known = latest.entry(mark).or_insert(at);
-                *known = at.max(*known);
-            }
-        }
+        let (latest, marker) = (self.latest()?, AddressMarker::new(secret));
         Ok(move |email: &EmailAddress, created_at: Timestamp| match latest.get(&marker.address(email)) {
             // The log tells the hour alone, by its end.
             Some(hour) if created_at <= hour.minus(HOUR) => CameBack::Yes,

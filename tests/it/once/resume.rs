@@ -151,6 +151,7 @@ fn a_running_node_refuses_what_was_restored_under_it() {
         run(postgres_program("pg_restore").args(clean).arg(&file));
         let refused = async || server.post("/v1/invite", &key, sign_up("cleo@example.com")).await.status == 500;
         wait_until(Duration::from_secs(3), async || {
+            // A connection is asked once a second, by the clock of the node.
             tokio::time::sleep(Duration::from_millis(1100)).await;
             refused().await
         })
