@@ -12,10 +12,12 @@ CREATE TABLE installation (
 ) WITH (fillfactor = 10); -- every confirmation writes a version of the row: leave room for them in its one page
 INSERT INTO installation (id) VALUES (1);
 
--- One row that only the readiness check writes, so that the check never waits for other writers.
+-- One row that only the readiness check writes, so that the check never waits for other writers. `probe` is
+-- SQLite's alone.
 CREATE TABLE readiness (
     id         BIGINT PRIMARY KEY CHECK (id = 1),
-    checked_at BIGINT NOT NULL
+    checked_at BIGINT NOT NULL,
+    probe      BYTEA
 );
 INSERT INTO readiness (id, checked_at) VALUES (1, 0);
 

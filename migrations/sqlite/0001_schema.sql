@@ -12,10 +12,12 @@ CREATE TABLE installation (
 ) STRICT;
 INSERT INTO installation (id) VALUES (1);
 
--- One row that only the readiness check writes, so that the check never waits for other writers.
+-- One row that only the readiness check writes, so that the check never waits for other writers. `probe` is as large as what
+-- a sign-up writes; it holds nothing.
 CREATE TABLE readiness (
     id         INTEGER PRIMARY KEY CHECK (id = 1),
-    checked_at INTEGER NOT NULL
+    checked_at INTEGER NOT NULL,
+    probe      BLOB
 ) STRICT;
 INSERT INTO readiness (id, checked_at) VALUES (1, 0);
 

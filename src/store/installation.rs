@@ -58,7 +58,7 @@ area! {
             }
         };
 
-        /// Whether a write would be kept right now: it makes one, to a row of its own that nobody waits for.
+        /// Whether a sign-up would be kept right now: writes as much as one does, to a row of its own that nobody waits for.
         own check() -> ();
 
         /// What monitoring reads of this node's own part in it: at once, whatever the database does.
@@ -84,14 +84,26 @@ pub enum Claim {
     Another,
 }
 
-/// Says nothing new, but goes the way of every write.
-pub(super) struct Check;
+/// Goes the way of every write, and asks the disk for the room that a sign-up needs.
+pub(super) struct Check {
+    /// What takes that room and leaves no row, each in turn.
+    pub take_room: &'static [&'static str],
+    /// Changes the one row.
+    pub change: &'static str,
+}
 
 impl Unit for Check {
     type Done = ();
 
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
     async fn apply(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
-        match sql.execute("UPDATE readiness SET checked_at = checked_at WHERE id = 1", values![]).await? {
+        for statement in self.take_room {
+            sql.execute(statement, values![]).await?;
+        }
+        match sql.execute(self.change, values![]).await? {
             1 => Ok(()),
             _ => Err(Failure::Refused(StoreError::Unavailable("the tables are empty".to_owned()))),
         }

@@ -126,7 +126,11 @@ const STANDBY: &str = "standby";
 
 impl Cluster {
     pub(crate) fn primary() -> Self {
-        let folder = folder_for_postgres();
+        Self::primary_in(folder_for_postgres())
+    }
+
+    /// The same in a folder of the test's own, below which `data` may lead elsewhere.
+    pub(crate) fn primary_in(folder: tempfile::TempDir) -> Self {
         let data = folder.path().join("data");
         run(postgres_program("initdb").args(["-U", "postgres", "--auth=trust", "--encoding=UTF8", "-D"]).arg(&data));
         let file = |name: &str| data.join(name);
@@ -230,6 +234,16 @@ pub(crate) fn run(command: &mut Command) {
 
 fn am_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// A command of the system's, as root.
+pub(crate) fn as_root(name: &str) -> Command {
+    if am_root() {
+        return Command::new(name);
+    }
+    let mut command = Command::new("sudo");
+    command.args(["-n", name]);
+    command
 }
 
 /// A program of the newest PostgreSQL, which refuses to run as root.

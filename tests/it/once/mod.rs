@@ -13,6 +13,7 @@ mod docs;
 mod doctor;
 mod first_start;
 mod forgiveness;
+mod full_disk;
 pub(crate) mod https;
 mod limiter_suite;
 mod malformed;
