@@ -27,7 +27,8 @@
 //! ```
 //!
 //! Beside them stand [`clock`], the one place that reads the time; [`error`], what can go wrong; [`log`] and [`metrics`],
-//! what the operator reads; [`reply`], an answer that may be there already; `loopback`, whether a host is this machine.
+//! what the operator reads; [`reply`], an answer that may be there already; `loopback`, whether a host is this machine;
+//! `private_files`, files and folders that only their owner may look into.
 //!
 //! ARCHITECTURE.md says what each layer must never do; `tests/it/once/architecture.rs` holds them to it.
 
@@ -52,6 +53,7 @@ pub mod operations;
 pub mod operator;
 pub mod outbound;
 pub mod partners;
+mod private_files;
 pub mod reply;
 pub mod sandbox;
 pub mod server;

@@ -1,4 +1,4 @@
-//! Files and folders that only their owner may look into.
+//! The files of the data folder, and why one cannot be used.
 
 use std::path::Path;
 
@@ -6,22 +6,20 @@ use anyhow::{Context, anyhow, bail};
 
 use super::random;
 use crate::domain::base32;
+use crate::private_files::{file_to_append, make_folder, new_file};
 
 /// Makes a folder that only its owner can look into, if it is not there.
 pub(super) fn make_private_folder(path: &Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.with_context(|| format!("cannot make the data folder {}; give another with --data", path.display()))
+    make_folder(path).with_context(|| format!("cannot make the data folder {}; give another with --data", path.display()))
 }
 
 /// Writes a file that only its owner can read, whole or not at all: beside its place first, then put there. Fails if it
 /// is there already.
 pub(super) fn write_private_file(path: &Path, text: &str) -> anyhow::Result<()> {
     use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
     let unfinished = path.with_extension(format!("part-{}", std::process::id()));
     let write = || {
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
+        let mut file = new_file(&unfinished)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         std::fs::hard_link(&unfinished, path)
@@ -86,9 +84,7 @@ pub(super) fn node_name(data: &Path) -> anyhow::Result<String> {
 
 /// Holds a file for this process alone, until it is dropped or the process ends, however it ends.
 pub(super) fn lock_alone(path: &Path) -> anyhow::Result<std::fs::File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
-    let file = file.with_context(|| format!("cannot write {}; let this user write there", path.display()))?;
+    let file = file_to_append(path).with_context(|| format!("cannot write {}; let this user write there", path.display()))?;
     file.try_lock().map_err(|error| match error {
         std::fs::TryLockError::WouldBlock => anyhow!(
             "another unionhall sends the mail of this data folder already; stop it, or start this one with --mail hold"

@@ -2,10 +2,10 @@
 //! a `.json` with the same in plain fields, which `/dev/mailbox` shows: no program here has to read mail.
 
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use super::{OutgoingMail, ReadableMail, SendError, Transport};
+use crate::private_files::{make_folder, new_file};
 use crate::reply::Reply;
 
 /// Files that are listed at the most; a folder for development holds few.
@@ -43,7 +43,7 @@ impl MailboxFolder {
     }
 
     fn write(&self, mail: &OutgoingMail) -> io::Result<()> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
+        make_folder(&self.0)?;
         self.write_file(&mail.name, "json", &serde_json::to_vec(&mail.readable)?)?;
         self.write_file(&mail.name, "eml", &mail.message.formatted())
     }
@@ -51,8 +51,9 @@ impl MailboxFolder {
     /// Whole or not at all: under another name first, then moved.
     fn write_file(&self, name: &str, kind: &str, bytes: &[u8]) -> io::Result<()> {
         let unfinished = self.0.join(format!("{name}.part"));
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+        // Left by one that was killed.
+        let _gone = std::fs::remove_file(&unfinished);
+        let mut file = new_file(&unfinished)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&unfinished, self.0.join(format!("{name}.{kind}")))

@@ -2,12 +2,12 @@
 //! them again, and the backup cannot know.
 
 use std::collections::HashSet;
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::domain::time::Timestamp;
+use crate::private_files::{file_to_append, folder_of, make_folder};
 
 /// The file, a line for each erasure: when, in milliseconds since 1970, and the mark of the address.
 #[derive(Debug, Clone)]
@@ -30,8 +30,7 @@ impl ErasureLog {
 
     /// Writes an erasure down and waits until the disk has it.
     pub fn append(&self, mark: &str, now: Timestamp) -> io::Result<()> {
-        self.make_folder()?;
-        let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&self.0)?;
+        let mut file = self.open()?;
         let mut last = [b'\n'];
         if file.metadata()?.len() > 0 {
             file.seek(SeekFrom::End(-1))?;
@@ -44,16 +43,14 @@ impl ErasureLog {
     }
 
     /// Nothing else has made the folder where the records are elsewhere.
-    fn make_folder(&self) -> io::Result<()> {
-        match self.0.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            Some(folder) => DirBuilder::new().recursive(true).mode(0o700).create(folder),
-            None => Ok(()),
-        }
+    fn open(&self) -> io::Result<File> {
+        make_folder(folder_of(&self.0))?;
+        file_to_append(&self.0)
     }
 
     /// Every erasure with its time, which is the end of its hour; a line that is none of ours is passed over.
     pub fn all(&self) -> io::Result<Vec<(Timestamp, String)>> {
-        let file = match std::fs::File::open(&self.0) {
+        let file = match File::open(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             file => file?,
         };
@@ -66,8 +63,7 @@ impl ErasureLog {
 
     /// Takes in what another log holds and this one does not, and waits until the disk has it.
     pub fn merge(&self, other: &Self) -> io::Result<()> {
-        self.make_folder()?;
-        let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(&self.0)?;
+        let mut file = self.open()?;
         let mut own = String::new();
         file.read_to_string(&mut own)?;
         let theirs = std::fs::read_to_string(&other.0)?;
@@ -89,6 +85,8 @@ fn read(line: &str) -> Option<(Timestamp, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+
     use super::*;
 
     #[test]

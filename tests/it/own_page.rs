@@ -55,7 +55,7 @@ impl<'a> Browser<'a> {
     }
 
     /// Sends a form of the own page, with the token that the page has.
-    async fn act(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn act(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let token = self.token().await;
         self.post(path, &[&[("token", token.as_str())], fields].concat()).await
     }

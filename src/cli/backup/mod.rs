@@ -6,9 +6,9 @@ mod gap;
 mod restore;
 mod resume;
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -23,6 +23,7 @@ use super::terminal::progress::Bar;
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, read_secret_text};
 use crate::domain::secret::Secret;
+use crate::private_files::{self, folder_of};
 use crate::store::sqlite::{Examined, SqliteSnapshot};
 
 pub(super) use self::restore::{RestoreSettings, run as restore};
@@ -70,7 +71,7 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
     let [copy, whole] = &*unfinished.0 else { bail!("the unfinished files have no names") };
     let cannot_write =
         || format!("cannot write {}; let this user write there, or give another place", task.file.display());
-    new_file(copy).with_context(cannot_write)?;
+    new_file(copy, &task.store.data).with_context(cannot_write)?;
     let mut bar = Bar::new(in_words);
     let snapshot = take(&database, copy, &mut bar)?;
     bar.begin("checking what was copied");
@@ -95,7 +96,7 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
     };
     bar.begin("writing");
     let mut write = || {
-        let mut file = new_file(whole)?;
+        let mut file = new_file(whole, &task.store.data)?;
         format::write(&mut file, manifest.clone(), &mut File::open(copy)?, secret.as_ref(), &mut bar)?;
         put_in_place(whole, &task.file)
     };
@@ -172,13 +173,14 @@ fn put_in_place(unfinished: &Path, path: &Path) -> std::io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
-}
-
-/// A new file that only its owner can read.
-fn new_file(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+/// A new file that only its owner can read. Where root writes it into a folder of the service's user, whose data folder `data` is,
+/// it is that user's; nobody else is given a copy of the records.
+fn new_file(path: &Path, data: &Path) -> std::io::Result<File> {
+    let owner = |folder: &Path| std::fs::metadata(folder).ok().map(|folder| folder.uid());
+    match owner(folder_of(path)) == owner(data) {
+        true => private_files::new_file(path),
+        false => File::options().write(true).create_new(true).mode(0o600).open(path),
+    }
 }
 
 /// A name beside a file's for what is not finished, of this process alone.

@@ -14,13 +14,14 @@ use clap::Args;
 use super::erased::ErasureLogs;
 use super::format::BackupFile;
 use super::gap::{Gap, erase_command};
-use super::{Unfinished, folder_of, in_words, is_there, new_file, put_in_place};
+use super::{Unfinished, in_words, is_there, put_in_place};
 use crate::cli::audit::act;
 use crate::cli::terminal::progress::Bar;
 use crate::cli::{files, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, quoted, read_secret};
 use crate::domain::secret::Secret;
+use crate::private_files::{folder_of, new_file};
 use crate::store::migration::MIGRATIONS;
 use crate::store::resume::Resume;
 use crate::store::sqlite::SqliteSnapshot;
@@ -276,7 +277,10 @@ impl Restored<'_> {
     fn report_owner(&self) -> anyhow::Result<()> {
         let (data, me, (owner, group)) = (&self.task.store.data, rustix::process::geteuid(), self.owner);
         let shown = quoted(&data.to_string_lossy());
-        if me.as_raw() != owner {
+        if me.is_root() && owner != 0 {
+            print_line("")?;
+            print_line(&format!("The files belong to user {owner}, as their folder does."))?;
+        } else if me.as_raw() != owner {
             print_line("")?;
             print_line(
                 "The files belong to the user who ran this, and the folder is another's. Give them to whoever runs the service:",

@@ -1,7 +1,7 @@
 //! `unionhall backup` and `unionhall restore`: the drill, and whatever may go wrong with it.
 
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -15,6 +15,7 @@ use unionhall::domain::secret::mark::AddressMarker;
 use unionhall::domain::time::Timestamp;
 use unionhall::membership::erasures::ErasureLog;
 
+use crate::once::root_files::walk;
 use crate::own_page::Browser;
 use crate::records::Home;
 use crate::server::{Server, block_on, sign_up, unionhall, wait_until};
@@ -598,7 +599,11 @@ fn it_says_whose_the_files_must_be() {
     std::os::unix::fs::chown(&theirs, Some(4242), Some(4243)).unwrap();
     for data in ["theirs", "theirs/new"] {
         let told = done(&run(home.path(), &["restore", "all", "--data", data]));
-        assert!(told.contains(&format!("\n  chown -R 4242:4243 {data}\n")), "{told}");
+        assert!(told.contains("\nThe files belong to user 4242, as their folder does.\n"), "{told}");
+    }
+    for entry in walk(&theirs) {
+        let found = std::fs::metadata(&entry).unwrap();
+        assert_eq!((found.uid(), found.gid()), (4242, 4243), "{}", entry.display());
     }
     assert!(done(&run(home.path(), &["restore", "all", "--data", "roots"])).contains("\n  chown -R USER: roots\n"));
     std::fs::create_dir(home.path().join("open")).unwrap();

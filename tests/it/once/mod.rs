@@ -27,6 +27,7 @@ mod postgres_tls;
 mod reference;
 mod reload;
 mod resume;
+mod root_files;
 pub(crate) mod shared_limits;
 mod source;
 mod store_suite;
