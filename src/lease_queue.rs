@@ -130,13 +130,18 @@ pub async fn run<Q: LeaseQueue>(queue: Arc<Q>, clock: Clock, mut stop: watch::Re
     }
 }
 
-/// Leases once and waits for all of it, whatever becomes of one: the worker as a function, for tests.
-pub async fn step<Q: LeaseQueue>(queue: &Arc<Q>, now: Timestamp) -> Result<Vec<Q::Settled>, StoreError> {
-    let (mut in_flight, mut alarms) = (InFlight::<Q>::default(), Q::Alarms::default());
-    queue.lease(&mut in_flight, &mut alarms, now).await?;
+/// Leases once and waits for all of it, whatever becomes of one: the worker as a function, for tests. `alarms` is what it knows
+/// of the steps before.
+pub async fn step<Q: LeaseQueue>(
+    queue: &Arc<Q>,
+    alarms: &mut Q::Alarms,
+    now: Timestamp,
+) -> Result<Vec<Q::Settled>, StoreError> {
+    let mut in_flight = InFlight::<Q>::default();
+    queue.lease(&mut in_flight, alarms, now).await?;
     let mut settled = Vec::new();
     while let Some(done) = in_flight.next().await {
-        queue.account(&mut alarms, &done, now);
+        queue.account(alarms, &done, now);
         settled.push(done);
     }
     settled.into_iter().collect()

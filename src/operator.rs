@@ -28,6 +28,7 @@ use crate::partners::webhooks::Webhooks;
 pub use crate::store::audit::{Act, AuditEntry};
 pub use crate::store::figures::{Demand, Funnel, SourceDay};
 pub use crate::store::installation::Claim;
+use crate::store::outbox::RetriedMail;
 use crate::store::{Store, StoreError, StoreReply};
 
 /// The records as commands see them.
@@ -127,6 +128,16 @@ impl Operator {
 
     pub fn list_mail(&self) -> StoreReply<'_, Vec<WaitingMail>> {
         self.store.list_mail()
+    }
+
+    /// Has mail tried again that failed or was given up, a step after the mail `after`.
+    pub fn retry_failed_mail(
+        &self,
+        after: MailId,
+        domain: Option<String>,
+        now: Timestamp,
+    ) -> StoreReply<'_, RetriedMail> {
+        self.store.retry_failed(after, domain, now)
     }
 
     /// Says whether there is such a mail.

@@ -11,9 +11,11 @@ use super::{TryLater, print_line, secret, with_live_records};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
+use crate::domain::email::EmailAddress;
 use crate::domain::mail::report::{ReportKind, ReportOutcome};
 use crate::domain::mail::{HeldMail, MailId, WaitingMail};
 use crate::domain::secret::token::TokenMaker;
+use crate::domain::time::Timestamp;
 use crate::mail::report::mime;
 use crate::operator::Operator;
 
@@ -22,6 +24,10 @@ pub(super) enum MailCommand {
     /// List the mail that waits, without addresses: how often it was tried, and why it did not go.
     List(ListMail),
     /// Try a mail again at once, even one that was given up, is held, or whose mailbox has had its share.
+    ///
+    /// With --all or --to, everything that failed or was given up is tried again within a minute; mail that is held stays held,
+    /// and mailboxes at their rate limit wait for it. When the mail server is back after an outage, the service does as much for
+    /// all that waits by itself.
     Retry(RetryMail),
     /// Let mail go that is held, such as what a key asked for before it was revoked. Each person has the whole week to confirm.
     Release(HeldChoice),
@@ -77,9 +83,23 @@ pub(super) struct ListMail {
 #[derive(Debug, Args)]
 pub(super) struct RetryMail {
     /// The mail's number, as `mail list` shows it.
-    id: i64,
+    #[arg(required_unless_present_any = ["all", "to"], conflicts_with_all = ["all", "to"])]
+    id: Option<i64>,
+    /// All mail that failed or was given up.
+    #[arg(long, conflicts_with = "to")]
+    all: bool,
+    /// Only what goes to addresses at this domain, such as example.com.
+    #[arg(long, value_name = "DOMAIN", value_parser = domain)]
+    to: Option<String>,
     #[command(flatten)]
     store: StoreSettings,
+}
+
+/// The part of an address after the @.
+fn domain(text: &str) -> Result<String, String> {
+    let domain = text.trim_start_matches('@');
+    let is_domain = EmailAddress::parse(&format!("someone@{domain}")).is_ok();
+    is_domain.then(|| domain.to_owned()).ok_or_else(|| "write a domain such as example.com".to_owned())
 }
 
 #[derive(Debug, Args)]
@@ -140,12 +160,35 @@ pub(super) fn as_json(mail: &WaitingMail) -> serde_json::Value {
 
 fn retry(task: &RetryMail) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
-    let act = act("mail retry", format!("mail {}", task.id), now);
-    let retried = async |operator: Operator| Ok(operator.audited(act).retry_mail(MailId(task.id), now).await?);
+    let Some(id) = task.id else { return retry_failed(task, now) };
+    let act = act("mail retry", format!("mail {id}"), now);
+    let retried = async |operator: Operator| Ok(operator.audited(act).retry_mail(MailId(id), now).await?);
     if !with_live_records(&task.store, retried)? {
-        bail!("there is no mail {} in the outbox; `unionhall mail list` shows what waits", task.id);
+        bail!("there is no mail {id} in the outbox; `unionhall mail list` shows what waits");
     }
-    print_line(&format!("Mail {} is tried again now.", task.id))
+    print_line(&format!("Mail {id} is tried again now."))
+}
+
+fn retry_failed(task: &RetryMail, now: Timestamp) -> anyhow::Result<()> {
+    let about = task.to.as_ref().map_or_else(|| "all that failed".to_owned(), |domain| format!("mail to {domain}"));
+    let act = act("mail retry", about, now);
+    let count = with_live_records(&task.store, async |operator| {
+        let operator = operator.audited(act);
+        let (mut after, mut count) = (MailId(0), 0);
+        loop {
+            let step = operator.retry_failed_mail(after, task.to.clone(), now).await?;
+            count += step.count;
+            match step.next {
+                Some(next) => after = next,
+                None => return Ok(count),
+            }
+        }
+    })?;
+    print_line(&match count {
+        0 => "No such mail has failed.".to_owned(),
+        1 => "1 mail is tried again within a minute.".to_owned(),
+        _ => format!("{count} mails are tried again within a minute."),
+    })
 }
 
 fn release(task: &HeldChoice) -> anyhow::Result<()> {

@@ -27,6 +27,14 @@ use crate::store::{OutboxStore, StoreError};
 const ALARM_INTERVAL: Duration = Duration::from_secs(300);
 const MAX_CAUSES: usize = 8;
 
+/// While mail fails, one that waits is tried out of turn this often, and after hours this rarely: the end of an outage is seen
+/// within that time, however long each mail would wait by then.
+const PROBE_INTERVAL: Duration = Duration::from_secs(60);
+const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(300);
+
+/// Once mail goes again, what waited through the outage goes over this time.
+const DRAIN_TIME: Duration = Duration::from_secs(60);
+
 #[derive(Debug)]
 pub struct Outbox {
     pub store: Arc<dyn OutboxStore>,
@@ -135,6 +143,7 @@ impl LeaseQueue for Outbox {
         alarms: &mut MailAlarms,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
+        let is_draining = alarms.wake_deferred(self, now).await?;
         let since = Instant::now();
         let busy = in_flight.places().copied().collect();
         let Leased { mails, held, deferred } = match self.budget {
@@ -142,7 +151,7 @@ impl LeaseQueue for Outbox {
             None => self.store.lease_mail_without_budget(&self.name, in_flight.room(), busy, now).await?,
         };
         self.log_held(&mut alarms.logged_held, held, now);
-        let more = deferred || !mails.is_empty();
+        let more = is_draining || deferred || !mails.is_empty();
         for mail in mails {
             let outbox = Arc::clone(self);
             in_flight.begin(mail.lane, async move { outbox.send(mail, || now.plus(since.elapsed()), since).await });
@@ -160,7 +169,7 @@ impl LeaseQueue for Outbox {
         let count = match outcome {
             MailOutcome::Wait { .. } => return,
             MailOutcome::Sent => {
-                alarms.goes(self);
+                alarms.goes(self, now);
                 &self.notifier.sent
             }
             MailOutcome::Retry { cause, .. } => {
@@ -191,11 +200,37 @@ pub struct MailAlarms {
     logged: Vec<(String, Timestamp)>,
     /// The sources whose spent budget was logged, and the day.
     logged_held: (i64, HashSet<String>),
+    /// Whether what an outage left waiting was woken: that of before the start, too.
+    drained: bool,
+    /// Mail that waits past this time is woken next.
+    drain_from: Option<Timestamp>,
+    failing_since: Option<Timestamp>,
+    probed_at: Option<Timestamp>,
 }
 
 impl MailAlarms {
-    fn goes(&mut self, outbox: &Outbox) {
+    /// Once mail goes again, wakes a part of what waits after a failure; true if there may be more. Until then wakes one now and
+    /// then, to find out.
+    async fn wake_deferred(&mut self, outbox: &Outbox, now: Timestamp) -> Result<bool, StoreError> {
+        if let Some(from) = self.drain_from {
+            self.drain_from = outbox.store.wake_mail(from, now).await?;
+        } else if let Some(failing_since) = self.failing_since {
+            let interval = (now.since(failing_since) / 60).clamp(PROBE_INTERVAL, MAX_PROBE_INTERVAL);
+            if self.probed_at.is_none_or(|at| now.since(at) >= interval) {
+                self.probed_at = Some(now);
+                outbox.store.probe_mail(now).await?;
+            }
+        }
+        Ok(self.drain_from.is_some())
+    }
+
+    fn goes(&mut self, outbox: &Outbox, now: Timestamp) {
         self.went = true;
+        if !std::mem::replace(&mut self.drained, true) {
+            // What is due sooner goes by itself.
+            self.drain_from = Some(now.plus(DRAIN_TIME));
+        }
+        self.failing_since = None;
         outbox.notifier.failing.store(false, Ordering::Relaxed);
         if !self.logged.is_empty() {
             self.logged.clear();
@@ -209,6 +244,8 @@ impl MailAlarms {
             return;
         }
         outbox.notifier.failing.store(true, Ordering::Relaxed);
+        (self.drained, self.drain_from) = (false, None);
+        self.failing_since.get_or_insert(now);
         self.logged.retain(|(_, at)| now.since(*at) < ALARM_INTERVAL);
         if self.logged.len() < MAX_CAUSES && self.logged.iter().all(|(before, _)| *before != cause) {
             outbox.log.problem(None, &format!("mail does not go: {cause}; it is tried again until it does, for a day"));

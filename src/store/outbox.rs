@@ -20,6 +20,25 @@ macro_rules! is_held {
     };
 }
 
+/// A mail `o` that failed and would wait past `$1`, and that nobody is trying at `$2`.
+macro_rules! is_waiting_after_failure {
+    () => {
+        "o.given_up_at IS NULL AND o.held_at IS NULL AND o.last_error IS NOT NULL AND o.send_after > $1 AND o.leased_until <= $2"
+    };
+}
+
+/// Mails that one step wakes, and that one of `mail retry` looks at.
+const WAKE_BATCH: u32 = 500;
+const RETRY_BATCH: u32 = 500;
+
+/// What a step of `mail retry` did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetriedMail {
+    pub count: u64,
+    /// The mail to go on after; none if there are no more.
+    pub next: Option<MailId>,
+}
+
 /// A mail `o` as it waits, as [`waiting`] reads it.
 macro_rules! waiting_columns {
     () => {
@@ -79,6 +98,56 @@ area! {
                                  first_attempt_at = CASE WHEN given_up_at IS NULL THEN first_attempt_at END
                              WHERE id = $1";
                 Ok(sql.execute(retry, values![mail.0, *now]).await? == 1)
+            }
+        };
+
+        /// Lets mail be tried within a minute that failed and would wait past `from`: a part of it. Says from where on to go on;
+        /// none if that was all.
+        transact wake_mail(from: Timestamp, now: Timestamp) -> Option<Timestamp> {
+            |sql| {
+                let next = concat!("SELECT o.send_after FROM outbox o WHERE ", is_waiting_after_failure!(), " ORDER BY o.send_after LIMIT $3");
+                let next: Vec<Timestamp> = sql.rows(next, values![*from, *now, WAKE_BATCH], |row| row.get(0)).await?;
+                let Some(end) = next.last().copied() else { return Ok(None) };
+                let wake = concat!(
+                    "UPDATE outbox SET send_after = $2 + (id % 60) * 1000 WHERE id IN (SELECT o.id FROM outbox o WHERE ",
+                    is_waiting_after_failure!(),
+                    " AND o.send_after <= $3)"
+                );
+                sql.execute(wake, values![*from, *now, end]).await?;
+                Ok((next.len() as u64 == u64::from(WAKE_BATCH)).then_some(end))
+            }
+        };
+
+        /// Lets the next mail be tried now that waits after a failure, if another waits, too: what fails alone may be its
+        /// recipient's fault.
+        transact probe_mail(now: Timestamp) -> () {
+            |sql| {
+                let next = concat!("SELECT o.id FROM outbox o WHERE ", is_waiting_after_failure!(), " ORDER BY o.send_after LIMIT 2");
+                let next: Vec<i64> = sql.rows(next, values![*now, *now], |row| row.get(0)).await?;
+                let [first, _] = next[..] else { return Ok(()) };
+                sql.execute("UPDATE outbox SET send_after = $2 WHERE id = $1", values![first, *now]).await.map(|_| ())
+            }
+        };
+
+        /// Lets mail be tried within a minute that failed, or was given up, of those next after the mail `after`; with a domain,
+        /// only what goes there. Held mail stays held.
+        transact retry_failed(after: MailId, domain: Option<String>, now: Timestamp) -> RetriedMail {
+            |sql| {
+                let window = "SELECT max(w.id), count(*) FROM (SELECT id FROM outbox WHERE id > $1 ORDER BY id LIMIT $2) w";
+                let read = |row: &Row<'_>| Ok((row.get::<Option<i64>>(0)?, row.get::<u64>(1)?));
+                let Some((Some(end), looked_at)) = sql.row(window, values![after.0, RETRY_BATCH], read).await? else {
+                    return Ok(RetriedMail { count: 0, next: None });
+                };
+                // Domains are the same in any case, and no letter of a domain stands for others in LIKE but one.
+                let to = domain.as_ref().map(|domain| format!("%@{}", domain.to_ascii_lowercase().replace('_', "\\_")));
+                let retry = "
+                    UPDATE outbox SET send_after = $3 + (id % 60) * 1000, given_up_at = NULL,
+                        first_attempt_at = CASE WHEN given_up_at IS NULL THEN first_attempt_at END
+                    WHERE id > $1 AND id <= $2 AND held_at IS NULL AND leased_until <= $3
+                      AND (given_up_at IS NOT NULL OR last_error IS NOT NULL)
+                      AND (CAST($4 AS TEXT) IS NULL OR lower(recipient) LIKE $4 ESCAPE '\\')";
+                let count = sql.execute(retry, values![after.0, end, *now, to.as_deref()]).await?;
+                Ok(RetriedMail { count, next: (looked_at == u64::from(RETRY_BATCH)).then_some(MailId(end)) })
             }
         };
 

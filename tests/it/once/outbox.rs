@@ -12,7 +12,7 @@ use unionhall::domain::api_key::ApiKey;
 use unionhall::domain::email::EmailAddress;
 use unionhall::domain::mail::budget::MailBudget;
 use unionhall::domain::mail::lane::Lane;
-use unionhall::domain::mail::{MAIL_LEASE, MailOutcome};
+use unionhall::domain::mail::{MAIL_LEASE, MailId, MailOutcome, WaitingMail};
 use unionhall::domain::referral::CodeMaker;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::token::TokenMaker;
@@ -22,7 +22,7 @@ use unionhall::keys::{Keys, NewKey};
 use unionhall::lease_queue;
 use unionhall::log::{Format, Level, Log};
 use unionhall::mail::compose::Composer;
-use unionhall::mail::outbox::Outbox;
+use unionhall::mail::outbox::{MailAlarms, Outbox};
 use unionhall::mail::{MailNotifier, OutgoingMail, SendError, Transport};
 use unionhall::reply::Reply;
 use unionhall::store::migration::Prepare;
@@ -100,12 +100,12 @@ struct OutboxStep {
     tried: usize,
 }
 
-struct Worker(Arc<Outbox>);
+struct Worker(Arc<Outbox>, tokio::sync::Mutex<MailAlarms>);
 
 impl Worker {
     async fn step(&self, now: Timestamp) -> Result<OutboxStep, StoreError> {
         let mut step = OutboxStep::default();
-        for (_, outcome) in lease_queue::step(&self.0, now).await?.into_iter().flatten() {
+        for (_, outcome) in lease_queue::step(&self.0, &mut *self.1.lock().await, now).await?.into_iter().flatten() {
             step.tried += 1;
             step.sent += usize::from(outcome == MailOutcome::Sent);
             step.given_up += usize::from(matches!(outcome, MailOutcome::GivenUp { .. }));
@@ -122,7 +122,7 @@ impl Room {
     }
 
     fn worker(&self, name: &str) -> Worker {
-        Worker(Arc::new(Outbox {
+        let outbox = Outbox {
             store: Arc::clone(&self.store) as _,
             transport: Arc::clone(&self.transport) as Arc<dyn Transport>,
             composer: Composer {
@@ -136,7 +136,8 @@ impl Room {
             budget: Some(MailBudget::NONE),
             name: name.to_owned(),
             renew_every: Duration::from_millis(20),
-        }))
+        };
+        Worker(Arc::new(outbox), Default::default())
     }
 
     async fn sign_up(&self, address: &str) {
@@ -215,6 +216,101 @@ fn a_mail_is_tried_for_a_day_then_given_up_and_said_so() {
             "{said}"
         );
         assert!(!said.contains("ana@"));
+    });
+}
+
+/// 50 mails waited six minutes more, each for its own next try.
+#[test]
+fn after_an_hours_outage_all_mail_goes_within_two_minutes_and_not_at_once() {
+    on_each_store(async |room| {
+        for n in 0..50 {
+            room.sign_up(&format!("user{n}@example.com")).await;
+        }
+        let at = |second| NOW.plus(Duration::from_secs(second));
+        let worker = room.worker("w");
+        room.fail(away());
+        for second in (0..3600).step_by(15) {
+            while worker.step(at(second)).await.unwrap().tried > 0 {}
+        }
+        let next = room.store.list_mail().await.unwrap().into_iter().map(|mail| mail.send_after).max().unwrap();
+        assert!(next > at(3600 + 600), "they wait for long by now");
+
+        room.fail(None);
+        let mut sent = Vec::new();
+        for second in 3600..3600 + 125 {
+            let mut now = 0;
+            loop {
+                let step = worker.step(at(second)).await.unwrap();
+                now += step.sent;
+                if step.tried == 0 {
+                    break;
+                }
+            }
+            sent.push(now);
+        }
+        assert_eq!(sent.iter().sum::<usize>(), 50, "{sent:?}");
+        assert!(sent.iter().all(|sent| *sent <= 3), "spread over a minute: {sent:?}");
+    });
+}
+
+/// Whoever mends a setting starts the service again: nothing tells it that there was an outage.
+#[test]
+fn the_first_mail_after_a_start_wakes_what_waited() {
+    on_each_store(async |room| {
+        for n in 0..3 {
+            room.sign_up(&format!("user{n}@example.com")).await;
+        }
+        let at = |second| NOW.plus(Duration::from_secs(second));
+        room.fail(away());
+        let before = room.worker("w");
+        for second in (0..3600).step_by(60) {
+            while before.step(at(second)).await.unwrap().tried > 0 {}
+        }
+        room.fail(None);
+        let after = room.worker("w");
+        room.sign_up_for("new@example.com", None, at(3601)).await;
+        let mut sent = 0;
+        for second in 3601..3601 + 125 {
+            sent += after.step(at(second)).await.unwrap().sent;
+        }
+        assert_eq!(sent, 4);
+    });
+}
+
+#[test]
+fn the_operator_has_failed_mail_tried_again_all_of_it_or_one_domains() {
+    on_each_store(async |room| {
+        for n in 0..4 {
+            room.sign_up(&format!("user{n}@Example.com")).await;
+            room.sign_up(&format!("user{n}@not-example.com")).await;
+        }
+        room.fail(away());
+        let (worker, day) = (room.worker("w"), Duration::from_secs(86_400));
+        while worker.step(NOW).await.unwrap().tried > 0 {}
+        let id = |n: usize, mails: &[WaitingMail]| mails[n].id;
+        let mails = room.store.list_mail().await.unwrap();
+        // One is given up, one is held, one waits without having failed.
+        let later = NOW.plus(day + Duration::from_secs(60));
+        while worker.step(later).await.unwrap().tried > 0 {}
+        assert!(room.store.list_mail().await.unwrap().iter().all(|mail| mail.given_up_at.is_some()));
+        room.sign_up_for("fresh@example.com", None, later).await;
+        let retry = async |domain: Option<&str>| {
+            room.store.retry_failed(MailId(0), domain.map(str::to_owned), later).await.unwrap().count
+        };
+        assert_eq!(retry(Some("example.org")).await, 0);
+        assert_eq!(retry(Some("_xample.com")).await, 0, "no pattern");
+        assert_eq!(retry(Some("EXAMPLE.com")).await, 4);
+        let now = room.store.list_mail().await.unwrap();
+        let waits = |mail: &WaitingMail| mail.given_up_at.is_none() && mail.send_after < later.plus(Duration::from_secs(60));
+        assert_eq!(now.iter().filter(|mail| waits(mail)).count(), 5, "and the fresh one");
+        assert!(waits(&now[0]) && !waits(&now[1]), "{:?}", id(0, &mails));
+        assert_eq!(retry(None).await, 8);
+        room.fail(None);
+        let mut sent = 0;
+        for second in 0..70 {
+            sent += worker.step(later.plus(Duration::from_secs(second))).await.unwrap().sent;
+        }
+        assert_eq!(sent, 9);
     });
 }
 
