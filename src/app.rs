@@ -28,9 +28,9 @@ use crate::membership::own_page::OwnPages;
 use crate::partners::Partners;
 use crate::partners::worker::WebhookNotifier;
 use crate::sandbox::Inbox;
-pub use crate::store::figures::Funnel;
+pub use crate::store::figures::SourceTotals;
 pub use crate::store::{BATCH_ENDS, MailFigures, StoreFigures};
-use crate::store::{FigureStore, InstallationStore, SourceStore, Store};
+use crate::store::{FigureStore, InstallationStore, SourceStore, Store, StoreError};
 use crate::supervise;
 
 /// How long the store may take to show that it takes writes.
@@ -56,6 +56,18 @@ pub struct Parts {
     pub disposable: DisposableDomains,
     pub erasures: ErasureLog,
     pub retention: RetentionTimes,
+}
+
+/// What monitoring reads of the records.
+#[derive(Debug)]
+pub struct RecordFigures {
+    pub members: u64,
+    pub mail: MailFigures,
+    /// The form, then the partners in the order in which they came.
+    pub sources: Vec<SourceTotals>,
+    pub last_backup: Option<Timestamp>,
+    /// How large the database is.
+    pub bytes: u64,
 }
 
 /// A word on each part that may be in another state than it should, and leaves the node of use.
@@ -216,11 +228,17 @@ impl Core {
         self.store_errors.load(Ordering::Relaxed)
     }
 
-    /// What monitoring reads of the records: the members, the mail, and what came of each source's sign-ups; none while the store
-    /// cannot say.
-    pub async fn record_figures(&self) -> Option<(u64, MailFigures, Vec<(String, Funnel)>)> {
+    /// What monitoring reads of the records; none while the store cannot say.
+    pub async fn record_figures(&self) -> Option<RecordFigures> {
         let asked = async {
-            tokio::try_join!(self.membership.count(), self.sources.mail_figures(), self.figures.sources_since(0))
+            let (members, mail, sources, last_backup, bytes) = tokio::try_join!(
+                self.membership.count(),
+                self.sources.mail_figures(),
+                self.figures.source_totals(),
+                self.installation.last_backup(),
+                self.installation.database_bytes(),
+            )?;
+            Ok::<_, StoreError>(RecordFigures { members, mail, sources, last_backup, bytes })
         };
         let asked = tokio::time::timeout(FIGURES_TIMEOUT, asked).await.ok()?;
         asked.map_err(|error| self.report_store(None, &error.to_string())).ok()

@@ -1,7 +1,8 @@
 //! Figures for the operator's monitoring, and their text form.
 //!
-//! Counting a request is three additions in a part of the table that few threads share: no lock, no allocation. A series
-//! is written once it has a figure, and there are as many at the most as the tables have places, whatever callers send.
+//! Counting a request is three additions in a part of the table that few threads share: no lock, no allocation. The series that
+//! alerts watch are there from the start, at 0, for a monitoring system sees no increase to a first figure; the others come with
+//! their first. There are as many at the most as the tables have places, whatever callers send.
 //! This module must never know what a route or a limit is, and nothing of a caller's may become a label.
 
 use std::cell::Cell;
@@ -15,6 +16,9 @@ const PARTS: usize = 8;
 /// The statuses with a series of their own; any other is counted as `other`.
 const STATUSES: [u16; 21] =
     [200, 202, 204, 303, 304, 400, 401, 403, 404, 405, 406, 408, 410, 413, 414, 415, 429, 431, 499, 500, 503];
+
+/// The statuses that every route has a series of from the start.
+const FROM_THE_START: [u16; 6] = [200, 400, 401, 429, 500, 503];
 
 /// The upper ends of the histogram, in microseconds.
 const ENDS: [u64; 9] = [500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000];
@@ -63,7 +67,7 @@ impl Requests {
         for (route, name) in self.routes.iter().enumerate() {
             for status in 0..=STATUSES.len() {
                 let count = self.sum(route, |row| &row.statuses[status]);
-                if count > 0 {
+                if count > 0 || STATUSES.get(status).is_some_and(|status| FROM_THE_START.contains(status)) {
                     let status = STATUSES.get(status).map_or_else(|| "other".to_owned(), u16::to_string);
                     page.line("", &[("route", name), ("status", &status)], count);
                 }
@@ -72,9 +76,6 @@ impl Requests {
         page.begin("request_duration_seconds", Kind::Histogram, "How long requests took, by route.");
         for (route, name) in self.routes.iter().enumerate() {
             let spans: Vec<_> = (0..=ENDS.len()).map(|span| self.sum(route, |row| &row.spans[span])).collect();
-            if spans.iter().all(|count| *count == 0) {
-                continue;
-            }
             let sum = seconds(self.sum(route, |row| &row.micros));
             page.histogram(&[("route", name)], ENDS.iter().map(|end| seconds(*end)), &spans, sum);
         }
@@ -119,13 +120,14 @@ impl Exposition {
             Kind::Histogram => "histogram",
         };
         self.name = name;
-        self.put(format_args!("# HELP unionhall_{name} {help}\n# TYPE unionhall_{name} {kind}\n"));
+        let prefix = prefix(name);
+        self.put(format_args!("# HELP {prefix}{name} {help}\n# TYPE {prefix}{name} {kind}\n"));
     }
 
     /// One series of the name begun last. Labels are names of ours and need no escape.
     pub fn line(&mut self, suffix: &str, labels: &[(&str, &str)], figure: impl Display) {
-        let name = self.name;
-        self.put(format_args!("unionhall_{name}{suffix}"));
+        let (name, prefix) = (self.name, prefix(self.name));
+        self.put(format_args!("{prefix}{name}{suffix}"));
         for (i, (label, value)) in labels.iter().enumerate() {
             let open = if i == 0 { '{' } else { ',' };
             // A partner's name may hold what ends a label.
@@ -170,6 +172,11 @@ impl Exposition {
     }
 }
 
+/// Ours, but for what every program exports under the same name.
+fn prefix(name: &str) -> &'static str {
+    if name.starts_with("process_") { "" } else { "unionhall_" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,8 +197,10 @@ mod tests {
         let mut page = Exposition::default();
         requests.write(&mut page);
         let text = page.into_text();
-        assert!(!text.contains("\"/a\""), "no figure, no series: {text}");
+        assert_eq!(text.matches("requests_total{route=\"/a\"").count(), FROM_THE_START.len(), "{text}");
         for line in [
+            "unionhall_requests_total{route=\"/a\",status=\"500\"} 0",
+            "unionhall_request_duration_seconds_count{route=\"/a\"} 0",
             "# TYPE unionhall_request_duration_seconds histogram",
             "unionhall_requests_total{route=\"/b\",status=\"200\"} 40",
             "unionhall_requests_total{route=\"/b\",status=\"503\"} 20",

@@ -130,6 +130,14 @@ impl Operator {
         self.store.list_mail()
     }
 
+    pub fn note_backup(&self, at: Timestamp) -> StoreReply<'_, ()> {
+        self.store.note_backup(at)
+    }
+
+    pub fn last_backup(&self) -> StoreReply<'_, Option<Timestamp>> {
+        self.store.last_backup()
+    }
+
     /// Has mail tried again that failed or was given up, a step after the mail `after`.
     pub fn retry_failed_mail(
         &self,

@@ -8,7 +8,8 @@ CREATE TABLE installation (
     id                 BIGINT PRIMARY KEY CHECK (id = 1),
     member_count       BIGINT NOT NULL DEFAULT 0 CHECK (member_count >= 0),
     signups_paused     BOOLEAN NOT NULL DEFAULT FALSE,
-    secret_fingerprint TEXT COLLATE "C"
+    secret_fingerprint TEXT COLLATE "C",
+    backed_up_at       BIGINT -- the last backup that was noted
 ) WITH (fillfactor = 10); -- every confirmation writes a version of the row: leave room for them in its one page
 INSERT INTO installation (id) VALUES (1);
 
@@ -213,6 +214,7 @@ CREATE TABLE source_days (
     proofs_of_work     BIGINT NOT NULL DEFAULT 0,
     confirmed          BIGINT NOT NULL DEFAULT 0,
     declined           BIGINT NOT NULL DEFAULT 0,
+    declines_withdrawn BIGINT NOT NULL DEFAULT 0, -- no longer in `declined`: the person joined after all
     expired            BIGINT NOT NULL DEFAULT 0,
     bounced            BIGINT NOT NULL DEFAULT 0, -- hard bounces
     soft_bounced       BIGINT NOT NULL DEFAULT 0,
@@ -370,3 +372,17 @@ BEGIN
 END $$;
 CREATE TRIGGER person_joined_or_left AFTER UPDATE OF state ON people FOR EACH ROW
     WHEN ((NEW.state = 'member') <> (OLD.state = 'member')) EXECUTE FUNCTION record_member_change();
+
+-- A sign-up that is deleted before it was rolled up is counted all the same: counters never fall. The lock keeps a roll-up that
+-- runs at this moment from counting it, too.
+CREATE FUNCTION count_deleted_sign_up() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM rollup WHERE id = 1 AND sign_up_id < OLD.id FOR SHARE;
+    IF FOUND THEN
+        INSERT INTO source_days (partner_id, day, signed_up) VALUES (OLD.partner_id, OLD.created_at / 86400000, 1)
+            ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET signed_up = source_days.signed_up + 1;
+        UPDATE api_keys SET signed_up = signed_up + 1 WHERE id = OLD.key_id;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER sign_up_deleted AFTER DELETE ON sign_ups FOR EACH ROW EXECUTE FUNCTION count_deleted_sign_up();

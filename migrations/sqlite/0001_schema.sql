@@ -8,7 +8,8 @@ CREATE TABLE installation (
     id                 INTEGER PRIMARY KEY CHECK (id = 1),
     member_count       INTEGER NOT NULL DEFAULT 0 CHECK (member_count >= 0),
     signups_paused     INTEGER NOT NULL DEFAULT 0 CHECK (signups_paused IN (0, 1)),
-    secret_fingerprint TEXT
+    secret_fingerprint TEXT,
+    backed_up_at       INTEGER -- the last backup that was noted
 ) STRICT;
 INSERT INTO installation (id) VALUES (1);
 
@@ -213,6 +214,7 @@ CREATE TABLE source_days (
     proofs_of_work     INTEGER NOT NULL DEFAULT 0,
     confirmed          INTEGER NOT NULL DEFAULT 0,
     declined           INTEGER NOT NULL DEFAULT 0,
+    declines_withdrawn INTEGER NOT NULL DEFAULT 0, -- no longer in `declined`: the person joined after all
     expired            INTEGER NOT NULL DEFAULT 0,
     bounced            INTEGER NOT NULL DEFAULT 0, -- hard bounces
     soft_bounced       INTEGER NOT NULL DEFAULT 0,
@@ -370,4 +372,12 @@ BEGIN
            OLD.referrer_id
     FROM (SELECT 1) LEFT JOIN sign_ups s ON s.id =
         (SELECT max(id) FROM sign_ups WHERE person_id = OLD.id AND state = 'confirmed' AND decided_at = OLD.joined_at);
+END;
+
+-- A sign-up that is deleted before it was rolled up is counted all the same: counters never fall.
+CREATE TRIGGER sign_up_deleted AFTER DELETE ON sign_ups WHEN OLD.id > (SELECT sign_up_id FROM rollup WHERE id = 1)
+BEGIN
+    INSERT INTO source_days (partner_id, day, signed_up) VALUES (OLD.partner_id, OLD.created_at / 86400000, 1)
+        ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET signed_up = signed_up + 1;
+    UPDATE api_keys SET signed_up = signed_up + 1 WHERE id = OLD.key_id;
 END;

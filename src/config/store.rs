@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use super::{Concealed, given_or_in_file};
+use crate::private_files::folder_of;
 use crate::store::postgres;
 
 /// Where the records are.
@@ -115,6 +116,14 @@ impl StoreSettings {
             Some(path) => path.display().to_string(),
             None => "--store or UNIONHALL_STORE".to_owned(),
         })
+    }
+
+    /// The folder whose disk the service needs room on.
+    pub fn disk_folder(&self) -> PathBuf {
+        match self.records() {
+            Ok(Records::Sqlite(file)) => folder_of(&file).to_owned(),
+            _ => self.data.clone(),
+        }
     }
 
     /// These settings as flags for another command, as a shell takes them; nothing where they are the defaults.

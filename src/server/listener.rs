@@ -139,6 +139,7 @@ impl HttpService {
             in_sandbox: false,
             found: None,
             status: answer.status().as_u16(),
+            by_pause: false,
             id: &id,
             trace: CallTrace::default(),
         });

@@ -1,5 +1,6 @@
 //! What a request leaves behind, in the log and in the metrics.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::HttpService;
@@ -21,23 +22,28 @@ pub(super) struct LogEntry<'a> {
     pub method: &'static str,
     pub found: Option<FoundRoute<'a>>,
     pub status: u16,
+    /// Refused because the operator takes no sign-ups.
+    pub by_pause: bool,
     pub id: &'a RequestId,
     pub trace: CallTrace,
 }
 
 impl Drop for LogEntry<'_> {
     fn drop(&mut self) {
-        let (log, requests) = (&self.service.app.log, &self.service.requests);
+        let (log, watched) = (&self.service.app.log, &self.service.watched);
         let is_logged = log.requests() || self.trace.refusal.is_some();
-        if !is_logged && requests.is_none() {
+        if !is_logged && watched.is_none() {
             return;
         }
         let took = self.service.clock.tick().as_micros().saturating_sub(self.now.tick.as_micros());
         let took = Duration::from_micros(took);
-        if let Some(requests) = requests
+        if let Some(watched) = watched
             && !self.in_sandbox
         {
-            requests.count(self.found.map_or(routes::ROUTES.len(), |found| found.place), self.status, took);
+            watched.requests.count(self.found.map_or(routes::ROUTES.len(), |found| found.place), self.status, took);
+            if self.by_pause {
+                watched.paused.fetch_add(1, Ordering::Relaxed);
+            }
         }
         log.request(&RequestLine {
             at: self.now.time,

@@ -1,6 +1,5 @@
 //! `GET /metrics`, on a listener of its own: figures are for the operator's monitoring and not for callers.
 
-use std::cmp::Reverse;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use super::{HttpService, process_figures};
-use crate::app::{BATCH_ENDS, Core, Funnel, MailFigures, Readiness, StoreFigures};
+use crate::app::{BATCH_ENDS, Core, MailFigures, Readiness, RecordFigures, SourceTotals, StoreFigures};
 use crate::domain::mail::budget::FORM;
 use crate::domain::time::{Tick, Timestamp};
 use crate::limiter::{Class, Scope};
@@ -95,8 +94,12 @@ async fn page(service: &HttpService) -> String {
         let paused = u8::from(readiness.sign_ups == "paused");
         page.single("sign_ups_paused", Kind::Gauge, "1 while the operator takes no sign-ups.", paused);
     }
-    if let Some(requests) = &service.requests {
-        requests.write(&mut page);
+    if let Some(watched) = &service.watched {
+        watched.requests.write(&mut page);
+        let help = "Requests refused with a 5xx because the operator paused sign-ups; in requests_total, too.";
+        let paused = watched.paused.load(Ordering::Relaxed);
+        page.single("requests_paused_total", Kind::Counter, help, paused);
+        watched.resources.write(&mut page);
     }
     let in_flight = service.in_flight.load(Ordering::Relaxed);
     page.single("requests_in_flight", Kind::Gauge, "Requests under way.", in_flight);
@@ -108,10 +111,14 @@ async fn page(service: &HttpService) -> String {
     write_store(&store, &mut page);
     write_mail(app, &mut page);
     write_webhooks(app, &mut page);
-    if let Some((members, figures, sources)) = records {
+    if let Some(RecordFigures { members, mail, sources, last_backup, bytes }) = records {
         page.single("members", Kind::Gauge, "Members of the union, over all nodes.", members);
+        page.single("database_bytes", Kind::Gauge, "Size of the database.", bytes);
+        let help = "When the last backup was made that unionhall knows of, in seconds since 1970; 0: none.";
+        let last_backup = last_backup.map_or(0, |at| at.as_millis() / 1000);
+        page.single("last_backup_timestamp_seconds", Kind::Gauge, help, last_backup);
         write_sources(sources, &mut page);
-        write_outbox(&figures, now.time, &mut page);
+        write_outbox(&mail, now.time, &mut page);
     }
     let dropped = app.log.lines_dropped();
     page.single("log_lines_dropped_total", Kind::Counter, "Lines that the log's reader was too slow for.", dropped);
@@ -119,27 +126,41 @@ async fn page(service: &HttpService) -> String {
     page.into_text()
 }
 
-/// Partners with series of their own, those with the most sign-ups; the others are one together.
-const PARTNERS: usize = 50;
+/// Sources with series of their own, the form and the first partners; those that came later are one together. None ever changes
+/// its place: a counter would fall.
+const SOURCES: usize = 201;
 
-fn write_sources(mut sources: Vec<(String, Funnel)>, page: &mut Exposition) {
-    sources.sort_by_key(|(source, funnel)| (Reverse(funnel.signed_up), source.clone()));
-    let others = sources.split_off(PARTNERS.min(sources.len()));
+fn write_sources(mut sources: Vec<SourceTotals>, page: &mut Exposition) {
+    let others = sources.split_off(SOURCES.min(sources.len()));
     if !others.is_empty() {
-        let mut together = Funnel::default();
-        others.iter().for_each(|(_, funnel)| together += *funnel);
-        sources.push(("(others)".to_owned(), together));
+        let mut together = SourceTotals { source: "(others)".to_owned(), ..SourceTotals::default() };
+        others.iter().for_each(|other| together += other);
+        sources.push(together);
     }
-    let mut series = |name, help, figure: fn(&Funnel) -> u64| {
+    let partner = |totals: &'_ SourceTotals| match totals.source.as_str() {
+        FORM => "(form)".to_owned(),
+        partner => partner.to_owned(),
+    };
+    let mut series = |name, help, figure: fn(&SourceTotals) -> u64| {
         page.begin(name, Kind::Counter, help);
-        for (source, funnel) in &sources {
-            let partner = if source == FORM { "(form)" } else { source };
-            page.line("", &[("partner", partner)], figure(funnel));
+        for totals in &sources {
+            page.line("", &[("partner", &partner(totals))], figure(totals));
         }
     };
-    series("sign_ups_total", "Sign-ups, by the partner that made them, over all nodes.", |funnel| funnel.signed_up);
-    series("confirmations_total", "People who became members, by partner.", |funnel| funnel.confirmed);
-    series("declines_total", "Sign-ups that people declined, by partner.", |funnel| funnel.declined);
+    series("sign_ups_total", "Sign-ups, by the partner that made them, over all nodes.", |totals| totals.signed_up);
+    series("confirmations_total", "People who became members, by partner.", |totals| totals.confirmed);
+    series("declines_total", "Sign-ups that people declined, by partner.", |totals| totals.declined);
+    let help = "What mail servers and services reported of mail, by kind and by the partner that asked for it.";
+    page.begin("mail_reports_total", Kind::Counter, help);
+    for totals in &sources {
+        for (kind, count) in [
+            ("hard_bounce", totals.hard_bounces),
+            ("soft_bounce", totals.soft_bounces),
+            ("complaint", totals.complaints),
+        ] {
+            page.line("", &[("kind", kind), ("partner", &partner(totals))], count);
+        }
+    }
 }
 
 async fn ready(app: &Core, now: Tick) -> Option<Readiness> {
@@ -207,14 +228,10 @@ fn write_mail(app: &Core, page: &mut Exposition) {
     page.single("mail_failing", Kind::Gauge, "1 while mail does not go and is tried again.", failing);
 }
 
-/// What is in the outbox of all nodes, and what was reported of mail.
+/// What is in the outbox of all nodes.
 fn write_outbox(figures: &MailFigures, now: Timestamp, page: &mut Exposition) {
     page.single("outbox_waiting", Kind::Gauge, "Mail that waits to be sent, over all nodes.", figures.waiting);
     let age = figures.oldest.map_or(0, |oldest| now.since(oldest).as_secs());
     page.single("outbox_oldest_seconds", Kind::Gauge, "How long the oldest mail that waits has waited.", age);
     page.single("outbox_held", Kind::Gauge, "Mail that is held until the operator decides.", figures.held);
-    page.begin("mail_reports_total", Kind::Counter, "What mail servers and services reported of mail, by kind.");
-    page.line("", &[("kind", "hard_bounce")], figures.hard_bounces);
-    page.line("", &[("kind", "soft_bounce")], figures.soft_bounces);
-    page.line("", &[("kind", "complaint")], figures.complaints);
 }

@@ -20,7 +20,7 @@ mod security_text;
 
 use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -36,6 +36,7 @@ use self::catalog_snapshot::CatalogSnapshot;
 use self::client_shares::{ClientShare, ClientShares, RequestPlace};
 use self::log_entry::{HUNG_UP, LogEntry};
 use self::panicking::{Panicked, unless_it_panics};
+pub use self::process_figures::NodeResources;
 use self::routes::{FoundRoute, Handler};
 use self::sandbox::SandboxRouter;
 pub use self::sandbox::{FindsSandbox, NoSandbox};
@@ -79,8 +80,8 @@ pub struct HttpSettings {
     pub mailbox: Option<(MailboxFolder, String)>,
     /// The mail services that may report what became of mail.
     pub mail_hooks: MailHooks,
-    /// Whether somebody reads the metrics.
-    pub metrics: bool,
+    /// What else the metrics tell of, where somebody reads them.
+    pub metrics: Option<NodeResources>,
     /// Where test keys lead to, if anywhere.
     pub sandbox: Option<Arc<dyn FindsSandbox>>,
 }
@@ -106,8 +107,16 @@ pub struct HttpService {
     /// Connections, and bodies that are waited for: the longest idle goes where they run short.
     open: EvictionTable<Activity>,
     awaited: EvictionTable<AwaitedBody>,
-    /// Only where somebody reads the metrics.
-    requests: Option<Requests>,
+    watched: Option<WatchedRequests>,
+}
+
+/// What is counted where somebody reads the metrics.
+#[derive(Debug)]
+struct WatchedRequests {
+    requests: Requests,
+    /// Refused because the operator paused sign-ups.
+    paused: AtomicU64,
+    resources: NodeResources,
 }
 
 /// One request while it is answered, beside the request itself.
@@ -136,7 +145,11 @@ impl HttpService {
             connections: AtomicUsize::new(0),
             open: EvictionTable::default(),
             awaited: EvictionTable::default(),
-            requests: settings.metrics.then(|| Requests::new(routes::names())),
+            watched: settings.metrics.map(|resources| WatchedRequests {
+                requests: Requests::new(routes::names()),
+                paused: AtomicU64::new(0),
+                resources,
+            }),
             proxies: settings.proxies,
             mail_hooks: settings.mail_hooks,
             sandbox: SandboxRouter::new(settings.sandbox, settings.mcp_origins.clone()),
@@ -192,6 +205,7 @@ impl HttpService {
             method: id::plain_method(&method),
             found,
             status: HUNG_UP,
+            by_pause: false,
             id: &id,
             trace: CallTrace::default(),
         };
@@ -256,6 +270,7 @@ impl HttpService {
             routes::open_to_all_origins(&mut answer);
         }
         entry.status = answer.status().as_u16();
+        entry.by_pause = answer.is_by_pause();
         answer.into_response()
     }
 

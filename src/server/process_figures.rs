@@ -1,13 +1,42 @@
-//! What the system says of this process, by the names under which monitoring systems look for it. Where it says nothing
-//! (no `/proc`), nothing is written.
+//! What the system says of this process, by the names under which monitoring systems look for it, and of what it stands on: the
+//! disk and the certificate. Where it says nothing (no `/proc`), nothing is written.
 
 use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use rustix::fs::statvfs;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Resource, getrlimit};
 
 use crate::domain::time::Timestamp;
+use crate::http::connection::tls::Tls;
 use crate::metrics::{Exposition, Kind};
+
+/// What a node stands on, and may run out of.
+#[derive(Debug, Default)]
+pub struct NodeResources {
+    /// The folder whose disk the records are on.
+    pub folder: PathBuf,
+    /// The certificate, where the node has one.
+    pub tls: Option<Arc<Tls>>,
+}
+
+impl NodeResources {
+    pub(super) fn write(&self, page: &mut Exposition) {
+        if let Ok(disk) = statvfs(&self.folder) {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            page.single("disk_free_bytes", Kind::Gauge, "Room on the disk of the data folder.", free);
+            let size = disk.f_blocks.saturating_mul(disk.f_frsize);
+            page.single("disk_size_bytes", Kind::Gauge, "Size of the disk of the data folder.", size);
+        }
+        if let Some(tls) = &self.tls {
+            let help = "When the certificate that is served expires, in seconds since 1970.";
+            let end = tls.expires_at().as_millis() / 1000;
+            page.single("certificate_expiry_timestamp_seconds", Kind::Gauge, help, end);
+        }
+    }
+}
 
 pub(super) fn write(started: Timestamp, page: &mut Exposition) {
     let since = started.as_millis() / 1000;

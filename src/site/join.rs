@@ -64,7 +64,9 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
         SignUpContext { channel: Channel::Form, client: None, lane: visit.lane(), proven, language, request: None };
     match visit.app().membership.sign_up(&application, None, context, visit.now.time).await {
         Ok(_) => Ok(check_inbox(visit, &sent, passage == Passage::MayWait)),
-        Err(Error::BackendNotConfigured) => Ok(visit.outcome(StatusCode::INTERNAL_SERVER_ERROR, Outcome::SignUpsOff)),
+        Err(Error::BackendNotConfigured) => {
+            Ok(visit.outcome(StatusCode::INTERNAL_SERVER_ERROR, Outcome::SignUpsOff).by_pause())
+        }
         Err(error) => {
             let mut form = sent.form();
             let words = &visit.words().mistake;

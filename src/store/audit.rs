@@ -112,6 +112,10 @@ impl Engine for Audited {
         self.engine.confirm(sign_up, seen, now)
     }
 
+    fn database_bytes(&self) -> StoreReply<'_, u64> {
+        self.engine.database_bytes()
+    }
+
     fn check(&self) -> StoreReply<'_, ()> {
         self.engine.check()
     }

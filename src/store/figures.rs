@@ -95,6 +95,43 @@ area! {
             }
         };
 
+        /// What came of the sign-ups and the mail of the form and of each partner since the beginning, in the order in which they
+        /// came. No figure ever falls.
+        read source_totals() -> Vec<SourceTotals> {
+            |sql| {
+                let totals = "
+                    SELECT s.name AS source, d.* FROM
+                        (SELECT CAST(0 AS BIGINT) AS id, '' AS name UNION ALL SELECT id, name FROM partners) s LEFT JOIN
+                        (SELECT coalesce(partner_id, 0) AS id, CAST(sum(signed_up) AS BIGINT) AS signed_up,
+                                CAST(sum(joined) AS BIGINT) AS joined,
+                                CAST(sum(declined + declines_withdrawn) AS BIGINT) AS declined,
+                                CAST(sum(bounced) AS BIGINT) AS bounced, CAST(sum(soft_bounced) AS BIGINT) AS soft_bounced,
+                                CAST(sum(complained) AS BIGINT) AS complained
+                         FROM source_days GROUP BY partner_id) d ON d.id = s.id
+                    ORDER BY s.id";
+                let read = |row: &Row<'_>| {
+                    let figure = |name| Ok::<_, Failure>(row.get::<Option<u64>>(name)?.unwrap_or(0));
+                    Ok(SourceTotals {
+                        source: row.get("source")?,
+                        signed_up: figure("signed_up")?,
+                        confirmed: figure("joined")?,
+                        declined: figure("declined")?,
+                        hard_bounces: figure("bounced")?,
+                        soft_bounces: figure("soft_bounced")?,
+                        complaints: figure("complained")?,
+                    })
+                };
+                let mut totals = sql.rows(totals, values![], read).await?;
+                let recent = concat!("SELECT ", source_name!("s.partner_id"), " AS source, count(*) AS signed_up FROM ",
+                                     recent_sign_ups!(), " GROUP BY s.partner_id");
+                let signed_up = |row: &Row<'_>| Ok((row.get::<String>("source")?, row.get::<u64>("signed_up")?));
+                for (source, signed_up) in sql.rows(recent, values![], signed_up).await? {
+                    totals.iter_mut().filter(|totals| totals.source == source).for_each(|totals| totals.signed_up += signed_up);
+                }
+                Ok(totals)
+            }
+        };
+
         /// How many members named each category when they joined, by state; the category '' counts them all.
         read demand() -> Vec<Demand> {
             |sql| {
@@ -140,6 +177,30 @@ impl std::ops::AddAssign for Funnel {
         self.declined += other.declined;
         self.lapsed += other.lapsed;
         self.left += other.left;
+    }
+}
+
+/// What came of a source since the beginning.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceTotals {
+    pub source: String,
+    pub signed_up: u64,
+    pub confirmed: u64,
+    /// Those that were taken back included.
+    pub declined: u64,
+    pub hard_bounces: u64,
+    pub soft_bounces: u64,
+    pub complaints: u64,
+}
+
+impl std::ops::AddAssign<&Self> for SourceTotals {
+    fn add_assign(&mut self, other: &Self) {
+        self.signed_up += other.signed_up;
+        self.confirmed += other.confirmed;
+        self.declined += other.declined;
+        self.hard_bounces += other.hard_bounces;
+        self.soft_bounces += other.soft_bounces;
+        self.complaints += other.complaints;
     }
 }
 
@@ -220,6 +281,8 @@ impl Unit for RollUp {
         if !sql.try_lock("roll-up").await? {
             return Ok(false);
         }
+        // Whoever deletes a sign-up counts it, unless this has: one waits for the other.
+        sql.row("SELECT sign_up_id FROM rollup WHERE id = 1 FOR UPDATE", values![], |_| Ok(())).await?;
         let mut additions = Additions::default();
         let changes = take_changes(sql).await?;
         changes.iter().for_each(|change| additions.add_change(change));

@@ -58,6 +58,22 @@ area! {
             }
         };
 
+        /// Notes that a backup was made then; an older one changes nothing.
+        write note_backup(at: Timestamp) -> () {
+            |sql| {
+                let note = "UPDATE installation SET backed_up_at = $1 WHERE backed_up_at IS NULL OR backed_up_at < $1";
+                sql.execute(note, values![*at]).await.map(|_| ())
+            }
+        };
+
+        /// When the last backup was made that was noted.
+        read last_backup() -> Option<Timestamp> {
+            |sql| expected(sql.row("SELECT backed_up_at FROM installation WHERE id = 1", values![], |row| row.get(0)).await?)
+        };
+
+        /// How large the database is, in bytes.
+        own database_bytes() -> u64;
+
         /// Whether a sign-up would be kept right now: writes as much as one does, to a row of its own that nobody waits for.
         own check() -> ();
 

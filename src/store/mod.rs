@@ -155,6 +155,8 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation>;
 
+    fn database_bytes(&self) -> StoreReply<'_, u64>;
+
     fn check(&self) -> StoreReply<'_, ()>;
 
     fn figures(&self) -> StoreReply<'_, StoreFigures>;

@@ -109,24 +109,13 @@ area! {
         read mail_figures() -> MailFigures {
             |sql| {
                 let all = "
-                    SELECT o.waiting, o.held, o.oldest, d.bounced, d.soft_bounced, d.complained FROM
-                        (SELECT CAST(coalesce(sum(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN 1 ELSE 0 END), 0) AS BIGINT)
-                                    AS waiting,
-                                CAST(coalesce(sum(CASE WHEN held_at IS NULL THEN 0 ELSE 1 END), 0) AS BIGINT) AS held,
-                                min(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN created_at END) AS oldest
-                         FROM outbox) o CROSS JOIN
-                        (SELECT CAST(coalesce(sum(bounced), 0) AS BIGINT) AS bounced,
-                                CAST(coalesce(sum(soft_bounced), 0) AS BIGINT) AS soft_bounced,
-                                CAST(coalesce(sum(complained), 0) AS BIGINT) AS complained FROM source_days) d";
+                    SELECT CAST(coalesce(sum(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN 1 ELSE 0 END), 0) AS BIGINT)
+                               AS waiting,
+                           CAST(coalesce(sum(CASE WHEN held_at IS NULL THEN 0 ELSE 1 END), 0) AS BIGINT) AS held,
+                           min(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN created_at END) AS oldest
+                    FROM outbox";
                 let figures = |row: &Row<'_>| {
-                    Ok(MailFigures {
-                        waiting: row.get("waiting")?,
-                        held: row.get("held")?,
-                        oldest: row.get("oldest")?,
-                        hard_bounces: row.get("bounced")?,
-                        soft_bounces: row.get("soft_bounced")?,
-                        complaints: row.get("complained")?,
-                    })
+                    Ok(MailFigures { waiting: row.get("waiting")?, held: row.get("held")?, oldest: row.get("oldest")? })
                 };
                 expected(sql.row(all, values![], figures).await?)
             }
@@ -162,9 +151,6 @@ pub struct MailFigures {
     pub held: u64,
     /// When the oldest that waits was asked for.
     pub oldest: Option<Timestamp>,
-    pub hard_bounces: u64,
-    pub soft_bounces: u64,
-    pub complaints: u64,
 }
 
 /// What a proof of work was worth.
@@ -242,7 +228,7 @@ pub(super) async fn uncount_declined(
     source: Option<PartnerId>,
     at: Timestamp,
 ) -> Result<(), Failure> {
-    let uncount = "UPDATE source_days SET declined = declined - 1
+    let uncount = "UPDATE source_days SET declined = declined - 1, declines_withdrawn = declines_withdrawn + 1
                    WHERE coalesce(partner_id, 0) = coalesce(CAST($1 AS BIGINT), 0) AND day = $2 AND declined > 0";
     sql.execute(uncount, values![source, day_of(at)]).await.map(|_| ())
 }

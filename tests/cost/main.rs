@@ -29,7 +29,7 @@ use unionhall::limiter::memory::MemoryLimiter;
 use unionhall::log::{Format, Level, Log};
 use unionhall::mail::Delivery;
 use unionhall::operations::{ALL, Access};
-use unionhall::server::{HttpService, HttpSettings, listener};
+use unionhall::server::{HttpService, HttpSettings, NodeResources, listener};
 use unionhall::store::sqlite::SqliteStore;
 use unionhall::store::{KeyStore, Store};
 
@@ -128,7 +128,7 @@ impl House {
                 erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),
                 retention: unionhall::domain::person::RetentionTimes::DEFAULT,
             });
-            let settings = HttpSettings { metrics: true, ..HttpSettings::default() };
+            let settings = HttpSettings { metrics: Some(NodeResources::default()), ..HttpSettings::default() };
             let service = HttpService::new(app, clock, RequestIds::new([7; 5]), settings);
             tokio::spawn(listener::serve(socket, service, None, std::future::pending()));
             address

@@ -18,11 +18,13 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::format::{Content, Manifest};
-use super::print_line;
+use super::audit::act;
 use super::terminal::progress::Bar;
+use super::{print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, read_secret_text};
 use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
 use crate::private_files::{self, folder_of};
 use crate::store::sqlite::{Examined, SqliteSnapshot};
 
@@ -32,7 +34,15 @@ pub(super) use self::resume::{ResumeSettings, run as resume};
 #[derive(Debug, Args)]
 pub(super) struct BackupSettings {
     /// The file to write, which must not be there yet, such as /backup/unionhall-2026-11-15.
-    file: PathBuf,
+    #[arg(required_unless_present = "done", conflicts_with = "done")]
+    file: Option<PathBuf>,
+
+    /// Write nothing, and note that other tools made a backup just now, such as `pg_dump` or a snapshot of the disk.
+    ///
+    /// The metrics and `unionhall doctor` tell how old the last backup is: say `… && unionhall backup --done` in the job that
+    /// makes it.
+    #[arg(long)]
+    done: bool,
 
     /// Leave the installation's secret out, because it is kept elsewhere; `unionhall restore` then asks for it.
     #[arg(long)]
@@ -46,13 +56,34 @@ pub(super) struct BackupSettings {
 }
 
 pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
+    let now = Clock::start().now().time;
+    let Some(file) = &task.file else {
+        note(task, now, "made with other tools")?;
+        return print_line(&format!("It is noted that a backup was made at {now}."));
+    };
+    back_up(task, file)?;
+    // The backup is whole, whatever becomes of the note.
+    note(task, now, "").or_else(|error| {
+        eprintln!("unionhall: that this backup was made could not be noted: {error:#}");
+        Ok(())
+    })
+}
+
+/// Lets monitoring know how old the last backup is.
+fn note(task: &BackupSettings, now: Timestamp, how: &str) -> anyhow::Result<()> {
+    let act = act("backup", how.to_owned(), now);
+    with_live_records(&task.store, async |operator| Ok(operator.audited(act).note_backup(now).await?))
+}
+
+fn back_up(task: &BackupSettings, path: &Path) -> anyhow::Result<()> {
     let database = match task.store.records()? {
         Records::Sqlite(file) => file,
         records @ Records::Postgres(_) => bail!(
             "the records are in PostgreSQL, {records}, whose own tools back them up. One moment of them: `pg_dump -Fc -f \
              FILE \"$UNIONHALL_STORE\"`; every moment: `pg_basebackup` beside an archive of the log (deploy/README.md, \
              Backups). And keep the file of UNIONHALL_SECRET_FILE, which no dump holds: `install -m 0600 \
-             \"$UNIONHALL_SECRET_FILE\" /safe/place/`. Nothing was written"
+             \"$UNIONHALL_SECRET_FILE\" /safe/place/`. Nothing was written. `unionhall backup --done` notes that one was \
+             made"
         ),
     };
     if !is_there(&database)? {
@@ -61,16 +92,15 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
             database.display()
         );
     }
-    if is_there(&task.file)? {
-        bail!("{} is there already, and a backup is never written over another; give a new name", task.file.display());
+    if is_there(path)? {
+        bail!("{} is there already, and a backup is never written over another; give a new name", path.display());
     }
     let secret = if task.without_secret { None } else { secret_in_use(task)? };
     // Before the first look: whatever was erased in the moment between is known by its later time.
     let made_at = Clock::start().now().time;
-    let unfinished = Unfinished::new([beside(&task.file, "records"), beside(&task.file, "backup")])?;
+    let unfinished = Unfinished::new([beside(path, "records"), beside(path, "backup")])?;
     let [copy, whole] = &*unfinished.0 else { bail!("the unfinished files have no names") };
-    let cannot_write =
-        || format!("cannot write {}; let this user write there, or give another place", task.file.display());
+    let cannot_write = || format!("cannot write {}; let this user write there, or give another place", path.display());
     new_file(copy, &task.store.data).with_context(cannot_write)?;
     let mut bar = Bar::new(in_words);
     let snapshot = take(&database, copy, &mut bar)?;
@@ -98,11 +128,11 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
     let mut write = || {
         let mut file = new_file(whole, &task.store.data)?;
         format::write(&mut file, manifest.clone(), &mut File::open(copy)?, secret.as_ref(), &mut bar)?;
-        put_in_place(whole, &task.file)
+        put_in_place(whole, path)
     };
     write().with_context(cannot_write)?;
     bar.end();
-    report(task, &manifest, &examined)
+    report(path, &manifest, &examined)
 }
 
 /// Whether something is at a path. That it cannot be told is an error, and not a no.
@@ -190,14 +220,14 @@ fn beside(path: &Path, what: &str) -> PathBuf {
     name.into()
 }
 
-fn report(task: &BackupSettings, manifest: &Manifest, examined: &Examined) -> anyhow::Result<()> {
+fn report(path: &Path, manifest: &Manifest, examined: &Examined) -> anyhow::Result<()> {
     let Manifest { made_at, schema, secret, .. } = manifest;
     let members = match examined.members {
         1 => "1 member".to_owned(),
         many => format!("{many} members"),
     };
-    let size = in_words(std::fs::metadata(&task.file)?.len());
-    let file = task.file.display();
+    let size = in_words(std::fs::metadata(path)?.len());
+    let file = path.display();
     print_line(&format!("{file} holds the records of {made_at}: {members}, schema {schema}, {size}."))?;
     print_line(&match (secret, &examined.secret_fingerprint) {
         (Some(_), _) => {

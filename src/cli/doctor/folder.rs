@@ -9,7 +9,8 @@ use rustix::fs::{Access, AtFlags, CWD, accessat, statvfs};
 use super::or_ok;
 use crate::cli::files;
 use crate::cli::findings::{DATA_FOLDER, FILES, Finding, Grade, kept_files, open_files};
-use crate::config::{Records, ServeSettings};
+use crate::config::ServeSettings;
+use crate::private_files::folder_of;
 
 const DISK: &str = "disk";
 
@@ -96,16 +97,9 @@ fn of_others(settings: &ServeSettings) -> Vec<Finding> {
     kept_files(settings).into_iter().filter_map(judge).collect()
 }
 
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
-}
-
 /// The room where the database is, or will be.
 fn room(settings: &ServeSettings) -> Option<Finding> {
-    let place = match settings.store.records() {
-        Ok(Records::Sqlite(file)) => folder_of(&file).to_owned(),
-        _ => settings.store.data.clone(),
-    };
+    let place = settings.store.disk_folder();
     let (folder, disk) = place
         .ancestors()
         .map(|folder| if folder == Path::new("") { Path::new(".") } else { folder })

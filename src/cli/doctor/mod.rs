@@ -18,6 +18,7 @@ use self::settings::ReadSettings;
 use super::findings::{Finding, Grade};
 use super::{block_on, print_line};
 use crate::config::ServeSettings;
+use crate::http::request::host::is_local;
 
 pub(super) use self::refused::without_refused;
 
@@ -55,7 +56,8 @@ async fn examine(settings: &DoctorSettings) -> anyhow::Result<()> {
     report.add(found)?;
     report.add(settings::certificate(serve))?;
     report.add(folder::examine(serve))?;
-    report.add(records::examine(serve, read.secret, settings.thorough).await)?;
+    let is_public = read.union.as_ref().is_some_and(|union| !is_local(union));
+    report.add(records::examine(serve, read.secret, is_public, settings.thorough).await)?;
     report.add(servers::limits(read.limits, serve.union.public_per_minute).await)?;
     report.add(servers::mail(read.mail.as_ref(), read.union.as_ref()).await)?;
     report.add(address::examine(serve, read.union.as_ref(), read.has_catalog).await)?;

@@ -19,6 +19,10 @@ const RECORDS: &str = "records";
 const WRITES: &str = "writes";
 const SECRET: &str = "secret";
 const CLOCK: &str = "clock";
+const BACKUP: &str = "backup";
+
+/// A nightly backup that failed once is not old yet.
+const BACKUP_IS_OLD: Duration = Duration::from_secs(2 * 86_400);
 
 /// How far two clocks may be apart before links and limits of the one surprise the other.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
@@ -31,7 +35,12 @@ const GIVE_SECRET: &str = "set UNIONHALL_SECRET_FILE to a file that holds the se
 const SET_CLOCKS: &str = "let both machines set their clocks by NTP (timedatectl set-ntp true)";
 
 /// `given` is none where the secret cannot be read, which was told with the settings.
-pub(super) async fn examine(settings: &ServeSettings, given: Option<Option<Secret>>, thorough: bool) -> Vec<Finding> {
+pub(super) async fn examine(
+    settings: &ServeSettings,
+    given: Option<Option<Secret>>,
+    is_public: bool,
+    thorough: bool,
+) -> Vec<Finding> {
     let Ok(records) = settings.store.records() else { return Vec::new() };
     if let Records::Sqlite(file) = &records
         && matches!(files::is_there(file), Ok(false))
@@ -68,6 +77,12 @@ pub(super) async fn examine(settings: &ServeSettings, given: Option<Option<Secre
         }
         Records::Postgres(address) => found.extend(of_postgres(address).await),
     }
+    if is_public {
+        found.push(match operator.last_backup().await {
+            Ok(at) => judge_backup(at, Clock::start().now().time),
+            Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_mend(SEE_TO_IT),
+        });
+    }
     found.extend(of_sandbox(settings, &records).await);
     if let Err(error) = operator.close().await {
         found.push(Finding::of_error(RECORDS, Grade::Fail, &error.into()).or_mend(SEE_TO_IT));
@@ -88,6 +103,18 @@ async fn of_sandbox(settings: &ServeSettings, live: &Records) -> Option<Finding>
     };
     let fix = "test keys do not work meanwhile; if nothing in it matters, delete it and issue them anew";
     opened.await.unwrap_or_else(|error| Some(Finding::of_error(SANDBOX, Grade::Warn, &error).or_mend(fix)))
+}
+
+/// Whether the last backup is recent enough for records that people rely on.
+fn judge_backup(at: Option<Timestamp>, now: Timestamp) -> Finding {
+    let fix = "make one every night: `unionhall backup FILE`, or other tools and then `unionhall backup --done`";
+    match at {
+        None => Finding::warn(BACKUP, "none was ever noted", fix),
+        Some(at) if now.since(at) > BACKUP_IS_OLD => {
+            Finding::warn(BACKUP, format!("the last one was made at {at}, more than two days ago"), fix)
+        }
+        Some(at) => Finding::ok(BACKUP, format!("the last one was made at {at}")),
+    }
 }
 
 /// What the next start of the service mends by itself is no failure.
@@ -164,6 +191,15 @@ fn clock_of_server(before: Timestamp, server: Timestamp, after: Timestamp) -> Fi
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_backup_is_old_after_two_days() {
+        let at = Timestamp::from_millis;
+        let grade = |made| judge_backup(made, at(200_000_000)).grade;
+        assert_eq!(grade(None), Grade::Warn);
+        assert_eq!(grade(Some(at(200_000_000 - 2 * 86_400_000))), Grade::Ok);
+        assert_eq!(grade(Some(at(200_000_000 - 2 * 86_400_000 - 1))), Grade::Warn);
+    }
 
     #[test]
     fn clocks_may_differ_by_what_the_question_took_and_two_seconds() {

@@ -44,7 +44,7 @@ use crate::membership::erasures::ErasureLog;
 use crate::membership::{figures, retention};
 use crate::operator::Operator;
 use crate::partners::worker::{ContactMail, WebhookNotifier, WebhookWorker};
-use crate::server::{FindsSandbox, HttpService, HttpSettings, listener, metrics_listener};
+use crate::server::{FindsSandbox, HttpService, HttpSettings, NodeResources, listener, metrics_listener};
 use crate::store::Store;
 use crate::store::migration::Prepare;
 use crate::supervise;
@@ -148,7 +148,10 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
             mcp_origins: settings.mcp_origins.clone(),
             mailbox: post.folder.clone().map(|folder| (folder, mailbox_key.clone())),
             mail_hooks: checked.mail_hooks,
-            metrics: listeners.metrics.is_some(),
+            metrics: listeners
+                .metrics
+                .is_some()
+                .then(|| NodeResources { folder: settings.store.disk_folder(), tls: checked.tls.clone() }),
             sandbox: Some(Arc::clone(&sandbox) as _),
         },
     );

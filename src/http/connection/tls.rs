@@ -43,25 +43,30 @@ pub enum TlsError {
 pub struct Tls {
     certificate: PathBuf,
     key: PathBuf,
-    config: RwLock<Arc<ServerConfig>>,
+    loaded: RwLock<(Arc<ServerConfig>, Timestamp)>,
 }
 
 impl Tls {
     pub fn read(certificate: PathBuf, key: PathBuf) -> Result<Self, TlsError> {
-        let config = RwLock::new(configure(&certificate, &key)?);
-        Ok(Self { certificate, key, config })
+        let loaded = RwLock::new((configure(&certificate, &key)?, expiry(&certificate)?));
+        Ok(Self { certificate, key, loaded })
     }
 
     /// Reads both files again; on a mistake what was read before stays in use.
     pub fn reload(&self) -> Result<(), TlsError> {
-        let config = configure(&self.certificate, &self.key)?;
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        let loaded = (configure(&self.certificate, &self.key)?, expiry(&self.certificate)?);
+        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = loaded;
         Ok(())
+    }
+
+    /// When the certificate that is served ends to be good.
+    pub fn expires_at(&self) -> Timestamp {
+        self.loaded.read().unwrap_or_else(PoisonError::into_inner).1
     }
 
     /// Shakes hands on a new connection; none if the peer does not, or not in time.
     pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> Option<TlsStream<S>> {
-        let config = Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner));
+        let config = Arc::clone(&self.loaded.read().unwrap_or_else(PoisonError::into_inner).0);
         tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await.ok()?.ok()
     }
 }

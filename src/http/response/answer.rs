@@ -12,6 +12,10 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 #[derive(Debug)]
 pub struct Answer(Response<Full<Bytes>>);
 
+/// What tells a refusal that the operator wanted from a fault.
+#[derive(Debug, Clone, Copy)]
+struct ByPause;
+
 impl Answer {
     /// JSON that is true only now; whoever knows better says so in `Cache-Control`.
     pub fn json(status: StatusCode, body: impl Into<Bytes>) -> Self {
@@ -52,6 +56,16 @@ impl Answer {
 
     pub fn is_html(&self) -> bool {
         self.0.headers().get(CONTENT_TYPE) == Some(&HTML)
+    }
+
+    /// Says of a refusal that it is no fault: the operator takes no sign-ups.
+    pub fn by_pause(mut self) -> Self {
+        self.0.extensions_mut().insert(ByPause);
+        self
+    }
+
+    pub fn is_by_pause(&self) -> bool {
+        self.0.extensions().get::<ByPause>().is_some()
     }
 
     pub fn status(&self) -> StatusCode {

@@ -245,6 +245,7 @@ impl HttpError {
             Self::Operation(Error::AgentUnauthorized(_)) => {
                 answer.set(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
+            Self::Operation(Error::BackendNotConfigured) => answer = answer.by_pause(),
             Self::MethodNotAllowed { allow } => answer.set(ALLOW, HeaderValue::from_static(allow)),
             Self::Operation(Error::Unavailable { .. }) | Self::Busy | Self::NotReady => {
                 answer.set(RETRY_AFTER, HeaderValue::from(SOON));
@@ -262,7 +263,6 @@ impl HttpError {
             Self::Operation(
                 Error::InvalidJson(_)
                 | Error::InvalidSubmission { .. }
-                | Error::BackendNotConfigured
                 | Error::SaveFailed { .. }
                 | Error::OutcomeUnknown { .. }
                 | Error::NotFound(_),

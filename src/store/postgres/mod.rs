@@ -31,7 +31,7 @@ use super::audit::{Act, Audited};
 use super::installation::Check;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::resume::Resume;
-use super::sql::{Job, JobReply};
+use super::sql::{Failure, Job, JobReply, Sql, Unit, expected, values};
 use super::{Engine, Store, StoreError, StoreFigures, StoreReply};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpRef, SignedUp};
 use crate::domain::time::Timestamp;
@@ -59,6 +59,17 @@ const CHECK: Check = Check {
     ],
     change: "UPDATE readiness SET checked_at = checked_at + 1 WHERE id = 1",
 };
+
+/// Of the whole database, as its server sees it.
+struct DatabaseBytes;
+
+impl Unit for DatabaseBytes {
+    type Done = u64;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        expected(sql.row("SELECT pg_database_size(current_database())", values![], |row| row.get(0)).await?)
+    }
+}
 
 impl PostgresStore {
     /// Connects, and does to the schema what is meant; several nodes may do so at once. `batch` is how many sign-ups may
@@ -127,6 +138,10 @@ impl Engine for PostgresStore {
 
     fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
         Reply::later(async move { self.pool.run_patiently(&mut PgConfirm { sign_up, seen, now }).await })
+    }
+
+    fn database_bytes(&self) -> StoreReply<'_, u64> {
+        (self as &dyn Engine).read(DatabaseBytes)
     }
 
     fn check(&self) -> StoreReply<'_, ()> {

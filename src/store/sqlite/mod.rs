@@ -151,6 +151,16 @@ impl Engine for SqliteStore {
         (self as &dyn Engine).write(Confirm { sign_up, seen, declined: None, now })
     }
 
+    /// With its log, which may be the larger of the two for a while.
+    fn database_bytes(&self) -> StoreReply<'_, u64> {
+        let size = |end: &str| {
+            let mut path = self.file.path.clone().into_os_string();
+            path.push(end);
+            std::fs::metadata(path).map_or(0, |file| file.len())
+        };
+        Reply::now(Ok(size("") + size("-wal")))
+    }
+
     fn check(&self) -> StoreReply<'_, ()> {
         match self.file.is_in_place() {
             Ok(()) => (self as &dyn Engine).write(CHECK),

@@ -75,7 +75,7 @@ const LAYERS: &[Layer] = &[
     ),
     layer(
         "config",
-        &["domain", "limiter", "log", "mail", "outbound", "site", "store"],
+        &["domain", "limiter", "log", "mail", "outbound", "private_files", "site", "store"],
         &["rusqlite::", "tokio_postgres::", "println!"],
     ),
     layer(
@@ -124,7 +124,11 @@ const LAYERS: &[Layer] = &[
     ),
     layer("partners", &["clock", "domain", "lease_queue", "log", "mail", "outbound", "store"], NO_HTTP_NO_DATABASE),
     layer("keys", &["domain", "error", "store"], NO_HTTP_NO_DATABASE),
-    layer("mail", &["domain", "lease_queue", "log", "loopback", "private_files", "reply", "store"], NO_HTTP_NO_DATABASE),
+    layer(
+        "mail",
+        &["domain", "lease_queue", "log", "loopback", "private_files", "reply", "store"],
+        NO_HTTP_NO_DATABASE,
+    ),
     layer("lease_queue", &["clock", "domain", "store"], NO_HTTP_NO_DATABASE),
     layer("http", &["domain", "error", "loopback"], NO_DATABASE),
     // It must never know who asks.
