@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
@@ -134,7 +134,7 @@ impl Cluster {
         let data = folder.path().join("data");
         run(postgres_program("initdb").args(["-U", "postgres", "--auth=trust", "--encoding=UTF8", "-D"]).arg(&data));
         let file = |name: &str| data.join(name);
-        certify(&file("server.crt"), &file("server.key"));
+        certify(&["localhost"], &file("server.crt"), &file("server.key"));
         let ours = shipped("postgresql/unionhall.conf").replace("/etc/postgresql/tls/", "");
         std::fs::write(file("unionhall.conf"), ours).unwrap();
         let all = std::fs::read_to_string(file("postgresql.conf")).unwrap();
@@ -216,10 +216,14 @@ fn url(port: u16, database: &str) -> String {
     format!("postgres://postgres@127.0.0.1:{port}/{database}")
 }
 
-/// Writes a new certificate for localhost and its key, readable to nobody else; gives the certificate.
-fn certify(certificate: &Path, key: &Path) -> CertificateDer<'static> {
+/// The names of the shipped files: where people join, and where the API is.
+pub(crate) const NAMES: [&str; 2] = ["union.example", "api.union.example"];
+
+/// Writes a new certificate for these names and its key, readable to nobody else; gives the certificate.
+pub(crate) fn certify(names: &[&str], certificate: &Path, key: &Path) -> CertificateDer<'static> {
     use std::os::unix::fs::PermissionsExt;
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+    let made = rcgen::generate_simple_self_signed(names).unwrap();
     std::fs::write(certificate, made.cert.pem()).unwrap();
     std::fs::write(key, made.signing_key.serialize_pem()).unwrap();
     std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -272,8 +276,8 @@ pub(crate) fn give_to_postgres(paths: &[PathBuf]) {
     }
 }
 
-/// A real nginx, set up with the file we ship but for names and addresses.
-pub(crate) struct Nginx {
+/// A real proxy, set up with the file we ship but for nodes, ports and the certificate.
+pub(crate) struct Proxy {
     process: Process,
     address: SocketAddr,
     redirect: u16,
@@ -281,28 +285,46 @@ pub(crate) struct Nginx {
     folder: tempfile::TempDir,
 }
 
-impl Nginx {
-    pub(crate) fn before(nodes: &[&Server]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let trusted = certify(&folder.path().join("fullchain.pem"), &folder.path().join("privkey.pem"));
-        let (port, redirect) = (free_port(), free_port());
-        write_site(folder.path(), nodes, port, redirect);
-        std::fs::write(folder.path().join("nginx.conf"), shell(folder.path())).unwrap();
-        let command = || {
-            let mut command = Command::new(program("nginx"));
-            command.arg("-p").arg(folder.path()).arg("-c").arg(folder.path().join("nginx.conf"));
+impl Proxy {
+    pub(crate) fn nginx(nodes: &[&Server]) -> Self {
+        Self::start(|folder, https, http| {
+            write_site(folder, nodes, https, http);
+            std::fs::write(folder.join("nginx.conf"), shell(folder, https)).unwrap();
+            let command = || {
+                let mut command = Command::new(program("nginx"));
+                command.arg("-p").arg(folder).arg("-c").arg(folder.join("nginx.conf"));
+                command
+            };
+            let checked = command().arg("-t").output().unwrap();
+            let said = String::from_utf8_lossy(&checked.stderr);
+            assert!(checked.status.success() && !said.contains("[warn]"), "{said}");
+            command()
+        })
+    }
+
+    pub(crate) fn caddy(nodes: &[&Server]) -> Self {
+        Self::start(|folder, https, http| {
+            let file = folder.join("Caddyfile");
+            std::fs::write(&file, caddyfile(nodes, https, http)).unwrap();
+            let mut command = caddy(folder);
+            command.args(["run", "--adapter", "caddyfile", "--config"]).arg(file).current_dir(folder);
             command
-        };
-        let checked = command().arg("-t").output().unwrap();
-        let said = String::from_utf8_lossy(&checked.stderr);
-        assert!(checked.status.success() && !said.contains("[warn]"), "{said}");
+        })
+    }
+
+    /// Starts what the ports and a folder with a certificate for [`NAMES`] are made into.
+    fn start(prepare: impl FnOnce(&Path, u16, u16) -> Command) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let trusted = certify(&NAMES, &folder.path().join("fullchain.pem"), &folder.path().join("privkey.pem"));
+        let (port, redirect) = (free_port(), free_port());
+        let mut command = prepare(folder.path(), port, redirect);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let usable = || std::net::TcpStream::connect(address).is_ok();
-        let process = Process::start(&mut command(), folder.path().join("log"), usable);
+        let process = Process::start(&mut command, folder.path().join("log"), usable);
         Self { process, address, redirect, trusted, folder }
     }
 
-    /// Changes the nodes, as an operator does who edits the file and reloads; waits until nobody asks the old ones any more.
+    /// Changes nginx's nodes, as an operator does who edits the file and reloads; waits until nobody asks the old ones any more.
     pub(crate) fn point_at(&self, nodes: &[&Server]) {
         write_site(self.folder.path(), nodes, self.address.port(), self.redirect);
         let before = children(self.process.child.id());
@@ -317,18 +339,19 @@ impl Nginx {
         panic!("nginx did not reload: {}", self.process.log());
     }
 
-    /// What its access log says by now.
-    pub(crate) fn access_log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("unionhall.log")).unwrap_or_default()
+    /// What it has written so far: nginx's access log and error log, and what it prints, which is all that Caddy writes.
+    pub(crate) fn logs(&self) -> [String; 3] {
+        ["unionhall.log", "error.log", "log"]
+            .map(|name| std::fs::read_to_string(self.folder.path().join(name)).unwrap_or_default())
     }
 
-    /// And its error log.
-    pub(crate) fn error_log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("error.log")).unwrap_or_default()
-    }
-
-    /// A connection from that address, as a caller would make it: encrypted.
+    /// A connection from that address, as a caller of the API would make it: encrypted.
     pub(crate) async fn connect(&self, from: Ipv4Addr) -> Connection {
+        self.connect_to(NAMES[1], from).await
+    }
+
+    /// A connection to the name, which leads here.
+    pub(crate) async fn connect_to(&self, name: &str, from: Ipv4Addr) -> Connection {
         let mut roots = RootCertStore::empty();
         roots.add(self.trusted.clone()).unwrap();
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -337,12 +360,53 @@ impl Nginx {
             .with_root_certificates(roots)
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind((from, 0).into()).unwrap();
-        let stream = socket.connect(self.address).await.unwrap();
-        let name = ServerName::try_from("localhost").unwrap();
-        Connection::over(TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()).await
+        let stream = dial(from, self.address).await;
+        let server = ServerName::try_from(name.to_owned()).unwrap();
+        Connection::over(TlsConnector::from(Arc::new(config)).connect(server, stream).await.unwrap(), name).await
     }
+
+    /// A connection without encryption, for whoever typed no `https://`.
+    pub(crate) async fn connect_plainly(&self, name: &str) -> Connection {
+        let stream = dial(Ipv4Addr::LOCALHOST, (Ipv4Addr::LOCALHOST, self.redirect).into()).await;
+        Connection::over(stream, name).await
+    }
+}
+
+async fn dial(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((from, 0).into()).unwrap();
+    socket.connect(to).await.unwrap()
+}
+
+/// Caddy, which keeps what it stores in the folder.
+pub(crate) fn caddy(folder: &Path) -> Command {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let caddy = target.join("tools/caddy/usr/bin/caddy");
+    assert!(caddy.exists(), "caddy is not there; ./test.sh fetches it");
+    let mut command = Command::new(caddy);
+    command.env("HOME", folder).env("XDG_DATA_HOME", folder);
+    command
+}
+
+/// The shipped file with the nodes, the ports and the certificate of a test. It logs each request, so that a token would be seen.
+fn caddyfile(nodes: &[&Server], https: u16, http: u16) -> String {
+    let nodes: Vec<_> = nodes.iter().map(|node| node.address.to_string()).collect();
+    let here = format!("\tadmin off\n\tdebug\n\thttp_port {http}\n\thttps_port {https}\n");
+    let changes = [
+        ("10.0.0.11:8080 10.0.0.12:8080 10.0.0.13:8080", nodes.join(" ")),
+        ("\n{\n", format!("\n{{\n{here}")),
+        (".example {\n", ".example {\n\tbind 127.0.0.1\n\ttls fullchain.pem privkey.pem\n".to_owned()),
+    ];
+    replaced(shipped("Caddyfile"), &changes)
+}
+
+/// A shipped text with what differs here.
+pub(crate) fn replaced(text: String, changes: &[(&str, String)]) -> String {
+    changes.iter().fold(text, |text, (shipped, here)| {
+        assert!(text.contains(shipped), "{shipped} is in the file");
+        text.replace(shipped, here)
+    })
 }
 
 fn write_site(folder: &Path, nodes: &[&Server], https: u16, http: u16) {
@@ -367,25 +431,24 @@ fn adapted(nodes: &[SocketAddr], https: u16, http: u16, folder: &Path) -> String
     let changes = [
         ("listen 443 ", format!("listen 127.0.0.1:{https} ")),
         ("listen 80;", format!("listen 127.0.0.1:{http};")),
-        ("/etc/letsencrypt/live/api.union.example", folder.to_str().unwrap().to_owned()),
+        ("/etc/letsencrypt/live/union.example", folder.to_str().unwrap().to_owned()),
         ("/var/log/nginx", folder.to_str().unwrap().to_owned()),
     ];
-    changes.iter().fold(text, |text, (shipped, here)| {
-        assert!(text.contains(shipped), "{shipped} is in the file");
-        text.replace(shipped, here)
-    })
+    replaced(text, &changes)
 }
 
 /// What Debian's own nginx.conf is around the shipped file, for a process that lives in one folder.
-fn shell(folder: &Path) -> String {
+fn shell(folder: &Path, https: u16) -> String {
     // The workers must be let into the folder of the test.
     let user = if am_root() { "user root;\n" } else { "" };
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("    {name}_temp_path {}/{name};\n", folder.display()))
         .concat();
+    // A name that the shipped file does not serve gets no page of it.
+    let other = format!("    server {{ listen 127.0.0.1:{https} ssl default_server; ssl_reject_handshake on; }}\n");
     format!(
         "{user}daemon off;\nworker_processes 1;\npid {0}/pid;\nerror_log {0}/error.log;\n\
-         events {{ worker_connections 512; }}\nhttp {{\n    access_log off;\n{temporary}    include {0}/unionhall.conf;\n}}\n",
+         events {{ worker_connections 512; }}\nhttp {{\n    access_log off;\n{temporary}{other}    include {0}/unionhall.conf;\n}}\n",
         folder.display()
     )
 }

@@ -209,7 +209,7 @@ impl Server {
     }
 
     pub(crate) async fn connect(&self, from: Ipv4Addr) -> Connection {
-        Connection::over(self.dial(from).await).await
+        Connection::over(self.dial(from).await, "unionhall.test").await
     }
 
     /// A bare connection.
@@ -241,20 +241,23 @@ pub(crate) fn resident(process: u32) -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
-/// One kept-alive connection.
-pub(crate) struct Connection(http1::SendRequest<Full<Bytes>>);
+/// One kept-alive connection, and the host that it asks for.
+pub(crate) struct Connection {
+    sender: http1::SendRequest<Full<Bytes>>,
+    host: String,
+}
 
 impl Connection {
-    pub(crate) async fn over(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+    pub(crate) async fn over(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, host: &str) -> Self {
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
-        Self(sender)
+        Self { sender, host: host.to_owned() }
     }
 
     pub(crate) async fn send(&mut self, request: hyper::http::request::Builder, body: impl Into<Bytes>) -> Answer {
-        let request = request.header("host", "unionhall.test").body(Full::new(body.into())).unwrap();
-        self.0.ready().await.unwrap();
-        let response = self.0.send_request(request).await.unwrap();
+        let request = request.header("host", &self.host).body(Full::new(body.into())).unwrap();
+        self.sender.ready().await.unwrap();
+        let response = self.sender.send_request(request).await.unwrap();
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         Answer { status: head.status, headers: head.headers, body }

@@ -2,22 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::Request;
 use serde_json::Value;
 
 use crate::machines::{
-    Cluster, Nginx, Process, folder_for_postgres, free_port, postgres_program, program, run, shipped,
+    Cluster, NAMES, Process, Proxy, caddy, folder_for_postgres, free_port, postgres_program, program, run, shipped,
 };
 use crate::records::{Home, Records};
-use crate::server::{Server, block_on, settings, sign_up, unionhall, wait_until};
+use crate::server::{Answer, Server, block_on, settings, sign_up, unionhall, wait_until};
 
 use super::source::{Tree, read_tree, tree};
 
-const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+pub(super) const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 #[track_caller]
 fn succeeds(output: &Output) -> String {
@@ -84,40 +84,54 @@ fn systemd_accepts_the_unit_and_finds_it_well_guarded() {
     succeeds(&judged.unwrap());
 }
 
-/// What nginx answers by itself has the API's own form.
+/// What a proxy answers by itself has the API's own form.
+async fn speaks_as_the_api_does(proxy: fn(&[&Server]) -> Proxy) {
+    let node = Server::start_with(&["--trusted-proxies", "127.0.0.1"]);
+    let key = node.key();
+    let front = proxy(&[&node]);
+    let hardened = |answer: &Answer| assert_eq!(answer.header("strict-transport-security"), "max-age=31536000");
+    let mut connection = front.connect(HERE).await;
+    let mut send = async |request: hyper::http::request::Builder, body: String| {
+        let request = request.header("authorization", format!("Bearer {key}"));
+        connection.send(request, body).await
+    };
+    let kept = send(Request::get("/v1/stats"), String::new()).await;
+    kept.good();
+    hardened(&kept);
+    send(Request::post("/v1/invite"), sign_up("ana@example.com")).await.good();
+    send(Request::post("/v1/invite"), "{".into()).await.refused(400, "invalid_json");
+    for path in ["/metrics", "/readyz"] {
+        send(Request::get(path), String::new()).await.refused(404, Value::Null);
+    }
+    send(Request::get("/healthz"), String::new()).await.good();
+    let large = || "x".repeat((1 << 20) + 1);
+    let refuse = async |path: &str| {
+        // A proxy ends a connection whose body it did not read.
+        front.connect(HERE).await.send(Request::post(path), large()).await
+    };
+    refuse("/v1/invite").await.refused(400, "invalid_submission");
+    refuse("/mcp").await.refused(413, Value::Null);
+    // The node gets the next request all the same: it is not to blame.
+    let asked = Instant::now();
+    send(Request::get("/healthz"), String::new()).await.good();
+    assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+
+    let (code, _home) = node.stop();
+    assert_eq!(code, Some(0));
+    let away = front.connect(HERE).await.send(Request::get("/v1/negotiate-categories"), "").await;
+    away.refused(503, Value::Null);
+    assert_eq!(away.header("retry-after"), "2");
+    hardened(&away);
+}
+
 #[test]
 fn nginx_speaks_as_the_api_does() {
-    block_on(async {
-        let node = Server::start_with(&["--trusted-proxies", "127.0.0.1"]);
-        let key = node.key();
-        let front = Nginx::before(&[&node]);
-        let mut connection = front.connect(HERE).await;
-        let mut send = async |request: hyper::http::request::Builder, body: String| {
-            connection.send(request.header("authorization", format!("Bearer {key}")), body).await
-        };
-        let kept = send(Request::get("/v1/stats"), String::new()).await;
-        kept.good();
-        assert_eq!(kept.header("strict-transport-security"), "max-age=31536000");
-        send(Request::post("/v1/invite"), sign_up("ana@example.com")).await.good();
-        send(Request::post("/v1/invite"), "{".into()).await.refused(400, "invalid_json");
-        for path in ["/metrics", "/readyz"] {
-            send(Request::get(path), String::new()).await.refused(404, Value::Null);
-        }
-        send(Request::get("/healthz"), String::new()).await.good();
-        let large = || "x".repeat((1 << 20) + 1);
-        let refuse = async |path: &str| {
-            // nginx ends a connection whose body it did not read.
-            front.connect(HERE).await.send(Request::post(path), large()).await
-        };
-        refuse("/v1/invite").await.refused(400, "invalid_submission");
-        refuse("/mcp").await.refused(413, Value::Null);
+    block_on(speaks_as_the_api_does(Proxy::nginx));
+}
 
-        let (code, _home) = node.stop();
-        assert_eq!(code, Some(0));
-        let away = front.connect(HERE).await.send(Request::get("/v1/negotiate-categories"), "").await;
-        away.refused(503, Value::Null);
-        assert_eq!(away.header("retry-after"), "2");
-    });
+#[test]
+fn caddy_speaks_as_the_api_does() {
+    block_on(speaks_as_the_api_does(Proxy::caddy));
 }
 
 /// Whoever read the log pressed the button of a sign-in link before its owner.
@@ -125,7 +139,7 @@ fn nginx_speaks_as_the_api_does() {
 fn no_token_stands_in_nginxs_log() {
     block_on(async {
         let node = Server::start_with(&["--trusted-proxies", "127.0.0.1"]);
-        let front = Nginx::before(&[&node]);
+        let front = Proxy::nginx(&[&node]);
         let paths = [
             "/confirm/SECRET",
             "/not-me/SECRET",
@@ -142,36 +156,34 @@ fn no_token_stands_in_nginxs_log() {
             front.connect(HERE).await.send(Request::get(path), "").await;
             front.connect(HERE).await.send(Request::post(path), "").await;
         }
-        wait_until(Duration::from_secs(5), async || front.access_log().lines().count() >= 2 * paths.len()).await;
-        let log = front.access_log();
+        wait_until(Duration::from_secs(5), async || front.logs()[0].lines().count() >= 2 * paths.len()).await;
+        let [log, ..] = front.logs();
         assert!(!log.contains("SECRET") && log.contains("/me/enter/-") && log.contains("/sandbox/inbox/-"), "{log}");
         // With every node away, each request is an error that nginx writes down with its whole path.
         drop(node);
         for path in paths.iter().filter(|path| !path.contains('?')).chain(&["/v1/stats"]) {
             assert_eq!(front.connect(HERE).await.send(Request::get(*path), "").await.status, 503, "{path}");
         }
-        wait_until(Duration::from_secs(5), async || front.error_log().contains("/v1/stats")).await;
-        assert!(!front.error_log().contains("SECRET"), "{}", front.error_log());
+        wait_until(Duration::from_secs(5), async || front.logs()[1].contains("/v1/stats")).await;
+        let [_, log, _] = front.logs();
+        assert!(!log.contains("SECRET"), "{log}");
     });
 }
 
 #[test]
 fn caddy_accepts_its_file() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let caddy = target.join("tools/caddy/usr/bin/caddy");
-    assert!(caddy.exists(), "caddy is not there; ./test.sh fetches it");
     let home = tempfile::tempdir().unwrap();
-    let file = root.join("deploy/Caddyfile");
-    let said = Command::new(caddy)
-        .args(["validate", "--adapter", "caddyfile", "--config"])
-        .arg(file)
-        .env("HOME", home.path())
-        .env("XDG_DATA_HOME", home.path())
-        .output()
-        .unwrap();
-    let said = succeeds(&said);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/Caddyfile");
+    let ask =
+        |task: &str| caddy(home.path()).args([task, "--adapter", "caddyfile", "--config"]).arg(&file).output().unwrap();
+    let said = succeeds(&ask("validate"));
     assert!(said.contains("Valid configuration") && !said.contains("\"warn\""), "{said}");
+    // It gets certificates by itself for the names of its sites on port 443, unless told otherwise.
+    let adapted: Value = serde_json::from_slice(&ask("adapt").stdout).unwrap();
+    let server = &adapted["apps"]["http"]["servers"]["srv0"];
+    assert_eq!(server["listen"], serde_json::json!([":443"]));
+    assert_eq!(server["routes"][0]["match"][0]["host"], serde_json::json!(NAMES));
+    assert_eq!((&server["automatic_https"], &adapted["apps"]["tls"]), (&Value::Null, &Value::Null));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hyper::Request;
 use serde_json::Value;
 
-use crate::machines::{Cluster, Nginx};
+use crate::machines::{Cluster, Proxy};
 use crate::mail::link;
 use crate::mailserver::Mailserver;
 use crate::records::{Home, Records, create_database, redis};
@@ -42,7 +42,7 @@ fn the_limits_hold_across_nodes_behind_nginx() {
     block_on(async {
         // The proxy calls from 127.0.0.1; callers have other addresses.
         let nodes = nodes(2, &["--trusted-proxies", "127.0.0.1", "--log", "requests"]);
-        let front = Nginx::before(&nodes.iter().collect::<Vec<_>>());
+        let front = Proxy::nginx(&nodes.iter().collect::<Vec<_>>());
         let key = nodes[0].key();
         let read = async |from: u8, claimed: u8| {
             let request = Request::get("/v1/stats").header("x-forwarded-for", format!("203.0.113.{claimed}"));
@@ -80,7 +80,7 @@ fn a_node_that_dies_under_load_loses_nothing() {
         let smtp = format!("smtp://127.0.0.1:{}", mail.port);
         let flags = ["--mail", &smtp, "--trusted-proxies", "127.0.0.1", "--key-per-minute", "100000"];
         let nodes = nodes(2, &flags);
-        let front = Arc::new(Nginx::before(&nodes.iter().collect::<Vec<_>>()));
+        let front = Arc::new(Proxy::nginx(&nodes.iter().collect::<Vec<_>>()));
         let key = nodes[0].key();
         let acknowledged = Arc::new(Mutex::new(Vec::new()));
         let mut callers = tokio::task::JoinSet::new();
@@ -138,7 +138,7 @@ fn nodes_are_replaced_one_by_one_and_no_request_fails() {
         let flags = ["--mail", "hold", "--trusted-proxies", "127.0.0.1", "--key-per-minute", "100000"];
         let mut nodes = nodes(2, &flags);
         let records = nodes[0].records().clone();
-        let front = Arc::new(Nginx::before(&[&nodes[0], &nodes[1]]));
+        let front = Arc::new(Proxy::nginx(&[&nodes[0], &nodes[1]]));
         let key = nodes[0].key();
         let (asked, over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let mut callers = tokio::task::JoinSet::new();

@@ -1,0 +1,138 @@
+//! Every link of every mail, followed through the shipped files of the proxies: it shows its page, and leaves its token in no log.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Request;
+use mail_parser::MessageParser;
+use tokio::task::JoinSet;
+
+use crate::machines::Proxy;
+use crate::pages::{form, letter};
+use crate::server::{Answer, Server, block_on, sign_up, wait_until};
+
+use super::deploy::HERE;
+
+/// What is between `https://` and the next character that no link of ours has.
+fn links(text: &str) -> impl Iterator<Item = String> + '_ {
+    let link = |rest: &str| {
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"/.-_?=&;#:".contains(c)).unwrap_or(rest.len());
+        format!("https://{}", rest[..end].trim_end_matches('.').replace("&amp;", "&"))
+    };
+    text.split("https://").skip(1).map(link)
+}
+
+/// The page that each path leads to, by its title.
+fn title(path: &str) -> &'static str {
+    let pages = [
+        ("/confirm/", "Confirm your sign-up"),
+        ("/not-me/", "Withdraw this "),
+        ("/me/enter/", "Sign in"),
+        ("/me", "Your page"),
+        ("/joinus", "You are invited"),
+        ("/privacy", "Privacy"),
+        ("/terms", "Terms"),
+    ];
+    pages.iter().find(|(page, _)| path.starts_with(page)).unwrap_or_else(|| panic!("{path} is no page of mails")).1
+}
+
+fn token(link: &str) -> Option<&str> {
+    let after = ["/confirm/", "/not-me/", "/me/enter/"].iter().find_map(|page| Some(link.split_once(page)?.1))?;
+    after.split('?').next()
+}
+
+/// Asks for a link as a browser does: by the name in it.
+async fn follow(front: &Proxy, link: &str, method: &str, body: &str) -> Answer {
+    let (host, path) = link.strip_prefix("https://").unwrap().split_once('/').unwrap();
+    let request = Request::builder().method(method).uri(format!("/{path}")).header("sec-fetch-site", "same-origin");
+    front.connect_to(host, HERE).await.send(request, body.to_owned()).await
+}
+
+async fn every_link_leads_to_its_page(proxy: fn(&[&Server]) -> Proxy) {
+    let addresses = ["--base-url", "https://api.union.example", "--join-site", "https://union.example"];
+    let more = ["--trusted-proxies", "127.0.0.1", "--log", "requests"];
+    let node = Server::start_with(&[&addresses[..], &more].concat());
+    let front = proxy(&[&node]);
+    let key = node.key();
+    let mut found = BTreeSet::new();
+    for (count, kind) in [(1, "Confirm"), (2, "already a member"), (3, "sign in")] {
+        match count {
+            3 => {
+                let address = form(&[("email", "ana@example.com")]);
+                let asked = follow(&front, "https://union.example/me/sign-in", "POST", &address).await;
+                assert_eq!(asked.status, 200);
+            }
+            _ => drop(node.post("/v1/invite", &key, sign_up("ana@example.com")).await.good()),
+        }
+        let mail = letter(&node, count).await;
+        let mail = MessageParser::default().parse(mail.as_bytes()).unwrap();
+        assert!(mail.subject().unwrap().contains(kind), "{:?}", mail.subject());
+        let unsubscribe = mail.header_raw("List-Unsubscribe").unwrap_or_default().to_owned();
+        let parts = [mail.body_text(0).unwrap().into_owned(), mail.body_html(0).unwrap().into_owned(), unsubscribe];
+        for (part, from) in parts.iter().zip(["text", "html", "header"]) {
+            let all: BTreeSet<_> = links(part).collect();
+            assert!(
+                all.len() >= 5 || from == "header" && all.len() == usize::from(count < 3),
+                "{kind}, {from}: {all:?}"
+            );
+            for link in all {
+                let answer = follow(&front, &link, "GET", "").await;
+                let page = String::from_utf8_lossy(&answer.body).into_owned();
+                assert_eq!(answer.status, 200, "{link}: {page}");
+                let shown =
+                    page.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap_or_default();
+                let path = link.strip_prefix("https://union.example").unwrap_or_else(|| panic!("{link} is elsewhere"));
+                assert!(shown.starts_with(title(path)) || link.ends_with("?lang=es"), "{link}: {shown}");
+                assert_eq!(answer.headers.get_all("strict-transport-security").iter().count(), 1, "{link}");
+                found.insert(link);
+            }
+        }
+        if count == 1 {
+            let confirm = found.iter().find(|link| link.contains("/confirm/")).unwrap();
+            assert_eq!(follow(&front, confirm, "POST", "").await.status, 200);
+            // As if an hour had passed, for the next mail may go then.
+            node.execute("UPDATE mailboxes SET sent_1 = 0, sent_2 = 0, sent_3 = 0");
+        }
+    }
+    // The button of a mail program.
+    let last = found.iter().filter(|link| link.contains("/not-me/")).next_back().unwrap();
+    assert_eq!(follow(&front, last, "POST", "List-Unsubscribe=One-Click").await.status, 200);
+    // Whoever typed no https:// is sent to the same name.
+    for link in &found {
+        let (host, path) = link.strip_prefix("https://").unwrap().split_once('/').unwrap();
+        let sent = front.connect_plainly(host).await.send(Request::get(format!("/{path}")), "").await;
+        assert_eq!((sent.status.as_u16(), sent.header("location")), (308, link.as_str()));
+    }
+
+    let tokens: BTreeSet<_> = found.iter().filter_map(|link| token(link)).collect();
+    assert!(tokens.len() >= 4, "two to withdraw, one to confirm, one to sign in: {tokens:?}");
+    let logs = [front.logs().concat(), node.log()].concat();
+    assert!(logs.contains("/confirm") && logs.contains("/privacy"), "requests are logged: {logs}");
+    // With every node away, each request is an error.
+    drop(node);
+    let mut away: Vec<_> = found.iter().filter(|link| token(link).is_some()).cloned().collect();
+    away.push("https://union.example/privacy?last".to_owned());
+    // At once, for Caddy looks for a node as long as five seconds.
+    let front = Arc::new(front);
+    let ask = |link: String| {
+        let front = Arc::clone(&front);
+        async move { assert_eq!(follow(&front, &link, "GET", "").await.status, 503, "{link}") }
+    };
+    JoinSet::from_iter(away.into_iter().map(ask)).join_all().await;
+    wait_until(Duration::from_secs(5), async || front.logs().concat().contains("/privacy")).await;
+    let logs = [logs, front.logs().concat()].concat();
+    for token in tokens {
+        assert!(!logs.contains(token), "{token} is in a log: {logs}");
+    }
+}
+
+#[test]
+fn every_link_of_a_mail_works_behind_nginx_and_stands_in_no_log() {
+    block_on(every_link_leads_to_its_page(Proxy::nginx));
+}
+
+#[test]
+fn every_link_of_a_mail_works_behind_caddy_and_stands_in_no_log() {
+    block_on(every_link_leads_to_its_page(Proxy::caddy));
+}
