@@ -103,7 +103,7 @@ fn answer(server: &Server, command: &str) -> String {
         }
         owner() { if [ \"$(id -u)\" = 0 ]; then echo 65534; else id -u; fi; }
         exec 2>&1";
-    let command = command.replace("-o hall", "-o \"$(owner)\"");
+    let command = command.replace("-o unionhall", "-o \"$(owner)\"");
     let mut shell = server.command_of("bash");
     shell.env("UNIONHALL", env!("CARGO_BIN_EXE_unionhall")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut shell = shell.spawn().unwrap();

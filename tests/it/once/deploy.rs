@@ -1,7 +1,8 @@
 //! The files in `deploy/`, held to the programs they are for.
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -10,11 +11,13 @@ use hyper::Request;
 use serde_json::Value;
 
 use crate::machines::{
-    Cluster, NAMES, Process, Proxy, caddy, folder_for_postgres, free_port, postgres_program, program, run, shipped,
+    Cluster, NAMES, Process, Proxy, caddy, certify, folder_for_postgres, free_port, postgres_program, program, run,
+    shipped,
 };
 use crate::records::{Home, Records};
-use crate::server::{Answer, Server, block_on, settings, sign_up, unionhall, wait_until};
+use crate::server::{Answer, Server, block_on, settings, sign_up, unionhall, unprivileged, wait_until};
 
+use super::https::connect;
 use super::source::{Tree, read_tree, tree};
 
 pub(super) const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
@@ -45,43 +48,219 @@ fn every_setting_that_is_named_exists() {
     assert_eq!(unknown_settings(&read_tree("deploy"), &settings()), Vec::<String>::new());
 }
 
-#[test]
-fn a_node_starts_with_the_sample_of_its_environment() {
-    block_on(async {
-        let text = shipped("unionhall.env");
-        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let mut variables: Vec<_> = lines
-            .map(|line| line.split_once('=').unwrap())
-            .map(|(name, value)| (name, value.trim_matches('"')))
-            .collect();
-        let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("catalog.sample.toml");
-        for (name, value) in &mut variables {
-            match *name {
-                "UNIONHALL_LISTEN" | "UNIONHALL_METRICS_LISTEN" => *value = "127.0.0.1:0",
-                "UNIONHALL_CATALOG" => *value = sample.to_str().unwrap(),
-                _ => {}
-            }
+/// The folders of an installation, inside a folder of the test, and a shell in which its commands run there.
+struct Installation {
+    home: Home,
+    /// The settings as systemd reads them.
+    variables: Vec<(String, String)>,
+}
+
+impl Installation {
+    /// With the sample of its settings, and these lines besides.
+    fn new(home: Home, sample: &str, more: &str) -> Self {
+        let credentials = home.path().join("etc/credentials");
+        std::fs::create_dir_all(&credentials).unwrap();
+        std::fs::create_dir(home.path().join("backups")).unwrap();
+        let catalog = Path::new(env!("CARGO_MANIFEST_DIR")).join("catalog.sample.toml");
+        std::fs::copy(catalog, home.path().join("etc/catalog.toml")).unwrap();
+        for (variable, text) in [("UNIONHALL_MAIL", "hold".to_owned())].into_iter().chain(home.records().settings()) {
+            let name = variable.strip_prefix("UNIONHALL_").unwrap().to_lowercase();
+            let file = credentials.join(name);
+            std::fs::write(&file, format!("{text}\n")).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         }
-        let server = Server::start_with_env(&variables, &["--mail", "hold"]);
+        let mut installed = Self { home, variables: Vec::new() };
+        let text = installed.here(&shipped(sample)).replace("10.0.0.11:", "127.0.0.1:").replace(":9090", ":0") + more;
+        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let variable = |line: &str| {
+            let (name, value) = line.split_once('=').unwrap();
+            (name.to_owned(), value.trim_matches(['"', '\'']).to_owned())
+        };
+        installed.variables = lines.map(variable).collect();
+        std::fs::write(installed.home.path().join("etc/unionhall.env"), text).unwrap();
+        // A shell reads the same.
+        let read = installed.shell(&installed.here("set -a; . /etc/unionhall/unionhall.env; env"));
+        let read = String::from_utf8(read.stdout).unwrap();
+        for (name, value) in &installed.variables {
+            assert!(read.lines().any(|line| line == format!("{name}={value}")), "{name}={value} in {read}");
+        }
+        installed
+    }
+
+    /// A text of ours with the places of this installation, where nobody has to be root.
+    fn here(&self, text: &str) -> String {
+        let folder = self.home.path().to_str().unwrap();
+        let places = [
+            ("/etc/unionhall", format!("{folder}/etc")),
+            ("/var/lib/unionhall", format!("{folder}/data")),
+            ("/var/backups/unionhall", format!("{folder}/backups")),
+            ("/usr/local/bin/unionhall", env!("CARGO_BIN_EXE_unionhall").to_owned()),
+            ("-o unionhall ", String::new()),
+        ];
+        places.iter().fold(text.to_owned(), |text, (there, here)| text.replace(there, here))
+    }
+
+    fn shell(&self, script: &str) -> Output {
+        let programs = Path::new(env!("CARGO_BIN_EXE_unionhall")).parent().unwrap().to_str().unwrap();
+        let sudo = "sudo() { if [ \"$1\" = -u ]; then shift 2; fi; \"$@\"; }";
+        let mut shell = Command::new("sh");
+        shell.env_clear().env("PATH", format!("{programs}:/usr/bin:/bin")).current_dir("/");
+        shell.args(["-c", &format!("{sudo}\n{script}")]).output().unwrap()
+    }
+
+    /// What `hall` of the README answers.
+    fn hall(&self, command: &str) -> String {
+        let readme = shipped("README.md");
+        let function = readme.lines().find(|line| line.starts_with("hall() ")).unwrap();
+        let output = self.shell(&format!("{}\nhall {command}", self.here(function)));
+        succeeds(&output);
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// Starts the service as systemd does; gives it back with what does not go into it.
+    fn start(&self) -> Server {
+        let mut command = unionhall(self.home.path());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        Server::start_as(command, Home::sharing(self.home.records()), &[])
+    }
+}
+
+#[test]
+fn many_nodes_run_with_the_sample_of_their_settings_and_hall_finds_their_records() {
+    block_on(async {
+        let home = Home::on_postgres(tempfile::tempdir().unwrap());
+        home.prepare();
+        let installed = Installation::new(home, "unionhall.env", "UNIONHALL_FORM_MAILS_A_DAY=4321\n");
+        let server = installed.start();
         let document: Value = serde_json::from_slice(&server.get("/openapi.json").await.body).unwrap();
         assert_eq!(document["servers"][0]["url"], "https://api.union.example");
+        let key = installed.hall("keys issue 'Acme Assistant'");
+        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+        let budget = installed.hall("signups status --json");
+        assert!(budget.contains("4321"), "{budget}");
     });
 }
 
 #[test]
-fn systemd_accepts_the_unit_and_finds_it_well_guarded() {
+fn one_machine_runs_as_the_readme_says() {
+    block_on(async {
+        let installed = Installation::new(Home::new(), "one-machine.env", "UNIONHALL_FORM_MAILS_A_DAY=4321\n");
+        let readme = shipped("README.md");
+        // certbot calls its hook when there is a certificate, and again after each renewal.
+        let hook = readme.lines().find_map(|line| line.strip_prefix("  'cd ")?.strip_suffix('\''));
+        let hook = installed.here(&format!("cd {}", hook.unwrap()));
+        let lineage = tempfile::tempdir().unwrap();
+        let certify = |systemctl: &str| {
+            let file = |name: &str| lineage.path().join(name);
+            let trusted = certify(&["localhost"], &file("fullchain.pem"), &file("privkey.pem"));
+            let lineage = lineage.path().display();
+            succeeds(&installed.shell(&format!("systemctl() {{ {systemctl}; }}\nRENEWED_LINEAGE={lineage}\n{hook}")));
+            trusted
+        };
+        let old = certify("true");
+        let server = installed.start();
+        connect(&server, &old, b"http/1.1").await.unwrap();
+        let new = certify(&format!("test \"$*\" = 'try-reload-or-restart unionhall' && kill -HUP {}", server.id()));
+        let renewed = async || connect(&server, &new, b"http/1.1").await.is_ok();
+        wait_until(Duration::from_secs(10), renewed).await;
+
+        installed.hall("keys issue 'Acme Assistant'");
+        let budget = installed.hall("signups status --json");
+        assert!(budget.contains("4321"), "{budget}");
+        let doctor = readme.lines().find(|line| line.ends_with(" hall doctor")).unwrap();
+        let found = installed.shell(&installed.here(doctor));
+        let found = String::from_utf8(found.stdout).unwrap();
+        for line in ["ok   certificate: ", "ok   files: ", "ok   records: ", "ok   secret: "] {
+            assert!(found.contains(line), "{line} in {found}");
+        }
+
+        // The nightly backup.
+        let old = installed.home.path().join("backups/2026-01-01-030000.backup");
+        succeeds(&Command::new("touch").args(["-d", "40 days ago"]).arg(&old).output().unwrap());
+        let unit = installed.here(&shipped("unionhall-backup.service"));
+        let commands: Vec<_> =
+            unit.lines().filter_map(|line| Some(line.strip_prefix("ExecStart")?.split_once('=')?.1)).collect();
+        assert_eq!(commands.len(), 2);
+        for command in commands {
+            // As systemd reads it: its own signs stand twice, and it knows no patterns.
+            let command = command.replace("$$", "$").replace("%%", "%");
+            succeeds(&installed.shell(&installed.here(&format!("set -fa; . /etc/unionhall/unionhall.env; {command}"))));
+        }
+        let made: Vec<_> = std::fs::read_dir(old.parent().unwrap()).unwrap().map(|file| file.unwrap().path()).collect();
+        assert!(made.len() == 1 && made[0] != old, "{made:?}");
+    });
+}
+
+/// Each unit, in a folder of its own with what else is given.
+#[test]
+fn systemd_accepts_the_units_and_finds_the_service_well_guarded() {
     let folder = tempfile::tempdir().unwrap();
-    let unit = folder.path().join("unionhall.service");
-    let text = shipped("unionhall.service");
-    let (there, here) = ("/usr/local/bin/unionhall", env!("CARGO_BIN_EXE_unionhall"));
-    assert!(text.contains(there));
-    std::fs::write(&unit, text.replace(there, here)).unwrap();
-    let analyze = || Command::new(program("systemd-analyze"));
-    let verified = analyze().args(["verify", "--man=no", "--recursive-errors=no"]).arg(&unit).output().unwrap();
-    assert_eq!(succeeds(&verified), "", "not a word of complaint");
+    let put = |name: &str, text: &str| {
+        std::fs::write(
+            folder.path().join(name),
+            text.replace("/usr/local/bin/unionhall", env!("CARGO_BIN_EXE_unionhall")),
+        )
+        .unwrap();
+    };
+    let units = ["unionhall.service", "unionhall-backup.service", "unionhall-backup.timer"];
+    for unit in units {
+        put(unit, &shipped(unit));
+    }
+    let analyze = |arguments: &[&str], units: &[&str]| {
+        let mut command = Command::new(program("systemd-analyze"));
+        command.args(arguments).args(units.iter().map(|unit| folder.path().join(unit))).output().unwrap()
+    };
+    let verify = || analyze(&["verify", "--man=no", "--recursive-errors=no"], &units);
     // Tenths of a point; a unit without any of it has 96.
-    let judged = analyze().args(["security", "--offline=true", "--threshold=15", "--no-pager"]).arg(&unit).output();
-    succeeds(&judged.unwrap());
+    let judge =
+        |threshold: &str| analyze(&["security", "--offline=true", threshold, "--no-pager"], &["unionhall.service"]);
+    assert_eq!(succeeds(&verify()), "", "not a word of complaint");
+    succeeds(&judge("--threshold=15"));
+    std::fs::create_dir(folder.path().join("unionhall.service.d")).unwrap();
+    put("unionhall.service.d/port-443.conf", "[Service]\nAmbientCapability=CAP_NET_BIND_SERVICE\n");
+    let said = verify();
+    assert!(String::from_utf8_lossy(&said.stderr).contains("port-443.conf"), "it is read: {said:?}");
+    put("unionhall.service.d/port-443.conf", &shipped("port-443.conf"));
+    assert_eq!(succeeds(&verify()), "", "not a word of complaint");
+    succeeds(&judge("--threshold=20"));
+    let texts = units.map(|unit| shipped(unit));
+    let users: Vec<_> = texts.iter().flat_map(|text| text.lines()).filter(|line| line.starts_with("User=")).collect();
+    assert_eq!(users, ["User=unionhall"; 2], "the user that the README makes");
+}
+
+/// What port-443.conf leaves the service is enough for the port, and without it the port is refused. Only root can show it.
+#[test]
+fn a_privileged_port_needs_the_one_capability() {
+    let privileged = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap();
+    let free = (600..privileged.trim().parse().unwrap()).find(|port| TcpListener::bind((HERE, *port)).is_ok());
+    let Some(port) = free.filter(|_| rustix::process::geteuid().is_root()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    // For the copy of the program that it makes.
+    let _command = unprivileged(folder.path());
+    let serve = |capability: &str| {
+        let mut command = Command::new("setpriv");
+        let only = format!("-all{capability}");
+        for set in ["--inh-caps", "--ambient-caps", "--bounding-set"] {
+            command.args([set, &only]);
+        }
+        command
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"])
+            .arg(folder.path().join("unionhall"));
+        command.env_clear().current_dir(folder.path()).args([
+            "serve",
+            "--listen",
+            &format!("{HERE}:{port}"),
+            "--mail",
+            "hold",
+        ]);
+        command
+    };
+    let refused = serve("").output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("needs more rights"), "{refused:?}");
+    let given = shipped("port-443.conf");
+    let given = given.lines().find_map(|line| line.strip_prefix("AmbientCapabilities=CAP_")).unwrap().to_lowercase();
+    let reached = || TcpStream::connect((HERE, port)).is_ok();
+    Process::start(&mut serve(&format!(",+{given}")), folder.path().join("log"), reached);
 }
 
 /// What a proxy answers by itself has the API's own form.
