@@ -62,7 +62,7 @@ install_mail_server() {
 
 install_everything() {
     install_servers
-    fetch_caddy
+    fetch_programs
     install_mail_server
     local check
     for check in tests/*/check; do
@@ -135,7 +135,7 @@ PYTHON
 if [ $# -gt 0 ]; then
     install_compiler
     install_servers
-    fetch_caddy
+    fetch_programs
     install_mail_server
     start_servers
     [[ $backend == postgres ]] || tests_on sqlite "$@"

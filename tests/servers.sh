@@ -27,15 +27,22 @@ install_servers() {
     [[ -n $(postgres_programs) ]] || { echo "PostgreSQL's own programs are not where Debian keeps them" >&2; exit 2; }
 }
 
-# fetch_caddy: the program alone, to check its file with; installed, it would take port 80 of this machine.
-fetch_caddy() {
-    local tools=${CARGO_TARGET_DIR:-target}/tools/caddy as_root=()
-    [[ ! -x $tools/usr/bin/caddy ]] || return 0
-    heading "Fetching Caddy"
+# fetch_programs: Caddy and promtool alone, to check their files with; installed, Caddy would take port 80 of this machine, and
+# Prometheus would run.
+fetch_programs() {
+    fetch_program caddy caddy
+    fetch_program prometheus promtool
+}
+
+# fetch_program PACKAGE PROGRAM
+fetch_program() {
+    local tools=${CARGO_TARGET_DIR:-target}/tools/$1 as_root=()
+    [[ ! -x $tools/usr/bin/$2 ]] || return 0
+    heading "Fetching $2"
     [[ $(id -u) == 0 ]] || as_root=(sudo)
     "${as_root[@]}" apt-get update -qq
     rm -rf "$tools" && mkdir -p "$tools"
-    (cd "$tools" && apt-get download -qq caddy && dpkg -x caddy_*.deb . && rm caddy_*.deb)
+    (cd "$tools" && apt-get download -qq "$1" && dpkg -x "$1"_*.deb . && rm "$1"_*.deb)
 }
 
 # on_path PROGRAM: servers are in sbin, which is not on everybody's path.

@@ -48,6 +48,10 @@ impl Engine for Counting {
         Engine::confirm(self.counted(), sign_up, seen, now)
     }
 
+    fn database_bytes(&self) -> StoreReply<'_, u64> {
+        Engine::database_bytes(self.counted())
+    }
+
     fn check(&self) -> StoreReply<'_, ()> {
         Engine::check(self.counted())
     }

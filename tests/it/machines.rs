@@ -378,13 +378,18 @@ async fn dial(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
     socket.connect(to).await.unwrap()
 }
 
-/// Caddy, which keeps what it stores in the folder.
-pub(crate) fn caddy(folder: &Path) -> Command {
+/// A program of a package that is not installed.
+pub(crate) fn fetched(package: &str, program: &str) -> Command {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let caddy = target.join("tools/caddy/usr/bin/caddy");
-    assert!(caddy.exists(), "caddy is not there; ./test.sh fetches it");
-    let mut command = Command::new(caddy);
+    let path = target.join(format!("tools/{package}/usr/bin/{program}"));
+    assert!(path.exists(), "{program} is not there; ./test.sh fetches it");
+    Command::new(path)
+}
+
+/// Caddy, which keeps what it stores in the folder.
+pub(crate) fn caddy(folder: &Path) -> Command {
+    let mut command = fetched("caddy", "caddy");
     command.env("HOME", folder).env("XDG_DATA_HOME", folder);
     command
 }

@@ -49,11 +49,16 @@ impl Watched {
 
     /// Every series with its figure; stops the test where the page is not what Prometheus takes.
     pub(crate) async fn figures(&self) -> BTreeMap<String, f64> {
+        read(&self.page().await)
+    }
+
+    /// The page as it is.
+    pub(crate) async fn page(&self) -> String {
         let answer = ask(self.metrics().await, "GET /metrics").await;
         let (head, page) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
         assert!(head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{head}");
-        read(page)
+        page.to_owned()
     }
 }
 
@@ -120,7 +125,16 @@ fn what_happens_is_counted() {
         let first = server.figures().await;
         let build = format!("unionhall_build_info{{version=\"{}\",revision=", env!("CARGO_PKG_VERSION"));
         assert!(first.iter().any(|(series, figure)| series.starts_with(&build) && *figure == 1.0), "{first:?}");
-        assert!(!first.keys().any(|series| series.contains("route=")), "no route was asked for: {first:?}");
+        for series in [
+            "unionhall_requests_total{route=\"/v1/invite\",status=\"500\"}",
+            "unionhall_request_duration_seconds_count{route=\"/v1/invite\"}",
+            "unionhall_sign_ups_total{partner=\"(form)\"}",
+            "unionhall_mail_reports_total{kind=\"complaint\",partner=\"(form)\"}",
+            "unionhall_requests_paused_total",
+            "unionhall_last_backup_timestamp_seconds",
+        ] {
+            assert_eq!(first.get(series), Some(&0.0), "{series} is there before its first event: {first:#?}");
+        }
 
         let key = server.key();
         let mut open = server.connect(Ipv4Addr::LOCALHOST).await;
@@ -167,10 +181,12 @@ fn what_happens_is_counted() {
         assert!(took > 0.0 && took < 60.0, "{took}");
         assert!(figures["unionhall_writer_batch_size_count"] >= 1.0, "the sign-up was committed");
         for (figure, least, most) in [
-            ("unionhall_process_resident_memory_bytes", 1e6, 1e10),
-            ("unionhall_process_open_fds", 5.0, figures["unionhall_process_max_fds"]),
-            ("unionhall_process_cpu_seconds_total", 0.0, 600.0),
-            ("unionhall_process_start_time_seconds", 1.7e9, 1e11),
+            ("process_resident_memory_bytes", 1e6, 1e10),
+            ("process_open_fds", 5.0, figures["process_max_fds"]),
+            ("process_cpu_seconds_total", 0.0, 600.0),
+            ("process_start_time_seconds", 1.7e9, 1e11),
+            ("unionhall_disk_free_bytes", 1.0, figures["unionhall_disk_size_bytes"]),
+            ("unionhall_database_bytes", 1e5, 1e9),
         ] {
             assert!((least..most).contains(&figures[figure]), "{figure}: {}", figures[figure]);
         }
@@ -188,6 +204,76 @@ fn members_are_counted() {
         assert_eq!((figures["unionhall_members"], figures["unionhall_outbox_waiting"]), (0.0, 1.0), "not yet");
         server.confirm(server.number("SELECT id FROM sign_ups")).await;
         assert_eq!(server.figures().await["unionhall_members"], 1.0);
+    });
+}
+
+/// Monitoring takes a counter that falls for a restart, and sees a burst.
+#[test]
+fn no_counter_ever_falls() {
+    block_on(async {
+        let server = Watched::start(&[], &["--mail", "hold"]);
+        let key = server.key();
+        let mut highest = BTreeMap::<String, f64>::new();
+        let mut look = async |what: &str| {
+            let figures = server.figures().await;
+            for (series, before) in &highest {
+                let now = figures.get(series).copied().unwrap_or(-1.0);
+                assert!(now >= *before, "{what}: {series} fell from {before} to {now}");
+            }
+            highest = figures.into_iter().filter(|(series, _)| series.contains("_total")).collect();
+        };
+        for name in ["ana", "ben", "cleo"] {
+            server.post("/v1/invite", &key, sign_up(&format!("{name}@example.com"))).await.good();
+            look(name).await;
+        }
+        server.confirm(1).await;
+        look("confirmed").await;
+        // Within the minute, before the sign-up is rolled up.
+        for name in ["ana", "ben"] {
+            server.run(&["members", "erase", &format!("{name}@example.com")]);
+            look("erased").await;
+        }
+        server.decline(3).await;
+        look("declined").await;
+        server.confirm(3).await;
+        look("taken back").await;
+        let count = server.figures().await["unionhall_sign_ups_total{partner=\"Acme Assistant\"}"];
+        assert_eq!(count, 3.0);
+        let listed: serde_json::Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
+        assert_eq!(listed[0]["signUps"], 3);
+    });
+}
+
+/// What the operator wants is no fault.
+#[test]
+fn a_pause_is_told_from_faults() {
+    block_on(async {
+        let server = Watched::start(&[], &["--mail", "hold"]);
+        let key = server.key();
+        server.run(&["signups", "pause"]);
+        wait_until(Duration::from_secs(5), async || {
+            server.post("/v1/invite", &key, sign_up("ana@example.com")).await.status == 500
+        })
+        .await;
+        let form = Request::post("/join").header("content-type", "application/x-www-form-urlencoded");
+        let form = server.send(form.header("sec-fetch-site", "same-origin"), "email=ben%40example.com").await;
+        assert_eq!(form.status, 500);
+        let figures = server.figures().await;
+        let of_route = |route: &str| figures[&format!("unionhall_requests_total{{route=\"{route}\",status=\"500\"}}")];
+        let all = of_route("/v1/invite") + of_route("/join");
+        assert_eq!((all, figures["unionhall_requests_paused_total"]), (2.0, 2.0), "{figures:#?}");
+        assert_eq!(figures["unionhall_sign_ups_paused"], 1.0);
+    });
+}
+
+#[test]
+fn the_last_backup_is_told_with_its_age() {
+    block_on(async {
+        let server = Watched::start(&[], &["--mail", "hold"]);
+        let told = server.run(&["backup", "--done"]);
+        assert!(told.starts_with("It is noted that a backup was made at 20"), "{told}");
+        assert!(server.figures().await["unionhall_last_backup_timestamp_seconds"] > 1.7e9);
+        assert!(server.run(&["audit"]).contains("made with other tools"));
     });
 }
 
@@ -216,7 +302,7 @@ fn a_store_that_hangs_or_is_away_keeps_no_reader_waiting() {
         for unknown in ["unionhall_members", "unionhall_outbox_waiting", "unionhall_mail_reports_total"] {
             assert!(!figures.keys().any(|series| series.starts_with(unknown)), "{unknown}: {figures:#?}");
         }
-        for known in ["unionhall_writer_queue", "unionhall_connections", "unionhall_process_open_fds"] {
+        for known in ["unionhall_writer_queue", "unionhall_connections", "process_open_fds"] {
             assert!(figures.contains_key(known), "{known}");
         }
     });

@@ -1,12 +1,15 @@
 //! The dashboard and the alerts of `deploy/`, held to what running servers export: whatever an expression names is there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::machines::shipped;
+use crate::machines::{fetched, shipped};
 use crate::metrics::Watched;
+use crate::once::https;
 use crate::records::Home;
 use crate::server::{Server, block_on, sign_up, wait_until};
 
@@ -26,14 +29,22 @@ async fn exported() -> BTreeMap<String, Vec<Labels>> {
             server.figures().await["unionhall_mail_total{outcome=\"sent\"}"] == 1.0
         })
         .await;
-        for series in server.figures().await.into_keys() {
-            let (name, labels) = series.split_once('{').unwrap_or((&series, ""));
-            let labels = labels.trim_end_matches("\"}").split("\",").filter_map(|label| label.split_once("=\""));
-            let labels = labels.map(|(label, value)| (label.to_owned(), value.to_owned())).collect();
-            found.entry(name.to_owned()).or_default().push(labels);
-        }
+        name_series(&server, &mut found).await;
     }
+    let home = Home::new();
+    https::certify(home.path());
+    let flags = ["--metrics-listen", "127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"];
+    name_series(&Watched::of(Server::start_in(home, &flags)), &mut found).await;
     found
+}
+
+async fn name_series(server: &Watched, found: &mut BTreeMap<String, Vec<Labels>>) {
+    for series in server.figures().await.into_keys() {
+        let (name, labels) = series.split_once('{').unwrap_or((&series, ""));
+        let labels = labels.trim_end_matches("\"}").split("\",").filter_map(|label| label.split_once("=\""));
+        let labels = labels.map(|(label, value)| (label.to_owned(), value.to_owned())).collect();
+        found.entry(name.to_owned()).or_default().push(labels);
+    }
 }
 
 /// What Prometheus adds to every series, and the series that it makes itself.
@@ -265,6 +276,47 @@ fn what_has_a_mistake_is_refused() {
         let told = check(bad, &[], &there).unwrap_err();
         assert!(told.contains(why), "{bad}: {told}");
     }
+}
+
+/// What Prometheus' own tool says, given something to read.
+fn promtool(arguments: &[&str], input: &str) -> (bool, String) {
+    let mut command = fetched("prometheus", "promtool");
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut tool = command.spawn().unwrap();
+    tool.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = tool.wait_with_output().unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    (output.status.success(), said)
+}
+
+#[test]
+fn promtool_accepts_the_metrics() {
+    block_on(async {
+        let server = Watched::start(&[], &[]);
+        let key = server.key();
+        server.post("/v1/invite", &key, sign_up("ana@example.com")).await.good();
+        assert_eq!(promtool(&["check", "metrics"], &server.page().await), (true, String::new()));
+        assert!(!promtool(&["check", "metrics"], "# TYPE requests counter\nrequests 1\n").0, "it would tell");
+    });
+}
+
+/// The alerts over an evening that is played to them: which of them ring, and which do not.
+#[test]
+fn promtool_accepts_the_alerts_and_they_ring_when_they_should() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let rules = file("alerts.yml", &shipped("prometheus/alerts.yml"));
+    let (accepted, said) = promtool(&["check", "rules", &rules], "");
+    assert!(accepted && said.contains("SUCCESS"), "{said}");
+    let evening = file("evening.yml", include_str!("evening.yml"));
+    let (as_expected, said) = promtool(&["test", "rules", &evening], "");
+    assert!(as_expected, "{said}");
+    let other = include_str!("evening.yml").replace("alertname: UnionhallNotReady", "alertname: UnionhallSlow");
+    assert!(!promtool(&["test", "rules", &file("other.yml", &other)], "").0, "it would tell");
 }
 
 #[test]
