@@ -10,7 +10,8 @@ use crate::private_files::{file_to_append, make_folder, new_file};
 
 /// Makes a folder that only its owner can look into, if it is not there.
 pub(super) fn make_private_folder(path: &Path) -> anyhow::Result<()> {
-    make_folder(path).with_context(|| format!("cannot make the data folder {}; give another with --data", path.display()))
+    make_folder(path)
+        .with_context(|| format!("cannot make the data folder {}; give another with --data", path.display()))
 }
 
 /// Writes a file that only its owner can read, whole or not at all: beside its place first, then put there. Fails if it
@@ -84,7 +85,8 @@ pub(super) fn node_name(data: &Path) -> anyhow::Result<String> {
 
 /// Holds a file for this process alone, until it is dropped or the process ends, however it ends.
 pub(super) fn lock_alone(path: &Path) -> anyhow::Result<std::fs::File> {
-    let file = file_to_append(path).with_context(|| format!("cannot write {}; let this user write there", path.display()))?;
+    let file =
+        file_to_append(path).with_context(|| format!("cannot write {}; let this user write there", path.display()))?;
     file.try_lock().map_err(|error| match error {
         std::fs::TryLockError::WouldBlock => anyhow!(
             "another unionhall sends the mail of this data folder already; stop it, or start this one with --mail hold"

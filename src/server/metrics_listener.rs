@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,13 +16,13 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use super::{HttpService, process_figures};
+use super::{HttpService, NodeResources, process_figures, routes};
 use crate::app::{BATCH_ENDS, Core, MailFigures, Readiness, RecordFigures, SourceTotals, StoreFigures};
 use crate::domain::mail::budget::FORM;
 use crate::domain::time::{Tick, Timestamp};
 use crate::limiter::{Class, Scope};
 use crate::mail::Delivery;
-use crate::metrics::{Exposition, Kind};
+use crate::metrics::{Exposition, Kind, Requests};
 
 /// Readers at once; the next ones wait in the kernel's queue.
 const READERS: usize = 8;
@@ -35,6 +35,21 @@ const READY_TIMEOUT: Duration = Duration::from_millis(2500);
 
 /// A pause after the kernel refused a connection, so as not to spin.
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
+
+/// What is counted where somebody reads the metrics.
+#[derive(Debug)]
+pub(super) struct WatchedRequests {
+    pub requests: Requests,
+    /// Refused because the operator paused sign-ups.
+    pub paused: AtomicU64,
+    resources: NodeResources,
+}
+
+impl WatchedRequests {
+    pub(super) fn new(resources: NodeResources) -> Self {
+        Self { requests: Requests::new(routes::names()), paused: AtomicU64::new(0), resources }
+    }
+}
 
 /// Serves for as long as the process runs: the end of it is watched too.
 pub async fn serve(listener: TcpListener, service: Arc<HttpService>) {

@@ -20,7 +20,7 @@ mod security_text;
 
 use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -35,6 +35,7 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use self::catalog_snapshot::CatalogSnapshot;
 use self::client_shares::{ClientShare, ClientShares, RequestPlace};
 use self::log_entry::{HUNG_UP, LogEntry};
+use self::metrics_listener::WatchedRequests;
 use self::panicking::{Panicked, unless_it_panics};
 pub use self::process_figures::NodeResources;
 use self::routes::{FoundRoute, Handler};
@@ -56,7 +57,6 @@ use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::mail::mailbox::MailboxFolder;
 use crate::mail::report::MailHooks;
-use crate::metrics::Requests;
 use crate::operations::dispatch::CallTrace;
 use crate::site::branding::Branding;
 use crate::site::reader::Reader;
@@ -110,15 +110,6 @@ pub struct HttpService {
     watched: Option<WatchedRequests>,
 }
 
-/// What is counted where somebody reads the metrics.
-#[derive(Debug)]
-struct WatchedRequests {
-    requests: Requests,
-    /// Refused because the operator paused sign-ups.
-    paused: AtomicU64,
-    resources: NodeResources,
-}
-
 /// One request while it is answered, beside the request itself.
 pub(crate) struct Exchange<'a> {
     service: &'a HttpService,
@@ -145,11 +136,7 @@ impl HttpService {
             connections: AtomicUsize::new(0),
             open: EvictionTable::default(),
             awaited: EvictionTable::default(),
-            watched: settings.metrics.map(|resources| WatchedRequests {
-                requests: Requests::new(routes::names()),
-                paused: AtomicU64::new(0),
-                resources,
-            }),
+            watched: settings.metrics.map(WatchedRequests::new),
             proxies: settings.proxies,
             mail_hooks: settings.mail_hooks,
             sandbox: SandboxRouter::new(settings.sandbox, settings.mcp_origins.clone()),

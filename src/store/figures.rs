@@ -1,21 +1,12 @@
 //! Figures for the operator: rolled up step by step from what happened, so that asking costs the same at any size; as SQL.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
+use super::rollup::{RollUp, SETTLED_AFTER, recent_sign_ups};
 use super::sources::source_name;
-use super::sql::{Failure, Row, Sql, Unit, values};
-use crate::domain::catalog::category::CategorySet;
-use crate::domain::mail::budget::day_of;
-use crate::domain::partner::name::PartnerId;
+use super::sql::{Failure, Row, values};
 use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
-
-/// Changes of members, and sign-ups, that one step takes: few enough that a sign-up which waits for it does not notice.
-const FIGURES_BATCH: u32 = 500;
-
-/// A sign-up is rolled up once it is this old: until then another node may still be writing one with a smaller id.
-const SETTLED_AFTER: Duration = Duration::from_secs(60);
 
 /// The day of a row's `created_at`.
 macro_rules! day {
@@ -30,13 +21,6 @@ macro_rules! funnel_columns {
         "CAST(sum(signed_up) AS BIGINT) AS signed_up, CAST(sum(confirmations_sent) AS BIGINT) AS confirmations_sent,
          CAST(sum(joined) AS BIGINT) AS joined, CAST(sum(declined) AS BIGINT) AS declined,
          CAST(sum(expired) AS BIGINT) AS expired, CAST(sum(departed) AS BIGINT) AS departed"
-    };
-}
-
-/// What is not rolled up yet, as a part of `FROM`.
-macro_rules! recent_sign_ups {
-    () => {
-        "sign_ups s WHERE s.id > (SELECT sign_up_id FROM rollup WHERE id = 1)"
     };
 }
 
@@ -233,174 +217,4 @@ fn funnel(row: &Row<'_>) -> Result<Funnel, Failure> {
 
 fn source_day(row: &Row<'_>) -> Result<SourceDay, Failure> {
     Ok(SourceDay { source: row.get("source")?, day: row.get("day")?, funnel: funnel(row)? })
-}
-
-struct RollUp {
-    now: Timestamp,
-}
-
-/// Somebody who joined or left.
-struct MemberChange {
-    change: i64,
-    day: i64,
-    source: Option<PartnerId>,
-    key: Option<String>,
-    us_state: String,
-    categories: CategorySet,
-    referrer: Option<i64>,
-}
-
-/// A sign-up that is to be counted.
-struct NewRow {
-    id: i64,
-    created_at: Timestamp,
-    source: Option<PartnerId>,
-    key: Option<String>,
-}
-
-/// Additions to the figures, in an order in which two who add never wait for each other in a circle.
-#[derive(Default)]
-struct Additions {
-    /// By source and day: signed up, joined, departed.
-    sources: BTreeMap<(Option<PartnerId>, i64), [i64; 3]>,
-    /// By key: signed up, confirmed.
-    keys: BTreeMap<String, [i64; 2]>,
-    demand: DemandChanges,
-    referrers: BTreeMap<i64, i64>,
-}
-
-impl Unit for RollUp {
-    type Done = bool;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        // Whoever else is at it does it for us.
-        if !sql.try_lock("roll-up").await? {
-            return Ok(false);
-        }
-        // Whoever deletes a sign-up counts it, unless this has: one waits for the other.
-        sql.row("SELECT sign_up_id FROM rollup WHERE id = 1 FOR UPDATE", values![], |_| Ok(())).await?;
-        let mut additions = Additions::default();
-        let changes = take_changes(sql).await?;
-        changes.iter().for_each(|change| additions.add_change(change));
-        let (seen, last) = self.count_sign_ups(sql, &mut additions).await?;
-        if let Some(last) = last {
-            sql.execute("UPDATE rollup SET sign_up_id = $1 WHERE id = 1", values![last]).await?;
-        }
-        additions.write(sql).await?;
-        Ok(changes.len() as u64 == u64::from(FIGURES_BATCH) || seen == u64::from(FIGURES_BATCH))
-    }
-}
-
-impl RollUp {
-    /// Adds the sign-ups that follow; says how many were looked at, and the last that was counted.
-    async fn count_sign_ups(
-        &self,
-        sql: &mut dyn Sql,
-        additions: &mut Additions,
-    ) -> Result<(u64, Option<i64>), Failure> {
-        let next = concat!(
-            "SELECT s.id, s.created_at, s.partner_id, s.key_id FROM ",
-            recent_sign_ups!(),
-            " ORDER BY s.id LIMIT $1"
-        );
-        let read = |row: &Row<'_>| {
-            Ok(NewRow {
-                id: row.get("id")?,
-                created_at: row.get("created_at")?,
-                source: row.get("partner_id")?,
-                key: row.get("key_id")?,
-            })
-        };
-        let rows = sql.rows(next, values![FIGURES_BATCH], read).await?;
-        let seen = rows.len() as u64;
-        let mut last = None;
-        // What a clock that was far ahead wrote is not waited for.
-        let unsettled = self.now.minus(SETTLED_AFTER)..self.now.plus(10 * SETTLED_AFTER);
-        for row in rows.into_iter().take_while(|row| !unsettled.contains(&row.created_at)) {
-            last = Some(row.id);
-            additions.sources.entry((row.source, day_of(row.created_at))).or_default()[0] += 1;
-            if let Some(key) = row.key {
-                additions.keys.entry(key).or_default()[0] += 1;
-            }
-        }
-        // None of those that are not settled will be by the next look.
-        Ok((if last.is_none() { 0 } else { seen }, last))
-    }
-}
-
-/// By category and state.
-pub(super) type DemandChanges = BTreeMap<(String, String), i64>;
-
-/// What somebody wants, once more or once less.
-pub(super) fn add_wishes(demand: &mut DemandChanges, us_state: &str, categories: CategorySet, change: i64) {
-    for category in categories.iter().map(|category| category.slug()).chain([""]) {
-        *demand.entry((category.to_owned(), us_state.to_owned())).or_default() += change;
-    }
-}
-
-/// In the order of their names, so that two who add never wait for each other in a circle.
-pub(super) async fn add_demand(sql: &mut dyn Sql, demand: &DemandChanges) -> Result<(), Failure> {
-    for ((category, us_state), change) in demand {
-        let add = "INSERT INTO demand (category, us_state, members) VALUES ($1, $2, $3)
-                   ON CONFLICT (category, us_state) DO UPDATE SET members = demand.members + excluded.members";
-        sql.execute(add, values![category, us_state, *change]).await?;
-    }
-    Ok(())
-}
-
-async fn take_changes(sql: &mut dyn Sql) -> Result<Vec<MemberChange>, Failure> {
-    let take = "DELETE FROM member_changes WHERE id IN (SELECT id FROM member_changes ORDER BY id LIMIT $1)
-                RETURNING change, at, partner_id, key_id, coalesce(us_state, '') AS us_state, categories, referrer_id";
-    let read = |row: &Row<'_>| {
-        Ok(MemberChange {
-            change: row.get("change")?,
-            day: day_of(row.get("at")?),
-            source: row.get("partner_id")?,
-            key: row.get("key_id")?,
-            us_state: row.get("us_state")?,
-            categories: CategorySet::from_slugs(row.get("categories")?),
-            referrer: row.get("referrer_id")?,
-        })
-    };
-    sql.rows(take, values![FIGURES_BATCH], read).await
-}
-
-impl Additions {
-    fn add_change(&mut self, member: &MemberChange) {
-        let joined = member.change > 0;
-        let of_source = self.sources.entry((member.source, member.day)).or_default();
-        of_source[if joined { 1 } else { 2 }] += 1;
-        if let Some(key) = member.key.clone().filter(|_| joined) {
-            self.keys.entry(key).or_default()[1] += 1;
-        }
-        add_wishes(&mut self.demand, &member.us_state, member.categories, member.change);
-        if let Some(referrer) = member.referrer {
-            *self.referrers.entry(referrer).or_default() += member.change;
-        }
-    }
-
-    async fn write(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
-        add_demand(sql, &self.demand).await?;
-        for (person, change) in &self.referrers {
-            let add = "INSERT INTO referrers (person_id, members) VALUES ($1, $2)
-                       ON CONFLICT (person_id) DO UPDATE SET members = referrers.members + excluded.members";
-            sql.execute(add, values![*person, *change]).await?;
-        }
-        for (key, [signed_up, confirmed]) in &self.keys {
-            let add = "UPDATE api_keys SET signed_up = signed_up + $2, confirmed = confirmed + $3 WHERE id = $1";
-            sql.execute(add, values![key, *signed_up, *confirmed]).await?;
-        }
-        // Last: others wait for these rows.
-        for ((source, day), [signed_up, joined, departed]) in &self.sources {
-            let add = "INSERT INTO source_days (partner_id, day, signed_up, joined, departed) VALUES ($1, $2, $3, $4, $5)
-                       ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET signed_up = source_days.signed_up + excluded.signed_up,
-                           joined = source_days.joined + excluded.joined, departed = source_days.departed + excluded.departed";
-            sql.execute(add, values![*source, *day, *signed_up, *joined, *departed]).await?;
-        }
-        Ok(())
-    }
 }

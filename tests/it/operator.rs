@@ -127,6 +127,9 @@ fn every_question_of_the_page_has_its_command_and_its_answer() {
             if !on_sqlite && ["backup", "restore", "hall/"].iter().any(|word| command.contains(word)) {
                 continue;
             }
+            // Nor are they in its audit log.
+            let is_there = |line: &&str| on_sqlite || !line.contains("  backup  ");
+            let expected: String = expected.split_inclusive('\n').filter(is_there).collect();
             let answered = answer(&server, &command.replace(KEY, &key).replace(REQUEST, &request));
             let answered = answered.replace(&format!(" {me} "), " root ");
             if steady(&answered) != steady(&expected) {

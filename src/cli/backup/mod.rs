@@ -63,7 +63,7 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
     };
     back_up(task, file)?;
     // The backup is whole, whatever becomes of the note.
-    note(task, now, "").or_else(|error| {
+    note(task, now, &file.display().to_string()).or_else(|error| {
         eprintln!("unionhall: that this backup was made could not be noted: {error:#}");
         Ok(())
     })
