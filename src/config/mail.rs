@@ -21,8 +21,9 @@ pub struct MailSettings {
     ///
     /// `mailbox:` writes each message into DATA/mailbox, for development; the start prints a link to /dev/mailbox, which shows
     /// them on this machine alone.
-    /// `smtp://USER:PASSWORD@HOST:587` sends with STARTTLS, `smtps://USER:PASSWORD@HOST:465` with TLS from the start,
-    /// `smtp://HOST:25?tls=none` in the clear. `hold` keeps mail in the outbox for another node to send. `none` switches
+    /// `smtp://USER:PASSWORD@HOST:587` sends with STARTTLS, and nothing to a server that does not offer it;
+    /// `smtps://USER:PASSWORD@HOST:465` sends with TLS from the start, `smtp://HOST:25?tls=none` in the clear, as does
+    /// `smtp://localhost`. `hold` keeps mail in the outbox for another node to send. `none` switches
     /// sign-ups off: agent actions then answer `backend_not_configured`.
     #[arg(long, env = "UNIONHALL_MAIL", value_name = "MAIL", default_value = "mailbox:", hide_env_values = true)]
     pub mail: Concealed,

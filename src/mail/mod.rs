@@ -10,6 +10,7 @@ pub mod outbox;
 pub mod report;
 pub mod smtp;
 mod smtp_address;
+mod smtp_error;
 
 use std::fmt;
 use std::sync::Arc;

@@ -17,53 +17,16 @@ use lettre::transport::smtp::{self, response::Response};
 use tokio::time::Instant;
 
 use super::smtp_address::{BadServer, Encryption, SmtpAddress};
+use super::smtp_error::{SmtpError, SmtpReply, Stage, understand};
 use super::{OutgoingMail, SendError, Transport};
-use crate::domain::mail::report::{enhanced_status, is_recipients_fault};
 use crate::reply::Reply;
 
 /// Connections kept for the next mail, and for how long.
 const KEPT: usize = 16;
 const KEPT_FOR: Duration = Duration::from_secs(30);
 
-/// What is said to the server, one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Connect,
-    Greeting,
-    Tls,
-    Login,
-    Sender,
-    Recipient,
-    Data,
-    Message,
-    Reset,
-}
-
-impl Stage {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Connect => "connecting",
-            Self::Greeting => "the greeting",
-            Self::Tls => "STARTTLS",
-            Self::Login => "AUTH",
-            Self::Sender => "MAIL FROM",
-            Self::Recipient => "RCPT TO",
-            Self::Data => "DATA",
-            Self::Message => "the message",
-            Self::Reset => "RSET",
-        }
-    }
-
-    /// How long its answer is waited for. A server that looks a recipient up somewhere else takes a while.
-    const fn time(self) -> Duration {
-        Duration::from_secs(match self {
-            Self::Connect | Self::Reset => 10,
-            Self::Greeting | Self::Tls | Self::Login | Self::Sender => 20,
-            Self::Recipient | Self::Data => 60,
-            Self::Message => 600,
-        })
-    }
-}
+const NO_STARTTLS: &str = "it does not offer STARTTLS, and neither a password nor a mail is sent to it in the clear; turn \
+    STARTTLS on there, or write smtps:// in UNIONHALL_MAIL if it speaks TLS from the start, or add ?tls=none to send in the clear";
 
 #[derive(Debug)]
 pub struct Smtp {
@@ -90,21 +53,6 @@ impl std::fmt::Debug for Idle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Idle")
     }
-}
-
-/// Why a stage was not got past.
-struct SmtpError {
-    stage: Stage,
-    reply: SmtpReply,
-}
-
-enum SmtpReply {
-    /// Its numbers: the reply, and the enhanced status if it gave one.
-    Answer(u16, Option<[u16; 3]>),
-    /// It cannot take this mail, as it said at the greeting.
-    Unable(&'static str),
-    Late,
-    Broken(&'static str),
 }
 
 impl Smtp {
@@ -157,8 +105,12 @@ impl Smtp {
             AsyncSmtpConnection::connect_tokio1(server, Some(Stage::Connect.time()), &self.hello, from_the_start, None);
         let mut connection = at(Stage::Greeting, connecting).await?;
         match encryption {
-            Encryption::Asked(tls) => at(Stage::Tls, connection.starttls(tls.clone(), &self.hello)).await?,
-            Encryption::Offered(tls) if connection.can_starttls() => {
+            // Whoever stands between could have the password by leaving STARTTLS out of what the server says.
+            Encryption::Asked(_) if !connection.can_starttls() => {
+                let reply = SmtpReply::Unable(NO_STARTTLS);
+                return Err(SmtpError { stage: Stage::Tls, reply });
+            }
+            Encryption::Asked(tls) | Encryption::Offered(tls) if connection.can_starttls() => {
                 at(Stage::Tls, connection.starttls(tls.clone(), &self.hello)).await?;
             }
             _ => {}
@@ -279,76 +231,5 @@ async fn at<T>(stage: Stage, asked: impl Future<Output = Result<T, smtp::Error>>
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(SmtpError { stage, reply: understand(&error) }),
         Err(_) => Err(SmtpError { stage, reply: SmtpReply::Late }),
-    }
-}
-
-fn understand(error: &smtp::Error) -> SmtpReply {
-    if let Some(code) = error.status() {
-        let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-        return SmtpReply::Answer(u16::from(code), enhanced_status(&text));
-    }
-    if error.is_tls() {
-        return SmtpReply::Broken("TLS could not be agreed; is its certificate trusted, and for that name?");
-    }
-    if error.is_response() {
-        return SmtpReply::Broken("what it answered is not SMTP");
-    }
-    if error.is_client() {
-        return SmtpReply::Broken("it does not offer what the address asks for: STARTTLS, or a way to log in");
-    }
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(source) = cause {
-        if let Some(io) = source.downcast_ref::<std::io::Error>() {
-            return SmtpReply::Broken(words(io.kind()));
-        }
-        cause = source.source();
-    }
-    SmtpReply::Broken("the connection broke")
-}
-
-fn words(kind: std::io::ErrorKind) -> &'static str {
-    use std::io::ErrorKind;
-    match kind {
-        ErrorKind::ConnectionRefused => "nobody listens there",
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "there is no way to it",
-        ErrorKind::TimedOut => "nobody answers there",
-        ErrorKind::InvalidData => "what it sent is not SMTP, or not the TLS that was asked for",
-        _ => "the connection broke, or its name was not found",
-    }
-}
-
-impl SmtpError {
-    /// Nothing has gone.
-    fn before_data(self) -> SendError {
-        match self.reply {
-            SmtpReply::Answer(_, Some(status)) if self.stage == Stage::Recipient && is_recipients_fault(status) => {
-                SendError::Rejected
-            }
-            _ => SendError::Later(self.to_string()),
-        }
-    }
-
-    /// The whole message was sent: only an error reply says that it was not accepted.
-    fn of_the_message(self) -> SendError {
-        match self.reply {
-            SmtpReply::Answer(_, Some(status)) if is_recipients_fault(status) => SendError::Rejected,
-            SmtpReply::Answer(..) => SendError::Later(self.to_string()),
-            _ => SendError::Unknown(self.to_string()),
-        }
-    }
-}
-
-impl std::fmt::Display for SmtpError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let stage = self.stage.name();
-        match self.reply {
-            SmtpReply::Answer(code, Some([class, subject, detail])) => {
-                write!(f, "the mail server answered {code} {class}.{subject}.{detail} to {stage}")
-            }
-            SmtpReply::Answer(code, None) => write!(f, "the mail server answered {code} to {stage}"),
-            SmtpReply::Unable(what) => write!(f, "the mail server could not be used: {what}"),
-            SmtpReply::Late => write!(f, "the mail server could not be used: no answer to {stage} in time"),
-            SmtpReply::Broken(what) => write!(f, "the mail server could not be used: {what}, at {stage}"),
-        }
     }
 }

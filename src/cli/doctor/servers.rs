@@ -51,7 +51,10 @@ pub(super) async fn mail(transport: Option<&MailTransport>, union: Option<&Union
                 "mend the address, the login or the encryption in UNIONHALL_MAIL, or the server; nothing was sent";
             match tokio::time::timeout(MAIL_LOGIN_TIMEOUT, smtp.try_out()).await {
                 Ok(Ok(())) => Finding::ok(MAIL, format!("the server lets us in at {smtp}")),
-                Ok(Err(why)) => Finding::fail(MAIL, format!("{why} ({smtp})"), fix),
+                Ok(Err(why)) => {
+                    let finding = Finding::of_error(MAIL, Grade::Fail, &anyhow::anyhow!(why)).or_mend(fix);
+                    Finding { message: format!("{} ({smtp})", finding.message), ..finding }
+                }
                 Err(_) => Finding::fail(MAIL, format!("the mail server does not let us in within 15 s ({smtp})"), fix),
             }
         }

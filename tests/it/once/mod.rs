@@ -16,6 +16,7 @@ mod forgiveness;
 mod full_disk;
 pub(crate) mod https;
 mod limiter_suite;
+mod mail_tls;
 mod mailed_links;
 mod malformed;
 mod many_nodes;
