@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{Prepare, print_line, random, with_live_records, with_records};
+use super::{Prepare, print_aside, print_line, random, with_live_records, with_records};
 use crate::clock::Clock;
 use crate::config::{MailBudgetSettings, Records, StoreSettings};
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, Mode, NotAKeyId};
@@ -176,7 +176,7 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
     let act = act("keys issue", format!("key {} for {partner}", key.id()), now);
     with_keys(&task.store, mode, prepare, act, async |keys| Ok(keys.issue(&key, new, now).await?))?;
     let kind = if task.test { "Test key" } else { "Key" };
-    eprintln!("{kind} {} for {partner}. It is shown only now; keep it safe:", key.id());
+    print_aside(&format!("{kind} {} for {partner}. It is shown only now; keep it safe:", key.id()));
     print_line(key.reveal())
 }
 
@@ -274,11 +274,11 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
     let before = if at < now { format!(" already, at {at}") } else { String::new() };
     print_line(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))?;
     if mode == Mode::Live {
-        eprintln!(
+        print_aside(&format!(
             "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop \
              --key {0}` deletes it. Links that were mailed still work.",
             key.id
-        );
+        ));
     }
     Ok(())
 }
@@ -290,10 +290,10 @@ fn rotate(task: &RotateKey, now: Timestamp) -> anyhow::Result<()> {
     let rotated = with_keys(&task.store, mode, Prepare::Expect, act, async |keys| {
         Ok(keys.rotate(id, &key, task.grace, task.expires, now).await?)
     })?;
-    eprintln!("Key {} replaces {id}, which works until {}.", key.id(), rotated.old_ends);
+    print_aside(&format!("Key {} replaces {id}, which works until {}.", key.id(), rotated.old_ends));
     if let Some(new_ends) = rotated.new_ends {
-        eprintln!("The new key itself works until {new_ends}; --expires gives another day.");
+        print_aside(&format!("The new key itself works until {new_ends}; --expires gives another day."));
     }
-    eprintln!("It is shown only now; keep it safe:");
+    print_aside("It is shown only now; keep it safe:");
     print_line(key.reveal())
 }

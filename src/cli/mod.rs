@@ -32,6 +32,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
+use self::terminal::{print_aside, print_line};
 use crate::config::{Records, SandboxRecords, ServeSettings, StoreSettings, UnionSettings};
 use crate::domain::api_key::Mode;
 use crate::operator::Operator;
@@ -179,7 +180,7 @@ pub fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("unionhall: {error:#}");
+            print_aside(&format!("unionhall: {error:#}"));
             if error.is::<TryLater>() { ExitCode::from(TryLater::CODE) } else { ExitCode::FAILURE }
         }
     }
@@ -216,7 +217,7 @@ fn parse() -> Result<CommandLine, ExitCode> {
             let _gone = error.render().to_string().lines().try_for_each(print_line);
             return ExitCode::SUCCESS;
         }
-        eprintln!("unionhall: {} (--help explains)", in_one_line(&error));
+        print_aside(&format!("unionhall: {} (--help explains)", in_one_line(&error)));
         ExitCode::from(2)
     })
 }
@@ -367,15 +368,6 @@ fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
     ring::rand::SecureRandom::fill(&source, &mut bytes)
         .map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
     Ok(bytes)
-}
-
-/// Prints a line, or several of ours, to standard output; a reader who has gone, such as `head`, is no error.
-fn print_line(line: &str) -> anyhow::Result<()> {
-    use std::io::Write;
-    match writeln!(std::io::stdout().lock(), "{}", terminal::escape(line)) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

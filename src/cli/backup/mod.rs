@@ -7,7 +7,7 @@ mod restore;
 mod resume;
 
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use self::format::{Content, Manifest};
 use super::audit::act;
 use super::terminal::progress::Bar;
-use super::{print_line, with_live_records};
+use super::{print_aside, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, read_secret_text};
 use crate::domain::secret::Secret;
@@ -64,7 +64,7 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
     back_up(task, file)?;
     // The backup is whole, whatever becomes of the note.
     note(task, now, &file.display().to_string()).or_else(|error| {
-        eprintln!("unionhall: that this backup was made could not be noted: {error:#}");
+        print_aside(&format!("unionhall: that this backup was made could not be noted: {error:#}"));
         Ok(())
     })
 }
@@ -272,8 +272,7 @@ impl Unfinished {
                     _ = interrupt.recv() => {}
                 }
             });
-            // Whether anybody reads it or not.
-            let _told = writeln!(std::io::stderr(), "\nunionhall: stopped before it was finished; nothing is kept");
+            print_aside("\nunionhall: stopped before it was finished; nothing is kept");
             remove(&doomed);
             // The work goes on meanwhile, and may have been about to open what is gone.
             for _ in 0..3 {

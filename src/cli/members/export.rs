@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::audit::act;
 use crate::cli::terminal::progress::Bar;
-use crate::cli::with_live_records;
+use crate::cli::{print_aside, with_live_records};
 use crate::config::StoreSettings;
 use crate::domain::person::{NO_TIME, PersonRecord, PersonState};
 use crate::domain::time::Timestamp;
@@ -126,7 +126,7 @@ pub(super) fn run(task: &ExportPeople, now: Timestamp) -> anyhow::Result<()> {
             Ok(())
         }
         written => {
-            eprintln!("{} people were written.", written?);
+            print_aside(&format!("{} people were written.", written?));
             Ok(())
         }
     }

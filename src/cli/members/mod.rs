@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{print_line, secret, with_live_records};
+use super::{print_aside, print_line, secret, with_live_records};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
@@ -181,7 +181,7 @@ fn find(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
         print_line(&format!("{:<9}{:<14}{since:<22}{source:<18}{email}", state.name(), code.as_str()))?;
     }
     if found.len() >= LISTED as usize {
-        eprintln!("There may be more: these are the first {LISTED}.");
+        print_aside(&format!("There may be more: these are the first {LISTED}."));
     }
     Ok(())
 }

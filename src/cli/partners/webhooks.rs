@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::super::audit::act;
-use super::super::{print_line, random, secret};
+use super::super::{print_aside, print_line, random, secret};
 use super::PartnerRecords;
 use crate::clock::Clock;
 use crate::config::{OutboundSettings, SecretSettings, web_address};
@@ -146,10 +146,10 @@ fn add(task: &AddEndpointArgs, now: Timestamp) -> anyhow::Result<()> {
         webhooks.add(&task.partner, &url, now).await.context("the endpoint was not added")
     })?;
     let (id, secret) = added;
-    eprintln!(
+    print_aside(&format!(
         "Endpoint {id} of {}. `unionhall webhooks test {id}` sends it a ping. Its secret is shown only now:",
         task.partner
-    );
+    ));
     print_line(&secret.reveal())
 }
 
@@ -219,10 +219,10 @@ fn rotate(task: &RotateSecret, now: Timestamp) -> anyhow::Result<()> {
     let act = act("webhooks rotate", format!("endpoint {}", task.id), now);
     let secret =
         with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.rotate(task.id, task.now, now).await?))?;
-    eprintln!(
+    print_aside(&format!(
         "The new secret of endpoint {}; the old one signs beside it for 24 hours. It is shown only now:",
         task.id
-    );
+    ));
     print_line(&secret.reveal())
 }
 

@@ -1,12 +1,32 @@
-//! What strangers wrote, made safe to read on a terminal: control characters move the cursor, ring the bell or color what
-//! follows, and bidirectional controls show a text in another order than it has.
+//! Printing, to a reader who may be gone, and what strangers wrote, made safe to read on a terminal: control characters move
+//! the cursor, ring the bell or color what follows, and bidirectional controls show a text in another order than it has.
 
 pub(in crate::cli) mod progress;
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::io::{self, ErrorKind};
 
 use crate::domain::text::is_hidden;
+
+/// Prints a line, or several of ours, to standard output; a reader who has gone, such as `head`, is no error.
+pub(in crate::cli) fn print_line(line: &str) -> anyhow::Result<()> {
+    match io::Write::write_fmt(&mut io::stdout().lock(), format_args!("{}\n", escape(line))) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The same to standard error, beside what a command prints. `eprintln!` would panic where nobody reads it any more.
+pub(in crate::cli) fn print_aside(line: &str) {
+    print_partial(&format!("{}\n", escape(line)));
+}
+
+/// The same without the end of the line.
+fn print_partial(text: &str) {
+    // Whether anybody reads it or not.
+    let _gone = io::Write::write_all(&mut io::stderr().lock(), text.as_bytes());
+}
 
 /// The text with every such character as JSON writes it (`\\u001b`): the same in prose and inside a JSON string. Lines and
 /// tabs stay: they are ours, or [`quote`] has escaped them.

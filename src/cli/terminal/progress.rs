@@ -1,6 +1,8 @@
 //! How far a long command is.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
+
+use super::print_partial;
 
 /// One line that is written over on a terminal, a line for each stage elsewhere.
 #[derive(Debug)]
@@ -28,12 +30,10 @@ impl Bar {
             return;
         }
         self.end();
-        match self.terminal {
-            true => eprint!("{stage}"),
-            false => eprintln!("{stage}"),
+        print_partial(&stage);
+        if !self.terminal {
+            print_partial("\n");
         }
-        // A terminal that cannot be written to has no use for a bar.
-        let _gone = std::io::stderr().flush();
         self.stage = stage;
     }
 
@@ -42,14 +42,13 @@ impl Bar {
         if self.terminal {
             let full = "#".repeat(usize::try_from(WIDTH as u64 * done.min(all) / all.max(1)).unwrap_or(0));
             let (stage, written) = (&self.stage, self.written);
-            eprint!("\r{stage:<34}[{full:<WIDTH$}] {} of {}  ", written(done), written(all));
-            let _gone = std::io::stderr().flush();
+            print_partial(&format!("\r{stage:<34}[{full:<WIDTH$}] {} of {}  ", written(done), written(all)));
         }
     }
 
     pub(in crate::cli) fn end(&mut self) {
         if self.terminal && !self.stage.is_empty() {
-            eprintln!();
+            print_partial("\n");
         }
         self.stage.clear();
     }
