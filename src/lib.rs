@@ -32,6 +32,9 @@
 //!
 //! ARCHITECTURE.md says what each layer must never do; `tests/it/once/architecture.rs` holds them to it.
 
+// Printing goes through `cli::terminal`, which does not fail where nobody reads any more.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod app;
 pub mod cli;
 pub mod clock;

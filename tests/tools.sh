@@ -96,7 +96,7 @@ start_server() {
     server_pid=$!
     UNION_URL=
     for ((i = 0; i < 200; i++)); do
-        UNION_URL=$(sed -n 's/^unionhall listens on \(http[^ ]*\).*/\1/p' "$run/server.out")
+        UNION_URL=$(sed -n 's/.*listens on \(http[^ "]*\).*/\1/p' "$run/server.out")
         [[ -z $UNION_URL ]] && kill -0 "$server_pid" 2>/dev/null || break
         sleep 0.05
     done

@@ -39,7 +39,7 @@ impl Server {
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn()?;
         let stdout = process.stdout.take().context("a pipe was asked for")?;
         let mut lines = BufReader::new(stdout).lines();
-        let address = lines.find_map(|line| line.ok()?.split("://").nth(1)?.split_whitespace().next()?.parse().ok());
+        let address = lines.find_map(|line| line.ok()?.split("://").nth(1)?.split([' ', '"']).next()?.parse().ok());
         let Some(address) = address else {
             let status = process.wait()?;
             let said = complaints.map(|file| std::fs::read_to_string(file.path()).unwrap_or_default());

@@ -260,7 +260,7 @@ fn as_json(key: &KeyRecord, figures: &KeyFigures, default_per_minute: u32, mail:
         "confirmed": figures.confirmed,
         "declined": figures.declined,
         "partnerMailedToday": mail.today,
-        "partnerMayMailToday": mail.may,
+        "partnerMailBudgetToday": mail.may,
         "partnerHeld": mail.held,
     })
 }

@@ -67,7 +67,7 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             secret::claim(&settings.store, given, &Operator::new(Arc::clone(&store), Mode::Live)).await?.secret;
         let clock = Clock::start();
         // Standard output belongs to the protocol, and nobody reads a line for each request here.
-        let log = Log::start(Level::Errors, Format::Human, clock, std::io::stderr())?;
+        let log = Log::start(Level::Errors, Format::Text, clock, std::io::stderr())?;
         let limiter = make_limiter(limits, union.public_per_minute, &log).await?;
         let app = App::new(Parts {
             union: Arc::new(union),

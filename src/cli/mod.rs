@@ -180,7 +180,9 @@ pub fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            print_aside(&format!("unionhall: {error:#}"));
+            if !error.is::<AlreadyPrinted>() {
+                print_aside(&format!("unionhall: {error:#}"));
+            }
             if error.is::<TryLater>() { ExitCode::from(TryLater::CODE) } else { ExitCode::FAILURE }
         }
     }
@@ -199,6 +201,11 @@ impl TryLater {
         Self(error.into())
     }
 }
+
+/// A failure that was printed where it happened.
+#[derive(Debug, thiserror::Error)]
+#[error("it was printed")]
+struct AlreadyPrinted;
 
 /// Reads the command line. A variable that is set to nothing counts as not set: compose files write those. What is wrong
 /// is told in one line.

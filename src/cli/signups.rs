@@ -94,7 +94,7 @@ fn as_json(source: &SourceStatus, budget: &MailBudget) -> serde_json::Value {
         "partner": Some(&source.source).filter(|source| *source != FORM),
         "state": state(source, budget),
         "mailedToday": reputation.mailed_today,
-        "mayMailToday": budget.quota(&source.source, reputation),
+        "mailBudgetToday": budget.quota(&source.source, reputation),
         "held": source.held,
         "mailed7d": reputation.mailed_before + reputation.mailed_today,
         "confirmed7d": reputation.confirmed,

@@ -11,7 +11,7 @@ use super::{
     LimitSettings, MailBudgetSettings, MailHookSettings, MailSettings, OutboundSettings, RetentionSettings,
     SecretSettings, StoreSettings, UnionSettings, listen_address, web_address,
 };
-use crate::log::Level;
+use crate::log::{Format, Level};
 use crate::store::WRITE_BATCH;
 
 /// What serving needs besides.
@@ -71,6 +71,11 @@ pub struct ServeSettings {
     /// What goes to the log on standard error. No level ever shows an e-mail address, a key or a token.
     #[arg(long, env = "UNIONHALL_LOG", value_name = "LEVEL", default_value = "requests")]
     pub log: Level,
+
+    /// How the log's lines are written. As `json`, everything that `serve` prints is JSON, one object a line
+    /// [default: text on a terminal, json elsewhere].
+    #[arg(long, env = "UNIONHALL_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<Format>,
 
     /// Where to answer `GET /metrics` in the text format of Prometheus, for nobody but your own monitoring [default: nowhere].
     #[arg(long, env = "UNIONHALL_METRICS_LISTEN", value_name = "ADDRESS:PORT", value_parser = listen_address)]

@@ -1,13 +1,50 @@
-//! A request's log line, as plain text or as JSON.
+//! A log line, of a request or of an event, as plain text or as JSON.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};
 
-use super::RequestLine;
+use super::{RequestLine, Severity};
 use crate::domain::time::Timestamp;
 
-pub(super) fn human(out: &mut String, line: &RequestLine<'_>) -> fmt::Result {
-    let RequestLine { at, method, route, status, took, request_id, key, refusal } = line;
+impl Severity {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+
+    /// A refused request is the caller's affair; a failed one is the operator's, unless it is a test.
+    const fn of_request(line: &RequestLine<'_>) -> Self {
+        if line.status >= 500 && !line.in_sandbox { Self::Error } else { Self::Info }
+    }
+}
+
+/// An event as one JSON object, without the end of its line.
+pub fn json_event(at: Timestamp, severity: Severity, request_id: Option<&str>, message: &str) -> String {
+    let id = request_id.map(|id| format!(",\"request_id\":\"{id}\"")).unwrap_or_default();
+    let (level, message) = (severity.name(), serde_json::Value::from(message));
+    format!("{{\"time\":\"{at}\",\"level\":\"{level}\"{id},\"message\":{message}}}")
+}
+
+pub(super) fn text_event(
+    out: &mut String,
+    at: Timestamp,
+    severity: Severity,
+    request_id: Option<&str>,
+    message: &str,
+) -> fmt::Result {
+    let id = request_id.map(|id| format!(" ({id})")).unwrap_or_default();
+    match severity {
+        Severity::Info => writeln!(out, "{at} {message}"),
+        Severity::Warn => writeln!(out, "{at} WARNING{id}: {message}"),
+        Severity::Error => writeln!(out, "{at} ERROR{id}: {message}"),
+    }
+}
+
+pub(super) fn text(out: &mut String, line: &RequestLine<'_>) -> fmt::Result {
+    let RequestLine { at, method, route, status, took, request_id, key, refusal, .. } = line;
     write!(out, "{at} {status} {method} {route} {:.1} ms {request_id}", took.as_secs_f64() * 1e3)?;
     if let Some(key) = key {
         write!(out, " key {key}")?;
@@ -22,16 +59,17 @@ pub(super) fn human(out: &mut String, line: &RequestLine<'_>) -> fmt::Result {
 /// By hand: the formatting machinery takes much longer, and this is the largest part of a logged request.
 pub(super) fn json(out: &mut String, line: &RequestLine<'_>) -> fmt::Result {
     // Every text here is made of characters that need no escape: routes and methods are ours, ids are checked.
-    let RequestLine { at, method, route, status, took, request_id, key, refusal } = line;
+    let RequestLine { at, method, route, status, took, request_id, key, refusal, .. } = line;
     out.push_str("{\"time\":\"");
     push_second(out, *at)?;
-    for (name, text) in [("\",\"method\":\"", *method), ("\",\"route\":\"", *route)] {
+    let level = Severity::of_request(line).name();
+    for (name, text) in [("\",\"level\":\"", level), ("\",\"method\":\"", *method), ("\",\"route\":\"", *route)] {
         out.push_str(name);
         out.push_str(text);
     }
     out.push_str("\",\"status\":");
     push_number(out, u64::from(*status));
-    out.push_str(",\"us\":");
+    out.push_str(",\"duration_us\":");
     push_number(out, u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     out.push_str(",\"request_id\":\"");
     out.push_str(request_id);

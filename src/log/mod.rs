@@ -13,6 +13,7 @@ use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
+pub use self::line::json_event;
 use self::refusals::Refusals;
 use crate::clock::Clock;
 use crate::domain::api_key::KeyId;
@@ -35,18 +36,26 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 pub enum Level {
     /// Nothing at all.
     Off,
-    /// What the operator should mend.
+    /// What the operator should fix or know of.
     Errors,
     /// That, and one line for each request.
     Requests,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// For a person at a terminal.
-    Human,
+    Text,
     /// One JSON object a line, for a program.
     Json,
+}
+
+/// How much one line matters, as collectors of logs filter by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    Info,
+    Warn,
+    Error,
 }
 
 /// What is told of one request.
@@ -62,6 +71,8 @@ pub struct RequestLine<'a> {
     pub key: Option<KeyId>,
     /// What an operation was refused with: the code, and the fields it was about, by names of ours.
     pub refusal: Option<(&'static str, &'a [String])>,
+    /// Partners have requests fail there on purpose.
+    pub in_sandbox: bool,
 }
 
 /// A handle on the log; clones share it. What it tells is about one part of the service, which is named first.
@@ -143,38 +154,44 @@ impl Log {
             }
         }
         self.append(|out| match self.0.format {
-            Format::Human => line::human(out, line),
+            Format::Text => line::text(out, line),
             Format::Json => line::json(out, line),
         });
     }
 
-    /// Something the operator should know of. `text` may hold no address, key or token.
+    /// Something that failed. `text` may hold no address, key or token.
     pub fn problem(&self, request_id: Option<&str>, text: &str) {
-        self.event("error", request_id, text);
+        self.event(Severity::Error, request_id, text);
+    }
+
+    /// Something that works and should be otherwise.
+    pub fn warning(&self, text: &str) {
+        self.event(Severity::Warn, None, text);
     }
 
     /// Something the operator asked for has been done. Said at every level but `off`.
     pub fn note(&self, text: &str) {
-        self.event("info", None, text);
+        self.event(Severity::Info, None, text);
     }
 
-    fn event(&self, level: &str, request_id: Option<&str>, text: &str) {
+    fn event(&self, severity: Severity, request_id: Option<&str>, text: &str) {
         if self.0.level < Level::Errors {
             return;
         }
-        let (at, text) = (self.0.clock.now().time, [self.1, text].concat());
-        self.append(|out| match self.0.format {
-            Format::Human if level == "info" => writeln!(out, "{at} {text}"),
-            Format::Human => {
-                let id = request_id.map(|id| format!(" ({id})")).unwrap_or_default();
-                writeln!(out, "{at} problem{id}: {text}")
-            }
-            Format::Json => {
-                let id = request_id.map(|id| format!(",\"request_id\":\"{id}\"")).unwrap_or_default();
-                let text = serde_json::Value::from(text);
-                writeln!(out, "{{\"time\":\"{at}\",\"level\":\"{level}\"{id},\"message\":{text}}}")
-            }
-        });
+        let text = [self.1, text].concat();
+        self.append(|out| self.write_event(out, severity, request_id, &text));
+    }
+
+    fn write_event(&self, out: &mut String, severity: Severity, id: Option<&str>, text: &str) -> fmt::Result {
+        let at = self.0.clock.now().time;
+        match self.0.format {
+            Format::Text => line::text_event(out, at, severity, id, text),
+            Format::Json => writeln!(out, "{}", json_event(at, severity, id, text)),
+        }
+    }
+
+    pub fn format(&self) -> Format {
+        self.0.format
     }
 
     /// How many lines were dropped since the start.
@@ -237,14 +254,10 @@ impl Log {
             let dropped = std::mem::take(&mut state.dropped);
             drop(state);
             if dropped > 0 {
-                let note = match self.0.format {
-                    Format::Human => {
-                        format!("problem: {dropped} lines of the log could not be written and were dropped\n")
-                    }
-                    Format::Json => {
-                        format!("{{\"level\":\"error\",\"message\":\"log lines dropped\",\"dropped\":{dropped}}}\n")
-                    }
-                };
+                let text = format!("{dropped} lines of the log could not be written and were dropped");
+                let mut note = String::new();
+                // Writing to a string cannot fail.
+                let _infallible = self.write_event(&mut note, Severity::Error, None, &text);
                 taken.extend_from_slice(note.as_bytes());
             }
             // A log that cannot be written, on a full disk perhaps, says so once it can: the lines are counted as dropped.
@@ -304,6 +317,7 @@ mod tests {
             request_id,
             key: None,
             refusal: None,
+            in_sandbox: false,
         }
     }
 
@@ -323,7 +337,10 @@ mod tests {
         let (notes, lines): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.contains("dropped"));
         let dropped: usize = notes
             .iter()
-            .map(|note| serde_json::from_str::<serde_json::Value>(note).unwrap()["dropped"].as_u64().unwrap() as usize)
+            .map(|note| {
+                serde_json::from_str::<serde_json::Value>(note).unwrap()["message"].as_str().unwrap().to_owned()
+            })
+            .map(|message| message.split(' ').next().unwrap().parse::<usize>().unwrap())
             .sum();
         assert!(dropped > 0);
         assert_eq!(dropped as u64, log.lines_dropped());
@@ -355,13 +372,13 @@ mod tests {
         };
         let json = logged(Level::Requests, Format::Json);
         let lines: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(lines[0]["us"], 1234);
+        assert_eq!((&lines[0]["duration_us"], &lines[0]["level"]), (&1234.into(), &"info".into()));
         assert_eq!(lines[1]["message"], "the \"disk\" is full");
         assert_eq!(lines[2]["error"], "invalid_submission");
         assert_eq!(lines[2]["fields"], serde_json::json!(["email", "categories.?"]));
-        let human = logged(Level::Requests, Format::Human);
+        let human = logged(Level::Requests, Format::Text);
         assert!(human.starts_with("1970-01-01T00:00:00Z 200 GET /v1/stats 1.2 ms abc\n20"), "{human}");
-        assert!(human.contains("Z problem (abc): the \"disk\" is full\n"), "{human}");
+        assert!(human.contains("Z ERROR (abc): the \"disk\" is full\n"), "{human}");
         assert!(human.ends_with(" 400 GET /v1/stats 1.2 ms def invalid_submission email categories.?\n"), "{human}");
         assert_eq!(logged(Level::Errors, Format::Json).lines().count(), 2, "the problem and the refusal");
         assert_eq!(logged(Level::Off, Format::Json), "");

@@ -321,8 +321,11 @@ impl HttpService {
         let Exchange { service, id, now, .. } = exchange;
         let Readiness { mail, limits, sign_ups } =
             service.app.readiness(Some(id.as_str()), now.tick).await.ok_or(HttpError::NotReady)?;
-        let body =
-            serde_json::json!({ "ok": true, "store": "usable", "limits": limits, "mail": mail, "signUps": sign_ups });
+        let revision = Some(env!("UNIONHALL_REVISION")).filter(|revision| !revision.is_empty());
+        let body = serde_json::json!({
+            "ok": true, "store": "usable", "limits": limits, "mail": mail, "signUps": sign_ups,
+            "version": env!("CARGO_PKG_VERSION"), "revision": revision,
+        });
         Ok(Answer::json(StatusCode::OK, body.to_string()))
     }
 }

@@ -42,7 +42,7 @@ fn one_line_a_request_and_no_address_key_or_token_in_any() {
         let first = &requests[0];
         assert_eq!((&first["method"], &first["route"]), (&Value::from("GET"), &Value::from("/v1/stats")));
         assert_eq!((&first["status"], &first["request_id"]), (&Value::from(200), &Value::from("mine")));
-        assert!(first["us"].is_u64() && first["time"].is_string() && first.get("key").is_none());
+        assert!(first["duration_us"].is_u64() && first["time"].is_string() && first.get("key").is_none());
         assert_eq!(requests[1]["key"], key[3..11]);
         assert_eq!(requests[5]["route"], "(none)");
         assert_eq!(problems.len(), 1);
@@ -86,6 +86,60 @@ fn a_caller_who_went_away_is_in_the_log() {
 
 mod once {
     use super::*;
+
+    /// A collector that parses JSON meets nothing else, from the start to the stop.
+    #[test]
+    fn every_line_of_a_whole_run_is_json_with_a_time_and_a_level() {
+        block_on(async {
+            let variables = [("UNIONHALL_LISTN", "8080"), ("UNIONHALL_BASE_URL", "http://union.example")];
+            let server = Server::start_with_env(&variables, &["--log", "requests"]);
+            let key = server.key();
+            server.get("/v1/referral-program").await.good();
+            server.post("/v1/invite", &key, "{}").await.refused(400, "invalid_submission");
+            server.execute("ALTER TABLE installation RENAME TO away");
+            assert_eq!(server.get("/v1/stats").await.status, 503);
+            server.signal("HUP");
+            wait_until(Duration::from_secs(5), async || server.log().contains("to read again")).await;
+            let stdout = server.data().with_file_name("stdout");
+            let printed = || std::fs::read_to_string(&stdout).unwrap();
+            wait_until(Duration::from_secs(5), async || printed().contains("This is its first start")).await;
+            let greeting = lines(&printed());
+            let version = format!("unionhall {} listens on http://{}", env!("CARGO_PKG_VERSION"), server.address);
+            assert_eq!(greeting[0]["message"], version);
+            let (code, home) = server.stop();
+            assert_eq!(code, Some(0));
+            let log = lines(&std::fs::read_to_string(home.path().join("stderr")).unwrap());
+            for line in greeting.iter().chain(&log) {
+                assert!(
+                    line["time"].is_string() && (line["message"].is_string() || line["route"].is_string()),
+                    "{line}"
+                );
+                assert!(["info", "warn", "error"].contains(&line["level"].as_str().unwrap()), "{line}");
+            }
+            let level = |part: &str| {
+                let line = log.iter().find(|line| line.to_string().contains(part));
+                line.unwrap_or_else(|| panic!("no {part} in {log:#?}"))["level"].clone()
+            };
+            assert_eq!(level("UNIONHALL_LISTN is no setting"), "warn");
+            assert_eq!(level("the savings and rewards shown are the sample's"), "warn");
+            assert_eq!((level("\"status\":200"), level("\"status\":400")), ("info".into(), "info".into()));
+            assert_eq!((level("\"status\":503"), level("to read again")), ("error".into(), "info".into()));
+
+            // A start that fails, at any level; as text it is the one plain line.
+            let failed = |format: &str| {
+                let mut command = crate::server::unionhall(home.path());
+                let flags = ["serve", "--catalog", "nowhere.toml", "--log", "off", "--log-format", format];
+                let output = command.args(flags).output().unwrap();
+                assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+                String::from_utf8(output.stderr).unwrap()
+            };
+            let [line] = &lines(&failed("json"))[..] else { panic!("more than one line") };
+            assert!(
+                line["level"] == "error" && line["message"].as_str().unwrap().starts_with("cannot read the catalog")
+            );
+            assert!(failed("text").starts_with("unionhall: cannot read the catalog nowhere.toml"));
+        });
+    }
 
     #[test]
     fn levels_hold() {

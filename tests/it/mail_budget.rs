@@ -138,7 +138,7 @@ fn the_api_answers_the_same_throttled_or_not() {
         assert_eq!(again.body, free.body, "byte for byte");
 
         let listed: Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
-        assert_eq!((&listed[0]["partnerMailedToday"], &listed[0]["partnerMayMailToday"]), (&json!(1), &json!(1000)));
+        assert_eq!((&listed[0]["partnerMailedToday"], &listed[0]["partnerMailBudgetToday"]), (&json!(1), &json!(1000)));
         let shown = server.run(&["keys", "list", "--key-mails-a-day", "1"]);
         assert!(shown.contains("MAIL TODAY") && shown.contains(" 1/1 "), "{shown}");
         let held = || server.number("SELECT count(held_at) FROM outbox");
@@ -229,7 +229,7 @@ fn without_a_budget_nothing_is_asked_and_nothing_held() {
         assert!(question(&page(&server.get("/join").await)).is_none());
         let status: Value =
             serde_json::from_str(&server.run(&["signups", "status", "--json", "--form-mails-a-day", "0"])).unwrap();
-        assert_eq!(status["sources"][0]["mayMailToday"], Value::Null);
+        assert_eq!(status["sources"][0]["mailBudgetToday"], Value::Null);
         assert_eq!(status["sources"][0]["mailedToday"], 8);
     });
 }

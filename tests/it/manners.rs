@@ -15,7 +15,11 @@ fn health_is_told_outside_the_limits() {
         let server = Server::start_with(&["--public-per-minute", "1"]);
         for _ in 0..5 {
             assert_eq!(server.get("/healthz").await.good(), json!({ "ok": true }));
-            let ready = json!({ "ok": true, "store": "usable", "limits": server.records().limits(), "mail": "untried", "signUps": "taken" });
+            let ready = json!({
+                "ok": true, "store": "usable", "limits": server.records().limits(), "mail": "untried", "signUps": "taken",
+                // A debug build is of no revision.
+                "version": env!("CARGO_PKG_VERSION"), "revision": null,
+            });
             assert_eq!(server.get("/readyz").await.good(), ready);
         }
         server.execute("ALTER TABLE readiness RENAME TO away");

@@ -1,6 +1,6 @@
 //! The real server as a process, and a plain HTTP client to talk to it.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -63,12 +63,17 @@ impl Server {
             .stderr(std::fs::File::create(home.path().join("stderr")).unwrap())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let address = lines.find_map(|line| line.unwrap().split("://").nth(1)?.split_whitespace().next()?.parse().ok());
+        let mut printed = std::fs::File::create(home.path().join("stdout")).unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(move |line| {
+            let line = line.unwrap();
+            writeln!(printed, "{line}").unwrap();
+            line
+        });
+        let address = lines.find_map(|line| line.split("://").nth(1)?.split([' ', '"']).next()?.parse().ok());
         let Some(address) = address else {
             panic!("the server did not start: {}", std::fs::read_to_string(home.path().join("stderr")).unwrap());
         };
-        // Whatever else it prints goes nowhere, but its pipe stays open.
+        // Whatever else it prints is read, too.
         std::thread::spawn(move || lines.for_each(drop));
         Self { process, address, home }
     }

@@ -198,7 +198,7 @@ fn as_json(listed: &ListedEndpoint) -> serde_json::Value {
         "failingSince": endpoint.failing_since,
         "lastError": endpoint.last_error,
         "disabledAt": endpoint.disabled_at,
-        "disabledWhy": endpoint.disabled_why,
+        "disabledReason": endpoint.disabled_why,
         "waiting": waiting,
         "givenUp": given_up,
     })

@@ -1,21 +1,49 @@
-//! What an operator reads when the service starts: where it listens, and the first time what to do next.
+//! What an operator reads when the service starts: which version it is, where it listens, and the first time what to do next.
+//! Where the log is JSON and nobody sits at a terminal, so is this.
+
+use std::io::IsTerminal;
 
 use crate::cli::print_line;
 use crate::cli::secret::SecretOrigin;
+use crate::clock::Clock;
 use crate::config::{MailTransport, Records, ServeSettings};
+use crate::domain::time::Timestamp;
+use crate::log::{Format, Log, Severity, json_event};
 
-/// Says where it listens; the first time, what to do next.
+/// Prints texts as people read them, or each as a line of JSON.
+pub(super) struct Greeter {
+    format: Format,
+    now: Timestamp,
+}
+
+impl Greeter {
+    /// A person at a terminal reads text, wherever the log goes.
+    pub(super) fn new(settings: &ServeSettings, log: &Log, clock: Clock) -> Self {
+        let usual = if std::io::stdout().is_terminal() { Format::Text } else { log.format() };
+        Self { format: settings.log_format.unwrap_or(usual), now: clock.now().time }
+    }
+
+    fn print(&self, text: &str) -> anyhow::Result<()> {
+        match self.format {
+            Format::Text => print_line(text),
+            Format::Json => print_line(&json_event(self.now, Severity::Info, None, text.trim())),
+        }
+    }
+}
+
+/// Says which version listens where; the first time, what to do next.
 pub(super) fn greet(
+    greeter: &Greeter,
     settings: &ServeSettings,
     mail: &MailTransport,
     address: &str,
     mailbox_key: &str,
     origin: SecretOrigin,
 ) -> anyhow::Result<()> {
-    print_line(&format!("unionhall listens on {address}"))?;
+    greeter.print(&format!("unionhall {} listens on {address}", env!("UNIONHALL_VERSION")))?;
     let mailbox = format!("{address}/dev/mailbox?key={mailbox_key}");
     if matches!((origin, mail), (SecretOrigin::Known, MailTransport::Mailbox)) {
-        print_line(&format!("Mail: {mailbox}"))?;
+        greeter.print(&format!("Mail: {mailbox}"))?;
     }
     let keep = match origin {
         SecretOrigin::Known => return Ok(()),
@@ -44,7 +72,7 @@ pub(super) fn greet(
         }
         MailTransport::None => "Mail: off, and so are sign-ups (--mail none).".to_owned(),
     };
-    print_line(&format!(
+    greeter.print(&format!(
         "
 This is its first start. What it keeps is in {kept}{keep}.
 

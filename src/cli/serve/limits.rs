@@ -28,12 +28,9 @@ pub(in crate::cli) async fn make_limiter(
     };
     let log = log.clone();
     let limiter = connect(target, public_per_minute, move |change| match change {
-        Change::Disconnected(cause) => log.problem(
-            None,
-            &format!(
-                "the limits are not shared: {cause}; this node counts alone until Redis is back, which is logged here"
-            ),
-        ),
+        Change::Disconnected(cause) => log.warning(&format!(
+            "the limits are not shared: {cause}; this node counts alone until Redis is back, which is logged here"
+        )),
         Change::Shared => log.note("the limits are shared again"),
     });
     Ok(Arc::new(limiter.await?))

@@ -6,7 +6,6 @@ mod process;
 mod sandbox;
 mod warnings;
 
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +16,11 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use self::greeting::Greeter;
 use self::limits::make_limiter;
 use self::sandbox::{SandboxRuntime, SharedParts};
 use super::secret::{self, Claimed};
-use super::{block_on, files, open_store, random};
+use super::{AlreadyPrinted, block_on, files, open_store, print_aside, random};
 use crate::app::{App, Parts};
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
@@ -34,7 +34,7 @@ use crate::http::connection::tls::Tls;
 use crate::http::request::client_address::TrustedProxies;
 use crate::http::request::id::RequestIds;
 use crate::lease_queue;
-use crate::log::{Format, Log};
+use crate::log::{Format, Log, Severity, json_event};
 use crate::mail::compose::Composer;
 use crate::mail::mailbox::MailboxFolder;
 use crate::mail::outbox::Outbox;
@@ -63,14 +63,25 @@ const LAST_TEST_TIMEOUT: Duration = Duration::from_millis(500);
 const LAST_THREADS_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) fn run(settings: &ServeSettings) -> anyhow::Result<()> {
+    let clock = Clock::start();
+    let log = process::start_log(settings, clock)?;
+    process::report_panics(&log);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let done = block_on(&runtime, serve(settings));
+    let done = block_on(&runtime, serve(settings, clock, &log));
+    log.close();
     // A name that is being looked up for a webhook holds a thread for as long as its name servers are silent.
     runtime.shutdown_timeout(LAST_THREADS_TIMEOUT);
-    done
+    match done {
+        // Not by the log, which may be off: why it ended is said at any level.
+        Err(error) if log.format() == Format::Json => {
+            print_aside(&json_event(clock.now().time, Severity::Error, None, &format!("{error:#}")));
+            Err(AlreadyPrinted.into())
+        }
+        done => done,
+    }
 }
 
-async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
+async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Result<()> {
     let checked = Checked::read(settings)?;
     let listeners = Listeners::open(settings, checked.tls.is_some())?;
     let union = Arc::new(settings.union.facts(settings.union.base_url(listeners.listening, listeners.scheme))?);
@@ -78,13 +89,9 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     let store = open_store(&settings.store, Prepare::Upgrade, settings.write_batch.get()).await?;
     let operator = Operator::new(Arc::clone(&store), Mode::Live);
     let Claimed { secret, origin } = secret::claim(&settings.store, checked.secret, &operator).await?;
-    let (clock, log) = start_log(settings)?;
-    process::report_panics(&log);
-    process::raise_file_limit(&log);
-    let limiter = make_limiter(checked.limits, union.public_per_minute, &log).await?;
+    process::raise_file_limit(log);
+    let limiter = make_limiter(checked.limits, union.public_per_minute, log).await?;
     let post = Post::open(settings, &checked.mail, &union.sender)?;
-    // After what may refuse to start: whoever is refused reads why, and nothing else.
-    warnings::tell(settings, &checked.mail, &union, &log);
     let webhooks = Arc::<WebhookNotifier>::default();
     let mailbox_key = TokenMaker::new(&secret).mailbox_key();
     let app = App::new(Parts {
@@ -103,7 +110,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     // Before the workers begin: the start would wait for their first writes.
     app.membership.keep_notice(clock.now().time).await.context("the notice of consent could not be kept")?;
     let (stop_work, work_stops) = watch::channel(false);
-    let worker = post.start(&store, &secret, &union, clock, &log, work_stops.clone());
+    let worker = post.start(&store, &secret, &union, clock, log, work_stops.clone());
     let teller = WebhookWorker {
         store: Arc::clone(&store) as _,
         client: settings.outbound.client(&union.base_url),
@@ -115,7 +122,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     };
     let teller = tokio::spawn(supervise::vitally("the webhooks", teller.run(clock, work_stops.clone())));
     let times = settings.retention.times();
-    let (records, logger, stops) = (&store, &log, &work_stops);
+    let (records, logger, stops) = (&store, log, &work_stops);
     let forgets =
         retention::run(Arc::clone(records), Mode::Live, secret.clone(), times, logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("retention", forgets));
@@ -128,7 +135,7 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
             secret: &secret,
             limiter: &limiter,
             disposable: &checked.disposable,
-            log: &log,
+            log,
             clock,
             stop: &work_stops,
         },
@@ -167,12 +174,15 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
         log: log.clone(),
     })?;
     greeting::greet(
+        &Greeter::new(settings, log, clock),
         settings,
         &checked.mail,
         &format!("{}://{}", listeners.scheme, listeners.listening),
         &mailbox_key,
         origin,
     )?;
+    // After what may refuse to start, and after the version: whoever is refused reads why, and nothing else.
+    warnings::tell(settings, &checked.mail, &union, log);
     // The worker hears of it at once: it finishes what it has begun while the last requests are answered.
     let stop = async {
         tokio::select! {
@@ -186,11 +196,10 @@ async fn serve(settings: &ServeSettings) -> anyhow::Result<()> {
     };
     tokio::join!(
         listener::serve(listeners.listener, service, checked.tls, stop),
-        last_messages(worker, teller, work_stops, &log)
+        last_messages(worker, teller, work_stops, log)
     );
     let _in_time_or_not = tokio::time::timeout(LAST_TEST_TIMEOUT, sandbox.close()).await;
     let closed = tokio::time::timeout(LAST_WRITES_TIMEOUT, store.close()).await;
-    log.close();
     if let Some(what) = supervise::ended() {
         bail!("{what} ended by a mistake in the program; the log says where");
     }
@@ -270,12 +279,6 @@ pub(super) fn unusable(address: SocketAddr, flag: &str, error: &std::io::Error) 
         PermissionDenied => anyhow!("port {} needs more rights; choose one above 1023 with {flag}", address.port()),
         _ => anyhow!("cannot listen on {address}: {error}"),
     }
-}
-
-fn start_log(settings: &ServeSettings) -> anyhow::Result<(Clock, Log)> {
-    let clock = Clock::start();
-    let format = if std::io::stderr().is_terminal() { Format::Human } else { Format::Json };
-    Ok((clock, Log::start(settings.log, format, clock, std::io::stderr())?))
 }
 
 /// The way that mail takes from here.
@@ -386,10 +389,7 @@ async fn last_messages(
         if let Some(task) = task
             && tokio::time::timeout(LAST_MESSAGES_TIMEOUT, task).await.is_err()
         {
-            log.problem(
-                None,
-                &format!("{what} still on the way at the end; it may be sent again after the next start"),
-            );
+            log.warning(&format!("{what} still on the way at the end; it may be sent again after the next start"));
         }
     };
     tokio::join!(in_time(mail, "some mail was"), in_time(Some(webhooks), "a webhook was"));

@@ -1,13 +1,20 @@
-//! The process and its operating system: signals, open files, panics.
+//! The process and its operating system: the log on standard error, signals, open files, panics.
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::config::UnionSettings;
+use crate::clock::Clock;
+use crate::config::{ServeSettings, UnionSettings};
 use crate::http::connection::tls::Tls;
-use crate::log::Log;
+use crate::log::{Format, Log};
 use crate::server::{HttpService, listener};
+
+pub(super) fn start_log(settings: &ServeSettings, clock: Clock) -> std::io::Result<Log> {
+    let usual = if std::io::stderr().is_terminal() { Format::Text } else { Format::Json };
+    Log::start(settings.log, settings.log_format.unwrap_or(usual), clock, std::io::stderr())
+}
 
 /// SIGTERM or Ctrl-C.
 pub(super) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
@@ -76,7 +83,7 @@ pub(super) fn raise_file_limit(log: &Log) {
     if limit.current.is_some_and(|soft| soft < needed) {
         limit.current = Some(limit.maximum.map_or(needed, |hard| hard.min(needed)));
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
-            log.problem(None, &format!("the limit on open files stays low: {error}"));
+            log.warning(&format!("the limit on open files stays low: {error}"));
         }
     }
 }

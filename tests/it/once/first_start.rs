@@ -6,10 +6,17 @@ use std::process::Stdio;
 
 use crate::server::{give_away, unionhall, unprivileged};
 
+/// What a person at a terminal reads: elsewhere everything is JSON.
+const TEXT: (&str, &str) = ("UNIONHALL_LOG_FORMAT", "text");
+
 /// Runs `serve` until it stops printing its greeting, then ends it.
 fn greeting(folder: &Path) -> String {
-    let mut process =
-        unionhall(folder).args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut process = unionhall(folder)
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .envs([TEXT])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
     let first = lines.next().unwrap();
     let address = first.rsplit(' ').next().unwrap().trim_start_matches("http://").to_owned();
@@ -18,6 +25,7 @@ fn greeting(folder: &Path) -> String {
     let text: Vec<_> = std::iter::once(first).chain(lines).collect();
     let program = env!("CARGO_BIN_EXE_unionhall");
     let text = text.join("\n").replace(&address, "HOST:PORT").replace(program, "unionhall");
+    let text = text.replacen(env!("CARGO_PKG_VERSION"), "VERSION", 1);
     // The key is another for every secret.
     match text.split_once("?key=") {
         Some((before, rest)) => format!("{before}?key=KEY{}", &rest[16..]),
@@ -28,7 +36,7 @@ fn greeting(folder: &Path) -> String {
 #[test]
 fn the_first_start_says_what_to_do_next_and_later_ones_where_it_is() {
     let folder = tempfile::tempdir().unwrap();
-    let expected = r#"unionhall listens on http://HOST:PORT
+    let expected = r#"unionhall VERSION listens on http://HOST:PORT
 
 This is its first start. What it keeps is in data/; the file `secret` there makes the referral links: back it up.
 
@@ -46,7 +54,7 @@ Reference: http://HOST:PORT/docs   Settings: unionhall serve --help   The saving
 Contact: people find none on the pages, and partners none in the documents, until you give a --contact-email.
 "#;
     assert_eq!(greeting(folder.path()), expected);
-    let later = "unionhall listens on http://HOST:PORT\nMail: http://HOST:PORT/dev/mailbox?key=KEY";
+    let later = "unionhall VERSION listens on http://HOST:PORT\nMail: http://HOST:PORT/dev/mailbox?key=KEY";
     assert_eq!(greeting(folder.path()), later);
 
     use std::os::unix::fs::PermissionsExt;
@@ -60,7 +68,7 @@ fn the_printed_commands_work() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = unionhall(folder.path())
         .args(["serve", "--listen", "127.0.0.1:0", "--data", "my data", "--store", "sqlite:it's here.db"])
-        .env("UNIONHALL_LOG", "off")
+        .envs([TEXT, ("UNIONHALL_LOG", "off")])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -83,7 +91,8 @@ fn the_printed_commands_work() {
 
 /// The one sentence with which `serve` refuses to start.
 fn refusal(folder: &Path, arguments: &[&str]) -> String {
-    let output = unionhall(folder).args(["serve", "--listen", "127.0.0.1:0"]).args(arguments).output().unwrap();
+    let mut command = unionhall(folder);
+    let output = command.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments).envs([TEXT]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     let told = String::from_utf8(output.stderr).unwrap();
@@ -97,7 +106,7 @@ fn each_way_to_fail_is_one_sentence_with_its_mend() {
     let at = folder.path();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap();
-    let output = unionhall(at).args(["serve", "--listen", &port.to_string()]).output().unwrap();
+    let output = unionhall(at).args(["serve", "--listen", &port.to_string()]).envs([TEXT]).output().unwrap();
     assert_eq!(
         String::from_utf8(output.stderr).unwrap().trim(),
         format!("unionhall: {port} is taken by another program; choose another address with --listen")
@@ -161,7 +170,10 @@ fn each_way_to_fail_is_one_sentence_with_its_mend() {
         "unionhall: cannot read the catalog nowhere.toml, which --catalog or UNIONHALL_CATALOG names: No such file or \
          directory (os error 2)"
     );
-    assert!(greeting(at).starts_with("unionhall listens on http://HOST:PORT\n"), "and with all mended it starts");
+    assert!(
+        greeting(at).starts_with("unionhall VERSION listens on http://HOST:PORT\n"),
+        "and with all mended it starts"
+    );
 }
 
 #[test]
@@ -205,7 +217,7 @@ fn what_this_user_may_not_read_or_write_is_told_as_that() {
     let (data, database) = (at.join("data"), at.join("data/unionhall.db"));
     let allow = |path: &Path, mode: u32| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     let told = |arguments: &[&str]| {
-        let output = unprivileged(at).args(arguments).output().unwrap();
+        let output = unprivileged(at).args(arguments).envs([TEXT]).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!(told.trim().lines().count(), 1, "{told}");

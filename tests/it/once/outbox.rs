@@ -117,7 +117,7 @@ impl Worker {
 impl Room {
     fn with(store: Arc<dyn Store>) -> Self {
         let lines = Lines::default();
-        let log = Log::start(Level::Errors, Format::Human, Clock::start(), lines.clone()).unwrap();
+        let log = Log::start(Level::Errors, Format::Text, Clock::start(), lines.clone()).unwrap();
         Self { store, transport: Arc::default(), log, lines }
     }
 

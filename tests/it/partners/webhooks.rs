@@ -226,7 +226,7 @@ fn what_is_not_taken_is_tried_again_at_its_time() {
                 state[failing]
             );
         }
-        assert!(state["gone"]["disabledWhy"].as_str().unwrap().contains("410"), "{}", state["gone"]);
+        assert!(state["gone"]["disabledReason"].as_str().unwrap().contains("410"), "{}", state["gone"]);
         assert_eq!(receiver.at("/ok").len(), 1, "a redirect is not followed");
         let wait = |path: &str| {
             server.number(&format!(
