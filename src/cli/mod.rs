@@ -13,8 +13,8 @@ mod members;
 mod openapi;
 mod partners;
 mod secret;
-mod secret_flags;
 mod serve;
+mod settings;
 mod shell;
 mod signups;
 mod stats;
@@ -29,9 +29,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
+use self::settings::secret_flags;
 use self::terminal::{print_aside, print_line};
 use crate::config::{Records, SandboxRecords, ServeSettings, StoreSettings, UnionSettings};
 use crate::domain::api_key::Mode;
@@ -65,6 +66,10 @@ enum Command {
     /// Give it the settings of `serve` and run it as the user that the service runs as; the service may be running. Each check
     /// is a line, ok, warn or fail, with the mend below. Ends with 1 if something failed, with 0 if all is well or only warned of.
     Doctor(Box<doctor::DoctorSettings>),
+    /// Show every setting of `serve` that is in force, its value, and where it comes from; needs no store, shows no secret.
+    ///
+    /// Give it the flags and variables of `serve`. Variables that look like settings and are none are named.
+    Settings(Box<settings::ShowSettings>),
     /// Issue, list, revoke and rotate the keys of partners; the running service notices within two seconds.
     #[command(subcommand)]
     Keys(keys::KeysCommand),
@@ -152,13 +157,14 @@ pub fn command_line() -> clap::Command {
 /// Runs the command line and says how it went.
 pub fn main() -> ExitCode {
     secret_flags::hide(CommandLine::command);
-    let line = match parse() {
+    let (line, matches) = match parse() {
         Ok(line) => line,
         Err(refused) => return refused,
     };
     let done = match line.command {
         Command::Serve(settings) => serve::run(&settings),
         Command::Doctor(settings) => doctor::run(&settings),
+        Command::Settings(task) => settings::run(&task, &matches),
         Command::Keys(command) => keys::run(command),
         Command::Partners(command) => partners::run(command),
         Command::Webhooks(command) => partners::webhooks::run(command),
@@ -209,12 +215,13 @@ struct AlreadyPrinted;
 
 /// Reads the command line. A variable that is set to nothing counts as not set: compose files write those. What is wrong
 /// is told in one line.
-fn parse() -> Result<CommandLine, ExitCode> {
+fn parse() -> Result<(CommandLine, ArgMatches), ExitCode> {
     let mut command = without_empty_variables(command_line());
     if doctor::is_called() {
         command = doctor::without_refused(command).0;
     }
-    command.try_get_matches().and_then(|matches| CommandLine::from_arg_matches(&matches)).map_err(|error| {
+    let parsed = command.try_get_matches().and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
+    parsed.map_err(|error| {
         if !error.use_stderr() {
             // Help and version; a reader who has gone, such as `head`, is no error.
             let _gone = error.print();

@@ -234,6 +234,8 @@ mod once {
         for (arguments, code) in [
             (&["doctor", "--mail", "smtp://127.0.0.1:1"][..], 1),
             (&["doctor", "--json", "--listen", "127.0.0.1:0"], 0),
+            (&["settings"], 0),
+            (&["settings", "--json"], 0),
             (&["keys", "list"], 0),
             (&["keys", "issue", "Acme"], 0),
             (&["keys", "rotate", &key[3..11]], 0),
@@ -262,6 +264,60 @@ mod once {
             let status = command.args(arguments).stdout(out).stderr(writer).status().unwrap();
             assert_eq!(status.code(), Some(code), "{arguments:?}");
         }
+    }
+
+    #[test]
+    fn settings_are_shown_with_their_origin_and_without_secrets() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("mail"), "smtps://u:hunter2@mail.example.com\n").unwrap();
+        let run = |more: &[&str]| {
+            let mut command = unionhall(folder.path());
+            command.args(["settings", "--trusted-proxies", "10.0.0.1,10.0.0.2", "--secret", &"hunter2".repeat(5)]);
+            command.args(["--mail-file", "mail"]).env("UNIONHALL_LISTEN", "8081").env("UNIONHALL_LISTN", "1");
+            command.env("UNIONHALL_LIMITS", "redis://u:hunter2@redis.example/0").env("UNIONHALL_NAME", "");
+            command.env("UNIONHALL_STORE", "mysql://u:hunter2@db.example/hall");
+            let output = command.args(more).output().unwrap();
+            assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+            let said = String::from_utf8(output.stdout).unwrap();
+            assert!(!said.contains("hunter2"), "{said}");
+            said
+        };
+        let document: Value = serde_json::from_str(&run(&["--json"])).unwrap();
+        let settings = document["settings"].as_array().unwrap();
+        let setting = |flag: &str| settings.iter().find(|setting| setting["flag"] == flag).unwrap();
+        let shown = |flag: &str| (setting(flag)["value"].clone(), setting(flag)["source"].as_str().unwrap());
+        assert_eq!(shown("--listen"), (json!("8081"), "variable"));
+        assert_eq!(shown("--name"), (json!("Consumer Union"), "default"));
+        assert_eq!(shown("--trusted-proxies"), (json!("10.0.0.1,10.0.0.2"), "flag"));
+        assert_eq!(shown("--secret"), (json!("set"), "flag"), "though it was moved to its variable");
+        assert_eq!(shown("--mail"), (json!("mail.example.com:465, with TLS and a login"), "file"));
+        assert_eq!(setting("--mail")["file"], "mail");
+        assert_eq!(shown("--limits"), (json!("Redis at redis.example:6379, prefix unionhall:"), "variable"));
+        assert_eq!(shown("--catalog"), (Value::Null, "default"));
+        assert!(shown("--store").0.as_str().unwrap().starts_with("cannot be used: "));
+        assert_eq!(document["warnings"][0]["fix"], "did you mean UNIONHALL_LISTEN?");
+
+        // Every setting of `serve`, and no other; the files with another's value are shown with it.
+        let line = unionhall::cli::command_line();
+        let serve =
+            line.find_subcommand("serve").unwrap().get_arguments().filter(|argument| argument.get_env().is_some());
+        let flags: Vec<_> = serve.map(|argument| format!("--{}", argument.get_long().unwrap())).collect();
+        let is_file =
+            |flag: &String| flag.strip_suffix("-file").is_some_and(|flag| flags.iter().any(|known| known == flag));
+        let expected: Vec<_> = flags.iter().filter(|flag| !is_file(flag)).collect();
+        assert_eq!(settings.iter().map(|setting| setting["flag"].as_str().unwrap()).collect::<Vec<_>>(), expected);
+
+        let table = run(&[]);
+        let row = |flag: &str| table.lines().find(|line| line.starts_with(flag)).unwrap().split_whitespace();
+        assert_eq!(row("SETTING ").collect::<Vec<_>>(), ["SETTING", "FROM", "VALUE"]);
+        assert_eq!(row("--listen ").collect::<Vec<_>>(), ["--listen", "UNIONHALL_LISTEN", "8081"]);
+        assert_eq!(row("--catalog ").collect::<Vec<_>>(), ["--catalog", "default", "not", "set"]);
+        assert!(
+            table.contains(
+                "WARNING: UNIONHALL_LISTN is no setting, and changes nothing; did you mean UNIONHALL_LISTEN?"
+            )
+        );
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was made");
     }
 
     #[test]

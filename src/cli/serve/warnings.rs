@@ -1,6 +1,7 @@
 //! What the start says of settings that work and should be otherwise.
 
-use crate::cli::{findings, secret_flags, variables};
+use crate::cli::settings::secret_flags;
+use crate::cli::{findings, variables};
 use crate::config::{MailTransport, ServeSettings};
 use crate::domain::union::Union;
 use crate::log::Log;

@@ -1,4 +1,4 @@
-//! The address of Redis, as the operator wrote it. It may hold a password, so nothing here may print it.
+//! The address of Redis, as the operator wrote it. It may hold a password, so nothing here may print all of it.
 
 use std::fmt;
 
@@ -45,6 +45,13 @@ impl Target {
             // What the driver says before the dash is a fixed text; after it may come a piece of the address.
             Err(error) => bad(error.to_string().split(" - ").next().unwrap_or_default()),
         }
+    }
+}
+
+impl fmt::Display for Target {
+    /// Where it is, without the login.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Redis at {}, prefix {}", self.client.get_connection_info().addr(), self.prefix)
     }
 }
 

@@ -3,16 +3,16 @@
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 
-use super::findings::Finding;
+use crate::cli::findings::Finding;
 
 /// Flags whose values are secrets, whatever they hold.
 const SECRETS: [&str; 3] = ["--secret", "--resend-webhook-secret", "--postmark-webhook-login"];
 
-/// Set for a program that was started again without its secrets.
+/// Set for a program that was started again without its secrets, to the variables that hold them now.
 const MOVED: &str = "_UNIONHALL_SECRETS_MOVED";
 
 /// Adds to the help of each setting that may hold a secret where it is read.
-pub(super) fn say_so(command: clap::Command) -> clap::Command {
+pub(in crate::cli) fn say_so(command: clap::Command) -> clap::Command {
     let flags: Vec<_> = command.get_arguments().filter_map(|argument| argument.get_long().map(str::to_owned)).collect();
     let command = command.mut_args(|argument| match secret_variable(&argument) {
         None => argument,
@@ -38,7 +38,7 @@ fn secret_variable(argument: &clap::Arg) -> Option<String> {
 
 /// Starts the program again without the secrets among its flags, each in its variable, which its owner alone can read. The
 /// process stays the same. Where it cannot be started again, it runs as it was called.
-pub(super) fn hide(commands: fn() -> clap::Command) {
+pub(in crate::cli) fn hide(commands: fn() -> clap::Command) {
     let given: Vec<_> = std::env::args_os().collect();
     if among(given.iter().filter_map(|argument| argument.to_str())).is_empty() {
         return;
@@ -46,8 +46,9 @@ pub(super) fn hide(commands: fn() -> clap::Command) {
     let (kept, moved) = split(&given, &commands());
     let (Some(name), false) = (given.first(), moved.is_empty()) else { return };
     if let Ok(program) = std::env::current_exe() {
+        let names: Vec<_> = moved.iter().map(|(name, _)| name.clone()).collect();
         let mut again = std::process::Command::new(program);
-        let _refused = again.arg0(name).args(kept).envs(moved).env(MOVED, "1").exec();
+        let _refused = again.arg0(name).args(kept).envs(moved).env(MOVED, names.join(",")).exec();
     }
 }
 
@@ -103,7 +104,12 @@ fn is_key(text: &str) -> bool {
     text.starts_with("uh_")
 }
 
-fn has_password(text: &str) -> bool {
+/// Whether a variable was given as a flag.
+pub(super) fn was_moved(variable: &str) -> bool {
+    std::env::var(MOVED).is_ok_and(|moved| moved.split(',').any(|name| name == variable))
+}
+
+pub(super) fn has_password(text: &str) -> bool {
     let authority = text.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
     let in_query =
         text.split_once('?').is_some_and(|(_, query)| query.split('&').any(|part| part.starts_with("password=")));
@@ -111,7 +117,7 @@ fn has_password(text: &str) -> bool {
 }
 
 /// Secrets that stood among the flags, or still do.
-pub(super) fn findings() -> Vec<Finding> {
+pub(in crate::cli) fn findings() -> Vec<Finding> {
     let given: Vec<_> = std::env::args_os().collect();
     let mut found = among(given.iter().filter_map(|argument| argument.to_str()));
     if std::env::var_os(MOVED).is_some() {
