@@ -89,7 +89,7 @@ pub enum Error {
     NotFound(&'static str),
 }
 
-/// Why a key opens nothing. Revoked, expired and unknown keys are told apart only to whoever holds the whole key.
+/// Why a key opens nothing. Revoked, expired, suspended and unknown keys are told apart only to whoever holds the whole key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyProblem {
     Missing,
@@ -109,6 +109,8 @@ pub enum KeyProblem {
     Unknown,
     Expired,
     Revoked,
+    /// The key is good; the operator suspended its partner.
+    Suspended,
 }
 
 /// Where a key was looked for in vain.
@@ -230,6 +232,9 @@ impl KeyProblem {
             Self::Unknown => format!("The API key is not one of this service. {SEND}").into(),
             Self::Expired => "The API key has expired. Ask the operator for a new one.".into(),
             Self::Revoked => "The API key was revoked. Ask the operator for a new one.".into(),
+            Self::Suspended => {
+                "This partner is suspended, so none of its keys works. Ask the operator of the union.".into()
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The API keys of partners: authentication, and what the operator does with keys.
 //!
 //! A key once read is trusted for a second (a cache), so that a busy partner costs the store one read a second and a
-//! revoked key stops working well within two. Then one request reads it again; those beside it need not wait for that. The
+//! key that is revoked, or whose partner is suspended, stops working well within two. Then one request reads it again; those beside it need not wait for that. The
 //! store of keys is private to this module.
 
 use std::collections::HashMap;
@@ -111,6 +111,10 @@ pub enum NotRotated {
     Unknown(KeyId),
     #[error("key {0} no longer works, so there is nothing to rotate; issue a new key")]
     Over(KeyId),
+    #[error(
+        "key {0} belongs to {1}, which is suspended, so a new key would not work; `unionhall partners resume` lifts that"
+    )]
+    Suspended(KeyId, String),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -146,6 +150,7 @@ impl Keys {
             KeyStatus::Valid => Ok(Holder { touch: self.is_due(key.id(), now), record }),
             KeyStatus::Expired => Err(Refusal::Key(KeyProblem::Expired)),
             KeyStatus::Revoked => Err(Refusal::Key(KeyProblem::Revoked)),
+            KeyStatus::Suspended => Err(Refusal::Key(KeyProblem::Suspended)),
         }
     }
 
@@ -178,8 +183,10 @@ impl Keys {
         now: Timestamp,
     ) -> Result<Rotated, NotRotated> {
         let old = self.store.find_key(id).await?.ok_or(NotRotated::Unknown(id))?;
-        if old.status(now) != KeyStatus::Valid {
-            return Err(NotRotated::Over(id));
+        match old.status(now) {
+            KeyStatus::Valid => {}
+            KeyStatus::Suspended => return Err(NotRotated::Suspended(id, old.partner.as_str().to_owned())),
+            KeyStatus::Expired | KeyStatus::Revoked => return Err(NotRotated::Over(id)),
         }
         let (end, new_ends) = (now.plus(grace), expires_at.or(old.expires_at));
         let new = NewKey { partner: old.partner, per_minute: old.per_minute, expires_at: new_ends };

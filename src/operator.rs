@@ -16,7 +16,7 @@ use crate::domain::person::{Leaving, Lifted, PersonRecord, PersonState, SignUpEn
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
-use crate::domain::sign_up::SignUpId;
+use crate::domain::sign_up::{SignUpId, SignUpsOf};
 use crate::domain::time::Timestamp;
 use crate::keys::Keys;
 use crate::membership::erasures::ErasureLog;
@@ -94,15 +94,26 @@ impl Operator {
         self.store.people_after(id, state, most)
     }
 
-    /// A page of the sign-ups of a key, newest first, before that one.
-    pub fn sign_ups_of_key(
+    /// A page of the sign-ups of a key, a partner or the form, newest first, before that one.
+    pub fn sign_ups_of(
         &self,
-        key: KeyId,
+        whose: SignUpsOf,
         before: SignUpId,
         now: Timestamp,
         most: u32,
     ) -> StoreReply<'_, Vec<SignUpEntry>> {
-        self.store.sign_ups_of_key(key, before, now, most)
+        self.store.sign_ups_of(whose, before, now, most)
+    }
+
+    /// Ends the pending sign-ups that were made with a key since that time; says how many. The audit log has it once, as this act.
+    pub async fn withdraw_sign_ups(
+        &self,
+        key: KeyId,
+        since: Timestamp,
+        act: Act,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        people::withdraw_sign_ups(&*self.store, &*self.audited(act).store, key, since, now).await
     }
 
     /// Brings the figures up to date, where no service may be doing so.
@@ -179,9 +190,15 @@ impl Operator {
         self.store.source_statuses(now)
     }
 
-    /// A page of the audit log from that time on, after that id.
-    pub fn audit_entries(&self, since: Timestamp, after: i64, most: u32) -> StoreReply<'_, Vec<AuditEntry>> {
-        self.store.audit_entries(since, after, most)
+    /// A page of the audit log from `since` on and before `until`, after that id.
+    pub fn audit_entries(
+        &self,
+        since: Timestamp,
+        until: Timestamp,
+        after: i64,
+        most: u32,
+    ) -> StoreReply<'_, Vec<AuditEntry>> {
+        self.store.audit_entries(since, until, after, most)
     }
 
     /// Writes down an act that changes no record.

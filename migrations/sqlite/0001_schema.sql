@@ -23,10 +23,12 @@ CREATE TABLE readiness (
 INSERT INTO readiness (id, checked_at) VALUES (1, 0);
 
 CREATE TABLE partners (
-    id         INTEGER PRIMARY KEY AUTOINCREMENT,
-    name       TEXT    NOT NULL UNIQUE,
-    contact    TEXT,                    -- the address that is notified when a webhook endpoint fails
-    created_at INTEGER NOT NULL
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    name         TEXT    NOT NULL UNIQUE,
+    contact      TEXT,                    -- the address that is notified when a webhook endpoint fails
+    created_at   INTEGER NOT NULL,
+    suspended_at INTEGER,                 -- set while the operator suspends it: no key works, no mail or webhook goes
+    mails_a_day  INTEGER                  -- its fixed mail budget; NULL: the server's setting and its reputation decide
 ) STRICT;
 
 CREATE TABLE api_keys (
@@ -169,6 +171,7 @@ CREATE TABLE outbox (
     leased_by        TEXT,
     last_error       TEXT,                              -- never contains an address
     held_at          INTEGER,                           -- held until the operator releases or drops it
+    held_suspended   INTEGER NOT NULL DEFAULT 0,        -- held because its partner is suspended: goes when that is lifted
     given_up_at      INTEGER,
     CHECK ((sign_up_id IS NULL) <> (sign_in_id IS NULL))
 ) STRICT;

@@ -6,13 +6,22 @@ use serde_json::json;
 use super::{print_line, with_live_records};
 use crate::config::StoreSettings;
 use crate::domain::time::Timestamp;
-use crate::operator::Act;
+use crate::operator::{Act, AuditEntry};
 
 #[derive(Debug, Args)]
 pub(super) struct ShowAudit {
     /// Only what was done from that day (2027-01-31) or moment (2027-01-31T18:00:00Z) on.
     #[arg(long, value_name = "DATE")]
     since: Option<Timestamp>,
+    /// Only what was done before that day or moment: `--since 2027-01-01 --until 2027-02-01` is January (UTC).
+    #[arg(long, value_name = "DATE")]
+    until: Option<Timestamp>,
+    /// Only what this user did: the whole name, as the column WHO shows it. `the member`: what members did on their own page.
+    #[arg(long, value_name = "WHO")]
+    by: Option<String>,
+    /// Only where the column ABOUT contains this text, such as a key's id, an account or a partner's name; in any case of letters.
+    #[arg(long, value_name = "TEXT")]
+    about: Option<String>,
     /// As JSON Lines, an object a line, for programs.
     #[arg(long)]
     json: bool,
@@ -51,24 +60,32 @@ const PAGE: u32 = 1000;
 
 pub(super) fn run(task: &ShowAudit) -> anyhow::Result<()> {
     let since = task.since.unwrap_or(Timestamp::from_millis(0));
+    let until = task.until.unwrap_or(Timestamp::from_millis(i64::MAX));
+    let about = task.about.as_ref().map(|text| text.to_lowercase());
+    let is_asked_for = |entry: &AuditEntry| {
+        task.by.as_ref().is_none_or(|who| entry.who == *who)
+            && about.as_ref().is_none_or(|text| entry.about.to_lowercase().contains(text))
+    };
     with_live_records(&task.store, async |operator| {
-        let mut last = 0;
+        let (mut last, mut listed) = (0, 0);
         loop {
-            let entries = operator.audit_entries(since, last, PAGE).await?;
+            let entries = operator.audit_entries(since, until, last, PAGE).await?;
             let Some(end) = entries.last() else { break };
-            if last == 0 && !task.json {
-                print_line(&format!("{:<22}{:<16}{:<20}ABOUT", "WHEN", "WHO", "COMMAND"))?;
-            }
             last = end.id;
-            for entry in &entries {
+            for entry in entries.iter().filter(|entry| is_asked_for(entry)) {
+                if listed == 0 && !task.json {
+                    print_line(&format!("{:<22}{:<16}{:<22}ABOUT", "WHEN", "WHO", "COMMAND"))?;
+                }
+                listed += 1;
                 let (at, who, command, about) = (entry.at.to_string(), &entry.who, &entry.command, &entry.about);
                 print_line(&match task.json {
                     true => json!({ "at": at, "who": who, "command": command, "about": about }).to_string(),
-                    false => format!("{at:<22}{who:<16}{command:<20}{about}"),
+                    false => format!("{at:<22}{who:<16}{command:<22}{about}"),
                 })?;
             }
         }
-        match last == 0 && !task.json {
+        match listed == 0 && !task.json {
+            true if task.by.is_some() || task.about.is_some() => print_line("Nothing in the log is by or about that."),
             true => print_line("Nothing was changed with a command in that time."),
             false => Ok(()),
         }

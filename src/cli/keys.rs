@@ -7,15 +7,16 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{Prepare, print_aside, print_line, random, with_live_records, with_records};
+use super::partners::argument;
+use super::{Prepare, print_aside, print_line, random, terminal, with_live_records, with_records};
 use crate::clock::Clock;
 use crate::config::{MailBudgetSettings, Records, StoreSettings};
-use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, KeyStatus, Mode, NotAKeyId};
+use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, Mode, NotAKeyId};
 use crate::domain::mail::budget::SourceStatus;
 use crate::domain::partner::name::PartnerName;
 use crate::domain::time::Timestamp;
 use crate::keys::{KeyFigures, Keys, NewKey};
-use crate::operator::Act;
+use crate::operator::{Act, Operator};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
@@ -39,6 +40,9 @@ pub(super) struct IssueKey {
     /// The day (2027-01-31) or the moment (2027-01-31T18:00:00Z) from which the key no longer works.
     #[arg(long, value_name = "DATE")]
     expires: Option<Timestamp>,
+    /// Make a new partner even if there is one whose name differs only in case or spaces.
+    #[arg(long)]
+    new_partner: bool,
     /// Make records where there are none: for a key that is issued before the service's first start.
     #[arg(long)]
     new: bool,
@@ -155,8 +159,6 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
     }
     let mode = mode(task.test);
     let key = ApiKey::of_mode(mode, &random()?);
-    let partner = task.name.as_str().to_owned();
-    let new = NewKey { partner: task.name, per_minute: task.per_minute, expires_at: task.expires };
     let records = task.store.records()?;
     // Where there is a union there may be a sandbox.
     let prepare = if task.new || task.test { Prepare::Make } else { Prepare::Expect };
@@ -173,11 +175,62 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
         // The live ones are there, then.
         with_live_records(&task.store, async |_| Ok(()))?;
     }
-    let act = act("keys issue", format!("key {} for {partner}", key.id()), now);
-    with_keys(&task.store, mode, prepare, act, async |keys| Ok(keys.issue(&key, new, now).await?))?;
+    let partner = with_records(&task.store, mode, prepare, async |operator| {
+        let partner = partner_of(&task, &operator).await?;
+        let name = partner.as_str().to_owned();
+        let new = NewKey { partner, per_minute: task.per_minute, expires_at: task.expires };
+        let act = act("keys issue", format!("key {} for {name}", key.id()), now);
+        operator.audited(act).keys().issue(&key, new, now).await?;
+        Ok(name)
+    })?;
     let kind = if task.test { "Test key" } else { "Key" };
     print_aside(&format!("{kind} {} for {partner}. It is shown only now; keep it safe:", key.id()));
     print_line(key.reveal())
+}
+
+/// The partner that a new key is for. A name that looks like another partner's is more often a slip than a second partner, so the
+/// operator is asked which is meant.
+async fn partner_of(task: &IssueKey, operator: &Operator) -> anyhow::Result<PartnerName> {
+    let (name, partners) = (&task.name, operator.partners().list().await?);
+    let exact = partners.iter().find(|partner| partner.name == name.as_str());
+    let found = match exact {
+        Some(_) if task.new_partner => {
+            bail!("there is a partner {} already, so no key was issued; leave out --new-partner", name.as_str())
+        }
+        Some(exact) => exact,
+        None => match partners.iter().find(|partner| name.is_like(&partner.name)) {
+            Some(alike) if !task.new_partner && is_meant(task, &alike.name)? => alike,
+            _ => return Ok(name.clone()),
+        },
+    };
+    if found.suspended_at.is_some() {
+        let (name, test) = (argument(&found.name), if task.test { " --test" } else { "" });
+        bail!(
+            "{} is suspended, so no key was issued, for none would work; `unionhall partners resume {name}{test}` lifts that",
+            found.name
+        );
+    }
+    PartnerName::kept(&found.name).context("the partner has no name")
+}
+
+/// Whether the partner `alike` is meant and not a new one; refuses where nobody can be asked.
+fn is_meant(task: &IssueKey, alike: &str) -> anyhow::Result<bool> {
+    let name = task.name.as_str();
+    let question =
+        format!("There is a partner {alike}. Issue the key to it, or make a new partner {name}? [existing/new]");
+    match terminal::ask(&question)?.as_deref() {
+        Some("existing") => Ok(true),
+        Some("new") => Ok(false),
+        Some(_) => bail!("no key was issued: answer existing or new"),
+        None => {
+            let (alike_argument, name, test) =
+                (argument(alike), argument(name), if task.test { " --test" } else { "" });
+            bail!(
+                "there is a partner {alike}, so no key was issued; `unionhall keys issue {alike_argument}{test}` issues one to it, \
+                 `unionhall keys issue {name}{test} --new-partner` makes another partner"
+            )
+        }
+    }
 }
 
 fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
@@ -187,11 +240,12 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
     let budget = task.budget.budget();
     // The budget is the partner's, over all its keys.
     let mail = |key: &KeyRecord| {
-        let source = sources.iter().find(|source| source.source == key.partner.as_str());
+        let source = sources.iter().find(|source| source.source == key.partner.as_str()).cloned();
+        let SourceStatus { fixed, reputation, held, .. } = source.unwrap_or_default();
         PartnersMail {
-            today: source.map_or(0, |source| source.reputation.mailed_today),
-            may: budget.quota(key.partner.as_str(), &source.map_or_else(Default::default, |source| source.reputation)),
-            held: source.map_or(0, |source: &SourceStatus| source.held),
+            today: reputation.mailed_today,
+            may: budget.quota(key.partner.as_str(), fixed, &reputation),
+            held,
         }
     };
     if task.json {
@@ -204,7 +258,7 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
         return print_line(&format!("No keys yet. `unionhall keys issue NAME{test}` issues one."));
     }
     print_line(&format!(
-        "{:<10}{:<9}{:>7}{:>10}{:>11}{:>10}{:>13}{:>7}  {:<22}{:<22}{:<22}PARTNER",
+        "{:<10}{:<11}{:>7}{:>10}{:>11}{:>10}{:>13}{:>7}  {:<22}{:<22}{:<22}PARTNER",
         "ID",
         "STATE",
         "A MIN",
@@ -218,16 +272,12 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
         "LAST USED"
     ))?;
     for (key, KeyFigures { signed_up, confirmed, declined }) in &keys {
-        let state = match key.status(now) {
-            KeyStatus::Valid => "valid",
-            KeyStatus::Expired => "expired",
-            KeyStatus::Revoked => "revoked",
-        };
+        let state = key.status(now).name();
         let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
         let PartnersMail { today, may, held } = mail(key);
         let today = may.map_or_else(|| today.to_string(), |may| format!("{today}/{may}"));
         print_line(&format!(
-            "{:<10}{state:<9}{:>7}{signed_up:>10}{confirmed:>11}{declined:>10}{today:>13}{held:>7}  {:<22}{:<22}{:<22}{}",
+            "{:<10}{state:<11}{:>7}{signed_up:>10}{confirmed:>11}{declined:>10}{today:>13}{held:>7}  {:<22}{:<22}{:<22}{}",
             key.id.as_str(),
             key.per_minute.unwrap_or(task.key_per_minute),
             key.created_at.to_string(),
@@ -256,6 +306,7 @@ fn as_json(key: &KeyRecord, figures: &KeyFigures, default_per_minute: u32, mail:
         "expiresAt": key.expires_at,
         "lastUsedAt": key.last_used_at,
         "revokedAt": key.revoked_at,
+        "partnerSuspendedAt": key.suspended_at,
         "signUps": figures.signed_up,
         "confirmed": figures.confirmed,
         "declined": figures.declined,
@@ -265,18 +316,29 @@ fn as_json(key: &KeyRecord, figures: &KeyFigures, default_per_minute: u32, mail:
     })
 }
 
+/// The key of that id.
+pub(super) async fn find(operator: &Operator, id: KeyId) -> anyhow::Result<KeyRecord> {
+    let found = operator.keys().list().await?.into_iter().map(|(record, _)| record).find(|record| record.id == id);
+    found.with_context(|| no_such_key(id))
+}
+
+fn no_such_key(id: KeyId) -> String {
+    format!("there is no key {id}; `unionhall keys list` shows them")
+}
+
 fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
     let (id, mode) = (task.id.id, task.id.mode(task.test));
     let act = act("keys revoke", format!("key {id}"), now);
     let found = with_keys(&task.store, mode, Prepare::Expect, act, async |keys| Ok(keys.revoke(id, now).await?))?;
-    let key = found.with_context(|| format!("there is no key {id}; `unionhall keys list` shows them"))?;
+    let key = found.with_context(|| no_such_key(id))?;
     let at = key.revoked_at.unwrap_or(now);
     let before = if at < now { format!(" already, at {at}") } else { String::new() };
     print_line(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))?;
     if mode == Mode::Live {
         print_aside(&format!(
             "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop \
-             --key {0}` deletes it. Links that were mailed still work.",
+             --key {0}` deletes it. Links that were mailed still work: `unionhall signups withdraw --key {0}` ends all sign-ups of \
+             this key that wait to be confirmed.",
             key.id
         ));
     }

@@ -1,13 +1,16 @@
 //! `unionhall signups`
 
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{print_line, with_live_records};
+use super::{keys, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{MailBudgetSettings, StoreSettings};
+use crate::domain::api_key::{KeyId, KeyStatus};
 use crate::domain::mail::budget::{FORM, MailBudget, SourceStatus, source_name};
+use crate::domain::time::Timestamp;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SignupsCommand {
@@ -15,6 +18,12 @@ pub(super) enum SignupsCommand {
     Pause(StoreSettings),
     /// Switch the agent actions on again.
     Resume(StoreSettings),
+    /// End the sign-ups of a leaked key that wait to be confirmed. Nobody is told.
+    ///
+    /// Links that were mailed then lead to a page that says the sign-up has expired, and mail that has not left is deleted. Who has
+    /// confirmed stays a member. Revoke the key first: one that works is refused. The service takes up to two seconds to notice the
+    /// revocation; running this again ends what came meanwhile.
+    Withdraw(WithdrawSignUps),
     /// Show whether sign-ups are taken, and for each source how much mail it caused, may cause and has held.
     Status(ShowStatus),
 }
@@ -30,10 +39,23 @@ pub(super) struct ShowStatus {
     store: StoreSettings,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct WithdrawSignUps {
+    /// The key's id, as `keys list` shows it; the key itself will do.
+    #[arg(long, value_name = "ID")]
+    key: KeyId,
+    /// Only what was signed up, or signed up again, from that day (2027-01-31) or moment (2027-01-31T18:00:00Z) on.
+    #[arg(long, value_name = "DATE")]
+    since: Option<Timestamp>,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
 pub(super) fn run(command: SignupsCommand) -> anyhow::Result<()> {
     let (settings, pause) = match command {
         SignupsCommand::Pause(settings) => (settings, true),
         SignupsCommand::Resume(settings) => (settings, false),
+        SignupsCommand::Withdraw(task) => return withdraw(&task),
         SignupsCommand::Status(task) => return status(&task),
     };
     let now = Clock::start().now().time;
@@ -48,13 +70,38 @@ pub(super) fn run(command: SignupsCommand) -> anyhow::Result<()> {
     })
 }
 
+fn withdraw(task: &WithdrawSignUps) -> anyhow::Result<()> {
+    let (now, key) = (Clock::start().now().time, task.key);
+    let (since, about) = match task.since {
+        Some(since) => (since, format!("key {key} since {since}")),
+        None => (Timestamp::from_millis(0), format!("key {key}")),
+    };
+    let ended = with_live_records(&task.store, async |operator| {
+        if keys::find(&operator, key).await?.status(now) == KeyStatus::Valid {
+            bail!(
+                "key {key} still works and would sign up more people, so nothing was ended; first run `unionhall keys revoke {key}`"
+            );
+        }
+        Ok(operator.withdraw_sign_ups(key, since, act("signups withdraw", about, now), now).await?)
+    })?;
+    print_line(&match ended {
+        0 => "No sign-up of this key waits to be confirmed.".to_owned(),
+        1 => {
+            "1 sign-up was ended, and its mail that had not left deleted. Its link says that it has expired.".to_owned()
+        }
+        _ => format!(
+            "{ended} sign-ups were ended, and their mail that had not left deleted. Their links say that they have expired."
+        ),
+    })
+}
+
 fn status(task: &ShowStatus) -> anyhow::Result<()> {
     let (now, budget) = (Clock::start().now().time, task.budget.budget());
     let (paused, mut sources) = with_live_records(&task.store, async |operator| {
         Ok((operator.are_sign_ups_paused().await?, operator.source_statuses(now).await?))
     })?;
     if !sources.iter().any(|source| source.source == FORM) {
-        sources.insert(0, SourceStatus { source: FORM.to_owned(), reputation: Default::default(), held: 0 });
+        sources.insert(0, SourceStatus { source: FORM.to_owned(), ..SourceStatus::default() });
     }
     if task.json {
         let sources: Vec<_> = sources.iter().map(|source| as_json(source, &budget)).collect();
@@ -63,28 +110,34 @@ fn status(task: &ShowStatus) -> anyhow::Result<()> {
     print_line(if paused { "Sign-ups are paused." } else { "Sign-ups are taken." })?;
     print_line("")?;
     print_line(&format!(
-        "{:<8}{:>8}{:>8}{:>8}{:>12}{:>11}{:>10}  SOURCE",
-        "STATE", "TODAY", "MAY", "HELD", "CONFIRMED", "UNWANTED", "MAILED"
+        "{:<10}{:>8}{:>8}{:>8}{:>10}{:>12}{:>10}{:>9}{:>12}  SOURCE",
+        "STATE", "TODAY", "MAY", "HELD", "MAILED", "CONFIRMED", "DECLINED", "BOUNCED", "COMPLAINED"
     ))?;
     for source in &sources {
         let SourceStatus { reputation, held, .. } = source;
-        let may = budget.quota(&source.source, reputation).map_or_else(|| "-".to_owned(), |quota| quota.to_string());
+        let may = quota(source, &budget).map_or_else(|| "-".to_owned(), |quota| quota.to_string());
         print_line(&format!(
-            "{:<8}{:>8}{may:>8}{held:>8}{:>12}{:>11}{:>10}  {}",
+            "{:<10}{:>8}{may:>8}{held:>8}{:>10}{:>12}{:>10}{:>9}{:>12}  {}",
             state(source, &budget),
             reputation.mailed_today,
-            reputation.confirmed,
-            reputation.unwanted,
             reputation.mailed_before + reputation.mailed_today,
+            reputation.confirmed,
+            reputation.declined,
+            reputation.bounced,
+            reputation.complained,
             source_name(&source.source),
         ))?;
     }
     print_line("")?;
-    print_line("TODAY and MAY are mails of this day (UTC); the last three columns are of the last seven.")
+    print_line("TODAY and MAY are mails of this day (UTC); MAILED and the columns after it are of the last seven.")
 }
 
 fn state(source: &SourceStatus, budget: &MailBudget) -> &'static str {
-    if budget.holds(&source.source, &source.reputation) { "throttled" } else { "open" }
+    if budget.holds(&source.source, source.fixed, &source.reputation) { "throttled" } else { "open" }
+}
+
+fn quota(source: &SourceStatus, budget: &MailBudget) -> Option<u64> {
+    budget.quota(&source.source, source.fixed, &source.reputation)
 }
 
 fn as_json(source: &SourceStatus, budget: &MailBudget) -> serde_json::Value {
@@ -94,10 +147,14 @@ fn as_json(source: &SourceStatus, budget: &MailBudget) -> serde_json::Value {
         "partner": Some(&source.source).filter(|source| *source != FORM),
         "state": state(source, budget),
         "mailedToday": reputation.mailed_today,
-        "mailBudgetToday": budget.quota(&source.source, reputation),
+        "mailBudgetToday": quota(source, budget),
+        "mailBudgetIsFixed": source.fixed.is_some(),
         "held": source.held,
         "mailed7d": reputation.mailed_before + reputation.mailed_today,
         "confirmed7d": reputation.confirmed,
-        "unwanted7d": reputation.unwanted,
+        "unwanted7d": reputation.unwanted(),
+        "declined7d": reputation.declined,
+        "bounced7d": reputation.bounced,
+        "complained7d": reputation.complained,
     })
 }

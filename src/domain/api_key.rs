@@ -226,6 +226,8 @@ pub struct KeyRecord {
     pub expires_at: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
+    /// Since when its partner is suspended: none of its keys works until that is lifted.
+    pub suspended_at: Option<Timestamp>,
 }
 
 /// Whether a key opens anything, now.
@@ -234,6 +236,18 @@ pub enum KeyStatus {
     Valid,
     Expired,
     Revoked,
+    Suspended,
+}
+
+impl KeyStatus {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+            Self::Suspended => "suspended",
+        }
+    }
 }
 
 impl KeyRecord {
@@ -242,6 +256,8 @@ impl KeyRecord {
             KeyStatus::Revoked
         } else if self.expires_at.is_some_and(|end| end <= now) {
             KeyStatus::Expired
+        } else if self.suspended_at.is_some() {
+            KeyStatus::Suspended
         } else {
             KeyStatus::Valid
         }
@@ -320,11 +336,15 @@ mod tests {
             expires_at: None,
             last_used_at: None,
             revoked_at: None,
+            suspended_at: None,
         };
         assert_eq!(record.status(at(i64::MAX)), KeyStatus::Valid);
         record.expires_at = Some(at(10));
         assert_eq!(record.status(at(9)), KeyStatus::Valid);
         assert_eq!(record.status(at(10)), KeyStatus::Expired);
+        record.suspended_at = Some(at(5));
+        assert_eq!(record.status(at(9)), KeyStatus::Suspended);
+        assert_eq!(record.status(at(10)), KeyStatus::Expired, "lifting the suspension would not help");
         record.revoked_at = Some(at(5));
         assert_eq!(record.status(at(1)), KeyStatus::Revoked);
     }

@@ -133,7 +133,7 @@ pub struct Evidence {
     pub notice: Arc<str>,
 }
 
-/// How a person decided about a sign-up.
+/// How a sign-up was decided about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecidedHow {
     /// With the button that the mailed link leads to.
@@ -144,6 +144,8 @@ pub enum DecidedHow {
     Leaving,
     /// By taking "this wasn't me" back.
     TakenBack,
+    /// By the operator, who ended what a leaked key had signed up.
+    Operator,
 }
 
 impl DecidedHow {
@@ -153,6 +155,7 @@ impl DecidedHow {
             Self::OneClick => "one-click",
             Self::Leaving => "leaving",
             Self::TakenBack => "taken-back",
+            Self::Operator => "operator",
         }
     }
 }
@@ -289,6 +292,27 @@ pub struct SignUpRecord {
     pub silence: Silence,
     /// Until when nothing is sent to the mailbox.
     pub silent_until: Option<Timestamp>,
+}
+
+/// Whose sign-ups are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignUpsOf {
+    Key(KeyId),
+    /// With all its keys.
+    Partner(PartnerId),
+    Form,
+}
+
+/// A place among the pending sign-ups, in the order in which they expire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PendingPlace {
+    pub expires_at: Timestamp,
+    pub id: SignUpId,
+}
+
+impl PendingPlace {
+    /// Before all of them.
+    pub const START: Self = Self { expires_at: Timestamp::from_millis(0), id: SignUpId(0) };
 }
 
 /// Whoever a sign-up names as its referrer.

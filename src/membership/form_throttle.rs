@@ -113,7 +113,7 @@ impl FormThrottle {
             tokio::time::timeout(REPUTATION_TIMEOUT, self.store.form_reputation(now.time)).await.unwrap_or_else(late);
         let state = match &asked {
             Ok((_, true)) => FormState::Paused,
-            Ok((reputation, false)) if self.budget.holds(FORM, reputation) => FormState::Throttled,
+            Ok((reputation, false)) if self.budget.holds(FORM, None, reputation) => FormState::Throttled,
             Ok(_) | Err(_) => FormState::Open,
         };
         *known = Some((now.tick, state));

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::random;
+use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
 use crate::domain::person::{AccountId, ActivityPlace, Erased, Leaving, Lifted, PersonFile};
 use crate::domain::secret::mark::AddressMarker;
+use crate::domain::sign_up::PendingPlace;
 use crate::domain::time::Timestamp;
 use crate::membership::erasures::ErasureLog;
 use crate::store::{Store, StoreError};
@@ -29,6 +31,26 @@ pub async fn leave(store: &dyn Store, email: &EmailAddress, now: Timestamp) -> R
 /// Lets mail go to whoever has that address, whatever kept it from them.
 pub async fn unsuppress(store: &dyn Store, email: &EmailAddress) -> Result<Option<Lifted>, StoreError> {
     store.unsuppress(email, new_account()?).await
+}
+
+/// Ends the pending sign-ups that were made with a key since that time; says how many. In steps, each of which others' writes wait
+/// for, with pauses in which those get their turn; what an interrupted one left is ended by the next. Only the first step that
+/// changes something is `audited`: the log is to say it once.
+pub async fn withdraw_sign_ups(
+    store: &dyn Store,
+    audited: &dyn Store,
+    key: KeyId,
+    since: Timestamp,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
+    let (mut place, mut ended) = (PendingPlace::START, 0);
+    loop {
+        let begun = Instant::now();
+        let store = if ended == 0 { audited } else { store };
+        let (Some(last), some) = store.withdraw_sign_ups(key, since, place, now).await? else { return Ok(ended) };
+        (place, ended) = (last, ended + some);
+        tokio::time::sleep(begun.elapsed()).await;
+    }
 }
 
 /// Adds what hangs on a person to their file, page by page.

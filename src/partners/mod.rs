@@ -8,7 +8,10 @@ pub mod worker;
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use crate::domain::email::EmailAddress;
+use crate::domain::mail::MailId;
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::partner::{NamedSignUp, PartnerRecord};
@@ -42,6 +45,32 @@ impl Partners {
     /// Whom to write to about a partner from now on; false if there is no such partner.
     pub async fn set_contact(&self, name: &str, contact: Option<EmailAddress>) -> Result<bool, StoreError> {
         self.store.set_contact(name, contact).await
+    }
+
+    /// Stops a partner: its keys, its mail and its webhooks. False if it was suspended before.
+    pub fn suspend(&self, partner: PartnerId, now: Timestamp) -> StoreReply<'_, bool> {
+        self.store.suspend_partner(partner, now)
+    }
+
+    /// Lifts that; false if it was not suspended.
+    pub fn resume(&self, partner: PartnerId, now: Timestamp) -> StoreReply<'_, bool> {
+        self.store.resume_partner(partner, now)
+    }
+
+    /// Lets all mail go that was held because the partner was suspended; says how much. In steps, with pauses in which others write.
+    pub async fn release_suspended(&self, partner: PartnerId, now: Timestamp) -> Result<u64, StoreError> {
+        let (mut after, mut released, mut begun) = (MailId(0), 0, Instant::now());
+        while let (Some(last), some) = self.store.release_suspended(partner, after, now).await? {
+            (after, released) = (last, released + some);
+            tokio::time::sleep(begun.elapsed()).await;
+            begun = Instant::now();
+        }
+        Ok(released)
+    }
+
+    /// The mails a day that the partner may cause; none for the general rule.
+    pub fn set_mails_a_day(&self, partner: PartnerId, mails: Option<u32>) -> StoreReply<'_, ()> {
+        self.store.set_mails_a_day(partner, mails)
     }
 
     /// What came of a sign-up that the partner gave that name to; none where it gave it to none.

@@ -17,11 +17,12 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 area! {
     /// Who did what.
     AuditStore {
-        /// What was done at that time or later, oldest first, after that id.
-        read audit_entries(since: Timestamp, after: i64, most: u32) -> Vec<AuditEntry> {
+        /// What was done from `since` on and before `until`, oldest first, after that id.
+        read audit_entries(since: Timestamp, until: Timestamp, after: i64, most: u32) -> Vec<AuditEntry> {
             |sql| {
-                let list = "SELECT id, at, who, command, about FROM audit WHERE id > $2 AND at >= $1 ORDER BY id LIMIT $3";
-                sql.rows(list, values![*since, *after, *most], entry).await
+                let list = "SELECT id, at, who, command, about FROM audit
+                            WHERE id > $3 AND at >= $1 AND at < $2 ORDER BY id LIMIT $4";
+                sql.rows(list, values![*since, *until, *after, *most], entry).await
             }
         };
 

@@ -10,7 +10,7 @@ use crate::domain::time::Timestamp;
 macro_rules! columns {
     () => {
         "id, partner_id, (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner, hash, per_minute, created_at,
-         expires_at, last_used_at, revoked_at"
+         expires_at, last_used_at, revoked_at, (SELECT p.suspended_at FROM partners p WHERE p.id = partner_id) AS suspended_at"
     };
 }
 
@@ -109,6 +109,7 @@ fn record(row: &Row<'_>) -> Result<KeyRecord, Failure> {
         expires_at: row.get("expires_at")?,
         last_used_at: row.get("last_used_at")?,
         revoked_at: row.get("revoked_at")?,
+        suspended_at: row.get("suspended_at")?,
     })
 }
 

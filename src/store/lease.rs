@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use super::hold::hold;
 use super::sources::{self, SourceEvent, source_name};
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::email::EmailAddress;
@@ -122,6 +123,8 @@ macro_rules! due {
                     coalesce(s.updated_at, i.created_at) AS asked_at,
                     coalesce(s.created_at, i.created_at) AS about_created_at, coalesce(o.first_attempt_at, $1) AS first_attempt_at,
                     EXISTS (SELECT 1 FROM api_keys k WHERE k.id = s.key_id AND k.revoked_at IS NOT NULL) AS key_revoked,
+                    (SELECT named.suspended_at IS NOT NULL FROM partners named WHERE named.id = s.partner_id) AS partner_suspended,
+                    (SELECT named.mails_a_day FROM partners named WHERE named.id = s.partner_id) AS fixed_quota,
                     s.state AS sign_up_state, p.state AS person_state, i.expires_at AS sign_in_expires_at,
                     i.used_at IS NOT NULL AS sign_in_used, p.code, p.mailbox, p.unwanted_mail, p.undeliverable_until,
                     EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox AND s.id IS NOT NULL
@@ -205,9 +208,7 @@ impl Lease {
         };
         if let Some(reason) = facts.hold(&source, self.budget, &today.reputation) {
             today.held += u64::from(reason == HoldReason::OverBudget);
-            let hold = "UPDATE outbox SET held_at = $2, leased_until = 0, leased_by = NULL WHERE id = $1";
-            sql.execute(hold, values![mail.id.0, self.now]).await?;
-            return Ok(Considered::Deferred);
+            return hold(sql, mail.id, reason == HoldReason::PartnerSuspended, self.now).await.map(considered);
         }
         // Another node decides about this mailbox now, and a flood to it may take it a while: nobody waits for that.
         if !sql.try_lock(&mailbox).await? {
@@ -297,8 +298,11 @@ async fn put_off(sql: &mut dyn Sql, mail: MailId, until: Timestamp, now: Timesta
     let put_off = "UPDATE outbox SET send_after = $2 WHERE id IN
                        (SELECT id FROM outbox WHERE id = $1 AND send_after < $2 AND leased_until <= $3 AND priority < 2
                         FOR UPDATE SKIP LOCKED)";
-    let changed = sql.execute(put_off, values![mail.0, until, now]).await?;
-    Ok(if changed > 0 { Considered::Deferred } else { Considered::Left })
+    Ok(considered(sql.execute(put_off, values![mail.0, until, now]).await? > 0))
+}
+
+fn considered(deferred: bool) -> Considered {
+    if deferred { Considered::Deferred } else { Considered::Left }
 }
 
 /// Whether an address acts by itself in the sandbox.
@@ -314,6 +318,8 @@ fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
         priority,
         attempts,
         key_revoked: row.get("key_revoked")?,
+        partner_suspended: row.get("partner_suspended")?,
+        fixed_quota: row.get("fixed_quota")?,
         sign_up: row.get::<Option<&str>>("sign_up_state")?.and_then(SignUpState::from_name),
         person: row.parsed("person_state", PersonState::from_name)?,
         sign_in_expires_at: row.get("sign_in_expires_at")?,

@@ -63,6 +63,7 @@ macro_rules! area {
 
 pub mod audit;
 pub mod figures;
+mod hold;
 pub mod installation;
 pub mod keys;
 mod lease;

@@ -11,11 +11,13 @@ use crate::domain::mail::{
 use crate::domain::sign_up::{PENDING_FOR, SignUpId};
 use crate::domain::time::Timestamp;
 
-/// What is held of a key `$1` or of the form `$2`, or at all; of a revoked key also what no worker has looked at since.
+/// What is held of a key `$1` or of the form `$2`, or at all; of a key that was revoked or whose partner is suspended also what
+/// no worker has looked at since.
 macro_rules! is_held {
     () => {
         "(o.held_at IS NOT NULL OR (s.key_id = $1 AND o.priority = 0 AND EXISTS
-             (SELECT 1 FROM api_keys k WHERE k.id = s.key_id AND k.revoked_at IS NOT NULL))) AND o.leased_by IS NULL
+             (SELECT 1 FROM api_keys k JOIN partners p ON p.id = k.partner_id
+              WHERE k.id = s.key_id AND (k.revoked_at IS NOT NULL OR p.suspended_at IS NOT NULL)))) AND o.leased_by IS NULL
          AND (CAST($1 AS TEXT) IS NULL OR s.key_id = $1) AND (CAST($2 AS BIGINT) = 0 OR s.partner_id IS NULL)"
     };
 }

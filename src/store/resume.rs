@@ -41,7 +41,8 @@ impl Unit for Resume {
             values![],
         )
         .await?;
-        // Mail that waited may have gone since.
+        // Mail that waited may have gone since, held or not: nothing goes by itself when a suspension is lifted.
+        sql.execute("UPDATE outbox SET held_suspended = FALSE WHERE held_suspended", values![]).await?;
         let hold = "UPDATE outbox SET held_at = $1 WHERE held_at IS NULL AND given_up_at IS NULL";
         sql.execute(hold, values![self.act.at]).await?;
         let held = "SELECT count(*) FROM outbox WHERE held_at IS NOT NULL AND given_up_at IS NULL";

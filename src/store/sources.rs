@@ -49,7 +49,8 @@ macro_rules! reputation_columns {
          CAST(coalesce(sum(CASE WHEN day = $1 THEN proofs_of_work ELSE 0 END), 0) AS BIGINT) AS proven_today,
          CAST(coalesce(sum(CASE WHEN day < $1 THEN confirmed ELSE 0 END), 0) AS BIGINT) AS confirmed_before,
          CAST(coalesce(sum(confirmed), 0) AS BIGINT) AS confirmed_in_all,
-         CAST(coalesce(sum(declined + bounced + complained), 0) AS BIGINT) AS unwanted"
+         CAST(coalesce(sum(declined), 0) AS BIGINT) AS declined, CAST(coalesce(sum(bounced), 0) AS BIGINT) AS bounced,
+         CAST(coalesce(sum(complained), 0) AS BIGINT) AS complained"
     };
 }
 
@@ -75,7 +76,7 @@ area! {
             }
         };
 
-        /// Every source that did something in the last days, or whose mail is held.
+        /// Every source that did something in the last days, whose mail is held, or whose budget is its own.
         read source_statuses(now: Timestamp) -> Vec<SourceStatus> {
             |sql| {
                 let days = concat!(
@@ -96,12 +97,20 @@ area! {
                 );
                 let of_source = |row: &Row<'_>| Ok((row.get::<String>("source")?, row.get::<u64>("held")?));
                 let held = sql.rows(held, values![], of_source).await?;
-                let mut sources: BTreeMap<_, _> = days.into_iter().map(|(source, reputation)| (source, (reputation, 0))).collect();
-                for (source, held) in held {
-                    sources.entry(source).or_default().1 = held;
+                let fixed = "SELECT name, mails_a_day FROM partners WHERE mails_a_day IS NOT NULL";
+                let fixed = sql.rows(fixed, values![], |row| Ok((row.get::<String>("name")?, row.get("mails_a_day")?))).await?;
+                let new = |source: &String| SourceStatus { source: source.clone(), ..SourceStatus::default() };
+                let mut sources: BTreeMap<String, SourceStatus> = BTreeMap::new();
+                for (source, reputation) in days {
+                    sources.entry(source).or_insert_with_key(new).reputation = reputation;
                 }
-                let standing = |(source, (reputation, held))| SourceStatus { source, reputation, held };
-                Ok(sources.into_iter().map(standing).collect())
+                for (source, held) in held {
+                    sources.entry(source).or_insert_with_key(new).held = held;
+                }
+                for (source, quota) in fixed {
+                    sources.entry(source).or_insert_with_key(new).fixed = quota;
+                }
+                Ok(sources.into_values().collect())
             }
         };
 
@@ -186,7 +195,9 @@ fn reputation(row: &Row<'_>) -> Result<Reputation, Failure> {
         proven_today: row.get("proven_today")?,
         confirmed_before: row.get("confirmed_before")?,
         confirmed: row.get("confirmed_in_all")?,
-        unwanted: row.get("unwanted")?,
+        declined: row.get("declined")?,
+        bounced: row.get("bounced")?,
+        complained: row.get("complained")?,
     })
 }
 

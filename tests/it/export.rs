@@ -104,6 +104,7 @@ const REASONS: &[(&str, &str)] = &[
     ("outbox.leased_by", "the worker's own"),
     ("outbox.lane", "the worker's own"),
     ("outbox.priority", "the worker's own"),
+    ("outbox.held_suspended", "why /signUps/1/waitingMail/heldAt is set: of partners"),
     ("mailboxes.mailbox", "made from the address"),
     ("mailboxes.last_mail_id", "the worker's own"),
     ("stopped_partners.id", "a number inside the records"),

@@ -59,7 +59,8 @@ impl Gap {
 
     fn report_keys(&self, flags: &str) -> anyhow::Result<()> {
         print_line(&format!(
-            "- Keys that were revoked since work again, and keys that were issued since do not: `unionhall keys list{flags}`."
+            "- Keys that were revoked since work again, keys that were issued since do not, and partners that were suspended since \
+             are not: `unionhall keys list{flags}`."
         ))?;
         if self.keys.is_empty() {
             return print_line("  No key works.");

@@ -10,14 +10,14 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{print_aside, print_line, secret, with_live_records};
+use super::{keys, partners, print_aside, print_line, secret, with_live_records};
 use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::budget::source_name;
 use crate::domain::person::{Leaving, Lifted, PersonRecord};
-use crate::domain::sign_up::SignUpId;
+use crate::domain::sign_up::{SignUpId, SignUpsOf};
 use crate::domain::time::Timestamp;
 use crate::membership::erasures::ErasureLog;
 use crate::membership::people::People;
@@ -29,7 +29,7 @@ pub(super) enum MembersCommand {
     Count(CountMembers),
     /// Show everything that is kept of a person: state, sign-ups, mail that went or waits, and what keeps mail from them.
     Show(ShowPerson),
-    /// Find people by the beginning of their address, by their code or account, or all that a key signed up.
+    /// Find people by the beginning of their address, by their code or account; or all that a key, a partner or the form signed up.
     Find(FindPeople),
     /// Write people to standard output, as CSV or JSON Lines, however many there are.
     Export(export::ExportPeople),
@@ -70,11 +70,17 @@ pub(super) struct ShowPerson {
 pub(super) struct FindPeople {
     /// The beginning of an address, a referral code or its link, or an account of the audit log; `-` to read it on standard
     /// input.
-    #[arg(required_unless_present = "key")]
+    #[arg(required_unless_present_any = ["key", "partner", "form"], conflicts_with_all = ["key", "partner", "form"])]
     text: Option<String>,
     /// All that were signed up with this key, newest first: after a leak.
-    #[arg(long, value_name = "ID", conflicts_with = "text")]
+    #[arg(long, value_name = "ID")]
     key: Option<KeyId>,
+    /// All that this partner signed up, with any of its keys, newest first.
+    #[arg(long, value_name = "NAME", conflicts_with = "key")]
+    partner: Option<String>,
+    /// All that signed up by the form, newest first.
+    #[arg(long, conflicts_with_all = ["key", "partner"])]
+    form: bool,
     /// As JSON Lines, an object a line, for programs.
     #[arg(long)]
     json: bool,
@@ -150,12 +156,12 @@ fn count(task: &CountMembers) -> anyhow::Result<()> {
 /// People that are listed at the most; whoever looks for more is told to say more.
 const LISTED: u32 = 50;
 
-/// Sign-ups of a key that are read at a time.
+/// Sign-ups that are read at a time.
 const PAGE: u32 = 1000;
 
 fn find(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
-    if let Some(key) = task.key {
-        return of_key(task, key, now);
+    if task.text.is_none() {
+        return find_signed_up(task, now);
     }
     let text = given(task.text.as_deref().unwrap_or_default(), "what is to be found")?.trim().to_lowercase();
     if text.is_empty() {
@@ -186,14 +192,16 @@ fn find(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn of_key(task: &FindPeople, key: KeyId, now: Timestamp) -> anyhow::Result<()> {
+fn find_signed_up(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
     let listed = with_live_records(&task.store, async |operator| {
-        if !operator.keys().list().await?.iter().any(|(record, _)| record.id == key) {
-            bail!("there is no key {key}; `unionhall keys list` shows them");
-        }
+        let whose = match (task.key, &task.partner) {
+            (Some(key), _) => SignUpsOf::Key(keys::find(&operator, key).await?.id),
+            (None, Some(name)) => SignUpsOf::Partner(partners::find(&operator, name).await?.id),
+            (None, None) => SignUpsOf::Form,
+        };
         let (mut before, mut listed) = (SignUpId(i64::MAX), 0);
         loop {
-            let page = operator.sign_ups_of_key(key, before, now, PAGE).await?;
+            let page = operator.sign_ups_of(whose, before, now, PAGE).await?;
             let Some(last) = page.last() else { return Ok(listed) };
             before = last.id;
             if listed == 0 && !task.json {
@@ -216,7 +224,11 @@ fn of_key(task: &FindPeople, key: KeyId, now: Timestamp) -> anyhow::Result<()> {
         }
     })?;
     match listed == 0 && !task.json {
-        true => print_line("Nobody was signed up with this key."),
+        true => print_line(match (task.key, &task.partner) {
+            (Some(_), _) => "Nobody was signed up with this key.",
+            (None, Some(_)) => "Nobody was signed up by this partner.",
+            (None, None) => "Nobody has signed up by the form.",
+        }),
         false => Ok(()),
     }
 }

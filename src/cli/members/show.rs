@@ -206,8 +206,8 @@ fn waiting_words(mail: &WaitingMail, sign_up: &SignUpEntry, file: &PersonFile, n
     }
     if let Some(since) = mail.held_at {
         return format!(
-            "mail {id} is held since {since}: its source has had its mail of the day, or its key was revoked; `unionhall mail \
-             retry {id}` lets it go"
+            "mail {id} is held since {since}: its source has had its mail of the day, its key was revoked, its partner was \
+             suspended, or the records were restored; `unionhall mail retry {id}` lets it go"
         );
     }
     if mail.attempts > 0 {

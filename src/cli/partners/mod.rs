@@ -1,5 +1,6 @@
 //! `unionhall partners`
 
+mod control;
 pub(super) mod webhooks;
 
 use anyhow::bail;
@@ -10,9 +11,10 @@ use super::audit::act;
 use super::{Prepare, print_line, with_records};
 use crate::clock::Clock;
 use crate::config::StoreSettings;
-use crate::domain::api_key::{KeyStatus, Mode};
+use crate::domain::api_key::Mode;
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::PartnerRecord;
+use crate::domain::partner::name::folded;
 use crate::operator::Operator;
 
 #[derive(Debug, Subcommand)]
@@ -23,6 +25,19 @@ pub(in crate::cli) enum PartnersCommand {
     Show(ShowPartner),
     /// Say whom to write to when something of a partner's fails, such as a webhook endpoint.
     Contact(SetContactArgs),
+    /// Stop a partner for now: within two seconds none of its keys works, and its mail and webhooks wait.
+    ///
+    /// Its requests are answered with 401 and a sentence that says so. Mail that it asked for and that has not left is held. What
+    /// happens meanwhile to its sign-ups is told to its webhooks when the suspension is lifted; the time of it does not count
+    /// among the five days after which a failing endpoint is disabled. Links that were mailed still work, and sign-ups expire as
+    /// always.
+    Suspend(control::NamedPartner),
+    /// Lift a suspension: keys work again unless they expired or were revoked, and held mail and webhooks go.
+    ///
+    /// Each person whose mail was held has the whole week to confirm. Running it again is safe: it goes on where it was interrupted.
+    Resume(control::NamedPartner),
+    /// Give a partner a mail budget of its own: a number of mails a day, over all its keys, that reputation does not change.
+    MailBudget(control::SetMailBudget),
 }
 
 #[derive(Debug, Args)]
@@ -70,6 +85,11 @@ impl PartnerRecords {
         if self.test { Mode::Test } else { Mode::Live }
     }
 
+    /// For a command that is named to the operator: it works on the same records.
+    fn flag(&self) -> &'static str {
+        if self.test { " --test" } else { "" }
+    }
+
     fn with<T>(&self, work: impl AsyncFnOnce(Operator) -> anyhow::Result<T>) -> anyhow::Result<T> {
         with_records(&self.store, self.mode(), Prepare::Expect, work)
     }
@@ -80,6 +100,9 @@ pub(in crate::cli) fn run(command: PartnersCommand) -> anyhow::Result<()> {
         PartnersCommand::List(task) => list(&task),
         PartnersCommand::Show(task) => show(&task),
         PartnersCommand::Contact(task) => contact(&task),
+        PartnersCommand::Suspend(task) => control::suspend(&task),
+        PartnersCommand::Resume(task) => control::resume(&task),
+        PartnersCommand::MailBudget(task) => control::set_mail_budget(&task),
     }
 }
 
@@ -89,6 +112,8 @@ fn as_json(partner: &PartnerRecord) -> serde_json::Value {
         "name": partner.name,
         "contact": partner.contact.as_ref().map(EmailAddress::as_typed),
         "createdAt": partner.created_at.to_string(),
+        "suspendedAt": partner.suspended_at,
+        "mailsADay": partner.mails_a_day,
         "keys": partner.keys,
         "endpoints": partner.endpoints,
     })
@@ -103,24 +128,29 @@ fn list(task: &ListPartners) -> anyhow::Result<()> {
     if partners.is_empty() {
         return print_line("No partners yet. `unionhall keys issue NAME` makes one and issues its first key.");
     }
-    print_line(&format!("{:<6}{:>6}{:>11}  {:<22}{:<32}NAME", "ID", "KEYS", "ENDPOINTS", "SINCE", "CONTACT"))?;
+    print_line(&format!(
+        "{:<6}{:<11}{:>6}{:>11}{:>13}  {:<22}{:<32}NAME",
+        "ID", "STATE", "KEYS", "ENDPOINTS", "MAILS A DAY", "SINCE", "CONTACT"
+    ))?;
     for partner in &partners {
         let contact = partner.contact.as_ref().map_or("-", EmailAddress::as_typed);
         let PartnerRecord { id, name, keys, endpoints, created_at, .. } = partner;
-        print_line(&format!("{id:<6}{keys:>6}{endpoints:>11}  {:<22}{contact:<32}{name}", created_at.to_string()))?;
+        let state = if partner.suspended_at.is_some() { "suspended" } else { "active" };
+        let mails = partner.mails_a_day.map_or_else(|| "default".to_owned(), |mails| mails.to_string());
+        print_line(&format!(
+            "{id:<6}{state:<11}{keys:>6}{endpoints:>11}{mails:>13}  {:<22}{contact:<32}{name}",
+            created_at.to_string()
+        ))?;
     }
     Ok(())
 }
 
 fn show(task: &ShowPartner) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
-    let found = task.records.with(async |operator| {
-        let partners = operator.partners().list().await?;
-        let keys = operator.keys().list().await?;
-        let endpoints = operator.list_endpoints().await?;
-        Ok((partners.into_iter().find(|partner| partner.name == task.name), keys, endpoints))
+    let (partner, keys, endpoints) = task.records.with(async |operator| {
+        let partner = find(&operator, &task.name).await?;
+        Ok((partner, operator.keys().list().await?, operator.list_endpoints().await?))
     })?;
-    let (Some(partner), keys, endpoints) = found else { return Err(unknown(&task.name)) };
     let keys = keys.iter().filter(|(key, _)| key.partner.as_str() == partner.name);
     let endpoints = endpoints.iter().filter(|listed| listed.endpoint.partner == partner.name);
     if task.json {
@@ -134,13 +164,15 @@ fn show(task: &ShowPartner) -> anyhow::Result<()> {
         Some(contact) => format!("Contact: {contact}", contact = contact.as_typed()),
         None => "Contact: none; `unionhall partners contact NAME EMAIL` sets one".to_owned(),
     })?;
+    if let Some(since) = partner.suspended_at {
+        let resume = format!("partners resume {}{}", argument(&partner.name), task.records.flag());
+        print_line(&format!("Suspended since {since}; `unionhall {resume}` lifts this"))?;
+    }
+    if let Some(mails) = partner.mails_a_day {
+        print_line(&format!("Mail budget of its own: {mails} mails a day"))?;
+    }
     for (key, _) in keys {
-        let state = match key.status(now) {
-            KeyStatus::Valid => "valid",
-            KeyStatus::Expired => "expired",
-            KeyStatus::Revoked => "revoked",
-        };
-        print_line(&format!("Key {}: {state}", key.id))?;
+        print_line(&format!("Key {}: {}", key.id, key.status(now).name()))?;
     }
     for listed in endpoints {
         print_line(&format!("Webhook endpoint {}: {}", listed.endpoint.id, webhooks::state(&listed.endpoint)))?;
@@ -159,18 +191,47 @@ fn contact(task: &SetContactArgs) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let about = if email.is_some() { "set for" } else { "taken from" };
     let act = act("partners contact", format!("{about} {}", task.name), now);
-    let found = task
-        .records
-        .with(async |operator| Ok(operator.audited(act).partners().set_contact(&task.name, email.clone()).await?))?;
-    if !found {
-        return Err(unknown(&task.name));
-    }
+    task.records.with(async |operator| {
+        let partner = find(&operator, &task.name).await?;
+        Ok(operator.audited(act).partners().set_contact(&partner.name, email.clone()).await?)
+    })?;
     print_line(&match &email {
         Some(_) => format!("{} is written to from now on when something of theirs fails.", task.name),
         None => format!("{} has no contact any more.", task.name),
     })
 }
 
-fn unknown(name: &str) -> anyhow::Error {
-    anyhow::anyhow!("there is no partner called {}; `unionhall partners list` shows them", name.escape_debug())
+/// The partner of that name; where there is none, the error names those that may be meant.
+pub(super) async fn find(operator: &Operator, name: &str) -> anyhow::Result<PartnerRecord> {
+    let mut partners = operator.partners().list().await?;
+    if let Some(at) = partners.iter().position(|partner| partner.name == name) {
+        return Ok(partners.swap_remove(at));
+    }
+    let wanted = folded(name);
+    let is_near = |known: &str| !wanted.is_empty() && (known.contains(&wanted) || wanted.contains(known));
+    let near = partners.iter().filter(|partner| is_near(&folded(&partner.name)));
+    let near: Vec<_> = near.take(3).map(|partner| partner.name.as_str()).collect();
+    let near = if near.is_empty() { String::new() } else { format!(" did you mean {}?", near.join(" or ")) };
+    bail!("there is no partner called {};{near} `unionhall partners list` shows them", name.escape_debug())
+}
+
+/// A name as it is typed into a shell.
+pub(super) fn argument(name: &str) -> String {
+    match name.chars().all(|c| c.is_alphanumeric() || "._-".contains(c)) && !name.starts_with('-') {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::argument;
+
+    #[test]
+    fn a_name_is_one_word_of_the_shell() {
+        for (name, typed) in [("Acme", "Acme"), ("Acme Assistant", "'Acme Assistant'"), ("Zoë's", "'Zoë'\\''s'")] {
+            assert_eq!(argument(name), typed);
+        }
+        assert_eq!(argument("$(x)"), "'$(x)'");
+    }
 }

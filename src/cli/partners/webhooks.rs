@@ -155,6 +155,9 @@ fn add(task: &AddEndpointArgs, now: Timestamp) -> anyhow::Result<()> {
 
 /// How an endpoint does, in a few words.
 pub(in crate::cli) fn state(endpoint: &EndpointRecord) -> String {
+    if let (None, Some(at)) = (endpoint.disabled_at, endpoint.suspended_at) {
+        return format!("waiting: the partner is suspended since {at}");
+    }
     match (endpoint.disabled_at, endpoint.failing_since, endpoint.delivered_at) {
         (Some(at), _, _) => format!("disabled since {at}: {}", endpoint.disabled_why.as_deref().unwrap_or("it failed")),
         (None, Some(since), _) => {

@@ -1,11 +1,12 @@
-//! Printing, to a reader who may be gone, and what strangers wrote, made safe to read on a terminal: control characters move
-//! the cursor, ring the bell or color what follows, and bidirectional controls show a text in another order than it has.
+//! The operator's terminal: questions, printing to a reader who may be gone, and what strangers wrote, made safe to read:
+//! control characters move the cursor, ring the bell or color what follows, and bidirectional controls show a text in another
+//! order than it has.
 
 pub(in crate::cli) mod progress;
 
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IsTerminal};
 
 use crate::domain::text::is_hidden;
 
@@ -37,6 +38,17 @@ pub(in crate::cli) fn escape(text: &str) -> Cow<'_, str> {
 /// The same in quotation marks and in one line, for what somebody else wrote: nobody else makes lines of ours.
 pub(in crate::cli) fn quote(text: &str) -> String {
     format!("\"{}\"", escape_if(text, |c| is_hidden(c) || matches!(c, '\u{2028}' | '\u{2029}')))
+}
+
+/// Asks the operator and gives the answer in lower case; none where nobody can be asked, as in a script.
+pub(in crate::cli) fn ask(question: &str) -> io::Result<Option<String>> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(None);
+    }
+    print_partial(&format!("{} ", escape(question)));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(Some(answer.trim().to_lowercase()))
 }
 
 fn escape_if(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {

@@ -1,7 +1,8 @@
 //! The mail budget: a source's daily quota of mail, which grows with a good reputation.
 //!
 //! A source is the form, or a partner over all its keys. It begins with what the operator allows it; what is confirmed earns
-//! more, and a source whose mail is declined, ignored or sent back is held to a tenth. What is past the budget is held for the
+//! more, and a source whose mail is declined, ignored or sent back is held to a tenth. The operator may fix a partner's
+//! quota instead. What is past the budget is held for the
 //! operator; a person at the form can pay for theirs with a proof of work, within bounds.
 
 use crate::domain::time::Timestamp;
@@ -61,14 +62,18 @@ pub struct Reputation {
     /// Confirmed by people who were no members before, on the days before and today.
     pub confirmed_before: u64,
     pub confirmed: u64,
-    /// Declined, complained about, or to nobody.
-    pub unwanted: u64,
+    pub declined: u64,
+    /// Hard bounces: to nobody.
+    pub bounced: u64,
+    pub complained: u64,
 }
 
 /// A source, as the operator is shown it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceStatus {
     pub source: String,
+    /// What the operator gave its partner in place of the general rule.
+    pub fixed: Option<u64>,
     pub reputation: Reputation,
     /// Mails that wait for the operator's decision.
     pub held: u64,
@@ -77,8 +82,12 @@ pub struct SourceStatus {
 impl MailBudget {
     pub const NONE: Self = Self { form_a_day: 0, key_a_day: 0 };
 
-    /// How many mails a source may cause today; none for no end.
-    pub fn quota(&self, source: &str, reputation: &Reputation) -> Option<u64> {
+    /// How many mails a source may cause today; none for no end. A `fixed` quota is the operator's own figure for the partner:
+    /// neither the settings nor its reputation change it.
+    pub fn quota(&self, source: &str, fixed: Option<u64>, reputation: &Reputation) -> Option<u64> {
+        if fixed.is_some() {
+            return fixed;
+        }
         let base = u64::from(if source == FORM { self.form_a_day } else { self.key_a_day });
         match base {
             0 => None,
@@ -88,13 +97,13 @@ impl MailBudget {
     }
 
     /// How many more mails a source may cause today; none for no end.
-    pub fn left(&self, source: &str, reputation: &Reputation) -> Option<u64> {
-        Some(self.quota(source, reputation)?.saturating_sub(reputation.mailed_today))
+    pub fn left(&self, source: &str, fixed: Option<u64>, reputation: &Reputation) -> Option<u64> {
+        Some(self.quota(source, fixed, reputation)?.saturating_sub(reputation.mailed_today))
     }
 
     /// Whether a source has had its day's mail: what it asks for now is held.
-    pub fn holds(&self, source: &str, reputation: &Reputation) -> bool {
-        self.left(source, reputation) == Some(0)
+    pub fn holds(&self, source: &str, fixed: Option<u64>, reputation: &Reputation) -> bool {
+        self.left(source, fixed, reputation) == Some(0)
     }
 
     /// Whether a proof of work still passes the form's budget.
@@ -104,9 +113,15 @@ impl MailBudget {
 }
 
 impl Reputation {
+    /// Declined, complained about, or to nobody.
+    pub fn unwanted(&self) -> u64 {
+        self.declined + self.bounced + self.complained
+    }
+
     /// Whether those who were mailed wanted it so seldom that it cannot have been their wish.
     pub fn is_bad(&self) -> bool {
-        let Self { asked_before, confirmed, unwanted, .. } = *self;
+        let Self { asked_before, confirmed, .. } = *self;
+        let unwanted = self.unwanted();
         let ignored = confirmed * ONE_IN < asked_before;
         asked_before >= ENOUGH && (ignored || (unwanted >= FEW_UNWANTED && unwanted * ONE_IN > asked_before))
     }
@@ -120,10 +135,10 @@ mod tests {
 
     #[test]
     fn good_reputation_earns_more_and_bad_reputation_a_tenth() {
-        let of = |source, asked_before, confirmed, unwanted| {
+        let of = |source, asked_before, confirmed, declined| {
             let reputation =
-                Reputation { asked_before, confirmed, confirmed_before: confirmed, unwanted, ..Reputation::default() };
-            BUDGET.quota(source, &reputation)
+                Reputation { asked_before, confirmed, confirmed_before: confirmed, declined, ..Reputation::default() };
+            BUDGET.quota(source, None, &reputation)
         };
         assert_eq!(of(FORM, 0, 0, 0), Some(60));
         assert_eq!(of("Acme", 0, 0, 0), Some(1000));
@@ -134,15 +149,39 @@ mod tests {
         assert_eq!(of("Acme", 50, 30, 4), Some(1060), "one person with a few addresses");
         assert_eq!(of("Acme", 1000, 600, 51), Some(100), "many decline");
         assert_eq!(of(FORM, 60, 0, 0), Some(6));
-        assert_eq!(MailBudget::NONE.quota(FORM, &Reputation::default()), None);
+        assert_eq!(MailBudget::NONE.quota(FORM, None, &Reputation::default()), None);
+    }
+
+    #[test]
+    fn whatever_is_unwanted_counts_alike() {
+        let sent = Reputation { asked_before: 100, confirmed: 60, ..Reputation::default() };
+        let bad = Reputation { declined: 2, bounced: 2, complained: 2, ..sent };
+        assert_eq!((bad.unwanted(), bad.is_bad()), (6, true));
+        assert!(!Reputation { complained: 1, ..bad }.is_bad() && !sent.is_bad());
+    }
+
+    #[test]
+    fn a_fixed_quota_replaces_settings_and_reputation() {
+        let bad = Reputation { asked_before: 1000, mailed_today: 7, ..Reputation::default() };
+        let good = Reputation { confirmed: 600, confirmed_before: 600, ..bad };
+        for reputation in [bad, good, Reputation::default()] {
+            for budget in [BUDGET, MailBudget::NONE] {
+                assert_eq!(budget.quota("Acme", Some(8), &reputation), Some(8));
+            }
+        }
+        assert_eq!(BUDGET.left("Acme", Some(8), &bad), Some(1));
+        assert!(BUDGET.holds("Acme", Some(7), &bad) && !BUDGET.holds("Acme", Some(8), &bad));
+        assert!(MailBudget::NONE.holds("Acme", Some(0), &Reputation::default()), "0 is no mail at all");
     }
 
     #[test]
     fn what_is_left_ends_at_nothing() {
         let spent = Reputation { mailed_today: 70, ..Reputation::default() };
-        assert_eq!((BUDGET.left(FORM, &spent), BUDGET.left("Acme", &spent)), (Some(0), Some(930)));
-        assert_eq!(MailBudget::NONE.left(FORM, &spent), None);
-        assert!(BUDGET.holds(FORM, &spent) && !BUDGET.holds("Acme", &spent) && !MailBudget::NONE.holds(FORM, &spent));
+        let left = |budget: MailBudget, source| budget.left(source, None, &spent);
+        assert_eq!((left(BUDGET, FORM), left(BUDGET, "Acme")), (Some(0), Some(930)));
+        assert_eq!(left(MailBudget::NONE, FORM), None);
+        let holds = |budget: MailBudget, source| budget.holds(source, None, &spent);
+        assert!(holds(BUDGET, FORM) && !holds(BUDGET, "Acme") && !holds(MailBudget::NONE, FORM));
         let proven = |proven_today| BUDGET.takes_proofs(&Reputation { proven_today, ..Reputation::default() });
         assert!(proven(599) && !proven(600));
     }

@@ -14,7 +14,8 @@ pub enum Priority {
     /// Asked for on the way to one's own page: the budget of its source counts it, and does not hold it.
     Reminder = -1,
     Normal = 0,
-    /// Released by the operator, or paid for with a proof of work: it bypasses the budget, and that its key was revoked.
+    /// Released by the operator, or paid for with a proof of work: it bypasses the budget, and that its key was revoked or its
+    /// partner suspended.
     Released = 1,
     /// Retried by the operator: it bypasses the caps of its mailbox too.
     Forced = 2,
@@ -43,6 +44,9 @@ pub struct MailFacts {
     /// Before this one.
     pub attempts: u32,
     pub key_revoked: bool,
+    pub partner_suspended: bool,
+    /// The partner's own mail budget, where it has one.
+    pub fixed_quota: Option<u64>,
     /// Of the sign-up that it is about, if it is about one.
     pub sign_up: Option<SignUpState>,
     pub person: PersonState,
@@ -62,6 +66,8 @@ pub struct MailFacts {
 pub enum HoldReason {
     OverBudget,
     KeyRevoked,
+    /// It is decided about anew when the suspension is lifted.
+    PartnerSuspended,
 }
 
 impl MailFacts {
@@ -92,10 +98,16 @@ impl MailFacts {
     /// Whether it has to wait for the operator. A mail that was tried before was counted then; without a budget nothing is held.
     pub fn hold(&self, source: &str, budget: Option<MailBudget>, reputation: &Reputation) -> Option<HoldReason> {
         let budget = budget?;
-        if self.priority == Priority::Normal && self.attempts == 0 && budget.holds(source, reputation) {
+        let nobody_decided = self.priority <= Priority::Normal;
+        // First: the other two are judged when the suspension is lifted.
+        if self.partner_suspended && nobody_decided {
+            return Some(HoldReason::PartnerSuspended);
+        }
+        let is_new = self.priority == Priority::Normal && self.attempts == 0;
+        if is_new && budget.holds(source, self.fixed_quota, reputation) {
             return Some(HoldReason::OverBudget);
         }
-        (self.key_revoked && self.priority <= Priority::Normal).then_some(HoldReason::KeyRevoked)
+        (self.key_revoked && nobody_decided).then_some(HoldReason::KeyRevoked)
     }
 }
 
@@ -175,6 +187,8 @@ mod tests {
             priority: Priority::Normal,
             attempts: 0,
             key_revoked: false,
+            partner_suspended: false,
+            fixed_quota: None,
             sign_up: Some(SignUpState::Pending),
             person: PersonState::Invited,
             sign_in_expires_at: None,
@@ -245,7 +259,18 @@ mod tests {
             let held = facts.hold(FORM, Some(budget), &reputation);
             assert_eq!(held, expected, "{priority:?} {attempts} {key_revoked} {mailed_today}");
             assert_eq!(facts.hold(FORM, None, &reputation), None, "nothing is held where mail goes nowhere");
+            let suspended = MailFacts { partner_suspended: true, ..facts };
+            let held = (priority <= Normal).then_some(HoldReason::PartnerSuspended);
+            assert_eq!(
+                suspended.hold("Acme", Some(budget), &reputation),
+                held,
+                "{priority:?}, before all other reasons"
+            );
+            assert_eq!(suspended.hold("Acme", None, &reputation), None);
         }
+        let own = MailFacts { fixed_quota: Some(1), ..confirm() };
+        let one = Reputation { mailed_today: 1, ..Reputation::default() };
+        assert_eq!(own.hold("Acme", Some(budget), &one), Some(OverBudget));
         for priority in [Reminder, Normal, Released, Forced] {
             assert_eq!(Priority::from_number(priority.number()), priority);
         }

@@ -62,6 +62,8 @@ pub struct EndpointRecord {
     pub last_error: Option<String>,
     pub disabled_at: Option<Timestamp>,
     pub disabled_why: Option<String>,
+    /// Since when its partner is suspended: nothing is sent there until that is lifted.
+    pub suspended_at: Option<Timestamp>,
 }
 
 impl std::fmt::Debug for EndpointRecord {

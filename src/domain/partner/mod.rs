@@ -19,6 +19,10 @@ pub struct PartnerRecord {
     /// Who is written to when something of theirs fails.
     pub contact: Option<EmailAddress>,
     pub created_at: Timestamp,
+    /// Since when none of its keys works and nothing of its mail and webhooks goes.
+    pub suspended_at: Option<Timestamp>,
+    /// The mails a day that it may cause, in place of the general rule.
+    pub mails_a_day: Option<u32>,
     pub keys: u64,
     pub endpoints: u64,
 }

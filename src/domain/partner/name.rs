@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use unicode_normalization::UnicodeNormalization;
+
 use crate::domain::text::is_hidden;
 
 /// A partner inside the store.
@@ -18,12 +20,22 @@ impl fmt::Display for PartnerId {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartnerName(String);
 
+/// Why a text is no partner's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a partner's name has 1 to {} characters on one line, no web address and nothing invisible, such as \"Acme Assistant\"",
-    PartnerName::LONGEST
-)]
-pub struct BadPartnerName;
+pub enum BadPartnerName {
+    #[error(
+        "a partner's name has 1 to {} characters on one line, no web address and nothing invisible, such as \"Acme Assistant\"",
+        PartnerName::LONGEST
+    )]
+    Form,
+    #[error(
+        "in lists and metrics that name means the join form, or several partners together; give the partner another name"
+    )]
+    Reserved,
+}
+
+/// What the join form, and several partners together, are called where sources are listed.
+const RESERVED: &[&str] = &["form", "theform", "(form)", "(others)"];
 
 impl PartnerName {
     pub const LONGEST: usize = 100;
@@ -32,10 +44,20 @@ impl PartnerName {
         &self.0
     }
 
+    /// Whether people would take the two for one: they differ in case, spaces or the width of letters at the most.
+    pub fn is_like(&self, other: &str) -> bool {
+        folded(&self.0) == folded(other)
+    }
+
     /// A name as the store keeps it, which may be from a time with fewer rules.
     pub fn kept(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
+}
+
+/// A name without what people overlook: case, spaces, and compatible spellings of a letter (NFKC).
+pub fn folded(name: &str) -> String {
+    name.nfkc().flat_map(char::to_lowercase).filter(|c| !c.is_whitespace()).collect()
 }
 
 /// People read the name in their mail: it must not lead anywhere, and must read as it is written (no bidi controls).
@@ -54,7 +76,10 @@ impl std::str::FromStr for PartnerName {
     fn from_str(text: &str) -> Result<Self, BadPartnerName> {
         let name = text.trim();
         if name.is_empty() || name.chars().count() > Self::LONGEST || misleads(name) {
-            return Err(BadPartnerName);
+            return Err(BadPartnerName::Form);
+        }
+        if RESERVED.contains(&folded(name).as_str()) {
+            return Err(BadPartnerName::Reserved);
         }
         Ok(Self(name.to_owned()))
     }
@@ -68,8 +93,27 @@ mod tests {
     fn partner_names_are_one_short_line() {
         assert_eq!(" Acme Assistant ".parse::<PartnerName>().unwrap().as_str(), "Acme Assistant");
         for bad in ["", "  ", "a\nb", "a\u{7}b", &"x".repeat(101)] {
-            assert_eq!(bad.parse::<PartnerName>(), Err(BadPartnerName));
+            assert_eq!(bad.parse::<PartnerName>(), Err(BadPartnerName::Form));
         }
+    }
+
+    #[test]
+    fn no_partner_is_called_like_the_form() {
+        for bad in ["the form", "The  Form", "form", "FORM", "(form)", "(Others)", "Ｆｏｒｍ", " theform "] {
+            assert_eq!(bad.parse::<PartnerName>(), Err(BadPartnerName::Reserved), "{bad}");
+        }
+        for good in ["Formosa", "The Form Company", "Others & Sons"] {
+            assert!(good.parse::<PartnerName>().is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn names_that_people_would_confuse_are_alike() {
+        let name: PartnerName = "Acme Assistant".parse().unwrap();
+        for alike in ["acme assistant", "AcmeAssistant", "ACME  ASSISTANT", "Ａｃｍｅ Assistant"] {
+            assert!(name.is_like(alike), "{alike}");
+        }
+        assert!(!name.is_like("Acme") && !name.is_like("Acme-Assistant"));
     }
 
     #[test]
@@ -91,7 +135,7 @@ mod tests {
             "two\nlines",
             &"x".repeat(101),
         ] {
-            assert_eq!(bad.parse::<PartnerName>(), Err(BadPartnerName), "{bad:?}");
+            assert_eq!(bad.parse::<PartnerName>(), Err(BadPartnerName::Form), "{bad:?}");
             assert!(PartnerName::kept(bad).is_some() || bad.is_empty(), "what was issued before stays");
         }
     }

@@ -7,6 +7,7 @@ pub mod own_page;
 pub mod people;
 pub mod retention;
 pub mod sign_in;
+mod withdraw;
 
 use std::sync::LazyLock;
 
@@ -14,12 +15,14 @@ use self::code::{CreateCode, FindCode, IdempotentCode};
 use self::decline::{ChooseSilence, Decline, TakeBack};
 use self::leave::{Erase, Leave, Revive, Unsuppress};
 pub(super) use self::leave::{count_down, delete_activity, depart, people_of};
+use self::withdraw::Withdraw;
 use super::outbox;
 use super::partners::idempotency;
 use super::report::NoteReport;
 use super::sign_up::{answers, each_answer};
 use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, values};
+use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
@@ -29,8 +32,8 @@ use crate::domain::person::{AccountId, Erased, Leaving, Lifted};
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_up::{
-    Confirmation, DecidedHow, Declining, NamedPerson, NamedReferrer, NewSignUp, SeenPage, SignUpId, SignUpRecord,
-    SignUpRef, SignUpState, SignedUp, Silence, SilenceChange,
+    Confirmation, DecidedHow, Declining, NamedPerson, NamedReferrer, NewSignUp, PendingPlace, SeenPage, SignUpId,
+    SignUpRecord, SignUpRef, SignUpState, SignedUp, Silence, SilenceChange,
 };
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notice;
@@ -135,6 +138,11 @@ area! {
 
         /// They take "this wasn't me" back: it is confirmed, and mail reaches them again.
         write take_back(sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> Confirmation = TakeBack { sign_up, seen, now };
+
+        /// Ends pending sign-ups that were made with a key since that time, some after that place, and deletes their mail; the last
+        /// place that was looked at, none at the end, and how many ended.
+        write withdraw_sign_ups(key: KeyId, since: Timestamp, after: PendingPlace, now: Timestamp) -> (Option<PendingPlace>, u64)
+            = Withdraw { key, since, after, now };
 
         /// Whether a code was ever given to anyone, whatever became of them.
         read is_code_known(code: ReferralCode) -> bool {

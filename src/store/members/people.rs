@@ -2,15 +2,15 @@
 
 use super::leave::people_of;
 use super::state_at;
-use crate::domain::api_key::KeyId;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::person::{
     AccountId, ActivityPage, ActivityPlace, KeptEvidence, KeptNotice, MailboxStanding, PersonFile, PersonRecord,
     PersonState, Referrals, RequestEntry, SignInEntry, SignUpEntry, StoppedPartner, UnwantedMail,
 };
-use crate::domain::sign_up::{Channel, SignUpId, SignUpState};
+use crate::domain::sign_up::{Channel, SignUpId, SignUpState, SignUpsOf};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::store::lease::{mailbox_columns, mailbox_record};
@@ -107,11 +107,18 @@ area! {
             }
         };
 
-        /// The sign-ups that were made with a key, newest first, before that id.
-        scan sign_ups_of_key(key: KeyId, before: SignUpId, now: Timestamp, most: u32) -> Vec<SignUpEntry> {
+        /// The sign-ups of a key, a partner or the form, newest first, before that id.
+        scan sign_ups_of(whose: SignUpsOf, before: SignUpId, now: Timestamp, most: u32) -> Vec<SignUpEntry> {
             |sql| {
-                let of_key = entries!("s.key_id = $1 AND s.id < $3 ORDER BY s.id DESC LIMIT $4");
-                sql.rows(of_key, values![key.as_str(), *now, before.0, *most], entry).await
+                let (key, partner) = match whose {
+                    SignUpsOf::Key(key) => (Some(key.as_str()), None),
+                    SignUpsOf::Partner(partner) => (None, Some(*partner)),
+                    SignUpsOf::Form => (None, Some(PartnerId(0))),
+                };
+                let whose = entries!(
+                    "(s.key_id = $1 OR coalesce(s.partner_id, 0) = $5) AND s.id < $3 ORDER BY s.id DESC LIMIT $4"
+                );
+                sql.rows(whose, values![key, *now, before.0, *most, partner], entry).await
             }
         };
     }

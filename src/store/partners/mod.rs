@@ -3,8 +3,10 @@
 pub(in crate::store) mod idempotency;
 pub mod webhooks;
 
+use super::hold;
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use crate::domain::email::EmailAddress;
+use crate::domain::mail::MailId;
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::partner::{NamedSignUp, PartnerRecord};
@@ -23,7 +25,7 @@ area! {
         /// All partners, by name.
         read list_partners() -> Vec<PartnerRecord> {
             |sql| {
-                let list = "SELECT p.id, p.name, p.contact, p.created_at,
+                let list = "SELECT p.id, p.name, p.contact, p.created_at, p.suspended_at, p.mails_a_day,
                                 (SELECT count(*) FROM api_keys k WHERE k.partner_id = p.id) AS keys,
                                 (SELECT count(*) FROM webhook_endpoints e WHERE e.partner_id = p.id) AS endpoints
                             FROM partners p ORDER BY p.name";
@@ -33,6 +35,43 @@ area! {
 
         /// Whom to write to about a partner from now on; false if there is no such partner.
         write set_contact(name: &str, contact: Option<EmailAddress>) -> bool = SetContact { name: name.to_owned(), contact };
+
+        /// From now on no key of the partner works, and nothing of its mail and webhooks goes; false if it was suspended before.
+        write suspend_partner(partner: PartnerId, now: Timestamp) -> bool {
+            |sql| {
+                let suspend = "UPDATE partners SET suspended_at = $2 WHERE id = $1 AND suspended_at IS NULL";
+                Ok(sql.execute(suspend, values![*partner, *now]).await? == 1)
+            }
+        };
+
+        /// Lifts the suspension; false if there was none. The time of it does not count among the days that an endpoint failed.
+        /// Mail that was held for it goes with `release_suspended`.
+        transact resume_partner(partner: PartnerId, now: Timestamp) -> bool {
+            |sql| {
+                let since = "SELECT suspended_at FROM partners WHERE id = $1 AND suspended_at IS NOT NULL FOR UPDATE";
+                let since: Option<Timestamp> = sql.row(since, values![*partner], |row| row.get(0)).await?;
+                let Some(since) = since else { return Ok(false) };
+                let spared = "UPDATE webhook_endpoints SET failing_since = failing_since + $2 - $3
+                              WHERE partner_id = $1 AND failing_since IS NOT NULL";
+                sql.execute(spared, values![*partner, *now, since]).await?;
+                sql.execute("UPDATE partners SET suspended_at = NULL WHERE id = $1", values![*partner]).await?;
+                Ok(true)
+            }
+        };
+
+        /// Lets mail go that was held because the partner was suspended, some after that one; the last one that was looked at, none
+        /// at the end, and how many go.
+        transact release_suspended(partner: PartnerId, after: MailId, now: Timestamp) -> (Option<MailId>, u64) {
+            |sql| hold::release_suspended(sql, *partner, *after, *now).await
+        };
+
+        /// The mails a day that the partner may cause; none for the general rule.
+        write set_mails_a_day(partner: PartnerId, mails: Option<u32>) -> () {
+            |sql| {
+                let set = "UPDATE partners SET mails_a_day = $2 WHERE id = $1";
+                sql.execute(set, values![*partner, *mails]).await.map(|_| ())
+            }
+        };
 
         /// What came of a sign-up that the partner gave that name to; none where it gave the name to none.
         read sign_up_status(partner: PartnerId, key: IdempotencyKey) -> Option<NamedSignUp> = FindStatus { partner, key };
@@ -49,6 +88,8 @@ fn partner(row: &Row<'_>) -> Result<PartnerRecord, Failure> {
         name: row.get("name")?,
         contact: row.get::<Option<&str>>("contact")?.and_then(|text| EmailAddress::kept(text).ok()),
         created_at: row.get("created_at")?,
+        suspended_at: row.get("suspended_at")?,
+        mails_a_day: row.get("mails_a_day")?,
         keys: row.get("keys")?,
         endpoints: row.get("endpoints")?,
     })

@@ -18,7 +18,8 @@ use crate::store::sql::{Failure, Row, Sql, Unit, values};
 macro_rules! columns {
     () => {
         "id, (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner, url, generation, rotated_at, created_at,
-         delivered_at, failing_since, last_error, disabled_at, disabled_reason"
+         delivered_at, failing_since, last_error, disabled_at, disabled_reason,
+         (SELECT p.suspended_at FROM partners p WHERE p.id = partner_id) AS suspended_at"
     };
 }
 
@@ -143,8 +144,8 @@ area! {
             }
         };
 
-        /// Endpoints that something is due for, and whether the last attempt there failed; none of a partner whose last key was
-        /// revoked.
+        /// Endpoints that something is due for, and whether the last attempt there failed; none of a partner that is suspended, or
+        /// whose last key was revoked.
         read due_endpoints(now: Timestamp) -> Vec<(EndpointRecord, bool)> {
             |sql| {
                 let due = concat!(
@@ -154,6 +155,7 @@ area! {
                           (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NULL
                            AND d.send_after <= $1 AND d.leased_until <= $1)
                         AND EXISTS (SELECT 1 FROM api_keys k WHERE k.partner_id = e.partner_id AND k.revoked_at IS NULL)
+                        AND EXISTS (SELECT 1 FROM partners p WHERE p.id = e.partner_id AND p.suspended_at IS NULL)
                       ORDER BY e.id"
                 );
                 sql.rows(due, values![*now], |row| Ok((endpoint(row)?, row.get::<Option<Timestamp>>("failing_since")?.is_some()))).await
@@ -215,6 +217,7 @@ fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
         last_error: row.get("last_error")?,
         disabled_at: row.get("disabled_at")?,
         disabled_why: row.get("disabled_reason")?,
+        suspended_at: row.get("suspended_at")?,
     })
 }
 

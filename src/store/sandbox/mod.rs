@@ -52,11 +52,11 @@ area! {
             }
         };
 
-        /// Everybody who has an inbox: the partners whose last key was not revoked.
+        /// Everybody who has an inbox: the partners that are not suspended and whose last key was not revoked.
         read inbox_partners() -> Vec<(PartnerId, String)> {
             |sql| {
                 let partner = |row: &Row<'_>| Ok((row.get("id")?, row.get("name")?));
-                let keyed = "SELECT id, name FROM partners p WHERE EXISTS
+                let keyed = "SELECT id, name FROM partners p WHERE p.suspended_at IS NULL AND EXISTS
                                  (SELECT 1 FROM api_keys k WHERE k.partner_id = p.id AND k.revoked_at IS NULL) ORDER BY name";
                 sql.rows(keyed, values![], partner).await
             }

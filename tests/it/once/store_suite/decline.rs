@@ -162,7 +162,11 @@ pub(super) async fn it_was_me_after_all_confirms_and_lets_mail_through(fixture: 
     assert_eq!((kept.decided_how.as_deref(), notice), (Some("taken-back"), Some("words")));
     let standings = fixture.store.source_statuses(NOW).await.unwrap();
     let acme = standings.iter().find(|standing| standing.source == "Acme").unwrap();
-    assert_eq!((acme.reputation.confirmed, acme.reputation.unwanted), (1, 0), "and it is not held against the partner");
+    assert_eq!(
+        (acme.reputation.confirmed, acme.reputation.unwanted()),
+        (1, 0),
+        "and it is not held against the partner"
+    );
     fixture.send_due(after(HOUR)).await;
     fixture.sign_up_at("ana@example.com", after(DAY)).await;
     assert_eq!(fixture.send_due(after(DAY)).await, ["ana@example.com"]);

@@ -24,7 +24,7 @@ use unionhall::domain::referral::{CodeMaker, ReferralCode};
 use unionhall::domain::secret::Secret;
 use unionhall::domain::sign_up::{
     Confirmation, DecidedHow, Declining, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, Partner, SUPPRESSED_FOR,
-    SeenPage, SignUpAnswers, SignUpId, SignUpRecord, SignUpRef, SignUpState, SignedUp,
+    SeenPage, SignUpAnswers, SignUpId, SignUpRecord, SignUpRef, SignUpState, SignUpsOf, SignedUp,
 };
 use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
@@ -37,6 +37,7 @@ use unionhall::store::sqlite::SqliteStore;
 use unionhall::store::{Claim, Retained, Store, StoreError};
 
 mod coming_and_going;
+mod controls;
 mod decline;
 mod mail;
 mod partners;
@@ -45,6 +46,7 @@ mod sandbox;
 mod sources;
 
 use coming_and_going::*;
+use controls::*;
 use decline::*;
 use mail::*;
 use partners::*;
@@ -184,6 +186,11 @@ suite! {
     test_data_is_deleted_for_real_in_time
     a_closed_store_says_so
     an_old_link_is_not_about_whoever_has_its_id_now
+    a_suspended_partner_is_stopped_and_comes_back
+    lifting_a_suspension_releases_what_it_held_and_no_more
+    webhooks_of_a_suspended_partner_wait_and_are_not_disabled_for_it
+    a_partner_has_a_mail_budget_of_its_own
+    the_pending_sign_ups_of_a_key_end_in_steps
 }
 
 /// The sign-up that a mail is about.
@@ -314,8 +321,20 @@ async fn issue(store: &dyn Store, issued: IssuedKey) -> Partner {
 
 /// What is kept of a key that was never used.
 fn unused(IssuedKey { id, partner, hash, per_minute, created_at, expires_at }: IssuedKey, of: PartnerId) -> KeyRecord {
-    let (last_used_at, revoked_at) = (None, None);
-    KeyRecord { id, partner_id: of, partner, hash, per_minute, created_at, expires_at, last_used_at, revoked_at }
+    let (last_used_at, revoked_at, suspended_at) = (None, None, None);
+    let partner_id = of;
+    KeyRecord {
+        id,
+        partner_id,
+        partner,
+        hash,
+        per_minute,
+        created_at,
+        expires_at,
+        last_used_at,
+        revoked_at,
+        suspended_at,
+    }
 }
 
 fn after(span: Duration) -> Timestamp {

@@ -21,7 +21,7 @@ impl Fixture {
         NewSignUp { request: Some(name(key, email)), ..self.new_sign_up(email) }
     }
 
-    async fn sign_up_named(&self, email: &str, key: &str, now: Timestamp) -> SignedUp {
+    pub(super) async fn sign_up_named(&self, email: &str, key: &str, now: Timestamp) -> SignedUp {
         self.store.sign_up(self.named(email, key), now).await.unwrap()
     }
 
@@ -30,16 +30,22 @@ impl Fixture {
         found.map(|named| named.status(now))
     }
 
-    async fn endpoint(&self, partner: &str) -> EndpointId {
+    pub(super) async fn endpoint(&self, partner: &str) -> EndpointId {
         let added = self.store.add_endpoint(partner, "https://acme.example/hook".to_owned(), NOW).await;
         added.unwrap().unwrap()
     }
 
-    async fn due(&self, endpoint: EndpointId, now: Timestamp) -> Vec<DueDelivery> {
+    pub(super) async fn due(&self, endpoint: EndpointId, now: Timestamp) -> Vec<DueDelivery> {
         self.store.lease_deliveries(endpoint, "w", 100, now.plus(MINUTE), now).await.unwrap()
     }
 
-    async fn settled(&self, id: EndpointId, delivery: &DueDelivery, outcome: DeliveryOutcome, now: Timestamp) -> bool {
+    pub(super) async fn settled(
+        &self,
+        id: EndpointId,
+        delivery: &DueDelivery,
+        outcome: DeliveryOutcome,
+        now: Timestamp,
+    ) -> bool {
         self.store.settle_delivery(id, delivery, outcome, now).await.unwrap()
     }
 }

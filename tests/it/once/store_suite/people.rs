@@ -8,6 +8,8 @@ use unionhall::store::figures::{Demand, Funnel};
 
 use super::*;
 
+const NEVER: Timestamp = Timestamp::from_millis(i64::MAX);
+
 fn email(text: &str) -> EmailAddress {
     EmailAddress::parse(text).unwrap()
 }
@@ -192,12 +194,23 @@ pub(super) async fn people_are_found_by_what_one_has_of_them(fixture: &Fixture) 
     assert_eq!(found("%").await, Vec::<String>::new());
     fixture.leave("ana@example.com").await;
     assert_eq!(found(account_of("ana@example.com").as_str()).await, ["ana@example.com"]);
-    let of_key = fixture.store.sign_ups_of_key(fixture.partner.key, SignUpId(i64::MAX), NOW, 10).await.unwrap();
+    let of_key =
+        fixture.store.sign_ups_of(SignUpsOf::Key(fixture.partner.key), SignUpId(i64::MAX), NOW, 10).await.unwrap();
     let of_key: Vec<_> = of_key.iter().map(|sign_up| (sign_up.email.as_str(), sign_up.state)).collect();
     let (confirmed, pending) = (SignUpState::Confirmed, SignUpState::Pending);
     let expected =
         [("ben_ana@example.com", pending), ("anabel@example.com", confirmed), ("ana@example.com", confirmed)];
     assert_eq!(of_key, expected);
+    fixture.by_form("formal@example.com", NOW).await;
+    let of = async |whose, before| {
+        let found = fixture.store.sign_ups_of(whose, SignUpId(before), NOW, 2).await.unwrap();
+        found.into_iter().map(|sign_up| sign_up.email).collect::<Vec<_>>()
+    };
+    assert_eq!(of(SignUpsOf::Form, i64::MAX).await, ["formal@example.com"]);
+    let acme = SignUpsOf::Partner(fixture.partner.id);
+    assert_eq!(of(acme, i64::MAX).await, ["ben_ana@example.com", "anabel@example.com"]);
+    assert_eq!(of(acme, 2).await, ["ana@example.com"], "page by page");
+    assert_eq!(of(SignUpsOf::Partner(PartnerId(99)), i64::MAX).await, Vec::<String>::new());
     let page = fixture.store.people_after(0, Some(PersonState::Member), 10).await.unwrap();
     assert_eq!(page.iter().map(|person| person.email.as_str()).collect::<Vec<_>>(), ["anabel@example.com"]);
 }
@@ -307,7 +320,7 @@ pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixtu
         .erase(&email("ana@example.com"), marks("ana@example.com"), account(2), NOW)
         .await
         .unwrap();
-    let entries = fixture.store.audit_entries(NOW, 0, 10).await.unwrap();
+    let entries = fixture.store.audit_entries(NOW, after(DAY), 0, 10).await.unwrap();
     let told: Vec<_> = entries.iter().map(|entry| (entry.command.as_str(), entry.about.clone())).collect();
     let person = format!("account {}", account(1).as_str());
     let expected = [
@@ -318,8 +331,9 @@ pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixtu
     ];
     assert_eq!(told, expected, "what changed nothing leaves no row");
     assert!(entries.iter().all(|entry| entry.who == "kim" && entry.at == after(HOUR)));
-    assert_eq!(fixture.store.audit_entries(after(DAY), 0, 10).await, Ok(vec![]));
-    assert_eq!(fixture.store.audit_entries(NOW, entries[2].id, 10).await.unwrap(), entries[3..]);
+    assert_eq!(fixture.store.audit_entries(after(DAY), NEVER, 0, 10).await, Ok(vec![]));
+    assert_eq!(fixture.store.audit_entries(NOW, after(HOUR), 0, 10).await, Ok(vec![]), "before that, not at it");
+    assert_eq!(fixture.store.audit_entries(NOW, NEVER, entries[2].id, 10).await.unwrap(), entries[3..]);
 
     // What a member does on their own page is written down so often in a day, and no more.
     fixture.store.pause_sign_ups(false).await.unwrap();
@@ -334,7 +348,7 @@ pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixtu
                 Arc::clone(&fixture.store).audited(act).unsuppress(&email("ben@example.com"), account(3)).await;
             assert!(lifted.unwrap().is_some_and(|lifted| lifted.suppression), "it is done each time");
         }
-        assert_eq!(fixture.store.audit_entries(after(DAY), 0, 100).await.unwrap().len(), rows);
+        assert_eq!(fixture.store.audit_entries(after(DAY), NEVER, 0, 100).await.unwrap().len(), rows);
     }
 }
 

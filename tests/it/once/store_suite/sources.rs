@@ -48,6 +48,7 @@ pub(super) async fn a_source_that_has_had_its_share_is_held(fixture: &Fixture) {
     assert_eq!(fixture.send_throttled(NOW).await, (0, vec![]), "each is told once");
     let standing = |source: &str, mailed_today, held| SourceStatus {
         source: source.to_owned(),
+        fixed: None,
         reputation: Reputation { mailed_today, ..Reputation::default() },
         held,
     };
@@ -121,7 +122,7 @@ pub(super) async fn good_reputation_earns_more_and_is_counted_where_it_happened(
     let reputation = async |source| {
         let standings = fixture.store.source_statuses(NOW).await.unwrap();
         let found = standings.into_iter().find(|standing| standing.source == source).unwrap();
-        (found.reputation.confirmed, found.reputation.unwanted)
+        (found.reputation.confirmed, found.reputation.unwanted())
     };
     assert_eq!(reputation("Acme").await, (1, 0));
     assert_eq!(reputation(FORM).await, (1, 1));
@@ -161,7 +162,7 @@ pub(super) async fn a_source_is_judged_by_mail_that_left_and_can_be_confirmed(fi
     let judged = async |now| {
         let standings = fixture.store.source_statuses(now).await.unwrap();
         let acme = standings.into_iter().find(|standing| standing.source == "Acme").unwrap();
-        (acme.reputation.mailed_before, acme.reputation.asked_before, acme.reputation.unwanted)
+        (acme.reputation.mailed_before, acme.reputation.asked_before, acme.reputation.unwanted())
     };
     for email in ["ana@example.com", "ben@example.com", "cleo@example.com"] {
         fixture.sign_up(email).await;
@@ -259,12 +260,12 @@ pub(super) async fn a_hard_bounce_ends_mail_to_that_address_alone(fixture: &Fixt
     assert_eq!(fixture.report(about(), ReportKind::HardBounce, NOW).await, ReportOutcome::Repeated);
     assert_eq!(fixture.send_due(after(HOUR)).await, ["ana+b@example.com"]);
     let standing = &fixture.store.source_statuses(NOW).await.unwrap()[0];
-    assert_eq!((standing.source.as_str(), standing.reputation.unwanted), ("Acme", 1), "told once");
+    assert_eq!((standing.source.as_str(), standing.reputation.bounced), ("Acme", 1), "told once");
     // A token that was kept for a month still speaks for its owner, and no longer against the source.
     let late = after(UNDELIVERABLE_FOR);
     assert_eq!(fixture.report(about(), ReportKind::HardBounce, late).await, ReportOutcome::Noted);
     assert!(
-        fixture.store.source_statuses(late).await.unwrap().iter().all(|standing| standing.reputation.unwanted == 0)
+        fixture.store.source_statuses(late).await.unwrap().iter().all(|standing| standing.reputation.unwanted() == 0)
     );
     let over = late.plus(UNDELIVERABLE_FOR);
     fixture.sign_up_at("ana+a@example.com", over).await;
@@ -303,6 +304,6 @@ pub(super) async fn soft_bounces_and_repeats_are_counted_once_each(fixture: &Fix
     let reports = |figure: fn(&SourceTotals) -> u64| totals.iter().map(figure).sum::<u64>();
     assert_eq!((reports(|t| t.soft_bounces), reports(|t| t.hard_bounces), reports(|t| t.complaints)), (2, 0, 0));
     assert_eq!(totals[0].source, "", "the form comes first, be there something of it or not");
-    assert_eq!(fixture.store.form_reputation(NOW).await.unwrap().0.unwanted, 0, "a full mailbox is nobody's fault");
+    assert_eq!(fixture.store.form_reputation(NOW).await.unwrap().0.unwanted(), 0, "a full mailbox is nobody's fault");
     assert_eq!(fixture.send_due(NOW).await, ["ana@example.com"]);
 }

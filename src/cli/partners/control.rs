@@ -1,0 +1,139 @@
+//! What the operator does to a partner as a whole: suspend it, lift that, give it a mail budget of its own.
+
+use clap::Args;
+
+use super::{PartnerRecords, argument, find};
+use crate::cli::audit::act;
+use crate::cli::{print_line, with_live_records};
+use crate::clock::Clock;
+use crate::config::StoreSettings;
+use crate::domain::api_key::Mode;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct NamedPartner {
+    /// The partner's name, as `partners list` shows it.
+    name: String,
+    #[command(flatten)]
+    records: PartnerRecords,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct SetMailBudget {
+    /// The partner's name, as `partners list` shows it.
+    name: String,
+    /// Mails a day, from 0 to 1000000; 0 holds all of its mail. `default`: UNIONHALL_KEY_MAILS_A_DAY and its reputation decide.
+    #[arg(value_name = "N|default")]
+    mails: MailsADay,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+/// A figure of the partner's own, or the general rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct MailsADay(Option<u32>);
+
+impl MailsADay {
+    const MOST: u32 = 1_000_000;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("write a number from 0 to {}, or default", MailsADay::MOST)]
+struct NotMailsADay;
+
+impl std::str::FromStr for MailsADay {
+    type Err = NotMailsADay;
+
+    fn from_str(text: &str) -> Result<Self, NotMailsADay> {
+        match text {
+            "default" => Ok(Self(None)),
+            text => match text.parse() {
+                Ok(mails @ 0..=Self::MOST) => Ok(Self(Some(mails))),
+                _ => Err(NotMailsADay),
+            },
+        }
+    }
+}
+
+pub(super) fn suspend(task: &NamedPartner) -> anyhow::Result<()> {
+    let (now, name, test) = (Clock::start().now().time, &task.name, task.records.flag());
+    let before = task.records.with(async |operator| {
+        let partner = find(&operator, name).await?;
+        let act = act("partners suspend", name.clone(), now);
+        operator.audited(act).partners().suspend(partner.id, now).await?;
+        Ok(partner.suspended_at)
+    })?;
+    if let Some(since) = before {
+        return print_line(&format!("{name} is suspended already, since {since}."));
+    }
+    let waits = match task.records.mode() {
+        Mode::Live => "Its webhooks wait, and its mail that has not left is held.",
+        Mode::Test => "Its webhooks wait.",
+    };
+    let argument = argument(name);
+    print_line(&format!("{name} is suspended: within two seconds none of its{} keys works.", kind(&task.records)))?;
+    print_line(&format!("{waits} `unionhall partners resume {argument}{test}` lifts this."))?;
+    if task.records.mode() == Mode::Live {
+        eprintln!("Test keys of {name} still work: `unionhall partners suspend {argument} --test` suspends those.");
+    }
+    Ok(())
+}
+
+fn kind(records: &PartnerRecords) -> &'static str {
+    if records.mode() == Mode::Test { " test" } else { "" }
+}
+
+pub(super) fn resume(task: &NamedPartner) -> anyhow::Result<()> {
+    let (now, name) = (Clock::start().now().time, &task.name);
+    let (resumed, released) = task.records.with(async |operator| {
+        let partner = find(&operator, name).await?;
+        let act = act("partners resume", name.clone(), now);
+        let resumed = operator.audited(act).partners().resume(partner.id, now).await?;
+        // Also where it was lifted before: the mail of a command that was interrupted is still held.
+        Ok((resumed, operator.partners().release_suspended(partner.id, now).await?))
+    })?;
+    print_line(&match resumed {
+        true => format!(
+            "{name} is no longer suspended: within two seconds its{} keys work again, but for those that expired or were revoked.",
+            kind(&task.records)
+        ),
+        false => format!("{name} was not suspended."),
+    })?;
+    match released {
+        0 => Ok(()),
+        1 => print_line("1 mail that was held for it waits for its turn again."),
+        _ => print_line(&format!("{released} mails that were held for it wait for their turn again.")),
+    }
+}
+
+pub(super) fn set_mail_budget(task: &SetMailBudget) -> anyhow::Result<()> {
+    let (now, name, MailsADay(mails)) = (Clock::start().now().time, &task.name, task.mails);
+    let figure = mails.map_or_else(|| "default".to_owned(), |mails| mails.to_string());
+    with_live_records(&task.store, async |operator| {
+        let partner = find(&operator, name).await?;
+        let act = act("partners mail-budget", format!("{name}: {figure}"), now);
+        Ok(operator.audited(act).partners().set_mails_a_day(partner.id, mails).await?)
+    })?;
+    print_line(&match mails {
+        None => {
+            format!("{name} has the general mail budget again: UNIONHALL_KEY_MAILS_A_DAY and its reputation decide.")
+        }
+        Some(0) => format!("All mail that {name} asks for is held from now on."),
+        Some(_) => format!("{name} may cause {figure} mails a day, whatever its reputation; mail past that is held."),
+    })?;
+    print_line("Mail that is held stays held: `unionhall mail release --key ID` lets it go.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_a_number_or_the_default() {
+        for (text, mails) in [("default", None), ("0", Some(0)), ("1000000", Some(1_000_000))] {
+            assert_eq!(text.parse(), Ok(MailsADay(mails)));
+        }
+        for bad in ["", "-1", "1000001", "1.5", "Default", "unlimited", "99999999999"] {
+            assert_eq!(bad.parse::<MailsADay>(), Err(NotMailsADay), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Mail that is held: kept in the outbox until the operator decides, or until its partner is no longer suspended; as SQL.
+
+use super::sql::{Failure, Sql, values};
+use crate::domain::mail::MailId;
+use crate::domain::partner::name::PartnerId;
+use crate::domain::sign_up::PENDING_FOR;
+use crate::domain::time::Timestamp;
+
+/// Holds a mail until the operator decides; one of a suspended partner only if that was not lifted a moment ago. Says whether it
+/// is held.
+pub(super) async fn hold(sql: &mut dyn Sql, mail: MailId, suspended: bool, now: Timestamp) -> Result<bool, Failure> {
+    let hold = "UPDATE outbox SET held_at = $2, held_suspended = $3, leased_until = 0, leased_by = NULL
+                WHERE id = $1 AND (NOT $3 OR EXISTS (SELECT 1 FROM sign_ups s JOIN partners p ON p.id = s.partner_id
+                                                     WHERE s.id = outbox.sign_up_id AND p.suspended_at IS NOT NULL))";
+    Ok(sql.execute(hold, values![mail.0, now, suspended]).await? > 0)
+}
+
+/// Waiting mails that a step of [`release_suspended`] looks at.
+const RELEASED_AT_ONCE: u32 = 500;
+
+/// Lets the mail go that was held because its partner was suspended, some after that one, each with the whole time to confirm; what
+/// else may hold it is judged anew. The last one that was looked at, none at the end, and how many go.
+pub(super) async fn release_suspended(
+    sql: &mut dyn Sql,
+    partner: PartnerId,
+    after: MailId,
+    now: Timestamp,
+) -> Result<(Option<MailId>, u64), Failure> {
+    let next = "SELECT max(id) FROM (SELECT id FROM outbox WHERE id > $1 ORDER BY id LIMIT $2) batch";
+    let last: Option<Option<i64>> = sql.row(next, values![after.0, RELEASED_AT_ONCE], |row| row.get(0)).await?;
+    let Some(last) = last.flatten() else { return Ok((None, 0)) };
+    // A worker that read before the suspension was lifted may be holding one of these: its outcome is waited for.
+    let settled = "SELECT o.id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
+                   WHERE o.id > $1 AND o.id <= $2 AND s.partner_id = $3 ORDER BY o.id FOR UPDATE OF o";
+    sql.rows(settled, values![after.0, last, partner], |row| row.get::<i64>(0)).await?;
+    let release = "UPDATE outbox SET held_at = NULL, held_suspended = FALSE, send_after = $4
+                   WHERE held_at IS NOT NULL AND held_suspended AND id IN
+                       (SELECT o.id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id
+                        WHERE o.id > $1 AND o.id <= $2 AND s.partner_id = $3)
+                   RETURNING sign_up_id";
+    let released: Vec<i64> = sql.rows(release, values![after.0, last, partner, now], |row| row.get(0)).await?;
+    for sign_up in &released {
+        let anew = "UPDATE sign_ups SET expires_at = $2 WHERE id = $1 AND state = 'pending' AND expires_at < $2";
+        sql.execute(anew, values![*sign_up, now.plus(PENDING_FOR)]).await?;
+    }
+    Ok((Some(MailId(last)), released.len() as u64))
+}

@@ -1,0 +1,71 @@
+//! Ending the pending sign-ups of a key that leaked; as SQL.
+//!
+//! No index leads from a key to its sign-ups: it would cost every sign-up. The index of what expires has the pending ones of all
+//! keys, a week of them, and is walked some at a step.
+
+use crate::domain::api_key::KeyId;
+use crate::domain::partner::name::PartnerId;
+use crate::domain::sign_up::{DecidedHow, PendingPlace, SignUpId};
+use crate::domain::time::Timestamp;
+use crate::store::sources::{self, SourceEvent};
+use crate::store::sql::{Failure, Row, Sql, Unit, values};
+
+/// Pending sign-ups, of whatever key, that a step looks at.
+const LOOKED_AT: u32 = 500;
+
+pub(super) struct Withdraw {
+    pub key: KeyId,
+    /// Only those that were sent, or sent again, from then on.
+    pub since: Timestamp,
+    pub after: PendingPlace,
+    pub now: Timestamp,
+}
+
+/// The pending sign-ups after the place `$1`, `$2` up to `$3`, `$4` that were last sent with the key `$5`, from `$6` on.
+macro_rules! of_step {
+    () => {
+        "SELECT id FROM sign_ups
+         WHERE state = 'pending' AND expires_at >= $1 AND (expires_at > $1 OR id > $2)
+           AND expires_at <= $3 AND (expires_at < $3 OR id <= $4) AND key_id = $5 AND updated_at >= $6
+         ORDER BY id FOR UPDATE"
+    };
+}
+
+impl Unit for Withdraw {
+    type Done = (Option<PendingPlace>, u64);
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
+        let PendingPlace { expires_at, id } = self.after;
+        let next = "SELECT id, expires_at FROM
+                        (SELECT id, expires_at FROM sign_ups
+                         WHERE state = 'pending' AND expires_at >= $1 AND (expires_at > $1 OR id > $2)
+                         ORDER BY expires_at, id LIMIT $3) batch
+                    ORDER BY expires_at DESC, id DESC LIMIT 1";
+        let place =
+            |row: &Row<'_>| Ok(PendingPlace { id: SignUpId(row.get("id")?), expires_at: row.get("expires_at")? });
+        let Some(last) = sql.row(next, values![expires_at, id.0, LOOKED_AT], place).await? else {
+            return Ok((None, 0));
+        };
+        let (key, since) = (self.key.as_str(), self.since);
+        let forget = concat!("DELETE FROM outbox WHERE sign_up_id IN (", of_step!(), ")");
+        sql.execute(forget, values![expires_at, id.0, last.expires_at, last.id.0, key, since]).await?;
+        let end = concat!(
+            "UPDATE sign_ups SET state = 'expired', decided_at = $7, decided_how = $8 WHERE id IN (",
+            of_step!(),
+            ") RETURNING partner_id"
+        );
+        let how = DecidedHow::Operator.name();
+        let values = values![expires_at, id.0, last.expires_at, last.id.0, key, since, self.now, how];
+        let ended: Vec<Option<PartnerId>> = sql.rows(end, values, |row| row.get(0)).await?;
+        if let Some(partner) = ended.first() {
+            // Last: others wait for this row.
+            let times = u32::try_from(ended.len()).unwrap_or(u32::MAX);
+            sources::count(sql, *partner, SourceEvent::Lapsed(times), self.now).await?;
+        }
+        Ok((Some(last), ended.len() as u64))
+    }
+}
