@@ -20,8 +20,8 @@ pub(super) enum SignupsCommand {
     Resume(StoreSettings),
     /// End the sign-ups of a leaked key that wait to be confirmed. Nobody is told.
     ///
-    /// Links that were mailed then lead to a page that says the sign-up has expired, and mail that has not left is deleted. Who has
-    /// confirmed stays a member. Revoke the key first: one that works is refused. The service takes up to two seconds to notice the
+    /// Links that were mailed then lead to the page of an expired sign-up, and mail that has not left is deleted. Who has confirmed
+    /// stays a member. Revoke the key first: one that works is refused. The service takes up to two seconds to notice the
     /// revocation; running this again ends what came meanwhile.
     Withdraw(WithdrawSignUps),
     /// Show whether sign-ups are taken, and for each source how much mail it caused, may cause and has held.
@@ -85,13 +85,14 @@ fn withdraw(task: &WithdrawSignUps) -> anyhow::Result<()> {
         Ok(operator.withdraw_sign_ups(key, since, act("signups withdraw", about, now), now).await?)
     })?;
     print_line(&match ended {
+        0 if task.since.is_some() => "No sign-up of this key since then waits to be confirmed.".to_owned(),
         0 => "No sign-up of this key waits to be confirmed.".to_owned(),
-        1 => {
-            "1 sign-up was ended, and its mail that had not left deleted. Its link says that it has expired.".to_owned()
+        1 => "1 sign-up was ended, and its mail deleted if it had not left. Its link no longer works.".to_owned(),
+        _ => {
+            format!(
+                "{ended} sign-ups were ended, and their mail deleted where it had not left. Their links no longer work."
+            )
         }
-        _ => format!(
-            "{ended} sign-ups were ended, and their mail that had not left deleted. Their links say that they have expired."
-        ),
     })
 }
 

@@ -169,7 +169,7 @@ fn show(task: &ShowPartner) -> anyhow::Result<()> {
         print_line(&format!("Suspended since {since}; `unionhall {resume}` lifts this"))?;
     }
     if let Some(mails) = partner.mails_a_day {
-        print_line(&format!("Mail budget of its own: {mails} mails a day"))?;
+        print_line(&format!("Mail budget of its own: {mails} a day"))?;
     }
     for (key, _) in keys {
         print_line(&format!("Key {}: {}", key.id, key.status(now).name()))?;

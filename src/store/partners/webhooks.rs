@@ -155,7 +155,7 @@ area! {
                           (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NULL
                            AND d.send_after <= $1 AND d.leased_until <= $1)
                         AND EXISTS (SELECT 1 FROM api_keys k WHERE k.partner_id = e.partner_id AND k.revoked_at IS NULL)
-                        AND EXISTS (SELECT 1 FROM partners p WHERE p.id = e.partner_id AND p.suspended_at IS NULL)
+                        AND (SELECT p.suspended_at FROM partners p WHERE p.id = e.partner_id) IS NULL
                       ORDER BY e.id"
                 );
                 sql.rows(due, values![*now], |row| Ok((endpoint(row)?, row.get::<Option<Timestamp>>("failing_since")?.is_some()))).await

@@ -1,5 +1,6 @@
 //! What partners gain beside the contract: safe retries, what came of a sign-up, webhooks.
 
+mod controls;
 mod webhooks;
 
 use std::sync::Arc;

@@ -16,21 +16,21 @@ use crate::server::{Server, block_on, sign_up, wait_until};
 
 /// A message as it arrived.
 #[derive(Debug, Clone)]
-struct Message {
+pub(super) struct Message {
     path: String,
     headers: HashMap<String, String>,
     body: String,
 }
 
 /// Takes whatever comes; the path says what is answered.
-struct Receiver {
+pub(super) struct Receiver {
     port: u16,
     taken: Arc<Mutex<Vec<Message>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Receiver {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (port, taken) = (listener.local_addr().unwrap().port(), Arc::<Mutex<Vec<Message>>>::default());
         let kept = Arc::clone(&taken);
@@ -47,11 +47,11 @@ impl Receiver {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    fn at(&self, path: &str) -> Vec<Message> {
+    pub(super) fn at(&self, path: &str) -> Vec<Message> {
         self.taken.lock().unwrap().iter().filter(|message| message.path == path).cloned().collect()
     }
 
-    async fn wait_for(&self, path: &str, count: usize) {
+    pub(super) async fn wait_for(&self, path: &str, count: usize) {
         wait_until(Duration::from_secs(10), async || self.at(path).len() >= count).await;
     }
 }
@@ -104,7 +104,7 @@ async fn answer(mut stream: TcpStream, taken: Arc<Mutex<Vec<Message>>>) {
     let _gone = stream.write_all(answer.as_bytes()).await;
 }
 
-fn add(server: &Server, receiver: &Receiver, path: &str) -> String {
+pub(super) fn add(server: &Server, receiver: &Receiver, path: &str) -> String {
     add_for(server, "Acme Assistant", &receiver.url(path))
 }
 
@@ -113,7 +113,7 @@ fn add_for(server: &Server, partner: &str, url: &str) -> String {
     server.run(&["webhooks", "add", partner, url, "--base-url", "http://127.0.0.1:8080"])
 }
 
-fn listed(server: &Server) -> Vec<Value> {
+pub(super) fn listed(server: &Server) -> Vec<Value> {
     serde_json::from_str(&server.run(&["webhooks", "list", "--json"])).unwrap()
 }
 
