@@ -75,7 +75,6 @@ pub mod postgres;
 mod queue;
 mod report;
 pub mod resume;
-mod rollup;
 pub mod sandbox;
 mod sign_up;
 pub mod sources;

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{PartnerRecords, argument, find};
 use crate::cli::audit::act;
-use crate::cli::{print_line, with_live_records};
+use crate::cli::{print_aside, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::StoreSettings;
 use crate::domain::api_key::Mode;
@@ -73,7 +73,9 @@ pub(super) fn suspend(task: &NamedPartner) -> anyhow::Result<()> {
     print_line(&format!("{name} is suspended: within two seconds none of its{} keys works.", kind(&task.records)))?;
     print_line(&format!("{waits} `unionhall partners resume {argument}{test}` lifts this."))?;
     if task.records.mode() == Mode::Live {
-        eprintln!("Test keys of {name} still work: `unionhall partners suspend {argument} --test` suspends those.");
+        print_aside(&format!(
+            "If it has test keys, they still work: `unionhall partners suspend {argument} --test` suspends them."
+        ));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::domain::language::Language;
 use crate::domain::person::{Answers, PersonFile, UnwantedMail};
 use crate::domain::secret::session::{Nonce, SessionCookie};
 use crate::domain::time::Timestamp;
-use crate::store::rollup::{add_demand, add_wishes};
+use crate::store::figures::rollup::{add_demand, add_wishes};
 use crate::store::sources::use_once;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 

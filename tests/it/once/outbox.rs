@@ -301,7 +301,8 @@ fn the_operator_has_failed_mail_tried_again_all_of_it_or_one_domains() {
         assert_eq!(retry(Some("_xample.com")).await, 0, "no pattern");
         assert_eq!(retry(Some("EXAMPLE.com")).await, 4);
         let now = room.store.list_mail().await.unwrap();
-        let waits = |mail: &WaitingMail| mail.given_up_at.is_none() && mail.send_after < later.plus(Duration::from_secs(60));
+        let waits =
+            |mail: &WaitingMail| mail.given_up_at.is_none() && mail.send_after < later.plus(Duration::from_secs(60));
         assert_eq!(now.iter().filter(|mail| waits(mail)).count(), 5, "and the fresh one");
         assert!(waits(&now[0]) && !waits(&now[1]), "{:?}", id(0, &mails));
         assert_eq!(retry(None).await, 8);

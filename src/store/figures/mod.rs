@@ -1,8 +1,10 @@
 //! Figures for the operator: rolled up step by step from what happened, so that asking costs the same at any size; as SQL.
 
+pub(super) mod rollup;
+
 use std::collections::BTreeMap;
 
-use super::rollup::{RollUp, SETTLED_AFTER, recent_sign_ups};
+use self::rollup::{RollUp, SETTLED_AFTER, recent_sign_ups};
 use super::sources::source_name;
 use super::sql::{Failure, Row, values};
 use crate::domain::referral::ReferralCode;

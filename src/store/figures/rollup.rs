@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::budget::day_of;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
+use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// Changes of members, and sign-ups, that one step takes: few enough that a sign-up which waits for it does not notice.
 const FIGURES_BATCH: u32 = 500;
@@ -175,17 +175,17 @@ impl Additions {
 }
 
 /// By category and state.
-pub(super) type DemandChanges = BTreeMap<(String, String), i64>;
+pub(in crate::store) type DemandChanges = BTreeMap<(String, String), i64>;
 
 /// What somebody wants, once more or once less.
-pub(super) fn add_wishes(demand: &mut DemandChanges, us_state: &str, categories: CategorySet, change: i64) {
+pub(in crate::store) fn add_wishes(demand: &mut DemandChanges, us_state: &str, categories: CategorySet, change: i64) {
     for category in categories.iter().map(|category| category.slug()).chain([""]) {
         *demand.entry((category.to_owned(), us_state.to_owned())).or_default() += change;
     }
 }
 
 /// In the order of their names, so that two who add never wait for each other in a circle.
-pub(super) async fn add_demand(sql: &mut dyn Sql, demand: &DemandChanges) -> Result<(), Failure> {
+pub(in crate::store) async fn add_demand(sql: &mut dyn Sql, demand: &DemandChanges) -> Result<(), Failure> {
     for ((category, us_state), change) in demand {
         let add = "INSERT INTO demand (category, us_state, members) VALUES ($1, $2, $3)
                    ON CONFLICT (category, us_state) DO UPDATE SET members = demand.members + excluded.members";
