@@ -39,6 +39,9 @@ const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long what it showed is believed: asking costs a write, and anyone may ask.
 const READINESS_BELIEVED_FOR: Duration = Duration::from_secs(1);
 
+/// The same of the room on its disk, which costs as much as a sign-up.
+const ROOM_BELIEVED_FOR: Duration = Duration::from_secs(10);
+
 /// How long the store may take to say what monitoring asks.
 const FIGURES_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -66,8 +69,8 @@ pub struct RecordFigures {
     /// The form, then the partners in the order in which they came.
     pub sources: Vec<SourceTotals>,
     pub last_backup: Option<Timestamp>,
-    /// How large the database is.
-    pub bytes: u64,
+    /// How large the database is, if it could say so in time.
+    pub bytes: Option<u64>,
 }
 
 /// A word on each part that may be in another state than it should, and leaves the node of use.
@@ -110,13 +113,23 @@ pub struct Core {
     installation: Arc<dyn InstallationStore>,
     sources: Arc<dyn SourceStore>,
     figures: Arc<dyn FigureStore>,
-    /// When the store was last asked whether it takes writes; if it does, whether sign-ups are paused.
-    checked: Mutex<Option<(Tick, Option<bool>)>>,
+    checked: Mutex<LastCheck>,
     limiter: Arc<dyn Limiter>,
     wide: WideBudgets,
     /// Refusals by class, and failures of the store.
     rate_limited: [AtomicU64; Class::ALL.len()],
     store_errors: AtomicU64,
+}
+
+/// What the store last said of itself.
+#[derive(Debug, Default)]
+struct LastCheck {
+    /// When it was asked whether it takes writes.
+    at: Option<Tick>,
+    /// And for the room that a sign-up needs.
+    for_room_at: Option<Tick>,
+    /// If it does, whether sign-ups are paused.
+    paused: Option<bool>,
 }
 
 impl App {
@@ -230,18 +243,21 @@ impl Core {
 
     /// What monitoring reads of the records; none while the store cannot say.
     pub async fn record_figures(&self) -> Option<RecordFigures> {
+        // One after the other: monitoring takes one connection to the database and not all.
         let asked = async {
-            let (members, mail, sources, last_backup, bytes) = tokio::try_join!(
-                self.membership.count(),
-                self.sources.mail_figures(),
-                self.figures.source_totals(),
-                self.installation.last_backup(),
-                self.installation.database_bytes(),
-            )?;
-            Ok::<_, StoreError>(RecordFigures { members, mail, sources, last_backup, bytes })
+            Ok::<_, StoreError>(RecordFigures {
+                members: self.membership.count().await?,
+                mail: self.sources.mail_figures().await?,
+                sources: self.figures.source_totals().await?,
+                last_backup: self.installation.last_backup().await?,
+                bytes: None,
+            })
         };
         let asked = tokio::time::timeout(FIGURES_TIMEOUT, asked).await.ok()?;
-        asked.map_err(|error| self.report_store(None, &error.to_string())).ok()
+        let figures = asked.map_err(|error| self.report_store(None, &error.to_string())).ok()?;
+        // A look at every file of the database, which may take its time.
+        let bytes = tokio::time::timeout(FIGURES_TIMEOUT, self.installation.database_bytes()).await;
+        Some(RecordFigures { bytes: bytes.ok().and_then(Result::ok), ..figures })
     }
 
     /// And of this node's part in them, which it knows by itself.
@@ -256,11 +272,14 @@ impl Core {
             return None;
         }
         let mut checked = self.checked.lock().await;
-        let paused = match *checked {
-            Some((at, paused)) if now.since(at) < READINESS_BELIEVED_FOR => paused,
-            _ => {
+        let is_recent = |at: Option<Tick>, within| at.is_some_and(|at| now.since(at) < within);
+        let paused = match is_recent(checked.at, READINESS_BELIEVED_FOR) {
+            true => checked.paused,
+            false => {
+                // After a failure at once, so that its end is seen.
+                let for_room = checked.paused.is_none() || !is_recent(checked.for_room_at, ROOM_BELIEVED_FOR);
                 let asked = tokio::time::timeout(READINESS_TIMEOUT, async {
-                    self.installation.check().await?;
+                    self.installation.check(for_room).await?;
                     self.installation.are_sign_ups_paused().await
                 });
                 let asked = asked.await;
@@ -269,7 +288,9 @@ impl Core {
                 if let Err(cause) = &asked {
                     self.report_store(request_id, cause);
                 }
-                checked.insert((now, asked.ok())).1
+                let for_room_at = if for_room { Some(now) } else { checked.for_room_at };
+                *checked = LastCheck { at: Some(now), for_room_at, paused: asked.ok() };
+                checked.paused
             }
         };
         // Sign-ups are taken and their mail waits: a node whose mail does not go is still of use, and so is one that counts

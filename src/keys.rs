@@ -112,7 +112,7 @@ pub enum NotRotated {
     #[error("key {0} no longer works, so there is nothing to rotate; issue a new key")]
     Over(KeyId),
     #[error(
-        "key {0} belongs to {1}, which is suspended, so a new key would not work; `unionhall partners resume` lifts that"
+        "key {0} belongs to {1}, which is suspended, so a new key would not work; first run `unionhall partners resume` with its name"
     )]
     Suspended(KeyId, String),
     #[error(transparent)]

@@ -218,7 +218,7 @@ impl Operator {
 
     /// Whether a write would be kept right now.
     pub fn check(&self) -> StoreReply<'_, ()> {
-        self.store.check()
+        self.store.check(true)
     }
 
     /// When the latest record was written, by the clock of whoever wrote it.

@@ -382,9 +382,9 @@ CREATE FUNCTION count_deleted_sign_up() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM 1 FROM rollup WHERE id = 1 AND sign_up_id < OLD.id FOR SHARE;
     IF FOUND THEN
+        UPDATE api_keys SET signed_up = signed_up + 1 WHERE id = OLD.key_id;
         INSERT INTO source_days (partner_id, day, signed_up) VALUES (OLD.partner_id, OLD.created_at / 86400000, 1)
             ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET signed_up = source_days.signed_up + 1;
-        UPDATE api_keys SET signed_up = signed_up + 1 WHERE id = OLD.key_id;
     END IF;
     RETURN NULL;
 END $$;

@@ -85,7 +85,7 @@ pub(super) fn run(task: &ShowAudit) -> anyhow::Result<()> {
             }
         }
         match listed == 0 && !task.json {
-            true if task.by.is_some() || task.about.is_some() => print_line("Nothing in the log is by or about that."),
+            true if task.by.is_some() || task.about.is_some() => print_line("Nothing in the log matches."),
             true => print_line("Nothing was changed with a command in that time."),
             false => Ok(()),
         }

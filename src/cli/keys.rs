@@ -185,7 +185,13 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
     })?;
     let kind = if task.test { "Test key" } else { "Key" };
     print_aside(&format!("{kind} {} for {partner}. It is shown only now; keep it safe:", key.id()));
-    print_line(key.reveal())
+    print_key(&key)
+}
+
+/// Shows a key, this once.
+fn print_key(key: &ApiKey) -> anyhow::Result<()> {
+    let unseen = || format!("key {} was issued and could not be shown; revoke it and issue another", key.id());
+    print_line(key.reveal()).with_context(unseen)
 }
 
 /// The partner that a new key is for. A name that looks like another partner's is more often a slip than a second partner, so the
@@ -198,9 +204,19 @@ async fn partner_of(task: &IssueKey, operator: &Operator) -> anyhow::Result<Part
             bail!("there is a partner {} already, so no key was issued; leave out --new-partner", name.as_str())
         }
         Some(exact) => exact,
-        None => match partners.iter().find(|partner| name.is_like(&partner.name)) {
-            Some(alike) if !task.new_partner && is_meant(task, &alike.name)? => alike,
-            _ => return Ok(name.clone()),
+        None if task.new_partner => return Ok(name.clone()),
+        None => match partners.iter().filter(|partner| name.is_like(&partner.name)).collect::<Vec<_>>()[..] {
+            [] => return Ok(name.clone()),
+            [alike] if is_meant(task, &alike.name)? => alike,
+            [_] => return Ok(name.clone()),
+            ref several => {
+                let names: Vec<_> = several.iter().map(|partner| partner.name.as_str()).collect();
+                bail!(
+                    "there are the partners {}, so no key was issued; write the name of the one that you mean, or make another \
+                     with --new-partner",
+                    names.join(", ")
+                )
+            }
         },
     };
     if found.suspended_at.is_some() {
@@ -357,5 +373,5 @@ fn rotate(task: &RotateKey, now: Timestamp) -> anyhow::Result<()> {
         print_aside(&format!("The new key itself works until {new_ends}; --expires gives another day."));
     }
     print_aside("It is shown only now; keep it safe:");
-    print_line(key.reveal())
+    print_key(&key)
 }

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use anyhow::bail;
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
@@ -25,8 +25,8 @@ pub(super) enum MailCommand {
     List(ListMail),
     /// Try a mail again at once, even one that was given up, is held, or whose mailbox has had its share.
     ///
-    /// With --all or --to, everything that failed or was given up is tried again within a minute; mail that is held stays held,
-    /// and mailboxes at their rate limit wait for it. When the mail server is back after an outage, the service does as much for
+    /// With --all or --to, everything that failed or was given up is tried again within a minute. Mail that is held stays held, mail
+    /// of a suspended partner waits, and mailboxes at their rate limit get theirs later. When the mail server is back after an outage, the service does as much for
     /// all that waits by itself.
     Retry(RetryMail),
     /// Let mail go that is held, such as what a key asked for before it was revoked. Each person has the whole week to confirm.
@@ -81,12 +81,12 @@ pub(super) struct ListMail {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").args(["id", "all", "to"]).required(true)))]
 pub(super) struct RetryMail {
     /// The mail's number, as `mail list` shows it.
-    #[arg(required_unless_present_any = ["all", "to"], conflicts_with_all = ["all", "to"])]
     id: Option<i64>,
     /// All mail that failed or was given up.
-    #[arg(long, conflicts_with = "to")]
+    #[arg(long)]
     all: bool,
     /// Only what goes to addresses at this domain, such as example.com.
     #[arg(long, value_name = "DOMAIN", value_parser = domain)]
@@ -173,21 +173,19 @@ fn retry_failed(task: &RetryMail, now: Timestamp) -> anyhow::Result<()> {
     let about = task.to.as_ref().map_or_else(|| "all that failed".to_owned(), |domain| format!("mail to {domain}"));
     let act = act("mail retry", about, now);
     let count = with_live_records(&task.store, async |operator| {
-        let operator = operator.audited(act);
-        let (mut after, mut count) = (MailId(0), 0);
-        loop {
-            let step = operator.retry_failed_mail(after, task.to.clone(), now).await?;
+        // Written down once, however many steps there are.
+        let mut step = operator.audited(act).retry_failed_mail(MailId(0), task.to.clone(), now).await?;
+        let mut count = step.count;
+        while let Some(after) = step.next {
+            step = operator.retry_failed_mail(after, task.to.clone(), now).await?;
             count += step.count;
-            match step.next {
-                Some(next) => after = next,
-                None => return Ok(count),
-            }
         }
+        Ok(count)
     })?;
     print_line(&match count {
         0 => "No such mail has failed.".to_owned(),
-        1 => "1 mail is tried again within a minute.".to_owned(),
-        _ => format!("{count} mails are tried again within a minute."),
+        1 => "1 mail is due again within a minute.".to_owned(),
+        _ => format!("{count} mails are due again within a minute."),
     })
 }
 

@@ -1,11 +1,13 @@
 //! `unionhall signups`
 
+use std::time::Duration;
+
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::{keys, print_line, with_live_records};
+use super::{keys, print_aside, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{MailBudgetSettings, StoreSettings};
 use crate::domain::api_key::{KeyId, KeyStatus};
@@ -76,13 +78,15 @@ fn withdraw(task: &WithdrawSignUps) -> anyhow::Result<()> {
         Some(since) => (since, format!("key {key} since {since}")),
         None => (Timestamp::from_millis(0), format!("key {key}")),
     };
-    let ended = with_live_records(&task.store, async |operator| {
-        if keys::find(&operator, key).await?.status(now) == KeyStatus::Valid {
+    let (ended, just_revoked) = with_live_records(&task.store, async |operator| {
+        let found = keys::find(&operator, key).await?;
+        if found.status(now) == KeyStatus::Valid {
             bail!(
                 "key {key} still works and would sign up more people, so nothing was ended; first run `unionhall keys revoke {key}`"
             );
         }
-        Ok(operator.withdraw_sign_ups(key, since, act("signups withdraw", about, now), now).await?)
+        let ended = operator.withdraw_sign_ups(key, since, act("signups withdraw", about, now), now).await?;
+        Ok((ended, found.revoked_at.is_some_and(|at| now.since(at) < JUST_REVOKED)))
     })?;
     print_line(&match ended {
         0 if task.since.is_some() => "No sign-up of this key since then waits to be confirmed.".to_owned(),
@@ -93,8 +97,17 @@ fn withdraw(task: &WithdrawSignUps) -> anyhow::Result<()> {
                 "{ended} sign-ups were ended, and their mail deleted where it had not left. Their links no longer work."
             )
         }
-    })
+    })?;
+    if just_revoked {
+        print_aside(
+            "The key was revoked within the last minute. Run this again: the service may take two seconds to notice.",
+        );
+    }
+    Ok(())
 }
+
+/// A key that was revoked this short a time ago may have signed people up since.
+const JUST_REVOKED: Duration = Duration::from_secs(60);
 
 fn status(task: &ShowStatus) -> anyhow::Result<()> {
     let (now, budget) = (Clock::start().now().time, task.budget.budget());
@@ -134,7 +147,11 @@ fn status(task: &ShowStatus) -> anyhow::Result<()> {
 }
 
 fn state(source: &SourceStatus, budget: &MailBudget) -> &'static str {
-    if budget.holds(&source.source, source.fixed, &source.reputation) { "throttled" } else { "open" }
+    match source.is_suspended {
+        true => "suspended",
+        false if budget.holds(&source.source, source.fixed, &source.reputation) => "throttled",
+        false => "open",
+    }
 }
 
 fn quota(source: &SourceStatus, budget: &MailBudget) -> Option<u64> {

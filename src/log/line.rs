@@ -2,9 +2,35 @@
 
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};
+use std::time::Duration;
 
-use super::{RequestLine, Severity};
+use crate::domain::api_key::KeyId;
 use crate::domain::time::Timestamp;
+
+/// How much one line matters, as collectors of logs filter by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    Info,
+    Warn,
+    Error,
+}
+
+/// What is told of one request.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestLine<'a> {
+    pub at: Timestamp,
+    pub method: &'a str,
+    /// The route, not the path as sent: paths may carry tokens.
+    pub route: &'static str,
+    pub status: u16,
+    pub took: Duration,
+    pub request_id: &'a str,
+    pub key: Option<KeyId>,
+    /// What an operation was refused with: the code, and the fields it was about, by names of ours.
+    pub refusal: Option<(&'static str, &'a [String])>,
+    /// Whether a 5xx is a fault: not where a partner has requests fail on purpose, nor while the operator takes no sign-ups.
+    pub is_fault: bool,
+}
 
 impl Severity {
     const fn name(self) -> &'static str {
@@ -17,7 +43,7 @@ impl Severity {
 
     /// A refused request is the caller's affair; a failed one is the operator's, unless it is a test.
     const fn of_request(line: &RequestLine<'_>) -> Self {
-        if line.status >= 500 && !line.in_sandbox { Self::Error } else { Self::Info }
+        if line.status >= 500 && line.is_fault { Self::Error } else { Self::Info }
     }
 }
 

@@ -13,11 +13,9 @@ use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-pub use self::line::json_event;
+pub use self::line::{RequestLine, Severity, json_event};
 use self::refusals::Refusals;
 use crate::clock::Clock;
-use crate::domain::api_key::KeyId;
-use crate::domain::time::Timestamp;
 
 /// Bytes that may wait to be written.
 const WAITING: usize = 1 << 20;
@@ -48,31 +46,6 @@ pub enum Format {
     Text,
     /// One JSON object a line, for a program.
     Json,
-}
-
-/// How much one line matters, as collectors of logs filter by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    Info,
-    Warn,
-    Error,
-}
-
-/// What is told of one request.
-#[derive(Debug, Clone, Copy)]
-pub struct RequestLine<'a> {
-    pub at: Timestamp,
-    pub method: &'a str,
-    /// The route, not the path as sent: paths may carry tokens.
-    pub route: &'static str,
-    pub status: u16,
-    pub took: Duration,
-    pub request_id: &'a str,
-    pub key: Option<KeyId>,
-    /// What an operation was refused with: the code, and the fields it was about, by names of ours.
-    pub refusal: Option<(&'static str, &'a [String])>,
-    /// Partners have requests fail there on purpose.
-    pub in_sandbox: bool,
 }
 
 /// A handle on the log; clones share it. What it tells is about one part of the service, which is named first.
@@ -172,6 +145,14 @@ impl Log {
     /// Something the operator asked for has been done. Said at every level but `off`.
     pub fn note(&self, text: &str) {
         self.event(Severity::Info, None, text);
+    }
+
+    /// A problem as this log writes it, for whoever cannot wait for its thread.
+    pub fn error_line(&self, text: &str) -> String {
+        let mut line = String::new();
+        // Writing to a string does not fail.
+        let _infallible = self.write_event(&mut line, Severity::Error, None, text);
+        line
     }
 
     fn event(&self, severity: Severity, request_id: Option<&str>, text: &str) {
@@ -288,6 +269,7 @@ impl fmt::Debug for Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::time::Timestamp;
 
     /// A reader that takes nothing until it is let.
     struct Slow {
@@ -317,7 +299,7 @@ mod tests {
             request_id,
             key: None,
             refusal: None,
-            in_sandbox: false,
+            is_fault: true,
         }
     }
 

@@ -32,8 +32,11 @@ const MAX_CAUSES: usize = 8;
 const PROBE_INTERVAL: Duration = Duration::from_secs(60);
 const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(300);
 
-/// Once mail goes again, what waited through the outage goes over this time.
+/// Once mail goes again, what waited through the outage goes over this time. Where some mail goes and some is refused, each waits its
+/// own time: an outage lasts this long without a success, and its end is acted on this rarely.
 const DRAIN_TIME: Duration = Duration::from_secs(60);
+const MIN_OUTAGE: Duration = Duration::from_secs(120);
+const DRAIN_INTERVAL: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
 pub struct Outbox {
@@ -200,8 +203,8 @@ pub struct MailAlarms {
     logged: Vec<(String, Timestamp)>,
     /// The sources whose spent budget was logged, and the day.
     logged_held: (i64, HashSet<String>),
-    /// Whether what an outage left waiting was woken: that of before the start, too.
-    drained: bool,
+    /// When what an outage left waiting was woken; none since the start, before which there may have been one.
+    drained_at: Option<Timestamp>,
     /// Mail that waits past this time is woken next.
     drain_from: Option<Timestamp>,
     failing_since: Option<Timestamp>,
@@ -226,11 +229,12 @@ impl MailAlarms {
 
     fn goes(&mut self, outbox: &Outbox, now: Timestamp) {
         self.went = true;
-        if !std::mem::replace(&mut self.drained, true) {
+        let was_outage = self.failing_since.take().is_some_and(|since| now.since(since) >= MIN_OUTAGE);
+        if self.drained_at.is_none_or(|at| was_outage && now.since(at) >= DRAIN_INTERVAL) {
+            self.drained_at = Some(now);
             // What is due sooner goes by itself.
             self.drain_from = Some(now.plus(DRAIN_TIME));
         }
-        self.failing_since = None;
         outbox.notifier.failing.store(false, Ordering::Relaxed);
         if !self.logged.is_empty() {
             self.logged.clear();
@@ -244,7 +248,7 @@ impl MailAlarms {
             return;
         }
         outbox.notifier.failing.store(true, Ordering::Relaxed);
-        (self.drained, self.drain_from) = (false, None);
+        self.drain_from = None;
         self.failing_since.get_or_insert(now);
         self.logged.retain(|(_, at)| now.since(*at) < ALARM_INTERVAL);
         if self.logged.len() < MAX_CAUSES && self.logged.iter().all(|(before, _)| *before != cause) {

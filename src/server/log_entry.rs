@@ -54,7 +54,7 @@ impl Drop for LogEntry<'_> {
             request_id: self.id.as_str(),
             key: self.trace.key,
             refusal: self.trace.refusal.as_ref().map(|refusal| (refusal.code.name(), &refusal.fields[..])),
-            in_sandbox: self.in_sandbox,
+            is_fault: !self.in_sandbox && !self.by_pause,
         });
     }
 }

@@ -128,7 +128,9 @@ async fn page(service: &HttpService) -> String {
     write_webhooks(app, &mut page);
     if let Some(RecordFigures { members, mail, sources, last_backup, bytes }) = records {
         page.single("members", Kind::Gauge, "Members of the union, over all nodes.", members);
-        page.single("database_bytes", Kind::Gauge, "Size of the database.", bytes);
+        if let Some(bytes) = bytes {
+            page.single("database_bytes", Kind::Gauge, "Size of the database.", bytes);
+        }
         let help = "When the last backup was made that unionhall knows of, in seconds since 1970; 0: none.";
         let last_backup = last_backup.map_or(0, |at| at.as_millis() / 1000);
         page.single("last_backup_timestamp_seconds", Kind::Gauge, help, last_backup);

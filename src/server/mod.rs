@@ -55,6 +55,7 @@ use crate::http::request::host;
 use crate::http::request::id::{self, RequestId, RequestIds};
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
+use crate::mail::Delivery;
 use crate::mail::mailbox::MailboxFolder;
 use crate::mail::report::MailHooks;
 use crate::operations::dispatch::CallTrace;
@@ -257,7 +258,7 @@ impl HttpService {
             routes::open_to_all_origins(&mut answer);
         }
         entry.status = answer.status().as_u16();
-        entry.by_pause = answer.is_by_pause();
+        entry.by_pause = answer.is_by_pause() && !matches!(self.app.mail, Delivery::Off);
         answer.into_response()
     }
 

@@ -117,8 +117,8 @@ impl Engine for Audited {
         self.engine.database_bytes()
     }
 
-    fn check(&self) -> StoreReply<'_, ()> {
-        self.engine.check()
+    fn check(&self, for_room: bool) -> StoreReply<'_, ()> {
+        self.engine.check(for_room)
     }
 
     fn close(&self) -> StoreReply<'_, ()> {

@@ -74,8 +74,9 @@ area! {
         /// How large the database is, in bytes.
         own database_bytes() -> u64;
 
-        /// Whether a sign-up would be kept right now: writes as much as one does, to a row of its own that nobody waits for.
-        own check() -> ();
+        /// Whether a write would be kept right now: makes one, to a row of its own that nobody waits for. `for_room` makes it as large
+        /// as a sign-up.
+        own check(for_room: bool) -> ();
 
         /// What monitoring reads of this node's own part in it: at once, whatever the database does.
         own figures() -> StoreFigures;
@@ -100,7 +101,11 @@ pub enum Claim {
     Another,
 }
 
-/// Goes the way of every write, and asks the disk for the room that a sign-up needs.
+/// A write that says nothing new, and goes the way of every other.
+pub(super) const CHECK: Check =
+    Check { take_room: &[], change: "UPDATE readiness SET checked_at = checked_at + 1 WHERE id = 1" };
+
+/// Goes the way of every write, and may ask the disk for the room that a sign-up needs.
 pub(super) struct Check {
     /// What takes that room and leaves no row, each in turn.
     pub take_room: &'static [&'static str],

@@ -158,7 +158,7 @@ pub trait Engine: Send + Sync + fmt::Debug {
 
     fn database_bytes(&self) -> StoreReply<'_, u64>;
 
-    fn check(&self) -> StoreReply<'_, ()>;
+    fn check(&self, for_room: bool) -> StoreReply<'_, ()>;
 
     fn figures(&self) -> StoreReply<'_, StoreFigures>;
 

@@ -12,13 +12,14 @@ use crate::domain::sign_up::{PENDING_FOR, SignUpId};
 use crate::domain::time::Timestamp;
 
 /// What is held of a key `$1` or of the form `$2`, or at all; of a key that was revoked or whose partner is suspended also what
-/// no worker has looked at since.
+/// no worker has looked at since. What is held because a partner is suspended is meant only where its key is named.
 macro_rules! is_held {
     () => {
         "(o.held_at IS NOT NULL OR (s.key_id = $1 AND o.priority = 0 AND EXISTS
              (SELECT 1 FROM api_keys k JOIN partners p ON p.id = k.partner_id
               WHERE k.id = s.key_id AND (k.revoked_at IS NOT NULL OR p.suspended_at IS NOT NULL)))) AND o.leased_by IS NULL
-         AND (CAST($1 AS TEXT) IS NULL OR s.key_id = $1) AND (CAST($2 AS BIGINT) = 0 OR s.partner_id IS NULL)"
+         AND (s.key_id = $1 OR (CAST($1 AS TEXT) IS NULL AND NOT o.held_suspended))
+         AND (CAST($2 AS BIGINT) = 0 OR s.partner_id IS NULL)"
     };
 }
 
@@ -96,7 +97,7 @@ area! {
         /// Lets a mail be tried at once, even one that was given up or whose mailbox had its share; false if there is none.
         write retry_mail(mail: MailId, now: Timestamp) -> bool {
             |sql| {
-                let retry = "UPDATE outbox SET send_after = $2, given_up_at = NULL, held_at = NULL, priority = 2,
+                let retry = "UPDATE outbox SET send_after = $2, given_up_at = NULL, held_at = NULL, held_suspended = FALSE, priority = 2,
                                  first_attempt_at = CASE WHEN given_up_at IS NULL THEN first_attempt_at END
                              WHERE id = $1";
                 Ok(sql.execute(retry, values![mail.0, *now]).await? == 1)
@@ -132,7 +133,7 @@ area! {
         };
 
         /// Lets mail be tried within a minute that failed, or was given up, of those next after the mail `after`; with a domain,
-        /// only what goes there. Held mail stays held.
+        /// only what goes there. Held mail stays held, and so does that of a suspended partner.
         transact retry_failed(after: MailId, domain: Option<String>, now: Timestamp) -> RetriedMail {
             |sql| {
                 let window = "SELECT max(w.id), count(*) FROM (SELECT id FROM outbox WHERE id > $1 ORDER BY id LIMIT $2) w";
@@ -147,6 +148,8 @@ area! {
                         first_attempt_at = CASE WHEN given_up_at IS NULL THEN first_attempt_at END
                     WHERE id > $1 AND id <= $2 AND held_at IS NULL AND leased_until <= $3
                       AND (given_up_at IS NOT NULL OR last_error IS NOT NULL)
+                      AND NOT EXISTS (SELECT 1 FROM sign_ups s JOIN partners p ON p.id = s.partner_id
+                                      WHERE s.id = outbox.sign_up_id AND p.suspended_at IS NOT NULL)
                       AND (CAST($4 AS TEXT) IS NULL OR lower(recipient) LIKE $4 ESCAPE '\\')";
                 let count = sql.execute(retry, values![after.0, end, *now, to.as_deref()]).await?;
                 Ok(RetriedMail { count, next: (looked_at == u64::from(RETRY_BATCH)).then_some(MailId(end)) })
@@ -165,7 +168,7 @@ area! {
                 );
                 sql.execute(anew, values![key, form, now.plus(PENDING_FOR)]).await?;
                 let release = concat!(
-                    "UPDATE outbox SET held_at = NULL, priority = 1, send_after = $3 WHERE id IN
+                    "UPDATE outbox SET held_at = NULL, held_suspended = FALSE, priority = 1, send_after = $3 WHERE id IN
                          (SELECT o.id FROM outbox o JOIN sign_ups s ON s.id = o.sign_up_id WHERE ",
                     is_held!(),
                     ")"

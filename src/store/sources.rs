@@ -97,8 +97,10 @@ area! {
                 );
                 let of_source = |row: &Row<'_>| Ok((row.get::<String>("source")?, row.get::<u64>("held")?));
                 let held = sql.rows(held, values![], of_source).await?;
-                let fixed = "SELECT name, mails_a_day FROM partners WHERE mails_a_day IS NOT NULL";
-                let fixed = sql.rows(fixed, values![], |row| Ok((row.get::<String>("name")?, row.get("mails_a_day")?))).await?;
+                let controlled = "SELECT name, mails_a_day, suspended_at IS NOT NULL AS is_suspended FROM partners
+                                  WHERE mails_a_day IS NOT NULL OR suspended_at IS NOT NULL";
+                let control = |row: &Row<'_>| Ok((row.get::<String>("name")?, row.get("mails_a_day")?, row.get("is_suspended")?));
+                let controlled = sql.rows(controlled, values![], control).await?;
                 let new = |source: &String| SourceStatus { source: source.clone(), ..SourceStatus::default() };
                 let mut sources: BTreeMap<String, SourceStatus> = BTreeMap::new();
                 for (source, reputation) in days {
@@ -107,8 +109,9 @@ area! {
                 for (source, held) in held {
                     sources.entry(source).or_insert_with_key(new).held = held;
                 }
-                for (source, quota) in fixed {
-                    sources.entry(source).or_insert_with_key(new).fixed = quota;
+                for (source, fixed, is_suspended) in controlled {
+                    let status = sources.entry(source).or_insert_with_key(new);
+                    (status.fixed, status.is_suspended) = (fixed, is_suspended);
                 }
                 Ok(sources.into_values().collect())
             }

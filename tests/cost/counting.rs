@@ -52,8 +52,8 @@ impl Engine for Counting {
         Engine::database_bytes(self.counted())
     }
 
-    fn check(&self) -> StoreReply<'_, ()> {
-        Engine::check(self.counted())
+    fn check(&self, for_room: bool) -> StoreReply<'_, ()> {
+        Engine::check(self.counted(), for_room)
     }
 
     fn figures(&self) -> StoreReply<'_, StoreFigures> {

@@ -386,7 +386,8 @@ mod once {
             }
             let public = Server::start_with(&["--base-url", "https://api.union.example"]);
             assert_eq!(ask(&public, local("/dev/mailbox")).await.status, 404);
-            assert!(public.log().contains("set UNIONHALL_MAIL"), "a loud warning: {}", public.log());
+            // A loud warning.
+            wait_until(Duration::from_secs(5), async || public.log().contains("set UNIONHALL_MAIL")).await;
             let held = Server::start_with(&["--mail", "hold"]);
             assert_eq!(ask(&held, local("/dev/mailbox")).await.status, 404);
         });

@@ -233,9 +233,9 @@ fn figures_of_mail_are_in_the_metrics() {
         for (series, figure) in [
             ("unionhall_outbox_waiting", 1.0),
             ("unionhall_outbox_held", 0.0),
-            ("unionhall_mail_reports_total{kind=\"hard_bounce\"}", 0.0),
-            ("unionhall_mail_reports_total{kind=\"soft_bounce\"}", 0.0),
-            ("unionhall_mail_reports_total{kind=\"complaint\"}", 0.0),
+            ("unionhall_mail_reports_total{kind=\"hard_bounce\",partner=\"Acme Assistant\"}", 0.0),
+            ("unionhall_mail_reports_total{kind=\"soft_bounce\",partner=\"Acme Assistant\"}", 0.0),
+            ("unionhall_mail_reports_total{kind=\"complaint\",partner=\"Acme Assistant\"}", 0.0),
         ] {
             assert_eq!(figures.get(series), Some(&figure), "{series}");
         }

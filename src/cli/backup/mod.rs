@@ -8,13 +8,13 @@ mod resume;
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::format::{Content, Manifest};
@@ -25,16 +25,16 @@ use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, read_secret_text};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
-use crate::private_files::{self, folder_of};
+use crate::private_files::{folder_of, new_file_if};
 use crate::store::sqlite::{Examined, SqliteSnapshot};
 
 pub(super) use self::restore::{RestoreSettings, run as restore};
 pub(super) use self::resume::{ResumeSettings, run as resume};
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("what").args(["file", "done"]).required(true)))]
 pub(super) struct BackupSettings {
     /// The file to write, which must not be there yet, such as /backup/unionhall-2026-11-15.
-    #[arg(required_unless_present = "done", conflicts_with = "done")]
     file: Option<PathBuf>,
 
     /// Write nothing, and note that other tools made a backup just now, such as `pg_dump` or a snapshot of the disk.
@@ -61,12 +61,12 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
         note(task, now, "made with other tools")?;
         return print_line(&format!("It is noted that a backup was made at {now}."));
     };
-    back_up(task, file)?;
+    let (manifest, examined) = back_up(task, file)?;
     // The backup is whole, whatever becomes of the note.
-    note(task, now, &file.display().to_string()).or_else(|error| {
+    if let Err(error) = note(task, now, &file.display().to_string()) {
         print_aside(&format!("unionhall: that this backup was made could not be noted: {error:#}"));
-        Ok(())
-    })
+    }
+    report(file, &manifest, &examined)
 }
 
 /// Lets monitoring know how old the last backup is.
@@ -75,7 +75,7 @@ fn note(task: &BackupSettings, now: Timestamp, how: &str) -> anyhow::Result<()> 
     with_live_records(&task.store, async |operator| Ok(operator.audited(act).note_backup(now).await?))
 }
 
-fn back_up(task: &BackupSettings, path: &Path) -> anyhow::Result<()> {
+fn back_up(task: &BackupSettings, path: &Path) -> anyhow::Result<(Manifest, Examined)> {
     let database = match task.store.records()? {
         Records::Sqlite(file) => file,
         records @ Records::Postgres(_) => bail!(
@@ -132,7 +132,7 @@ fn back_up(task: &BackupSettings, path: &Path) -> anyhow::Result<()> {
     };
     write().with_context(cannot_write)?;
     bar.end();
-    report(path, &manifest, &examined)
+    Ok((manifest, examined))
 }
 
 /// Whether something is at a path. That it cannot be told is an error, and not a no.
@@ -206,11 +206,8 @@ fn put_in_place(unfinished: &Path, path: &Path) -> std::io::Result<()> {
 /// A new file that only its owner can read. Where root writes it into a folder of the service's user, whose data folder `data` is,
 /// it is that user's; nobody else is given a copy of the records.
 fn new_file(path: &Path, data: &Path) -> std::io::Result<File> {
-    let owner = |folder: &Path| std::fs::metadata(folder).ok().map(|folder| folder.uid());
-    match owner(folder_of(path)) == owner(data) {
-        true => private_files::new_file(path),
-        false => File::options().write(true).create_new(true).mode(0o600).open(path),
-    }
+    let service = std::fs::metadata(data).ok().map(|data| data.uid());
+    new_file_if(path, |owner| service == Some(owner))
 }
 
 /// A name beside a file's for what is not finished, of this process alone.

@@ -277,7 +277,9 @@ impl Restored<'_> {
     fn report_owner(&self) -> anyhow::Result<()> {
         let (data, me, (owner, group)) = (&self.task.store.data, rustix::process::geteuid(), self.owner);
         let shown = quoted(&data.to_string_lossy());
-        if me.is_root() && owner != 0 {
+        // The database may be elsewhere, in a folder of another user.
+        let given = std::fs::metadata(&self.database)?.uid();
+        if me.is_root() && owner != 0 && given == owner {
             print_line("")?;
             print_line(&format!("The files belong to user {owner}, as their folder does."))?;
         } else if me.as_raw() != owner {

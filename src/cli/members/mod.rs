@@ -6,7 +6,7 @@ mod show;
 use std::io::BufRead;
 
 use anyhow::{Context, bail};
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
@@ -67,19 +67,19 @@ pub(super) struct ShowPerson {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("whom").args(["text", "key", "partner", "form"]).required(true)))]
 pub(super) struct FindPeople {
     /// The beginning of an address, a referral code or its link, or an account of the audit log; `-` to read it on standard
     /// input.
-    #[arg(required_unless_present_any = ["key", "partner", "form"], conflicts_with_all = ["key", "partner", "form"])]
     text: Option<String>,
     /// All that were signed up with this key, newest first: after a leak.
     #[arg(long, value_name = "ID")]
     key: Option<KeyId>,
     /// All that this partner signed up, with any of its keys, newest first.
-    #[arg(long, value_name = "NAME", conflicts_with = "key")]
+    #[arg(long, value_name = "NAME")]
     partner: Option<String>,
     /// All that signed up by the form, newest first.
-    #[arg(long, conflicts_with_all = ["key", "partner"])]
+    #[arg(long)]
     form: bool,
     /// As JSON Lines, an object a line, for programs.
     #[arg(long)]

@@ -21,7 +21,7 @@ pub(in crate::cli) struct NamedPartner {
 pub(in crate::cli) struct SetMailBudget {
     /// The partner's name, as `partners list` shows it.
     name: String,
-    /// Mails a day, from 0 to 1000000; 0 holds all of its mail. `default`: UNIONHALL_KEY_MAILS_A_DAY and its reputation decide.
+    /// Mails a day, from 1 to 1000000. `default`: UNIONHALL_KEY_MAILS_A_DAY and its reputation decide.
     #[arg(value_name = "N|default")]
     mails: MailsADay,
     #[command(flatten)]
@@ -37,7 +37,10 @@ impl MailsADay {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("write a number from 0 to {}, or default", MailsADay::MOST)]
+#[error(
+    "write a number from 1 to {}, or default; `unionhall partners suspend` stops all mail of a partner",
+    MailsADay::MOST
+)]
 struct NotMailsADay;
 
 impl std::str::FromStr for MailsADay {
@@ -47,7 +50,7 @@ impl std::str::FromStr for MailsADay {
         match text {
             "default" => Ok(Self(None)),
             text => match text.parse() {
-                Ok(mails @ 0..=Self::MOST) => Ok(Self(Some(mails))),
+                Ok(mails @ 1..=Self::MOST) => Ok(Self(Some(mails))),
                 _ => Err(NotMailsADay),
             },
         }
@@ -119,7 +122,6 @@ pub(super) fn set_mail_budget(task: &SetMailBudget) -> anyhow::Result<()> {
         None => {
             format!("{name} has the general mail budget again: UNIONHALL_KEY_MAILS_A_DAY and its reputation decide.")
         }
-        Some(0) => format!("All mail that {name} asks for is held from now on."),
         Some(_) => format!("{name} may cause {figure} mails a day, whatever its reputation; mail past that is held."),
     })?;
     print_line("Mail that is held stays held: `unionhall mail release --key ID` lets it go.")
@@ -131,10 +133,10 @@ mod tests {
 
     #[test]
     fn a_budget_is_a_number_or_the_default() {
-        for (text, mails) in [("default", None), ("0", Some(0)), ("1000000", Some(1_000_000))] {
+        for (text, mails) in [("default", None), ("1", Some(1)), ("1000000", Some(1_000_000))] {
             assert_eq!(text.parse(), Ok(MailsADay(mails)));
         }
-        for bad in ["", "-1", "1000001", "1.5", "Default", "unlimited", "99999999999"] {
+        for bad in ["", "0", "-1", "1000001", "1.5", "Default", "unlimited", "99999999999"] {
             assert_eq!(bad.parse::<MailsADay>(), Err(NotMailsADay), "{bad}");
         }
     }

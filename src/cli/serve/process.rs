@@ -1,6 +1,6 @@
 //! The process and its operating system: the log on standard error, signals, open files, panics.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -93,6 +93,8 @@ pub(super) fn report_panics(log: &Log) {
     let log = log.clone();
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-        log.problem(None, &format!("a mistake in the program at {place}"));
+        // Straight to where the log goes: the process may end before its thread gets to it. At every level, for it is ours.
+        let line = log.error_line(&format!("a mistake in the program at {place}"));
+        let _gone = std::io::stderr().write_all(line.as_bytes());
     }));
 }

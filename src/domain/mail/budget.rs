@@ -74,6 +74,8 @@ pub struct SourceStatus {
     pub source: String,
     /// What the operator gave its partner in place of the general rule.
     pub fixed: Option<u64>,
+    /// Whether its partner is suspended: all of its mail is held.
+    pub is_suspended: bool,
     pub reputation: Reputation,
     /// Mails that wait for the operator's decision.
     pub held: u64,

@@ -85,16 +85,22 @@ area! {
         /// came. No figure ever falls.
         read source_totals() -> Vec<SourceTotals> {
             |sql| {
-                let totals = "
-                    SELECT s.name AS source, d.* FROM
+                // In one statement: a roll-up in between would have some in neither part.
+                let totals = concat!(
+                    "SELECT s.name AS source, d.* FROM
                         (SELECT CAST(0 AS BIGINT) AS id, '' AS name UNION ALL SELECT id, name FROM partners) s LEFT JOIN
-                        (SELECT coalesce(partner_id, 0) AS id, CAST(sum(signed_up) AS BIGINT) AS signed_up,
-                                CAST(sum(joined) AS BIGINT) AS joined,
-                                CAST(sum(declined + declines_withdrawn) AS BIGINT) AS declined,
-                                CAST(sum(bounced) AS BIGINT) AS bounced, CAST(sum(soft_bounced) AS BIGINT) AS soft_bounced,
-                                CAST(sum(complained) AS BIGINT) AS complained
-                         FROM source_days GROUP BY partner_id) d ON d.id = s.id
-                    ORDER BY s.id";
+                        (SELECT id, CAST(sum(signed_up) AS BIGINT) AS signed_up, CAST(sum(joined) AS BIGINT) AS joined,
+                                CAST(sum(declined) AS BIGINT) AS declined, CAST(sum(bounced) AS BIGINT) AS bounced,
+                                CAST(sum(soft_bounced) AS BIGINT) AS soft_bounced, CAST(sum(complained) AS BIGINT) AS complained
+                         FROM (SELECT coalesce(partner_id, 0) AS id, signed_up, joined, declined + declines_withdrawn AS declined,
+                                      bounced, soft_bounced, complained FROM source_days
+                               UNION ALL
+                               SELECT coalesce(s.partner_id, 0), count(*), 0, 0, 0, 0, 0 FROM ",
+                    recent_sign_ups!(),
+                    " GROUP BY s.partner_id) counts
+                         GROUP BY id) d ON d.id = s.id
+                    ORDER BY s.id"
+                );
                 let read = |row: &Row<'_>| {
                     let figure = |name| Ok::<_, Failure>(row.get::<Option<u64>>(name)?.unwrap_or(0));
                     Ok(SourceTotals {
@@ -107,14 +113,7 @@ area! {
                         complaints: figure("complained")?,
                     })
                 };
-                let mut totals = sql.rows(totals, values![], read).await?;
-                let recent = concat!("SELECT ", source_name!("s.partner_id"), " AS source, count(*) AS signed_up FROM ",
-                                     recent_sign_ups!(), " GROUP BY s.partner_id");
-                let signed_up = |row: &Row<'_>| Ok((row.get::<String>("source")?, row.get::<u64>("signed_up")?));
-                for (source, signed_up) in sql.rows(recent, values![], signed_up).await? {
-                    totals.iter_mut().filter(|totals| totals.source == source).for_each(|totals| totals.signed_up += signed_up);
-                }
-                Ok(totals)
+                sql.rows(totals, values![], read).await
             }
         };
 

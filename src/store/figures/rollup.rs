@@ -70,16 +70,17 @@ impl Unit for RollUp {
         if !sql.try_lock("roll-up").await? {
             return Ok(false);
         }
-        // Whoever deletes a sign-up counts it, unless this has: one waits for the other.
-        sql.row("SELECT sign_up_id FROM rollup WHERE id = 1 FOR UPDATE", values![], |_| Ok(())).await?;
         let mut additions = Additions::default();
         let changes = take_changes(sql).await?;
         changes.iter().for_each(|change| additions.add_change(change));
+        additions.write_wishes(sql).await?;
+        // Whoever deletes a sign-up counts it, unless this has: one waits for the other, and from here on it is not for long.
+        sql.row("SELECT sign_up_id FROM rollup WHERE id = 1 FOR UPDATE", values![], |_| Ok(())).await?;
         let (seen, last) = self.count_sign_ups(sql, &mut additions).await?;
         if let Some(last) = last {
             sql.execute("UPDATE rollup SET sign_up_id = $1 WHERE id = 1", values![last]).await?;
         }
-        additions.write(sql).await?;
+        additions.write_counts(sql).await?;
         Ok(changes.len() as u64 == u64::from(FIGURES_BATCH) || seen == u64::from(FIGURES_BATCH))
     }
 }
@@ -152,13 +153,17 @@ impl Additions {
         }
     }
 
-    async fn write(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
+    async fn write_wishes(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         add_demand(sql, &self.demand).await?;
         for (person, change) in &self.referrers {
             let add = "INSERT INTO referrers (person_id, members) VALUES ($1, $2)
                        ON CONFLICT (person_id) DO UPDATE SET members = referrers.members + excluded.members";
             sql.execute(add, values![*person, *change]).await?;
         }
+        Ok(())
+    }
+
+    async fn write_counts(&self, sql: &mut dyn Sql) -> Result<(), Failure> {
         for (key, [signed_up, confirmed]) in &self.keys {
             let add = "UPDATE api_keys SET signed_up = signed_up + $2, confirmed = confirmed + $3 WHERE id = $1";
             sql.execute(add, values![key, *signed_up, *confirmed]).await?;

@@ -28,7 +28,7 @@ use self::count::PostgresCounter;
 use self::identity::{NoteIdentity, PgResume};
 use self::pool::{Pool, Shares};
 use super::audit::{Act, Audited};
-use super::installation::Check;
+use super::installation::{CHECK, Check};
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::resume::Resume;
 use super::sql::{Failure, Job, JobReply, Sql, Unit, expected, values};
@@ -52,12 +52,13 @@ pub struct PostgresStore {
 
 /// Sorting more than its memory makes the server write a file of its own, some 300 kB beside the tables: a full disk refuses
 /// that, while a change of one row still finds room in its page.
-const CHECK: Check = Check {
+const CHECK_FOR_ROOM: Check = Check {
     take_room: &[
+        "SET LOCAL temp_tablespaces = ''",
         "SET LOCAL work_mem = '64kB'",
         "SELECT count(*) FROM (SELECT n FROM generate_series(1, 2000) n ORDER BY repeat(md5(n::text), 4)) AS probe",
     ],
-    change: "UPDATE readiness SET checked_at = checked_at + 1 WHERE id = 1",
+    ..CHECK
 };
 
 /// Of the whole database, as its server sees it.
@@ -144,8 +145,8 @@ impl Engine for PostgresStore {
         (self as &dyn Engine).read(DatabaseBytes)
     }
 
-    fn check(&self) -> StoreReply<'_, ()> {
-        (self as &dyn Engine).write(CHECK)
+    fn check(&self, for_room: bool) -> StoreReply<'_, ()> {
+        (self as &dyn Engine).write(if for_room { CHECK_FOR_ROOM } else { CHECK })
     }
 
     fn figures(&self) -> StoreReply<'_, StoreFigures> {

@@ -21,7 +21,7 @@ use self::count::SqliteCounter;
 use self::reader::Readers;
 use self::writer::Writer;
 use super::audit::{Act, Audited};
-use super::installation::Check;
+use super::installation::{CHECK, Check};
 use super::members::Confirm;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::sign_up::SignUp;
@@ -97,7 +97,7 @@ fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
 }
 
 /// 32 pages, more than a sign-up writes, and other bytes each time: SQLite writes no page that stays the same.
-const CHECK: Check = Check {
+const CHECK_FOR_ROOM: Check = Check {
     take_room: &[],
     change: "UPDATE readiness SET checked_at = checked_at + 1, probe = randomblob(131072) WHERE id = 1",
 };
@@ -161,9 +161,9 @@ impl Engine for SqliteStore {
         Reply::now(Ok(size("") + size("-wal")))
     }
 
-    fn check(&self) -> StoreReply<'_, ()> {
+    fn check(&self, for_room: bool) -> StoreReply<'_, ()> {
         match self.file.is_in_place() {
-            Ok(()) => (self as &dyn Engine).write(CHECK),
+            Ok(()) => (self as &dyn Engine).write(if for_room { CHECK_FOR_ROOM } else { CHECK }),
             Err(moved) => Reply::now(Err(moved)),
         }
     }

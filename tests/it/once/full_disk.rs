@@ -69,8 +69,8 @@ async fn is_seen(server: &Watched, disk: &SmallDisk, doctor: impl Fn() -> Comman
         }
     }
     assert!(refused.is_some(), "the disk has room after all");
-    // What was found is believed for a second.
-    wait_until(Duration::from_secs(5), async || server.get("/readyz").await.status == 503).await;
+    // Room that was found is believed for ten seconds.
+    wait_until(Duration::from_secs(15), async || server.get("/readyz").await.status == 503).await;
     wait_until(Duration::from_secs(5), async || server.figures().await["unionhall_ready"] == 0.0).await;
     for _ in 0..3 {
         assert_eq!(server.get("/readyz").await.status, 503, "and it stays so");

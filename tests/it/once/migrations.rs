@@ -79,7 +79,7 @@ async fn works(store: &dyn Store) {
     assert_eq!(store.member_count().await, Ok(1));
     assert_eq!(store.claim_secret("a fingerprint".to_owned()).await, Ok(Claim::First));
     assert_eq!(store.pause_sign_ups(true).await, Ok(true));
-    store.check().await.unwrap();
+    store.check(true).await.unwrap();
     store.close().await.unwrap();
 }
 
@@ -124,7 +124,7 @@ fn a_step_keeps_every_row_on_postgres_and_nodes_before_it_go_on() {
         let version = client.query_one("SELECT max(version) FROM unionhall_schema", &[]).await.unwrap();
         assert_eq!(version.get::<_, i32>(0), 2);
         assert_eq!(older.member_count().await, Ok(1));
-        older.check().await.unwrap();
+        older.check(true).await.unwrap();
         let again = PostgresStore::open(database.address(), Prepare::Expect, 256).await.unwrap();
         works(&newer).await;
         for store in [older, again] {

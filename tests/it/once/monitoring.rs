@@ -67,8 +67,19 @@ struct Expression {
     grouped: BTreeSet<String>,
 }
 
-const FUNCTIONS: [&str; 10] =
-    ["sum", "max", "min", "count", "rate", "increase", "absent", "time", "histogram_quantile", "label_values"];
+const FUNCTIONS: [&str; 11] = [
+    "sum",
+    "max",
+    "min",
+    "count",
+    "rate",
+    "increase",
+    "absent",
+    "time",
+    "vector",
+    "histogram_quantile",
+    "label_values",
+];
 
 /// Reads as much of PromQL as is used here, and refuses the rest.
 fn read(expression: &str) -> Result<Expression, String> {
@@ -93,6 +104,7 @@ fn read(expression: &str) -> Result<Expression, String> {
                     rest = &rest[labels.len() + 2..];
                     read.grouped.extend(labels.split(',').map(|label| label.trim().to_owned()));
                 }
+                "or" => {}
                 _ if FUNCTIONS.contains(&word) => word_before = word.to_owned(),
                 _ if rest.starts_with('(') => return Err(format!("there is no function {word}")),
                 // The second of label_values is a label.

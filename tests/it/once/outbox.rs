@@ -1,6 +1,7 @@
 //! The worker's steps, called one by one, with transports that fail on purpose and times that are passed in.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -39,12 +40,19 @@ struct Faulty {
     taken: Mutex<Vec<String>>,
     /// How long it takes over each.
     takes: Mutex<Duration>,
+    /// Addresses at this domain are refused for now, and how often that was.
+    refuses: Mutex<Option<&'static str>>,
+    refused: AtomicUsize,
 }
 
 impl Transport for Faulty {
     fn send(&self, mail: OutgoingMail) -> Reply<'_, Result<(), SendError>> {
         if let Some(fault) = self.fault.lock().unwrap().clone() {
             return Reply::now(Err(fault));
+        }
+        if self.refuses.lock().unwrap().is_some_and(|domain| mail.readable.to.ends_with(domain)) {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            return Reply::now(Err(SendError::Later("it answered 450 to RCPT".to_owned())));
         }
         let message = String::from_utf8(mail.message.formatted()).unwrap();
         self.taken.lock().unwrap().push(message);
@@ -250,6 +258,27 @@ fn after_an_hours_outage_all_mail_goes_within_two_minutes_and_not_at_once() {
         }
         assert_eq!(sent.iter().sum::<usize>(), 50, "{sent:?}");
         assert!(sent.iter().all(|sent| *sent <= 3), "spread over a minute: {sent:?}");
+    });
+}
+
+/// Each success among the refusals woke all that waited, and everything was tried every minute.
+#[test]
+fn a_relay_that_refuses_some_mail_is_not_asked_more_often_while_other_mail_goes() {
+    on_each_store(async |room| {
+        const REFUSED: usize = 20;
+        *room.transport.refuses.lock().unwrap() = Some("@busy.example");
+        for n in 0..REFUSED {
+            room.sign_up(&format!("user{n}@busy.example")).await;
+        }
+        let worker = room.worker("w");
+        for minute in 0..180 {
+            let now = NOW.plus(Duration::from_secs(60 * minute));
+            room.sign_up_for(&format!("good{minute}@example.com"), None, now).await;
+            while worker.step(now).await.unwrap().tried > 0 {}
+        }
+        assert_eq!(room.transport.taken.lock().unwrap().len(), 180);
+        let tries = room.transport.refused.load(Ordering::Relaxed) / REFUSED;
+        assert!((5..=20).contains(&tries), "each backs off: {tries}");
     });
 }
 

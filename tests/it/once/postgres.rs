@@ -262,11 +262,11 @@ fn nobody_waits_behind_a_question_that_was_given_up() {
         let proxy = Arc::new(Proxy::default());
         let node = PostgresStore::open(through(&proxy, &database).await, Prepare::Upgrade, 256).await.unwrap();
         for _ in 0..5 {
-            node.check().await.unwrap();
+            node.check(true).await.unwrap();
             proxy.silence();
-            let given_up = tokio::time::timeout(Duration::from_millis(100), node.check()).await;
+            let given_up = tokio::time::timeout(Duration::from_millis(100), node.check(true)).await;
             assert!(given_up.is_err(), "{given_up:?}");
-            assert_eq!(tokio::time::timeout(Duration::from_secs(3), node.check()).await, Ok(Ok(())));
+            assert_eq!(tokio::time::timeout(Duration::from_secs(3), node.check(true)).await, Ok(Ok(())));
         }
         database.drop().await;
     });

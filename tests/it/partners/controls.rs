@@ -89,18 +89,18 @@ fn a_partners_own_budget_is_used_and_shown() {
         }
         wait_until(TWO_SECONDS * 5, async || server.number("SELECT count(held_at) FROM outbox") == 2).await;
         assert_eq!(
-            (&keys(&server)[0]["partnerMayMailToday"], &keys(&server)[0]["partnerHeld"]),
+            (&keys(&server)[0]["partnerMailBudgetToday"], &keys(&server)[0]["partnerHeld"]),
             (&json!(1), &json!(2))
         );
         let status = || serde_json::from_str::<Value>(&server.run(&["signups", "status", "--json"])).unwrap();
         let acme = &status()["sources"][1];
         assert_eq!(
-            (&acme["mayMailToday"], &acme["mailBudgetIsFixed"], &acme["state"]),
+            (&acme["mailBudgetToday"], &acme["mailBudgetIsFixed"], &acme["state"]),
             (&json!(1), &json!(true), &json!("throttled"))
         );
         assert!(server.run(&["partners", "show", "Acme Assistant"]).contains("budget of its own: 1 a day"));
         server.run(&["partners", "mail-budget", "Acme Assistant", "default"]);
-        assert_eq!(keys(&server)[0]["partnerMayMailToday"], 1000);
+        assert_eq!(keys(&server)[0]["partnerMailBudgetToday"], 1000);
 
         server.execute("UPDATE source_days SET declined = 3, bounced = 2, complained = 1");
         let acme = &status()["sources"][1];
@@ -190,7 +190,7 @@ fn sign_ups_and_acts_are_found_by_whose_they_are() {
         assert!(audit(&["--by", &who[1..]]).is_empty(), "the whole name");
         assert!(audit(&["--until", "2020-01-01"]).is_empty() && audit(&["--since", "2999-01-01"]).is_empty());
         assert_eq!(audit(&["--since", "2020-01-01", "--until", "2999-01-01"]).len(), 2);
-        assert_eq!(server.run(&["audit", "--about", "nobody"]), "Nothing in the log is by or about that.");
+        assert_eq!(server.run(&["audit", "--about", "nobody"]), "Nothing in the log matches.");
     });
 }
 

@@ -1,6 +1,7 @@
 //! What every store does when the operator stops a partner, gives it a mail budget of its own, or ends what a key signed up.
 
 use unionhall::domain::api_key::KeyStatus;
+use unionhall::domain::mail::budget::SourceStatus;
 use unionhall::domain::partner::endpoint::DeliveryOutcome;
 use unionhall::domain::sign_up::PendingPlace;
 use unionhall::domain::webhook::DISABLED_AFTER;
@@ -55,6 +56,12 @@ pub(super) async fn a_suspended_partner_is_stopped_and_comes_back(fixture: &Fixt
     fixture.store.sign_up(theirs, NOW).await.unwrap();
     assert_eq!(fixture.send_due(NOW).await, ["zoes@example.com"]);
     assert_eq!(fixture.held().await, 4);
+    for now in [NOW, after(HOUR)] {
+        assert_eq!(fixture.store.release_held(HeldMail::All, now).await, Ok(0), "who means all means other mail");
+        assert_eq!(fixture.store.drop_held(HeldMail::All, now).await, Ok(0));
+    }
+    let suspended = |status: &SourceStatus| status.source == "Acme" && status.is_suspended && status.held == 4;
+    assert!(fixture.store.source_statuses(NOW).await.unwrap().iter().any(suspended));
 
     // One goes by the operator's decision, the others when the suspension is lifted; a revoked key stays one.
     let first = fixture.store.list_mail().await.unwrap()[0].id;

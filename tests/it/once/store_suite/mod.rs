@@ -735,7 +735,7 @@ async fn the_secret_is_claimed_once(fixture: &Fixture) {
     assert_eq!(claim("ours").await, Ok(Claim::Same));
     assert_eq!(claim("theirs").await, Ok(Claim::Another));
     assert_eq!(claim("ours").await, Ok(Claim::Same));
-    assert_eq!(fixture.store.check().await, Ok(()));
+    assert_eq!(fixture.store.check(true).await, Ok(()));
 }
 
 async fn the_time_of_the_latest_record_is_known(fixture: &Fixture) {

@@ -48,6 +48,7 @@ pub(super) async fn a_source_that_has_had_its_share_is_held(fixture: &Fixture) {
     assert_eq!(fixture.send_throttled(NOW).await, (0, vec![]), "each is told once");
     let standing = |source: &str, mailed_today, held| SourceStatus {
         source: source.to_owned(),
+        is_suspended: false,
         fixed: None,
         reputation: Reputation { mailed_today, ..Reputation::default() },
         held,
