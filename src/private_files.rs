@@ -19,7 +19,9 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     let folder = folder_of(path);
-    make_folder(folder)?;
+    if !folder.exists() {
+        make_folder(folder)?;
+    }
     let folder = Folder::open(folder)?;
     match mkdirat(&folder.handle, name_of(path)?, Mode::RWXU) {
         Err(rustix::io::Errno::EXIST) if path.is_dir() => return Ok(()),
