@@ -110,9 +110,9 @@ fn a_partners_own_budget_is_used_and_shown() {
         let row: Vec<_> =
             table.lines().find(|line| line.ends_with("Acme Assistant")).unwrap().split_whitespace().collect();
         assert_eq!(row[5..9], ["0", "3", "2", "1"], "{table}");
-        for bad in ["-1", "1000001", "many"] {
+        for bad in ["0", "-1", "1000001", "many"] {
             let told = refusal(&server, &["partners", "mail-budget", "Acme Assistant", "--", bad]);
-            assert!(told.contains("from 0 to 1000000, or default"), "{told}");
+            assert!(told.contains("from 1 to 1000000, or default"), "{told}");
         }
     });
 }
