@@ -63,10 +63,8 @@ macro_rules! area {
 
 pub mod audit;
 pub mod figures;
-mod hold;
 pub mod installation;
 pub mod keys;
-mod lease;
 pub mod members;
 pub mod migration;
 pub mod outbox;

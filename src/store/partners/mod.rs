@@ -3,7 +3,7 @@
 pub(in crate::store) mod idempotency;
 pub mod webhooks;
 
-use super::hold;
+use super::outbox::hold;
 use super::sql::{Failure, Row, Sql, Unit, expected, values};
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::MailId;

@@ -192,7 +192,7 @@ const SEARCHES: &[(&str, &str)] = &[
     ("retention", "src/store/members/retention.rs"),
     ("backoff", "src/domain/backoff.rs"),
     ("jitter", "src/domain/backoff.rs"),
-    ("lease", "src/store/lease.rs"),
+    ("lease", "src/store/outbox/lease.rs"),
     ("csrf", "src/site/own_page.rs"),
 ];
 

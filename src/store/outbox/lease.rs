@@ -7,8 +7,6 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::hold::hold;
-use super::sources::{self, SourceEvent, source_name};
-use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::{MailBudget, Reputation};
@@ -23,6 +21,8 @@ use crate::domain::sign_in::{SignInId, SignInRef};
 use crate::domain::sign_up::{SignUpId, SignUpRef, SignUpState};
 use crate::domain::simulator::Simulated;
 use crate::domain::time::Timestamp;
+use crate::store::sources::{self, SourceEvent, source_name};
+use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// Takes mails that are due, for one worker alone. Two nodes never look at the same mail, nor decide about the same
 /// mailbox, at the same time.
@@ -369,9 +369,9 @@ macro_rules! mailbox_columns {
         )
     };
 }
-pub(super) use mailbox_columns;
+pub(in crate::store) use mailbox_columns;
 
-pub(super) fn mailbox_record(row: &Row<'_>) -> Result<MailboxRecord, Failure> {
+pub(in crate::store) fn mailbox_record(row: &Row<'_>) -> Result<MailboxRecord, Failure> {
     let mut sent = Vec::with_capacity(MAX_MAILS_PER_DAY);
     for (time, source) in [
         ("sent_1", "source_name_1"),

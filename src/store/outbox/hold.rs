@@ -1,10 +1,10 @@
 //! Mail that is held: kept in the outbox until the operator decides, or until its partner is no longer suspended; as SQL.
 
-use super::sql::{Failure, Sql, values};
 use crate::domain::mail::MailId;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::time::Timestamp;
+use crate::store::sql::{Failure, Sql, values};
 
 /// Holds a mail until the operator decides; one of a suspended partner only if that was not lifted a moment ago. Says whether it
 /// is held.
@@ -20,7 +20,7 @@ const RELEASED_AT_ONCE: u32 = 500;
 
 /// Lets the mail go that was held because its partner was suspended, some after that one, each with the whole time to confirm; what
 /// else may hold it is judged anew. The last one that was looked at, none at the end, and how many go.
-pub(super) async fn release_suspended(
+pub(in crate::store) async fn release_suspended(
     sql: &mut dyn Sql,
     partner: PartnerId,
     after: MailId,

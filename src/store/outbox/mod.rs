@@ -1,6 +1,9 @@
 //! The outbox (transactional: written with the sign-up it is about) and what is remembered of mailboxes, as SQL.
 
-use super::lease::Lease;
+pub(super) mod hold;
+pub(super) mod lease;
+
+use self::lease::Lease;
 use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::mail::budget::MailBudget;
