@@ -164,6 +164,11 @@ impl Keys {
         self.store.list_keys().await
     }
 
+    /// The key of that id, without what came of it.
+    pub async fn find(&self, id: KeyId) -> Result<Option<KeyRecord>, StoreError> {
+        self.store.find_key(id).await
+    }
+
     pub async fn issue(&self, key: &ApiKey, new: NewKey, now: Timestamp) -> Result<(), StoreError> {
         self.store.issue_key(new.issued(key, now)).await
     }

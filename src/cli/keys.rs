@@ -7,10 +7,9 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::partners::argument;
 use super::{Prepare, print_aside, print_line, random, terminal, with_live_records, with_records};
 use crate::clock::Clock;
-use crate::config::{MailBudgetSettings, Records, StoreSettings};
+use crate::config::{MailBudgetSettings, Records, StoreSettings, quoted};
 use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, Mode, NotAKeyId};
 use crate::domain::mail::budget::SourceStatus;
 use crate::domain::partner::name::PartnerName;
@@ -220,7 +219,7 @@ async fn partner_of(task: &IssueKey, operator: &Operator) -> anyhow::Result<Part
         },
     };
     if found.suspended_at.is_some() {
-        let (name, test) = (argument(&found.name), if task.test { " --test" } else { "" });
+        let (name, test) = (quoted(&found.name), if task.test { " --test" } else { "" });
         bail!(
             "{} is suspended, so no key was issued, for none would work; `unionhall partners resume {name}{test}` lifts that",
             found.name
@@ -239,8 +238,7 @@ fn is_meant(task: &IssueKey, alike: &str) -> anyhow::Result<bool> {
         Some("new") => Ok(false),
         Some(_) => bail!("no key was issued: answer existing or new"),
         None => {
-            let (alike_argument, name, test) =
-                (argument(alike), argument(name), if task.test { " --test" } else { "" });
+            let (alike_argument, name, test) = (quoted(alike), quoted(name), if task.test { " --test" } else { "" });
             bail!(
                 "there is a partner {alike}, so no key was issued; `unionhall keys issue {alike_argument}{test}` issues one to it, \
                  `unionhall keys issue {name}{test} --new-partner` makes another partner"
@@ -334,8 +332,7 @@ fn as_json(key: &KeyRecord, figures: &KeyFigures, default_per_minute: u32, mail:
 
 /// The key of that id.
 pub(super) async fn find(operator: &Operator, id: KeyId) -> anyhow::Result<KeyRecord> {
-    let found = operator.keys().list().await?.into_iter().map(|(record, _)| record).find(|record| record.id == id);
-    found.with_context(|| no_such_key(id))
+    operator.keys().find(id).await?.with_context(|| no_such_key(id))
 }
 
 fn no_such_key(id: KeyId) -> String {

@@ -61,7 +61,7 @@ const AFTER_HELP: &str = "Every setting is a flag and a variable; `unionhall COM
 enum Command {
     /// Run the service until it is told to stop (SIGTERM or Ctrl-C).
     Serve(Box<ServeSettings>),
-    /// Look for what keeps the service from working well, and say how each fault is mended; changes nothing.
+    /// Look for what keeps the service from working well, and say how each fault is fixed; changes no setting and no record.
     ///
     /// Give it the settings of `serve` and run it as the user that the service runs as; the service may be running. Each check
     /// is a line, ok, warn or fail, with the mend below. Ends with 1 if something failed, with 0 if all is well or only warned of.

@@ -41,7 +41,7 @@ impl Severity {
         }
     }
 
-    /// A refused request is the caller's affair; a failed one is the operator's, unless it is a test.
+    /// A refused request is the caller's affair; a failed one is the operator's, unless it was meant to fail.
     const fn of_request(line: &RequestLine<'_>) -> Self {
         if line.status >= 500 && line.is_fault { Self::Error } else { Self::Info }
     }

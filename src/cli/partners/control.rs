@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use super::{PartnerRecords, argument, find};
+use super::{PartnerRecords, find};
 use crate::cli::audit::act;
 use crate::cli::{print_aside, print_line, with_live_records};
 use crate::clock::Clock;
-use crate::config::StoreSettings;
+use crate::config::{StoreSettings, quoted};
 use crate::domain::api_key::Mode;
 
 #[derive(Debug, Args)]
@@ -72,7 +72,7 @@ pub(super) fn suspend(task: &NamedPartner) -> anyhow::Result<()> {
         Mode::Live => "Its webhooks wait, and its mail that has not left is held.",
         Mode::Test => "Its webhooks wait.",
     };
-    let argument = argument(name);
+    let argument = quoted(name);
     print_line(&format!("{name} is suspended: within two seconds none of its{} keys works.", kind(&task.records)))?;
     print_line(&format!("{waits} `unionhall partners resume {argument}{test}` lifts this."))?;
     if task.records.mode() == Mode::Live {

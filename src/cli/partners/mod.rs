@@ -10,7 +10,7 @@ use serde_json::json;
 use super::audit::act;
 use super::{Prepare, print_line, with_records};
 use crate::clock::Clock;
-use crate::config::StoreSettings;
+use crate::config::{StoreSettings, quoted};
 use crate::domain::api_key::Mode;
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::PartnerRecord;
@@ -165,7 +165,7 @@ fn show(task: &ShowPartner) -> anyhow::Result<()> {
         None => "Contact: none; `unionhall partners contact NAME EMAIL` sets one".to_owned(),
     })?;
     if let Some(since) = partner.suspended_at {
-        let resume = format!("partners resume {}{}", argument(&partner.name), task.records.flag());
+        let resume = format!("partners resume {}{}", quoted(&partner.name), task.records.flag());
         print_line(&format!("Suspended since {since}; `unionhall {resume}` lifts this"))?;
     }
     if let Some(mails) = partner.mails_a_day {
@@ -213,25 +213,4 @@ pub(super) async fn find(operator: &Operator, name: &str) -> anyhow::Result<Part
     let near: Vec<_> = near.take(3).map(|partner| partner.name.as_str()).collect();
     let near = if near.is_empty() { String::new() } else { format!(" did you mean {}?", near.join(" or ")) };
     bail!("there is no partner called {};{near} `unionhall partners list` shows them", name.escape_debug())
-}
-
-/// A name as it is typed into a shell.
-pub(super) fn argument(name: &str) -> String {
-    match name.chars().all(|c| c.is_alphanumeric() || "._-".contains(c)) && !name.starts_with('-') {
-        true => name.to_owned(),
-        false => format!("'{}'", name.replace('\'', "'\\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::argument;
-
-    #[test]
-    fn a_name_is_one_word_of_the_shell() {
-        for (name, typed) in [("Acme", "Acme"), ("Acme Assistant", "'Acme Assistant'"), ("Zoë's", "'Zoë'\\''s'")] {
-            assert_eq!(argument(name), typed);
-        }
-        assert_eq!(argument("$(x)"), "'$(x)'");
-    }
 }

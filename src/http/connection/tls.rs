@@ -43,18 +43,19 @@ pub enum TlsError {
 pub struct Tls {
     certificate: PathBuf,
     key: PathBuf,
+    /// What connections are served with, and when its certificate expires.
     loaded: RwLock<(Arc<ServerConfig>, Timestamp)>,
 }
 
 impl Tls {
     pub fn read(certificate: PathBuf, key: PathBuf) -> Result<Self, TlsError> {
-        let loaded = RwLock::new((configure(&certificate, &key)?, expiry(&certificate)?));
+        let loaded = RwLock::new(load(&certificate, &key)?);
         Ok(Self { certificate, key, loaded })
     }
 
     /// Reads both files again; on a mistake what was read before stays in use.
     pub fn reload(&self) -> Result<(), TlsError> {
-        let loaded = (configure(&self.certificate, &self.key)?, expiry(&self.certificate)?);
+        let loaded = load(&self.certificate, &self.key)?;
         *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = loaded;
         Ok(())
     }
@@ -73,8 +74,11 @@ impl Tls {
 
 /// When the certificate in a file, the server's own, ends to be good.
 pub fn expiry(certificate: &Path) -> Result<Timestamp, TlsError> {
+    expiry_of(&read_chain(certificate)?, certificate)
+}
+
+fn expiry_of(chain: &[CertificateDer<'_>], certificate: &Path) -> Result<Timestamp, TlsError> {
     let path = || certificate.to_owned();
-    let chain = read_chain(certificate)?;
     let own = chain.first().ok_or_else(|| TlsError::NoCertificate { path: path() })?;
     let parsed = x509_cert::Certificate::from_der(own).map_err(|source| TlsError::NotX509 { path: path(), source })?;
     let end = parsed.tbs_certificate.validity.not_after.to_unix_duration();
@@ -105,8 +109,9 @@ fn read_key(key: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     })
 }
 
-fn configure(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+fn load(certificate: &Path, key: &Path) -> Result<(Arc<ServerConfig>, Timestamp), TlsError> {
     let (chain, private) = (read_chain(certificate)?, read_key(key)?);
+    let expires_at = expiry_of(&chain, certificate)?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Mismatch)?
@@ -114,5 +119,5 @@ fn configure(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsErr
         .with_single_cert(chain, private)
         .map_err(TlsError::Mismatch)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    Ok((Arc::new(config), expires_at))
 }

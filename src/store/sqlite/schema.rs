@@ -8,6 +8,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 
 use crate::domain::time::Timestamp;
+use crate::private_files::folder_of;
 use crate::store::migration::{Migration, Prepare, fingerprint};
 
 /// "unha" in ASCII: marks the file as ours for `file(1)` and for us.
@@ -82,7 +83,7 @@ fn refusal(path: &Path) -> Option<SqliteOpenError> {
             _ => {}
         }
     }
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let writable = may(folder, Access::WRITE_OK | Access::EXEC_OK);
     writable.is_err().then(|| SqliteOpenError::ReadOnly { path: folder.to_owned() })
 }

@@ -6,6 +6,7 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::{SqliteOpenError, schema};
 use crate::domain::time::Timestamp;
+use crate::private_files::folder_of;
 use crate::reply::Reply;
 use crate::store::migration::{MIGRATIONS, Prepare};
 use crate::store::sql::{Failure, Value};
@@ -79,10 +80,6 @@ pub(super) fn place(unfinished: &Path, path: &Path) -> Result<(), Failure> {
         .and_then(|()| std::fs::remove_file(unfinished))
         .and_then(|()| std::fs::File::open(folder_of(path))?.sync_all());
     placed.map_err(|error| refused(&format!("{}: {error}", path.display())))
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
 /// SQLite would take what another database of that name left behind for this one's.

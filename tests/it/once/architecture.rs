@@ -137,7 +137,11 @@ const LAYERS: &[Layer] = &[
         &["domain", "loopback", "reply"],
         &["rusqlite::", "tokio_postgres::", "redis::", "clap::", "std::env", "println!"],
     ),
-    layer("store", &["domain", "loopback", "reply", "supervise"], &["hyper::", "redis::", "clap::", "println!"]),
+    layer(
+        "store",
+        &["domain", "loopback", "private_files", "reply", "supervise"],
+        &["hyper::", "redis::", "clap::", "println!"],
+    ),
     layer("limiter", &["domain", "reply"], &["hyper::", "rusqlite::", "tokio_postgres::", "clap::", "println!"]),
     layer("log", &["clock", "domain"], NO_HTTP_NO_DATABASE_BUT_CLAP),
     layer("clock", &["domain"], NO_HTTP_NO_DATABASE),
