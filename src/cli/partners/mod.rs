@@ -208,7 +208,11 @@ pub(super) async fn find(operator: &Operator, name: &str) -> anyhow::Result<Part
         return Ok(partners.swap_remove(at));
     }
     let wanted = folded(name);
-    let is_near = |known: &str| !wanted.is_empty() && (known.contains(&wanted) || wanted.contains(known));
+    let slips = (wanted.chars().count() / 3).clamp(1, 2);
+    let is_near = |known: &str| {
+        !wanted.is_empty()
+            && (known.contains(&wanted) || wanted.contains(known) || strsim::osa_distance(known, &wanted) <= slips)
+    };
     let near = partners.iter().filter(|partner| is_near(&folded(&partner.name)));
     let near: Vec<_> = near.take(3).map(|partner| partner.name.as_str()).collect();
     let near = if near.is_empty() { String::new() } else { format!(" did you mean {}?", near.join(" or ")) };

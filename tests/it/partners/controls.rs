@@ -171,6 +171,8 @@ fn sign_ups_and_acts_are_found_by_whose_they_are() {
         assert_eq!(found(&["--key", &zoe[3..11]]), ["ben@example.com"]);
         let told = refusal(&server, &["members", "find", "--partner", "acme"]);
         assert!(told.contains("did you mean Acme Assistant?") && told.contains("partners list"), "{told}");
+        let told = refusal(&server, &["partners", "suspend", "Acne Assistant"]);
+        assert!(told.contains("did you mean Acme Assistant?"), "{told}");
         assert!(!refusal(&server, &["members", "find", "--partner", "Nobody"]).contains("did you mean"));
         for both in [&["ana", "--form"][..], &["--form", "--partner", "Zoe"], &["--key", "q7m2xk4d", "--form"], &[]] {
             refusal(&server, &[&["members", "find"], both].concat());
