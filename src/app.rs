@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
+use crate::campaigns::Campaigns;
 use crate::domain::api_key::Mode;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
@@ -103,6 +104,7 @@ pub struct Core {
     pub membership: Membership,
     pub partners: Partners,
     pub own_pages: OwnPages,
+    pub campaigns: Campaigns,
     pub form_throttle: FormThrottle,
     pub log: Log,
     pub mail: Delivery,
@@ -160,6 +162,7 @@ impl App {
             webhooks,
             partners: Partners::new(Arc::clone(&store) as _),
             own_pages: OwnPages::new(Arc::clone(&store), &secret, erasures, retention),
+            campaigns: Campaigns::new(Arc::clone(&store) as _),
             form_throttle: FormThrottle::new(Arc::clone(&store) as _, budget, &secret),
             keys: Keys::of_mode(Arc::clone(&store) as _, mode),
             sources: Arc::clone(&store) as _,

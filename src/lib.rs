@@ -36,6 +36,7 @@
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod app;
+pub mod campaigns;
 pub mod cli;
 pub mod clock;
 pub mod config;

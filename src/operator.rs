@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::campaigns::admin::CampaignAdmin;
 use crate::clock::Clock;
 use crate::domain::api_key::{KeyId, Mode};
 use crate::domain::email::EmailAddress;
@@ -60,6 +61,10 @@ impl Operator {
     pub fn webhooks(&self, act: Option<Act>, secret: Secret, client: GuardedClient) -> Webhooks {
         let audited = act.map_or_else(|| self.clone(), |act| self.audited(act));
         Webhooks::new(Arc::clone(&self.store) as _, audited.store, secret, client)
+    }
+
+    pub fn campaigns(&self) -> CampaignAdmin {
+        CampaignAdmin::new(Arc::clone(&self.store) as _)
     }
 
     pub fn list_endpoints(&self) -> StoreReply<'_, Vec<ListedEndpoint>> {

@@ -64,6 +64,7 @@ CREATE TABLE people (
     erased_at           INTEGER,
     language            TEXT,                              -- NULL: never chosen
     unwanted_mail       TEXT    NOT NULL DEFAULT '',       -- kinds of mail, separated by commas
+    wanted_mail         TEXT    NOT NULL DEFAULT '',       -- kinds that they switched on though their notice did not name them
     undeliverable_until INTEGER,                           -- set by a hard bounce
     soft_bounces        INTEGER NOT NULL DEFAULT 0,
     -- Answers that the member changed after joining. They count if `answered_at >= joined_at`; else the sign-up's count.
@@ -96,6 +97,7 @@ CREATE TABLE sign_ups (
     referrer_id     INTEGER REFERENCES people,
     disposable      INTEGER NOT NULL DEFAULT 0,        -- the address is a throwaway: nobody is credited for it
     language        TEXT,                              -- of the form's page; NULL for partners
+    campaign_id     INTEGER,                           -- the campaign whose page the form was opened from
     -- Evidence of consent: how the sign-up arrived, the client's own name, and the hash of the notice that was shown.
     consent_version INTEGER NOT NULL,
     channel         TEXT,
@@ -127,7 +129,8 @@ CREATE INDEX sign_ups_to_purge ON sign_ups (updated_at) WHERE state IN ('expired
 CREATE TABLE notices (
     hash           TEXT    PRIMARY KEY,
     text           TEXT    NOT NULL,
-    first_shown_at INTEGER NOT NULL
+    first_shown_at INTEGER NOT NULL,
+    names_campaign_mail INTEGER NOT NULL DEFAULT 0 -- whether it says that campaigns are mailed about
 ) STRICT, WITHOUT ROWID;
 CREATE TRIGGER notices_refuse_update BEFORE UPDATE ON notices
 BEGIN SELECT RAISE(ABORT, 'the table notices is append-only'); END;
@@ -144,7 +147,8 @@ CREATE TABLE sign_ins (
     tries      INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
-    used_at    INTEGER
+    used_at    INTEGER,
+    campaign_id INTEGER -- the campaign that they want to get back to
 ) STRICT;
 CREATE INDEX sign_ins_by_browser ON sign_ins (browser);
 CREATE INDEX sign_ins_by_person ON sign_ins (person_id, created_at) WHERE person_id IS NOT NULL;
@@ -153,13 +157,130 @@ CREATE INDEX sign_ins_by_mailbox ON sign_ins (mailbox, created_at) WHERE mailbox
 CREATE INDEX sign_ins_to_delete ON sign_ins (expires_at) WHERE person_id IS NOT NULL;
 CREATE INDEX sign_ins_to_delete_without_person ON sign_ins (expires_at) WHERE person_id IS NULL;
 
--- Mail to be sent, written in the transaction of the sign-up or the request to sign in; at most one for each. Sent mail is
--- deleted.
+-- A campaign: one category, some states or all, one offer. `definition` and `offer` are the operator's own files (TOML).
+CREATE TABLE campaigns (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    slug         TEXT    NOT NULL UNIQUE,
+    definition   TEXT    NOT NULL,
+    state        TEXT    NOT NULL CHECK (state IN ('draft', 'gathering', 'negotiating', 'offered', 'active', 'closed', 'cancelled')),
+    gather_until INTEGER NOT NULL, -- the last day, as are the two below
+    offer        TEXT,
+    decide_by    INTEGER,
+    open_until   INTEGER,
+    active_at    INTEGER,
+    closed_at    INTEGER,          -- when it was closed or cancelled
+    created_at   INTEGER NOT NULL
+) STRICT;
+
+-- Every step of a campaign. Append-only.
+CREATE TABLE campaign_history (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id INTEGER NOT NULL REFERENCES campaigns,
+    at          INTEGER NOT NULL,
+    who         TEXT    NOT NULL,
+    from_state  TEXT    NOT NULL,
+    to_state    TEXT    NOT NULL,
+    note        TEXT    NOT NULL
+) STRICT;
+CREATE INDEX campaign_history_by_campaign ON campaign_history (campaign_id, id);
+CREATE TRIGGER campaign_history_refuse_update BEFORE UPDATE ON campaign_history
+BEGIN SELECT RAISE(ABORT, 'the table campaign_history is append-only'); END;
+CREATE TRIGGER campaign_history_refuse_delete BEFORE DELETE ON campaign_history
+BEGIN SELECT RAISE(ABORT, 'the table campaign_history is append-only'); END;
+
+-- Whether a member is in a campaign. The row of somebody who is erased stays, at their tombstone and without times, so that
+-- erasing and joining again earns nothing twice.
+CREATE TABLE participations (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id INTEGER NOT NULL REFERENCES campaigns,
+    person_id   INTEGER NOT NULL REFERENCES people,
+    state       TEXT    NOT NULL CHECK (state IN ('in', 'out', 'accepted', 'passed')),
+    in_at       INTEGER,          -- when they last counted themselves in
+    accepted_at INTEGER,          -- when they last accepted the offer
+    changed_at  INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX participations_unique ON participations (campaign_id, person_id);
+CREATE INDEX participations_by_person ON participations (person_id);
+CREATE INDEX participations_by_change ON participations (campaign_id, changed_at);
+
+-- What was counted of a campaign on a day, rounded; pages and programs are shown the last one.
+CREATE TABLE demand_sheets (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id INTEGER NOT NULL REFERENCES campaigns,
+    day         INTEGER NOT NULL,
+    taken_at    INTEGER NOT NULL, -- changes up to this time are in it
+    sheet       TEXT    NOT NULL  -- JSON
+) STRICT;
+CREATE UNIQUE INDEX demand_sheets_unique ON demand_sheets (campaign_id, day);
+
+-- A mailing about a campaign walks people in the order of their ids, some at a time.
+CREATE TABLE campaign_mailings (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id INTEGER NOT NULL REFERENCES campaigns,
+    kind        TEXT    NOT NULL,
+    after_id    INTEGER NOT NULL DEFAULT 0, -- the last person that was looked at
+    queued      INTEGER NOT NULL DEFAULT 0, -- mails that were put into the outbox
+    started_at  INTEGER NOT NULL,
+    finished_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX campaign_mailings_unique ON campaign_mailings (campaign_id, kind);
+
+-- One row: the pace of campaign mail over all campaigns and nodes. Not in `installation`, which every confirmation waits for.
+CREATE TABLE campaign_pace (
+    id      INTEGER PRIMARY KEY CHECK (id = 1),
+    used_to INTEGER NOT NULL -- each mail moves it on by its share of an hour; mail may be queued while it lies in the past
+) STRICT;
+INSERT INTO campaign_pace (id, used_to) VALUES (1, 0);
+
+-- One mail for each campaign, kind and person. Deleted once the mailing is finished and the mail is gone.
+CREATE TABLE campaign_mails (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id INTEGER NOT NULL REFERENCES campaigns,
+    kind        TEXT    NOT NULL,
+    person_id   INTEGER NOT NULL REFERENCES people,
+    queued_at   INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX campaign_mails_unique ON campaign_mails (campaign_id, kind, person_id);
+CREATE INDEX campaign_mails_by_person ON campaign_mails (person_id);
+
+-- What the negotiator asked suppliers and was answered, for operators alone. Append-only.
+CREATE TABLE campaign_rounds (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id INTEGER NOT NULL REFERENCES campaigns,
+    at          INTEGER NOT NULL,
+    client      TEXT    NOT NULL, -- what the negotiator calls itself; nobody checked it
+    supplier    TEXT    NOT NULL,
+    asked       TEXT    NOT NULL,
+    answered    TEXT    NOT NULL
+) STRICT;
+CREATE INDEX campaign_rounds_by_campaign ON campaign_rounds (campaign_id, id);
+CREATE TRIGGER campaign_rounds_refuse_update BEFORE UPDATE ON campaign_rounds
+BEGIN SELECT RAISE(ABORT, 'the table campaign_rounds is append-only'); END;
+CREATE TRIGGER campaign_rounds_refuse_delete BEFORE DELETE ON campaign_rounds
+BEGIN SELECT RAISE(ABORT, 'the table campaign_rounds is append-only'); END;
+
+-- Offers that the negotiator proposes; a person publishes one or none. Append-only.
+CREATE TABLE campaign_offer_drafts (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id INTEGER NOT NULL REFERENCES campaigns,
+    at          INTEGER NOT NULL,
+    client      TEXT    NOT NULL,
+    offer       TEXT    NOT NULL  -- a file for `campaigns offer` (TOML)
+) STRICT;
+CREATE INDEX campaign_offer_drafts_by_campaign ON campaign_offer_drafts (campaign_id, id);
+CREATE TRIGGER campaign_offer_drafts_refuse_update BEFORE UPDATE ON campaign_offer_drafts
+BEGIN SELECT RAISE(ABORT, 'the table campaign_offer_drafts is append-only'); END;
+CREATE TRIGGER campaign_offer_drafts_refuse_delete BEFORE DELETE ON campaign_offer_drafts
+BEGIN SELECT RAISE(ABORT, 'the table campaign_offer_drafts is append-only'); END;
+
+-- Mail to be sent, written in the transaction of the sign-up, the request to sign in or the step of a mailing; at most one for
+-- each. Sent mail is deleted.
 CREATE TABLE outbox (
     id               INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: message ids are made from it
     sign_up_id       INTEGER UNIQUE REFERENCES sign_ups,
     sign_in_id       INTEGER UNIQUE REFERENCES sign_ins,
-    kind             TEXT    NOT NULL CHECK (kind IN ('confirm', 'already_member', 'sign_in')),
+    campaign_mail_id INTEGER UNIQUE REFERENCES campaign_mails,
+    kind             TEXT    NOT NULL CHECK (kind IN ('confirm', 'already_member', 'sign_in', 'campaign_opened', 'campaign_offer', 'campaign_result')),
     recipient        TEXT    NOT NULL,                  -- as typed this time
     lane             INTEGER NOT NULL DEFAULT 0,        -- the fair-queueing lane
     priority         INTEGER NOT NULL DEFAULT 0,        -- -1: a reminder, 0: normal, 1: skips the source's budget, 2: skips all caps
@@ -173,10 +294,11 @@ CREATE TABLE outbox (
     held_at          INTEGER,                           -- held until the operator releases or drops it
     held_suspended   INTEGER NOT NULL DEFAULT 0,        -- held because its partner is suspended: goes when that is lifted
     given_up_at      INTEGER,
-    CHECK ((sign_up_id IS NULL) <> (sign_in_id IS NULL))
+    CHECK ((sign_up_id IS NOT NULL) + (sign_in_id IS NOT NULL) + (campaign_mail_id IS NOT NULL) = 1)
 ) STRICT;
-CREATE INDEX outbox_due ON outbox (send_after) WHERE given_up_at IS NULL AND held_at IS NULL;
-CREATE INDEX outbox_lanes ON outbox (lane, send_after) WHERE given_up_at IS NULL AND held_at IS NULL;
+CREATE INDEX outbox_due ON outbox (send_after) WHERE given_up_at IS NULL AND held_at IS NULL AND campaign_mail_id IS NULL;
+CREATE INDEX outbox_lanes ON outbox (lane, send_after) WHERE given_up_at IS NULL AND held_at IS NULL AND campaign_mail_id IS NULL;
+CREATE INDEX outbox_campaign_mail ON outbox (send_after) WHERE campaign_mail_id IS NOT NULL;
 CREATE INDEX outbox_held ON outbox (held_at) WHERE held_at IS NOT NULL;
 
 -- Per mailbox, for all sources: its last four mails, newest first, with the partner of each (NULL: the form); and whether it

@@ -6,6 +6,7 @@
 pub mod api_key;
 pub mod backoff;
 pub mod base32;
+pub mod campaign;
 pub mod catalog;
 pub mod email;
 pub mod figure;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
+use super::campaign::participation::ParticipationEntry;
 use super::catalog::category::CategorySet;
 use super::json::named_enum;
 use super::language::Language;
@@ -93,6 +94,8 @@ pub struct PersonFile {
     /// Oldest first.
     pub sign_ups: Vec<SignUpEntry>,
     pub referrals: Referrals,
+    /// Their part in each campaign, at most one a campaign.
+    pub participations: Vec<ParticipationEntry>,
     /// Requests to sign in within the last day, oldest first.
     pub sign_ins: Vec<SignInEntry>,
     pub requests: Vec<RequestEntry>,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::api_key::KeyId;
+use super::campaign::CampaignSlug;
 use super::catalog::category::CategorySet;
 use super::email::EmailAddress;
 use super::json::named_enum;
@@ -286,6 +287,8 @@ pub struct SignUpRecord {
     pub is_member: bool,
     /// The person's, or else that of whoever filled in the form.
     pub language: Option<Language>,
+    /// The campaign whose page it was begun at.
+    pub campaign: Option<CampaignSlug>,
     /// Whether it was declined, and that can still be taken back.
     pub can_take_back: bool,
     /// What is not sent.

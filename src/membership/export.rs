@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::domain::campaign::participation::ParticipationEntry;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::person::{
@@ -66,6 +67,8 @@ pub struct PersonDocument<'a> {
     referrals: Referrals,
     /// Oldest first, those that others made included.
     sign_ups: &'a [SignUpEntry],
+    /// Their part in each campaign.
+    campaigns: &'a [ParticipationEntry],
     mail: ExportedMail<'a>,
     /// Requests to sign in within the last day.
     sign_ins: &'a [SignInEntry],
@@ -153,6 +156,7 @@ impl<'a> PersonDocument<'a> {
             uncredited: person.uncredited,
             referrals: file.referrals,
             sign_ups: &file.sign_ups,
+            campaigns: &file.participations,
             mail: ExportedMail {
                 sent: mailbox
                     .record

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::erasures::ErasureLog;
 use super::people::{self, NotErased, People};
 use super::{pad_response_time, random};
+use crate::domain::campaign::CampaignSlug;
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
@@ -19,7 +20,7 @@ use crate::domain::secret::token::TokenMaker;
 use crate::domain::sign_in::{SESSION_FOR, SignInCode};
 use crate::domain::time::Timestamp;
 use crate::store::audit::BY_THEMSELVES;
-use crate::store::{Act, Store, StoreError};
+use crate::store::{Act, SignedIn, Store, StoreError};
 
 /// Answers about signing in leave at multiples of this, whatever the address's state: longer than any of them takes.
 const RESPONSE_TIME_STEP: Duration = Duration::from_millis(100);
@@ -48,12 +49,13 @@ impl OwnPages {
         &self,
         email: &EmailAddress,
         browser: Option<&str>,
+        campaign: Option<CampaignSlug>,
         lane: Lane,
         now: Timestamp,
     ) -> Result<Nonce, StoreError> {
         let nonce = browser.and_then(Nonce::read).map_or_else(new_nonce, Ok)?;
         let begun = Instant::now();
-        let asked = self.store.ask_sign_in(email, self.sessions.browser(&nonce, email), lane, now).await;
+        let asked = self.store.ask_sign_in(email, self.sessions.browser(&nonce, email), campaign, lane, now).await;
         pad_response_time(begun, RESPONSE_TIME_STEP).await;
         // The worker finds the mail within a second. Woken at once, it would tell by its work that there is some.
         asked?;
@@ -77,7 +79,7 @@ impl OwnPages {
     pub async fn enter_by_link(&self, token: &str, now: Timestamp) -> Result<Option<String>, StoreError> {
         let Some(sign_in) = self.tokens.read_sign_in(token) else { return Ok(None) };
         let session = self.store.use_sign_in(sign_in, false, new_nonce()?, now).await?;
-        Ok(session.map(|session| self.cookie(&session, now)))
+        Ok(session.map(|signed_in| self.cookie(&signed_in.session, now)))
     }
 
     /// A code was typed, in the browser that asked. The cookie of the session; none if the code is not right, or no longer.
@@ -91,7 +93,7 @@ impl OwnPages {
         let begun = Instant::now();
         let session = self.compare_code(email, browser, code, now).await;
         pad_response_time(begun, RESPONSE_TIME_STEP).await;
-        Ok(session?.map(|session| self.cookie(&session, now)))
+        Ok(session?.map(|signed_in| self.cookie(&signed_in.session, now)))
     }
 
     async fn compare_code(
@@ -100,7 +102,7 @@ impl OwnPages {
         browser: Option<&str>,
         code: SignInCode,
         now: Timestamp,
-    ) -> Result<Option<Nonce>, StoreError> {
+    ) -> Result<Option<SignedIn>, StoreError> {
         let Some(browser) = browser.and_then(Nonce::read) else { return Ok(None) };
         let open = self.store.try_code(self.sessions.browser(&browser, email), now).await?;
         let right = open.into_iter().rev().find(|sign_in| self.tokens.sign_in_code(*sign_in).matches(&code));

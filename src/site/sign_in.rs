@@ -41,7 +41,7 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult
     }
     let secure = visit.site.secure;
     let browser = SiteCookie::Asked.read(&head.headers, secure);
-    let nonce = visit.stored(visit.app().own_pages.ask(&email, browser, visit.lane(), visit.now.time).await)?;
+    let nonce = visit.stored(visit.app().own_pages.ask(&email, browser, None, visit.lane(), visit.now.time).await)?;
     let mut answer = visit.page(view::sign_in_sent(frame, &typed, None));
     SiteCookie::Asked.set(&mut answer, secure, nonce.as_str(), SIGN_IN_FOR);
     Ok(answer)

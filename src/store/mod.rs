@@ -1,5 +1,5 @@
-//! What the union remembers, behind traits by area: keys, partners, webhooks, members, people, signing in, retention, outbox,
-//! inboxes, sources, figures, audit, installation.
+//! What the union remembers, behind traits by area: keys, partners, webhooks, members, people, signing in, retention, campaigns,
+//! outbox, inboxes, sources, figures, audit, installation.
 //!
 //! A method is a whole unit of work: it commits everything it did or nothing, and no transaction crosses a trait. The
 //! time is passed in. Units off the hot path are written once, as SQL that both engines understand (`sql.rs`), in the file
@@ -62,6 +62,7 @@ macro_rules! area {
 }
 
 pub mod audit;
+pub mod campaigns;
 pub mod figures;
 pub mod installation;
 pub mod keys;
@@ -88,6 +89,7 @@ use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
 pub use self::audit::{Act, AuditStore};
+pub use self::campaigns::CampaignStore;
 pub use self::figures::FigureStore;
 pub use self::installation::{Claim, InstallationStore};
 pub use self::keys::KeyStore;
@@ -95,7 +97,7 @@ pub use self::members::MemberStore;
 pub use self::members::own_page::OwnPageStore;
 pub use self::members::people::PeopleStore;
 pub use self::members::retention::{ForgottenPeople, MAILBOXES_KEPT_FOR, Retained, RetentionStore};
-pub use self::members::sign_in::SignInStore;
+pub use self::members::sign_in::{SignInStore, SignedIn};
 pub use self::outbox::OutboxStore;
 pub use self::partners::PartnerStore;
 pub use self::partners::webhooks::WebhookStore;
@@ -118,6 +120,7 @@ pub trait Store:
     + SignInStore
     + OwnPageStore
     + RetentionStore
+    + CampaignStore
     + OutboxStore
     + InboxStore
     + SourceStore

@@ -2,6 +2,7 @@
 
 mod greeting;
 pub(super) mod limits;
+mod mail;
 mod process;
 mod sandbox;
 mod warnings;
@@ -11,41 +12,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use lettre::message::Mailbox;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use self::greeting::Greeter;
 use self::limits::make_limiter;
+use self::mail::Post;
 use self::sandbox::{SandboxRuntime, SharedParts};
 use super::secret::{self, Claimed};
-use super::{AlreadyPrinted, block_on, files, open_store, print_aside, random};
+use super::{AlreadyPrinted, block_on, open_store, print_aside, random};
 use crate::app::{App, Parts};
+use crate::campaigns;
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
 use crate::domain::api_key::Mode;
 use crate::domain::email::disposable::DisposableDomains;
-use crate::domain::mail::budget::MailBudget;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
-use crate::domain::union::{Sender, Union};
 use crate::http::connection::tls::Tls;
 use crate::http::request::client_address::TrustedProxies;
 use crate::http::request::id::RequestIds;
-use crate::lease_queue;
 use crate::log::{Format, Log, Severity, json_event};
-use crate::mail::compose::Composer;
-use crate::mail::mailbox::MailboxFolder;
-use crate::mail::outbox::Outbox;
 use crate::mail::report::MailHooks;
-use crate::mail::{Delivery, MailNotifier, Transport};
 use crate::membership::erasures::ErasureLog;
 use crate::membership::{figures, retention};
 use crate::operator::Operator;
-use crate::partners::worker::{ContactMail, WebhookNotifier, WebhookWorker};
+use crate::partners::worker::{WebhookNotifier, WebhookWorker};
 use crate::server::{FindsSandbox, HttpService, HttpSettings, NodeResources, listener, metrics_listener};
-use crate::store::Store;
 use crate::store::migration::Prepare;
 use crate::supervise;
 
@@ -128,6 +122,8 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
     tokio::spawn(supervise::vitally("retention", forgets));
     let rolls_up = figures::run(Arc::clone(records), logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the roll-up of figures", rolls_up));
+    let campaigns = campaigns::worker::run(Arc::clone(records) as _, logger.clone(), clock, stops.clone());
+    tokio::spawn(supervise::vitally("the campaigns", campaigns));
     let sandbox = SandboxRuntime::new(
         settings,
         SharedParts {
@@ -278,101 +274,6 @@ pub(super) fn unusable(address: SocketAddr, flag: &str, error: &std::io::Error) 
         AddrNotAvailable => anyhow!("{} is no address of this machine; choose another with {flag}", address.ip()),
         PermissionDenied => anyhow!("port {} needs more rights; choose one above 1023 with {flag}", address.port()),
         _ => anyhow!("cannot listen on {address}: {error}"),
-    }
-}
-
-/// The way that mail takes from here.
-struct Post {
-    delivery: Delivery,
-    /// What the worker sends with; none where it sends nothing.
-    sending: Option<Sending>,
-    /// Where a development server keeps its mail.
-    folder: Option<MailboxFolder>,
-}
-
-struct Sending {
-    transport: Arc<dyn Transport>,
-    notifier: Arc<MailNotifier>,
-    from: Mailbox,
-    bounces: Option<String>,
-    budget: MailBudget,
-    node: String,
-    /// Two workers of one name would take each other's mail.
-    _sole_sender: std::fs::File,
-}
-
-impl Sending {
-    fn composer(&self, secret: &Secret, union: &Arc<Union>) -> Composer {
-        let (from, bounces) = (self.from.clone(), self.bounces.clone());
-        Composer { union: Arc::clone(union), from, bounces, tokens: TokenMaker::new(secret) }
-    }
-}
-
-impl Post {
-    fn open(settings: &ServeSettings, mail: &MailTransport, sender: &Sender) -> anyhow::Result<Self> {
-        let folder = MailboxFolder::new(settings.store.data.join("mailbox"));
-        let transport: Arc<dyn Transport> = match mail {
-            MailTransport::Mailbox => Arc::new(folder.clone()),
-            MailTransport::Smtp(smtp) => Arc::clone(smtp) as _,
-            MailTransport::Hold => return Ok(Self { delivery: Delivery::Held, sending: None, folder: None }),
-            MailTransport::None => return Ok(Self { delivery: Delivery::Off, sending: None, folder: None }),
-        };
-        // Nothing else has made it where the records are elsewhere.
-        files::make_private_folder(&settings.store.data)?;
-        let sole_sender = files::lock_alone(&settings.store.data.join("sending"))?;
-        let node = files::node_name(&settings.store.data)?;
-        let notifier = Arc::new(MailNotifier::default());
-        Ok(Self {
-            delivery: Delivery::Sent(Arc::clone(&notifier)),
-            sending: Some(Sending {
-                transport,
-                notifier,
-                from: Mailbox::new(sender.name.clone(), sender.address.parse()?),
-                bounces: settings.mail.mail_bounces.clone(),
-                budget: settings.budget.budget(),
-                node,
-                _sole_sender: sole_sender,
-            }),
-            folder: matches!(mail, MailTransport::Mailbox).then_some(folder),
-        })
-    }
-
-    /// The same after a restart where this is the one process that sends; elsewhere of this process alone.
-    fn worker_name(&self) -> anyhow::Result<String> {
-        match &self.sending {
-            Some(sending) => Ok(sending.node.clone()),
-            None => Ok(format!("process {:x}", u64::from_be_bytes(random()?))),
-        }
-    }
-
-    /// How the contacts of partners are written to, where mail leaves from here.
-    fn contact_mail(&self, secret: &Secret, union: &Arc<Union>) -> Option<ContactMail> {
-        let sending = self.sending.as_ref()?;
-        Some(ContactMail { composer: sending.composer(secret, union), transport: Arc::clone(&sending.transport) })
-    }
-
-    /// Lets the worker begin, where there is mail for it to send.
-    fn start(
-        &self,
-        store: &Arc<dyn Store>,
-        secret: &Secret,
-        union: &Arc<Union>,
-        clock: Clock,
-        log: &Log,
-        stop: watch::Receiver<bool>,
-    ) -> Option<JoinHandle<()>> {
-        let sending = self.sending.as_ref()?;
-        let outbox = Outbox {
-            store: Arc::clone(store) as _,
-            transport: Arc::clone(&sending.transport),
-            composer: sending.composer(secret, union),
-            notifier: Arc::clone(&sending.notifier),
-            log: log.clone(),
-            budget: Some(sending.budget),
-            name: sending.node.clone(),
-            renew_every: Outbox::RENEW_EVERY,
-        };
-        Some(tokio::spawn(supervise::vitally("the outbox", lease_queue::run(Arc::new(outbox), clock, stop))))
     }
 }
 

@@ -82,6 +82,7 @@ mod tests {
             },
             mailbox,
             sign_ups: vec![sign_up],
+            participations: Vec::new(),
             referrals: Referrals { signed_up: 1000, members: 12 },
             requests: Vec::new(),
             sign_ins: Vec::new(),

@@ -68,7 +68,7 @@ struct JoinPage<'a> {
     state_error: &'a Option<String>,
     comments_error: &'a Option<String>,
     notice: &'a str,
-    offer: Offer,
+    offer: ReferralOffer,
     longest_comments: usize,
     days: u64,
 }
@@ -153,14 +153,14 @@ pub(super) fn states(page: Frame<'_>) -> Vec<(&'static str, &str)> {
 }
 
 /// What a referral earns, as the pages show it.
-pub(super) struct Offer {
+pub(super) struct ReferralOffer {
     pub(super) reward: String,
     pub(super) group: String,
     pub(super) most: String,
     pub(super) rules: Vec<String>,
 }
 
-impl Offer {
+impl ReferralOffer {
     pub(super) fn of(page: Frame<'_>) -> Self {
         let terms = &page.union.catalog.referral;
         Self {
@@ -234,7 +234,7 @@ pub fn join(
         state_error: &form.us_state_error,
         comments_error: &form.comments_error,
         notice: &page.union.notices.in_language(page.language).words,
-        offer: Offer::of(page),
+        offer: ReferralOffer::of(page),
         longest_comments: Comments::LONGEST,
         days: days_to_confirm(),
     })

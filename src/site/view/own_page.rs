@@ -3,7 +3,7 @@
 use askama::Template;
 use qrcode::{Color, EcLevel, QrCode};
 
-use super::join::{Bills, Offer, states};
+use super::join::{Bills, ReferralOffer, states};
 use super::{Frame, rendered};
 use crate::domain::figure::grouped;
 use crate::domain::language::{Language, Words};
@@ -137,7 +137,7 @@ struct OwnPage<'a> {
     qr: Option<QrView>,
     signed_up: String,
     members: String,
-    offer: Offer,
+    offer: ReferralOffer,
     bills: Bills<'a>,
     states: Vec<(&'static str, &'a str)>,
     us_state: &'a str,
@@ -216,7 +216,7 @@ pub fn own_page(page: Frame<'_>, view: &OwnView<'_>) -> String {
             false => format!("{}+", grouped(referrals.signed_up)),
         },
         members: grouped(referrals.members),
-        offer: Offer::of(page),
+        offer: ReferralOffer::of(page),
         bills: Bills::of(page, answers.categories),
         states: states(page),
         us_state: answers.us_state.map(UsState::code).unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::join::Offer;
+use super::join::ReferralOffer;
 use super::{Frame, days_to_confirm, rendered};
 use crate::domain::figure::dollars;
 use crate::domain::language::Words;
@@ -88,7 +88,7 @@ struct SharePage<'a> {
     by_mail: String,
     by_text_message: String,
     members: Option<String>,
-    offer: Offer,
+    offer: ReferralOffer,
 }
 
 /// How somebody comes to the page with their own referral link.
@@ -111,7 +111,7 @@ pub fn share(page: Frame<'_>, welcome: Welcome, link: &str, member_count: Option
         by_mail: share::by_mail(page.words, &page.union.name, link),
         by_text_message: share::by_text_message(page.words, &page.union.name, link),
         members: page.members(member_count),
-        offer: Offer::of(page),
+        offer: ReferralOffer::of(page),
     })
 }
 

@@ -3,7 +3,7 @@
 
 use askama::Template;
 
-use super::join::Offer;
+use super::join::ReferralOffer;
 use super::{Frame, rendered};
 use crate::domain::figure::{dollars, grouped};
 use crate::domain::language::Phrase;
@@ -53,7 +53,7 @@ struct TermsPage<'a> {
     no_text: &'a Phrase,
     own_text: Option<String>,
     notice: &'a str,
-    offer: Offer,
+    offer: ReferralOffer,
 }
 
 pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, times: RetentionTimes) -> String {
@@ -100,7 +100,7 @@ pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, tim
             no_text: &words.terms.no_text,
             own_text,
             notice: &page.union.notices.in_language(page.language).words,
-            offer: Offer::of(page),
+            offer: ReferralOffer::of(page),
         }),
     }
 }

@@ -8,14 +8,18 @@ use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonState};
 use crate::domain::secret::mark::{AddressMarks, tombstone};
 use crate::domain::sign_up::{DecidedHow, SUPPRESSED_FOR};
 use crate::domain::time::Timestamp;
-use crate::store::outbox;
 use crate::store::partners::idempotency;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::{campaigns, outbox};
 
 /// Ends a membership; the person's row is locked, and the count is the caller's to change, last.
 pub(in crate::store) async fn depart(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<bool, Failure> {
     let leave = "UPDATE people SET state = 'left', left_at = $2 WHERE id = $1 AND state = 'member'";
-    Ok(sql.execute(leave, values![person, now]).await? == 1)
+    let was_member = sql.execute(leave, values![person, now]).await? == 1;
+    if was_member {
+        campaigns::end_participations(sql, person, now).await?;
+    }
+    Ok(was_member)
 }
 
 pub(in crate::store) async fn count_down(sql: &mut dyn Sql) -> Result<(), Failure> {
@@ -73,6 +77,7 @@ impl Unit for Leave {
                         (SELECT id FROM sign_ups WHERE person_id = $1 AND state = 'pending')";
         sql.execute(mail, values![person]).await?;
         forget_sign_in_mail(sql, person).await?;
+        forget_campaign_mail(sql, person).await?;
         let withdraw = "UPDATE sign_ups SET state = 'expired', decided_at = $2, decided_how = $3
                         WHERE person_id = $1 AND state = 'pending'";
         let withdrawn = sql.execute(withdraw, values![person, self.now, DecidedHow::Leaving.name()]).await?;
@@ -144,6 +149,15 @@ async fn forget_sign_in_mail(sql: &mut dyn Sql, person: i64) -> Result<u64, Fail
     sql.execute(mail, values![person, ERASED_AT_ONCE]).await
 }
 
+/// Deletes the mail about campaigns that waits for a person, and that it was queued; says how much waited. Of each campaign there
+/// are a few at the most.
+async fn forget_campaign_mail(sql: &mut dyn Sql, person: i64) -> Result<u64, Failure> {
+    let waiting = "DELETE FROM outbox WHERE campaign_mail_id IN (SELECT id FROM campaign_mails WHERE person_id = $1)";
+    let waiting = sql.execute(waiting, values![person]).await?;
+    sql.execute("DELETE FROM campaign_mails WHERE person_id = $1", values![person]).await?;
+    Ok(waiting)
+}
+
 /// What was deleted with a person.
 pub(in crate::store) struct DeletedActivity {
     sign_ups: u64,
@@ -164,6 +178,7 @@ pub(in crate::store) async fn delete_activity(sql: &mut dyn Sql, person: i64) ->
     let values = values![person, ERASED_AT_ONCE];
     let mail = concat!("DELETE FROM outbox WHERE sign_up_id IN ", some_sign_ups!("id"));
     let mails = sql.execute(mail, values).await? + forget_sign_in_mail(sql, person).await?;
+    let mails = mails + forget_campaign_mail(sql, person).await?;
     let sign_ins = "DELETE FROM sign_ins WHERE id IN
                         (SELECT id FROM sign_ins WHERE person_id = $1 ORDER BY created_at LIMIT $2)";
     let sign_ins = sql.execute(sign_ins, values).await?;
@@ -199,12 +214,13 @@ pub(super) async fn anonymize(
         UPDATE people SET email = '', email_normalized = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
             joined_at = CASE WHEN joined_at IS NULL THEN NULL ELSE 0 END, undeliverable_until = NULL, soft_bounces = 0,
             erased_at = $4, session = NULL, wrong_codes = 0, wrong_codes_day = 0, own_us_state = NULL,
-            own_categories = NULL, own_comments = NULL, answered_at = NULL, unwanted_mail = '',
+            own_categories = NULL, own_comments = NULL, answered_at = NULL, unwanted_mail = '', wanted_mail = '',
             language = NULL
         WHERE id = $1";
     let (address, tombstone) = (tombstone(&marks.address), tombstone(&marks.mailbox));
     // To the day alone: to the millisecond it would lead to the row of the audit log that says who was erased then.
     sql.execute(anonymize, values![person, &address, &tombstone, now.start_of_day()]).await?;
+    campaigns::forget_times(sql, person, now.start_of_day()).await?;
     // What a mailbox wants not to be sent goes with the last who has it.
     let stops = "DELETE FROM stopped_partners WHERE mailbox = $1
                  AND NOT EXISTS (SELECT 1 FROM people WHERE email_normalized = $1 AND mailbox = $1)

@@ -187,7 +187,7 @@ static FIND_SIGN_UP: LazyLock<String> = LazyLock::new(|| {
         state_at!("$2"),
         " AS state, p.email, p.code, (SELECT named.name FROM partners named WHERE named.id = s.partner_id) AS partner,
           r.code AS referrer_code, r.email AS referrer_email, s.updated_at, p.state = 'member' AS is_member,
-          coalesce(p.language, s.language) AS language, ",
+          coalesce(p.language, s.language) AS language, (SELECT c.slug FROM campaigns c WHERE c.id = s.campaign_id) AS campaign, ",
         can_take_back!("$2"),
         " AS can_take_back, ',' || p.unwanted_mail || ',' LIKE '%,already_member,%' AS wants_no_more,
           EXISTS (SELECT 1 FROM stopped_partners x WHERE x.mailbox = p.mailbox
@@ -219,6 +219,7 @@ fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
         updated_at: row.get("updated_at")?,
         is_member: row.get("is_member")?,
         language: row.get::<Option<&str>>("language")?.and_then(Language::from_code),
+        campaign: row.get::<Option<&str>>("campaign")?.and_then(|slug| slug.parse().ok()),
         can_take_back: row.get("can_take_back")?,
         silence: Silence {
             again: row.get("wants_no_more")?,

@@ -8,6 +8,7 @@ use crate::domain::language::Language;
 use crate::domain::person::{Answers, PersonFile, UnwantedMail};
 use crate::domain::secret::session::{Nonce, SessionCookie};
 use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
 use crate::store::figures::rollup::{add_demand, add_wishes};
 use crate::store::sources::use_once;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
@@ -70,11 +71,10 @@ struct ChangeAnswers {
     now: Timestamp,
 }
 
-/// What a member is counted for in the figures.
-struct Counted {
-    person: i64,
-    us_state: String,
-    categories: CategorySet,
+/// A member and their answers, which the figures count.
+pub(in crate::store) struct AnsweredMember {
+    pub person: i64,
+    pub answers: Answers,
 }
 
 impl Unit for ChangeAnswers {
@@ -85,32 +85,54 @@ impl Unit for ChangeAnswers {
     }
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        // Two changes at once, or a change and a departure, would take the same answers out of the figures twice.
-        let mailbox = "SELECT mailbox FROM people WHERE session = $1";
-        let mailbox: Option<String> = sql.row(mailbox, values![self.session.as_str()], |row| row.get(0)).await?;
-        let Some(mailbox) = mailbox else { return Ok(false) };
-        sql.lock(&mailbox).await?;
-        let before = "
-            SELECT p.id, coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END, '') AS us_state,
-                   coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '') AS categories
-            FROM people p LEFT JOIN sign_ups s ON s.id =
-                (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
-            WHERE p.session = $1 AND p.state = 'member'";
-        let counted = |row: &Row<'_>| {
-            let categories = CategorySet::from_slugs(row.get("categories")?);
-            Ok(Counted { person: row.get("id")?, us_state: row.get("us_state")?, categories })
-        };
-        let Some(before) = sql.row(before, values![self.session.as_str()], counted).await? else { return Ok(false) };
-        let Answers { us_state, categories, comments } = &self.answers;
-        let us_state = us_state.map(|state| state.code());
-        let change = "UPDATE people SET own_us_state = $2, own_categories = $3, own_comments = nullif($4, ''), answered_at = $5 WHERE id = $1";
-        let slugs = categories.to_string();
-        sql.execute(change, values![before.person, us_state, &slugs, comments, self.now]).await?;
-        let mut demand = BTreeMap::new();
-        add_wishes(&mut demand, &before.us_state, before.categories, -1);
-        add_wishes(&mut demand, us_state.unwrap_or_default(), *categories, 1);
-        demand.retain(|_, change| *change != 0);
-        add_demand(sql, &demand).await?;
+        let Some(member) = answers_of(sql, &self.session).await? else { return Ok(false) };
+        set_answers(sql, &member, &self.answers, self.now).await?;
         Ok(true)
     }
+}
+
+/// The member who has a session, for this unit alone until it is over: two changes at once, or a change and a departure, would
+/// take the same answers out of the figures twice.
+pub(in crate::store) async fn answers_of(
+    sql: &mut dyn Sql,
+    session: &Nonce,
+) -> Result<Option<AnsweredMember>, Failure> {
+    let mailbox = "SELECT mailbox FROM people WHERE session = $1";
+    let mailbox: Option<String> = sql.row(mailbox, values![session.as_str()], |row| row.get(0)).await?;
+    let Some(mailbox) = mailbox else { return Ok(None) };
+    sql.lock(&mailbox).await?;
+    let member = "
+        SELECT p.id, CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END AS us_state,
+               coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '') AS categories,
+               coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_comments ELSE s.comments END, '') AS comments
+        FROM people p LEFT JOIN sign_ups s ON s.id =
+            (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
+        WHERE p.session = $1 AND p.state = 'member'";
+    let read = |row: &Row<'_>| {
+        let answers = Answers {
+            us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),
+            categories: CategorySet::from_slugs(row.get("categories")?),
+            comments: row.get("comments")?,
+        };
+        Ok(AnsweredMember { person: row.get("id")?, answers })
+    };
+    sql.row(member, values![session.as_str()], read).await
+}
+
+/// Gives a member other answers, in the figures too.
+pub(in crate::store) async fn set_answers(
+    sql: &mut dyn Sql,
+    before: &AnsweredMember,
+    answers: &Answers,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let code = |answers: &Answers| answers.us_state.map(UsState::code);
+    let change = "UPDATE people SET own_us_state = $2, own_categories = $3, own_comments = nullif($4, ''), answered_at = $5 WHERE id = $1";
+    let slugs = answers.categories.to_string();
+    sql.execute(change, values![before.person, code(answers), &slugs, &answers.comments, now]).await?;
+    let mut demand = BTreeMap::new();
+    add_wishes(&mut demand, code(&before.answers).unwrap_or_default(), before.answers.categories, -1);
+    add_wishes(&mut demand, code(answers).unwrap_or_default(), answers.categories, 1);
+    demand.retain(|_, change| *change != 0);
+    add_demand(sql, &demand).await
 }

@@ -13,6 +13,7 @@ use crate::domain::person::{
 use crate::domain::sign_up::{Channel, SignUpId, SignUpState, SignUpsOf};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
+use crate::store::campaigns::participations_of;
 use crate::store::outbox::lease::{mailbox_columns, mailbox_record};
 use crate::store::outbox::{waiting, waiting_columns};
 use crate::store::sources::source_name;
@@ -134,8 +135,9 @@ pub(super) async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Resul
     let (mailbox, wrong_codes) = more.unwrap_or_default();
     let mailbox = standing(sql, &mailbox).await?;
     let referrals = referrals(sql, &person).await?;
+    let participations = participations_of(sql, id).await?;
     let (sign_ups, sign_ins, requests) = (Vec::new(), Vec::new(), Vec::new());
-    Ok(Some(PersonFile { person, mailbox, sign_ups, referrals, sign_ins, requests, wrong_codes }))
+    Ok(Some(PersonFile { person, mailbox, sign_ups, referrals, participations, sign_ins, requests, wrong_codes }))
 }
 
 /// What came of a person's link; beyond the first thousand by the figures that are kept of it.

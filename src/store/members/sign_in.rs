@@ -1,5 +1,6 @@
 //! Signing in to one's own page: requests, links and codes, and the sessions that come of them; as SQL.
 
+use crate::domain::campaign::CampaignSlug;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::MailKind;
 use crate::domain::mail::budget::day_of;
@@ -15,8 +16,9 @@ area! {
     SignInStore {
         /// Somebody in a browser typed an address. A member is mailed a link and a code, unless their mailbox has had its share;
         /// somebody who has not confirmed yet, that mail once more.
-        write ask_sign_in(email: &EmailAddress, browser: String, lane: Lane, now: Timestamp) -> ()
-            = AskSignIn { email_normalized: email.normalized(), mailbox: email.mailbox(), browser, lane, now };
+        /// `campaign` is the one that they want to get back to.
+        write ask_sign_in(email: &EmailAddress, browser: String, campaign: Option<CampaignSlug>, lane: Lane, now: Timestamp) -> ()
+            = AskSignIn { email_normalized: email.normalized(), mailbox: email.mailbox(), browser, campaign, lane, now };
 
         /// Whom a link would sign in, while it works.
         read find_sign_in(sign_in: SignInRef, now: Timestamp) -> Option<EmailAddress> {
@@ -53,15 +55,24 @@ area! {
 
         /// Uses a request, once: the member is signed in, with the session that they have or else with this one. None if it
         /// cannot be used.
-        write use_sign_in(sign_in: SignInRef, by_code: bool, session: Nonce, now: Timestamp) -> Option<Nonce>
+        write use_sign_in(sign_in: SignInRef, by_code: bool, session: Nonce, now: Timestamp) -> Option<SignedIn>
             = UseSignIn { sign_in, by_code, session, now };
     }
+}
+
+/// Somebody who signed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedIn {
+    pub session: Nonce,
+    /// The campaign that they came from.
+    pub campaign: Option<CampaignSlug>,
 }
 
 struct AskSignIn {
     email_normalized: String,
     mailbox: String,
     browser: String,
+    campaign: Option<CampaignSlug>,
     lane: Lane,
     now: Timestamp,
 }
@@ -114,10 +125,11 @@ impl AskSignIn {
 
     /// Writes the request down; without a person where nobody can sign in by it, so that such are soon forgotten.
     async fn note(&self, sql: &mut dyn Sql, member: Option<i64>) -> Result<i64, Failure> {
-        let note = "INSERT INTO sign_ins (person_id, browser, mailed, mailbox, created_at, expires_at)
-                    VALUES ($1, $2, $3, $4, $5, $6) RETURNING id";
-        let mailbox = member.map(|_| &self.mailbox);
-        let values = values![member, &self.browser, member.is_some(), mailbox, self.now, self.now.plus(SIGN_IN_FOR)];
+        let note = "INSERT INTO sign_ins (person_id, browser, mailed, mailbox, created_at, expires_at, campaign_id)
+                    VALUES ($1, $2, $3, $4, $5, $6, (SELECT id FROM campaigns WHERE slug = $7)) RETURNING id";
+        let (mailbox, expires_at) = (member.map(|_| &self.mailbox), self.now.plus(SIGN_IN_FOR));
+        let campaign = self.campaign.as_ref().map(CampaignSlug::as_str);
+        let values = values![member, &self.browser, member.is_some(), mailbox, self.now, expires_at, campaign];
         expected(sql.insert(note, values).await?)
     }
 
@@ -153,24 +165,28 @@ struct UseSignIn {
 }
 
 impl Unit for UseSignIn {
-    type Done = Option<Nonce>;
+    type Done = Option<SignedIn>;
 
     fn is_transaction(&self) -> bool {
         true
     }
 
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<Nonce>, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<SignedIn>, Failure> {
         let once = "UPDATE sign_ins SET used_at = $2
                     WHERE id = $1 AND created_at = $3 AND mailed AND used_at IS NULL AND expires_at > $2 AND EXISTS
                         (SELECT 1 FROM people p WHERE p.id = sign_ins.person_id AND p.state = 'member')
-                    RETURNING person_id";
+                    RETURNING person_id, (SELECT c.slug FROM campaigns c WHERE c.id = sign_ins.campaign_id) AS slug";
         let values = values![self.sign_in.id.0, self.now, self.sign_in.created_at];
-        let person: Option<i64> = sql.row(once, values, |row| row.get(0)).await?;
-        let Some(person) = person else { return Ok(None) };
+        let read = |row: &Row<'_>| {
+            let campaign = row.get::<Option<&str>>("slug")?.and_then(|slug| slug.parse().ok());
+            Ok((row.get::<i64>("person_id")?, campaign))
+        };
+        let Some((person, campaign)) = sql.row(once, values, read).await? else { return Ok(None) };
         let enter = "UPDATE people SET session = coalesce(session, $2),
                          wrong_codes = CASE WHEN $3 AND wrong_codes > 0 THEN wrong_codes - 1 ELSE wrong_codes END
                      WHERE id = $1 AND state = 'member' RETURNING session";
         let values = values![person, self.session.as_str(), self.by_code];
-        sql.row(enter, values, |row| row.parsed(0, Nonce::read)).await
+        let session = sql.row(enter, values, |row| row.parsed(0, Nonce::read)).await?;
+        Ok(session.map(|session| SignedIn { session, campaign }))
     }
 }

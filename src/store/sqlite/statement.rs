@@ -92,10 +92,10 @@ fn dialect(sql: &'static str) -> &'static str {
     translated
 }
 
-/// SQLite numbers `$2` by its appearance and `?2` as it says. `FOR UPDATE [OF table] [SKIP LOCKED]` it neither knows nor
-/// needs.
+/// SQLite numbers `$2` by its appearance and `?2` as it says. `FOR UPDATE [OF table] [SKIP LOCKED]` and `FOR SHARE` it neither
+/// knows nor needs.
 fn translate(sql: &str) -> String {
-    let numbered = sql.replace('$', "?");
+    let numbered = sql.replace('$', "?").replace(" FOR SHARE", "");
     let Some((before, after)) = numbered.split_once(" FOR UPDATE") else { return numbered };
     let after = after.strip_prefix(" OF ").map_or(after, |rest| rest.trim_start_matches(char::is_alphanumeric));
     [before, after.strip_prefix(" SKIP LOCKED").unwrap_or(after)].concat()
@@ -150,6 +150,7 @@ mod tests {
         for (sql, plain) in [
             ("SELECT $2, $1", "SELECT ?2, ?1"),
             ("SELECT 1 FOR UPDATE", "SELECT 1"),
+            ("SELECT 1 FOR SHARE", "SELECT 1"),
             ("SELECT o.id FROM o LIMIT $1 FOR UPDATE OF o SKIP LOCKED", "SELECT o.id FROM o LIMIT ?1"),
             (
                 "DELETE FROM a WHERE id IN (SELECT 1 FOR UPDATE SKIP LOCKED) RETURNING id",

@@ -334,7 +334,7 @@ pub(super) async fn a_reminder_goes_where_a_mail_left_and_counts(fixture: &Fixtu
     let browser = "b".to_owned();
     let ask = async |address: &str, now| {
         let email = EmailAddress::parse(address).unwrap();
-        fixture.store.ask_sign_in(&email, browser.clone(), Lane::of(b"x"), now).await.unwrap();
+        fixture.store.ask_sign_in(&email, browser.clone(), None, Lane::of(b"x"), now).await.unwrap();
     };
     fixture.sign_up("ana@example.com").await;
     assert_eq!(fixture.send_due(NOW).await, ["ana@example.com"]);
@@ -457,7 +457,7 @@ pub(super) async fn an_old_link_is_not_about_whoever_has_its_id_now(fixture: &Fi
     assert_eq!(fixture.confirm(1).await, Confirmation::Joined, "nothing of it was done");
 
     store
-        .ask_sign_in(&EmailAddress::parse("ana@example.com").unwrap(), "browser".to_owned(), Lane::of(b"x"), NOW)
+        .ask_sign_in(&EmailAddress::parse("ana@example.com").unwrap(), "browser".to_owned(), None, Lane::of(b"x"), NOW)
         .await
         .unwrap();
     let asked = store.try_code("browser".to_owned(), NOW).await.unwrap()[0];
@@ -465,5 +465,8 @@ pub(super) async fn an_old_link_is_not_about_whoever_has_its_id_now(fixture: &Fi
     let session = || Nonce::from_random(&[7; 16]);
     assert_eq!(store.find_sign_in(before, NOW).await, Ok(None));
     assert_eq!(store.use_sign_in(before, false, session(), NOW).await, Ok(None));
-    assert_eq!(store.use_sign_in(asked, false, session(), NOW).await, Ok(Some(session())));
+    assert_eq!(
+        store.use_sign_in(asked, false, session(), NOW).await,
+        Ok(Some(SignedIn { session: session(), campaign: None }))
+    );
 }

@@ -34,8 +34,9 @@ use unionhall::store::keys::KeyFigures;
 use unionhall::store::migration::Prepare;
 use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
-use unionhall::store::{Claim, Retained, Store, StoreError};
+use unionhall::store::{Claim, Retained, SignedIn, Store, StoreError};
 
+mod campaigns;
 mod coming_and_going;
 mod controls;
 mod decline;
@@ -45,6 +46,7 @@ mod people;
 mod sandbox;
 mod sources;
 
+use campaigns::*;
 use coming_and_going::*;
 use controls::*;
 use decline::*;
@@ -191,6 +193,10 @@ suite! {
     webhooks_of_a_suspended_partner_wait_and_are_not_disabled_for_it
     a_partner_has_a_mail_budget_of_its_own
     the_pending_sign_ups_of_a_key_end_in_steps
+    a_campaign_goes_from_step_to_step_and_every_step_is_kept
+    campaigns_follow_a_naive_model
+    no_sequence_of_sheets_tells_a_persons_state_or_answer
+    a_negotiators_notes_are_bounded_and_kept
 }
 
 /// The sign-up that a mail is about.

@@ -64,7 +64,7 @@ pub(super) async fn a_source_that_has_had_its_share_is_held(fixture: &Fixture) {
         let address = format!("f{n}@example.com");
         states.push(fixture.file(&address).await.unwrap().sign_ups[0].state);
         let email = EmailAddress::parse(&address).unwrap();
-        fixture.store.ask_sign_in(&email, "b".to_owned(), Lane::of(b"x"), after(HOUR)).await.unwrap();
+        fixture.store.ask_sign_in(&email, "b".to_owned(), None, Lane::of(b"x"), after(HOUR)).await.unwrap();
     }
     assert_eq!(states.iter().filter(|state| **state == SignUpState::Expired).count(), 3, "{states:?}");
     assert_eq!(fixture.send_throttled(after(HOUR)).await, (2, vec![]), "two reminders");

@@ -1,0 +1,113 @@
+//! What the operator and the negotiator do with campaigns.
+
+use std::sync::Arc;
+
+use super::{Edited, Made, Noted, Stepped};
+use crate::domain::campaign::demand::DemandSheet;
+use crate::domain::campaign::draft::CampaignDraft;
+use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::record::{CampaignFile, CampaignRecord, NegotiationRound, OfferDraft};
+use crate::domain::campaign::{BadFile, CampaignSlug, CampaignStep};
+use crate::domain::time::Timestamp;
+use crate::store::{CampaignStore, StoreError, StoreReply};
+
+#[derive(Debug)]
+pub struct CampaignAdmin {
+    store: Arc<dyn CampaignStore>,
+}
+
+impl CampaignAdmin {
+    pub fn new(store: Arc<dyn CampaignStore>) -> Self {
+        Self { store }
+    }
+
+    /// All of them, in the order in which they were made; days that are over have acted before.
+    pub async fn list(&self, now: Timestamp) -> Result<Vec<CampaignRecord>, StoreError> {
+        self.act_by_date(now).await?;
+        self.store.list_campaigns().await
+    }
+
+    pub async fn find(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignFile>, StoreError> {
+        self.act_by_date(now).await?;
+        self.store.find_campaign(slug.clone()).await
+    }
+
+    /// The service does so every minute; a command may come before it, or without it.
+    pub async fn act_by_date(&self, now: Timestamp) -> Result<u64, StoreError> {
+        self.store.step_by_date(now).await
+    }
+
+    /// Makes a draft of the operator's file, which was read before.
+    pub fn make(&self, draft: CampaignDraft, file: String, who: &str, now: Timestamp) -> StoreReply<'_, Made> {
+        self.store.make_campaign(draft, file, who.to_owned(), now)
+    }
+
+    /// Replaces what the operator wrote about the campaign of the file's slug.
+    pub fn edit(&self, draft: CampaignDraft, file: String, who: &str, now: Timestamp) -> StoreReply<'_, Edited> {
+        self.store.edit_campaign(draft, file, who.to_owned(), now)
+    }
+
+    /// Any step but publishing an offer.
+    pub fn step(
+        &self,
+        slug: &CampaignSlug,
+        step: CampaignStep,
+        who: &str,
+        note: &str,
+        now: Timestamp,
+    ) -> StoreReply<'_, Stepped> {
+        self.store.step_campaign(slug.clone(), step, None, who.to_owned(), note.to_owned(), now)
+    }
+
+    /// Publishes an offer, of the file that it was read from.
+    pub fn publish(
+        &self,
+        slug: &CampaignSlug,
+        (offer, file): (Offer, String),
+        who: &str,
+        note: &str,
+        now: Timestamp,
+    ) -> StoreReply<'_, Stepped> {
+        let offer = Some((offer, file));
+        self.store.step_campaign(slug.clone(), CampaignStep::Offer, offer, who.to_owned(), note.to_owned(), now)
+    }
+
+    /// The last sheet, and when it was taken; none while fewer than five members are in.
+    pub async fn demand(
+        &self,
+        slug: &CampaignSlug,
+        now: Timestamp,
+    ) -> Result<Option<(CampaignRecord, Option<(Timestamp, DemandSheet)>)>, StoreError> {
+        let found = self.find(slug, now).await?;
+        Ok(found.map(|file| {
+            let sheet = file.campaign.sheet.clone();
+            (file.campaign, sheet)
+        }))
+    }
+
+    pub fn rounds(&self, slug: &CampaignSlug) -> StoreReply<'_, Vec<NegotiationRound>> {
+        self.store.rounds_of(slug.clone())
+    }
+
+    pub fn offer_drafts(&self, slug: &CampaignSlug) -> StoreReply<'_, Vec<OfferDraft>> {
+        self.store.offer_drafts_of(slug.clone())
+    }
+
+    pub fn record_round(&self, slug: &CampaignSlug, round: NegotiationRound) -> StoreReply<'_, Noted> {
+        self.store.record_round(slug.clone(), round)
+    }
+
+    /// Keeps an offer that a negotiator proposes, as a file that `campaigns offer` takes.
+    pub async fn propose(
+        &self,
+        slug: &CampaignSlug,
+        client: &str,
+        file: &str,
+        now: Timestamp,
+    ) -> Result<Result<Noted, BadFile>, StoreError> {
+        if let Err(refused) = Offer::parse(file) {
+            return Ok(Err(refused));
+        }
+        self.store.propose_offer(slug.clone(), client.to_owned(), file.to_owned(), now).await.map(Ok)
+    }
+}

@@ -1,0 +1,57 @@
+//! Campaigns: what everybody sees of them, what members press, what the operator and the negotiator do, and the worker that
+//! acts by date, counts and mails.
+//!
+//! The store of campaigns is private to this layer: no rule about a campaign can be rebuilt elsewhere. It must never know HTTP, MCP
+//! or a command line.
+
+pub mod admin;
+pub mod public;
+pub mod worker;
+
+use std::sync::Arc;
+
+use self::public::{KeptPublic, PublicCampaigns};
+use crate::clock::Moment;
+use crate::domain::campaign::CampaignSlug;
+use crate::domain::campaign::participation::Press;
+use crate::domain::email::EmailAddress;
+use crate::domain::secret::session::Nonce;
+use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
+pub use crate::store::campaigns::{Edited, Made, Noted, Pressed, Stepped};
+use crate::store::{CampaignStore, StoreError};
+
+/// What pages do with campaigns.
+#[derive(Debug)]
+pub struct Campaigns {
+    store: Arc<dyn CampaignStore>,
+    public: KeptPublic,
+}
+
+impl Campaigns {
+    pub fn new(store: Arc<dyn CampaignStore>) -> Self {
+        Self { store, public: KeptPublic::default() }
+    }
+
+    /// The campaigns that everybody may see, at most about a second old.
+    pub async fn public(&self, now: Moment) -> Result<Arc<PublicCampaigns>, StoreError> {
+        self.public.get(&*self.store, now.tick).await
+    }
+
+    /// A member presses a button of a campaign. `us_state` is the state that they name with it, if they have named none before.
+    pub async fn press(
+        &self,
+        session: &Nonce,
+        slug: &CampaignSlug,
+        press: Press,
+        us_state: Option<UsState>,
+        now: Timestamp,
+    ) -> Result<Pressed, StoreError> {
+        self.store.press(session.clone(), slug.clone(), press, us_state, now).await
+    }
+
+    /// Remembers that somebody who signed up by the form came from a campaign's page.
+    pub async fn remember(&self, email: &EmailAddress, slug: &CampaignSlug) -> Result<(), StoreError> {
+        self.store.remember_campaign(email.normalized(), slug.clone()).await
+    }
+}

@@ -1,0 +1,100 @@
+//! What everybody may see of campaigns, in memory: the join page shows it, so it costs a request nothing.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::{CampaignSlug, CampaignState};
+use crate::domain::time::Tick;
+use crate::store::{CampaignStore, StoreError};
+
+/// How long it is shown before the records are asked whether it changed.
+const BELIEVED_FOR: Duration = Duration::from_secs(1);
+
+/// The campaigns that everybody may see.
+#[derive(Debug, Default)]
+pub struct PublicCampaigns {
+    /// In the order in which they are listed: what one can do something about first.
+    listed: Vec<CampaignRecord>,
+    /// Those that were cancelled after people had seen them: only whoever has the address finds them.
+    cancelled: Vec<CampaignRecord>,
+}
+
+impl PublicCampaigns {
+    fn of(campaigns: Vec<CampaignRecord>) -> Self {
+        let public = campaigns.into_iter().filter(|campaign| campaign.was_public);
+        let (cancelled, mut listed): (Vec<_>, Vec<_>) =
+            public.partition(|campaign| campaign.state == CampaignState::Cancelled);
+        // Of those that are over the newest first, of the others the one whose day comes first.
+        listed.sort_by_key(|campaign| {
+            let day = match campaign.state {
+                CampaignState::Closed => -campaign.closed_at.map_or(0, |at| at.as_millis()),
+                _ => campaign.last_day_to_accept().unwrap_or(campaign.draft.gather_until).number(),
+            };
+            (place(campaign.state), day, campaign.id)
+        });
+        Self { listed, cancelled }
+    }
+
+    pub fn listed(&self) -> &[CampaignRecord] {
+        &self.listed
+    }
+
+    /// The campaign at an address, listed or cancelled.
+    pub fn find(&self, slug: &CampaignSlug) -> Option<&CampaignRecord> {
+        self.listed.iter().chain(&self.cancelled).find(|campaign| campaign.slug() == slug)
+    }
+}
+
+const fn place(state: CampaignState) -> u8 {
+    match state {
+        CampaignState::Offered => 0,
+        CampaignState::Gathering => 1,
+        CampaignState::Negotiating => 2,
+        CampaignState::Active => 3,
+        CampaignState::Closed | CampaignState::Cancelled | CampaignState::Draft => 4,
+    }
+}
+
+/// What this process shows.
+#[derive(Debug, Default)]
+pub(super) struct KeptPublic {
+    last: RwLock<Option<Kept>>,
+    /// One asks the records; the others are shown what there is.
+    asking: Mutex<()>,
+}
+
+#[derive(Debug, Clone)]
+struct Kept {
+    at: Tick,
+    version: (i64, i64),
+    campaigns: Arc<PublicCampaigns>,
+}
+
+impl KeptPublic {
+    pub(super) async fn get(&self, store: &dyn CampaignStore, now: Tick) -> Result<Arc<PublicCampaigns>, StoreError> {
+        if let Some(kept) = self.read().filter(|kept| now.since(kept.at) < BELIEVED_FOR) {
+            return Ok(kept.campaigns);
+        }
+        let asking = match (self.asking.try_lock(), self.read()) {
+            (Ok(asking), _) => asking,
+            (Err(_), Some(kept)) => return Ok(kept.campaigns),
+            (Err(_), None) => self.asking.lock().await,
+        };
+        let version = store.campaigns_version().await?;
+        let campaigns = match self.read().filter(|kept| kept.version == version) {
+            Some(kept) => kept.campaigns,
+            None => Arc::new(PublicCampaigns::of(store.list_campaigns().await?)),
+        };
+        let kept = Kept { at: now, version, campaigns: Arc::clone(&campaigns) };
+        *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+        drop(asking);
+        Ok(campaigns)
+    }
+
+    fn read(&self) -> Option<Kept> {
+        self.last.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,60 @@
+//! The worker of campaigns: acts by date and takes demand sheets, in bounded steps. Several nodes may do so on one store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::domain::campaign::demand::DemandCount;
+use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::time::Timestamp;
+use crate::log::Log;
+use crate::store::{CampaignStore, StoreError};
+
+/// How often it looks for something to do.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// Between two steps others write, or read: SQLite has one writer, and gives nobody their turn.
+const BETWEEN_STEPS: Duration = Duration::from_millis(5);
+
+/// Works until told to stop.
+pub async fn run(store: Arc<dyn CampaignStore>, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
+    while !*stop.borrow() {
+        if let Err(error) = work(&*store, || clock.now().time).await {
+            log.problem(None, &format!("campaigns are not up to date: {error}"));
+        }
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+/// Everything that is to be done now.
+pub async fn work(store: &dyn CampaignStore, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
+    store.step_by_date(now()).await?;
+    let due = store.due_sheets(now()).await?;
+    if due.is_empty() {
+        return Ok(());
+    }
+    let campaigns = store.list_campaigns().await?;
+    for campaign in campaigns.iter().filter(|campaign| due.contains(&campaign.id)) {
+        let sheet = count(store, campaign).await?.sheet();
+        // When it ends: whoever changes something meanwhile may be in this sheet, and does not count towards the next.
+        store.keep_sheet(campaign.id, sheet, now()).await?;
+    }
+    Ok(())
+}
+
+/// Counts who takes part, some at a time.
+async fn count(store: &dyn CampaignStore, campaign: &CampaignRecord) -> Result<DemandCount, StoreError> {
+    let (mut count, mut after) = (DemandCount::default(), 0);
+    loop {
+        let part = store.count_part(campaign.id, after).await?;
+        part.members.iter().for_each(|member| count.add(*member, campaign.draft.category));
+        let Some(last) = part.last else { return Ok(count) };
+        after = last;
+        tokio::time::sleep(BETWEEN_STEPS).await;
+    }
+}

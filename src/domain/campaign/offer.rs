@@ -1,0 +1,139 @@
+//! What `campaigns offer` reads, and a negotiator proposes: the deal, beside the price that it is measured by.
+
+use super::LastDay;
+use super::file::{BadFile, FileReader};
+use crate::domain::email::EmailAddress;
+use crate::domain::language::Language;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    pub supplier: String,
+    /// Whole dollars a year, against the benchmark.
+    pub annual_saving: u32,
+    pub term_months: u32,
+    /// Members decide until then.
+    pub decide_by: LastDay,
+    /// Who comes later may accept until then, once the campaign is active.
+    pub open_until: Option<LastDay>,
+    /// Where people complain about the supplier.
+    pub complaints: String,
+    pub benchmark: Benchmark,
+    /// In every language there is.
+    pub texts: Vec<(Language, OfferText)>,
+}
+
+/// What the price is compared with, and where that comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Benchmark {
+    pub price: String,
+    pub source: String,
+    pub date: LastDay,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferText {
+    pub price: String,
+    pub exit_fee: String,
+    /// Whatever else belongs to the deal.
+    pub details: Option<String>,
+}
+
+impl Offer {
+    pub fn parse(text: &str) -> Result<Self, BadFile> {
+        let mut file = FileReader::new(text)?;
+        let supplier = file.text("supplier", 100, "Example Fiber");
+        let annual_saving = file.whole("annual_saving", 1, 1_000_000);
+        let term_months = file.whole("term_months", 1, 600);
+        let decide_by = file.day("decide_by");
+        let open_until = file.optional_day("open_until");
+        let complaints = file.parsed("complaints", "help@fiber.example", complaint_address);
+        let benchmark = file.table("benchmark", |benchmark| {
+            let price = benchmark.text("price", 100, "$68 a month");
+            let source = benchmark.text("source", 200, "FCC urban rate survey");
+            let date = benchmark.day("date");
+            Some(Benchmark { price: price?, source: source?, date: date? })
+        });
+        let texts = file.texts(|text| {
+            let price = text.text("price", 100, "$48 a month");
+            let exit_fee = text.text("exit_fee", 200, "None");
+            let details = text.optional_text("details", 2000);
+            Some(OfferText { price: price?, exit_fee: exit_fee?, details })
+        });
+        if let (Some(decide_by), Some(open_until)) = (decide_by, open_until)
+            && open_until <= decide_by
+        {
+            file.wrong("open_until", "it must be later than decide_by, or left out");
+        }
+        let read = || {
+            Some(Self {
+                supplier: supplier?,
+                annual_saving: annual_saving?,
+                term_months: term_months?,
+                decide_by: decide_by?,
+                open_until,
+                complaints: complaints?,
+                benchmark: benchmark?,
+                texts: texts?,
+            })
+        };
+        let read = read();
+        file.finish(read)
+    }
+
+    pub fn text(&self, language: Language) -> Option<&OfferText> {
+        self.texts.iter().find(|(of, _)| *of == language).map(|(_, text)| text)
+    }
+
+    /// The last day on which somebody may accept.
+    pub fn last_day(&self) -> LastDay {
+        self.open_until.unwrap_or(self.decide_by)
+    }
+}
+
+fn complaint_address(text: &str) -> Result<String, &'static str> {
+    let is_address =
+        EmailAddress::parse(text).is_ok() || text.starts_with("https://") && !text.contains(char::is_whitespace);
+    if is_address {
+        Ok(text.to_owned())
+    } else {
+        Err("write an email address or a web address that begins with https://")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::OFFER as GOOD;
+    use super::*;
+
+    #[test]
+    fn a_good_file_is_read() {
+        let offer = Offer::parse(GOOD).unwrap();
+        assert_eq!((offer.annual_saving, offer.last_day()), (240, offer.decide_by));
+        assert_eq!(offer.text(Language::English).unwrap().price, "$48 a month");
+        let open = GOOD.replace("term_months = 12", "term_months = 12\nopen_until = 2027-06-30");
+        assert_eq!(Offer::parse(&open).unwrap().last_day().to_string(), "2027-06-30");
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        let bad = GOOD
+            .replace("240", "0")
+            .replace("help@fiber.example", "call us")
+            .replace("term_months = 12", "open_until = 2027-03-15")
+            .replace("exit_fee = \"None\"", "exit_fe = \"None\"")
+            .replace(", date = 2026-12-01", "");
+        let BadFile(mistakes) = Offer::parse(&bad).unwrap_err();
+        for expected in [
+            "annual_saving: write a whole number from 1 to 1000000",
+            "term_months: it is missing",
+            "complaints: write an email address or a web address",
+            "open_until: it must be later than decide_by",
+            "benchmark.date: it is missing",
+            "text.en.exit_fee: it is missing",
+            "text.en.exit_fe: there is no such field; did you mean exit_fee?",
+        ] {
+            assert!(mistakes.iter().any(|mistake| mistake.starts_with(expected)), "{expected}: {mistakes:#?}");
+        }
+        assert_eq!(mistakes.len(), 7, "{mistakes:#?}");
+    }
+}

@@ -1,0 +1,62 @@
+//! A member's part in a campaign, and what they press; `record.rs` has what each press leads to.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::CampaignSlug;
+use crate::domain::json::named_enum;
+use crate::domain::time::Timestamp;
+
+named_enum! {
+    pub enum ParticipationState {
+        /// They are counted in the demand.
+        In = "in",
+        /// They were, and took it back.
+        Out = "out",
+        /// They accepted the offer.
+        Accepted = "accepted",
+        /// They turned it down, or withdrew after accepting.
+        Passed = "passed",
+    }
+}
+
+named_enum! {
+    /// What a member presses.
+    pub enum Press {
+        In = "in",
+        Out = "out",
+        Accept = "accept",
+        Pass = "pass",
+    }
+}
+
+/// Why a press changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadPress {
+    /// Members are not counted any more: the offer is there, or it is over.
+    CountingOver,
+    /// There is no offer yet.
+    NoOffer,
+    /// The last day to accept is over.
+    AcceptingOver,
+    /// The campaign is closed or cancelled.
+    Over,
+    /// It is for some states, and they have named none.
+    StateMissing,
+    /// It is for other states.
+    OtherState,
+}
+
+/// A member's part in one campaign, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ParticipationEntry {
+    pub campaign: CampaignSlug,
+    /// `in`, `out`, `accepted` or `passed`.
+    pub state: ParticipationState,
+    /// When they last counted themselves in.
+    pub in_at: Option<Timestamp>,
+    /// When they last accepted the offer.
+    pub accepted_at: Option<Timestamp>,
+    pub changed_at: Timestamp,
+}

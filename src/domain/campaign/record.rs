@@ -1,0 +1,265 @@
+//! A campaign as it is kept: what the operator wrote, how far it is, and what was counted last.
+
+use super::demand::DemandSheet;
+use super::draft::CampaignDraft;
+use super::offer::Offer;
+use super::participation::{BadPress, ParticipationState, Press};
+use super::{CampaignSlug, CampaignState, LastDay};
+use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
+
+/// Names one campaign inside the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CampaignId(pub i64);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CampaignRecord {
+    pub id: CampaignId,
+    pub state: CampaignState,
+    pub draft: CampaignDraft,
+    /// Once it is published.
+    pub offer: Option<Offer>,
+    /// Whether it was ever shown: a draft that is cancelled was not.
+    pub was_public: bool,
+    pub created_at: Timestamp,
+    pub active_at: Option<Timestamp>,
+    /// When it was closed or cancelled.
+    pub closed_at: Option<Timestamp>,
+    /// The last one, and when it was taken; none while fewer than five are in.
+    pub sheet: Option<(Timestamp, DemandSheet)>,
+}
+
+/// What a date that was named does by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextDate {
+    /// Gathering becomes negotiating after this day.
+    Negotiating(LastDay),
+    /// Nobody can accept after this day.
+    AcceptingEnds(LastDay),
+}
+
+impl CampaignRecord {
+    /// Campaigns at the most: pages and memory hold all of them.
+    pub const MOST: u32 = 500;
+
+    pub fn slug(&self) -> &CampaignSlug {
+        &self.draft.slug
+    }
+
+    /// What a press makes of a member's part; the same as before where it changes nothing. None: they have no part.
+    pub fn press(
+        &self,
+        before: Option<ParticipationState>,
+        press: Press,
+        us_state: Option<UsState>,
+        now: Timestamp,
+    ) -> Result<Option<ParticipationState>, BadPress> {
+        use ParticipationState::{Accepted, In, Out, Passed};
+        let is_over = matches!(self.state, CampaignState::Closed | CampaignState::Cancelled);
+        if is_over {
+            return Err(BadPress::Over);
+        }
+        match press {
+            Press::In | Press::Out if !self.state.gathers() => Err(BadPress::CountingOver),
+            Press::In => self.require_state(us_state).map(|()| Some(In)),
+            Press::Out => Ok(before.map(|_| Out)),
+            Press::Accept | Press::Pass if self.offer.is_none() => Err(BadPress::NoOffer),
+            Press::Accept if before == Some(Accepted) => Ok(before),
+            Press::Accept if !self.takes_acceptances(now) => Err(BadPress::AcceptingOver),
+            Press::Accept => self.require_state(us_state).map(|()| Some(Accepted)),
+            Press::Pass => Ok(match before {
+                Some(In | Accepted) => Some(Passed),
+                other => other,
+            }),
+        }
+    }
+
+    /// Whether the offer can be accepted now.
+    pub fn takes_acceptances(&self, now: Timestamp) -> bool {
+        self.last_day_to_accept().is_some_and(|day| !day.is_over(now))
+    }
+
+    /// While it is offered the day to decide by; once it runs perhaps a later one.
+    pub fn last_day_to_accept(&self) -> Option<LastDay> {
+        let offer = self.offer.as_ref()?;
+        match self.state {
+            CampaignState::Offered => Some(offer.decide_by),
+            CampaignState::Active => Some(offer.last_day()),
+            _ => None,
+        }
+    }
+
+    fn require_state(&self, us_state: Option<UsState>) -> Result<(), BadPress> {
+        match us_state {
+            _ if self.draft.is_for(us_state) => Ok(()),
+            Some(_) => Err(BadPress::OtherState),
+            None => Err(BadPress::StateMissing),
+        }
+    }
+
+    /// What happens next by itself, if anything does.
+    pub fn next_date(&self, now: Timestamp) -> Option<NextDate> {
+        match self.state {
+            CampaignState::Gathering => Some(NextDate::Negotiating(self.draft.gather_until)),
+            _ => self.last_day_to_accept().filter(|day| !day.is_over(now)).map(NextDate::AcceptingEnds),
+        }
+    }
+
+    /// How many are in, as everybody may know it.
+    pub fn counted_in(&self) -> u64 {
+        self.sheet.as_ref().map_or(0, |(_, sheet)| sheet.members_in)
+    }
+
+    /// What was reached: members who accepted, and what they save in a year against the benchmark, in dollars.
+    pub fn result(&self) -> Option<(u64, u64)> {
+        let offer = self.offer.as_ref()?;
+        let accepted = self.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted);
+        Some((accepted, accepted * u64::from(offer.annual_saving)))
+    }
+}
+
+/// A step that was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryEntry {
+    pub at: Timestamp,
+    /// The operator, or "date" where a day that was named acted by itself.
+    pub who: String,
+    /// None where it was made.
+    pub from: Option<CampaignState>,
+    /// The same as `from` where its texts or days were changed.
+    pub to: CampaignState,
+    pub note: String,
+}
+
+/// A mailing about a campaign.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MailingEntry {
+    pub kind: String,
+    pub queued: u64,
+    pub started_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+}
+
+/// What a negotiator asked a supplier, and was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NegotiationRound {
+    pub at: Timestamp,
+    /// What the negotiator calls itself. Nobody checked it.
+    pub client: String,
+    pub supplier: String,
+    pub asked: String,
+    pub answered: String,
+}
+
+impl NegotiationRound {
+    pub const MOST: u32 = 200;
+    pub const LONGEST: usize = 4000;
+}
+
+/// An offer that a negotiator proposes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferDraft {
+    pub id: i64,
+    pub at: Timestamp,
+    pub client: String,
+    /// A file for `campaigns offer`.
+    pub file: String,
+}
+
+impl OfferDraft {
+    pub const MOST: u32 = 50;
+}
+
+/// Everything about a campaign, for the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CampaignFile {
+    pub campaign: CampaignRecord,
+    pub history: Vec<HistoryEntry>,
+    pub mailings: Vec<MailingEntry>,
+    /// Exact, as nobody but the operator sees it; each counted up to 100,000.
+    pub counts: ParticipationCounts,
+    pub rounds: u64,
+    pub drafts: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ParticipationCounts {
+    pub members_in: u64,
+    pub out: u64,
+    pub accepted: u64,
+    pub passed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{campaign, offered};
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_794_743_200_000);
+
+    #[test]
+    fn members_are_counted_while_it_gathers_and_decide_once_there_is_an_offer() {
+        use ParticipationState::*;
+        let gathering = campaign(CampaignState::Gathering);
+        let of = |campaign: &CampaignRecord, before, what| campaign.press(before, what, None, NOW);
+        for state in [CampaignState::Gathering, CampaignState::Negotiating] {
+            let campaign = campaign(state);
+            for before in [None, Some(In), Some(Out)] {
+                assert_eq!(of(&campaign, before, Press::In), Ok(Some(In)));
+                assert_eq!(of(&campaign, before, Press::Out), Ok(before.map(|_| Out)), "out without in is nothing");
+            }
+            assert_eq!(of(&campaign, Some(In), Press::Accept), Err(BadPress::NoOffer));
+            assert_eq!(of(&campaign, Some(In), Press::Pass), Err(BadPress::NoOffer));
+        }
+        let offered = offered(CampaignState::Offered);
+        for before in [None, Some(In), Some(Out), Some(Accepted), Some(Passed)] {
+            assert_eq!(of(&offered, before, Press::Accept), Ok(Some(Accepted)));
+            assert_eq!(of(&offered, before, Press::In), Err(BadPress::CountingOver));
+        }
+        for (before, after) in [
+            (None, None),
+            (Some(In), Some(Passed)),
+            (Some(Out), Some(Out)),
+            (Some(Accepted), Some(Passed)),
+            (Some(Passed), Some(Passed)),
+        ] {
+            assert_eq!(of(&offered, before, Press::Pass), Ok(after));
+        }
+        for over in [CampaignState::Closed, CampaignState::Cancelled] {
+            for what in Press::ALL {
+                assert_eq!(of(&self::offered(over), Some(In), what), Err(BadPress::Over));
+            }
+        }
+        assert_eq!(of(&gathering, None, Press::Pass), Err(BadPress::NoOffer));
+    }
+
+    #[test]
+    fn accepting_ends_with_its_day_and_withdrawing_does_not() {
+        use ParticipationState::*;
+        let late = "2027-03-16T10:00:00Z".parse().unwrap();
+        let of = |campaign: &CampaignRecord, before, what, now| campaign.press(before, what, None, now);
+        let offered = offered(CampaignState::Offered);
+        assert_eq!(of(&offered, Some(In), Press::Accept, late), Err(BadPress::AcceptingOver));
+        assert_eq!(of(&offered, Some(Accepted), Press::Accept, late), Ok(Some(Accepted)), "again changes nothing");
+        assert_eq!(of(&offered, Some(Accepted), Press::Pass, late), Ok(Some(Passed)));
+        let mut active = self::offered(CampaignState::Active);
+        assert_eq!(of(&active, Some(In), Press::Accept, NOW), Ok(Some(Accepted)), "activated before the day");
+        assert_eq!(of(&active, Some(In), Press::Accept, late), Err(BadPress::AcceptingOver));
+        active.offer.as_mut().unwrap().open_until = Some("2027-06-30".parse().unwrap());
+        assert_eq!(of(&active, None, Press::Accept, late), Ok(Some(Accepted)), "open for longer");
+        let mut waiting = active.clone();
+        waiting.state = CampaignState::Offered;
+        assert_eq!(of(&waiting, None, Press::Accept, late), Err(BadPress::AcceptingOver), "only once the deal runs");
+    }
+
+    #[test]
+    fn a_campaign_for_some_states_wants_one_of_them() {
+        let mut some = campaign(CampaignState::Gathering);
+        some.draft.states = vec![UsState::CA, UsState::OR];
+        let of = |us_state, what| some.press(None, what, us_state, NOW);
+        assert_eq!(of(Some(UsState::CA), Press::In), Ok(Some(ParticipationState::In)));
+        assert_eq!(of(Some(UsState::NY), Press::In), Err(BadPress::OtherState));
+        assert_eq!(of(None, Press::In), Err(BadPress::StateMissing));
+        assert_eq!(of(None, Press::Out), Ok(None));
+    }
+}

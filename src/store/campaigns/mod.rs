@@ -1,0 +1,239 @@
+//! Campaigns: their steps, who takes part, what was counted, and the negotiator's notes; as SQL.
+
+mod negotiation;
+mod participation;
+mod sheet;
+mod step;
+
+pub use self::negotiation::Noted;
+use self::negotiation::{ProposeOffer, RecordRound};
+use self::participation::PressUnit;
+pub use self::participation::Pressed;
+pub(super) use self::participation::{end_participations, forget_times, participations_of};
+pub use self::sheet::CountedPart;
+use self::sheet::{KeepSheet, count_part, due_sheets};
+use self::step::{EditCampaign, MakeCampaign, StepCampaign};
+pub use self::step::{Edited, Made, Stepped};
+use super::sql::{Failure, Row, Sql, values};
+use crate::domain::campaign::demand::DemandSheet;
+use crate::domain::campaign::draft::CampaignDraft;
+use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::participation::{ParticipationState, Press};
+use crate::domain::campaign::record::{
+    CampaignFile, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
+    ParticipationCounts,
+};
+use crate::domain::campaign::{CampaignSlug, CampaignState, CampaignStep};
+use crate::domain::secret::session::Nonce;
+use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
+
+/// A campaign, as [`campaign`] reads it: with its last sheet.
+macro_rules! campaigns {
+    ($($which:expr),*) => {
+        concat!(
+            "SELECT c.id, c.definition, c.state, c.offer, c.created_at, c.active_at, c.closed_at,
+                    EXISTS (SELECT 1 FROM campaign_history h WHERE h.campaign_id = c.id AND h.to_state = 'gathering') AS was_public,
+                    d.taken_at, d.sheet
+             FROM campaigns c LEFT JOIN demand_sheets d ON d.campaign_id = c.id
+                 AND d.day = (SELECT max(day) FROM demand_sheets last WHERE last.campaign_id = c.id) ",
+            $($which,)*
+            ""
+        )
+    };
+}
+use campaigns;
+
+area! {
+    /// Campaigns and who takes part in them.
+    CampaignStore {
+        /// Makes a draft of the operator's file.
+        write make_campaign(draft: CampaignDraft, definition: String, who: String, now: Timestamp) -> Made
+            = MakeCampaign { draft, definition, who, now };
+
+        /// Replaces what the operator wrote, as far as that may still change.
+        write edit_campaign(draft: CampaignDraft, definition: String, who: String, now: Timestamp) -> Edited
+            = EditCampaign { draft, definition, who, now };
+
+        /// Takes a campaign a step further, and begins the mailing that belongs to it. `offer` comes with the step `Offer` alone.
+        write step_campaign(slug: CampaignSlug, step: CampaignStep, offer: Option<(Offer, String)>, who: String, note: String, now: Timestamp) -> Stepped
+            = StepCampaign { slug, step, offer, who, note, now };
+
+        /// Takes the steps of days that are over; says how many.
+        transact step_by_date(now: Timestamp) -> u64 {
+            |sql| step::by_date(sql, *now).await
+        };
+
+        /// What changes whenever a campaign or what is shown of it does.
+        read campaigns_version() -> (i64, i64) {
+            |sql| {
+                let version = "SELECT coalesce((SELECT max(id) FROM campaign_history), 0), coalesce((SELECT max(id) FROM demand_sheets), 0)";
+                Ok(sql.row(version, values![], |row| Ok((row.get(0)?, row.get(1)?))).await?.unwrap_or_default())
+            }
+        };
+
+        /// All of them, in the order in which they were made.
+        scan list_campaigns() -> Vec<CampaignRecord> {
+            |sql| sql.rows(campaigns!("ORDER BY c.id"), values![], campaign).await
+        };
+
+        /// Everything about one.
+        scan find_campaign(slug: CampaignSlug) -> Option<CampaignFile> {
+            |sql| file_of(sql, slug).await
+        };
+
+        /// A member presses a button of a campaign; `us_state` is what they name now, for who named none before.
+        write press(session: Nonce, slug: CampaignSlug, press: Press, us_state: Option<UsState>, now: Timestamp) -> Pressed
+            = PressUnit { session, slug, press, us_state, now };
+
+        /// Remembers that the newest sign-up by the form of that address began at a campaign's page.
+        write remember_campaign(email_normalized: String, slug: CampaignSlug) -> () {
+            |sql| {
+                let remember = "
+                    UPDATE sign_ups SET campaign_id = (SELECT id FROM campaigns WHERE slug = $2) WHERE id =
+                        (SELECT max(s.id) FROM sign_ups s JOIN people p ON p.id = s.person_id
+                         WHERE p.email_normalized = $1 AND s.partner_id IS NULL AND s.state = 'pending')";
+                sql.execute(remember, values![email_normalized, slug.as_str()]).await.map(|_| ())
+            }
+        };
+
+        /// The campaigns of which enough has changed for another sheet, and that have none of this day.
+        read due_sheets(now: Timestamp) -> Vec<CampaignId> {
+            |sql| due_sheets(sql, *now).await
+        };
+
+        /// Who takes part in a campaign, some after that person.
+        scan count_part(campaign: CampaignId, after: i64) -> CountedPart {
+            |sql| count_part(sql, *campaign, *after).await
+        };
+
+        /// Keeps the sheet of a day; false if there is one already.
+        write keep_sheet(campaign: CampaignId, sheet: DemandSheet, now: Timestamp) -> bool
+            = KeepSheet { campaign, sheet, now };
+
+        /// Notes a round of a negotiation, for ever.
+        write record_round(slug: CampaignSlug, round: NegotiationRound) -> Noted = RecordRound { slug, round };
+
+        /// Notes an offer that a negotiator proposes.
+        write propose_offer(slug: CampaignSlug, client: String, file: String, now: Timestamp) -> Noted
+            = ProposeOffer { slug, client, file, now };
+
+        /// The rounds of a campaign, oldest first.
+        scan rounds_of(slug: CampaignSlug) -> Vec<NegotiationRound> {
+            |sql| {
+                let rounds = "SELECT r.at, r.client, r.supplier, r.asked, r.answered
+                              FROM campaign_rounds r JOIN campaigns c ON c.id = r.campaign_id WHERE c.slug = $1 ORDER BY r.id";
+                let read = |row: &Row<'_>| {
+                    Ok(NegotiationRound {
+                        at: row.get("at")?,
+                        client: row.get("client")?,
+                        supplier: row.get("supplier")?,
+                        asked: row.get("asked")?,
+                        answered: row.get("answered")?,
+                    })
+                };
+                sql.rows(rounds, values![slug.as_str()], read).await
+            }
+        };
+
+        /// The offers that were proposed for a campaign, oldest first.
+        scan offer_drafts_of(slug: CampaignSlug) -> Vec<OfferDraft> {
+            |sql| {
+                let drafts = "SELECT d.id, d.at, d.client, d.offer
+                              FROM campaign_offer_drafts d JOIN campaigns c ON c.id = d.campaign_id WHERE c.slug = $1 ORDER BY d.id";
+                let read = |row: &Row<'_>| {
+                    Ok(OfferDraft {
+                        id: row.get("id")?,
+                        at: row.get("at")?,
+                        client: row.get("client")?,
+                        file: row.get("offer")?,
+                    })
+                };
+                sql.rows(drafts, values![slug.as_str()], read).await
+            }
+        };
+    }
+}
+
+pub(super) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
+    let offer = match row.get::<Option<&str>>("offer")? {
+        Some(_) => Some(row.parsed("offer", |text| Offer::parse(text).ok())?),
+        None => None,
+    };
+    let sheet = match row.get::<Option<Timestamp>>("taken_at")? {
+        Some(taken_at) => Some((taken_at, row.parsed("sheet", |text| serde_json::from_str(text).ok())?)),
+        None => None,
+    };
+    Ok(CampaignRecord {
+        id: CampaignId(row.get("id")?),
+        state: row.parsed("state", CampaignState::from_name)?,
+        draft: row.parsed("definition", |text| CampaignDraft::parse(text).ok())?,
+        offer,
+        was_public: row.get("was_public")?,
+        created_at: row.get("created_at")?,
+        active_at: row.get("active_at")?,
+        closed_at: row.get("closed_at")?,
+        sheet,
+    })
+}
+
+/// Rows of one state that are counted for the operator at the most.
+const MOST_COUNTED: i64 = 100_000;
+
+async fn file_of(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignFile>, Failure> {
+    let found = sql.row(campaigns!("WHERE c.slug = $1"), values![slug.as_str()], campaign).await?;
+    let Some(campaign) = found else { return Ok(None) };
+    let id = campaign.id.0;
+    let history = "SELECT at, who, from_state, to_state, note FROM campaign_history WHERE campaign_id = $1 ORDER BY id LIMIT 1000";
+    let read = |row: &Row<'_>| {
+        Ok(HistoryEntry {
+            at: row.get("at")?,
+            who: row.get("who")?,
+            from: CampaignState::from_name(row.get("from_state")?),
+            to: row.parsed("to_state", CampaignState::from_name)?,
+            note: row.get("note")?,
+        })
+    };
+    let history = sql.rows(history, values![id], read).await?;
+    let mailings =
+        "SELECT kind, queued, started_at, finished_at FROM campaign_mailings WHERE campaign_id = $1 ORDER BY id";
+    let read = |row: &Row<'_>| {
+        Ok(MailingEntry {
+            kind: row.get("kind")?,
+            queued: row.get("queued")?,
+            started_at: row.get("started_at")?,
+            finished_at: row.get("finished_at")?,
+        })
+    };
+    let mailings = sql.rows(mailings, values![id], read).await?;
+    let notes = "SELECT (SELECT count(*) FROM campaign_rounds WHERE campaign_id = $1) AS rounds,
+                        (SELECT count(*) FROM campaign_offer_drafts WHERE campaign_id = $1) AS drafts";
+    let notes = sql.row(notes, values![id], |row| Ok((row.get("rounds")?, row.get("drafts")?))).await?;
+    let (rounds, drafts) = notes.unwrap_or_default();
+    let counts = counts_of(sql, id).await?;
+    Ok(Some(CampaignFile { campaign, history, mailings, counts, rounds, drafts }))
+}
+
+async fn counts_of(sql: &mut dyn Sql, campaign: i64) -> Result<ParticipationCounts, Failure> {
+    let mut counts = ParticipationCounts::default();
+    let count = "SELECT count(*) FROM
+                     (SELECT 1 FROM participations WHERE campaign_id = $1 AND state = $2 LIMIT $3) counted";
+    for (state, figure) in [
+        (ParticipationState::In, &mut counts.members_in),
+        (ParticipationState::Out, &mut counts.out),
+        (ParticipationState::Accepted, &mut counts.accepted),
+        (ParticipationState::Passed, &mut counts.passed),
+    ] {
+        *figure = sql.row(count, values![campaign, state.name(), MOST_COUNTED], |row| row.get(0)).await?.unwrap_or(0);
+    }
+    Ok(counts)
+}
+
+/// The campaign of a slug, held as it is until the unit is over: others may hold it too, and whoever takes it a step further waits.
+async fn hold(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignRecord>, Failure> {
+    let hold = "SELECT 1 FROM campaigns WHERE slug = $1 FOR SHARE";
+    if sql.row(hold, values![slug.as_str()], |_| Ok(())).await?.is_none() {
+        return Ok(None);
+    }
+    sql.row(campaigns!("WHERE c.slug = $1"), values![slug.as_str()], campaign).await
+}

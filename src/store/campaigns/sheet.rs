@@ -1,0 +1,77 @@
+//! Demand sheets: when one is due, who is counted, some at a time, and what is kept; as SQL.
+
+use crate::domain::campaign::demand::{COARSE, CountedMember, DemandSheet};
+use crate::domain::campaign::participation::ParticipationState;
+use crate::domain::campaign::record::CampaignId;
+use crate::domain::catalog::category::CategorySet;
+use crate::domain::mail::budget::day_of;
+use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
+use crate::store::sql::{Failure, Row, Sql, Unit, values};
+
+/// Participants that one step counts.
+const COUNT_BATCH: u32 = 500;
+
+/// Some of those who take part in a campaign.
+#[derive(Debug, Default)]
+pub struct CountedPart {
+    pub members: Vec<CountedMember>,
+    /// The last person that was looked at; none at the end.
+    pub last: Option<i64>,
+}
+
+/// Two sheets are never a person apart: at least five participations changed between them, and a day has one at the most.
+pub(super) async fn due_sheets(sql: &mut dyn Sql, now: Timestamp) -> Result<Vec<CampaignId>, Failure> {
+    let due = "
+        SELECT c.id FROM campaigns c
+        WHERE c.state IN ('gathering', 'negotiating', 'offered', 'active', 'closed')
+          AND NOT EXISTS (SELECT 1 FROM demand_sheets d WHERE d.campaign_id = c.id AND d.day >= $1)
+          AND $2 = (SELECT count(*) FROM
+                        (SELECT 1 FROM participations p WHERE p.campaign_id = c.id AND p.changed_at >
+                             coalesce((SELECT max(d.taken_at) FROM demand_sheets d WHERE d.campaign_id = c.id), -1)
+                         LIMIT $2) changed)
+        ORDER BY c.id";
+    let most = COARSE as i64;
+    sql.rows(due, values![day_of(now), most], |row| row.get(0).map(CampaignId)).await
+}
+
+pub(super) async fn count_part(sql: &mut dyn Sql, campaign: CampaignId, after: i64) -> Result<CountedPart, Failure> {
+    let some = "
+        SELECT part.person_id, part.state, p.state = 'member' AS is_member,
+               CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END AS us_state,
+               coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '') AS categories
+        FROM participations part JOIN people p ON p.id = part.person_id
+        LEFT JOIN sign_ups s ON s.id =
+            (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
+        WHERE part.campaign_id = $1 AND part.person_id > $2 ORDER BY part.person_id LIMIT $3";
+    let mut last = None;
+    let read = |row: &Row<'_>| {
+        last = Some(row.get("person_id")?);
+        let member = CountedMember {
+            state: row.parsed("state", ParticipationState::from_name)?,
+            us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),
+            categories: CategorySet::from_slugs(row.get("categories")?),
+        };
+        Ok(row.get::<bool>("is_member")?.then_some(member))
+    };
+    let members = sql.rows(some, values![campaign.0, after, COUNT_BATCH], read).await?;
+    Ok(CountedPart { members: members.into_iter().flatten().collect(), last })
+}
+
+pub(super) struct KeepSheet {
+    pub campaign: CampaignId,
+    pub sheet: DemandSheet,
+    pub now: Timestamp,
+}
+
+impl Unit for KeepSheet {
+    type Done = bool;
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        let keep = "INSERT INTO demand_sheets (campaign_id, day, taken_at, sheet) VALUES ($1, $2, $3, $4)
+                    ON CONFLICT DO NOTHING RETURNING id";
+        // Made of names and numbers, which always have a JSON form.
+        let sheet = serde_json::to_string(&self.sheet).unwrap_or_default();
+        Ok(sql.insert(keep, values![self.campaign.0, day_of(self.now), self.now, &sheet]).await?.is_some())
+    }
+}

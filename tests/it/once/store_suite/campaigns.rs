@@ -1,0 +1,377 @@
+//! Campaigns: steps, presses and sheets, held to a model that knows no SQL.
+
+use super::*;
+use unionhall::campaigns::worker;
+use unionhall::campaigns::{Edited, Made, Noted, Pressed, Stepped};
+use unionhall::domain::campaign::draft::CampaignDraft;
+use unionhall::domain::campaign::offer::Offer;
+use unionhall::domain::campaign::participation::{BadPress, ParticipationState, Press};
+use unionhall::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
+use unionhall::domain::campaign::{CampaignSlug, CampaignState, CampaignStep};
+use unionhall::domain::person::AccountId;
+use unionhall::domain::secret::mark::AddressMarker;
+use unionhall::domain::secret::session::Nonce;
+use unionhall::store::CampaignStore;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// NOW is 2027-01-15.
+fn definition(slug: &str, states: &str) -> String {
+    format!(
+        "slug = \"{slug}\"\ncategory = \"internet\"\nstates = [{states}]\ngather_until = 2027-01-20\n\
+         [text.en]\ntitle = \"Home internet\"\nsummary = \"Less.\"\n[text.es]\ntitle = \"Internet\"\nsummary = \"Menos.\"\n"
+    )
+}
+
+pub(super) const OFFER: &str = "supplier = \"Example Fiber\"\nannual_saving = 240\nterm_months = 12\ndecide_by = 2027-01-25\n\
+    open_until = 2027-01-28\ncomplaints = \"help@fiber.example\"\n\
+    benchmark = { price = \"$68 a month\", source = \"survey\", date = 2026-12-01 }\n\
+    [text.en]\nprice = \"$48\"\nexit_fee = \"None\"\n[text.es]\nprice = \"$48\"\nexit_fee = \"Ninguna\"\n";
+
+pub(super) fn slug(text: &str) -> CampaignSlug {
+    text.parse().unwrap()
+}
+
+impl Fixture {
+    pub(super) async fn make_campaign(&self, slug: &str, states: &str) -> Made {
+        let text = definition(slug, states);
+        self.store.make_campaign(CampaignDraft::parse(&text).unwrap(), text, "op".to_owned(), NOW).await.unwrap()
+    }
+
+    pub(super) async fn step(&self, of: &str, step: CampaignStep, now: Timestamp) -> Stepped {
+        let offer = (step == CampaignStep::Offer).then(|| (Offer::parse(OFFER).unwrap(), OFFER.to_owned()));
+        self.store.step_campaign(slug(of), step, offer, "op".to_owned(), String::new(), now).await.unwrap()
+    }
+
+    /// A member with those answers, who is signed in.
+    pub(super) async fn member(&self, email: &str, us_state: Option<UsState>, categories: &str, n: u8) -> Nonce {
+        let categories = Some(CategorySet::from_slugs(categories));
+        let new = NewSignUp { answers: answers(us_state, categories, None), ..self.new_sign_up(email) };
+        self.store.sign_up(new, NOW).await.unwrap();
+        let email = EmailAddress::parse(email).unwrap();
+        let file = self.file_at(email.normalized(), NOW).await.unwrap();
+        let sign_up = of_entry(file.sign_ups.last().unwrap());
+        assert_eq!(self.store.confirm(sign_up, SeenPage::default(), NOW).await, Ok(Confirmation::Joined));
+        let browser = format!("browser {}", email.normalized());
+        self.store.ask_sign_in(&email, browser.clone(), None, Lane::of(b"x"), NOW).await.unwrap();
+        let asked = self.store.try_code(browser, NOW).await.unwrap().pop().unwrap();
+        let nonce = Nonce::from_random(&[n; 16]);
+        self.store.use_sign_in(asked, false, nonce, NOW).await.unwrap().unwrap().session
+    }
+
+    async fn parts(&self, email: &str) -> Vec<(String, ParticipationState)> {
+        let file = self.file_at(EmailAddress::parse(email).unwrap().normalized(), NOW).await;
+        let parts = file.map(|file| file.participations).unwrap_or_default();
+        parts.into_iter().map(|part| (part.campaign.to_string(), part.state)).collect()
+    }
+
+    async fn campaign(&self, of: &str) -> CampaignRecord {
+        self.store.find_campaign(slug(of)).await.unwrap().unwrap().campaign
+    }
+}
+
+pub(super) async fn a_campaign_goes_from_step_to_step_and_every_step_is_kept(fixture: &Fixture) {
+    let store = &fixture.store;
+    assert_eq!(fixture.make_campaign("internet-2027", "\"CA\", \"OR\"").await, Made::Done);
+    assert_eq!(fixture.make_campaign("internet-2027", "").await, Made::SlugTaken);
+    assert_eq!(fixture.step("nothing", CampaignStep::Open, NOW).await, Stepped::Unknown);
+    let version = store.campaigns_version().await.unwrap();
+    let ana = fixture.member("ana@example.com", Some(UsState::CA), "internet", 1).await;
+    let press =
+        |session: &Nonce, what, us_state, now| store.press(session.clone(), slug("internet-2027"), what, us_state, now);
+    assert_eq!(press(&ana, Press::In, None, NOW).await, Ok(Pressed::Unknown), "nobody sees a draft");
+    assert_eq!(fixture.step("internet-2027", CampaignStep::Open, NOW).await, Stepped::Done(CampaignState::Gathering));
+    assert_ne!(store.campaigns_version().await.unwrap(), version);
+    assert!(matches!(fixture.step("internet-2027", CampaignStep::Open, NOW).await, Stepped::Refused(_)));
+    let done = |state| Ok(Pressed::Done(Some(state)));
+    assert_eq!(press(&ana, Press::In, None, NOW).await, done(ParticipationState::In));
+    let zoe = fixture.member("zoe@example.com", None, "", 2).await;
+    assert_eq!(press(&zoe, Press::In, None, NOW).await, Ok(Pressed::Refused(BadPress::StateMissing)));
+    assert_eq!(press(&zoe, Press::In, Some(UsState::NY), NOW).await, Ok(Pressed::Refused(BadPress::OtherState)));
+    assert_eq!(fixture.file_at("zoe@example.com".to_owned(), NOW).await.unwrap().person.us_state, None);
+    assert_eq!(press(&zoe, Press::In, Some(UsState::OR), NOW).await, done(ParticipationState::In));
+    let file = fixture.file_at("zoe@example.com".to_owned(), NOW).await.unwrap();
+    assert_eq!(file.person.us_state, Some(UsState::OR), "what they named is their answer");
+    assert_eq!((file.participations[0].in_at, file.participations[0].accepted_at), (Some(NOW), None));
+    let nobody = Nonce::from_random(&[9; 16]);
+    assert_eq!(press(&nobody, Press::In, None, NOW).await, Ok(Pressed::NotAMember));
+
+    // The day of gathering ends everywhere in the US before it is over.
+    let over = "2027-01-21T10:00:00Z".parse().unwrap();
+    assert_eq!(store.step_by_date(NOW.plus(5 * DAY)).await, Ok(0));
+    assert_eq!(store.step_by_date(over).await, Ok(1));
+    assert_eq!(store.step_by_date(over).await, Ok(0));
+    let edited = definition("internet-2027", "\"CA\", \"OR\"").replace("Less.", "Much less.");
+    let edit =
+        |text: &str| store.edit_campaign(CampaignDraft::parse(text).unwrap(), text.to_owned(), "op".to_owned(), over);
+    assert_eq!(edit(&edited).await, Ok(Edited::Done));
+    assert_eq!(edit(&edited).await, Ok(Edited::Unchanged));
+    assert!(matches!(edit(&edited.replace("\"CA\"", "\"NV\"")).await, Ok(Edited::Refused(_))));
+    assert_eq!(edit(&edited.replace("internet-2027", "other-2027")).await, Ok(Edited::Unknown));
+
+    assert_eq!(fixture.step("internet-2027", CampaignStep::Offer, over).await, Stepped::Done(CampaignState::Offered));
+    assert_eq!(press(&ana, Press::Accept, None, over).await, done(ParticipationState::Accepted));
+    assert_eq!(press(&zoe, Press::Pass, None, over).await, done(ParticipationState::Passed));
+    let decided = "2027-01-26T10:00:00Z".parse().unwrap();
+    assert_eq!(press(&zoe, Press::Accept, None, decided).await, Ok(Pressed::Refused(BadPress::AcceptingOver)));
+    fixture.step("internet-2027", CampaignStep::Activate, decided).await;
+    assert_eq!(fixture.campaign("internet-2027").await.active_at, Some(decided));
+    assert_eq!(press(&zoe, Press::Accept, None, decided).await, done(ParticipationState::Accepted), "open for longer");
+    fixture.step("internet-2027", CampaignStep::Close, decided.plus(DAY)).await;
+    let kept = store.find_campaign(slug("internet-2027")).await.unwrap().unwrap();
+    assert_eq!((kept.campaign.closed_at, kept.counts.accepted), (Some(decided.plus(DAY)), 2));
+    let steps: Vec<_> =
+        kept.history.iter().map(|step| (step.who.as_str(), step.to.name(), step.note.as_str())).collect();
+    let expected = [
+        ("op", "draft", ""),
+        ("op", "gathering", ""),
+        ("date", "negotiating", ""),
+        ("op", "negotiating", "edited"),
+        ("op", "offered", ""),
+        ("op", "active", ""),
+        ("op", "closed", ""),
+    ];
+    assert_eq!(steps, expected);
+    let kinds: Vec<_> = kept.mailings.iter().map(|mailing| mailing.kind.as_str()).collect();
+    assert_eq!(kinds, ["campaign_opened", "campaign_offer", "campaign_result"]);
+}
+
+/// A person, as the model knows them.
+struct Actor {
+    email: String,
+    session: Nonce,
+    us_state: Option<UsState>,
+    is_member: bool,
+}
+
+/// Any presses and steps, in any order: what is answered and what is kept is what a model says that knows nothing of the code.
+pub(super) async fn campaigns_follow_a_naive_model(fixture: &Fixture) {
+    let store = &fixture.store;
+    let marker = AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap());
+    for case in 0..25_u64 {
+        let mut random = case * 7919 + 17;
+        let mut pick = |most: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as usize % most
+        };
+        let (some, all) = (format!("some-{case}"), format!("all-{case}"));
+        fixture.make_campaign(&some, "\"CA\", \"OR\"").await;
+        fixture.make_campaign(&all, "").await;
+        let mut people = Vec::new();
+        for (n, us_state) in [Some(UsState::CA), Some(UsState::NY), None, None].into_iter().enumerate() {
+            let email = format!("p{n}-{case}@example.com");
+            let session = fixture.member(&email, us_state, "internet", (case * 4 + n as u64) as u8 + 1).await;
+            people.push(Actor { email, session, us_state, is_member: true });
+        }
+        // Slug, state, parts by person.
+        let mut model: [(&str, &str, [Option<&str>; 4]); 2] = [(&some, "draft", [None; 4]), (&all, "draft", [None; 4])];
+        let (mut now, mut told) = (NOW, Vec::new());
+        for _ in 0..60 {
+            let (which, who) = (pick(2), pick(4));
+            let (name, state, parts) = model[which];
+            match pick(12) {
+                0..=6 => {
+                    let what = Press::ALL[pick(4)];
+                    let named = [None, Some(UsState::OR), Some(UsState::TX)][pick(3)];
+                    told.push(format!("{now}: {who} presses {} at {name}, naming {named:?}", what.name()));
+                    let done = store.press(people[who].session.clone(), slug(name), what, named, now).await.unwrap();
+                    let us_state = people[who].us_state.or(named);
+                    let fits = which == 1 || us_state.is_some_and(|state| ["CA", "OR"].contains(&state.code()));
+                    let day = |text: &str| now < text.parse().unwrap();
+                    let open = match state {
+                        "offered" => day("2027-01-26T10:00:00Z"),
+                        "active" => day("2027-01-29T10:00:00Z"),
+                        _ => false,
+                    };
+                    let before = parts[who];
+                    let expected = if !people[who].is_member {
+                        Err("member")
+                    } else if state == "draft" || state == "hidden" {
+                        Err("unknown")
+                    } else if state == "closed" || state == "cancelled" {
+                        Err("refused")
+                    } else if state == "gathering" || state == "negotiating" {
+                        match what {
+                            Press::In if fits => Ok(Some("in")),
+                            Press::Out => Ok(before.map(|_| "out")),
+                            _ => Err("refused"),
+                        }
+                    } else {
+                        match what {
+                            Press::Accept if before == Some("accepted") || open && fits => Ok(Some("accepted")),
+                            Press::Pass if matches!(before, Some("in" | "accepted")) => Ok(Some("passed")),
+                            Press::Pass => Ok(before),
+                            _ => Err("refused"),
+                        }
+                    };
+                    let got = match done {
+                        Pressed::Done(state) => Ok(state.map(ParticipationState::name)),
+                        Pressed::Refused(_) => Err("refused"),
+                        Pressed::Unknown => Err("unknown"),
+                        Pressed::NotAMember => Err("member"),
+                    };
+                    assert_eq!(got, expected, "case {case}: {told:#?}");
+                    if let Ok(after) = expected {
+                        model[which].2[who] = after;
+                        if matches!(what, Press::In | Press::Accept) {
+                            people[who].us_state = us_state;
+                        }
+                    }
+                }
+                7..=9 => {
+                    let steps = [
+                        (CampaignStep::Open, &["draft"][..], "gathering"),
+                        (CampaignStep::Negotiate, &["gathering"], "negotiating"),
+                        (CampaignStep::Offer, &["gathering", "negotiating"], "offered"),
+                        (CampaignStep::Activate, &["offered"], "active"),
+                        (CampaignStep::Close, &["active"], "closed"),
+                        (
+                            CampaignStep::Cancel,
+                            &["draft", "gathering", "negotiating", "offered", "active"],
+                            "cancelled",
+                        ),
+                    ];
+                    // Cancelling ends the story: rarely.
+                    let (step, from, to) = steps[if pick(30) == 0 { 5 } else { pick(5) }];
+                    told.push(format!("{now}: {step:?} {name}"));
+                    let done = fixture.step(name, step, now).await;
+                    let right = from.contains(&state);
+                    assert_eq!(matches!(done, Stepped::Done(_)), right, "case {case}: {told:#?}");
+                    if right {
+                        // Nobody ever saw it.
+                        model[which].1 = if to == "cancelled" && state == "draft" { "hidden" } else { to };
+                    }
+                }
+                10 => {
+                    now = now.plus(DAY * pick(3) as u32);
+                    told.push(format!("{now}: the days act"));
+                    store.step_by_date(now).await.unwrap();
+                    let is_over = now >= "2027-01-21T10:00:00Z".parse().unwrap();
+                    for (_, state, _) in &mut model {
+                        if *state == "gathering" && is_over {
+                            *state = "negotiating";
+                        }
+                    }
+                }
+                _ if pick(3) == 0 && people[who].is_member => {
+                    let (email, account) = (
+                        EmailAddress::parse(&people[who].email).unwrap(),
+                        AccountId::from_random(&[(case * 4 + who as u64) as u8; 10]),
+                    );
+                    let erases = pick(2) == 0;
+                    told.push(format!("{now}: {who} leaves, and is erased: {erases}"));
+                    match erases {
+                        true => drop(store.erase(&email, marker.marks(&email), account, now).await.unwrap()),
+                        false => drop(store.leave(&email, account, now).await.unwrap()),
+                    }
+                    people[who].is_member = false;
+                    for (_, state, parts) in &mut model {
+                        parts[who] = match parts[who] {
+                            Some("in") if !["closed", "cancelled"].contains(state) => Some("out"),
+                            Some("accepted") if !["closed", "cancelled"].contains(state) => Some("passed"),
+                            other => other,
+                        };
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (name, state, parts) in model {
+            let kept = fixture.campaign(name).await;
+            let is_hidden = state == "hidden";
+            let expected = (if is_hidden { "cancelled" } else { state }, state != "draft" && !is_hidden);
+            assert_eq!((kept.state.name(), kept.was_public), expected, "case {case}: {told:#?}");
+            for (who, part) in parts.iter().enumerate() {
+                let of = fixture.parts(&people[who].email).await;
+                let of = of.iter().find(|(slug, _)| slug == name).map(|(_, state)| state.name());
+                // Whoever was erased is found by nobody; the rows stay, at the tombstone.
+                if fixture.file_at(people[who].email.clone(), now).await.is_some() {
+                    assert_eq!(of, *part, "case {case}, {who} at {name}: {told:#?}");
+                }
+            }
+        }
+    }
+}
+
+/// What anybody could see at a moment: the last sheet, which pages, feeds and the negotiator show.
+async fn seen(store: &dyn Store, of: &str) -> Option<(Timestamp, unionhall::domain::campaign::demand::DemandSheet)> {
+    store.find_campaign(slug(of)).await.unwrap().unwrap().campaign.sheet
+}
+
+/// Somebody sees every sheet there ever is, and knows who pressed or answered what when, but not what a person said. Were two sheets
+/// ever one person apart, the difference would be that person's. They never are, and no count is of fewer than five.
+pub(super) async fn no_sequence_of_sheets_tells_a_persons_state_or_answer(fixture: &Fixture) {
+    let store = &fixture.store;
+    let states = [Some(UsState::CA), Some(UsState::OR), Some(UsState::NY), None];
+    fixture.make_campaign("all", "").await;
+    fixture.step("all", CampaignStep::Open, NOW).await;
+    let mut people = Vec::new();
+    for n in 0..24_u8 {
+        let (us_state, bills) =
+            (states[n as usize % 4], ["internet", "internet,mortgage", "mobile_bills"][n as usize % 3]);
+        people.push(fixture.member(&format!("p{n}@example.com"), us_state, bills, n + 1).await);
+    }
+    let mut random = 4711_u64;
+    let mut pick = |most: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % most
+    };
+    let (mut now, mut last, mut changed) = (NOW, seen(&**store, "all").await, HashSet::new());
+    let mut sheets = 0;
+    for round in 0..400 {
+        now = now.plus(Duration::from_secs(1 + pick(7200) as u64));
+        let who = pick(people.len());
+        let part = |file: &unionhall::domain::person::PersonFile| file.participations.first().map(|part| part.state);
+        let before = part(&fixture.file_at(format!("p{who}@example.com"), now).await.unwrap());
+        // In turns they come, and a few come and go.
+        let what = if (round / 100) % 2 == 0 || pick(4) > 0 { Press::In } else { Press::Out };
+        store.press(people[who].clone(), slug("all"), what, None, now).await.unwrap();
+        if part(&fixture.file_at(format!("p{who}@example.com"), now).await.unwrap()) != before {
+            changed.insert(who);
+        }
+        worker::work(&**store as &dyn CampaignStore, || now).await.unwrap();
+        let shown = seen(&**store, "all").await;
+        if shown != last {
+            let (taken_at, sheet) = shown.clone().unwrap();
+            assert!(changed.len() >= 5, "{round}: {} people between two sheets", changed.len());
+            let day = |time: Timestamp| time.as_millis() / 86_400_000;
+            assert!(last.is_none_or(|(before, _)| day(before) < day(taken_at)), "{round}: two sheets a day");
+            let counts = [sheet.members_in, sheet.accepted, sheet.in_other_states, sheet.in_other_categories];
+            let cells = sheet.by_state.iter().chain(&sheet.by_category).map(|cell| cell.members);
+            assert!(counts.into_iter().chain(cells.clone()).all(|count| count % 5 == 0), "{sheet:?}");
+            assert!(cells.into_iter().all(|count| count >= 5), "{sheet:?}");
+            let named: u64 = sheet.by_state.iter().map(|cell| cell.members).sum();
+            assert!(named + sheet.in_other_states <= sheet.members_in, "{sheet:?}");
+            (last, sheets) = (shown, sheets + 1);
+            changed.clear();
+        }
+    }
+    assert!(sheets >= 5, "{sheets}");
+}
+
+pub(super) async fn a_negotiators_notes_are_bounded_and_kept(fixture: &Fixture) {
+    let store = &fixture.store;
+    fixture.make_campaign("all", "").await;
+    let round = |n: u32| NegotiationRound {
+        at: NOW,
+        client: "Helper".to_owned(),
+        supplier: format!("Supplier {n}"),
+        asked: "A better price?".to_owned(),
+        answered: "No.".to_owned(),
+    };
+    assert_eq!(store.record_round(slug("all"), round(0)).await, Ok(Noted::NotNow(CampaignState::Draft)));
+    assert_eq!(store.record_round(slug("none"), round(0)).await, Ok(Noted::Unknown));
+    fixture.step("all", CampaignStep::Open, NOW).await;
+    for n in 0..NegotiationRound::MOST {
+        assert_eq!(store.record_round(slug("all"), round(n)).await, Ok(Noted::Done(u64::from(n) + 1)));
+    }
+    assert_eq!(store.record_round(slug("all"), round(0)).await, Ok(Noted::Full));
+    let rounds = store.rounds_of(slug("all")).await.unwrap();
+    assert_eq!((rounds.len(), &rounds[7]), (200, &round(7)));
+    let propose = || store.propose_offer(slug("all"), "Helper".to_owned(), OFFER.to_owned(), NOW);
+    for n in 0..OfferDraft::MOST {
+        assert_eq!(propose().await, Ok(Noted::Done(u64::from(n) + 1)));
+    }
+    assert_eq!(propose().await, Ok(Noted::Full));
+    assert_eq!(store.offer_drafts_of(slug("all")).await.unwrap()[0].file, OFFER);
+}
