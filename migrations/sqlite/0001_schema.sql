@@ -299,6 +299,8 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_due ON outbox (send_after) WHERE given_up_at IS NULL AND held_at IS NULL AND campaign_mail_id IS NULL;
 CREATE INDEX outbox_lanes ON outbox (lane, send_after) WHERE given_up_at IS NULL AND held_at IS NULL AND campaign_mail_id IS NULL;
 CREATE INDEX outbox_campaign_mail ON outbox (send_after) WHERE campaign_mail_id IS NOT NULL;
+-- What somebody decided about goes before the rest of its lane.
+CREATE INDEX outbox_decided ON outbox (lane, send_after) WHERE priority >= 1 AND given_up_at IS NULL AND held_at IS NULL AND campaign_mail_id IS NULL;
 CREATE INDEX outbox_held ON outbox (held_at) WHERE held_at IS NOT NULL;
 
 -- Per mailbox, for all sources: its last four mails, newest first, with the partner of each (NULL: the form); and whether it

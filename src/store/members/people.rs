@@ -14,7 +14,7 @@ use crate::domain::sign_up::{Channel, SignUpId, SignUpState, SignUpsOf};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::store::campaigns::participations_of;
-use crate::store::outbox::lease::{mailbox_columns, mailbox_record};
+use crate::store::outbox::mailbox::{mailbox_columns, mailbox_record};
 use crate::store::outbox::{waiting, waiting_columns};
 use crate::store::sources::source_name;
 use crate::store::sql::{Failure, Row, Sql, values};

@@ -4,15 +4,33 @@ use crate::domain::mail::MailId;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::time::Timestamp;
-use crate::store::sql::{Failure, Sql, values};
+use crate::store::sql::{Failure, Sql, Value, values};
 
-/// Holds a mail until the operator decides; one of a suspended partner only if that was not lifted a moment ago. Says whether it
-/// is held.
-pub(super) async fn hold(sql: &mut dyn Sql, mail: MailId, suspended: bool, now: Timestamp) -> Result<bool, Failure> {
-    let hold = "UPDATE outbox SET held_at = $2, held_suspended = $3, leased_until = 0, leased_by = NULL
-                WHERE id = $1 AND (NOT $3 OR EXISTS (SELECT 1 FROM sign_ups s JOIN partners p ON p.id = s.partner_id
-                                                     WHERE s.id = outbox.sign_up_id AND p.suspended_at IS NOT NULL))";
-    Ok(sql.execute(hold, values![mail.0, now, suspended]).await? > 0)
+/// Mails that one statement holds.
+const HELD_AT_ONCE: usize = 16;
+
+/// Holds mails until the operator decides; those of a suspended partner only if that was not lifted a moment ago. Says whether
+/// any is held.
+pub(super) async fn hold(
+    sql: &mut dyn Sql,
+    mails: &[MailId],
+    suspended: bool,
+    now: Timestamp,
+) -> Result<bool, Failure> {
+    let hold = "UPDATE outbox SET held_at = $1, held_suspended = $2, leased_until = 0, leased_by = NULL
+                WHERE id IN ($3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+                  AND (NOT $2 OR EXISTS (SELECT 1 FROM sign_ups s JOIN partners p ON p.id = s.partner_id
+                                         WHERE s.id = outbox.sign_up_id AND p.suspended_at IS NOT NULL))";
+    let mut held = 0;
+    for mails in mails.chunks(HELD_AT_ONCE) {
+        let mut values = [Value::Null; 2 + HELD_AT_ONCE];
+        (values[0], values[1]) = (now.into(), suspended.into());
+        for (value, mail) in values[2..].iter_mut().zip(mails) {
+            *value = mail.0.into();
+        }
+        held += sql.execute(hold, &values).await?;
+    }
+    Ok(held > 0)
 }
 
 /// Waiting mails that a step of [`release_suspended`] looks at.

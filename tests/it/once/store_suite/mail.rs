@@ -1,5 +1,7 @@
 //! What every store makes of mail: who may send it, when, and what becomes of it.
 
+use unionhall::domain::mail::budget::FORM;
+
 use super::*;
 
 /// Eight days ahead for a minute: what was pressed, mailed and leased then waits for nothing afterwards.
@@ -257,6 +259,27 @@ pub(super) async fn every_lane_has_its_turn_and_none_all_the_places(fixture: &Fi
     fixture.store.sign_up(new("ben@example.com", b"honest"), after(MINUTE)).await.unwrap();
     let more = fixture.store.lease_mail("w", 7, busy, MailBudget::NONE, after(MINUTE)).await.unwrap().mails;
     assert_eq!(more.iter().map(|mail| mail.recipient.as_str()).collect::<Vec<_>>(), ["ben@example.com"]);
+}
+
+/// Whoever paid with a proof of work waited until the whole flood before them was held.
+pub(super) async fn what_somebody_decided_about_goes_before_the_rest_of_its_lane(fixture: &Fixture) {
+    let by_form = |email: &str, proven| NewSignUp {
+        partner: None,
+        lane: Lane::of(b"form"),
+        proven,
+        ..fixture.new_sign_up(email)
+    };
+    for n in 0..300 {
+        fixture.store.sign_up(by_form(&format!("flood{n}@example.com"), false), NOW).await.unwrap();
+    }
+    for email in ["ana@example.com", "ben@example.com"] {
+        fixture.store.sign_up(by_form(email, true), after(MINUTE)).await.unwrap();
+    }
+    let budget = MailBudget { form_a_day: 1, key_a_day: 1 };
+    let leased = fixture.store.lease_mail("w", 8, Vec::new(), budget, after(MINUTE)).await.unwrap();
+    let to: Vec<_> = leased.mails.iter().map(|mail| mail.recipient.as_str()).collect();
+    assert_eq!(to, ["ana@example.com", "ben@example.com"]);
+    assert!(leased.deferred && leased.held[FORM] < 100, "{:?}", leased.held);
 }
 
 pub(super) async fn mail_that_may_have_gone_counts_as_gone(fixture: &Fixture) {

@@ -129,6 +129,7 @@ suite! {
     a_flood_of_spellings_is_settled_by_many_workers_at_once
     the_operator_may_send_past_a_mailboxs_share
     every_lane_has_its_turn_and_none_all_the_places
+    what_somebody_decided_about_goes_before_the_rest_of_its_lane
     a_lease_is_renewed_by_whoever_holds_it
     a_late_worker_does_not_say_what_may_have_gone
     nobodys_flood_holds_up_somebody_elses_mail
