@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 mod catalog;
+mod command_line;
 mod doctor;
 mod files;
 mod findings;
@@ -21,17 +22,16 @@ mod stats;
 mod terminal;
 mod transfer;
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tokio::runtime::Runtime;
 
+pub use self::command_line::variables;
 use self::settings::secret_flags;
 use self::terminal::{print_aside, print_line};
 use crate::config::{Records, SandboxRecords, ServeSettings, StoreSettings, UnionSettings};
@@ -157,7 +157,7 @@ pub fn command_line() -> clap::Command {
 /// Runs the command line and says how it went.
 pub fn main() -> ExitCode {
     secret_flags::hide(CommandLine::command);
-    let (line, matches) = match parse() {
+    let (line, matches) = match command_line::parse() {
         Ok(line) => line,
         Err(refused) => return refused,
     };
@@ -212,76 +212,6 @@ impl TryLater {
 #[derive(Debug, thiserror::Error)]
 #[error("it was printed")]
 struct AlreadyPrinted;
-
-/// Reads the command line. A variable that is set to nothing counts as not set: compose files write those. What is wrong
-/// is told in one line.
-fn parse() -> Result<(CommandLine, ArgMatches), ExitCode> {
-    let mut command = without_empty_variables(command_line());
-    if doctor::is_called() {
-        command = doctor::without_refused(command).0;
-    }
-    let parsed = command.try_get_matches().and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
-    parsed.map_err(|error| {
-        if !error.use_stderr() {
-            // Help and version; a reader who has gone, such as `head`, is no error.
-            let _gone = error.print();
-            return ExitCode::SUCCESS;
-        }
-        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            let _gone = error.render().to_string().lines().try_for_each(print_line);
-            return ExitCode::SUCCESS;
-        }
-        print_aside(&format!("unionhall: {} (--help explains)", in_one_line(&error)));
-        ExitCode::from(2)
-    })
-}
-
-fn in_one_line(error: &clap::Error) -> String {
-    let text = with_variable(error);
-    let lines =
-        text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-    let words: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
-    words.join(" ").trim_start_matches("error: ").to_owned()
-}
-
-/// What is wrong, by the name under which it was said: a variable's value is looked for there and not among the flags.
-fn with_variable(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return text };
-    let flag = argument.split_whitespace().next().unwrap_or_default();
-    let given = std::env::args().any(|word| word == flag || word.starts_with(&format!("{flag}=")));
-    match variable_of(&command_line(), flag).filter(|_| !given) {
-        Some(variable) if std::env::var_os(&variable).is_some() => text.replace(&format!("'{argument}'"), &variable),
-        _ => text,
-    }
-}
-
-/// Every variable that is a setting of some command.
-pub fn variables() -> BTreeSet<String> {
-    fn collect(command: &clap::Command, names: &mut BTreeSet<String>) {
-        names.extend(command.get_arguments().filter_map(|argument| argument.get_env()?.to_str().map(str::to_owned)));
-        command.get_subcommands().for_each(|command| collect(command, names));
-    }
-    let mut names = BTreeSet::new();
-    collect(&command_line(), &mut names);
-    names
-}
-
-/// The variable of a flag, in whichever command it is.
-fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
-    let is_it = |argument: &&clap::Arg| argument.get_long().is_some_and(|long| format!("--{long}") == flag);
-    let here = command.get_arguments().find(is_it).and_then(|argument| argument.get_env()?.to_str().map(str::to_owned));
-    here.or_else(|| command.get_subcommands().find_map(|command| variable_of(command, flag)))
-}
-
-fn without_empty_variables(command: clap::Command) -> clap::Command {
-    let is_empty = |name: &std::ffi::OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
-    let command = command.mut_args(|argument| match argument.get_env() {
-        Some(name) if is_empty(name) => argument.env(None::<&str>),
-        _ => argument,
-    });
-    command.mut_subcommands(without_empty_variables)
-}
 
 /// Opens the records; `batch` is how many writes may share a commit.
 async fn open_store(settings: &StoreSettings, prepare: Prepare, batch: usize) -> anyhow::Result<Arc<dyn Store>> {

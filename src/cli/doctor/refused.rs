@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue};
 
-use crate::cli::{in_one_line, variable_of};
+use crate::cli::command_line::{in_one_line, variable_of};
 
 /// A variable that was left out, and why.
 pub(in crate::cli) struct RefusedVariable {

@@ -3,7 +3,8 @@
 use crate::cli::findings::{self, Finding, Grade};
 use crate::cli::serve::read_tls;
 use crate::cli::settings::secret_flags;
-use crate::cli::{command_line, variables, without_empty_variables};
+use crate::cli::command_line::without_empty_variables;
+use crate::cli::{command_line, variables};
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings, UnionSettings};
 use crate::domain::secret::Secret;
