@@ -20,6 +20,7 @@ use unionhall::limiter::{Bucket, Class, Limiter, Subject};
 use unionhall::log::{Format, Level, Log};
 use unionhall::mail::Delivery;
 use unionhall::mcp::{McpServer, RpcContext};
+use unionhall::operations::CONTRACT_TOOLS;
 use unionhall::operations::decode;
 use unionhall::operations::dispatch::Dispatcher;
 use unionhall::operations::sign_up_user::InviteRequest;
@@ -70,7 +71,7 @@ fn make_referral_code(bencher: Bencher<'_, '_>) {
 fn mcp_envelope(bencher: Bencher<'_, '_>, era: &str) {
     let message = if era == "legacy" { LEGACY } else { MODERN };
     let house = House::new();
-    let server = McpServer::new(Dispatcher::new(Arc::clone(&house.app)));
+    let server = McpServer::new(Dispatcher::new(Arc::clone(&house.app)), CONTRACT_TOOLS);
     let runtime = runtime();
     let start = house.clock.now();
     let mut second = 0;

@@ -19,6 +19,7 @@ use crate::log::{Format, Level, Log};
 use crate::mail::Delivery;
 use crate::mcp::{McpServer, stdio};
 use crate::membership::erasures::ErasureLog;
+use crate::operations::CONTRACT_TOOLS;
 use crate::operations::dispatch::Dispatcher;
 use crate::operator::Operator;
 use crate::store::WRITE_BATCH;
@@ -85,7 +86,7 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             retention: RetentionTimes::DEFAULT,
         });
         app.membership.keep_notice(clock.now().time).await?;
-        let server = McpServer::new(Dispatcher::new(app));
+        let server = McpServer::new(Dispatcher::new(app), CONTRACT_TOOLS);
         let authorization = settings.key.as_ref().map(|key| format!("Bearer {}", key.reveal()));
         let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
         let served = stdio::serve(&server, clock, authorization.as_deref(), input, output).await;

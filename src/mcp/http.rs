@@ -16,8 +16,8 @@ use crate::http::request::id::RequestId;
 use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::loopback::is_loopback;
-use crate::operations::decode;
 use crate::operations::dispatch::{CallTrace, Dispatcher};
+use crate::operations::{CONTRACT_TOOLS, decode};
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -36,7 +36,7 @@ pub struct McpEndpoint {
 
 impl McpEndpoint {
     pub fn new(dispatcher: Arc<Dispatcher>, origins: Origins, others: Vec<String>) -> Self {
-        Self { server: McpServer::new(dispatcher), origins, others }
+        Self { server: McpServer::new(dispatcher, CONTRACT_TOOLS), origins, others }
     }
 
     pub async fn answer(

@@ -1,4 +1,4 @@
-//! The Model Context Protocol (MCP): the same operations, as tools for assistants.
+//! The Model Context Protocol (MCP): a table of operations, as tools for assistants.
 //!
 //! One endpoint serves both eras of the protocol. The legacy era (2024-11-05 to 2025-11-25) begins with `initialize`. In the
 //! modern era (2026-07-28) every request names its version, and `server/discover` replaces `initialize`. Both are served
@@ -22,11 +22,10 @@ use self::tools::{ToolCall, ToolLists};
 use crate::clock::Moment;
 use crate::documents::icon;
 use crate::domain::api_key::KeyId;
-use crate::domain::union::Union;
 use crate::error::KeyPlace;
 use crate::limiter::{Bucket, Class, Subject};
 use crate::operations::dispatch::{CallTrace, Dispatcher};
-use crate::operations::wording::{self, CAMPAIGNS, CONSENT_RULE_FOR_ALL};
+use crate::operations::{Entry, Toolset};
 
 /// The version of the modern era.
 pub const MODERN: &str = "2026-07-28";
@@ -98,6 +97,7 @@ impl ModernEnd {
 #[derive(Debug)]
 pub struct McpServer {
     dispatcher: Arc<Dispatcher>,
+    operations: &'static [Entry],
     lists: ToolLists,
     discovery: Box<RawValue>,
     /// The answers to `initialize`, in the order of [`LEGACY`].
@@ -106,17 +106,17 @@ pub struct McpServer {
 }
 
 impl McpServer {
-    pub fn new(dispatcher: Arc<Dispatcher>) -> Self {
+    pub fn new(dispatcher: Arc<Dispatcher>, tools: Toolset) -> Self {
         let union = &dispatcher.app().union;
         let info = json!({
-            "name": "unionhall",
+            "name": tools.name,
             "title": union.name,
             "version": env!("CARGO_PKG_VERSION"),
             "websiteUrl": union.join_site,
             "icons": icon::listed(&union.base_url),
         });
         let capabilities = json!({ "tools": {} });
-        let instructions = instructions(union);
+        let instructions = (tools.instructions)(union);
         let modern_end = ModernEnd { meta: raw(&json!({ "io.modelcontextprotocol/serverInfo": info })) };
         let versions: Vec<_> = std::iter::once(MODERN).chain(LEGACY.into_iter().rev()).collect();
         let mut discovery = json!({
@@ -135,8 +135,8 @@ impl McpServer {
                 "instructions": instructions,
             }))
         });
-        let lists = ToolLists::new(union, &modern_end);
-        Self { dispatcher, lists, discovery: raw(&discovery), introductions, modern_end }
+        let lists = ToolLists::new(tools.operations, union, &modern_end);
+        Self { dispatcher, operations: tools.operations, lists, discovery: raw(&discovery), introductions, modern_end }
     }
 
     /// Answers one message; never fails, and never says anything but JSON. `trace` is told what the log wants to know.
@@ -170,7 +170,7 @@ impl McpServer {
         let modern = envelope.is_modern(context.headers);
         // A call of a tool draws on the budget of its operation; whatever else is said, on the one for talk.
         let call = match &modern {
-            Ok(modern) if envelope.method == "tools/call" => Some(ToolCall::read(envelope, *modern)),
+            Ok(modern) if envelope.method == "tools/call" => Some(ToolCall::read(self.operations, envelope, *modern)),
             _ => None,
         };
         if !matches!(call, Some(Ok(_))) {
@@ -218,22 +218,6 @@ impl McpServer {
         let verdict = self.dispatcher.app().spend(bucket, GUARD_PER_MINUTE, context.now.tick).await;
         if verdict.admitted { Ok(()) } else { Err(Fault::too_many(verdict.reset_seconds())) }
     }
-}
-
-/// What a model is told before it sees a tool: what this is, when to act and when not.
-fn instructions(union: &Union) -> String {
-    format!(
-        "{what} {who} {CAMPAIGNS} Use the read tools to describe the union truthfully; quote figures from their answers, never \
-         from memory.\n\n\
-         {CONSENT_RULE_FOR_ALL} If the user has not asked, tell them about the union and let them decide.\n\n\
-         After signUpUser, tell the user to check their inbox and press the button in the mail: they are a member only \
-         then. Give them their referral link from the answer.\n\n\
-         The tools that act for a user need a partner's API key in the Authorization header; without one only the read tools \
-         are listed, and whoever wants to join does so at the address above. An error of a tool is JSON: `error` says what to \
-         change or how long to wait, `code` names the kind.",
-        what = wording::what_it_is(union),
-        who = wording::who_runs_it(union),
-    )
 }
 
 /// A piece of JSON as it was sent, or as it will be.

@@ -12,7 +12,7 @@ use crate::domain::sign_up::Channel;
 use crate::domain::union::Union;
 use crate::error::{Error, ErrorBody};
 use crate::operations::dispatch::{Call, CallTrace, Dispatcher};
-use crate::operations::{ALL, Access, Entry};
+use crate::operations::{Access, Entry};
 
 /// The lists of tools, each written once: for either era, with a key and without.
 #[derive(Debug)]
@@ -22,9 +22,10 @@ pub(super) struct ToolLists {
 }
 
 impl ToolLists {
-    pub(super) fn new(union: &Union, end: &ModernEnd) -> Self {
+    pub(super) fn new(operations: &[Entry], union: &Union, end: &ModernEnd) -> Self {
         let tools = |holds_key| {
-            let listed = ALL.iter().filter(move |operation| holds_key || operation.spec.access == Access::Public);
+            let listed =
+                operations.iter().filter(move |operation| holds_key || operation.spec.access == Access::Public);
             listed.map(|operation| tool(operation, union)).collect::<Vec<_>>()
         };
         let both = [false, true];
@@ -91,7 +92,7 @@ pub(super) struct ToolCall<'a> {
 }
 
 impl<'a> ToolCall<'a> {
-    pub(super) fn read(envelope: &Envelope<'a>, modern: bool) -> Result<Self, Fault> {
+    pub(super) fn read(operations: &'static [Entry], envelope: &Envelope<'a>, modern: bool) -> Result<Self, Fault> {
         let Some(name) = envelope.params.name.and_then(text) else {
             return Err(Fault::parameters(
                 "a call names its tool in \"name\" and gives \"arguments\", an object",
@@ -99,10 +100,10 @@ impl<'a> ToolCall<'a> {
             ));
         };
         let arguments = envelope.params.arguments;
-        match ALL.iter().find(|operation| operation.spec.id == name) {
+        match operations.iter().find(|operation| operation.spec.id == name) {
             Some(operation) => Ok(Self { operation, arguments }),
             None => {
-                let names: Vec<_> = ALL.iter().map(|operation| operation.spec.id).collect();
+                let names: Vec<_> = operations.iter().map(|operation| operation.spec.id).collect();
                 Err(Fault::parameters(format!("there is no such tool; there are {}", names.join(", ")), modern))
             }
         }

@@ -55,6 +55,19 @@ operations! {
     create_referral_link::CreateReferralLink,
 }
 
+/// Operations that MCP serves together, and how their server introduces itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Toolset {
+    /// The server's name among programs.
+    pub name: &'static str,
+    pub operations: &'static [Entry],
+    /// What a model is told before it sees a tool.
+    pub instructions: fn(&Union) -> String,
+}
+
+/// What `/mcp` and `unionhall mcp` serve.
+pub const CONTRACT_TOOLS: Toolset = Toolset { name: "unionhall", operations: ALL, instructions: wording::instructions };
+
 /// One thing that callers can ask of the union.
 pub trait Operation: 'static {
     const SPEC: Spec;

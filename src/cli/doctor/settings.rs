@@ -1,9 +1,9 @@
 //! Whether every setting can be read, and what the settings say of a union that is open to the public.
 
+use crate::cli::command_line::without_empty_variables;
 use crate::cli::findings::{self, Finding, Grade};
 use crate::cli::serve::read_tls;
 use crate::cli::settings::secret_flags;
-use crate::cli::command_line::without_empty_variables;
 use crate::cli::{command_line, variables};
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings, UnionSettings};

@@ -23,6 +23,7 @@ use unionhall::log::{Format, Level, Log};
 use unionhall::mail::smtp::Smtp;
 use unionhall::mail::{Delivery, OutgoingMail, ReadableMail, SendError, Transport};
 use unionhall::mcp::{McpServer, RpcContext, RpcHeaders};
+use unionhall::operations::CONTRACT_TOOLS;
 use unionhall::operations::dispatch::{CallTrace, Dispatcher};
 use unionhall::store::sqlite::SqliteStore;
 
@@ -54,7 +55,7 @@ fn mcp_server() -> &'static (McpServer, Clock) {
             erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),
             retention: unionhall::domain::person::RetentionTimes::DEFAULT,
         });
-        (McpServer::new(Dispatcher::new(app)), clock)
+        (McpServer::new(Dispatcher::new(app), CONTRACT_TOOLS), clock)
     })
 }
 
