@@ -28,7 +28,7 @@ pub use self::retention::RetentionSettings;
 pub use self::secret::{SecretSettings, read_secret, read_secret_text};
 pub use self::serve::ServeSettings;
 pub use self::store::{Records, SandboxRecords, StoreSettings, quoted, sandbox_file};
-pub use self::union::UnionSettings;
+pub use self::union::{CatalogSettings, PostalSettings, UnionSettings};
 
 /// A setting that may hold a password or a secret: printed for debugging it shows nothing of it.
 #[derive(Clone, PartialEq, Eq)]

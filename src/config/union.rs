@@ -53,16 +53,11 @@ pub struct UnionSettings {
     #[arg(long, env = "UNIONHALL_MAIL_FROM", value_name = "SENDER")]
     pub mail_from: Option<Mailbox>,
 
-    /// Where letters reach the union; stands at the foot of its mails and pages.
-    #[arg(long, env = "UNIONHALL_POSTAL_ADDRESS", value_name = "ADDRESS", value_parser = one_line)]
-    pub postal_address: Option<String>,
+    #[command(flatten)]
+    pub postal: PostalSettings,
 
-    /// The catalog: a TOML file with the savings of each category and the referral terms.
-    ///
-    /// Without one a built-in sample is served, whose figures are made up. `catalog.sample.toml` shows the form.
-    /// Read again on SIGHUP.
-    #[arg(long, env = "UNIONHALL_CATALOG", value_name = "FILE")]
-    pub catalog: Option<PathBuf>,
+    #[command(flatten)]
+    pub figures: CatalogSettings,
 
     /// A folder with the union's own texts for people, in Markdown: about.md, privacy.md, terms.md, and the same in other
     /// languages, about.es.md.
@@ -92,6 +87,35 @@ pub struct UnionSettings {
     pub key_per_minute: u32,
 }
 
+/// Where letters reach the union. A command that mails people asks for it too.
+#[derive(Debug, Clone, Args)]
+pub struct PostalSettings {
+    /// Where letters reach the union; stands at the foot of its mails and pages.
+    #[arg(long, env = "UNIONHALL_POSTAL_ADDRESS", value_name = "ADDRESS", value_parser = one_line)]
+    pub postal_address: Option<String>,
+}
+
+/// Which catalog is in use.
+#[derive(Debug, Clone, Args)]
+pub struct CatalogSettings {
+    /// The catalog: a TOML file with the savings of each category and the referral terms.
+    ///
+    /// Without one a built-in sample is served, whose figures are made up. `catalog.sample.toml` shows the form.
+    /// Read again on SIGHUP.
+    #[arg(long, env = "UNIONHALL_CATALOG", value_name = "FILE")]
+    pub catalog: Option<PathBuf>,
+}
+
+impl CatalogSettings {
+    pub fn read(&self) -> anyhow::Result<Catalog> {
+        let Some(path) = &self.catalog else { return Ok(Catalog::sample()) };
+        let text = std::fs::read_to_string(path).with_context(|| {
+            format!("cannot read the catalog {}, which --catalog or UNIONHALL_CATALOG names", path.display())
+        })?;
+        Catalog::parse(&text).with_context(|| format!("the catalog {} has a mistake", path.display()))
+    }
+}
+
 impl UnionSettings {
     /// A union with every setting at its default but for where it can be reached: for tests and benchmarks.
     pub fn sample() -> Union {
@@ -118,8 +142,8 @@ impl UnionSettings {
             join_site,
             base_url,
             contact_email: self.contact_email.clone(),
-            postal_address: self.postal_address.clone(),
-            catalog: self.catalog()?,
+            postal_address: self.postal.postal_address.clone(),
+            catalog: self.figures.read()?,
             public_per_minute: self.public_per_minute,
             key_per_minute: self.key_per_minute,
         })
@@ -144,14 +168,6 @@ impl UnionSettings {
             format!("no sender can be made for {join_site}; give one with --mail-from or UNIONHALL_MAIL_FROM")
         })?;
         Ok(Sender { name: Some(self.name.clone()), address: address.to_string() })
-    }
-
-    pub fn catalog(&self) -> anyhow::Result<Catalog> {
-        let Some(path) = &self.catalog else { return Ok(Catalog::sample()) };
-        let text = std::fs::read_to_string(path).with_context(|| {
-            format!("cannot read the catalog {}, which --catalog or UNIONHALL_CATALOG names", path.display())
-        })?;
-        Catalog::parse(&text).with_context(|| format!("the catalog {} has a mistake", path.display()))
     }
 }
 

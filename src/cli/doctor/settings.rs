@@ -6,7 +6,7 @@ use crate::cli::serve::read_tls;
 use crate::cli::settings::secret_flags;
 use crate::cli::{command_line, variables};
 use crate::clock::Clock;
-use crate::config::{LimitsAddress, MailTransport, ServeSettings, UnionSettings};
+use crate::config::{CatalogSettings, LimitsAddress, MailTransport, ServeSettings, UnionSettings};
 use crate::domain::secret::Secret;
 use crate::domain::union::Union;
 use crate::http::connection::tls;
@@ -40,13 +40,13 @@ impl ReadSettings {
         let scheme = if settings.tls_cert.is_some() { "https" } else { "http" };
         let base_url = settings.union.base_url(settings.union.listen, scheme);
         // Its catalog is read beside it: one that cannot be read hides nothing else.
-        let bare = UnionSettings { catalog: None, ..settings.union.clone() };
+        let bare = UnionSettings { figures: CatalogSettings { catalog: None }, ..settings.union.clone() };
         let union = kept(bare.facts(base_url), &mut found);
         // It reads the theme too: whose mistake is found already.
         if union.is_some() {
             kept(settings.union.branding(), &mut found);
         }
-        let catalog = kept(settings.union.catalog(), &mut found);
+        let catalog = kept(settings.union.figures.read(), &mut found);
         kept(settings.store.records(), &mut found);
         let read = Self {
             secret: kept(settings.secret.given(), &mut found),

@@ -214,7 +214,7 @@ struct Checked {
 
 impl Checked {
     fn read(settings: &ServeSettings) -> anyhow::Result<Self> {
-        settings.union.catalog()?;
+        settings.union.figures.read()?;
         Ok(Self {
             secret: settings.secret.given()?,
             mail: settings.mail.transport()?,

@@ -57,13 +57,15 @@ impl Reloaded {
     fn read_again(&self) {
         let Self { tls, union, service, log } = self;
         match tls.as_ref().map(|tls| tls.reload()) {
-            None if union.catalog.is_none() => log.note("there is neither a certificate nor a catalog to read again"),
+            None if union.figures.catalog.is_none() => {
+                log.note("there is neither a certificate nor a catalog to read again")
+            }
             None => {}
             Some(Ok(())) => log.note("the certificate was read again"),
             Some(Err(error)) => log.problem(None, &format!("the certificate in use stays: {error}")),
         }
-        if union.catalog.is_some() {
-            match union.catalog() {
+        if union.figures.catalog.is_some() {
+            match union.figures.read() {
                 Ok(catalog) => {
                     service.show_catalog(catalog);
                     log.note("the catalog was read again");
