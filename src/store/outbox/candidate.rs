@@ -52,7 +52,7 @@ macro_rules! due {
 /// Whether a mail `o` of the sign-up `s` may be taken: it is nobody else's, and nobody waits for another's decision about it.
 macro_rules! is_due {
     () => {
-        "o.given_up_at IS NULL AND o.held_at IS NULL AND o.send_after <= $1
+        "o.campaign_mail_id IS NULL AND o.given_up_at IS NULL AND o.held_at IS NULL AND o.send_after <= $1
          AND (o.leased_until <= $1 OR o.leased_until > $2) AND (o.kind <> 'confirm' OR s.expires_at > $1)"
     };
 }
