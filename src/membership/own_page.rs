@@ -15,8 +15,8 @@ use crate::domain::mail::lane::Lane;
 use crate::domain::person::{Answers, Erased, Leaving, Lifted, PersonFile, RetentionTimes, UnwantedMail};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
-use crate::domain::secret::session::{NONCE, Nonce, SessionCookie, SessionMaker};
-use crate::domain::secret::token::TokenMaker;
+use crate::domain::secret::session::{NONCE, Nonce, SessionCookie, SessionMaker, SignedInBy};
+use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::sign_in::{SESSION_FOR, SignInCode};
 use crate::domain::time::Timestamp;
 use crate::store::audit::BY_THEMSELVES;
@@ -79,7 +79,7 @@ impl OwnPages {
     pub async fn enter_by_link(&self, token: &str, now: Timestamp) -> Result<Option<String>, StoreError> {
         let Some(sign_in) = self.tokens.read_sign_in(token) else { return Ok(None) };
         let session = self.store.use_sign_in(sign_in, false, new_nonce()?, now).await?;
-        Ok(session.map(|signed_in| self.cookie(&signed_in.session, now)))
+        Ok(session.map(|signed_in| self.cookie(&signed_in.session, SignedInBy::Mail, now)))
     }
 
     /// A code was typed, in the browser that asked. The cookie of the session; none if the code is not right, or no longer.
@@ -93,7 +93,20 @@ impl OwnPages {
         let begun = Instant::now();
         let session = self.compare_code(email, browser, code, now).await;
         pad_response_time(begun, RESPONSE_TIME_STEP).await;
-        Ok(session?.map(|signed_in| self.cookie(&signed_in.session, now)))
+        Ok(session?.map(|signed_in| self.cookie(&signed_in.session, SignedInBy::Mail, now)))
+    }
+
+    /// A member was made by the press of a button, which `token` belongs to. The cookie of the session that comes of it; none if
+    /// they are no member any more. The caller knows that it was this very press, and that our own page sent it.
+    pub async fn enter_by_joining(
+        &self,
+        purpose: Purpose,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Option<String>, StoreError> {
+        let Some(sign_up) = self.tokens.read(purpose, token) else { return Ok(None) };
+        let session = self.store.enter_by_joining(sign_up, new_nonce()?).await?;
+        Ok(session.map(|session| self.cookie(&session, SignedInBy::Joining, now)))
     }
 
     async fn compare_code(
@@ -112,8 +125,8 @@ impl OwnPages {
         }
     }
 
-    fn cookie(&self, session: &Nonce, now: Timestamp) -> String {
-        self.sessions.cookie(session, now.plus(SESSION_FOR))
+    fn cookie(&self, session: &Nonce, by: SignedInBy, now: Timestamp) -> String {
+        self.sessions.cookie(session, now.plus(SESSION_FOR), by)
     }
 
     /// The session that a cookie is proof of; whether anybody has it is the store's to say.

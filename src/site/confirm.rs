@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use hyper::header::CONTENT_SECURITY_POLICY;
+use hyper::http::request::Parts;
 use hyper::{Request, StatusCode};
 
+use super::cookie::SiteCookie;
 use super::join;
 use super::view::{self, JoinForm, Outcome, ShownAgain, Welcome};
 use super::{PRESS_BYTES, PageResult, Visit, WITH_OUR_SCRIPT, field};
 use crate::domain::secret::token::Purpose;
+use crate::domain::sign_in::SESSION_FOR;
 use crate::domain::sign_up::{Confirmation, SeenPage, SignUpRecord, SignUpState};
 use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
@@ -25,7 +28,8 @@ pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
 /// The person pressed the button.
 pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     visit.check_link(Purpose::Confirm).await?;
-    let body = request.into_body().read(PRESS_BYTES).await?;
+    let (head, body) = request.into_parts();
+    let body = body.read(PRESS_BYTES).await?;
     let language = field(&body, "lang");
     let visit = visit.of_form(language.as_deref());
     // Other words than those that are shown now: whoever pressed the button has not read these.
@@ -47,7 +51,25 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
             Shown::AsAsked
         }
     };
-    page(visit, shown).await
+    let mut answer = page(visit, shown).await?;
+    if shown == Shown::Joined {
+        sign_in(visit, Purpose::Confirm, &head, &mut answer).await;
+    }
+    Ok(answer)
+}
+
+/// The press that made somebody a member signs them in, too, where our own page sent it: another site must not sign its reader
+/// in as somebody else (login CSRF).
+pub(super) async fn sign_in(visit: Visit<'_>, purpose: Purpose, head: &Parts, answer: &mut Answer) {
+    if visit.app().is_sandbox() || !visit.says_own(head) {
+        return;
+    }
+    match visit.app().own_pages.enter_by_joining(purpose, visit.parameter, visit.now.time).await {
+        Ok(Some(cookie)) => SiteCookie::Session.set(answer, visit.site.secure, &cookie, SESSION_FOR),
+        Ok(None) => {}
+        // They are a member all the same, and can sign in by mail.
+        Err(error) => visit.report(&error.to_string()),
+    }
 }
 
 /// Why the page is shown.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hyper::Request;
+use hyper::http::request::Parts;
 
 use super::view::{self, DeclineState, DeclineView, Welcome};
 use super::{PRESS_BYTES, PageResult, Visit, field};
@@ -20,7 +21,8 @@ pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
 
 pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     visit.check_link(Purpose::Decline).await?;
-    let body = request.into_body().read(PRESS_BYTES).await?;
+    let (head, body) = request.into_parts();
+    let body = body.read(PRESS_BYTES).await?;
     let visit = visit.of_form(field(&body, "lang").as_deref());
     let is = |name: &str, value: &str| field(&body, name).as_deref() == Some(value);
     let wanted =
@@ -34,7 +36,7 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     match field(&body, "do").as_deref() {
         Some("take-back") => {
             let seen = field(&body, "seen").and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
-            return take_back(visit, field(&body, "notice").as_deref(), seen).await;
+            return take_back(visit, &head, field(&body, "notice").as_deref(), seen).await;
         }
         Some("choose") => {
             let chosen = visit.app().membership.choose_silence(visit.parameter, silence, visit.now.time).await;
@@ -53,7 +55,7 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
 }
 
 /// It was them after all. As for confirming, they must have seen the answers, and read the words that are shown now.
-async fn take_back(visit: Visit<'_>, notice: Option<&str>, answers: Option<Timestamp>) -> PageResult {
+async fn take_back(visit: Visit<'_>, head: &Parts, notice: Option<&str>, answers: Option<Timestamp>) -> PageResult {
     let notice = notice.and_then(|hash| visit.app().union.notices.find(hash));
     let (Some(notice), Some(_)) = (notice, answers) else { return page(visit, false).await };
     let language = Some(visit.reader.language);
@@ -66,7 +68,11 @@ async fn take_back(visit: Visit<'_>, notice: Option<&str>, answers: Option<Times
         Confirmation::Unknown => return Ok(visit.unknown()),
     };
     let found = visit.find_sign_up(Purpose::Decline).await?;
-    Ok(super::confirm::share(visit, &found, welcome).await)
+    let mut answer = super::confirm::share(visit, &found, welcome).await;
+    if welcome == Welcome::FirstTime {
+        super::confirm::sign_in(visit, Purpose::Decline, head, &mut answer).await;
+    }
+    Ok(answer)
 }
 
 async fn page(visit: Visit<'_>, saved: bool) -> PageResult {

@@ -128,6 +128,7 @@ pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
     let visit = visit.of_own_page();
     Ok(match look(visit, request.headers()).await? {
         Some(session) if session.file.person.state == PersonState::Member => {
+            require_mailed(visit, StatusCode::OK, &session)?;
             let (visit, own_pages) = (visit.who_chose(session.file.person.language), &visit.app().own_pages);
             let token = own_pages.csrf_token(&session.cookie.nonce);
             visit.page(view::leave(visit.frame(), &token, own_pages.times))
@@ -139,6 +140,7 @@ pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
 
 pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session, _) = take(visit, request).await?;
+    require_mailed(visit, StatusCode::FORBIDDEN, &session)?;
     visit.stored(visit.app().own_pages.leave(&session.email, visit.now.time).await)?;
     Ok(visit.redirect("/me?done=left"))
 }
@@ -147,6 +149,7 @@ pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
 pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let visit = visit.of_own_page();
     let session = look(visit, request.headers()).await?.ok_or_else(|| sign_in(visit, StatusCode::OK, None))?;
+    require_mailed(visit, StatusCode::OK, &session)?;
     let token = visit.app().own_pages.csrf_token(&session.cookie.nonce);
     let is_member = session.file.person.state == PersonState::Member;
     let visit = visit.who_chose(session.file.person.language);
@@ -155,6 +158,7 @@ pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
 
 pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session, _) = take(visit, request).await?;
+    require_mailed(visit, StatusCode::FORBIDDEN, &session)?;
     Ok(match visit.app().own_pages.erase(&session.email, visit.now.time).await {
         Ok(Some(erased)) => {
             // By another address, so that whoever loads it again does not send the form again.
@@ -184,6 +188,7 @@ pub async fn export(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRes
     let led_here = request.headers().get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none");
     let session = look(visit, request.headers()).await?.filter(|_| !led_here);
     let session = session.ok_or_else(|| sign_in(visit, StatusCode::FORBIDDEN, None))?;
+    require_mailed(visit, StatusCode::FORBIDDEN, &session)?;
     let file = visit.stored(visit.app().own_pages.fill(session.file, visit.now.time).await)?;
     let document = MemberExport::of(&file, &visit.app().union, visit.now.time);
     let mut answer = Answer::json(StatusCode::OK, serde_json::to_vec_pretty(&document).unwrap_or_default());
@@ -215,9 +220,23 @@ async fn own_page(
 }
 
 fn sign_in(visit: Visit<'_>, status: StatusCode, note: Option<&Phrase>) -> Answer {
-    let mut answer = Answer::html(status, view::sign_in(visit.frame(), "", None, note.map(Phrase::as_str)));
+    sign_in_as(visit, status, "", note)
+}
+
+fn sign_in_as(visit: Visit<'_>, status: StatusCode, email: &str, note: Option<&Phrase>) -> Answer {
+    let mut answer = Answer::html(status, view::sign_in(visit.frame(), email, None, note.map(Phrase::as_str)));
     keep_apart(&mut answer);
     answer
+}
+
+/// What a session that came of joining cannot do asks for a mailed sign-in.
+fn require_mailed(visit: Visit<'_>, status: StatusCode, session: &Session) -> PageResult<()> {
+    if session.cookie.by.may_export_leave_and_erase() {
+        return Ok(());
+    }
+    let visit = visit.who_chose(session.file.person.language);
+    let why = &visit.words().sign_in.needs_mail;
+    Err(sign_in_as(visit, status, &session.file.person.email, Some(why)).into())
 }
 
 /// A form came from somebody whose session is over.

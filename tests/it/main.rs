@@ -39,3 +39,4 @@ mod server;
 mod site;
 mod stopping;
 mod stored;
+mod welcome;

@@ -32,7 +32,7 @@ impl<'a> Browser<'a> {
         if cookies.is_empty() { builder } else { builder.header("cookie", cookies.join("; ")) }
     }
 
-    async fn send(&mut self, builder: hyper::http::request::Builder, body: String) -> Answer {
+    pub(crate) async fn send(&mut self, builder: hyper::http::request::Builder, body: String) -> Answer {
         let answer = self.server.send_from(self.from, self.request(builder), body).await;
         for cookie in answer.headers.get_all("set-cookie") {
             let (pair, attributes) = cookie.to_str().unwrap().split_once("; ").unwrap();
@@ -60,7 +60,7 @@ impl<'a> Browser<'a> {
         self.post(path, &[&[("token", token.as_str())], fields].concat()).await
     }
 
-    async fn token(&mut self) -> String {
+    pub(crate) async fn token(&mut self) -> String {
         let html = page(&self.get("/me").await, 200, "Sign out everywhere");
         html.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
     }
@@ -79,7 +79,7 @@ impl<'a> Browser<'a> {
         self.server.execute("UPDATE sign_ins SET created_at = created_at - 3600001");
     }
 
-    async fn is_signed_in(&mut self) -> bool {
+    pub(crate) async fn is_signed_in(&mut self) -> bool {
         let html = String::from_utf8(self.get("/me").await.body.to_vec()).unwrap();
         assert_ne!(html.contains("Sign out everywhere"), html.contains("Send me the e-mail"));
         html.contains("Sign out everywhere")
@@ -106,13 +106,13 @@ fn code(server: &Server, id: SignInRef) -> String {
 }
 
 /// A server whose mail waits, and its partner's key.
-fn start() -> (Server, String) {
+pub(crate) fn start() -> (Server, String) {
     let server = Server::start_with(&["--mail", "hold", "--log", "errors"]);
     let key = server.key();
     (server, key)
 }
 
-async fn invite(server: &Server, key: &str, email: &str, ref_code: Option<&str>) -> String {
+pub(crate) async fn invite(server: &Server, key: &str, email: &str, ref_code: Option<&str>) -> String {
     let mut body = json!({ "email": email });
     if let Some(code) = ref_code {
         body["refCode"] = code.into();

@@ -127,7 +127,10 @@ fn a_test_key_walks_the_whole_way_and_the_union_never_notices() {
         let confirm = server.mailed_link("kim@example.com", "confirm");
         let asked = page(&server.get(&confirm).await, 200, "Sandbox: nothing here is real");
         assert!(asked.contains(&format!("method=\"post\" action=\"{confirm}\"")), "{asked}");
-        page(&server.send(Request::post(&confirm), "").await, 200, "Sandbox: nothing here is real");
+        let press = Request::post(&confirm).header("sec-fetch-site", "same-origin");
+        let pressed = server.send(press, "").await;
+        page(&pressed, 200, "Sandbox: nothing here is real");
+        assert!(pressed.headers.get("set-cookie").is_none(), "nobody is signed in by it");
         assert_eq!(server.count_of(&test).await, 2);
         let decline = server.mailed_link("kim@example.com", "not-me");
         page(&server.get(&decline).await, 200, "Sandbox: nothing here is real");

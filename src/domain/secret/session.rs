@@ -43,11 +43,38 @@ impl fmt::Debug for Nonce {
     }
 }
 
+/// How somebody came to be signed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignedInBy {
+    /// With the link or the code that was mailed for it.
+    Mail,
+    /// By the button that made them a member. A program that follows mailed links may have pressed it, so such a session cannot
+    /// export, leave or erase.
+    Joining,
+}
+
+impl SignedInBy {
+    const ALL: [Self; 2] = [Self::Mail, Self::Joining];
+
+    /// As the cookie has it.
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Mail => "mail",
+            Self::Joining => "join",
+        }
+    }
+
+    pub const fn may_export_leave_and_erase(self) -> bool {
+        matches!(self, Self::Mail)
+    }
+}
+
 /// A cookie of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionCookie {
     /// Of the person: all their browsers have the same.
     pub nonce: Nonce,
+    pub by: SignedInBy,
     pub ends_at: Timestamp,
     /// By which it is remembered once its browser was signed out: a copy of it works no longer either.
     pub name: String,
@@ -66,24 +93,27 @@ impl SessionMaker {
         Self { cookies: key("session cookie"), forms: key("session form"), browsers: key("sign-in browser") }
     }
 
-    /// What a browser keeps: the person's nonce, until when it works, and the proof of both. Nothing in it names the person.
-    pub fn cookie(&self, session: &Nonce, ends_at: Timestamp) -> String {
+    /// What a browser keeps: the person's nonce, until when it works, how they signed in, and the proof of all three. Nothing in
+    /// it names the person.
+    pub fn cookie(&self, session: &Nonce, ends_at: Timestamp, by: SignedInBy) -> String {
         let ends_at = ends_at.as_millis();
-        format!("{}.{ends_at}.{}", session.0, self.proof(session, ends_at))
+        format!("{}.{ends_at}.{}.{}", session.0, by.label(), self.proof(session, ends_at, by))
     }
 
     /// What a cookie says that is ours and has not ended.
     pub fn read_cookie(&self, cookie: &str, now: Timestamp) -> Option<SessionCookie> {
         let mut parts = cookie.split('.');
-        let (nonce, millis, proof) = (Nonce::read(parts.next()?)?, parts.next()?.parse().ok()?, parts.next()?);
-        let is_ours = bool::from(self.proof(&nonce, millis).as_bytes().ct_eq(proof.as_bytes()));
+        let (nonce, millis) = (Nonce::read(parts.next()?)?, parts.next()?.parse().ok()?);
+        let (label, proof) = (parts.next()?, parts.next()?);
+        let by = SignedInBy::ALL.into_iter().find(|by| by.label() == label)?;
+        let is_ours = bool::from(self.proof(&nonce, millis, by).as_bytes().ct_eq(proof.as_bytes()));
         let ends_at = Timestamp::from_millis(millis);
         let is_good = is_ours && parts.next().is_none() && ends_at > now;
-        is_good.then(|| SessionCookie { nonce, ends_at, name: format!("cookie {proof}") })
+        is_good.then(|| SessionCookie { nonce, by, ends_at, name: format!("cookie {proof}") })
     }
 
-    fn proof(&self, session: &Nonce, ends_at: i64) -> String {
-        proof(&self.cookies, &[session.0.as_bytes(), &ends_at.to_be_bytes()])
+    fn proof(&self, session: &Nonce, ends_at: i64, by: SignedInBy) -> String {
+        proof(&self.cookies, &[session.0.as_bytes(), &ends_at.to_be_bytes(), by.label().as_bytes()])
     }
 
     /// What every form of a session carries.
@@ -116,15 +146,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cookie_is_good_for_its_nonce_its_time_and_its_installation_alone() {
+    fn a_cookie_is_good_for_its_nonce_its_time_its_sign_in_and_its_installation_alone() {
         let maker = |secret: &str| SessionMaker::new(&Secret::new(&secret.repeat(32)).unwrap());
         let (ours, at) = (maker("a"), Timestamp::from_millis);
         let (one, two) = (Nonce::from_random(&[1; NONCE]), Nonce::from_random(&[2; NONCE]));
-        let cookie = ours.cookie(&one, at(1000));
+        let cookie = ours.cookie(&one, at(1000), SignedInBy::Joining);
         let read = ours.read_cookie(&cookie, at(999)).unwrap();
-        assert_eq!((&read.nonce, read.ends_at), (&one, at(1000)));
+        assert_eq!((&read.nonce, read.ends_at, read.by), (&one, at(1000), SignedInBy::Joining));
+        assert!(!read.by.may_export_leave_and_erase());
+        let mailed = ours.read_cookie(&ours.cookie(&one, at(1000), SignedInBy::Mail), at(0)).unwrap();
+        assert!(mailed.by.may_export_leave_and_erase());
         assert_ne!(
-            ours.read_cookie(&ours.cookie(&one, at(1001)), at(0)).unwrap().name,
+            ours.read_cookie(&ours.cookie(&one, at(1001), read.by), at(0)).unwrap().name,
             read.name,
             "each browser's own"
         );
@@ -133,6 +166,9 @@ mod tests {
         for forged in [
             cookie.replace(one.as_str(), two.as_str()),
             cookie.replace(".1000.", ".2000."),
+            cookie.replace(".join.", ".mail."),
+            cookie.replace(".join.", ".x."),
+            cookie.replace(".join.", "."),
             format!("{cookie}.x"),
             format!("{cookie}x"),
             cookie.replace('.', ""),
@@ -142,7 +178,7 @@ mod tests {
         }
         assert!(ours.is_csrf_token(&one, &ours.csrf_token(&one)));
         assert!(!ours.is_csrf_token(&one, &ours.csrf_token(&two)) && !ours.is_csrf_token(&one, ""));
-        assert_ne!(ours.csrf_token(&one), cookie.split('.').nth(2).unwrap());
+        assert_ne!(ours.csrf_token(&one), cookie.split('.').nth(3).unwrap());
         let email = |text: &str| EmailAddress::parse(text).unwrap();
         assert_eq!(ours.browser(&one, &email("ana@example.com")), ours.browser(&one, &email("ANA@example.com")));
         assert_ne!(ours.browser(&one, &email("ana@example.com")), ours.browser(&one, &email("ben@example.com")));

@@ -8,6 +8,7 @@ use crate::domain::mail::lane::Lane;
 use crate::domain::mail::policy::Priority;
 use crate::domain::secret::session::Nonce;
 use crate::domain::sign_in::{REMEMBERED_FOR, SIGN_IN_FOR, SignInId, SignInRef, TRIES, WRONG_CODES_A_DAY, may_mail};
+use crate::domain::sign_up::SignUpRef;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
 
@@ -57,6 +58,19 @@ area! {
         /// cannot be used.
         write use_sign_in(sign_in: SignInRef, by_code: bool, session: Nonce, now: Timestamp) -> Option<SignedIn>
             = UseSignIn { sign_in, by_code, session, now };
+
+        /// Signs in whoever confirmed a sign-up, with the session that they have or else with this one. None if they are no
+        /// member by it.
+        write enter_by_joining(sign_up: SignUpRef, session: Nonce) -> Option<Nonce> {
+            |sql| {
+                let enter = "UPDATE people SET session = coalesce(session, $3)
+                             WHERE state = 'member' AND id =
+                                 (SELECT person_id FROM sign_ups WHERE id = $1 AND created_at = $2 AND state = 'confirmed')
+                             RETURNING session";
+                let values = values![sign_up.id.0, sign_up.created_at, session.as_str()];
+                sql.row(enter, values, |row| row.parsed(0, Nonce::read)).await
+            }
+        };
     }
 }
 

@@ -22,7 +22,7 @@ use unionhall::domain::mail::report::ReportedMail;
 use unionhall::domain::referral::ReferralCode;
 use unionhall::domain::secret::Secret;
 use unionhall::domain::secret::proof::{self, ProofCheck, ProofMaker};
-use unionhall::domain::secret::session::{Nonce, SessionMaker};
+use unionhall::domain::secret::session::{Nonce, SessionMaker, SignedInBy};
 use unionhall::domain::secret::token::{Purpose, TokenMaker};
 use unionhall::domain::sign_in::SignInCode;
 use unionhall::domain::sign_up::{SignUpId, SignUpRef};
@@ -296,7 +296,7 @@ pub fn link_token(data: &[u8]) {
     assert_eq!(sessions.read_cookie(text, now), None, "nobody can make one up");
     if let Some((random, rest)) = data.split_first_chunk() {
         let session = Nonce::from_random(random);
-        let cookie = sessions.cookie(&session, now.plus(Duration::from_secs(1)));
+        let cookie = sessions.cookie(&session, now.plus(Duration::from_secs(1)), SignedInBy::Joining);
         assert_eq!(sessions.read_cookie(&cookie, now).map(|read| read.nonce).as_ref(), Some(&session));
         let mut changed = cookie.clone().into_bytes();
         if let [place, bits, ..] = rest {

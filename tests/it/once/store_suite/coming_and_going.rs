@@ -455,6 +455,7 @@ pub(super) async fn an_old_link_is_not_about_whoever_has_its_id_now(fixture: &Fi
     let report = MailReport { mail: ReportedMail::OfSignUp(before), kind: ReportKind::Complaint, once: None };
     assert_eq!(store.note_report(report, NOW).await, Ok(ReportOutcome::Unknown));
     assert_eq!(fixture.confirm(1).await, Confirmation::Joined, "nothing of it was done");
+    assert_eq!(store.enter_by_joining(before, Nonce::from_random(&[7; 16])).await, Ok(None));
 
     store
         .ask_sign_in(&EmailAddress::parse("ana@example.com").unwrap(), "browser".to_owned(), None, Lane::of(b"x"), NOW)
@@ -469,4 +470,20 @@ pub(super) async fn an_old_link_is_not_about_whoever_has_its_id_now(fixture: &Fi
         store.use_sign_in(asked, false, session(), NOW).await,
         Ok(Some(SignedIn { session: session(), campaign: None }))
     );
+}
+
+/// Whoever joined is signed in by the sign-up that they confirmed, with the one session of theirs, for as long as they are a
+/// member.
+pub(super) async fn whoever_joined_is_signed_in_by_the_sign_up_that_they_confirmed(fixture: &Fixture) {
+    let (store, session) = (&fixture.store, |byte| Nonce::from_random(&[byte; 16]));
+    fixture.sign_up("ana@example.com").await;
+    let sign_up = linked(1);
+    assert_eq!(store.enter_by_joining(sign_up, session(1)).await, Ok(None), "it is not confirmed");
+    assert_eq!(fixture.confirm(1).await, Confirmation::Joined);
+    assert_eq!(store.enter_by_joining(sign_up, session(1)).await, Ok(Some(session(1))));
+    assert_eq!(store.enter_by_joining(sign_up, session(2)).await, Ok(Some(session(1))), "a person has one");
+    assert_eq!(store.end_sessions(session(1), session(3)).await, Ok(true));
+    assert_eq!(store.enter_by_joining(sign_up, session(2)).await, Ok(Some(session(3))));
+    store.leave(&EmailAddress::parse("ana@example.com").unwrap(), account(1), NOW).await.unwrap();
+    assert_eq!(store.enter_by_joining(sign_up, session(2)).await, Ok(None), "they left");
 }

@@ -189,6 +189,7 @@ suite! {
     test_data_is_deleted_for_real_in_time
     a_closed_store_says_so
     an_old_link_is_not_about_whoever_has_its_id_now
+    whoever_joined_is_signed_in_by_the_sign_up_that_they_confirmed
     a_suspended_partner_is_stopped_and_comes_back
     lifting_a_suspension_releases_what_it_held_and_no_more
     webhooks_of_a_suspended_partner_wait_and_are_not_disabled_for_it
