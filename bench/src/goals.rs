@@ -61,6 +61,13 @@ pub(crate) const GOALS: &[Goal] = &[
     goal("sizes", "sizes.stats", "stats: rate at 2 M people to 10 k", AtLeast(0.85), "×"),
     goal("sizes", "sizes.invite", "invite: rate at 2 M people to 10 k", AtLeast(0.85), "×"),
     goal("sizes", "sizes.link", "referral link: rate at 2 M people to 10 k", AtLeast(0.85), "×"),
+    goal(
+        "campaigns",
+        "campaigns.tail",
+        "invite at 2 M people: p99 beside a mailing and a count to alone",
+        AtMost(1.3),
+        "×",
+    ),
     goal("mcp", "mcp.cpu", "MCP getMemberStats: CPU to REST stats, the dearer era", AtMost(1.35), "×"),
     goal("limiter", "limiter.uniform", "limiter: a check to governor's, 1 M keys", AtMost(2.5), "×"),
     goal("limiter", "limiter.hot", "limiter: a check to governor's, few keys", AtMost(1.5), "×"),

@@ -92,6 +92,8 @@ enum Section {
     Invite,
     /// Every operation at 10 k, 100 k, 1 M and 2 M people.
     Sizes,
+    /// Sign-ups beside a campaign's mailing and count, at 2 M people.
+    Campaigns,
     /// Reads and sign-ups on PostgreSQL, where it is installed.
     Postgres,
     /// Limits kept in Redis, where it is installed.
@@ -118,6 +120,7 @@ impl Section {
                 Self::Sizes => 20,
                 Self::Postgres => 10,
                 Self::Redis => 4,
+                Self::Campaigns => 2,
                 Self::Footprint => 3,
                 Self::Limiter | Self::Instructions => 1,
             }
@@ -130,6 +133,7 @@ impl Section {
             Self::Mcp => sections::mcp::run(lab),
             Self::Invite => sections::invite::run(lab),
             Self::Sizes => sections::sizes::run(lab),
+            Self::Campaigns => sections::campaigns::run(lab),
             Self::Postgres => sections::postgres::run(lab),
             Self::Redis => sections::redis::run(lab),
             Self::Limiter => sections::limiter::run(lab),

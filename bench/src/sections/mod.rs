@@ -4,6 +4,7 @@
 //! times (latency) at a fixed rate, as an open loop.
 
 pub(crate) mod against;
+pub(crate) mod campaigns;
 pub(crate) mod fixed;
 pub(crate) mod footprint;
 pub(crate) mod instructions;

@@ -176,7 +176,7 @@ pub struct CampaignFile {
     pub campaign: CampaignRecord,
     pub history: Vec<HistoryEntry>,
     pub mailings: Vec<MailingEntry>,
-    /// Exact, as nobody but the operator sees it; each counted up to 100,000.
+    /// Exact, as nobody but the operator sees it, up to [`ParticipationCounts::MOST`] members.
     pub counts: ParticipationCounts,
     pub rounds: u64,
     pub drafts: u64,
@@ -188,6 +188,11 @@ pub struct ParticipationCounts {
     pub out: u64,
     pub accepted: u64,
     pub passed: u64,
+}
+
+impl ParticipationCounts {
+    /// Members that are looked at; where there are more the counts are of the first.
+    pub const MOST: u32 = 100_000;
 }
 
 #[cfg(test)]

@@ -177,9 +177,6 @@ pub(super) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
     })
 }
 
-/// Rows of one state that are counted for the operator at the most.
-const MOST_COUNTED: i64 = 100_000;
-
 async fn file_of(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<CampaignFile>, Failure> {
     let found = sql.row(campaigns!("WHERE c.slug = $1"), values![slug.as_str()], campaign).await?;
     let Some(campaign) = found else { return Ok(None) };
@@ -215,17 +212,20 @@ async fn file_of(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<Campai
 }
 
 async fn counts_of(sql: &mut dyn Sql, campaign: i64) -> Result<ParticipationCounts, Failure> {
+    let count = "SELECT state, count(*) AS members FROM
+                     (SELECT state FROM participations WHERE campaign_id = $1 LIMIT $2) counted GROUP BY state";
     let mut counts = ParticipationCounts::default();
-    let count = "SELECT count(*) FROM
-                     (SELECT 1 FROM participations WHERE campaign_id = $1 AND state = $2 LIMIT $3) counted";
-    for (state, figure) in [
-        (ParticipationState::In, &mut counts.members_in),
-        (ParticipationState::Out, &mut counts.out),
-        (ParticipationState::Accepted, &mut counts.accepted),
-        (ParticipationState::Passed, &mut counts.passed),
-    ] {
-        *figure = sql.row(count, values![campaign, state.name(), MOST_COUNTED], |row| row.get(0)).await?.unwrap_or(0);
-    }
+    let read = |row: &Row<'_>| {
+        let figure = match row.parsed("state", ParticipationState::from_name)? {
+            ParticipationState::In => &mut counts.members_in,
+            ParticipationState::Out => &mut counts.out,
+            ParticipationState::Accepted => &mut counts.accepted,
+            ParticipationState::Passed => &mut counts.passed,
+        };
+        *figure = row.get("members")?;
+        Ok(())
+    };
+    sql.rows(count, values![campaign, ParticipationCounts::MOST], read).await?;
     Ok(counts)
 }
 

@@ -1,0 +1,72 @@
+//! Sign-ups at 2 M people while half a million participants are counted and a mailing walks everybody, beside the same on
+//! records without a campaign: what the union's own work costs those who join (tail latency).
+
+use anyhow::Context;
+use rusqlite::Connection;
+
+use super::WRITES_A_SECOND;
+use crate::compare::Variant;
+use crate::goals::Finding;
+use crate::lab::Lab;
+use crate::people::{self, SIZES};
+use crate::server::Manner;
+use crate::targets::inviting;
+
+/// Mails an hour: as fast as a mailing may walk, for longer than the measurement takes.
+const MAILS_AN_HOUR: &str = "1000000";
+
+/// A campaign that gathers, a quarter of all people in it, and as many who want its mail. Its first sheet is due.
+const FILL: &str = r#"
+    PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; BEGIN;
+    INSERT INTO campaigns (id, slug, definition, state, gather_until, created_at) VALUES (1, 'internet-2099',
+        'slug = "internet-2099"
+category = "internet"
+gather_until = 2099-12-31
+[text.en]
+title = "Home internet"
+summary = "Less."
+[text.es]
+title = "Internet"
+summary = "Menos."
+', 'gathering', 47481, 0);
+    INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note) VALUES (1, 0, 'bench', 'draft', 'gathering', '');
+    INSERT INTO campaign_mailings (campaign_id, kind, started_at) VALUES (1, 'campaign_opened', 0);
+    INSERT INTO participations (campaign_id, person_id, state, in_at, changed_at)
+        SELECT 1, id, 'in', 1700000000000, 1700000000000 FROM people WHERE id % 4 = 0;
+    UPDATE people SET wanted_mail = 'campaign_opened' WHERE id % 4 = 1;
+    COMMIT; PRAGMA wal_checkpoint(TRUNCATE)"#;
+
+pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
+    let most = SIZES[SIZES.len() - 1];
+    lab.progress.begin("making records of a campaign");
+    let quiet = lab.installation(most)?;
+    let mut busy = lab.installation(most)?;
+    busy.variables.push(("UNIONHALL_CAMPAIGN_MAILS_AN_HOUR".to_owned(), MAILS_AN_HOUR.to_owned()));
+    let database = busy.data.join("unionhall.db");
+    Connection::open(&database)?.execute_batch(FILL).context("the tables are not as the bench knows them")?;
+    let before = people::rows(&quiet.data.join("unionhall.db"))?;
+    let (server, beside) = (quiet.serve(Manner::default())?, busy.serve(Manner::default())?);
+    let mut variants = [
+        Variant::new("invite, 2 M people", &server, inviting(&server, &quiet, "p")).signing_up(),
+        Variant::new("invite beside a mailing and a count", &beside, inviting(&beside, &busy, "p")).signing_up(),
+    ];
+    let waits = lab.waits(&mut variants, WRITES_A_SECOND);
+    if let [Some(alone), Some(beside)] = waits[..] {
+        lab.report.found("campaigns.tail", Finding::of(f64::from(beside.p99) / f64::from(alone.p99.max(1))));
+    }
+    let after = people::rows(&quiet.data.join("unionhall.db"))?;
+    lab.check_rows("invite, 2 M people", before, after, &[&server]);
+    // What was done meanwhile: else it was measured beside nothing.
+    let done = "SELECT (SELECT count(*) FROM campaign_mails), (SELECT count(*) FROM demand_sheets),
+                       (SELECT max(after_id) FROM campaign_mailings)";
+    let (mails, sheets, looked_at): (i64, i64, i64) =
+        Connection::open(&database)?.query_row(done, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    lab.report.note(format!(
+        "meanwhile a mailing looked at {looked_at} people and queued {mails} mails, and {sheets} sheet of {} participants was taken",
+        most / 4
+    ));
+    if mails == 0 || sheets == 0 {
+        lab.report.void("no mailing and no count ran beside the sign-ups".to_owned());
+    }
+    Ok(())
+}
