@@ -41,6 +41,10 @@ impl Unit for Resume {
             values![],
         )
         .await?;
+        // Nobody is mailed twice about a campaign: how far a mailing has come since is not known.
+        sql.execute("DELETE FROM outbox WHERE campaign_mail_id IS NOT NULL", values![]).await?;
+        let stop = "UPDATE campaign_mailings SET finished_at = $1 WHERE finished_at IS NULL";
+        sql.execute(stop, values![self.act.at]).await?;
         // Mail that waited may have gone since, held or not: nothing goes by itself when a suspension is lifted.
         sql.execute("UPDATE outbox SET held_suspended = FALSE WHERE held_suspended", values![]).await?;
         let hold = "UPDATE outbox SET held_at = $1 WHERE held_at IS NULL AND given_up_at IS NULL";

@@ -18,6 +18,7 @@ pub(super) struct Gap {
     keys: Vec<KeyRecord>,
     endpoints: Vec<EndpointRecord>,
     is_paused: bool,
+    has_campaigns: bool,
 }
 
 impl Gap {
@@ -35,6 +36,7 @@ impl Gap {
             keys: keys.filter(|key| key.status(now) == KeyStatus::Valid).collect(),
             endpoints: endpoints.collect(),
             is_paused: operator.are_sign_ups_paused().await?,
+            has_campaigns: !operator.campaigns().list(now).await?.is_empty(),
         })
     }
 
@@ -51,6 +53,12 @@ impl Gap {
         print_line(
             "- Everybody is signed out of their own page. Answers and choices of mail that were changed there since are as before.",
         )?;
+        if self.has_campaigns {
+            print_line(&format!(
+                "- Campaigns are as they were: `unionhall campaigns list{flags}`. Take again each step that was taken since; what \
+                 members pressed since is lost. Mail about campaigns that was under way is stopped, so that nobody gets it twice."
+            ))?;
+        }
         if self.is_paused {
             print_line(&format!("- Sign-ups are paused, as they were: `unionhall signups resume{flags}`."))?;
         }

@@ -114,6 +114,20 @@ fn the_drill() {
         bea.sign_in("bea@example.com").await;
         bea.post("/me/sign-in", &[("email", "ana@example.com")]).await;
 
+        // A mailing about a campaign is under way; the campaign is made by hand, as this is not about campaigns.
+        let definition = "slug = \"all-2099\"\ncategory = \"internet\"\ngather_until = 2099-12-31\n[text.en]\ntitle = \"A\"\n\
+                          summary = \"B\"\n[text.es]\ntitle = \"A\"\nsummary = \"B\"\n";
+        for sql in [
+            &format!(
+                "INSERT INTO campaigns (slug, definition, state, gather_until, created_at) VALUES ('all-2099', '{definition}', 'gathering', 47481, 1)"
+            ),
+            "INSERT INTO campaign_mailings (campaign_id, kind, started_at) VALUES (1, 'campaign_offer', 1)",
+            "INSERT INTO campaign_mails (campaign_id, kind, person_id, queued_at) VALUES (1, 'campaign_offer', 1, 1)",
+            "INSERT INTO outbox (campaign_mail_id, kind, recipient, created_at, send_after) VALUES (1, 'campaign_offer', 'ana@example.com', 1, 1)",
+        ] {
+            server.execute(sql);
+        }
+
         // Sign-ups come in and are confirmed while the backup is made.
         let ended = AtomicBool::new(false);
         let load = async |name: &str| {
@@ -157,6 +171,7 @@ fn the_drill() {
         let erase: Vec<_> = told.lines().filter(|line| line.contains("members erase")).collect();
         assert_eq!(erase, ["  unionhall members erase cem@example.com"], "{told}");
         assert!(told.contains("may have gone since"), "{told}");
+        assert!(told.contains("Mail about campaigns that was under way is stopped"), "{told}");
         assert!(!told.contains("chown"), "it is the folder's owner who did it: {told}");
         let data = home.path().join("data");
         assert_eq!(names(&data), ["erasures", "secret", "unionhall.db"]);
@@ -172,6 +187,10 @@ fn the_drill() {
             "SELECT (SELECT count(*) FROM people WHERE session IS NOT NULL) + (SELECT count(*) FROM sign_ins)";
         assert_eq!(number(&database, signed_in), 0, "all sessions end, and links to sign in lead nowhere");
         assert_eq!(number(&database, "SELECT count(*) FROM outbox WHERE held_at IS NULL OR leased_by IS NOT NULL"), 0);
+
+        let mailing = "SELECT (SELECT count(*) FROM campaign_mailings WHERE finished_at IS NULL)
+                              + (SELECT count(*) FROM outbox WHERE campaign_mail_id IS NOT NULL)";
+        assert_eq!(number(&database, mailing), 0, "nobody is mailed twice about a campaign");
 
         let again: Vec<_> = erase[0].split_whitespace().skip(1).collect();
         done(&as_another_user(home.path()).args(again).output().unwrap());
