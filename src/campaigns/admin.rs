@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::worker::take_due_sheets;
 use super::{Edited, Made, Noted, Stepped};
 use crate::domain::campaign::demand::DemandSheet;
 use crate::domain::campaign::draft::CampaignDraft;
@@ -78,6 +79,8 @@ impl CampaignAdmin {
         slug: &CampaignSlug,
         now: Timestamp,
     ) -> Result<Option<(CampaignRecord, Option<(Timestamp, DemandSheet)>)>, StoreError> {
+        // The service may be down, or a moment from doing so.
+        take_due_sheets(&*self.store, || now).await?;
         let found = self.find(slug, now).await?;
         Ok(found.map(|file| {
             let sheet = file.campaign.sheet.clone();

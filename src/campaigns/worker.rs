@@ -34,6 +34,11 @@ pub async fn run(store: Arc<dyn CampaignStore>, log: Log, clock: Clock, mut stop
 /// Everything that is to be done now.
 pub async fn work(store: &dyn CampaignStore, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
     store.step_by_date(now()).await?;
+    take_due_sheets(store, now).await
+}
+
+/// Takes each sheet that is due.
+pub async fn take_due_sheets(store: &dyn CampaignStore, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
     let due = store.due_sheets(now()).await?;
     if due.is_empty() {
         return Ok(());
