@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use crate::campaigns::Campaigns;
+use crate::campaigns::negotiator::Negotiator;
 use crate::domain::api_key::Mode;
 use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
@@ -105,6 +106,8 @@ pub struct Core {
     pub partners: Partners,
     pub own_pages: OwnPages,
     pub campaigns: Campaigns,
+    /// What `unionhall negotiator` works with.
+    pub negotiator: Negotiator,
     pub form_throttle: FormThrottle,
     pub log: Log,
     pub mail: Delivery,
@@ -163,6 +166,7 @@ impl App {
             partners: Partners::new(Arc::clone(&store) as _),
             own_pages: OwnPages::new(Arc::clone(&store), &secret, erasures, retention),
             campaigns: Campaigns::new(Arc::clone(&store) as _),
+            negotiator: Negotiator::new(Arc::clone(&store)),
             form_throttle: FormThrottle::new(Arc::clone(&store) as _, budget, &secret),
             keys: Keys::of_mode(Arc::clone(&store) as _, mode),
             sources: Arc::clone(&store) as _,

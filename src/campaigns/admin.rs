@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::worker::take_due_sheets;
 use super::{Edited, Made, Noted, Stepped};
-use crate::domain::campaign::demand::DemandSheet;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{CampaignFile, CampaignRecord, NegotiationRound, OfferDraft};
@@ -73,19 +72,10 @@ impl CampaignAdmin {
         self.store.step_campaign(slug.clone(), CampaignStep::Offer, offer, who.to_owned(), note.to_owned(), now)
     }
 
-    /// The last sheet, and when it was taken; none while fewer than five members are in.
-    pub async fn demand(
-        &self,
-        slug: &CampaignSlug,
-        now: Timestamp,
-    ) -> Result<Option<(CampaignRecord, Option<(Timestamp, DemandSheet)>)>, StoreError> {
-        // The service may be down, or a moment from doing so.
+    /// The campaign with its last sheet. One that is due is taken first: the service may be down, or a moment from doing so.
+    pub async fn demand(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignRecord>, StoreError> {
         take_due_sheets(&*self.store, || now).await?;
-        let found = self.find(slug, now).await?;
-        Ok(found.map(|file| {
-            let sheet = file.campaign.sheet.clone();
-            (file.campaign, sheet)
-        }))
+        Ok(self.find(slug, now).await?.map(|file| file.campaign))
     }
 
     pub fn rounds(&self, slug: &CampaignSlug) -> StoreReply<'_, Vec<NegotiationRound>> {

@@ -3,7 +3,7 @@
 
 use super::reference::escaped;
 use crate::domain::union::Union;
-use crate::operations::wording::{self, CAMPAIGNS, CONSENT_RULE_FOR_ALL};
+use crate::operations::wording::{self, CONSENT_RULE_FOR_ALL};
 use crate::operations::{ALL, Access};
 
 pub(super) fn text(union: &Union) -> String {
@@ -23,7 +23,7 @@ pub(super) fn text(union: &Union) -> String {
         })
         .collect();
     format!(
-        "# {}\n\n> {}\n\n{} {CAMPAIGNS}\n\n{CONSENT_RULE_FOR_ALL} A sign-up counts only once the person has pressed the button that \
+        "# {}\n\n> {}\n\n{}\n\n{CONSENT_RULE_FOR_ALL} A sign-up counts only once the person has pressed the button that \
          the mail to them leads to: tell them to check their inbox.\n\n## Operations\n\n{operations}\n\
          ## Reference\n\n\
          - [The whole reference as Markdown]({base_url}/docs.md): keys, consent, limits, retries, errors, every field, MCP, webhooks, sandbox\n\
@@ -32,11 +32,13 @@ pub(super) fn text(union: &Union) -> String {
          - [OpenAPI 3.1 of the partner API]({base_url}/partner/openapi.json): what became of a partner's own sign-ups\n\
          - [MCP server]({base_url}/mcp): the same operations as tools, over Streamable HTTP; [how to add it]({base_url}/docs.md#mcp)\n\n\
          ## For people\n\n\
-         - [Join]({})\n- [About the union]({join_site}/about)\n- [What it keeps of people]({})\n- [What joining means]({})\n",
+         - [Join]({})\n- [Campaigns]({}): what is negotiated now; [the same as JSON]({}.json)\n- [About the union]({join_site}/about)\n- [What it keeps of people]({})\n- [What joining means]({})\n",
         escaped(name),
         escaped(&wording::what_it_is(union)),
-        escaped(&wording::who_runs_it(union)),
+        escaped(&wording::who_runs_it_and_campaigns(union)),
         union.join_page(),
+        union.campaigns_page(),
+        union.campaigns_page(),
         union.privacy_page(),
         union.terms_page(),
     )

@@ -3,6 +3,7 @@
 //!
 //! This module must never know what an operation does, only how the operation describes itself.
 
+pub mod demand_sheet;
 pub mod descriptor;
 pub mod discovery;
 pub mod icon;

@@ -11,7 +11,7 @@ use crate::domain::union::Union;
 use crate::domain::webhook::{self, EventKind};
 use crate::error::ErrorBody;
 use crate::http::response::error::{ErrorKind, ErrorText, HttpError, MetBy};
-use crate::operations::wording::{self, CAMPAIGNS, CONSENT_RULE_FOR_ALL};
+use crate::operations::wording::{self, CONSENT_RULE_FOR_ALL};
 use crate::operations::{ALL, Access, Entry, Lifetime, Method, partner};
 
 /// The contract's operations.
@@ -161,7 +161,7 @@ fn info(union: &Union) -> Value {
         "version": API_VERSION,
         "summary": "Describe the union truthfully, and help people join it with their consent.",
         "description": format!(
-            "{} {} {CAMPAIGNS}\n\nPublic data needs no key and is limited to {} requests a minute per address, or per key \
+            "{} {}\n\nPublic data needs no key and is limited to {} requests a minute per address, or per key \
              if one is sent. Agent actions need a partner's key and are limited to {} a minute per key unless the key \
              was issued with another figure. A limit counts any 60 seconds; past it the answer is 429, and \
              `Retry-After` says how many seconds to wait.\n\n{CONSENT_RULE_FOR_ALL} A sign-up counts only once the user has \
@@ -169,7 +169,7 @@ fn info(union: &Union) -> Value {
              on success, false with `error`, and mostly `code`, otherwise. The categories and \
              codes of /v1 are those listed here.",
             wording::what_it_is(union),
-            wording::who_runs_it(union),
+            wording::who_runs_it_and_campaigns(union),
             union.public_per_minute,
             union.key_per_minute
         ),
@@ -189,10 +189,10 @@ fn path_item(operation: &Entry, union: &Union, schemas: &mut SchemaGenerator) ->
         "operationId": spec.id,
         "summary": spec.title,
         "description": (operation.description)(union),
-        "tags": [match spec.access { Access::Public => PUBLIC, Access::Agent => AGENT, Access::Partner => PARTNER }],
+        "tags": [match spec.access { Access::Public => PUBLIC, Access::Agent => AGENT, Access::Partner | Access::Operator => PARTNER }],
         "security": match spec.access {
             Access::Public => json!([{}, { "partnerKey": [] }]),
-            Access::Agent | Access::Partner => json!([{ "partnerKey": [] }]),
+            Access::Agent | Access::Partner | Access::Operator => json!([{ "partnerKey": [] }]),
         },
     });
     if spec.access == Access::Agent {
@@ -243,7 +243,7 @@ fn path_item(operation: &Entry, union: &Union, schemas: &mut SchemaGenerator) ->
 pub(super) fn errors(operation: &Entry, union: &Union) -> impl Iterator<Item = HttpError> {
     let (access, live) = (operation.spec.access, operation.spec.answer == Lifetime::Live);
     let limit = match access {
-        Access::Public | Access::Partner => union.public_per_minute,
+        Access::Public | Access::Partner | Access::Operator => union.public_per_minute,
         Access::Agent => union.key_per_minute,
     };
     let meets = move |kind: &&ErrorKind| match kind.met_by() {

@@ -24,8 +24,9 @@ pub(super) struct ToolLists {
 impl ToolLists {
     pub(super) fn new(operations: &[Entry], union: &Union, end: &ModernEnd) -> Self {
         let tools = |holds_key| {
-            let listed =
-                operations.iter().filter(move |operation| holds_key || operation.spec.access == Access::Public);
+            let listed = operations.iter().filter(move |operation| {
+                holds_key || matches!(operation.spec.access, Access::Public | Access::Operator)
+            });
             listed.map(|operation| tool(operation, union)).collect::<Vec<_>>()
         };
         let both = [false, true];
@@ -59,7 +60,7 @@ fn tool(operation: &Entry, union: &Union) -> Value {
             "readOnlyHint": !effects.writes(),
             // Nothing here deletes, or changes what somebody else relies on.
             "destructiveHint": false,
-            "idempotentHint": !effects.sends_mail(),
+            "idempotentHint": effects.is_idempotent(),
             "openWorldHint": effects.sends_mail(),
         },
     })

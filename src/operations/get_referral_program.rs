@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::wording::CAMPAIGNS;
-use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
+use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec, wording};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::json::{True, Usd};
@@ -49,12 +48,13 @@ impl Operation for GetReferralProgram {
     type Input = Nothing;
     type Output = ReferralProgram;
 
-    fn description(_: &Union) -> String {
+    fn description(union: &Union) -> String {
         format!(
             "Returns what a member earns for referring others: the reward for each full group, the size of a group, the most \
              that one person can earn, and the rules in sentences. Use it before telling a user about rewards.\n\n\
-             Rewards hang on campaigns. {CAMPAIGNS} A group is full once that many people whom the member referred take \
-             part in the same active campaign; before that, signing people up earns nothing."
+             Rewards hang on campaigns. {} A group is full once that many people whom the member referred take \
+             part in the same active campaign; before that, signing people up earns nothing.",
+            wording::campaigns(union)
         )
     }
 

@@ -50,7 +50,8 @@ pub(super) fn of<T: DeserializeOwned + JsonSchema>(text: &str) -> (String, Vec<S
     (list(&mistakes), named)
 }
 
-fn list(mistakes: &[String]) -> String {
+/// All of them as one text.
+pub(super) fn list(mistakes: &[String]) -> String {
     let sentence = |mistake: &String| match mistake.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &mistake[..end]),
         None if mistake.ends_with('?') => mistake.clone(),

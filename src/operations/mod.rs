@@ -44,6 +44,7 @@ macro_rules! operations {
     };
 }
 
+pub mod negotiator;
 pub mod partner;
 
 operations! {
@@ -91,6 +92,7 @@ pub struct Spec {
     /// The contract's operation id; MCP's tool name.
     pub id: &'static str,
     pub method: Method,
+    /// Empty where it has no route.
     pub path: &'static str,
     pub access: Access,
     pub effects: Effects,
@@ -122,6 +124,8 @@ pub enum Access {
     Agent,
     /// What a partner asks about its own affairs, with its key.
     Partner,
+    /// What somebody at the operator's own machine asks: without a key or a limit, and never over HTTP.
+    Operator,
 }
 
 impl Access {
@@ -130,6 +134,8 @@ impl Access {
             Self::Public => Class::Public,
             Self::Agent => Class::Action,
             Self::Partner => Class::Partner,
+            // Nothing is drawn on it.
+            Self::Operator => Class::Protocol,
         }
     }
 }
@@ -141,6 +147,8 @@ pub enum Effects {
     None,
     /// It adds records; the same again adds nothing.
     Adds,
+    /// It adds records, with the same again too.
+    AddsEachTime,
     /// It adds records and has mail sent; the same again mails again.
     AddsAndMails,
 }
@@ -148,6 +156,11 @@ pub enum Effects {
 impl Effects {
     pub const fn writes(self) -> bool {
         !matches!(self, Self::None)
+    }
+
+    /// Whether the same again changes nothing more.
+    pub const fn is_idempotent(self) -> bool {
+        matches!(self, Self::None | Self::Adds)
     }
 
     /// Whether somebody outside the service notices.

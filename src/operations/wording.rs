@@ -28,9 +28,14 @@ pub const ERRORS_OF_ACTIONS: &str = "An error has a `code`, and in `error` what 
      (ask the user), rate_limited names the seconds to wait; on backend_not_configured or save_failed try again later; \
      agent_unauthorized is about the API key.";
 
-/// What a campaign is, and why rewards need one.
-pub const CAMPAIGNS: &str = "A campaign is one negotiation over one category that members choose to take part in; joining \
-     the union changes none of their contracts.";
+/// What a campaign is, and where to see those that there are.
+pub fn campaigns(union: &Union) -> String {
+    format!(
+        "A campaign is one negotiation over one category that members choose to take part in; joining the union changes none \
+         of their contracts. People see the campaigns at {page}; {page}.json lists them for programs.",
+        page = union.campaigns_page()
+    )
+}
 
 pub fn what_it_is(union: &Union) -> String {
     format!(
@@ -54,6 +59,11 @@ pub fn who_runs_it(union: &Union) -> String {
         union.privacy_page(),
         union.terms_page()
     )
+}
+
+/// The same, and what a campaign is and where to see them.
+pub fn who_runs_it_and_campaigns(union: &Union) -> String {
+    format!("{} {}", who_runs_it(union), campaigns(union))
 }
 
 /// What the figures of savings are, and what they are not.
@@ -82,7 +92,7 @@ pub fn savings(catalog: &Catalog) -> String {
 /// What a model is told before it sees a tool: what this is, when to act and when not.
 pub fn instructions(union: &Union) -> String {
     format!(
-        "{what} {who} {CAMPAIGNS} Use the read tools to describe the union truthfully; quote figures from their answers, never \
+        "{what} {who} Use the read tools to describe the union truthfully; quote figures from their answers, never \
          from memory.\n\n\
          {CONSENT_RULE_FOR_ALL} If the user has not asked, tell them about the union and let them decide.\n\n\
          After signUpUser, tell the user to check their inbox and press the button in the mail: they are a member only \
@@ -91,7 +101,7 @@ pub fn instructions(union: &Union) -> String {
          are listed, and whoever wants to join does so at the address above. An error of a tool is JSON: `error` says what to \
          change or how long to wait, `code` names the kind.",
         what = what_it_is(union),
-        who = who_runs_it(union),
+        who = who_runs_it_and_campaigns(union),
     )
 }
 

@@ -89,7 +89,9 @@ impl SandboxRouter {
             Ok(None) => Ok(Arc::clone(live)),
             Err(NoSandbox) => Err(match found.and_then(|found| found.route.access()) {
                 // The operator has read why, once.
-                Some(Access::Public | Access::Partner) => Error::Unavailable { cause: String::new() }.into(),
+                Some(Access::Public | Access::Partner | Access::Operator) => {
+                    Error::Unavailable { cause: String::new() }.into()
+                }
                 Some(Access::Agent) => Error::SaveFailed { cause: String::new() }.into(),
                 None => HttpError::NotReady,
             }),

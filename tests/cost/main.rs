@@ -143,7 +143,7 @@ impl House {
             let spec = &operation.spec;
             let arguments = if operation.takes_input { "{\"email\":\"p####@example.com\"}" } else { "{}" };
             let key = match spec.access {
-                Access::Agent | Access::Partner => format!("authorization: Bearer {}\r\n", self.key),
+                Access::Agent | Access::Partner | Access::Operator => format!("authorization: Bearer {}\r\n", self.key),
                 Access::Public => String::new(),
             };
             let body = if operation.takes_input { arguments } else { "" };

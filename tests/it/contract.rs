@@ -145,7 +145,7 @@ fn every_operation_keeps_the_common_rules() {
                     assert_eq!(invalid.header("ratelimit"), "\"public\";r=3;t=60", "an invalid key counts as none");
                     assert_eq!(without.header("access-control-allow-origin"), "*");
                 }
-                Access::Agent | Access::Partner => {
+                Access::Agent | Access::Partner | Access::Operator => {
                     for answer in [without, invalid] {
                         answer.refused(401, "agent_unauthorized");
                         assert_eq!(answer.header("www-authenticate"), "Bearer");

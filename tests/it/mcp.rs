@@ -95,7 +95,9 @@ fn a_call_is_the_rest_call() {
             let called = result(&call_with(&server, &key, &call(spec.id, arguments.clone())).await);
             let rest = match spec.access {
                 Access::Public => server.get(spec.path).await.good(),
-                Access::Agent | Access::Partner => server.post(spec.path, &key, arguments.to_string()).await.good(),
+                Access::Agent | Access::Partner | Access::Operator => {
+                    server.post(spec.path, &key, arguments.to_string()).await.good()
+                }
             };
             assert_eq!((&called["structuredContent"], &called["isError"]), (&rest, &json!(false)), "{}", spec.id);
             let text: Value = serde_json::from_str(called["content"][0]["text"].as_str().unwrap()).unwrap();

@@ -51,7 +51,7 @@ fn section(group: &'static str, operation: &'static Entry, document: &Value, uni
         needs_key,
         name: match spec.effects {
             Effects::None => None,
-            Effects::Adds => Some(snippets::IDEMPOTENCY_KEY_OF_A_LINK),
+            Effects::Adds | Effects::AddsEachTime => Some(snippets::IDEMPOTENCY_KEY_OF_A_LINK),
             Effects::AddsAndMails => Some(snippets::IDEMPOTENCY_KEY),
         },
     };

@@ -4,6 +4,7 @@ use super::LastDay;
 use super::file::{BadFile, FileReader};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
+use crate::domain::time::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
@@ -84,6 +85,15 @@ impl Offer {
         self.texts.iter().find(|(of, _)| *of == language).map(|(_, text)| text)
     }
 
+    /// Whether members can still decide, for an offer that is about to be published.
+    pub fn check_days(&self, now: Timestamp) -> Result<(), BadFile> {
+        if self.decide_by.is_over(now) {
+            let over = format!("decide_by: {} is over; write a day on which members can still decide", self.decide_by);
+            return Err(BadFile(vec![over]));
+        }
+        Ok(())
+    }
+
     /// The last day on which somebody may accept.
     pub fn last_day(&self) -> LastDay {
         self.open_until.unwrap_or(self.decide_by)
@@ -112,6 +122,13 @@ mod tests {
         assert_eq!(offer.text(Language::English).unwrap().price, "$48 a month");
         let open = GOOD.replace("term_months = 12", "term_months = 12\nopen_until = 2027-06-30");
         assert_eq!(Offer::parse(&open).unwrap().last_day().to_string(), "2027-06-30");
+    }
+
+    #[test]
+    fn an_offer_is_published_while_members_can_decide() {
+        let offer = Offer::parse(GOOD).unwrap();
+        assert_eq!(offer.check_days("2027-03-16T09:59:59Z".parse().unwrap()), Ok(()));
+        assert!(offer.check_days("2027-03-16T10:00:00Z".parse().unwrap()).is_err());
     }
 
     #[test]

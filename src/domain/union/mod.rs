@@ -58,6 +58,11 @@ impl Union {
         format!("{}/join", self.join_site)
     }
 
+    /// Where everybody sees the campaigns; with `.json` behind it, programs do.
+    pub fn campaigns_page(&self) -> String {
+        format!("{}/campaigns", self.join_site)
+    }
+
     /// Where members see, change and end what they have with the union.
     pub fn own_page(&self) -> String {
         format!("{}/me", self.join_site)

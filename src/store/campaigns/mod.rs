@@ -6,7 +6,7 @@ mod sheet;
 mod step;
 
 pub use self::negotiation::Noted;
-use self::negotiation::{ProposeOffer, RecordRound};
+use self::negotiation::{AddOfferDraft, AddRound};
 use self::participation::PressUnit;
 pub use self::participation::Pressed;
 pub(super) use self::participation::{end_participations, forget_times, participations_of};
@@ -112,11 +112,11 @@ area! {
             = KeepSheet { campaign, sheet, now };
 
         /// Notes a round of a negotiation, for ever.
-        write record_round(slug: CampaignSlug, round: NegotiationRound) -> Noted = RecordRound { slug, round };
+        write record_round(slug: CampaignSlug, round: NegotiationRound) -> Noted = AddRound { slug, round };
 
         /// Notes an offer that a negotiator proposes.
         write propose_offer(slug: CampaignSlug, client: String, file: String, now: Timestamp) -> Noted
-            = ProposeOffer { slug, client, file, now };
+            = AddOfferDraft { slug, client, file, now };
 
         /// The rounds of a campaign, oldest first.
         scan rounds_of(slug: CampaignSlug) -> Vec<NegotiationRound> {

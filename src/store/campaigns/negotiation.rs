@@ -23,12 +23,12 @@ fn is_negotiated(state: CampaignState) -> bool {
     state.gathers()
 }
 
-pub(super) struct RecordRound {
+pub(super) struct AddRound {
     pub slug: CampaignSlug,
     pub round: NegotiationRound,
 }
 
-impl Unit for RecordRound {
+impl Unit for AddRound {
     type Done = Noted;
 
     fn is_transaction(&self) -> bool {
@@ -48,14 +48,14 @@ impl Unit for RecordRound {
     }
 }
 
-pub(super) struct ProposeOffer {
+pub(super) struct AddOfferDraft {
     pub slug: CampaignSlug,
     pub client: String,
     pub file: String,
     pub now: Timestamp,
 }
 
-impl Unit for ProposeOffer {
+impl Unit for AddOfferDraft {
     type Done = Noted;
 
     fn is_transaction(&self) -> bool {

@@ -1,0 +1,57 @@
+//! What a negotiator may do with campaigns: read them and what was counted, and note rounds and proposals.
+//!
+//! Nothing here reads a person or publishes anything. Each note is in the audit log, under the name that the client gives itself.
+
+use std::sync::Arc;
+
+use super::Noted;
+use super::admin::CampaignAdmin;
+use crate::domain::campaign::record::{CampaignRecord, NegotiationRound};
+use crate::domain::campaign::{BadFile, CampaignSlug};
+use crate::domain::time::Timestamp;
+use crate::store::audit::Act;
+use crate::store::{Store, StoreError};
+
+/// Who the audit log says made a note: which program it was is its own claim.
+const WHO: &str = "the negotiator";
+
+#[derive(Debug)]
+pub struct Negotiator {
+    store: Arc<dyn Store>,
+}
+
+impl Negotiator {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    pub async fn list(&self, now: Timestamp) -> Result<Vec<CampaignRecord>, StoreError> {
+        CampaignAdmin::new(Arc::clone(&self.store) as _).list(now).await
+    }
+
+    /// A campaign with what was counted last.
+    pub async fn demand(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignRecord>, StoreError> {
+        CampaignAdmin::new(Arc::clone(&self.store) as _).demand(slug, now).await
+    }
+
+    pub async fn record_round(&self, slug: &CampaignSlug, round: NegotiationRound) -> Result<Noted, StoreError> {
+        self.noting("negotiator round", slug, &round.client, round.at).record_round(slug, round).await
+    }
+
+    /// Keeps a proposal, as a file that `campaigns offer` takes.
+    pub async fn propose(
+        &self,
+        slug: &CampaignSlug,
+        client: &str,
+        file: &str,
+        now: Timestamp,
+    ) -> Result<Result<Noted, BadFile>, StoreError> {
+        self.noting("negotiator draft", slug, client, now).propose(slug, client, file, now).await
+    }
+
+    fn noting(&self, command: &'static str, slug: &CampaignSlug, client: &str, at: Timestamp) -> CampaignAdmin {
+        let about = format!("{slug}, client \"{client}\" (self-asserted)");
+        let act = Act { who: WHO.to_owned(), command, about, at };
+        CampaignAdmin::new(Arc::clone(&self.store).audited(act) as _)
+    }
+}

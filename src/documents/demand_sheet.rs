@@ -1,0 +1,91 @@
+//! The demand sheet for people: as Markdown for a supplier, and as plain text for the operator's terminal.
+
+use crate::domain::campaign::demand::{COARSE, DemandCell};
+use crate::domain::catalog::category::Category;
+use crate::domain::figure::{dollars, grouped};
+use crate::operations::negotiator::get_demand_sheet::DemandReport;
+
+/// What every reader has to know about the figures.
+const ABOUT_COUNTS: &str =
+    "Counts are rounded down to a multiple of 5, and smaller groups are merged. Being in is no obligation to buy.";
+const ABOUT_SAVINGS: &str = "Savings are the union's estimate for a typical household.";
+
+/// A heading, and the rows below it: a name and a count.
+type DemandTable = (&'static str, Vec<(String, String)>);
+
+pub fn markdown(report: &DemandReport) -> String {
+    let mut text = format!("# {}\n\n{}\n", escaped(&report.campaign.title), counted(report));
+    for (heading, rows) in tables(report) {
+        text.push_str(&format!("\n| {heading} | members |\n|---|---:|\n"));
+        rows.iter().for_each(|(name, figure)| text.push_str(&format!("| {name} | {figure} |\n")));
+    }
+    text + &format!("\n{} {ABOUT_COUNTS} {ABOUT_SAVINGS}\n", savings(report))
+}
+
+pub fn text(report: &DemandReport) -> String {
+    let mut text = format!("{}: {}\n{}\n", report.campaign.slug, report.campaign.title, counted(report));
+    for (heading, rows) in tables(report) {
+        text.push_str(&format!("\n{:>10}  {}\n", "MEMBERS", heading.to_uppercase()));
+        rows.iter().for_each(|(name, figure)| text.push_str(&format!("{figure:>10}  {name}\n")));
+    }
+    text + &format!("\n{}\n{ABOUT_SAVINGS}\n{ABOUT_COUNTS}\n", savings(report))
+}
+
+fn counted(report: &DemandReport) -> String {
+    let places = match report.campaign.states.as_slice() {
+        [] => "everywhere".to_owned(),
+        states => format!("in {}", states.iter().map(|state| state.code()).collect::<Vec<_>>().join(", ")),
+    };
+    let what = format!("{}, {places}.", report.campaign.category.label());
+    match report.counted_at {
+        None => format!("{what} Not counted yet: fewer than {COARSE} members take part."),
+        Some(at) => format!(
+            "{what} Counted on {}: {} are in, {} accepted.",
+            at.day(),
+            members(report.demand.members_in),
+            grouped(report.demand.accepted)
+        ),
+    }
+}
+
+fn members(count: u64) -> String {
+    if count == 0 { format!("fewer than {COARSE} members") } else { format!("at least {} members", grouped(count)) }
+}
+
+fn savings(report: &DemandReport) -> String {
+    let estimate = &report.estimate;
+    match (estimate.per_member, estimate.all_members) {
+        (0, _) => "The catalog has no estimate of savings for this category.".to_owned(),
+        (one, 0) => format!("Estimated savings: {} a year for each member.", dollars(one)),
+        (one, all) => format!("Estimated savings: {} a year for each member, ${} for all.", dollars(one), grouped(all)),
+    }
+}
+
+/// What there is to show, without empty tables.
+fn tables(report: &DemandReport) -> Vec<DemandTable> {
+    let demand = &report.demand;
+    let bill = |slug: &str| Category::from_slug(slug).map_or(slug, |category| category.label()).to_owned();
+    let states = rows(&demand.by_state, str::to_owned, "other states", demand.in_other_states);
+    let bills = rows(&demand.by_category, bill, "other bills", demand.in_other_categories);
+    let all = [("state", states), ("other bills that they ticked", bills)];
+    all.into_iter().filter(|(_, rows)| !rows.is_empty()).collect()
+}
+
+fn rows(cells: &[DemandCell], name: impl Fn(&str) -> String, others: &str, in_others: u64) -> Vec<(String, String)> {
+    let named = cells.iter().map(|cell| (name(&cell.name), grouped(cell.members)));
+    let others = (in_others > 0).then(|| (others.to_owned(), grouped(in_others)));
+    named.chain(others).collect()
+}
+
+/// A title in one line of Markdown, whatever the operator wrote.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => safe.push(' '),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '#' => safe.extend(['\\', c]),
+            _ => safe.push(c),
+        }
+    }
+    safe
+}

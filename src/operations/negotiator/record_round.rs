@@ -1,0 +1,99 @@
+//! `recordRound`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::parameter::{NoteText, SlugParameter};
+use super::{client_of, noted, unsaved};
+use crate::app::App;
+use crate::domain::campaign::record::NegotiationRound;
+use crate::domain::catalog::Catalog;
+use crate::domain::json::True;
+use crate::domain::union::Union;
+use crate::error::Error;
+use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+
+/// One exchange with a supplier.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RoundRequest {
+    /// The campaign's slug, from listCampaigns.
+    pub slug: SlugParameter,
+    /// Who was spoken to: the company, and a name where there is one.
+    pub supplier: NoteText,
+    /// What you asked for or offered.
+    pub asked: NoteText,
+    /// What they answered, in their words where it matters. Write "no answer yet" while there is none.
+    pub answered: NoteText,
+}
+
+impl Input for RoundRequest {
+    const EXPECTED: bool = true;
+
+    fn decode(body: &[u8]) -> Result<Self, Error> {
+        decode::json(body)
+    }
+}
+
+/// The round is recorded.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RoundRecorded {
+    /// Always true.
+    pub ok: True,
+    /// How many rounds this campaign has now.
+    pub rounds: u64,
+}
+
+#[derive(Debug)]
+pub struct RecordRound;
+
+impl Operation for RecordRound {
+    const SPEC: Spec = Spec {
+        id: "recordRound",
+        method: Method::Post,
+        path: "",
+        access: Access::Operator,
+        effects: Effects::AddsEachTime,
+        answer: Lifetime::Live,
+        title: "Record a round with a supplier",
+    };
+
+    type Input = RoundRequest;
+    type Output = RoundRecorded;
+
+    fn description(_: &Union) -> String {
+        format!(
+            "Records one exchange with a supplier: whom you spoke to, what you asked, what they answered. Call it after each \
+             exchange, also after a refusal. Operators alone read it.\n\n\
+             A round cannot be changed or deleted; correct a mistake with another one. Calling twice records two rounds. A campaign \
+             takes {} of them, while it is gathering or negotiating. Leave out what identifies a member.",
+            NegotiationRound::MOST
+        )
+    }
+
+    async fn run(app: &App, caller: &Caller, input: RoundRequest) -> Result<RoundRecorded, Error> {
+        let SlugParameter(slug) = input.slug;
+        let round = NegotiationRound {
+            at: caller.now,
+            client: client_of(caller),
+            supplier: input.supplier.0,
+            asked: input.asked.0,
+            answered: input.answered.0,
+        };
+        let done = app.negotiator.record_round(&slug, round).await.map_err(unsaved)?;
+        Ok(RoundRecorded { ok: True, rounds: noted(done, &slug, NegotiationRound::MOST, "rounds")? })
+    }
+
+    fn example(_: &Catalog) -> Example<RoundRecorded> {
+        Example {
+            request: Some(json!({
+                "slug": "internet-2027",
+                "supplier": "Example Fiber, regional sales",
+                "asked": "$45 a month for 300 Mbit/s, 12 months, no exit fee, for at least 1,230 households.",
+                "answered": "They can do $48 from 1,000 households on, and will write it down by Friday."
+            })),
+            answer: RoundRecorded { ok: True, rounds: 2 },
+        }
+    }
+}
