@@ -6,6 +6,7 @@ use super::{ShowPerson, address, nobody, people_of};
 use crate::cli::mail::as_json as waiting_mail_json;
 use crate::cli::terminal::quote;
 use crate::cli::{print_line, with_live_records};
+use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
 use crate::domain::mail::WaitingMail;
 use crate::domain::mail::budget::source_name;
 use crate::domain::person::{KeptEvidence, NO_TIME, PersonFile, PersonRecord, PersonState, SignUpEntry};
@@ -102,6 +103,10 @@ fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
     if sent.is_empty() {
         lines.push("  none went there yet, as far as is remembered".to_owned());
     }
+    if !file.participations.is_empty() {
+        lines.extend([String::new(), "Campaigns".to_owned()]);
+        lines.extend(file.participations.iter().map(participation_line));
+    }
     lines.extend([String::new(), "Sign-ups".to_owned()]);
     if file.sign_ups.is_empty() {
         lines.push("  none: only a referral link was asked for".to_owned());
@@ -110,6 +115,17 @@ fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
         lines.extend(sign_up_lines(sign_up, file, now));
     }
     lines
+}
+
+fn participation_line(entry: &ParticipationEntry) -> String {
+    let ParticipationEntry { campaign, state, in_at, accepted_at, changed_at } = entry;
+    let earlier = match state {
+        ParticipationState::In => None,
+        ParticipationState::Accepted => in_at.map(|at| format!(", in at {at}")),
+        ParticipationState::Out => in_at.map(|at| format!(", was in since {at}")),
+        ParticipationState::Passed => accepted_at.map(|at| format!(", had accepted at {at}")),
+    };
+    format!("  {campaign}: {} since {changed_at}{}", state.name(), earlier.unwrap_or_default())
 }
 
 fn counted(count: u64, what: &str) -> String {
