@@ -2,6 +2,7 @@
 
 mod audit;
 mod backup;
+mod campaigns;
 mod catalog;
 mod command_line;
 mod doctor;
@@ -82,6 +83,12 @@ enum Command {
     /// See who the members are, why somebody gets no mail, and let people leave or be forgotten.
     #[command(subcommand)]
     Members(members::MembersCommand),
+    /// Ask members who wants to be in on a deal, publish its offer, and take it from step to step.
+    ///
+    /// A campaign is one category, some states or all, and one offer: draft, gathering, negotiating, offered, active, closed; or
+    /// cancelled. Every step is kept with who took it and when. `campaigns list` says beforehand what dates do by themselves.
+    #[command(subcommand)]
+    Campaigns(campaigns::CampaignsCommand),
     /// Show what came of the sign-ups: by day, partner, state, category or referrer.
     Stats(stats::ShowStats),
     /// Look at the mail that waits in the outbox, decide about what is held, and take in what came back.
@@ -135,6 +142,12 @@ enum Command {
     Resume(backup::ResumeSettings),
     /// Speak MCP over standard input and output, for an assistant on this machine; works on the service's own records.
     Mcp(Box<mcp::McpSettings>),
+    /// Speak MCP over standard input and output to a negotiator on this machine: an assistant that negotiates with suppliers.
+    ///
+    /// Four tools: listCampaigns, getDemandSheet, recordRound, proposeOffer. None reads an address of a member's or publishes
+    /// anything: `campaigns rounds` shows what was recorded, and `campaigns offer` publishes what was proposed. Works on the service's
+    /// own records, without a key.
+    Negotiator(Box<mcp::negotiator::NegotiatorSettings>),
     /// Check a catalog before it is served.
     #[command(subcommand)]
     Catalog(catalog::CatalogCommand),
@@ -169,6 +182,7 @@ pub fn main() -> ExitCode {
         Command::Partners(command) => partners::run(command),
         Command::Webhooks(command) => partners::webhooks::run(command),
         Command::Members(command) => members::run(command),
+        Command::Campaigns(command) => campaigns::run(&command),
         Command::Stats(task) => stats::run(&task),
         Command::Mail(command) => mail::run(command),
         Command::Signups(command) => signups::run(command),
@@ -178,6 +192,7 @@ pub fn main() -> ExitCode {
         Command::Restore(settings) => backup::restore(&settings),
         Command::Resume(settings) => backup::resume(&settings),
         Command::Mcp(settings) => mcp::run(&settings),
+        Command::Negotiator(settings) => mcp::negotiator::run(&settings),
         Command::Catalog(command) => catalog::run(&command),
         Command::Openapi(settings) => openapi::run(&settings),
         Command::Completions { shell } => shell::complete(shell),

@@ -92,6 +92,15 @@ fn add_commands(page: &mut String, parent: &clap::Command, serve: &Vec<&Arg>) ->
         }));
         page.push_str(&without_heading(&rendered(|out| man.render_description_section(out))?));
         page.push_str(&without_heading(&rendered(|out| man.render_options_section(out))?));
+        // Line by line: it is a file.
+        if let Some(file) = command.get_after_long_help().map(ToString::to_string) {
+            let mut roff = Roff::new();
+            roff.control("PP", []);
+            for line in file.lines().filter(|line| !line.is_empty()) {
+                roff.text([roman(line)]).control("br", []);
+            }
+            page.push_str(&roff.to_roff());
+        }
         if !shared.is_empty() {
             let mut roff = Roff::new();
             roff.control("PP", []).text([roman(format!("As for unionhall serve: {}.", shared.join(", ")))]);

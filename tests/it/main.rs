@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that meets the unexpected should stop there")]
 
 mod bad_input;
+mod campaign_commands;
 mod commands;
 mod connections;
 mod contract;

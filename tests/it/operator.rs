@@ -47,10 +47,10 @@ async fn union_with_a_past(server: &Server) -> (String, String) {
 }
 
 /// The commands of the page, each with what it is to answer.
-fn transcripts() -> Vec<(String, String)> {
+pub(crate) fn transcripts(page: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut inside = false;
-    for line in PAGE.lines() {
+    for line in page.lines() {
         match (line, line.strip_prefix("$ ")) {
             ("```console", _) => inside = true,
             ("```", _) => inside = false,
@@ -67,7 +67,7 @@ fn transcripts() -> Vec<(String, String)> {
 }
 
 /// Without what differs each time: times, days, codes, ids, sizes; white space counts as one.
-fn steady(text: &str) -> Vec<String> {
+pub(crate) fn steady(text: &str) -> Vec<String> {
     let word = |word: &str| {
         let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
         // Some have no digit; and few words have none of these four letters.
@@ -91,7 +91,7 @@ fn steady(text: &str) -> Vec<String> {
 
 /// What a shell makes of a command there. The service's journal is its standard error here; who may not become another user
 /// stays who they are.
-fn answer(server: &Server, command: &str) -> String {
+pub(crate) fn answer(server: &Server, command: &str) -> String {
     let prelude = "
         set -o pipefail
         unionhall() { \"$UNIONHALL\" \"$@\"; }
@@ -117,7 +117,7 @@ fn every_question_of_the_page_has_its_command_and_its_answer() {
         let server = Server::start_with(&["--key-per-minute", "1000"]);
         let (key, request) = union_with_a_past(&server).await;
         let on_sqlite = server.records().limits() == "memory";
-        let all = transcripts();
+        let all = transcripts(PAGE);
         assert!(all.len() >= 10, "the ten questions");
         // Whoever runs the tests signs in the audit log.
         let me = answer(&server, "id -un").trim().to_owned();

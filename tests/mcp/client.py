@@ -3,6 +3,7 @@
     client.py http MODE      every tool over HTTP, with the key in UNION_KEY, with none, and with one that is not valid
     client.py stdio SERVER   the same through `SERVER mcp`, on the records of the running server
     client.py conversation   from the list of tools to a member more
+    client.py negotiator SERVER   a negotiation through `SERVER negotiator`: an assistant proposes, a person publishes
 
 MODE is how the client finds the era: auto, legacy or 2026-07-28. The server is at UNION_URL, its records are in UNION_DATA.
 """
@@ -13,6 +14,7 @@ import email.policy
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 import urllib.parse
@@ -173,5 +175,53 @@ async def conversation():
         assert (await call(client, "getMemberStats"))["memberCount"] == before + 1, "the new member is not counted"
 
 
+def operate(server, *arguments, file=None):
+    """What a command of the operator's prints."""
+    command = [server, "campaigns", *arguments, *([] if arguments[0] == "sample" else ["--data", DATA])]
+    done = subprocess.run(command, input=file, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+async def negotiator(server):
+    for mode in VERSIONS:
+        slug = f"internet-{mode}"
+        file = operate(server, "sample").replace("internet-sample", slug)
+        operate(server, "new", "-", file=file)
+        operate(server, "open", slug, "--postal-address", "12 Mill Street, Springfield")
+        parameters = StdioServerParameters(command=server, args=["negotiator", "--data", DATA])
+        async with Client(stdio_client(parameters), mode=mode) as client:
+            assert client.protocol_version == VERSIONS[mode], client.protocol_version
+            tools = (await client.list_tools()).tools
+            names = ["listCampaigns", "getDemandSheet", "recordRound", "proposeOffer"]
+            assert [tool.name for tool in tools] == names, tools
+            for tool in tools:
+                hints = tool.annotations
+                assert None not in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
+            assert slug in [campaign["slug"] for campaign in (await call(client, "listCampaigns"))["campaigns"]]
+            sheet = await call(client, "getDemandSheet", {"slug": slug})
+            assert sheet == json.loads(operate(server, "demand", slug, "--json")), sheet
+            for n, answered in enumerate(("$55", "$48, agreed"), 1):
+                said = {"slug": slug, "supplier": "Example Fiber", "asked": "$45 a month", "answered": answered}
+                assert (await call(client, "recordRound", said))["rounds"] == n
+            offer = {
+                "supplier": "Example Fiber", "annual_saving": 240, "term_months": 12, "decide_by": "2099-03-15",
+                "complaints": "help@fiber.example",
+                "benchmark": {"price": "$68 a month", "source": "FCC urban rate survey", "date": "2026-11-01"},
+                "text": {
+                    "en": {"price": "$48 a month", "exit_fee": "None"},
+                    "es": {"price": "$48 al mes", "exit_fee": "Ninguna"},
+                },
+            }
+            message = await refused(client, "proposeOffer", {"slug": slug, "offer": {**offer, "annual_saving": 0}}, "invalid_submission")
+            assert message.startswith("offer.annual_saving: "), message
+            assert (await call(client, "proposeOffer", {"slug": slug, "offer": offer}))["proposals"] == 1
+        assert len(json.loads(operate(server, "rounds", slug, "--json"))) == 2
+        assert json.loads(operate(server, "show", slug, "--json"))["state"] == "gathering", "only a person publishes"
+        operate(server, "offer", slug, "-", file=operate(server, "drafts", slug))
+        assert json.loads(operate(server, "show", slug, "--json"))["offer"]["annualSaving"] == 240
+
+
 way, *arguments = sys.argv[1:]
-asyncio.run({"http": http, "stdio": stdio, "conversation": conversation}[way](*arguments))
+ways = {"http": http, "stdio": stdio, "conversation": conversation, "negotiator": negotiator}
+asyncio.run(ways[way](*arguments))

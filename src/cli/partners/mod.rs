@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
+use super::terminal::did_you_mean;
 use super::{Prepare, print_line, with_records};
 use crate::clock::Clock;
 use crate::config::{StoreSettings, quoted};
@@ -207,14 +208,6 @@ pub(super) async fn find(operator: &Operator, name: &str) -> anyhow::Result<Part
     if let Some(at) = partners.iter().position(|partner| partner.name == name) {
         return Ok(partners.swap_remove(at));
     }
-    let wanted = folded(name);
-    let slips = (wanted.chars().count() / 3).clamp(1, 2);
-    let is_near = |known: &str| {
-        !wanted.is_empty()
-            && (known.contains(&wanted) || wanted.contains(known) || strsim::osa_distance(known, &wanted) <= slips)
-    };
-    let near = partners.iter().filter(|partner| is_near(&folded(&partner.name)));
-    let near: Vec<_> = near.take(3).map(|partner| partner.name.as_str()).collect();
-    let near = if near.is_empty() { String::new() } else { format!(" did you mean {}?", near.join(" or ")) };
+    let near = did_you_mean(name, partners.iter().map(|partner| partner.name.as_str()), folded);
     bail!("there is no partner called {};{near} `unionhall partners list` shows them", name.escape_debug())
 }

@@ -83,6 +83,8 @@ This is its first start. What it keeps is in {kept}{keep}.
 3. Sign a user up with it:
      curl {address}/v1/invite -H \"Authorization: Bearer $KEY\" -H \"Content-Type: application/json\" \\
        -d '{{\"email\": \"ana@example.com\", \"categories\": {{\"internet\": true}}}}'
+4. Make a sample campaign, a draft that nobody sees until you open it:
+     {program} campaigns sample | {program} campaigns new -{flags}
 
 {mail}
 Reference: {address}/docs   Settings: {program} serve --help   The savings shown are samples until you give a --catalog.{contact}

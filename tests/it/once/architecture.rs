@@ -199,7 +199,7 @@ const NAMES_STORE: &[&str] = &[
     "src/campaigns/",
     "src/cli/backup/",
     "src/cli/doctor/records.rs",
-    "src/cli/mcp.rs",
+    "src/cli/mcp/",
     "src/cli/mod.rs",
     "src/cli/serve/",
     "src/cli/transfer.rs",
@@ -409,6 +409,38 @@ fn the_store_is_private() {
             "src/keys.rs has a store as a public field",
             "src/membership/mod.rs hands a store on",
         ],
+    );
+}
+
+/// What a negotiator's tool reaches of the service's parts beside those that are made for it.
+fn reaching_negotiators(tree: &Tree) -> Vec<String> {
+    let mut faults = Vec::new();
+    for source in sources(tree).iter().filter(|source| source.path.starts_with("src/operations/negotiator/")) {
+        for reached in source.code.windows(3).filter(|tokens| tokens[..2] == ["app", "."]) {
+            if !["negotiator", "union"].contains(&reached[2]) {
+                faults.push(format!("{} reaches {}", source.path, reached[2]));
+            }
+        }
+        let layers = ["app", "campaigns", "domain", "error", "operations"];
+        let others = source.uses().into_iter().filter(|used| !layers.contains(&used[0]));
+        faults.extend(others.map(|used| format!("{} uses {}", source.path, used[0])));
+    }
+    faults
+}
+
+#[test]
+fn the_negotiators_tools_read_no_person() {
+    finds(
+        reaching_negotiators,
+        &[
+            (
+                "src/operations/negotiator/a.rs",
+                "fn run(app: &App) { app.negotiator.list(); app.union.catalog; app.membership.count() }",
+            ),
+            ("src/operations/negotiator/b.rs", "use crate::membership::Membership;"),
+            ("src/operations/c.rs", "fn run(app: &App) { app.membership.count() }"),
+        ],
+        &["src/operations/negotiator/a.rs reaches membership", "src/operations/negotiator/b.rs uses membership"],
     );
 }
 

@@ -47,6 +47,8 @@ This is its first start. What it keeps is in data/; the file `secret` there make
 3. Sign a user up with it:
      curl http://HOST:PORT/v1/invite -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
        -d '{"email": "ana@example.com", "categories": {"internet": true}}'
+4. Make a sample campaign, a draft that nobody sees until you open it:
+     unionhall campaigns sample | unionhall campaigns new -
 
 Mail: nobody is written to. Each message lands in data/mailbox/; open this and click:
      http://HOST:PORT/dev/mailbox?key=KEY
@@ -86,6 +88,7 @@ fn the_printed_commands_work() {
     assert!(said.contains("/v1/negotiate-categories|\n"), "{said}");
     assert!(said.contains("|-H|Authorization: Bearer uh_"), "{said}");
     assert!(said.contains("|-d|{\"email\": \"ana@example.com\", \"categories\": {\"internet\": true}}|"), "{said}");
+    assert!(said.contains("The draft internet-sample is made."), "{said}");
     assert!(folder.path().join("it's here.db").exists() && !folder.path().join("my data/unionhall.db").exists());
 }
 

@@ -1,5 +1,7 @@
 //! `unionhall mcp`
 
+pub(super) mod negotiator;
+
 use std::sync::Arc;
 
 use anyhow::bail;

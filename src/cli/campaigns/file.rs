@@ -1,0 +1,144 @@
+//! What the operator writes: files of campaigns and offers, read, checked and taken over; and samples of both.
+
+use std::io::Read;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use super::{EditedCampaign, NewCampaign, PrintSample, PublishOffer, find, step};
+use crate::campaigns::{Edited, Made};
+use crate::cli::audit::act;
+use crate::cli::{print_line, with_live_records};
+use crate::clock::Clock;
+use crate::domain::campaign::draft::CampaignDraft;
+use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::{BadFile, CampaignStep};
+use crate::domain::time::Timestamp;
+
+/// Far more than the longest texts need.
+const LARGEST_FILE: u64 = 64 << 10;
+
+/// The text of a file, and what it is called in an error.
+fn read(file: &str) -> anyhow::Result<(String, &str)> {
+    let name = if file == "-" { "standard input" } else { file };
+    let mut bytes = Vec::new();
+    let read = match file {
+        "-" => std::io::stdin().lock().take(LARGEST_FILE + 1).read_to_end(&mut bytes),
+        _ => std::fs::File::open(file).and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)),
+    };
+    read.with_context(|| format!("cannot read {name}"))?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        bail!("{name} is larger than 64 KiB, which no file of a campaign is");
+    }
+    Ok((String::from_utf8(bytes).with_context(|| format!("{name} is not text in UTF-8"))?, name))
+}
+
+/// Everything that is wrong with a file, under its name.
+fn mistakes(name: &str, BadFile(mistakes): &BadFile) -> anyhow::Error {
+    match mistakes.as_slice() {
+        [one] => anyhow::anyhow!("{name} has a mistake: {one}"),
+        all => {
+            let lines: String = all.iter().map(|mistake| format!("\n  {mistake}")).collect();
+            anyhow::anyhow!("{name} has {} mistakes:{lines}", all.len())
+        }
+    }
+}
+
+pub(super) fn new(task: &NewCampaign) -> anyhow::Result<()> {
+    let now = Clock::start().now().time;
+    let (text, name) = read(&task.file)?;
+    let draft = CampaignDraft::parse(&text).map_err(|bad| mistakes(name, &bad))?;
+    let slug = draft.slug.clone();
+    let act = act("campaigns new", slug.to_string(), now);
+    let who = act.who.clone();
+    let made = with_live_records(&task.store, async |operator| {
+        Ok(operator.audited(act).campaigns().make(draft, text, &who, now).await?)
+    })?;
+    match made {
+        Made::Done => {
+            print_line(&format!("The draft {slug} is made. Nobody sees it until `unionhall campaigns open {slug}`."))
+        }
+        Made::SlugTaken => bail!(
+            "there is a campaign {slug} already; choose another slug, or change that one with `unionhall campaigns edit {slug} FILE`"
+        ),
+        Made::TooMany => bail!("there are {} campaigns already, which is the most", CampaignRecord::MOST),
+    }
+}
+
+pub(super) fn edit(task: &EditedCampaign) -> anyhow::Result<()> {
+    let (now, slug) = (Clock::start().now().time, &task.slug);
+    let (text, name) = read(&task.file)?;
+    let draft = CampaignDraft::parse(&text).map_err(|bad| mistakes(name, &bad))?;
+    let act = act("campaigns edit", slug.to_string(), now);
+    let who = act.who.clone();
+    let (edited, is_public) = with_live_records(&task.store, async |operator| {
+        let before = find(&operator, slug, now).await?.campaign;
+        // Also what the store would refuse, so that a file with another slug is measured by the campaign that was named.
+        if let Err(bad) = before.draft.edit_to(&draft, before.state) {
+            return Err(mistakes(name, &bad));
+        }
+        Ok((operator.audited(act).campaigns().edit(draft, text, &who, now).await?, before.was_public))
+    })?;
+    match edited {
+        Edited::Done if is_public => print_line(&format!("{slug} is changed. The pages show it within two seconds.")),
+        Edited::Done => print_line(&format!("The draft {slug} is changed.")),
+        Edited::Unchanged => print_line(&format!("{name} says what {slug} says already; nothing is changed.")),
+        Edited::Refused(bad) => Err(mistakes(name, &bad)),
+        Edited::Unknown => bail!("there is no campaign {slug} any more"),
+    }
+}
+
+pub(super) fn offer(task: &PublishOffer) -> anyhow::Result<()> {
+    let (now, slug) = (Clock::start().now().time, &task.slug);
+    let (text, name) = read(&task.file)?;
+    let offer = Offer::parse(&text).map_err(|bad| mistakes(name, &bad))?;
+    offer.check_days(now).map_err(|bad| mistakes(name, &bad))?;
+    let act = act("campaigns offer", slug.to_string(), now);
+    let who = act.who.clone();
+    let (supplier, decide_by) = (offer.supplier.clone(), offer.decide_by);
+    with_live_records(&task.store, async |operator| {
+        let before = find(&operator, slug, now).await?.campaign;
+        before.state.after(CampaignStep::Offer).map_err(|bad| step::refusal(slug, bad))?;
+        let done = operator.audited(act).campaigns().publish(slug, (offer, text), &who, &task.note.note, now).await?;
+        step::done(slug, done)
+    })?;
+    print_line(&format!("The offer of {supplier} is published: members accept or pass until the end of {decide_by}."))?;
+    print_line("The service mails those who are in, if they want such mail.")?;
+    print_line(&format!("Once the deal runs: `unionhall campaigns activate {slug}`."))
+}
+
+/// The date in the samples, and the days from now on that stand there instead when one is printed.
+const SAMPLE_DAYS: [(&str, u64); 4] = [("2027-01-31", 60), ("2027-03-15", 60), ("2027-06-30", 150), ("2026-11-01", 0)];
+
+pub(super) fn sample(task: &PrintSample) -> anyhow::Result<()> {
+    let text = if task.offer { include_str!("offer.sample.toml") } else { include_str!("campaign.sample.toml") };
+    print_line(with_days(text, Clock::start().now().time).trim_end())
+}
+
+/// The sample with days that lie ahead.
+fn with_days(sample: &str, now: Timestamp) -> String {
+    SAMPLE_DAYS.iter().fold(sample.to_owned(), |text, (day, days)| {
+        let ahead = now.plus(Duration::from_secs(days * 24 * 3600)).to_string();
+        text.replace(day, &ahead[..day.len()])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_samples_are_good_whenever_they_are_printed() {
+        for now in ["2026-11-17", "2031-02-28T23:59:59Z"] {
+            let now = now.parse().unwrap();
+            let draft = CampaignDraft::parse(&with_days(include_str!("campaign.sample.toml"), now)).unwrap();
+            let offer = Offer::parse(&with_days(include_str!("offer.sample.toml"), now)).unwrap();
+            assert!(!draft.gather_until.is_over(now) && !offer.decide_by.is_over(now));
+            let commented = include_str!("offer.sample.toml").replace("\n# ", "\n");
+            assert!(Offer::parse(&with_days(&commented, now)).unwrap().open_until.is_some(), "what is left out, too");
+            let commented = include_str!("campaign.sample.toml").replace("\n# ", "\n");
+            assert_eq!(CampaignDraft::parse(&commented).unwrap().states.len(), 2);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! `unionhall campaigns`
+
+mod file;
+mod negotiation;
+mod show;
+mod step;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+
+use super::terminal::did_you_mean;
+use crate::config::{CatalogSettings, PostalSettings, StoreSettings};
+use crate::domain::campaign::record::CampaignFile;
+use crate::domain::campaign::{CampaignSlug, CampaignStep};
+use crate::domain::time::Timestamp;
+use crate::operator::Operator;
+
+/// How the files look, below the help of the commands that read them.
+const CAMPAIGN_FORMAT: &str = concat!(
+    "The file, in TOML. Every language that the pages have needs its texts; all mistakes are listed at once.\n\n",
+    include_str!("campaign.sample.toml")
+);
+const OFFER_FORMAT: &str = concat!(
+    "The file, in TOML. Every language that the pages have needs its texts; all mistakes are listed at once.\n\n",
+    include_str!("offer.sample.toml")
+);
+
+#[derive(Debug, Subcommand)]
+pub(super) enum CampaignsCommand {
+    /// Make a campaign of a file. It is a draft that nobody sees until `campaigns open`.
+    #[command(after_long_help = CAMPAIGN_FORMAT)]
+    New(NewCampaign),
+    /// Replace what a campaign's file said.
+    ///
+    /// The slug always stays. Of a draft everything else may change. Category and states stay once members are asked, and
+    /// `gather_until` stays once gathering is over; the texts may change until the campaign is closed or cancelled.
+    #[command(after_long_help = CAMPAIGN_FORMAT)]
+    Edit(EditedCampaign),
+    /// List all campaigns: how far each is, how many are in, and what happens next.
+    List(ListAll),
+    /// Show everything about a campaign: counts, offer, mailings, and every step with who took it.
+    Show(NamedCampaign),
+    /// Show a draft to everybody, ask members whether they are in, and mail those whom it fits.
+    ///
+    /// It becomes `negotiating` by itself once the day `gather_until` has ended everywhere in the US (10:00 UTC of the next day).
+    /// Mailed are members who ticked the campaign's category, live where it is for, and want such mail. Refused while the
+    /// postal address is unset, for such mail must name it.
+    Open(OpenCampaign),
+    /// Begin to negotiate before `gather_until`. Members can still count themselves in or out.
+    Negotiate(StepArgs),
+    /// Publish the offer: members accept or pass until `decide_by`, and those who are in are mailed.
+    ///
+    /// Possible while the campaign is gathering or negotiating. A published offer cannot be changed. Accepting ends by itself
+    /// once the day `decide_by` has ended everywhere in the US; the campaign becomes active only by `campaigns activate`.
+    #[command(after_long_help = OFFER_FORMAT)]
+    Offer(PublishOffer),
+    /// Say that the deal runs: those who accepted take part from now on, later ones from when they accept.
+    Activate(StepArgs),
+    /// End an active campaign: nobody can accept any more, the result is published, and those who were in are mailed.
+    Close(StepArgs),
+    /// Give a campaign up, in any state before `closed`. If members had seen it, those who were in are mailed.
+    Cancel(StepArgs),
+    /// Print the demand sheet: what a negotiator takes to the table.
+    ///
+    /// A sheet is taken once a day at the most, and only after at least five members changed. Counts are rounded down to a multiple
+    /// of 5 and smaller cells are merged, so that no figure identifies a person. Savings are reckoned with the catalog's estimate.
+    Demand(PrintDemand),
+    /// Show the rounds with suppliers that a negotiator recorded.
+    Rounds(NamedCampaign),
+    /// Print a negotiator's draft of an offer, as a file that `campaigns offer` takes; the newest, unless told otherwise.
+    Drafts(PrintDraft),
+    /// Print a sample of a file: `unionhall campaigns sample | unionhall campaigns new -` makes a campaign of it.
+    Sample(PrintSample),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NewCampaign {
+    /// The file; `-` reads standard input.
+    file: String,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EditedCampaign {
+    /// The campaign's slug, as `campaigns list` shows it.
+    slug: CampaignSlug,
+    /// The file; `-` reads standard input.
+    file: String,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListAll {
+    /// As a JSON array, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NamedCampaign {
+    /// The campaign's slug, as `campaigns list` shows it.
+    slug: CampaignSlug,
+    /// As JSON, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StepArgs {
+    /// The campaign's slug, as `campaigns list` shows it.
+    slug: CampaignSlug,
+    #[command(flatten)]
+    note: NoteArgs,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct OpenCampaign {
+    #[command(flatten)]
+    step: StepArgs,
+    #[command(flatten)]
+    postal: PostalSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PublishOffer {
+    /// The campaign's slug, as `campaigns list` shows it.
+    slug: CampaignSlug,
+    /// The file; `-` reads standard input.
+    file: String,
+    #[command(flatten)]
+    note: NoteArgs,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+struct NoteArgs {
+    /// Why, for the campaign's history; operators alone read it.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = note)]
+    note: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PrintDemand {
+    /// The campaign's slug, as `campaigns list` shows it.
+    slug: CampaignSlug,
+    /// As a JSON object, for programs.
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+    /// As Markdown, to send to a supplier.
+    #[arg(long)]
+    markdown: bool,
+    #[command(flatten)]
+    catalog: CatalogSettings,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PrintDraft {
+    /// The campaign's slug, as `campaigns list` shows it.
+    slug: CampaignSlug,
+    /// Which of them: 1 is the oldest.
+    #[arg(long, value_name = "N", conflicts_with = "json")]
+    number: Option<usize>,
+    /// All of them as a JSON array, for programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PrintSample {
+    /// A file for `campaigns offer` instead of one for `campaigns new`.
+    #[arg(long)]
+    offer: bool,
+}
+
+/// What the operator notes with a step.
+fn note(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let is_good = text.chars().count() <= 500 && !text.chars().any(char::is_control);
+    if is_good { Ok(text.to_owned()) } else { Err("write at most 500 characters on one line".to_owned()) }
+}
+
+pub(super) fn run(command: &CampaignsCommand) -> anyhow::Result<()> {
+    match command {
+        CampaignsCommand::New(task) => file::new(task),
+        CampaignsCommand::Edit(task) => file::edit(task),
+        CampaignsCommand::List(task) => show::list(task),
+        CampaignsCommand::Show(task) => show::show(task),
+        CampaignsCommand::Open(task) => step::open(task),
+        CampaignsCommand::Negotiate(task) => step::take(task, CampaignStep::Negotiate, "campaigns negotiate"),
+        CampaignsCommand::Offer(task) => file::offer(task),
+        CampaignsCommand::Activate(task) => step::take(task, CampaignStep::Activate, "campaigns activate"),
+        CampaignsCommand::Close(task) => step::take(task, CampaignStep::Close, "campaigns close"),
+        CampaignsCommand::Cancel(task) => step::take(task, CampaignStep::Cancel, "campaigns cancel"),
+        CampaignsCommand::Demand(task) => negotiation::demand(task),
+        CampaignsCommand::Rounds(task) => negotiation::rounds(task),
+        CampaignsCommand::Drafts(task) => negotiation::drafts(task),
+        CampaignsCommand::Sample(task) => file::sample(task),
+    }
+}
+
+/// The campaign of that slug; where there is none, the error names those that may be meant.
+async fn find(operator: &Operator, slug: &CampaignSlug, now: Timestamp) -> anyhow::Result<CampaignFile> {
+    if let Some(file) = operator.campaigns().find(slug, now).await? {
+        return Ok(file);
+    }
+    let campaigns = operator.campaigns().list(now).await?;
+    let near = did_you_mean(slug.as_str(), campaigns.iter().map(|known| known.slug().as_str()), str::to_owned);
+    bail!("there is no campaign {slug};{near} `unionhall campaigns list` shows them")
+}

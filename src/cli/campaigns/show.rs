@@ -1,0 +1,213 @@
+//! What the operator sees of campaigns: the list with what happens next, and everything about one.
+
+use serde_json::{Value, json};
+
+use super::{ListAll, NamedCampaign, find};
+use crate::cli::terminal::quote;
+use crate::cli::{print_line, with_live_records};
+use crate::clock::Clock;
+use crate::domain::campaign::CampaignState;
+use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::record::{CampaignFile, CampaignRecord, HistoryEntry, MailingEntry};
+use crate::domain::figure::{dollars, grouped};
+use crate::domain::language::Language;
+use crate::domain::time::Timestamp;
+use crate::operations::negotiator::list_campaigns::CampaignSummary;
+
+pub(super) fn list(task: &ListAll) -> anyhow::Result<()> {
+    let now = Clock::start().now().time;
+    let campaigns = with_live_records(&task.store, async |operator| Ok(operator.campaigns().list(now).await?))?;
+    if task.json {
+        let rows: Vec<_> = campaigns.iter().map(|campaign| CampaignSummary::of(campaign, now)).collect();
+        return print_line(&serde_json::to_string_pretty(&rows)?);
+    }
+    if campaigns.is_empty() {
+        return print_line(
+            "No campaigns yet. `unionhall campaigns sample | unionhall campaigns new -` makes a sample.",
+        );
+    }
+    print_line(&format!("{:<13}{:>8}  {:<30}NEXT", "STATE", "IN", "SLUG"))?;
+    for campaign in &campaigns {
+        let (state, slug) = (campaign.state.name(), campaign.slug().as_str());
+        print_line(&format!("{state:<13}{:>8}  {slug:<30}{}", counted(campaign.counted_in()), next(campaign, now)))?;
+    }
+    print_line("")?;
+    print_line("IN is counted once a day at the most, and rounded down to a multiple of 5.")
+}
+
+/// A count of the last sheet.
+fn counted(members: u64) -> String {
+    if members == 0 { "<5".to_owned() } else { grouped(members) }
+}
+
+/// What happens next: by a date, or by the operator.
+fn next(campaign: &CampaignRecord, now: Timestamp) -> String {
+    let slug = campaign.slug();
+    match (CampaignSummary::of(campaign, now).next, campaign.state) {
+        (Some(next), _) => next,
+        (None, CampaignState::Draft) => format!("`campaigns open {slug}` shows it to everybody"),
+        (None, CampaignState::Negotiating) => format!("`campaigns offer {slug} FILE` publishes an offer"),
+        (None, CampaignState::Offered) => {
+            format!("accepting has ended; `campaigns activate {slug}` once the deal runs, or `cancel`")
+        }
+        (None, CampaignState::Active) => {
+            format!("accepting has ended; `campaigns close {slug}` at the end of the deal")
+        }
+        (None, CampaignState::Gathering | CampaignState::Closed | CampaignState::Cancelled) => "nothing".to_owned(),
+    }
+}
+
+pub(super) fn show(task: &NamedCampaign) -> anyhow::Result<()> {
+    let now = Clock::start().now().time;
+    let file = with_live_records(&task.store, async |operator| find(&operator, &task.slug, now).await)?;
+    if task.json {
+        return print_line(&serde_json::to_string_pretty(&as_json(&file, now))?);
+    }
+    lines(&file, now).iter().try_for_each(|line| print_line(line))
+}
+
+fn lines(file: &CampaignFile, now: Timestamp) -> Vec<String> {
+    let CampaignFile { campaign, counts, .. } = file;
+    let (draft, state) = (&campaign.draft, campaign.state.name());
+    let mut lines = vec![
+        format!("{}: {state}", campaign.slug()),
+        format!("  next: {}", next(campaign, now)),
+        format!("  {} {}", draft.category.slug(), places(campaign)),
+        format!("  gathers until the end of {}", draft.gather_until),
+    ];
+    for (language, text) in &draft.texts {
+        lines.push(format!("  {}: {}", language.code(), quote(&text.title)));
+    }
+    lines.extend([String::new(), "Members".to_owned()]);
+    lines.push(format!(
+        "  now {} in, {} out, {} accepted, {} passed: for you alone, never publish these",
+        grouped(counts.members_in),
+        grouped(counts.out),
+        grouped(counts.accepted),
+        grouped(counts.passed)
+    ));
+    lines.push(match &campaign.sheet {
+        Some((taken_at, sheet)) => format!(
+            "  published {} in, {} accepted, as counted at {taken_at}",
+            counted(sheet.members_in),
+            counted(sheet.accepted)
+        ),
+        None => "  published nothing yet: the first count comes once 5 members take part".to_owned(),
+    });
+    if let Some(offer) = &campaign.offer {
+        lines.extend([String::new(), "Offer".to_owned()]);
+        lines.extend(offer_lines(offer));
+    }
+    lines.extend([String::new(), "Negotiation".to_owned()]);
+    lines.push(format!("  {}, {}", plural(file.rounds, "round"), plural(file.drafts, "draft of an offer")));
+    lines.extend([String::new(), "Mailings".to_owned()]);
+    lines.extend(file.mailings.iter().map(mailing_line));
+    if file.mailings.is_empty() {
+        lines.push("  none yet".to_owned());
+    }
+    lines.extend([String::new(), "History".to_owned()]);
+    lines.extend(file.history.iter().map(history_line));
+    lines
+}
+
+fn places(campaign: &CampaignRecord) -> String {
+    let codes: Vec<_> = campaign.draft.states.iter().map(|state| state.code()).collect();
+    if codes.is_empty() { "everywhere".to_owned() } else { format!("in {}", codes.join(", ")) }
+}
+
+fn plural(count: u64, what: &str) -> String {
+    match (count, what.split_once(' ')) {
+        (1, _) => format!("1 {what}"),
+        (_, None) => format!("{count} {what}s"),
+        (_, Some((noun, rest))) => format!("{count} {noun}s {rest}"),
+    }
+}
+
+fn offer_lines(offer: &Offer) -> Vec<String> {
+    let price = offer.text(Language::English).map(|text| text.price.as_str()).unwrap_or_default();
+    let mut lines = vec![
+        format!("  {}: {}, {}", quote(&offer.supplier), quote(price), plural(offer.term_months.into(), "month")),
+        format!(
+            "  saves {} a year against {} ({}, {})",
+            dollars(offer.annual_saving),
+            quote(&offer.benchmark.price),
+            quote(&offer.benchmark.source),
+            offer.benchmark.date
+        ),
+        format!("  members decide until the end of {}", offer.decide_by),
+    ];
+    lines.extend(offer.open_until.map(|day| format!("  once active, members can accept until the end of {day}")));
+    lines.push(format!("  complaints go to {}", offer.complaints));
+    lines
+}
+
+fn mailing_line(mailing: &MailingEntry) -> String {
+    let MailingEntry { kind, queued, started_at, finished_at } = mailing;
+    let end = finished_at.map_or_else(|| "goes on".to_owned(), |at| format!("ended at {at}"));
+    format!("  {kind}: {}, began at {started_at}, {end}", plural(*queued, "mail"))
+}
+
+fn history_line(entry: &HistoryEntry) -> String {
+    let HistoryEntry { at, who, from, to, note } = entry;
+    let what = match from {
+        None => "made".to_owned(),
+        Some(from) if from == to => "changed".to_owned(),
+        Some(from) => format!("{} to {}", from.name(), to.name()),
+    };
+    let note = if note.is_empty() || from.is_some_and(|from| from == *to) {
+        String::new()
+    } else {
+        format!("  {}", quote(note))
+    };
+    format!("  {at}  {who:<16}{what}{note}")
+}
+
+/// The summary, and what the operator alone sees.
+fn as_json(file: &CampaignFile, now: Timestamp) -> Value {
+    let CampaignFile { campaign, counts, .. } = file;
+    let mut shown = json!(CampaignSummary::of(campaign, now));
+    let texts = campaign.draft.texts.iter();
+    shown["text"] = texts
+        .map(|(language, text)| (language.code().to_owned(), json!({ "title": text.title, "summary": text.summary })))
+        .collect();
+    shown["createdAt"] = json!(campaign.created_at);
+    shown["activeAt"] = json!(campaign.active_at);
+    shown["closedAt"] = json!(campaign.closed_at);
+    shown["countedAt"] = json!(campaign.sheet.as_ref().map(|(taken_at, _)| taken_at));
+    shown["exactCounts"] = json!({
+        "in": counts.members_in, "out": counts.out, "accepted": counts.accepted, "passed": counts.passed,
+    });
+    shown["offer"] = campaign.offer.as_ref().map(offer_json).into();
+    shown["rounds"] = file.rounds.into();
+    shown["drafts"] = file.drafts.into();
+    shown["mailings"] = file
+        .mailings
+        .iter()
+        .map(|MailingEntry { kind, queued, started_at, finished_at }| {
+            json!({ "kind": kind, "queued": queued, "startedAt": started_at, "finishedAt": finished_at })
+        })
+        .collect();
+    let history = |HistoryEntry { at, who, from, to, note }: &HistoryEntry| json!({ "at": at, "who": who, "from": from.map(CampaignState::name), "to": to.name(), "note": note });
+    shown["history"] = file.history.iter().map(history).collect();
+    shown
+}
+
+fn offer_json(offer: &Offer) -> Value {
+    let texts = offer.texts.iter();
+    let texts: serde_json::Map<_, _> = texts
+        .map(|(language, text)| {
+            let text = json!({ "price": text.price, "exitFee": text.exit_fee, "details": text.details });
+            (language.code().to_owned(), text)
+        })
+        .collect();
+    json!({
+        "supplier": offer.supplier,
+        "annualSaving": offer.annual_saving,
+        "termMonths": offer.term_months,
+        "decideBy": offer.decide_by,
+        "openUntil": offer.open_until,
+        "complaints": offer.complaints,
+        "benchmark": { "price": offer.benchmark.price, "source": offer.benchmark.source, "date": offer.benchmark.date },
+        "text": texts,
+    })
+}

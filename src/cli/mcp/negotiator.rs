@@ -1,0 +1,65 @@
+//! `unionhall negotiator`
+
+use std::sync::Arc;
+
+use clap::Args;
+
+use crate::app::{App, Parts};
+use crate::cli::{block_on, open_store, random};
+use crate::clock::Clock;
+use crate::config::{StoreSettings, UnionSettings};
+use crate::domain::base32;
+use crate::domain::email::disposable::DisposableDomains;
+use crate::domain::mail::budget::MailBudget;
+use crate::domain::person::RetentionTimes;
+use crate::domain::secret::Secret;
+use crate::limiter::memory::MemoryLimiter;
+use crate::log::{Format, Level, Log};
+use crate::mail::Delivery;
+use crate::mcp::{McpServer, stdio};
+use crate::membership::erasures::ErasureLog;
+use crate::operations::dispatch::Dispatcher;
+use crate::operations::negotiator;
+use crate::store::WRITE_BATCH;
+use crate::store::migration::Prepare;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct NegotiatorSettings {
+    #[command(flatten)]
+    store: StoreSettings,
+
+    #[command(flatten)]
+    union: UnionSettings,
+}
+
+/// Serves the negotiator's tools over standard input and output, on the service's own records.
+pub(in crate::cli) fn run(settings: &NegotiatorSettings) -> anyhow::Result<()> {
+    // Reading the next line holds up this thread; what goes on behind a request has another.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    block_on(&runtime, async {
+        let union = settings.union.facts(settings.union.base_url(settings.union.listen, "http"))?;
+        let store = open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await?;
+        let clock = Clock::start();
+        let log = Log::start(Level::Errors, Format::Text, clock, std::io::stderr())?;
+        let app = App::new(Parts {
+            limiter: Arc::new(MemoryLimiter::new(union.public_per_minute)),
+            union: Arc::new(union),
+            // Of nobody: this process can make no link of a member's.
+            secret: Secret::new(&String::from_utf8_lossy(&base32::encode::<64>(&random::<40>()?)))?,
+            store: Arc::clone(&store),
+            log: log.clone(),
+            mail: Delivery::Off,
+            webhooks: Arc::default(),
+            budget: MailBudget::NONE,
+            disposable: DisposableDomains::default(),
+            erasures: ErasureLog::beside(&settings.store.data),
+            retention: RetentionTimes::DEFAULT,
+        });
+        let server = McpServer::new(Dispatcher::new(app), negotiator::TOOLS);
+        let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
+        let served = stdio::serve(&server, clock, None, input, output).await;
+        store.close().await?;
+        log.close();
+        Ok(served?)
+    })
+}

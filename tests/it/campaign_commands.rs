@@ -1,0 +1,435 @@
+//! Campaigns as the operator and the negotiator run them: every command, in the right order and in the wrong one, and the page
+//! `docs/campaigns.md`, whose commands are run as they stand there.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::operator::{answer, steady, transcripts};
+use crate::server::{Server, block_on};
+
+const PAGE: &str = include_str!("../../docs/campaigns.md");
+
+/// 2026-11-17T06:00:00Z, when the page says that members were counted.
+const COUNTED_AT: i64 = 1_794_895_200_000;
+
+const POSTAL: &str = "--postal-address=12 Mill Street, Springfield, IL 62701";
+
+/// Runs a command with this on its standard input: its code, and what it printed and told.
+fn run_with(server: &Server, arguments: &[&str], input: &str) -> (i32, String, String) {
+    let mut command = server.command();
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    // Whoever reads none of it may have ended.
+    let _gone = process.stdin.take().unwrap().write_all(input.as_bytes());
+    let output = process.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn run(server: &Server, arguments: &[&str]) -> (i32, String, String) {
+    run_with(server, arguments, "")
+}
+
+/// What a refused command says.
+#[track_caller]
+fn refused(server: &Server, arguments: &[&str]) -> String {
+    let (code, said, told) = run(server, arguments);
+    assert_eq!((code, said.as_str()), (1, ""), "{arguments:?}: {told}");
+    told.trim().trim_start_matches("unionhall: ").to_owned()
+}
+
+fn sample(server: &Server, offer: bool) -> String {
+    run(server, if offer { &["campaigns", "sample", "--offer"] } else { &["campaigns", "sample"] }).1
+}
+
+/// A campaign of the sample, under this slug.
+#[track_caller]
+fn make(server: &Server, slug: &str) {
+    let file = sample(server, false).replace("internet-sample", slug);
+    let (code, _, told) = run_with(server, &["campaigns", "new", "-"], &file);
+    assert_eq!(code, 0, "{told}");
+}
+
+#[track_caller]
+fn done(server: &Server, arguments: &[&str]) -> String {
+    let (code, said, told) = run(server, arguments);
+    assert_eq!(code, 0, "{arguments:?}: {told}");
+    said
+}
+
+fn shown(server: &Server, slug: &str) -> Value {
+    serde_json::from_str(&done(server, &["campaigns", "show", slug, "--json"])).unwrap()
+}
+
+/// Members who are in: seven of California, who also want a better mobile plan, and five of Oregon.
+async fn twelve_members(server: &Server) {
+    let key = server.run(&["keys", "issue", "Acme"]);
+    for n in 1..=12 {
+        let (state, categories) = match n {
+            1..=7 => ("CA", json!({ "internet": true, "mobile_bills": true })),
+            _ => ("OR", json!({ "internet": true })),
+        };
+        let person = json!({ "email": format!("p{n}@example.com"), "usState": state, "categories": categories });
+        server.post("/v1/invite", &key, person.to_string()).await.good();
+        assert_eq!(server.confirm(n).await.status, 200);
+    }
+}
+
+fn count_in(server: &Server, day: i64, sheet: &Value) {
+    let day =
+        day + std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64 / 86_400;
+    server.execute(&format!(
+        "INSERT INTO demand_sheets (campaign_id, day, taken_at, sheet) SELECT id, {day}, {COUNTED_AT}, '{sheet}' FROM campaigns"
+    ));
+}
+
+fn sheet(accepted: u64) -> Value {
+    json!({
+        "in": 10, "accepted": accepted, "byState": [{ "name": "CA", "members": 5 }, { "name": "OR", "members": 5 }],
+        "inOtherStates": 0, "byCategory": [{ "name": "mobile_bills", "members": 5 }], "inOtherCategories": 0
+    })
+}
+
+/// Speaks to the negotiator's server over standard input: an answer for each message.
+fn negotiate(server: &Server, messages: &[Value]) -> Vec<Value> {
+    let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
+    let (code, said, told) = run_with(server, &["negotiator"], &lines);
+    assert_eq!((code, told.as_str()), (0, ""));
+    said.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn begin() -> Value {
+    let params = json!({ "protocolVersion": "2025-11-25", "clientInfo": { "name": "Desk Negotiator" } });
+    json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })
+}
+
+fn call(tool: &str, arguments: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": tool, "arguments": arguments } })
+}
+
+fn round(slug: &str, asked: &str, answered: &str) -> Value {
+    call("recordRound", json!({ "slug": slug, "supplier": "Example Fiber", "asked": asked, "answered": answered }))
+}
+
+fn proposal(slug: &str) -> Value {
+    call(
+        "proposeOffer",
+        json!({ "slug": slug, "offer": {
+            "supplier": "Example Fiber", "annual_saving": 240, "term_months": 12, "decide_by": "2027-03-15",
+            "complaints": "help@fiber.example",
+            "benchmark": { "price": "$68 a month", "source": "FCC urban rate survey", "date": "2026-11-01" },
+            "text": {
+                "en": { "price": "$48 a month", "exit_fee": "None" },
+                "es": { "price": "$48 al mes", "exit_fee": "Ninguna" }
+            }
+        }}),
+    )
+}
+
+/// What a call that succeeded answered.
+#[track_caller]
+fn content(answer: &Value) -> &Value {
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    &answer["result"]["structuredContent"]
+}
+
+#[track_caller]
+fn error(answer: &Value) -> String {
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let body: Value = serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+    body["error"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn every_command_of_the_page_answers_as_it_says() {
+    block_on(async {
+        let server = Server::start_with(&["--key-per-minute", "1000"]);
+        twelve_members(&server).await;
+        let me = answer(&server, "id -un").trim().to_owned();
+        let mut wrong = String::new();
+        for (command, expected) in transcripts(PAGE) {
+            // What happens between two commands of the page.
+            if command.contains("campaigns rounds") {
+                let rounds = [
+                    begin(),
+                    round("internet-sample", "$45 a month for at least 10 households", "$55, or $50 for 24 months"),
+                    round(
+                        "internet-sample",
+                        "$48 a month for 12 months, no exit fee",
+                        "Agreed, if members decide by March",
+                    ),
+                    proposal("internet-sample"),
+                ];
+                negotiate(&server, &rounds).iter().skip(1).for_each(|answer| assert!(content(answer)["ok"] == true));
+            } else if command.contains("campaigns close") {
+                server.execute(
+                    "UPDATE participations SET state = 'accepted', accepted_at = changed_at WHERE person_id <= 6",
+                );
+                count_in(&server, 1, &sheet(5));
+            }
+            let answered = answer(&server, &command).replace(&format!(" {me} "), " root ");
+            // How far a mailing is depends on the moment.
+            let lines = |text: &str| -> Vec<_> {
+                steady(text).into_iter().filter(|line| !line.starts_with("campaign_")).collect()
+            };
+            if lines(&answered) != lines(&expected) {
+                wrong.push_str(&format!("$ {command}\n{answered}\n--- the page says\n{expected}\n"));
+            }
+            if command.contains("campaigns open") {
+                server.execute(
+                    "INSERT INTO participations (campaign_id, person_id, state, in_at, changed_at)
+                     SELECT c.id, p.id, 'in', 1794895100000, 1794895100000 FROM campaigns c, people p",
+                );
+                count_in(&server, 0, &sheet(0));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong}");
+        let member = server.run(&["members", "show", "p1@example.com"]);
+        assert!(
+            member.contains("\nCampaigns\n  internet-sample: accepted since 2026-11-17T05:58:20Z, in at "),
+            "{member}"
+        );
+        let member: Value =
+            serde_json::from_str(&server.run(&["members", "show", "p7@example.com", "--json"])).unwrap();
+        assert_eq!(
+            (&member["campaigns"][0]["campaign"], &member["campaigns"][0]["state"]),
+            (&json!("internet-sample"), &json!("in"))
+        );
+        let notes = server.rows("SELECT who, command, about FROM audit WHERE command LIKE 'negotiator %' ORDER BY id");
+        let about = "internet-sample, client \"Desk Negotiator\" (self-asserted)";
+        assert_eq!(
+            notes,
+            [
+                ["the negotiator", "negotiator round", about],
+                ["the negotiator", "negotiator round", about],
+                ["the negotiator", "negotiator draft", about]
+            ]
+        );
+        let steps = server.rows("SELECT command FROM audit WHERE command LIKE 'campaigns %' ORDER BY id").concat();
+        assert_eq!(steps, ["new", "open", "offer", "activate", "close"].map(|step| format!("campaigns {step}")));
+    });
+}
+
+#[test]
+fn every_step_out_of_order_and_every_step_twice_is_refused_with_a_sentence() {
+    let server = Server::start();
+    let steps = ["open", "negotiate", "activate", "close", "cancel"];
+    let offer = sample(&server, true);
+    std::fs::write(server.data().with_file_name("offer.toml"), &offer).unwrap();
+    let take = |step: &str, slug: &str| match step {
+        "open" => run(&server, &["campaigns", "open", slug, POSTAL]),
+        "offer" => run(&server, &["campaigns", "offer", slug, "offer.toml"]),
+        step => run(&server, &["campaigns", step, slug]),
+    };
+    // To each state, the way there, and what may be done from it.
+    let ways: [(&str, &[&str], &[&str]); 7] = [
+        ("draft", &[], &["open", "cancel"]),
+        ("gathering", &["open"], &["negotiate", "offer", "cancel"]),
+        ("negotiating", &["open", "negotiate"], &["offer", "cancel"]),
+        ("offered", &["open", "offer"], &["activate", "cancel"]),
+        ("active", &["open", "negotiate", "offer", "activate"], &["close", "cancel"]),
+        ("closed", &["open", "offer", "activate", "close"], &[]),
+        ("cancelled", &["cancel"], &[]),
+    ];
+    for (state, way, may) in ways {
+        let slug = format!("one-{state}");
+        make(&server, &slug);
+        for step in way {
+            assert_eq!(take(step, &slug).0, 0, "{step} of {slug}");
+        }
+        assert_eq!(shown(&server, &slug)["state"], state);
+        for step in steps.into_iter().chain(["offer"]).filter(|step| !may.contains(step)) {
+            let (code, said, told) = take(step, &slug);
+            assert_eq!((code, said.as_str()), (1, ""), "{step} of {slug}");
+            assert!(told.starts_with(&format!("unionhall: {slug}: the campaign is ")), "{told}");
+            assert_eq!(told.trim().lines().count(), 1, "{told}");
+        }
+        let after = shown(&server, &slug);
+        assert_eq!((after["state"].as_str(), after["history"].as_array().unwrap().len()), (Some(state), way.len() + 1));
+    }
+    let unknown = refused(&server, &["campaigns", "close", "one-activ"]);
+    assert_eq!(
+        unknown,
+        "there is no campaign one-activ; did you mean one-active? `unionhall campaigns list` shows them"
+    );
+    let far = refused(&server, &["campaigns", "show", "zebra"]);
+    assert_eq!(far, "there is no campaign zebra; `unionhall campaigns list` shows them");
+    assert_eq!(run(&server, &["campaigns", "show", "No Slug"]).0, 2);
+
+    let noted = done(&server, &["campaigns", "cancel", "one-draft", "--note", "nobody sells it"]);
+    assert_eq!(noted, "The draft one-draft is cancelled; nobody ever saw it.\n");
+    assert_eq!(shown(&server, "one-draft")["history"][1]["note"], "nobody sells it");
+    let list: Value = serde_json::from_str(&done(&server, &["campaigns", "list", "--json"])).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 7);
+    let offered = list.as_array().unwrap().iter().find(|row| row["slug"] == "one-offered").unwrap();
+    let day = offer.lines().find_map(|line| line.strip_prefix("decide_by = ")).unwrap()[..10].to_owned();
+    assert_eq!(offered["next"], format!("accepting ends after {day}"));
+    let table = done(&server, &["campaigns", "list"]);
+    assert!(table.contains(&format!("accepting ends after {day}")), "{table}");
+}
+
+#[test]
+fn files_are_checked_as_a_whole_and_what_members_counted_on_stays() {
+    let server = Server::start();
+    let good = sample(&server, false);
+    let bad = good.replace("category = ", "categry = ").replace("[text.es]", "[text.fr]");
+    let (code, _, told) = run_with(&server, &["campaigns", "new", "-"], &bad);
+    assert_eq!(code, 1);
+    assert!(told.starts_with("unionhall: standard input has 4 mistakes:\n  category: it is missing"), "{told}");
+    assert!(told.contains("\n  categry: there is no such field; did you mean category?\n"), "{told}");
+    std::fs::write(server.data().with_file_name("long.toml"), "#".repeat(65_537)).unwrap();
+    assert!(refused(&server, &["campaigns", "new", "long.toml"]).contains("long.toml is larger than 64 KiB"));
+    assert!(refused(&server, &["campaigns", "new", "away.toml"]).starts_with("cannot read away.toml: "));
+
+    make(&server, "internet-sample");
+    let taken = run_with(&server, &["campaigns", "new", "-"], &good).2;
+    assert!(taken.contains("there is a campaign internet-sample already; choose another slug"), "{taken}");
+    let edit = |text: &str| run_with(&server, &["campaigns", "edit", "internet-sample", "-"], text);
+    let same = edit(&good);
+    assert_eq!(same.1, "standard input says what internet-sample says already; nothing is changed.\n");
+    let moved = good.replace("category = \"internet\"", "category = \"mortgage\"");
+    assert_eq!(edit(&moved).1, "The draft internet-sample is changed.\n");
+    let unset = refused(&server, &["campaigns", "open", "internet-sample"]);
+    assert!(unset.starts_with("the postal address is unset, "), "{unset}");
+    let past = "2020-01-31";
+    let until = moved.lines().find(|line| line.starts_with("gather_until")).unwrap();
+    assert_eq!(edit(&moved.replace(until, &format!("gather_until = {past}"))).0, 0);
+    let over = refused(&server, &["campaigns", "open", "internet-sample", POSTAL]);
+    assert!(over.starts_with("gather_until of internet-sample is 2020-01-31, which is over; "), "{over}");
+    assert_eq!(edit(&moved).0, 0);
+    done(&server, &["campaigns", "open", "internet-sample", POSTAL]);
+
+    let (_, _, told) = edit(&good.replace("internet-sample", "another-one"));
+    assert!(told.contains("has 2 mistakes:\n  slug: it stays \"internet-sample\""), "{told}");
+    assert!(told.contains("\n  category: it stays \"mortgage\" once members were asked\n"), "{told}");
+    let better = moved.replace("Home internet: a sample", "A better title");
+    assert_eq!(edit(&better).1, "internet-sample is changed. The pages show it within two seconds.\n");
+    assert_eq!(shown(&server, "internet-sample")["title"], "A better title");
+
+    let offer = sample(&server, true);
+    let decide_by = offer.lines().find(|line| line.starts_with("decide_by")).unwrap();
+    let publish = |text: &str| run_with(&server, &["campaigns", "offer", "internet-sample", "-"], text);
+    let late = publish(&offer.replace(decide_by, &format!("decide_by = {past}"))).2;
+    assert!(late.contains("standard input has a mistake: decide_by: 2020-01-31 is over; "), "{late}");
+    assert_eq!(publish(&offer).0, 0);
+    assert!(publish(&offer).2.contains("waiting for members to decide about its offer"), "once");
+    let shown = shown(&server, "internet-sample");
+    assert_eq!((&shown["offer"]["annualSaving"], &shown["supplier"]), (&json!(240), &json!("Example Fiber")));
+    // Only what changed something is in the audit log.
+    let steps = server.rows("SELECT command FROM audit WHERE command LIKE 'campaigns %' ORDER BY id").concat();
+    let expected = ["new", "edit", "edit", "edit", "open", "edit", "offer"];
+    assert_eq!(steps, expected.map(|step| format!("campaigns {step}")));
+}
+
+#[test]
+fn the_day_after_gather_until_it_is_negotiating_by_itself() {
+    let server = Server::start();
+    make(&server, "internet-sample");
+    done(&server, &["campaigns", "open", "internet-sample", POSTAL]);
+    server.execute(
+        "UPDATE campaigns SET gather_until = 18000, definition = replace(definition, 'gather_until = 20', 'gather_until = 19')",
+    );
+    let table = done(&server, &["campaigns", "list"]);
+    assert!(table.contains("`campaigns offer internet-sample FILE` publishes an offer"), "{table}");
+    let history = &shown(&server, "internet-sample")["history"];
+    assert_eq!((&history[2]["who"], &history[2]["to"]), (&json!("date"), &json!("negotiating")), "{history}");
+}
+
+#[test]
+fn the_negotiator_reads_notes_and_publishes_nothing() {
+    block_on(async {
+        let server = Server::start_with(&["--key-per-minute", "1000"]);
+        make(&server, "internet-sample");
+        make(&server, "another-draft");
+        let early = negotiate(&server, &[round("internet-sample", "a", "b"), proposal("internet-sample")]);
+        for answer in &early {
+            assert!(error(answer).starts_with("slug: internet-sample is draft; "), "{answer}");
+        }
+        done(&server, &["campaigns", "open", "internet-sample", POSTAL]);
+        count_in(&server, 0, &sheet(0));
+
+        let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+        let long = "é".repeat(4001);
+        let answers = negotiate(
+            &server,
+            &[
+                begin(),
+                list,
+                call("listCampaigns", json!({})),
+                call("listCampaigns", json!({ "all": true })),
+                call("getDemandSheet", json!({ "slug": "internet-sample" })),
+                call("getDemandSheet", json!({ "slug": "internet-2072" })),
+                round("internet-sample", &long, ""),
+                round("internet-sample", &long[..8000], "no"),
+                call("proposeOffer", json!({ "slug": "internet-sample", "offer": { "supplier": "", "price": "$1" } })),
+                call("signUpUser", json!({ "email": "ana@example.com" })),
+            ],
+        );
+        let introduced = &answers[0]["result"];
+        assert_eq!(introduced["serverInfo"]["name"], "unionhall-negotiator");
+        assert!(introduced["instructions"].as_str().unwrap().contains("You publish nothing"));
+        let tools = answers[1]["result"]["tools"].as_array().unwrap();
+        let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["listCampaigns", "getDemandSheet", "recordRound", "proposeOffer"]);
+        for tool in tools {
+            for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
+                assert!(tool["annotations"][hint].is_boolean(), "{tool}");
+            }
+            let optional = &tool["inputSchema"]["properties"]["offer"]["required"];
+            assert!(!optional.to_string().contains("open_until"), "{optional}");
+        }
+        let slugs = |answer: &Value| -> Vec<_> {
+            content(answer)["campaigns"].as_array().unwrap().iter().map(|one| one["slug"].clone()).collect()
+        };
+        assert_eq!(slugs(&answers[2]), ["internet-sample"]);
+        assert_eq!(slugs(&answers[3]), ["internet-sample", "another-draft"]);
+        let printed: Value =
+            serde_json::from_str(&done(&server, &["campaigns", "demand", "internet-sample", "--json"])).unwrap();
+        assert_eq!(content(&answers[4]), &printed, "the same as the operator reads");
+        assert_eq!((&printed["demand"]["in"], &printed["estimate"]["allMembers"]), (&json!(10), &json!(3000)));
+        let markdown = done(&server, &["campaigns", "demand", "internet-sample", "--markdown"]);
+        assert!(markdown.starts_with("# Home internet: a sample\n\nHome Internet, everywhere."), "{markdown}");
+        assert!(markdown.contains("\n| state | members |\n|---|---:|\n| CA | 5 |\n| OR | 5 |\n"), "{markdown}");
+        assert_eq!(error(&answers[5]), "slug: there is no campaign internet-2072; listCampaigns names them.");
+        let both = error(&answers[6]);
+        assert!(
+            both.contains("asked: the text has 4001 characters") && both.contains("answered: the text is empty"),
+            "{both}"
+        );
+        assert_eq!(content(&answers[7])["rounds"], 1);
+        let wrong = error(&answers[8]);
+        assert!(
+            wrong.starts_with("8 mistakes: (1) offer.supplier: ") && wrong.contains("offer.price: there is no"),
+            "{wrong}"
+        );
+        assert_eq!(answers[9]["error"]["code"], -32602, "no tool of anybody else");
+
+        // As many as there may be, and not one more.
+        let many: Vec<_> = (1..=200).map(|n| round("internet-sample", &n.to_string(), "no")).collect();
+        let answers = negotiate(&server, &many);
+        assert_eq!(content(&answers[198])["rounds"], 200);
+        assert!(error(&answers[199]).contains("internet-sample has 200 rounds already"), "{}", answers[199]);
+        let many: Vec<_> = (1..=51).map(|_| proposal("internet-sample")).collect();
+        let answers = negotiate(&server, &many);
+        assert!(error(&answers[50]).contains("internet-sample has 50 drafts already"), "{}", answers[50]);
+        assert_eq!(shown(&server, "internet-sample")["state"], "gathering", "nothing is published");
+        let unnamed =
+            server.number("SELECT count(*) FROM audit WHERE about LIKE '%client \"unnamed\" (self-asserted)'");
+        assert_eq!(unnamed, 199 + 50);
+
+        let drafts: Value =
+            serde_json::from_str(&done(&server, &["campaigns", "drafts", "internet-sample", "--json"])).unwrap();
+        assert_eq!((drafts.as_array().unwrap().len(), &drafts[49]["number"]), (50, &json!(50)));
+        assert!(
+            refused(&server, &["campaigns", "drafts", "internet-sample", "--number", "51"])
+                .contains("numbered from 1 to 50")
+        );
+        let none = refused(&server, &["campaigns", "drafts", "another-draft"]);
+        assert!(none.starts_with("another-draft has no draft of an offer"), "{none}");
+        let rounds: Value =
+            serde_json::from_str(&done(&server, &["campaigns", "rounds", "internet-sample", "--json"])).unwrap();
+        assert_eq!((rounds.as_array().unwrap().len(), &rounds[0]["client"]), (200, &json!("Desk Negotiator")));
+    });
+}
