@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
+use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignSlug, CampaignState};
+use crate::domain::catalog::category::CategorySet;
 use crate::domain::time::Tick;
+use crate::domain::us_state::UsState;
 use crate::store::{CampaignStore, StoreError};
 
 /// How long it is shown before the records are asked whether it changed.
@@ -40,6 +43,51 @@ impl PublicCampaigns {
 
     pub fn listed(&self) -> &[CampaignRecord] {
         &self.listed
+    }
+
+    /// What a member is shown of them, what fits best first: those that are open where they live, about a bill that they ticked and
+    /// then the others; after them what became of those that they took part in.
+    pub fn for_member(
+        &self,
+        us_state: Option<UsState>,
+        ticked: CategorySet,
+        parts: &[ParticipationEntry],
+    ) -> Vec<(&CampaignRecord, Option<ParticipationState>)> {
+        let fit = |campaign: &CampaignRecord, part: Option<ParticipationState>| {
+            let is_over = matches!(campaign.state, CampaignState::Closed | CampaignState::Cancelled);
+            let is_here = us_state.is_none() || campaign.draft.is_for(us_state);
+            match part {
+                Some(_) if is_over => Some(2),
+                None if is_over || !is_here => None,
+                Some(ParticipationState::In | ParticipationState::Accepted) => Some(0),
+                _ if campaign.draft.is_about(ticked) => Some(0),
+                _ => Some(1),
+            }
+        };
+        let mut shown = Vec::new();
+        for campaign in self.listed.iter().chain(&self.cancelled) {
+            let part = parts.iter().find(|part| part.campaign == *campaign.slug()).map(|part| part.state);
+            shown.extend(fit(campaign, part).map(|fit| (fit, campaign, part)));
+        }
+        shown.sort_by_key(|(fit, ..)| *fit);
+        shown.into_iter().map(|(_, campaign, part)| (campaign, part)).collect()
+    }
+
+    /// What somebody who joined just now can take part in: the campaign that they came from, then those that fit. Who ticked no
+    /// bill is shown all that are open where they live.
+    pub fn after_joining(
+        &self,
+        came_from: Option<&CampaignSlug>,
+        us_state: Option<UsState>,
+        ticked: CategorySet,
+    ) -> Vec<&CampaignRecord> {
+        let came_from = came_from.and_then(|slug| self.listed.iter().find(|campaign| campaign.slug() == slug));
+        let came_from = came_from.filter(|campaign| campaign.state != CampaignState::Closed);
+        let any_bill = ticked == CategorySet::default();
+        let fits = self.for_member(us_state, ticked, &[]).into_iter().map(|(campaign, _)| campaign);
+        let fits = fits.filter(|campaign| any_bill || campaign.draft.is_about(ticked));
+        let others = fits.filter(|campaign| came_from.is_none_or(|first| first.id != campaign.id));
+        came_from.into_iter().chain(others).collect()
     }
 
     /// The campaign at an address, listed or cancelled.

@@ -36,6 +36,16 @@ pub struct OwnPages {
     pub times: RetentionTimes,
 }
 
+/// A session that begins.
+#[derive(Debug)]
+pub struct Entered {
+    pub cookie: String,
+    /// What every form of it carries.
+    pub token: String,
+    /// The campaign that they came from.
+    pub campaign: Option<CampaignSlug>,
+}
+
 impl OwnPages {
     pub fn new(store: Arc<dyn Store>, secret: &Secret, erasures: ErasureLog, times: RetentionTimes) -> Self {
         let (sessions, tokens, marker) =
@@ -75,38 +85,38 @@ impl OwnPages {
         }
     }
 
-    /// The button behind a link was pressed. The cookie of the session; none if the link works no more.
-    pub async fn enter_by_link(&self, token: &str, now: Timestamp) -> Result<Option<String>, StoreError> {
+    /// The button behind a link was pressed. The session; none if the link works no more.
+    pub async fn enter_by_link(&self, token: &str, now: Timestamp) -> Result<Option<Entered>, StoreError> {
         let Some(sign_in) = self.tokens.read_sign_in(token) else { return Ok(None) };
-        let session = self.store.use_sign_in(sign_in, false, new_nonce()?, now).await?;
-        Ok(session.map(|signed_in| self.cookie(&signed_in.session, SignedInBy::Mail, now)))
+        let signed_in = self.store.use_sign_in(sign_in, false, new_nonce()?, now).await?;
+        Ok(signed_in.map(|signed_in| self.enter(signed_in, SignedInBy::Mail, now)))
     }
 
-    /// A code was typed, in the browser that asked. The cookie of the session; none if the code is not right, or no longer.
+    /// A code was typed, in the browser that asked. The session; none if the code is not right, or no longer.
     pub async fn enter_by_code(
         &self,
         email: &EmailAddress,
         browser: Option<&str>,
         code: SignInCode,
         now: Timestamp,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Option<Entered>, StoreError> {
         let begun = Instant::now();
-        let session = self.compare_code(email, browser, code, now).await;
+        let signed_in = self.compare_code(email, browser, code, now).await;
         pad_response_time(begun, RESPONSE_TIME_STEP).await;
-        Ok(session?.map(|signed_in| self.cookie(&signed_in.session, SignedInBy::Mail, now)))
+        Ok(signed_in?.map(|signed_in| self.enter(signed_in, SignedInBy::Mail, now)))
     }
 
-    /// A member was made by the press of a button, which `token` belongs to. The cookie of the session that comes of it; none if
-    /// they are no member any more. The caller knows that it was this very press, and that our own page sent it.
+    /// A member was made by the press of a button, which `token` belongs to. The session that comes of it; none if they are no
+    /// member any more. The caller knows that it was this very press, and that our own page sent it.
     pub async fn enter_by_joining(
         &self,
         purpose: Purpose,
         token: &str,
         now: Timestamp,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Option<Entered>, StoreError> {
         let Some(sign_up) = self.tokens.read(purpose, token) else { return Ok(None) };
         let session = self.store.enter_by_joining(sign_up, new_nonce()?).await?;
-        Ok(session.map(|session| self.cookie(&session, SignedInBy::Joining, now)))
+        Ok(session.map(|session| self.enter(SignedIn { session, campaign: None }, SignedInBy::Joining, now)))
     }
 
     async fn compare_code(
@@ -125,8 +135,12 @@ impl OwnPages {
         }
     }
 
-    fn cookie(&self, session: &Nonce, by: SignedInBy, now: Timestamp) -> String {
-        self.sessions.cookie(session, now.plus(SESSION_FOR), by)
+    fn enter(&self, signed_in: SignedIn, by: SignedInBy, now: Timestamp) -> Entered {
+        Entered {
+            cookie: self.sessions.cookie(&signed_in.session, now.plus(SESSION_FOR), by),
+            token: self.csrf_token(&signed_in.session),
+            campaign: signed_in.campaign,
+        }
     }
 
     /// The session that a cookie is proof of; whether anybody has it is the store's to say.

@@ -8,8 +8,10 @@ use hyper::{Request, StatusCode};
 
 use super::cookie::SiteCookie;
 use super::join;
-use super::view::{self, JoinForm, Outcome, ShownAgain, Welcome};
+use super::own_page::session::keep_apart;
+use super::view::{self, JoinForm, MemberPart, NextCampaigns, Outcome, ShownAgain, Welcome};
 use super::{PRESS_BYTES, PageResult, Visit, WITH_OUR_SCRIPT, field};
+use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::secret::token::Purpose;
 use crate::domain::sign_in::SESSION_FOR;
 use crate::domain::sign_up::{Confirmation, SeenPage, SignUpRecord, SignUpState};
@@ -19,6 +21,9 @@ use crate::domain::us_state::UsState;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::membership::LinkedSignUp;
+
+/// Campaigns on the welcome page at the most.
+const MOST_NEXT: usize = 3;
 
 pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     visit.check_link(Purpose::Confirm).await?;
@@ -51,25 +56,41 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
             Shown::AsAsked
         }
     };
-    let mut answer = page(visit, shown).await?;
-    if shown == Shown::Joined {
-        sign_in(visit, Purpose::Confirm, &head, &mut answer).await;
+    match shown {
+        Shown::Joined => joined(visit, Purpose::Confirm, &head).await,
+        Shown::AsAsked | Shown::Changed => page(visit, shown).await,
     }
-    Ok(answer)
 }
 
-/// The press that made somebody a member signs them in, too, where our own page sent it: another site must not sign its reader
-/// in as somebody else (login CSRF).
-pub(super) async fn sign_in(visit: Visit<'_>, purpose: Purpose, head: &Parts, answer: &mut Answer) {
+/// Welcomes whoever became a member by this very press, which signs them in, too, where our own page sent it: another site must
+/// not sign its reader in as somebody else (login CSRF). What they can do next is beside their link.
+pub(super) async fn joined(visit: Visit<'_>, purpose: Purpose, head: &Parts) -> PageResult {
+    let found = visit.find_sign_up(purpose).await?;
+    let visit = visit.who_chose(found.record.language);
+    if !found.record.is_member {
+        return Ok(visit.outcome(StatusCode::OK, Outcome::Left));
+    }
     if visit.app().is_sandbox() || !visit.says_own(head) {
-        return;
+        return Ok(share(visit, &found, Welcome::FirstTime, &[]).await);
     }
-    match visit.app().own_pages.enter_by_joining(purpose, visit.parameter, visit.now.time).await {
-        Ok(Some(cookie)) => SiteCookie::Session.set(answer, visit.site.secure, &cookie, SESSION_FOR),
-        Ok(None) => {}
+    let entered = match visit.app().own_pages.enter_by_joining(purpose, visit.parameter, visit.now.time).await {
+        Ok(Some(entered)) => entered,
+        Ok(None) => return Ok(share(visit, &found, Welcome::FirstTime, &[]).await),
         // They are a member all the same, and can sign in by mail.
-        Err(error) => visit.report(&error.to_string()),
-    }
+        Err(error) => {
+            visit.report(&error.to_string());
+            return Ok(share(visit, &found, Welcome::FirstTime, &[]).await);
+        }
+    };
+    let (answers, campaigns) = (&found.record.answers, visit.public_campaigns().await);
+    let part = MemberPart { token: &entered.token, state: None, us_state: answers.us_state };
+    let came_from = found.record.campaign.as_ref();
+    let next = campaigns.after_joining(came_from, answers.us_state, answers.categories.unwrap_or_default());
+    let next: Vec<_> = next.into_iter().take(MOST_NEXT).map(|campaign| (campaign, part)).collect();
+    let mut answer = share(visit, &found, Welcome::FirstTime, &next).await;
+    SiteCookie::Session.set(&mut answer, visit.site.secure, &entered.cookie, SESSION_FOR);
+    keep_apart(&mut answer);
+    Ok(answer)
 }
 
 /// Why the page is shown.
@@ -88,10 +109,11 @@ async fn page(visit: Visit<'_>, shown: Shown) -> PageResult {
     let record = &found.record;
     Ok(match record.state {
         SignUpState::Confirmed if !record.is_member => visit.outcome(StatusCode::OK, Outcome::Left),
-        SignUpState::Confirmed if shown == Shown::Joined => share(visit, &found, Welcome::FirstTime).await,
-        SignUpState::Confirmed => share(visit, &found, Welcome::Again).await,
+        SignUpState::Confirmed => share(visit, &found, Welcome::Again, &[]).await,
         // Whatever became of it, they are in.
-        SignUpState::Expired | SignUpState::Declined if record.is_member => share(visit, &found, Welcome::Member).await,
+        SignUpState::Expired | SignUpState::Declined if record.is_member => {
+            share(visit, &found, Welcome::Member, &[]).await
+        }
         SignUpState::Expired => form_again(visit, &found).await,
         SignUpState::Declined if !record.can_take_back => form_again(visit, &found).await,
         SignUpState::Declined => {
@@ -178,11 +200,17 @@ impl<'a> SignUpFacts<'a> {
     }
 }
 
-/// The person's own link to share, once they are in.
-pub(super) async fn share(visit: Visit<'_>, found: &LinkedSignUp, welcome: Welcome) -> Answer {
+/// The person's own link to share, once they are in, and the campaigns that they can take part in next.
+pub(super) async fn share(
+    visit: Visit<'_>,
+    found: &LinkedSignUp,
+    welcome: Welcome,
+    next: &[(&CampaignRecord, MemberPart<'_>)],
+) -> Answer {
     let link = found.record.code.link(&visit.app().union.join_site);
     let count = visit.member_count().await;
-    let mut answer = visit.page(view::share(visit.frame(), welcome, &link, count));
+    let campaigns = NextCampaigns { campaigns: next, now: visit.now.time };
+    let mut answer = visit.page(view::share(visit.frame(), welcome, &link, count, campaigns));
     // The button that copies the link is the only thing here that is done by a script.
     answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
     answer

@@ -60,19 +60,16 @@ async fn take_back(visit: Visit<'_>, head: &Parts, notice: Option<&str>, answers
     let (Some(notice), Some(_)) = (notice, answers) else { return page(visit, false).await };
     let language = Some(visit.reader.language);
     let seen = SeenPage { answers, notice: Some(Arc::clone(&notice.hash)), language };
-    let welcome = match visit.stored(visit.app().membership.take_back(visit.parameter, seen, visit.now.time).await)? {
-        Confirmation::Joined => Welcome::FirstTime,
-        Confirmation::AlreadyMember => Welcome::Member,
+    match visit.stored(visit.app().membership.take_back(visit.parameter, seen, visit.now.time).await)? {
+        Confirmation::Joined => super::confirm::joined(visit, Purpose::Decline, head).await,
+        Confirmation::AlreadyMember => {
+            let found = visit.find_sign_up(Purpose::Decline).await?;
+            Ok(super::confirm::share(visit, &found, Welcome::Member, &[]).await)
+        }
         // The same as for somebody who only looks.
-        Confirmation::Expired | Confirmation::Declined | Confirmation::Changed => return page(visit, false).await,
-        Confirmation::Unknown => return Ok(visit.unknown()),
-    };
-    let found = visit.find_sign_up(Purpose::Decline).await?;
-    let mut answer = super::confirm::share(visit, &found, welcome).await;
-    if welcome == Welcome::FirstTime {
-        super::confirm::sign_in(visit, Purpose::Decline, head, &mut answer).await;
+        Confirmation::Expired | Confirmation::Declined | Confirmation::Changed => page(visit, false).await,
+        Confirmation::Unknown => Ok(visit.unknown()),
     }
-    Ok(answer)
 }
 
 async fn page(visit: Visit<'_>, saved: bool) -> PageResult {

@@ -4,7 +4,7 @@ use hyper::header::CONTENT_SECURITY_POLICY;
 use hyper::{Request, StatusCode};
 
 use super::join_form::SentForm;
-use super::view::{self, Frame, InvitedBy, JoinForm, Outcome, ShownAgain};
+use super::view::{self, Frame, InvitedBy, JoinForm, OpenCampaigns, Outcome, ShownAgain};
 use super::{FORM_BYTES, PageResult, Visit, WITH_OUR_SCRIPT};
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::Channel;
@@ -63,7 +63,14 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let context =
         SignUpContext { channel: Channel::Form, client: None, lane: visit.lane(), proven, language, request: None };
     match visit.app().membership.sign_up(&application, None, context, visit.now.time).await {
-        Ok(_) => Ok(check_inbox(visit, &sent, passage == Passage::MayWait)),
+        Ok(_) => {
+            if let Some(slug) = &sent.campaign {
+                // Without it they join all the same, and find the campaign on their page.
+                let remembered = visit.app().campaigns.remember(&application.email, slug).await;
+                remembered.unwrap_or_else(|error| visit.report(&error.to_string()));
+            }
+            Ok(check_inbox(visit, &sent, passage == Passage::MayWait))
+        }
         Err(Error::BackendNotConfigured) => {
             Ok(visit.outcome(StatusCode::INTERNAL_SERVER_ERROR, Outcome::SignUpsOff).by_pause())
         }
@@ -108,13 +115,15 @@ pub(super) async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form:
     };
     // What failed for another reason is shown again with what was typed: a pause that is over may be remembered for a moment.
     let gate = if gate == FormGate::Shut && form.general_error.is_some() { FormGate::Open } else { gate };
-    // In another language, whoever invited them is not forgotten.
-    let invited_path = match invited_by {
-        InvitedBy::Code(code) => format!("/joinus{code}"),
-        InvitedBy::Nobody | InvitedBy::Unknown => visit.path.to_owned(),
+    // In another language, neither whoever invited them nor the campaign is forgotten.
+    let path = match (invited_by, &form.campaign) {
+        (InvitedBy::Code(code), _) => format!("/joinus{code}"),
+        (_, Some(slug)) => format!("/campaigns/{slug}/join"),
+        (InvitedBy::Nobody | InvitedBy::Unknown, None) => visit.path.to_owned(),
     };
-    let frame = Frame { path: &invited_path, ..visit.frame() };
-    let mut answer = Answer::html(status, view::join(frame, count, invited_by, &gate, form));
+    let (frame, campaigns) = (Frame { path: &path, ..visit.frame() }, visit.public_campaigns().await);
+    let campaigns = OpenCampaigns { listed: campaigns.listed(), now: visit.now.time };
+    let mut answer = Answer::html(status, view::join(frame, count, invited_by, &gate, form, campaigns));
     if gate != FormGate::Shut {
         // The one that adds up what is ticked, and the one that answers the question.
         answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);

@@ -2,6 +2,7 @@
 //! beside its field.
 
 use super::view::JoinForm;
+use crate::domain::campaign::CampaignSlug;
 use crate::domain::catalog::category::{Category, CategorySet};
 use crate::domain::email::suggestion::suggestion;
 use crate::domain::email::{BadEmail, EmailAddress};
@@ -21,6 +22,8 @@ pub(super) struct SentForm {
     pub chosen: CategorySet,
     comments: String,
     pub ref_code: String,
+    /// The campaign whose page it was begun at.
+    pub campaign: Option<CampaignSlug>,
     /// The language that it was in.
     pub language: Option<String>,
     /// It is not to be taken, but shown again.
@@ -48,6 +51,7 @@ impl SentForm {
                 // Browsers send line breaks as two characters; the limit is meant for what was typed.
                 "otherComments" => sent.comments = value.replace("\r\n", "\n"),
                 "refCode" => sent.ref_code = value.into_owned(),
+                "campaign" => sent.campaign = value.parse().ok(),
                 "lang" => sent.language = Some(value.into_owned()),
                 "change" => sent.changes = true,
                 "website" => sent.website = value.into_owned(),
@@ -79,6 +83,7 @@ impl SentForm {
             us_state: self.us_state.clone().unwrap_or_default(),
             chosen: self.chosen,
             comments: self.comments.clone(),
+            campaign: self.campaign.clone(),
             ..JoinForm::default()
         }
     }
@@ -90,6 +95,7 @@ impl SentForm {
             ("usState", self.us_state.clone().unwrap_or_default()),
             ("otherComments", self.comments.clone()),
             ("refCode", self.ref_code.clone()),
+            ("campaign", self.campaign.as_ref().map(ToString::to_string).unwrap_or_default()),
         ];
         fields.extend(self.chosen.iter().map(|category| (category.slug(), "true".to_owned())));
         fields.retain(|(_, value)| !value.is_empty());

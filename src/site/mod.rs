@@ -1,10 +1,11 @@
-//! The pages that people see, by visitor: joining, confirming, "this wasn't me", a member's own, the pages of trust, the
+//! The pages that people see, by visitor: joining, confirming, "this wasn't me", a member's own, campaigns, the pages of trust, the
 //! sandbox's, and the mailbox of a development server.
 //!
 //! A GET never changes anything: mail scanners open links, and some run scripts. Only a POST acts. A page reads what was
 //! sent, asks `membership` and shows what came of it (`view/` only renders); it must never decide what becomes of a person.
 
 pub mod branding;
+pub mod campaigns;
 pub mod card;
 pub mod confirm;
 mod cookie;
@@ -34,6 +35,7 @@ use self::reader::Reader;
 pub use self::view::Home;
 use self::view::{Frame, Outcome};
 use crate::app::App;
+use crate::campaigns::public::PublicCampaigns;
 use crate::clock::Moment;
 use crate::domain::language::{Language, Words};
 use crate::domain::mail::lane::Lane;
@@ -225,9 +227,10 @@ impl<'a> Visit<'a> {
     }
 
     /// To another page of ours, by GET.
-    fn redirect(&self, path: &'static str) -> Answer {
+    fn redirect(&self, path: &str) -> Answer {
         let mut answer = Answer::html(StatusCode::SEE_OTHER, String::new());
-        answer.set(LOCATION, HeaderValue::from_static(path));
+        // Of our own words and of slugs: always a header.
+        answer.set(LOCATION, HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/me")));
         answer
     }
 
@@ -319,6 +322,12 @@ impl<'a> Visit<'a> {
 
     fn report(&self, cause: &str) {
         self.app().report_store(Some(self.id.as_str()), cause);
+    }
+
+    /// The campaigns that everybody may see; none when they cannot be read: a page about something else leaves them out.
+    async fn public_campaigns(&self) -> Arc<PublicCampaigns> {
+        let found = self.app().campaigns.public(self.now).await;
+        found.inspect_err(|error| self.report(&error.to_string())).unwrap_or_default()
     }
 
     /// None when the figure cannot be read: a page leaves it out and stays up.

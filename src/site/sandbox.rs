@@ -15,7 +15,7 @@ use crate::sandbox::{Inbox, MOST_LISTED, ReceivedMail};
 pub(super) const PREFIX: &str = "/sandbox";
 
 /// Links of the real pages, which lead a tester nowhere but to a word about the sandbox.
-const REAL: [&str; 5] = ["/join", "/me", "/about", "/privacy", "/terms"];
+const REAL: [&str; 6] = ["/join", "/me", "/campaigns", "/about", "/privacy", "/terms"];
 
 /// Has the links of a page stay in the sandbox. Nothing that a caller wrote can look like one: quotes in it are escaped.
 pub(super) fn keep_inside(html: &str) -> String {

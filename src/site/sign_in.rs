@@ -5,8 +5,9 @@ use hyper::{Request, StatusCode};
 use super::cookie::SiteCookie;
 use super::join::FORMS_A_MINUTE;
 use super::join_form::email_mistake;
-use super::view::{self, Outcome};
+use super::view::{self, Outcome, SignInView};
 use super::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field};
+use crate::domain::campaign::CampaignSlug;
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Phrase;
 use crate::domain::sign_in::{SESSION_FOR, SIGN_IN_FOR, SignInCode};
@@ -14,6 +15,7 @@ use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::limiter::Class;
 use crate::mail::Delivery;
+use crate::membership::own_page::Entered;
 
 /// Somebody typed their address. What is answered, and when, does not tell whether it is a member's.
 pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
@@ -24,6 +26,7 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult
     let fields = body.read(FORM_BYTES).await?;
     let (frame, words) = (visit.frame(), visit.words());
     let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
+    let campaign = field(&fields, "campaign").and_then(|slug| slug.parse::<CampaignSlug>().ok());
     let email = match EmailAddress::parse_any_length(&typed) {
         Ok(email) => email,
         Err(why) => {
@@ -32,8 +35,8 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult
             } else {
                 email_mistake(words, why, &typed)
             };
-            let page = view::sign_in(frame, &typed, Some(&why), None);
-            return Ok(Answer::html(StatusCode::BAD_REQUEST, page));
+            let view = SignInView { email: &typed, error: Some(&why), campaign: campaign.as_ref(), note: None };
+            return Ok(Answer::html(StatusCode::BAD_REQUEST, view::sign_in(frame, view)));
         }
     };
     if matches!(visit.app().mail, Delivery::Off) {
@@ -41,7 +44,8 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult
     }
     let secure = visit.site.secure;
     let browser = SiteCookie::Asked.read(&head.headers, secure);
-    let nonce = visit.stored(visit.app().own_pages.ask(&email, browser, None, visit.lane(), visit.now.time).await)?;
+    let asked = visit.app().own_pages.ask(&email, browser, campaign, visit.lane(), visit.now.time).await;
+    let nonce = visit.stored(asked)?;
     let mut answer = visit.page(view::sign_in_sent(frame, &typed, None));
     SiteCookie::Asked.set(&mut answer, secure, nonce.as_str(), SIGN_IN_FOR);
     Ok(answer)
@@ -64,7 +68,7 @@ pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
     };
     let browser = SiteCookie::Asked.read(&head.headers, visit.site.secure);
     let entered = visit.stored(visit.app().own_pages.enter_by_code(&email, browser, code, visit.now.time).await)?;
-    Ok(entered.map_or_else(|| again(&words.code_wrong), |cookie| signed_in(visit, &cookie)))
+    Ok(entered.map_or_else(|| again(&words.code_wrong), |entered| signed_in(visit, &entered)))
 }
 
 /// A mailed link: whom it signs in, and a button.
@@ -83,8 +87,8 @@ pub async fn enter_by_link(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
     let (head, _) = request.into_parts();
     visit.require_own(&head)?;
     check_link(visit).await?;
-    let cookie = visit.stored(visit.app().own_pages.enter_by_link(visit.parameter, visit.now.time).await)?;
-    Ok(signed_in(visit, &cookie.ok_or_else(|| used(visit))?))
+    let entered = visit.stored(visit.app().own_pages.enter_by_link(visit.parameter, visit.now.time).await)?;
+    Ok(signed_in(visit, &entered.ok_or_else(|| used(visit))?))
 }
 
 fn used(visit: Visit<'_>) -> Answer {
@@ -98,9 +102,13 @@ async fn check_link(visit: Visit<'_>) -> PageResult<()> {
     visit.spend(Class::Link, LINKS_A_MINUTE).await
 }
 
-fn signed_in(visit: Visit<'_>, cookie: &str) -> Answer {
-    let mut answer = visit.redirect("/me");
-    SiteCookie::Session.set(&mut answer, visit.site.secure, cookie, SESSION_FOR);
+/// To the campaign that they came from, or to their own page.
+fn signed_in(visit: Visit<'_>, entered: &Entered) -> Answer {
+    let mut answer = match &entered.campaign {
+        Some(slug) => visit.redirect(&format!("/campaigns/{slug}")),
+        None => visit.redirect("/me"),
+    };
+    SiteCookie::Session.set(&mut answer, visit.site.secure, &entered.cookie, SESSION_FOR);
     SiteCookie::Asked.clear(&mut answer, visit.site.secure);
     answer
 }

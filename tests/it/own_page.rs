@@ -91,13 +91,13 @@ fn tokens(server: &Server) -> TokenMaker {
 }
 
 /// The newest request to sign in.
-fn newest_request(server: &Server) -> SignInRef {
+pub(crate) fn newest_request(server: &Server) -> SignInRef {
     let id = server.number("SELECT max(id) FROM sign_ins");
     let created_at = server.number(&format!("SELECT created_at FROM sign_ins WHERE id = {id}"));
     SignInRef { id: SignInId(id), created_at: Timestamp::from_millis(created_at) }
 }
 
-fn enter(server: &Server, id: SignInRef) -> String {
+pub(crate) fn enter(server: &Server, id: SignInRef) -> String {
     format!("/me/enter/{}", tokens(server).sign_in_token(id))
 }
 

@@ -2,7 +2,7 @@
 
 use super::file::{BadFile, FileReader};
 use super::{CampaignSlug, CampaignState, LastDay};
-use crate::domain::catalog::category::Category;
+use crate::domain::catalog::category::{Category, CategorySet};
 use crate::domain::language::Language;
 use crate::domain::us_state::UsState;
 
@@ -82,6 +82,12 @@ impl CampaignDraft {
     pub fn is_for(&self, state: Option<UsState>) -> bool {
         self.states.is_empty() || state.is_some_and(|state| self.states.contains(&state))
     }
+
+    /// Whether it is about a bill that somebody ticked: that very one, or one that is part of the other.
+    pub fn is_about(&self, ticked: CategorySet) -> bool {
+        let own = self.category;
+        ticked.iter().any(|bill| bill == own || bill.part_of() == Some(own) || own.part_of() == Some(bill))
+    }
 }
 
 #[cfg(test)]
@@ -98,6 +104,10 @@ mod tests {
         assert_eq!((draft.slug.as_str(), draft.category), ("internet-2027", Category::Internet));
         assert_eq!(draft.text(Language::Spanish).unwrap().title, "Internet en casa, invierno de 2027");
         assert!(draft.is_for(Some(UsState::CA)) && !draft.is_for(Some(UsState::NY)) && !draft.is_for(None));
+        assert!(draft.is_about(CategorySet::from_slugs("travel,internet")) && !draft.is_about(CategorySet::default()));
+        let cars = CampaignDraft { category: Category::CarInsurance, ..draft };
+        assert!(cars.is_about(CategorySet::from_slugs("insurance")));
+        assert!(!cars.is_about(CategorySet::from_slugs("home_insurance")));
     }
 
     #[test]

@@ -61,6 +61,7 @@ impl CampaignRecord {
         }
         match press {
             Press::In | Press::Out if !self.state.gathers() => Err(BadPress::CountingOver),
+            Press::In if before == Some(In) => Ok(before),
             Press::In => self.require_state(us_state).map(|()| Some(In)),
             Press::Out => Ok(before.map(|_| Out)),
             Press::Accept | Press::Pass if self.offer.is_none() => Err(BadPress::NoOffer),
@@ -72,6 +73,25 @@ impl CampaignRecord {
                 other => other,
             }),
         }
+    }
+
+    /// The presses that would change something now.
+    pub fn open_presses(
+        &self,
+        before: Option<ParticipationState>,
+        us_state: Option<UsState>,
+        now: Timestamp,
+    ) -> OpenPresses {
+        let mut open = OpenPresses { presses: Vec::new(), needs_state: false };
+        for press in Press::ALL {
+            let after = self.press(before, press, us_state, now);
+            let needs_state = after == Err(BadPress::StateMissing);
+            if needs_state || after.is_ok_and(|after| after != before) {
+                open.presses.push(press);
+            }
+            open.needs_state |= needs_state;
+        }
+        open
     }
 
     /// Whether the offer can be accepted now.
@@ -116,6 +136,14 @@ impl CampaignRecord {
         let accepted = self.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted);
         Some((accepted, accepted * u64::from(offer.annual_saving)))
     }
+}
+
+/// What a member can press.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenPresses {
+    pub presses: Vec<Press>,
+    /// A state has to come with them.
+    pub needs_state: bool,
 }
 
 /// A step that was taken.
@@ -266,5 +294,28 @@ mod tests {
         assert_eq!(of(Some(UsState::NY), Press::In), Err(BadPress::OtherState));
         assert_eq!(of(None, Press::In), Err(BadPress::StateMissing));
         assert_eq!(of(None, Press::Out), Ok(None));
+        let is_in = Some(ParticipationState::In);
+        assert_eq!(some.press(is_in, Press::In, None, NOW), Ok(is_in), "again changes nothing");
+    }
+
+    #[test]
+    fn what_can_be_pressed_changes_something() {
+        use ParticipationState::*;
+        let open = |campaign: &CampaignRecord, before, us_state| {
+            let open = campaign.open_presses(before, us_state, NOW);
+            (open.presses, open.needs_state)
+        };
+        let mut gathering = campaign(CampaignState::Gathering);
+        assert_eq!(open(&gathering, None, None), (vec![Press::In], false));
+        assert_eq!(open(&gathering, Some(In), None), (vec![Press::Out], false));
+        gathering.draft.states = vec![UsState::CA];
+        assert_eq!(open(&gathering, None, None), (vec![Press::In], true));
+        assert_eq!(open(&gathering, None, Some(UsState::NY)), (vec![], false));
+        assert_eq!(open(&gathering, Some(In), None), (vec![Press::Out], false));
+        let offered = offered(CampaignState::Offered);
+        assert_eq!(open(&offered, None, None), (vec![Press::Accept], false));
+        assert_eq!(open(&offered, Some(In), None), (vec![Press::Accept, Press::Pass], false));
+        assert_eq!(open(&offered, Some(Accepted), None), (vec![Press::Pass], false));
+        assert_eq!(open(&self::offered(CampaignState::Closed), Some(Accepted), None), (vec![], false));
     }
 }

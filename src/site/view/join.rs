@@ -2,12 +2,13 @@
 
 use askama::Template;
 
-use super::{Frame, days_to_confirm, rendered};
+use super::campaign::{CampaignCard, OpenCampaigns, strip};
+use super::{Frame, days_to_confirm, rendered, states};
+use crate::domain::campaign::CampaignSlug;
 use crate::domain::catalog::category::{Category, CategorySet};
 use crate::domain::figure::dollars;
 use crate::domain::secret::proof::BITS;
 use crate::domain::text::Comments;
-use crate::domain::us_state::UsState;
 use crate::membership::form_throttle::FormGate;
 
 /// What was typed, which is kept, and what is wrong with it.
@@ -23,6 +24,8 @@ pub struct JoinForm {
     pub general_error: Option<String>,
     /// Another address that may have been meant.
     pub suggestion: Option<String>,
+    /// The campaign whose page it was begun at.
+    pub campaign: Option<CampaignSlug>,
     /// Why it is shown again, if nothing is wrong with it.
     pub again: Option<ShownAgain>,
 }
@@ -51,6 +54,9 @@ pub enum InvitedBy<'a> {
 struct JoinPage<'a> {
     page: Frame<'a>,
     form: &'a JoinForm,
+    /// The title of the campaign that it is for.
+    campaign: Option<&'a str>,
+    strip: Vec<CampaignCard<'a>>,
     code: Option<&'a str>,
     unknown_code: bool,
     /// It is one reader's, and no search engine's.
@@ -142,16 +148,6 @@ impl<'a> Bills<'a> {
     }
 }
 
-/// The states by the names that the reader's language has for them, in its order.
-pub(super) fn states(page: Frame<'_>) -> Vec<(&'static str, &str)> {
-    let mut states: Vec<_> = UsState::ALL.iter().map(|state| (state.code(), page.words.state(*state))).collect();
-    // Accents change no place.
-    let plain =
-        |c: char| "áéíóú".chars().position(|accented| accented == c).map_or(c, |at| ['a', 'e', 'i', 'o', 'u'][at]);
-    states.sort_by_key(|(_, name)| name.chars().map(plain).collect::<String>());
-    states
-}
-
 /// What a referral earns, as the pages show it.
 pub(super) struct ReferralOffer {
     pub(super) reward: String,
@@ -210,16 +206,20 @@ pub fn join(
     invited_by: InvitedBy<'_>,
     gate: &FormGate,
     form: &JoinForm,
+    campaigns: OpenCampaigns<'_>,
 ) -> String {
+    let campaign = form.campaign.as_ref().and_then(|slug| campaigns.open().find(|campaign| campaign.slug() == slug));
     rendered(&JoinPage {
         page,
         form,
+        campaign: campaign.and_then(|campaign| campaign.draft.text(page.language)).map(|text| text.title.as_str()),
+        strip: strip(page, campaigns),
         code: match invited_by {
             InvitedBy::Code(code) => Some(code),
             InvitedBy::Nobody | InvitedBy::Unknown => None,
         },
         unknown_code: invited_by == InvitedBy::Unknown,
-        is_private: invited_by != InvitedBy::Nobody || form.again.is_some(),
+        is_private: invited_by != InvitedBy::Nobody || form.again.is_some() || form.campaign.is_some(),
         question: match gate {
             FormGate::Asks(question) => Some(question),
             FormGate::Open | FormGate::Shut => None,
@@ -246,10 +246,19 @@ mod tests {
     use crate::config::UnionSettings;
     use crate::domain::catalog::Catalog;
     use crate::domain::language::Language;
+    use crate::domain::time::Timestamp;
     use crate::domain::union::Union;
 
     fn of(union: &Union, count: Option<u64>, invited_by: InvitedBy<'_>, form: &JoinForm) -> String {
-        join(Frame::new(union, Language::English, "/join"), count, invited_by, &FormGate::Open, form)
+        let page = Frame::new(union, Language::English, "/join");
+        join(
+            page,
+            count,
+            invited_by,
+            &FormGate::Open,
+            form,
+            OpenCampaigns { listed: &[], now: Timestamp::from_millis(0) },
+        )
     }
 
     fn page(form: &JoinForm) -> String {

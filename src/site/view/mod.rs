@@ -4,6 +4,7 @@
 //! page may show; whoever routes a request here has done that. Pages need no scripts, hold no inline styles and nothing from
 //! other hosts: the answer's policy forbids all three, so a page that tried would only be broken.
 
+mod campaign;
 #[cfg(test)]
 mod every_page;
 mod join;
@@ -17,16 +18,22 @@ use std::sync::LazyLock;
 
 use askama::Template;
 
+pub use self::campaign::{CampaignReader, CampaignView, MemberPart, OpenCampaigns, campaign, campaigns, refusal};
 pub use self::join::{InvitedBy, JoinForm, ShownAgain, join};
 pub use self::mailbox::{MailboxEntry, ShownMail, inbox, mailbox, opened_mail};
 pub use self::outcome::{Home, Outcome, outcome};
-pub use self::own_page::{OwnView, RefusedAnswers, enter, erase, erased, leave, own_page, sign_in, sign_in_sent};
-pub use self::person::{ConfirmView, DeclineState, DeclineView, Welcome, check_inbox, confirm, decline, share};
+pub use self::own_page::{
+    OwnView, RefusedAnswers, SignInView, enter, erase, erased, leave, own_page, sign_in, sign_in_sent,
+};
+pub use self::person::{
+    ConfirmView, DeclineState, DeclineView, NextCampaigns, Welcome, check_inbox, confirm, decline, share,
+};
 pub use self::policy::policy;
 use super::branding::Branding;
 use crate::domain::language::{Language, Words};
 use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::union::Union;
+use crate::domain::us_state::UsState;
 
 /// What every page has around it.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +73,16 @@ impl<'a> Frame<'a> {
 /// Writing to a string fails only where a value's own formatting does, and these are texts and numbers.
 pub(super) fn rendered(page: &impl Template) -> String {
     page.render().unwrap_or_default()
+}
+
+/// The states by the names that the reader's language has for them, in its order.
+fn states(page: Frame<'_>) -> Vec<(&'static str, &str)> {
+    let mut states: Vec<_> = UsState::ALL.iter().map(|state| (state.code(), page.words.state(*state))).collect();
+    // Accents change no place.
+    let plain =
+        |c: char| "áéíóú".chars().position(|accented| accented == c).map_or(c, |at| ['a', 'e', 'i', 'o', 'u'][at]);
+    states.sort_by_key(|(_, name)| name.chars().map(plain).collect::<String>());
+    states
 }
 
 /// How long a confirmation link works, as pages say it.

@@ -32,6 +32,8 @@ pub enum Outcome<'a> {
     NoMail,
     /// A sign-up of the sandbox that can be confirmed no more; elsewhere the form is shown again.
     Lapsed,
+    /// No campaign that anybody may see has that address.
+    NoCampaign,
     /// What the sandbox has no page for.
     NotInSandbox,
 }
@@ -81,6 +83,10 @@ pub fn outcome(page: Frame<'_>, outcome: Outcome<'_>, home: Home) -> String {
         Outcome::Unsure if own => (&words.unsure, &words.unsure_text, &words.unsure_own, Some(back)),
         Outcome::Unsure => (&words.unsure, &words.unsure_text, &words.unsure_next, None),
         Outcome::NotFound => (&words.not_found, &words.not_found_text, &words.not_found_next, Some(to_form)),
+        Outcome::NoCampaign => {
+            let action = (page.words.campaign.all.as_str(), "/campaigns");
+            (&words.no_campaign, &words.no_campaign_text, &words.no_campaign_next, Some(action))
+        }
         Outcome::WrongOrigin if own => (&words.old_form, &words.old_form_text, &words.old_form_next, Some(back)),
         Outcome::WrongOrigin => (&words.origin, &words.origin_text, &words.origin_next, Some(to_form)),
         Outcome::LinkUsed => {

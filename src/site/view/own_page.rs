@@ -3,8 +3,11 @@
 use askama::Template;
 use qrcode::{Color, EcLevel, QrCode};
 
-use super::join::{Bills, ReferralOffer, states};
-use super::{Frame, rendered};
+use super::campaign::{MemberCards, MemberPart, PartPlace};
+use super::join::{Bills, ReferralOffer};
+use super::{Frame, rendered, states};
+use crate::domain::campaign::CampaignSlug;
+use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::grouped;
 use crate::domain::language::{Language, Words};
 use crate::domain::mail::budget::FORM;
@@ -22,14 +25,21 @@ use crate::domain::us_state::UsState;
 #[template(path = "me/sign_in.html")]
 struct SignInPage<'a> {
     page: Frame<'a>,
-    email: &'a str,
-    error: Option<&'a str>,
-    note: Option<&'a str>,
+    view: SignInView<'a>,
 }
 
 /// The form to sign in with, as it was filled in.
-pub fn sign_in(page: Frame<'_>, email: &str, error: Option<&str>, note: Option<&str>) -> String {
-    rendered(&SignInPage { page, email, error, note })
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SignInView<'a> {
+    pub email: &'a str,
+    pub error: Option<&'a str>,
+    pub note: Option<&'a str>,
+    /// The campaign that they get back to.
+    pub campaign: Option<&'a CampaignSlug>,
+}
+
+pub fn sign_in(page: Frame<'_>, view: SignInView<'_>) -> String {
+    rendered(&SignInPage { page, view })
 }
 
 #[derive(Template)]
@@ -101,6 +111,8 @@ pub struct OwnView<'a> {
     pub file: &'a PersonFile,
     /// What every form carries.
     pub token: &'a str,
+    /// What fits them best first, each with their part in it.
+    pub campaigns: &'a [(&'a CampaignRecord, MemberPart<'a>)],
     /// What was just done.
     pub done: Option<&'a str>,
     /// Answers that were sent and not taken, and why.
@@ -123,6 +135,7 @@ pub struct RefusedAnswers<'a> {
 struct OwnPage<'a> {
     page: Frame<'a>,
     token: &'a str,
+    campaigns: MemberCards<'a>,
     done: Option<&'a str>,
     state_error: Option<&'a str>,
     comments_error: Option<&'a str>,
@@ -185,7 +198,7 @@ fn older(others: usize, looked_up: usize) -> Option<String> {
     Some(if is_all { more.to_string() } else { format!("{more}+") })
 }
 
-pub fn own_page(page: Frame<'_>, view: &OwnView<'_>) -> String {
+pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
     let PersonFile { person, mailbox, sign_ups, referrals, .. } = view.file;
     let (union, words) = (page.union, page.words);
     let link = person.code.link(&union.join_site);
@@ -199,6 +212,7 @@ pub fn own_page(page: Frame<'_>, view: &OwnView<'_>) -> String {
     rendered(&OwnPage {
         page,
         token: view.token,
+        campaigns: MemberCards::of(page, view.campaigns, PartPlace::OwnPage, view.now),
         done: view.done,
         state_error: view.refused.and_then(|refused| refused.state_error),
         comments_error: view.refused.and_then(|refused| refused.comments_error),

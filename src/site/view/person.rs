@@ -2,8 +2,10 @@
 
 use askama::Template;
 
+use super::campaign::{MemberCards, MemberPart, PartPlace};
 use super::join::ReferralOffer;
 use super::{Frame, days_to_confirm, rendered};
+use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::dollars;
 use crate::domain::language::Words;
 use crate::domain::share;
@@ -89,6 +91,14 @@ struct SharePage<'a> {
     by_text_message: String,
     members: Option<String>,
     offer: ReferralOffer,
+    campaigns: MemberCards<'a>,
+}
+
+/// The campaigns that somebody who joined just now can take part in.
+#[derive(Debug, Clone, Copy)]
+pub struct NextCampaigns<'a> {
+    pub campaigns: &'a [(&'a CampaignRecord, MemberPart<'a>)],
+    pub now: Timestamp,
 }
 
 /// How somebody comes to the page with their own referral link.
@@ -103,7 +113,13 @@ pub enum Welcome {
 }
 
 /// The page after confirming, the first time or again, with the person's own referral link.
-pub fn share(page: Frame<'_>, welcome: Welcome, link: &str, member_count: Option<u64>) -> String {
+pub fn share<'a>(
+    page: Frame<'a>,
+    welcome: Welcome,
+    link: &'a str,
+    member_count: Option<u64>,
+    next: NextCampaigns<'a>,
+) -> String {
     rendered(&SharePage {
         page,
         welcome,
@@ -112,6 +128,7 @@ pub fn share(page: Frame<'_>, welcome: Welcome, link: &str, member_count: Option
         by_text_message: share::by_text_message(page.words, &page.union.name, link),
         members: page.members(member_count),
         offer: ReferralOffer::of(page),
+        campaigns: MemberCards::of(page, next.campaigns, PartPlace::Welcome, next.now),
     })
 }
 
@@ -276,6 +293,8 @@ mod tests {
         saved: false,
     };
 
+    const NOTHING_NEXT: NextCampaigns<'_> = NextCampaigns { campaigns: &[], now: Timestamp::from_millis(0) };
+
     fn with(make: impl Fn(Frame<'_>) -> String) -> String {
         make(Frame::new(&UnionSettings::sample(), Language::English, "/"))
     }
@@ -340,8 +359,8 @@ mod tests {
     #[test]
     fn the_share_page_gives_the_link_once_to_copy_and_to_send() {
         let link = "https://union.example/joinus0123456789ab";
-        let first = with(|page| share(page, Welcome::FirstTime, link, Some(500)));
-        let again = with(|page| share(page, Welcome::Again, link, None));
+        let first = with(|page| share(page, Welcome::FirstTime, link, Some(500), NOTHING_NEXT));
+        let again = with(|page| share(page, Welcome::Again, link, None, NOTHING_NEXT));
         for html in [&first, &again] {
             assert_eq!(html.matches(&format!(">{link}</")).count(), 1);
             assert!(html.contains("mailto:?subject=Join%20me") && html.contains("sms:?&#38;body="));
@@ -350,7 +369,7 @@ mod tests {
         assert!(first.contains("500 members") && !first.contains("already"));
         assert!(again.contains("already") && !again.contains("members strong"));
         assert!(
-            !with(|page| share(page, Welcome::FirstTime, link, Some(5))).contains("5 members"),
+            !with(|page| share(page, Welcome::FirstTime, link, Some(5), NOTHING_NEXT)).contains("5 members"),
             "too few to show off"
         );
     }

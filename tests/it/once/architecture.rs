@@ -228,7 +228,7 @@ const SEARCHES: &[(&str, &str)] = &[
     ("backoff", "src/domain/backoff.rs"),
     ("jitter", "src/domain/backoff.rs"),
     ("lease", "src/store/outbox/lease.rs"),
-    ("csrf", "src/site/own_page.rs"),
+    ("csrf", "src/site/own_page/mod.rs"),
 ];
 
 /// A file of `src` that is a module: its path, its module and the tokens of its code.

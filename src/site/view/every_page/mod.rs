@@ -1,94 +1,23 @@
 //! Every page in every shape and language: whole, our own, and with nothing of a caller's as markup.
 
+mod samples;
+
 #[cfg(test)]
 mod tests {
     use super::super::*;
+    use super::samples::{campaign_of, own_file};
     use crate::config::UnionSettings;
+    use crate::domain::campaign::CampaignState;
+    use crate::domain::campaign::participation::{BadPress, ParticipationState};
     use crate::domain::catalog::category::{Category, CategorySet};
-    use crate::domain::person::{
-        Answers, KeptEvidence, KeptNotice, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals,
-        RetentionTimes, SignUpEntry, StoppedPartner, UnwantedMail,
-    };
-    use crate::domain::referral::ReferralCode;
-    use crate::domain::sign_up::{Channel, SignUpId, SignUpState};
+    use crate::domain::person::{Answers, PersonState, RetentionTimes};
     use crate::domain::time::Timestamp;
+    use crate::domain::us_state::UsState;
     use crate::mail::ReadableMail;
     use crate::membership::form_throttle::FormGate;
     use crate::site::own_text::PolicyPage;
 
     const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror='a' style=\"b\">";
-
-    /// A member with every kind of text that others can bring.
-    fn own_file(text: &str) -> PersonFile {
-        let at = Timestamp::from_millis(1_794_743_200_000);
-        let code = ReferralCode::from_canonical("yd8z2z0xsrw1").unwrap();
-        let sign_up = SignUpEntry {
-            id: SignUpId(1),
-            email: String::new(),
-            source: format!("Acme Assistant{text}"),
-            key: None,
-            state: SignUpState::Confirmed,
-            us_state: None,
-            categories: CategorySet::default(),
-            comments: String::new(),
-            referrer: Some(code),
-            disposable: false,
-            created_at: at,
-            updated_at: at,
-            expires_at: at,
-            decided_at: Some(at),
-            mail: None,
-            evidence: KeptEvidence {
-                channel: Some(Channel::Mcp),
-                client: Some(format!("Helper{text}")),
-                notice: Some(KeptNotice {
-                    hash: "abc".to_owned(),
-                    words: Some(format!("By confirming you join.{text}")),
-                }),
-                mailed_at: Some(at),
-                decided_how: Some("button".to_owned()),
-                language: Some(Language::English),
-            },
-        };
-        let mailbox = MailboxStanding {
-            suppressed_until: Some(at.plus(PENDING_FOR)),
-            complained_at: Some(at),
-            stopped: vec![StoppedPartner { partner: format!("Acme Assistant{text}"), stopped_at: at }],
-            ..MailboxStanding::default()
-        };
-        PersonFile {
-            person: PersonRecord {
-                id: 1,
-                email: format!("ana@example.com{text}"),
-                state: PersonState::Member,
-                code,
-                account: None,
-                created_at: at,
-                joined_at: Some(at),
-                left_at: Some(at),
-                erased_at: None,
-                referrer: None,
-                referred: 1,
-                undeliverable_until: Some(at.plus(PENDING_FOR)),
-                soft_bounces: 0,
-                us_state: None,
-                categories: CategorySet::default(),
-                comments: format!("My own words{text}"),
-                answered_at: None,
-                unwanted_mail: UnwantedMail::default(),
-                language: None,
-                uncredited: false,
-                source: None,
-            },
-            mailbox,
-            sign_ups: vec![sign_up],
-            participations: Vec::new(),
-            referrals: Referrals { signed_up: 1000, members: 12 },
-            requests: Vec::new(),
-            sign_ins: Vec::new(),
-            wrong_codes: 0,
-        }
-    }
 
     /// Every page in every shape, with the caller's texts given: kind ones to look at, hostile ones to test with.
     fn every_page(text: &str, language: Language) -> Vec<(&'static str, String)> {
@@ -109,6 +38,7 @@ mod tests {
             comments_error: Some(format!("Shorten this to 1,000 characters.{text}")),
             general_error: Some(format!("Your sign-up was not sent yet.{text}")),
             suggestion: None,
+            campaign: None,
             again: None,
         };
         let meant = JoinForm {
@@ -179,9 +109,29 @@ mod tests {
         };
         let file = own_file(text);
         let refused = Answers { us_state: None, categories: chosen, comments: format!("Too long{text}") };
+        let now = Timestamp::from_millis(1_794_743_200_000);
+        let states = [CampaignState::Gathering, CampaignState::Negotiating, CampaignState::Offered];
+        let more = [CampaignState::Active, CampaignState::Closed, CampaignState::Cancelled];
+        let all: Vec<_> = states.into_iter().chain(more).map(|state| campaign_of(text, state)).collect();
+        let [gathering, negotiating, offered, active, closed, cancelled] = &all[..] else { unreachable!() };
+        let part = |state| MemberPart { token: "abc", state, us_state: Some(UsState::CA) };
+        let nowhere = MemberPart { us_state: None, ..part(None) };
+        let member = CampaignReader::Member;
+        let about = |campaign, reader| CampaignView { campaign, reader, done: None, refused: None, now };
+        let shown = |campaign, reader| super::super::campaign(page, &about(campaign, reader));
+        let refused_press = refusal(page.words, gathering, BadPress::StateMissing, None);
+        let slug = gathering.slug();
+        let open_now = OpenCampaigns { listed: &all[..1], now };
+        let no_campaigns = OpenCampaigns { listed: &[], now };
+        let join = |page, count, invited_by, gate: &FormGate, form: &JoinForm| {
+            super::super::join(page, count, invited_by, gate, form, no_campaigns)
+        };
+        let nothing_next = NextCampaigns { campaigns: &[], now };
+        let for_campaign = JoinForm { campaign: Some(slug.clone()), ..JoinForm::default() };
         let own = OwnView {
             file: &file,
             token: "abc",
+            campaigns: &[(offered, part(Some(ParticipationState::In)))],
             done: Some("Your answers are saved."),
             refused: Some(RefusedAnswers {
                 answers: &refused,
@@ -235,12 +185,39 @@ mod tests {
             ("check-inbox-may-wait", check_inbox(page, &form.email, &sent, true)),
             ("confirm", confirm(page, &view)),
             ("confirm-bare", confirm(page, &bare)),
-            ("share-first", share(page, Welcome::FirstTime, &link, Some(12_346))),
-            ("share-again", share(page, Welcome::Again, &link, None)),
-            (
-                "me-sign-in",
-                sign_in(page, &form.email, Some(&format!("Write a whole address.{text}")), Some("Sign in.")),
-            ),
+            ("share-first", share(page, Welcome::FirstTime, &link, Some(12_346), nothing_next)),
+            ("share-campaign", {
+                let next = NextCampaigns { campaigns: &[(gathering, nowhere)], now };
+                share(page, Welcome::FirstTime, &link, None, next)
+            }),
+            ("share-again", share(page, Welcome::Again, &link, None, nothing_next)),
+            ("me-sign-in", {
+                let error = format!("Write a whole address.{text}");
+                let (error, note) = (Some(error.as_str()), Some("Sign in."));
+                sign_in(page, SignInView { email: &form.email, error, note, campaign: Some(slug) })
+            }),
+            ("join-campaigns", super::super::join(page, None, nobody, open, &for_campaign, open_now)),
+            ("campaigns", campaigns(page, &all[..5], now)),
+            ("campaigns-none", campaigns(page, &[], now)),
+            ("campaign-gathering", shown(gathering, CampaignReader::Stranger)),
+            ("campaign-left", shown(gathering, CampaignReader::Left)),
+            ("campaign-in", {
+                let view = about(gathering, member(part(Some(ParticipationState::In))));
+                super::super::campaign(page, &CampaignView { done: Some(page.words.campaign.done_in.as_str()), ..view })
+            }),
+            ("campaign-refused", {
+                let view = about(gathering, member(nowhere));
+                super::super::campaign(page, &CampaignView { refused: Some(&refused_press), ..view })
+            }),
+            ("campaign-elsewhere", {
+                shown(negotiating, member(MemberPart { us_state: Some(UsState::NY), ..part(None) }))
+            }),
+            ("campaign-offered", shown(offered, member(part(Some(ParticipationState::In))))),
+            ("campaign-offered-stranger", shown(offered, CampaignReader::Stranger)),
+            ("campaign-active", shown(active, member(part(Some(ParticipationState::Accepted))))),
+            ("campaign-closed", shown(closed, member(part(Some(ParticipationState::Accepted))))),
+            ("campaign-cancelled", shown(cancelled, CampaignReader::Stranger)),
+            ("outcome-no-campaign", simple(Outcome::NoCampaign)),
             ("me-sent", sign_in_sent(page, &form.email, Some("That code is not right."))),
             ("me-enter", enter(page, &masked, "/me/enter/abc")),
             ("me", own_page(page, &own)),

@@ -1,46 +1,47 @@
-//! `/me`: what a member sees of themselves, and what they change there: answers, mail, sessions, leaving, being erased.
+//! `/me`: what a member sees of themselves, and what they change there: campaigns, answers, mail, sessions, leaving, being erased.
 //!
 //! Every form is sent from our own page and carries the session's token (CSRF); without a session nothing is shown.
 
-use hyper::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
-use hyper::{HeaderMap, Request, StatusCode};
+pub(super) mod session;
 
+use hyper::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderValue};
+use hyper::{Request, StatusCode};
+
+use self::session::{Session, keep_apart, look, require_mailed, sign_in, take};
 use super::cookie::SiteCookie;
 use super::join_form::SentForm;
-use super::view::{self, Outcome, OwnView, RefusedAnswers};
-use super::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, WITH_OUR_SCRIPT, field};
-use crate::domain::email::EmailAddress;
+use super::view::{self, MemberPart, Outcome, OwnView, RefusedAnswers};
+use super::{PageResult, Visit, WITH_OUR_SCRIPT, field};
 use crate::domain::language::words::OwnWords;
 use crate::domain::language::{Language, Phrase};
-use crate::domain::person::{Answers, PersonFile, PersonState, UnwantedMail};
-use crate::domain::secret::session::SessionCookie;
+use crate::domain::person::{Answers, PersonState, UnwantedMail};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
-use crate::limiter::Class;
 use crate::mail::Delivery;
 use crate::membership::export::MemberExport;
 use crate::membership::form_throttle::FormGate;
 use crate::membership::people::NotErased;
 
-/// Somebody who is signed in, and all that is kept of them.
-struct Session {
-    cookie: SessionCookie,
-    file: PersonFile,
-    email: EmailAddress,
-}
+/// Campaigns on the page at the most; all of them have a page of their own.
+const MOST_CAMPAIGNS: usize = 20;
 
 /// What a page says after a form was taken, by the word in its address.
 fn done<'a>(words: &'a OwnWords, query: &str, has_left: bool) -> Option<&'a Phrase> {
-    let word = query.split('&').find_map(|part| part.strip_prefix("done="))?;
-    match word {
+    match done_word(query)? {
         "answers" => Some(&words.answers_saved),
         "mail" => Some(&words.mail_saved),
         "mail-again" => Some(&words.mail_again_done),
         "language" => Some(&words.language_saved),
+        "campaign" => Some(&words.campaign_saved),
         // A word that anybody can write is believed as far as it can be true.
         "left" if has_left => Some(&words.left_done),
         _ => None,
     }
+}
+
+/// The word in the address of a page that a form led to.
+pub(super) fn done_word(query: &str) -> Option<&str> {
+    query.split('&').find_map(|part| part.strip_prefix("done="))
 }
 
 pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
@@ -48,12 +49,13 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let session = look(visit, &head.headers).await?.ok_or_else(|| sign_in(visit, StatusCode::OK, None))?;
     let visit = visit.who_chose(session.file.person.language);
     let has_left = session.file.person.state == PersonState::Left;
-    let done = done(&visit.words().own, head.uri.query().unwrap_or_default(), has_left);
+    let query = head.uri.query().unwrap_or_default();
+    let done = done(&visit.words().own, query, has_left);
     Ok(own_page(visit, StatusCode::OK, &session, done.map(Phrase::as_str), None).await)
 }
 
 pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, session, fields) = take(visit, request).await?;
+    let (visit, session, fields) = take(visit, request, not_signed_in).await?;
     let (sent, words) = (SentForm::read(&fields), visit.words());
     let us_state = match sent.us_state {
         Some(_) => sent.us_state(words),
@@ -82,14 +84,14 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
 }
 
 pub async fn choose_mail(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, session, fields) = take(visit, request).await?;
+    let (visit, session, fields) = take(visit, request, not_signed_in).await?;
     let unwanted = UnwantedMail { already_member: field(&fields, "alreadyMember").as_deref() != Some("true") };
     let chosen = visit.stored(visit.app().own_pages.choose_mail(&session.cookie.nonce, unwanted).await)?;
     Ok(if chosen { visit.redirect("/me?done=mail") } else { not_signed_in(visit) })
 }
 
 pub async fn choose_language(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, session, fields) = take(visit, request).await?;
+    let (visit, session, fields) = take(visit, request, not_signed_in).await?;
     let chosen = field(&fields, "language").and_then(|code| Language::from_code(&code));
     let Some(language) = chosen else { return Ok(visit.redirect("/me")) };
     if !visit.stored(visit.app().own_pages.choose_language(&session.cookie.nonce, language).await)? {
@@ -103,13 +105,13 @@ pub async fn choose_language(visit: Visit<'_>, request: Request<SentBody<'_>>) -
 
 /// Whatever keeps mail from them is lifted.
 pub async fn mail_again(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, session, _) = take(visit, request).await?;
+    let (visit, session, _) = take(visit, request, not_signed_in).await?;
     visit.stored(visit.app().own_pages.unsuppress(&session.email, visit.now.time).await)?;
     Ok(visit.redirect("/me?done=mail-again"))
 }
 
 pub async fn sign_out(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, session, fields) = take(visit, request).await?;
+    let (visit, session, fields) = take(visit, request, not_signed_in).await?;
     let words = &visit.words().sign_in;
     let mut note = &words.signed_out;
     if field(&fields, "everywhere").as_deref() == Some("true") {
@@ -139,7 +141,7 @@ pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
 }
 
 pub async fn leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, session, _) = take(visit, request).await?;
+    let (visit, session, _) = take(visit, request, not_signed_in).await?;
     require_mailed(visit, StatusCode::FORBIDDEN, &session)?;
     visit.stored(visit.app().own_pages.leave(&session.email, visit.now.time).await)?;
     Ok(visit.redirect("/me?done=left"))
@@ -157,7 +159,7 @@ pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
 }
 
 pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, session, _) = take(visit, request).await?;
+    let (visit, session, _) = take(visit, request, not_signed_in).await?;
     require_mailed(visit, StatusCode::FORBIDDEN, &session)?;
     Ok(match visit.app().own_pages.erase(&session.email, visit.now.time).await {
         Ok(Some(erased)) => {
@@ -211,7 +213,13 @@ async fn own_page(
     let sign_ups_paused = file.person.state == PersonState::Left
         && (matches!(visit.app().mail, Delivery::Off)
             || matches!(visit.app().form_throttle.gate(visit.now).await, Ok(FormGate::Shut)));
-    let view = OwnView { file, token: &token, done, refused, times, sign_ups_paused, now };
+    let campaigns = visit.public_campaigns().await;
+    let person = &file.person;
+    let for_them = campaigns.for_member(person.us_state, person.categories, &file.participations);
+    let part = |state| MemberPart { token: &token, state, us_state: person.us_state };
+    let campaigns: Vec<_> =
+        for_them.into_iter().take(MOST_CAMPAIGNS).map(|(campaign, state)| (campaign, part(state))).collect();
+    let view = OwnView { file, token: &token, campaigns: &campaigns, done, refused, times, sign_ups_paused, now };
     let mut answer = Answer::html(status, view::own_page(visit.frame(), &view));
     // The button that copies the link is the only thing here that is done by a script.
     answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);
@@ -219,59 +227,7 @@ async fn own_page(
     answer
 }
 
-fn sign_in(visit: Visit<'_>, status: StatusCode, note: Option<&Phrase>) -> Answer {
-    sign_in_as(visit, status, "", note)
-}
-
-fn sign_in_as(visit: Visit<'_>, status: StatusCode, email: &str, note: Option<&Phrase>) -> Answer {
-    let mut answer = Answer::html(status, view::sign_in(visit.frame(), email, None, note.map(Phrase::as_str)));
-    keep_apart(&mut answer);
-    answer
-}
-
-/// What a session that came of joining cannot do asks for a mailed sign-in.
-fn require_mailed(visit: Visit<'_>, status: StatusCode, session: &Session) -> PageResult<()> {
-    if session.cookie.by.may_export_leave_and_erase() {
-        return Ok(());
-    }
-    let visit = visit.who_chose(session.file.person.language);
-    let why = &visit.words().sign_in.needs_mail;
-    Err(sign_in_as(visit, status, &session.file.person.email, Some(why)).into())
-}
-
 /// A form came from somebody whose session is over.
 fn not_signed_in(visit: Visit<'_>) -> Answer {
     sign_in(visit, StatusCode::FORBIDDEN, Some(&visit.words().sign_in.not_signed_in))
-}
-
-/// No window of another site holds on to it, and none shows it within its own.
-fn keep_apart(answer: &mut Answer) {
-    for name in ["cross-origin-opener-policy", "cross-origin-resource-policy"] {
-        answer.set(HeaderName::from_static(name), HeaderValue::from_static("same-origin"));
-    }
-}
-
-/// Who is signed in, if anybody is; or why nobody can be told.
-async fn look(visit: Visit<'_>, headers: &HeaderMap) -> PageResult<Option<Session>> {
-    visit.spend(Class::Link, LINKS_A_MINUTE).await?;
-    let cookie = SiteCookie::Session.read(headers, visit.site.secure);
-    let cookie = cookie.and_then(|cookie| visit.app().own_pages.session(cookie, visit.now.time));
-    let Some(cookie) = cookie else { return Ok(None) };
-    let found = visit.stored(visit.app().own_pages.find(&cookie, visit.now.time).await)?;
-    Ok(found.and_then(|file| {
-        let email = EmailAddress::kept(&file.person.email).ok()?;
-        Some(Session { cookie, file, email })
-    }))
-}
-
-/// A form that was sent: whose it is, in whose language they are answered, and what it says; or what to answer instead.
-async fn take<'a>(visit: Visit<'a>, request: Request<SentBody<'_>>) -> PageResult<(Visit<'a>, Session, Vec<u8>)> {
-    let (visit, (head, body)) = (visit.of_own_page(), request.into_parts());
-    visit.require_own(&head)?;
-    let session = look(visit, &head.headers).await?.ok_or_else(|| not_signed_in(visit))?;
-    let fields = body.read(FORM_BYTES).await?.to_vec();
-    if !visit.app().own_pages.is_csrf_token(&session.cookie.nonce, &field(&fields, "token").unwrap_or_default()) {
-        return Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin).into());
-    }
-    Ok((visit.who_chose(session.file.person.language), session, fields))
 }

@@ -1,0 +1,105 @@
+//! `/campaigns.json`: the list of campaigns for programs, as its reader's language has it.
+
+use hyper::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, HeaderValue, VARY};
+use hyper::{Request, StatusCode};
+use serde::Serialize;
+
+use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::{CampaignSlug, CampaignState, LastDay};
+use crate::domain::catalog::category::Category;
+use crate::domain::json::True;
+use crate::domain::language::Language;
+use crate::domain::us_state::UsState;
+use crate::http::request::body::SentBody;
+use crate::http::response::answer::Answer;
+use crate::site::{PageResult, Visit};
+
+#[derive(Serialize)]
+struct CampaignList<'a> {
+    ok: True,
+    campaigns: Vec<ListedCampaign<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedCampaign<'a> {
+    slug: &'a CampaignSlug,
+    category: Category,
+    state: CampaignState,
+    title: &'a str,
+    summary: &'a str,
+    /// Empty: all of them.
+    states: &'a [UsState],
+    /// Counted once a day, and rounded down to a multiple of five.
+    #[serde(rename = "in")]
+    members_in: u64,
+    gather_until: LastDay,
+    offer: Option<ListedOffer<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedOffer<'a> {
+    supplier: &'a str,
+    price: &'a str,
+    annual_saving: u32,
+    term_months: u32,
+    exit_fee: &'a str,
+    benchmark: ListedBenchmark<'a>,
+    complaints: &'a str,
+    decide_by: LastDay,
+    open_until: Option<LastDay>,
+    details: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ListedBenchmark<'a> {
+    price: &'a str,
+    source: &'a str,
+    date: LastDay,
+}
+
+pub async fn json(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let campaigns = visit.stored(visit.app().campaigns.public(visit.now).await)?;
+    // Not by a cookie: what is cached for a minute is the same for everybody who asks alike.
+    let liked = request.headers().get(ACCEPT_LANGUAGE).and_then(|header| header.to_str().ok());
+    let language = visit.reader.asked().or_else(|| liked.and_then(Language::accepted)).unwrap_or_default();
+    let campaigns = campaigns.listed().iter().map(|campaign| listed(campaign, language)).collect();
+    let document = serde_json::to_vec(&CampaignList { ok: True, campaigns }).unwrap_or_default();
+    let mut answer = Answer::json(StatusCode::OK, document);
+    answer.set(CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
+    answer.set(VARY, HeaderValue::from_static("Accept-Language"));
+    Ok(answer)
+}
+
+fn listed(campaign: &CampaignRecord, language: Language) -> ListedCampaign<'_> {
+    let text = campaign.draft.text(language);
+    ListedCampaign {
+        slug: campaign.slug(),
+        category: campaign.draft.category,
+        state: campaign.state,
+        title: text.map_or("", |text| &text.title),
+        summary: text.map_or("", |text| &text.summary),
+        states: &campaign.draft.states,
+        members_in: campaign.counted_in(),
+        gather_until: campaign.draft.gather_until,
+        offer: campaign.offer.as_ref().map(|offer| listed_offer(offer, language)),
+    }
+}
+
+fn listed_offer(offer: &Offer, language: Language) -> ListedOffer<'_> {
+    let (text, benchmark) = (offer.text(language), &offer.benchmark);
+    ListedOffer {
+        supplier: &offer.supplier,
+        price: text.map_or("", |text| &text.price),
+        annual_saving: offer.annual_saving,
+        term_months: offer.term_months,
+        exit_fee: text.map_or("", |text| &text.exit_fee),
+        benchmark: ListedBenchmark { price: &benchmark.price, source: &benchmark.source, date: benchmark.date },
+        complaints: &offer.complaints,
+        decide_by: offer.decide_by,
+        open_until: offer.open_until,
+        details: text.and_then(|text| text.details.as_deref()),
+    }
+}

@@ -1,0 +1,167 @@
+//! `/campaigns/<slug>`: a campaign, what a member presses there, and the way in for whoever is not signed in.
+
+use std::sync::Arc;
+
+use hyper::{Request, StatusCode};
+
+use crate::campaigns::Pressed;
+use crate::campaigns::public::PublicCampaigns;
+use crate::domain::campaign::CampaignSlug;
+use crate::domain::campaign::participation::{BadPress, ParticipationState, Press};
+use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::language::Phrase;
+use crate::domain::language::words::CampaignWords;
+use crate::domain::person::PersonState;
+use crate::domain::us_state::UsState;
+use crate::http::request::body::SentBody;
+use crate::http::response::answer::Answer;
+use crate::site::own_page::done_word;
+use crate::site::own_page::session::{Session, keep_apart, look_if_any, sign_in_for, take};
+use crate::site::view::{self, CampaignReader, CampaignView, JoinForm, MemberPart, Outcome};
+use crate::site::{PageResult, Visit, field, join as join_page};
+
+/// The campaign of an address, among those that everybody may see.
+struct Found {
+    campaigns: Arc<PublicCampaigns>,
+    slug: CampaignSlug,
+}
+
+impl Found {
+    async fn at(visit: Visit<'_>) -> PageResult<Self> {
+        let unknown = || visit.outcome(StatusCode::NOT_FOUND, Outcome::NoCampaign);
+        let slug: CampaignSlug = visit.parameter.parse().map_err(|_| unknown())?;
+        let campaigns = visit.stored(visit.app().campaigns.public(visit.now).await)?;
+        if campaigns.find(&slug).is_none() {
+            return Err(unknown().into());
+        }
+        Ok(Self { campaigns, slug })
+    }
+
+    fn campaign(&self, visit: Visit<'_>) -> PageResult<&CampaignRecord> {
+        let found = self.campaigns.find(&self.slug);
+        found.ok_or_else(|| visit.outcome(StatusCode::NOT_FOUND, Outcome::NoCampaign).into())
+    }
+}
+
+/// What a page says after a press, by the word in its address; a word that anybody can write is believed as far as it is true.
+fn done<'a>(words: &'a CampaignWords, query: &str, state: Option<ParticipationState>) -> Option<&'a Phrase> {
+    match (Press::from_name(done_word(query)?)?, state) {
+        (Press::In, Some(ParticipationState::In)) => Some(&words.done_in),
+        (Press::Out, None | Some(ParticipationState::Out)) => Some(&words.done_out),
+        (Press::Accept, Some(ParticipationState::Accepted)) => Some(&words.done_accept),
+        (Press::Pass, Some(ParticipationState::Passed)) => Some(&words.done_pass),
+        (Press::Pass, None | Some(ParticipationState::Out)) => Some(&words.done_pass_nothing),
+        _ => None,
+    }
+}
+
+pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let found = Found::at(visit).await?;
+    let session = look_if_any(visit, request.headers()).await?;
+    let visit = visit.who_chose(session.as_ref().and_then(|session| session.file.person.language));
+    let part = session.as_ref().and_then(|session| part_of(session, &found.slug));
+    let done = session.as_ref().and_then(|_| {
+        let query = request.uri().query().unwrap_or_default();
+        done(&visit.words().campaign, query, part)
+    });
+    let notes = Notes { done: done.map(Phrase::as_str), refused: None };
+    Ok(page(visit, StatusCode::OK, found.campaign(visit)?, session.as_ref(), notes))
+}
+
+/// A member presses a button.
+pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let found = Found::at(visit).await?;
+    let signed_out = |visit: Visit<'_>| {
+        let note = &visit.words().campaign.refused_signed_out;
+        sign_in_for(visit, StatusCode::FORBIDDEN, &found.slug, note.as_str())
+    };
+    let (visit, session, fields) = take(visit, request, signed_out).await?;
+    let visit = visit.of_form(field(&fields, "lang").as_deref());
+    let (campaign, words) = (found.campaign(visit)?, visit.words());
+    let refuse = |status, why: &str| {
+        let notes = Notes { done: None, refused: Some(why) };
+        Ok(page(visit, status, campaign, Some(&session), notes))
+    };
+    let typed = field(&fields, "usState").unwrap_or_default();
+    let us_state = UsState::from_code(&typed);
+    if us_state.is_none() && !typed.is_empty() {
+        return refuse(StatusCode::BAD_REQUEST, words.mistake.state.as_str());
+    }
+    let Some(pressed) = field(&fields, "press").and_then(|name| Press::from_name(&name)) else {
+        return refuse(StatusCode::BAD_REQUEST, words.mistake.not_whole.as_str());
+    };
+    let nonce = &session.cookie.nonce;
+    match visit.stored(visit.app().campaigns.press(nonce, &found.slug, pressed, us_state, visit.now.time).await)? {
+        Pressed::Done(_) if field(&fields, "from").as_deref() == Some("me") => {
+            Ok(visit.redirect(&format!("/me?done=campaign#campaign-{}", found.slug)))
+        }
+        Pressed::Done(_) => Ok(visit.redirect(&format!("/campaigns/{}?done={}", found.slug, pressed.name()))),
+        Pressed::Refused(why) => {
+            let status = match why {
+                BadPress::StateMissing | BadPress::OtherState => StatusCode::BAD_REQUEST,
+                BadPress::CountingOver | BadPress::NoOffer | BadPress::AcceptingOver | BadPress::Over => {
+                    StatusCode::CONFLICT
+                }
+            };
+            let chosen = session.file.person.us_state.or(us_state);
+            refuse(status, &view::refusal(words, campaign, why, chosen))
+        }
+        Pressed::Unknown => Ok(visit.outcome(StatusCode::NOT_FOUND, Outcome::NoCampaign)),
+        Pressed::NotAMember => refuse(StatusCode::FORBIDDEN, words.campaign.left.as_str()),
+    }
+}
+
+/// The form to sign in with, which leads back; whoever is signed in is back at once.
+pub async fn sign_in(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
+    let found = Found::at(visit).await?;
+    if look_if_any(visit, request.headers()).await?.is_some() {
+        return Ok(visit.redirect(&format!("/campaigns/{}", found.slug)));
+    }
+    let text = found.campaign(visit)?.draft.text(visit.reader.language);
+    let note = visit.words().campaign.sign_in_note.put("title", text.map_or("", |text| &text.title)).plain();
+    Ok(sign_in_for(visit, StatusCode::OK, &found.slug, &note))
+}
+
+/// The page to join on; whoever confirms is shown the campaign first.
+pub async fn join(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
+    let found = Found::at(visit).await?;
+    let form = JoinForm { campaign: Some(found.slug), ..JoinForm::default() };
+    Ok(join_page::page(visit, StatusCode::OK, "", &form).await)
+}
+
+/// What a page says on top.
+#[derive(Clone, Copy)]
+struct Notes<'a> {
+    done: Option<&'a str>,
+    refused: Option<&'a str>,
+}
+
+fn page(
+    visit: Visit<'_>,
+    status: StatusCode,
+    campaign: &CampaignRecord,
+    session: Option<&Session>,
+    notes: Notes<'_>,
+) -> Answer {
+    let token = session.map(|session| visit.app().own_pages.csrf_token(&session.cookie.nonce)).unwrap_or_default();
+    let reader = match session {
+        None => CampaignReader::Stranger,
+        Some(session) if session.file.person.state != PersonState::Member => CampaignReader::Left,
+        Some(session) => CampaignReader::Member(MemberPart {
+            token: &token,
+            state: part_of(session, campaign.slug()),
+            us_state: session.file.person.us_state,
+        }),
+    };
+    let Notes { done, refused } = notes;
+    let view = CampaignView { campaign, reader, done, refused, now: visit.now.time };
+    let mut answer = visit.show(status, view::campaign(visit.frame(), &view));
+    if session.is_some() {
+        keep_apart(&mut answer);
+    }
+    answer
+}
+
+fn part_of(session: &Session, slug: &CampaignSlug) -> Option<ParticipationState> {
+    session.file.participations.iter().find(|part| part.campaign == *slug).map(|part| part.state)
+}

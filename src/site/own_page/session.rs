@@ -1,0 +1,95 @@
+//! Who is signed in, and what a form of theirs has to carry (CSRF).
+
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, Request, StatusCode};
+
+use crate::domain::campaign::CampaignSlug;
+use crate::domain::email::EmailAddress;
+use crate::domain::language::Phrase;
+use crate::domain::person::PersonFile;
+use crate::domain::secret::session::SessionCookie;
+use crate::http::request::body::SentBody;
+use crate::http::response::answer::Answer;
+use crate::limiter::Class;
+use crate::site::cookie::SiteCookie;
+use crate::site::view::{self, Outcome, SignInView};
+use crate::site::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field};
+
+/// Somebody who is signed in, and all that is kept of them.
+pub(in crate::site) struct Session {
+    pub cookie: SessionCookie,
+    pub file: PersonFile,
+    pub email: EmailAddress,
+}
+
+/// Who is signed in, if anybody is; or why nobody can be told.
+pub(in crate::site) async fn look(visit: Visit<'_>, headers: &HeaderMap) -> PageResult<Option<Session>> {
+    visit.spend(Class::Link, LINKS_A_MINUTE).await?;
+    let cookie = SiteCookie::Session.read(headers, visit.site.secure);
+    let cookie = cookie.and_then(|cookie| visit.app().own_pages.session(cookie, visit.now.time));
+    let Some(cookie) = cookie else { return Ok(None) };
+    let found = visit.stored(visit.app().own_pages.find(&cookie, visit.now.time).await)?;
+    Ok(found.and_then(|file| {
+        let email = EmailAddress::kept(&file.person.email).ok()?;
+        Some(Session { cookie, file, email })
+    }))
+}
+
+/// The same on a page for everybody, where only whoever has a cookie draws on a budget.
+pub(in crate::site) async fn look_if_any(visit: Visit<'_>, headers: &HeaderMap) -> PageResult<Option<Session>> {
+    match SiteCookie::Session.read(headers, visit.site.secure) {
+        Some(_) => look(visit, headers).await,
+        None => Ok(None),
+    }
+}
+
+/// A form that was sent: whose it is, in whose language they are answered, and what it says; or what to answer instead.
+/// `signed_out` is for whoever is not signed in.
+pub(in crate::site) async fn take<'a>(
+    visit: Visit<'a>,
+    request: Request<SentBody<'_>>,
+    signed_out: impl FnOnce(Visit<'a>) -> Answer,
+) -> PageResult<(Visit<'a>, Session, Vec<u8>)> {
+    let (visit, (head, body)) = (visit.of_own_page(), request.into_parts());
+    visit.require_own(&head)?;
+    let session = look(visit, &head.headers).await?.ok_or_else(|| signed_out(visit))?;
+    let fields = body.read(FORM_BYTES).await?.to_vec();
+    if !visit.app().own_pages.is_csrf_token(&session.cookie.nonce, &field(&fields, "token").unwrap_or_default()) {
+        return Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin).into());
+    }
+    Ok((visit.who_chose(session.file.person.language), session, fields))
+}
+
+/// The form to sign in with, and why it is shown.
+pub(in crate::site) fn sign_in(visit: Visit<'_>, status: StatusCode, note: Option<&Phrase>) -> Answer {
+    sign_in_as(visit, status, SignInView { note: note.map(Phrase::as_str), ..SignInView::default() })
+}
+
+/// The same of whoever comes from a campaign's page and gets back to it.
+pub(in crate::site) fn sign_in_for(visit: Visit<'_>, status: StatusCode, slug: &CampaignSlug, note: &str) -> Answer {
+    sign_in_as(visit, status, SignInView { note: Some(note), campaign: Some(slug), ..SignInView::default() })
+}
+
+fn sign_in_as(visit: Visit<'_>, status: StatusCode, view: SignInView<'_>) -> Answer {
+    let mut answer = Answer::html(status, view::sign_in(visit.frame(), view));
+    keep_apart(&mut answer);
+    answer
+}
+
+/// What a session that came of joining cannot do asks for a mailed sign-in.
+pub(super) fn require_mailed(visit: Visit<'_>, status: StatusCode, session: &Session) -> PageResult<()> {
+    if session.cookie.by.may_export_leave_and_erase() {
+        return Ok(());
+    }
+    let visit = visit.who_chose(session.file.person.language);
+    let note = Some(visit.words().sign_in.needs_mail.as_str());
+    let view = SignInView { email: &session.file.person.email, note, ..SignInView::default() };
+    Err(sign_in_as(visit, status, view).into())
+}
+
+/// No window of another site holds on to it, and none shows it within its own.
+pub(in crate::site) fn keep_apart(answer: &mut Answer) {
+    for name in ["cross-origin-opener-policy", "cross-origin-resource-policy"] {
+        answer.set(HeaderName::from_static(name), HeaderValue::from_static("same-origin"));
+    }
+}

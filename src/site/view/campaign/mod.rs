@@ -1,0 +1,311 @@
+//! Campaigns: the list, the page of one, and the cards of the welcome page, of a member's own page and of the page to join on.
+
+mod phrases;
+
+use askama::Template;
+
+pub use self::phrases::refusal;
+use self::phrases::{day, places, result, said, short, stands, step};
+use super::{Frame, rendered, states};
+use crate::domain::campaign::CampaignState;
+use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::participation::{ParticipationState, Press};
+use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::figure::{dollars, grouped};
+use crate::domain::language::{Filling, Phrase};
+use crate::domain::time::Timestamp;
+use crate::domain::us_state::UsState;
+
+/// Campaigns on the page to join on, at the most.
+const IN_STRIP: usize = 3;
+
+/// Who looks at a campaign.
+#[derive(Debug, Clone, Copy)]
+pub enum CampaignReader<'a> {
+    Stranger,
+    /// Signed in, and no member any more.
+    Left,
+    Member(MemberPart<'a>),
+}
+
+/// A member's part in a campaign.
+#[derive(Debug, Clone, Copy)]
+pub struct MemberPart<'a> {
+    /// What every form carries.
+    pub token: &'a str,
+    pub state: Option<ParticipationState>,
+    pub us_state: Option<UsState>,
+}
+
+/// Where a member's part is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PartPlace {
+    CampaignPage,
+    OwnPage,
+    Welcome,
+}
+
+/// A campaign in a list, or on top of its page.
+pub(super) struct CampaignCard<'a> {
+    pub(super) slug: &'a str,
+    pub(super) title: &'a str,
+    pub(super) summary: &'a str,
+    pub(super) bill: &'a str,
+    pub(super) places: String,
+    pub(super) count: String,
+    /// Its step and its day, in a few words.
+    pub(super) short: String,
+    /// What was reached, once it is closed.
+    pub(super) result: Option<String>,
+    pub(super) part: Option<PartView<'a>>,
+    pub(super) offer: Option<OfferView<'a>>,
+}
+
+/// A member's part, and what they can press.
+pub(super) struct PartView<'a> {
+    pub(super) slug: &'a str,
+    pub(super) token: &'a str,
+    pub(super) from_own_page: bool,
+    pub(super) said: Option<&'static str>,
+    pub(super) other_state: Option<Filling>,
+    /// Those to choose from, where one has to come with a press.
+    pub(super) states: Option<Vec<(&'static str, &'a str)>>,
+    pub(super) state_hint: String,
+    /// What is pressed, its label, and whether it is the one to press.
+    pub(super) buttons: Vec<(&'static str, &'static str, bool)>,
+}
+
+/// An offer, as people compare it.
+pub(super) struct OfferView<'a> {
+    pub(super) supplier: &'a str,
+    pub(super) price: &'a str,
+    pub(super) saving: String,
+    pub(super) term: String,
+    pub(super) exit_fee: &'a str,
+    pub(super) benchmark: String,
+    pub(super) decide_by: String,
+    pub(super) open_until: Option<String>,
+    pub(super) complaints: &'a str,
+    pub(super) complaints_to: String,
+    pub(super) details: Option<&'a str>,
+}
+
+impl<'a> CampaignCard<'a> {
+    fn of(page: Frame<'a>, campaign: &'a CampaignRecord, now: Timestamp) -> Self {
+        let (words, text) = (&page.words.campaign, campaign.draft.text(page.language));
+        let count = campaign.counted_in();
+        Self {
+            slug: campaign.slug().as_str(),
+            title: text.map_or("", |text| &text.title),
+            summary: text.map_or("", |text| &text.summary),
+            bill: page.words.category(campaign.draft.category),
+            places: places(page.words, campaign),
+            count: match count {
+                0 => words.count_few.to_string(),
+                count => words.count.put("count", grouped(count)).plain(),
+            },
+            short: short(page.words, campaign, now),
+            result: result(page.words, campaign),
+            part: None,
+            offer: None,
+        }
+    }
+
+    /// With what a member can press; an offer that they can accept is part of it.
+    fn for_member(
+        page: Frame<'a>,
+        campaign: &'a CampaignRecord,
+        part: MemberPart<'a>,
+        place: PartPlace,
+        now: Timestamp,
+    ) -> Self {
+        let offer = campaign.offer.as_ref().filter(|_| campaign.takes_acceptances(now));
+        Self {
+            part: Some(PartView::of(page, campaign, part, place, now)),
+            offer: offer.map(|offer| OfferView::of(page, offer)),
+            ..Self::of(page, campaign, now)
+        }
+    }
+}
+
+impl<'a> PartView<'a> {
+    fn of(
+        page: Frame<'a>,
+        campaign: &'a CampaignRecord,
+        part: MemberPart<'a>,
+        place: PartPlace,
+        now: Timestamp,
+    ) -> Self {
+        let words = &page.words.campaign;
+        let open = campaign.open_presses(part.state, part.us_state, now);
+        let named = part.us_state.filter(|state| !campaign.draft.is_for(Some(*state)));
+        let button = |press: Press| {
+            let (label, is_first) = match press {
+                Press::In => (&words.count_in, true),
+                Press::Out => (&words.count_out, false),
+                Press::Accept => (&words.accept, true),
+                Press::Pass if part.state == Some(ParticipationState::Accepted) => (&words.withdraw, false),
+                Press::Pass => (&words.pass, false),
+            };
+            (press.name(), label.as_str(), is_first)
+        };
+        Self {
+            slug: campaign.slug().as_str(),
+            token: part.token,
+            from_own_page: place == PartPlace::OwnPage,
+            said: said(page.words, campaign, part.state, now)
+                .filter(|_| part.state.is_some() || place == PartPlace::CampaignPage)
+                .map(Phrase::as_str),
+            other_state: named.map(|state| {
+                let places = places(page.words, campaign);
+                words.part_other_state.put("states", places).put("state", page.words.state(state))
+            }),
+            states: open.needs_state.then(|| states(page)),
+            state_hint: words.state_hint.put("states", places(page.words, campaign)).plain(),
+            buttons: open.presses.into_iter().map(button).collect(),
+        }
+    }
+}
+
+impl<'a> OfferView<'a> {
+    fn of(page: Frame<'a>, offer: &'a Offer) -> Self {
+        let (words, text) = (&page.words.campaign, offer.text(page.language));
+        let benchmark = words.benchmark_text.put("price", &offer.benchmark.price);
+        let benchmark =
+            benchmark.put("source", &offer.benchmark.source).put("date", day(page.words, offer.benchmark.date));
+        Self {
+            supplier: &offer.supplier,
+            price: text.map_or("", |text| &text.price),
+            saving: words.saving_text.put("amount", dollars(offer.annual_saving)).plain(),
+            term: match offer.term_months {
+                1 => words.one_month.to_string(),
+                months => words.months.put("count", months).plain(),
+            },
+            exit_fee: text.map_or("", |text| &text.exit_fee),
+            benchmark: benchmark.plain(),
+            decide_by: day(page.words, offer.decide_by),
+            open_until: offer.open_until.map(|until| day(page.words, until)),
+            complaints: &offer.complaints,
+            complaints_to: match offer.complaints.starts_with("https://") {
+                true => offer.complaints.clone(),
+                false => format!("mailto:{}", offer.complaints),
+            },
+            details: text.and_then(|text| text.details.as_deref()),
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "campaign/list.html")]
+struct CampaignsPage<'a> {
+    page: Frame<'a>,
+    open: Vec<CampaignCard<'a>>,
+    over: Vec<CampaignCard<'a>>,
+}
+
+/// All that everybody may see.
+pub fn campaigns(page: Frame<'_>, listed: &[CampaignRecord], now: Timestamp) -> String {
+    let (over, open): (Vec<_>, Vec<_>) = listed.iter().partition(|campaign| campaign.state == CampaignState::Closed);
+    let cards =
+        |campaigns: Vec<_>| campaigns.into_iter().map(|campaign| CampaignCard::of(page, campaign, now)).collect();
+    rendered(&CampaignsPage { page, open: cards(open), over: cards(over) })
+}
+
+/// The page of a campaign.
+#[derive(Debug, Clone, Copy)]
+pub struct CampaignView<'a> {
+    pub campaign: &'a CampaignRecord,
+    pub reader: CampaignReader<'a>,
+    /// What was just done.
+    pub done: Option<&'a str>,
+    /// Why what was pressed changed nothing.
+    pub refused: Option<&'a str>,
+    pub now: Timestamp,
+}
+
+#[derive(Template)]
+#[template(path = "campaign/page.html")]
+struct CampaignPage<'a> {
+    page: Frame<'a>,
+    card: CampaignCard<'a>,
+    /// Whether search engines may show it.
+    is_public: bool,
+    done: Option<&'a str>,
+    refused: Option<&'a str>,
+    stands: String,
+    step: &'static Phrase,
+    until: String,
+    offer: Option<OfferView<'a>>,
+    part: Option<PartView<'a>>,
+    /// What whoever is not signed in is led to.
+    stranger: Option<(&'static Phrase, &'static Phrase)>,
+    has_left: bool,
+}
+
+pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
+    let CampaignView { campaign, reader, done, refused, now } = *view;
+    let words = &page.words.campaign;
+    // What a member whom it fits could press.
+    let open = campaign.open_presses(None, campaign.draft.states.first().copied(), now).presses;
+    let led_to = if open.contains(&Press::In) {
+        Some((&words.stranger_in, &words.stranger_in_text))
+    } else if open.contains(&Press::Accept) {
+        Some((&words.stranger_accept, &words.stranger_accept_text))
+    } else {
+        None
+    };
+    rendered(&CampaignPage {
+        page,
+        card: CampaignCard::of(page, campaign, now),
+        is_public: campaign.state.is_public() && matches!(reader, CampaignReader::Stranger),
+        done,
+        refused,
+        stands: stands(page.words, campaign, now),
+        step: step(page.words, campaign.state),
+        until: day(page.words, campaign.draft.gather_until),
+        offer: campaign.offer.as_ref().map(|offer| OfferView::of(page, offer)),
+        part: match reader {
+            CampaignReader::Member(part) => {
+                let part = PartView::of(page, campaign, part, PartPlace::CampaignPage, now);
+                Some(part).filter(|part| part.said.is_some())
+            }
+            CampaignReader::Stranger | CampaignReader::Left => None,
+        },
+        stranger: led_to.filter(|_| matches!(reader, CampaignReader::Stranger)),
+        has_left: led_to.is_some() && matches!(reader, CampaignReader::Left),
+    })
+}
+
+/// Campaigns for a member, with what they can press: on their own page, or on the page that welcomes them.
+pub(super) struct MemberCards<'a>(pub(super) Vec<CampaignCard<'a>>);
+
+impl<'a> MemberCards<'a> {
+    pub(super) fn of(
+        page: Frame<'a>,
+        campaigns: &[(&'a CampaignRecord, MemberPart<'a>)],
+        place: PartPlace,
+        now: Timestamp,
+    ) -> Self {
+        let cards = campaigns.iter();
+        Self(cards.map(|(campaign, part)| CampaignCard::for_member(page, campaign, *part, place, now)).collect())
+    }
+}
+
+/// What the page to join on shows of campaigns.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenCampaigns<'a> {
+    pub listed: &'a [CampaignRecord],
+    pub now: Timestamp,
+}
+
+impl<'a> OpenCampaigns<'a> {
+    pub(super) fn open(self) -> impl Iterator<Item = &'a CampaignRecord> {
+        self.listed.iter().filter(|campaign| campaign.state != CampaignState::Closed)
+    }
+}
+
+/// The first of them, each in a line.
+pub(super) fn strip<'a>(page: Frame<'a>, campaigns: OpenCampaigns<'a>) -> Vec<CampaignCard<'a>> {
+    let open = campaigns.open();
+    open.take(IN_STRIP).map(|campaign| CampaignCard::of(page, campaign, campaigns.now)).collect()
+}

@@ -1,0 +1,388 @@
+//! The pages of campaigns, as strangers and members use them, backwards and in the wrong order, too.
+
+use std::time::Duration;
+
+use hyper::Request;
+use serde_json::{Value, json};
+
+use crate::own_page::{Browser, enter, invite, join, newest_request, start};
+use crate::pages::{form, page};
+use crate::server::{Answer, Server, block_on, wait_until};
+
+const OFFER: &str = r#"
+supplier = "Example Fiber"
+annual_saving = 240
+term_months = 12
+decide_by = 2099-03-15
+complaints = "help@fiber.example"
+benchmark = { price = "$68 a month", source = "FCC urban rate survey", date = 2026-12-01 }
+[text.en]
+price = "$48 a month"
+exit_fee = "None, ever"
+[text.es]
+price = "$48 al mes"
+exit_fee = "Ninguno, nunca"
+"#;
+
+/// A campaign that the operator opened; `states` is a line of its file.
+async fn open(server: &Server, slug: &str, states: &str) {
+    let file = format!(
+        "slug = \"{slug}\"\ncategory = \"internet\"\n{states}\ngather_until = 2099-01-31\n\
+         [text.en]\ntitle = \"Title of {slug}\"\nsummary = \"Faster for less.\"\n\
+         [text.es]\ntitle = \"Título de {slug}\"\nsummary = \"Más rápido por menos.\"\n"
+    );
+    server.execute(&format!(
+        "INSERT INTO campaigns (slug, definition, state, gather_until, created_at)
+         VALUES ('{slug}', '{file}', 'draft', 47147, 1)"
+    ));
+    step(server, slug, "gathering").await;
+}
+
+/// Takes a campaign to another state, and waits until the pages know.
+async fn step(server: &Server, slug: &str, state: &str) {
+    server.execute(&format!("UPDATE campaigns SET state = '{state}', closed_at = 1794743200000 WHERE slug = '{slug}'"));
+    server.execute(&format!(
+        "INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note)
+         SELECT id, 1, 'operator', '', '{state}', '' FROM campaigns WHERE slug = '{slug}'"
+    ));
+    wait_until(Duration::from_secs(5), async || match state {
+        "cancelled" => text(&server.get(&format!("/campaigns/{slug}")).await).contains("was cancelled"),
+        _ => listed(server).await.iter().any(|one| one["slug"] == slug && one["state"] == state),
+    })
+    .await;
+}
+
+async fn publish(server: &Server, slug: &str, offer: &str) {
+    server.execute(&format!("UPDATE campaigns SET offer = '{offer}', decide_by = 47190 WHERE slug = '{slug}'"));
+    step(server, slug, "offered").await;
+    let day = offer.split("decide_by = ").nth(1).unwrap()[..10].to_owned();
+    wait_until(Duration::from_secs(5), async || {
+        listed(server).await.iter().any(|one| one["slug"] == slug && one["offer"]["decideBy"] == day.as_str())
+    })
+    .await;
+}
+
+async fn listed(server: &Server) -> Vec<Value> {
+    server.get("/campaigns.json").await.good()["campaigns"].as_array().unwrap().clone()
+}
+
+fn text(answer: &Answer) -> String {
+    String::from_utf8(answer.body.to_vec()).unwrap()
+}
+
+#[track_caller]
+fn leads(answer: &Answer, to: &str) {
+    assert_eq!((answer.status.as_u16(), answer.header("location")), (303, to), "{}", text(answer));
+}
+
+/// The part of the first member in a campaign.
+fn part(server: &Server, slug: &str) -> String {
+    let rows = server.rows(&format!(
+        "SELECT p.state FROM participations p JOIN campaigns c ON c.id = p.campaign_id WHERE c.slug = '{slug}'"
+    ));
+    rows.first().map_or_else(String::new, |row| row[0].clone())
+}
+
+#[test]
+fn everybody_sees_what_is_public_and_nothing_else() {
+    block_on(async {
+        let server = Server::start_with(&["--mail", "hold"]);
+        page(&server.get("/campaigns").await, 200, "No campaign is open right now");
+        assert!(
+            !page(&server.get("/join").await, 200, "Sign me up").contains("class=\"strip\""),
+            "no strip without one"
+        );
+        assert_eq!(server.get("/campaigns.json").await.good(), json!({ "ok": true, "campaigns": [] }));
+        open(&server, "internet-2099", "states = [\"CA\", \"OR\"]").await;
+        server.execute(
+            "INSERT INTO campaigns (slug, definition, state, gather_until, created_at)
+             SELECT 'hidden', replace(definition, 'internet-2099', 'hidden'), 'draft', gather_until, 1 FROM campaigns",
+        );
+        let shown = page(&server.get("/campaigns/internet-2099").await, 200, "Title of internet-2099");
+        for part in
+            ["Faster for less.", "Home Internet", "California, Oregon", "31 January 2099", "Fewer than 5 so far"]
+        {
+            assert!(shown.contains(part), "{part}");
+        }
+        assert!(
+            shown.contains("rounded down to a multiple of 5") && shown.contains("/campaigns/internet-2099/sign-in")
+        );
+        let strip = page(&server.get("/join").await, 200, "class=\"strip\"");
+        for part in ["Home Internet", "Gathering until 31 January 2099", "Fewer than 5 so far"] {
+            assert!(strip.contains(part), "{part}");
+        }
+        page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "Título de internet-2099");
+        for unknown in ["/campaigns/hidden", "/campaigns/hidden/join", "/campaigns/nothing", "/campaigns/No%20Slug"] {
+            page(&server.get(unknown).await, 404, "We do not know this campaign");
+        }
+        page(&server.send(Request::post("/campaigns/nothing"), "press=in").await, 404, "We do not know this campaign");
+
+        // What is shown of how many is the stored sheet's.
+        server.execute(
+            "INSERT INTO demand_sheets (campaign_id, day, taken_at, sheet)
+             SELECT id, 1, 1, '{\"in\":1230,\"accepted\":15,\"byState\":[],\"inOtherStates\":0,\"byCategory\":[],\"inOtherCategories\":0}'
+             FROM campaigns WHERE slug = 'internet-2099'",
+        );
+        wait_until(Duration::from_secs(5), async || listed(&server).await[0]["in"] == 1230).await;
+        page(&server.get("/campaigns").await, 200, "1,230 members in");
+        publish(&server, "internet-2099", OFFER).await;
+        let answer = server.get("/campaigns.json?lang=es").await;
+        assert_eq!(
+            (answer.header("cache-control"), answer.header("access-control-allow-origin")),
+            ("public, max-age=60", "*")
+        );
+        assert_eq!(
+            answer.good()["campaigns"],
+            json!([{
+                "slug": "internet-2099", "category": "internet", "state": "offered", "title": "Título de internet-2099",
+                "summary": "Más rápido por menos.", "states": ["CA", "OR"], "in": 1230, "gatherUntil": "2099-01-31",
+                "offer": {
+                    "supplier": "Example Fiber", "price": "$48 al mes", "annualSaving": 240, "termMonths": 12,
+                    "exitFee": "Ninguno, nunca", "complaints": "help@fiber.example", "decideBy": "2099-03-15",
+                    "benchmark": { "price": "$68 a month", "source": "FCC urban rate survey", "date": "2026-12-01" },
+                    "openUntil": null, "details": null,
+                },
+            }])
+        );
+        let liked = Request::get("/campaigns.json").header("accept-language", "es-MX");
+        assert_eq!(server.send(liked, "").await.good()["campaigns"][0]["title"], "Título de internet-2099");
+        let shown = page(&server.get("/campaigns/internet-2099").await, 200, "Example Fiber");
+        for part in [
+            "$48 a month",
+            "12 months",
+            "None, ever",
+            "$240 a year",
+            "$68 a month (FCC urban rate survey, 1 December 2026)",
+            "15 March 2099",
+            "mailto:help@fiber.example",
+        ] {
+            assert!(shown.contains(part), "{part}");
+        }
+        step(&server, "internet-2099", "active").await;
+        page(&server.get("/campaigns/internet-2099").await, 200, "The deal runs.");
+        step(&server, "internet-2099", "closed").await;
+        let shown = page(&server.get("/campaigns").await, 200, "15 members accepted the offer");
+        assert!(shown.contains("about $3,600 a year") && shown.contains("No campaign is open right now"));
+        assert!(!page(&server.get("/join").await, 200, "Sign me up").contains("class=\"strip\""));
+
+        // Cancelled after it was seen: at its address alone.
+        open(&server, "cancelled-1", "").await;
+        step(&server, "cancelled-1", "cancelled").await;
+        assert!(!page(&server.get("/campaigns").await, 200, "Campaigns").contains("cancelled-1"));
+        assert!(listed(&server).await.iter().all(|one| one["slug"] != "cancelled-1"));
+    });
+}
+
+#[test]
+fn a_member_is_in_and_out_accepts_and_passes() {
+    block_on(async {
+        let (server, key) = start();
+        open(&server, "everywhere", "").await;
+        join(&server, &key, "ana@example.com", None).await;
+        let mut ana = Browser::new(&server, 1);
+        ana.sign_in("ana@example.com").await;
+        let path = "/campaigns/everywhere";
+        page(&ana.get("/me").await, 200, "Count me in");
+        // Out without in, and in twice: nothing is wrong with either.
+        leads(&ana.act(path, &[("press", "out")]).await, "/campaigns/everywhere?done=out");
+        page(&ana.get("/campaigns/everywhere?done=out").await, 200, "You are not counted in.");
+        assert_eq!(part(&server, "everywhere"), "");
+        for _ in 0..2 {
+            leads(&ana.act(path, &[("press", "in")]).await, "/campaigns/everywhere?done=in");
+            assert_eq!(part(&server, "everywhere"), "in");
+        }
+        let shown = page(&ana.get("/campaigns/everywhere?done=in").await, 200, "You are in. The public count follows");
+        assert!(shown.contains("Count me out") && !shown.contains("Count me in"));
+        assert!(!text(&ana.get("/campaigns/everywhere?done=accept").await).contains("You accepted"), "what is not so");
+        page(&ana.act(path, &[("press", "accept")]).await, 409, "There is no offer yet");
+        page(&ana.act(path, &[("press", "pass"), ("lang", "es")]).await, 409, "Todavía no hay oferta");
+        page(&ana.act(path, &[]).await, 400, "did not arrive whole");
+        page(&ana.act(path, &[("press", "IN")]).await, 400, "did not arrive whole");
+        page(&ana.act(path, &[("press", "in"), ("usState", "XX")]).await, 400, "Choose a state from the list");
+        leads(&ana.act(path, &[("press", "out"), ("from", "me")]).await, "/me?done=campaign#campaign-everywhere");
+        page(&ana.get("/me?done=campaign").await, 200, "Your choice about the campaign is saved.");
+        leads(&ana.act(path, &[("press", "in")]).await, "/campaigns/everywhere?done=in");
+
+        publish(&server, "everywhere", OFFER).await;
+        let own = page(&ana.get("/me").await, 200, "Accept the offer");
+        assert!(own.contains("Example Fiber") && own.contains("you have not decided about the offer yet"));
+        page(&ana.act(path, &[("press", "in")]).await, 409, "not counted in any more");
+        for _ in 0..2 {
+            leads(&ana.act(path, &[("press", "accept")]).await, "/campaigns/everywhere?done=accept");
+        }
+        assert_eq!(part(&server, "everywhere"), "accepted");
+        page(&ana.get("/campaigns/everywhere?done=accept").await, 200, "Withdraw");
+        leads(&ana.act(path, &[("press", "pass")]).await, "/campaigns/everywhere?done=pass");
+        assert_eq!(part(&server, "everywhere"), "passed");
+        // After its last day nobody can accept.
+        publish(&server, "everywhere", &OFFER.replace("2099-03-15", "2020-03-15")).await;
+        let shown = page(&ana.act(path, &[("press", "accept")]).await, 409, "The last day to accept was 15 March 2020");
+        assert!(shown.contains("has not begun yet") && !shown.contains("value=\"accept\""));
+        // Cancelled between the page and the press.
+        let token = ana.token().await;
+        step(&server, "everywhere", "cancelled").await;
+        page(&ana.post(path, &[("token", &token), ("press", "accept")]).await, 409, "This campaign is over");
+        page(&ana.get("/me").await, 200, "You passed on the offer.");
+        assert_eq!(part(&server, "everywhere"), "passed");
+    });
+}
+
+#[test]
+fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
+    block_on(async {
+        let (server, key) = start();
+        open(&server, "west", "states = [\"CA\", \"OR\"]").await;
+        join(&server, &key, "ana@example.com", None).await;
+        let mut ana = Browser::new(&server, 1);
+        ana.sign_in("ana@example.com").await;
+        let path = "/campaigns/west";
+        let shown = page(&ana.get(path).await, 200, "Choose your state");
+        assert!(
+            shown.contains("This campaign is for California, Oregon. What you choose here is kept as your answer.")
+        );
+        page(&ana.act(path, &[("press", "in"), ("usState", "")]).await, 400, "Choose the state you live in");
+        page(&ana.act(path, &[("press", "in"), ("usState", "NY")]).await, 400, "and you chose New York");
+        assert_eq!(part(&server, "west"), "");
+        leads(&ana.act(path, &[("press", "in"), ("usState", "OR")]).await, "/campaigns/west?done=in");
+        assert_eq!(part(&server, "west"), "in");
+        let shown: Value =
+            serde_json::from_str(&server.run(&["members", "show", "ana@example.com", "--json"])).unwrap();
+        assert_eq!(shown["usState"], "OR");
+        // Whoever lives elsewhere is told so, and is not shown it on their page.
+        join(&server, &key, "ben@example.com", None).await;
+        let mut ben = Browser::new(&server, 2);
+        ben.sign_in("ben@example.com").await;
+        ben.act("/me/answers", &[("usState", "NY")]).await;
+        let shown = page(&ben.get(path).await, 200, "your answers say New York");
+        assert!(!shown.contains("Count me in"));
+        assert!(!page(&ben.get("/me").await, 200, "No campaign is open").contains("Title of west"));
+        page(
+            &ben.act(path, &[("press", "in"), ("usState", "CA")]).await,
+            400,
+            "This campaign is for California, Oregon",
+        );
+    });
+}
+
+/// What fits one's bills comes first.
+#[test]
+fn the_own_page_begins_with_what_fits() {
+    block_on(async {
+        let (server, key) = start();
+        open(&server, "aaa-first", "").await;
+        open(&server, "zzz-travel", "").await;
+        server.execute(
+            "UPDATE campaigns SET definition = replace(definition, '\"internet\"', '\"travel\"') WHERE slug = 'zzz-travel'",
+        );
+        join(&server, &key, "ana@example.com", None).await;
+        let mut ana = Browser::new(&server, 1);
+        ana.sign_in("ana@example.com").await;
+        ana.act("/me/answers", &[("usState", "CA"), ("alaska_cruise", "true")]).await;
+        // A row of history, by which pages notice the change.
+        step(&server, "zzz-travel", "negotiating").await;
+        let own = page(&ana.get("/me").await, 200, "Title of zzz-travel");
+        let at = |part: &str| own.find(part).unwrap();
+        assert!(
+            at("Title of zzz-travel") < at("Title of aaa-first") && at("Title of aaa-first") < at("Your referral link")
+        );
+    });
+}
+
+#[test]
+fn presses_cannot_be_forged_and_need_a_member() {
+    block_on(async {
+        let (server, key) = start();
+        open(&server, "everywhere", "").await;
+        for address in ["ana@example.com", "eve@example.com"] {
+            join(&server, &key, address, None).await;
+        }
+        let (mut ana, mut eve) = (Browser::new(&server, 1), Browser::new(&server, 2));
+        ana.sign_in("ana@example.com").await;
+        eve.sign_in("eve@example.com").await;
+        let (path, token, others) = ("/campaigns/everywhere", ana.token().await, eve.token().await);
+        let body = |token: &str| form(&[("token", token), ("press", "in")]);
+        let own = || Request::post(path).header("sec-fetch-site", "same-origin");
+        for (request, body) in [
+            (Request::post(path), body(&token)),
+            (Request::post(path).header("origin", "https://evil.example"), body(&token)),
+            (own(), body(&others)),
+            (own(), form(&[("press", "in")])),
+        ] {
+            page(&ana.send(request, body).await, 403, "nothing was changed");
+        }
+        // Without a session they sign in, and are led back.
+        let mut nobody = Browser::new(&server, 3);
+        let asked = page(&nobody.send(own(), body(&token)).await, 403, "You are not signed in, so nothing was changed");
+        assert!(asked.contains("name=\"campaign\" value=\"everywhere\""));
+        // Whoever left is no member.
+        let left = ana.act("/me/leave", &[]).await;
+        leads(&left, "/me?done=left");
+        page(&ana.post(path, &[("token", &token), ("press", "in")]).await, 403, "You are not a member any more");
+        page(&ana.get(path).await, 200, "You are not a member any more");
+        assert_eq!(part(&server, "everywhere"), "");
+    });
+}
+
+/// From the campaign's page over the sign-in back to it, where one press remains.
+#[test]
+fn signing_in_leads_back_to_the_campaign() {
+    block_on(async {
+        let (server, key) = start();
+        open(&server, "everywhere", "").await;
+        join(&server, &key, "ana@example.com", None).await;
+        let mut ana = Browser::new(&server, 1);
+        let asked = page(&ana.get("/campaigns/everywhere/sign-in").await, 200, "you get back to “Title of everywhere”");
+        assert!(
+            asked.contains("name=\"campaign\" value=\"everywhere\"") && asked.contains("/campaigns/everywhere/join")
+        );
+        let fields = [("email", "ana"), ("campaign", "everywhere")];
+        page(&ana.post("/me/sign-in", &fields).await, 400, "name=\"campaign\" value=\"everywhere\"");
+        let fields = [("email", "ana@example.com"), ("campaign", "everywhere")];
+        page(&ana.post("/me/sign-in", &fields).await, 200, "Check your inbox");
+        // In another browser, too.
+        let mut phone = Browser::new(&server, 2);
+        leads(&phone.post(&enter(&server, newest_request(&server)), &[]).await, "/campaigns/everywhere");
+        page(&phone.get("/campaigns/everywhere").await, 200, "Count me in");
+        leads(&phone.get("/campaigns/everywhere/sign-in").await, "/campaigns/everywhere");
+        leads(&phone.act("/campaigns/everywhere", &[("press", "in")]).await, "/campaigns/everywhere?done=in");
+        // A campaign that is none of ours leads to one's own page.
+        server.execute("UPDATE sign_ins SET created_at = created_at - 3600001");
+        page(&ana.post("/me/sign-in", &[fields[0], ("campaign", "../evil")]).await, 200, "Check your inbox");
+        leads(&ana.post(&enter(&server, newest_request(&server)), &[]).await, "/me");
+    });
+}
+
+/// From the campaign's page over joining to the welcome page, which has that campaign first.
+#[test]
+fn joining_leads_back_to_the_campaign() {
+    block_on(async {
+        let (server, key) = start();
+        open(&server, "first", "").await;
+        open(&server, "second", "").await;
+        server.execute(
+            "UPDATE campaigns SET definition = replace(definition, '\"internet\"', '\"travel\"') WHERE slug = 'second'",
+        );
+        step(&server, "second", "negotiating").await;
+        let mut ana = Browser::new(&server, 1);
+        let shown = page(&ana.get("/campaigns/second/join").await, 200, "you get back to “Title of second”");
+        assert!(shown.contains("name=\"campaign\" value=\"second\""));
+        let mistaken = [("email", "ana"), ("campaign", "second"), ("internet", "true")];
+        page(&ana.post("/join", &mistaken).await, 400, "name=\"campaign\" value=\"second\"");
+        let fields = [("email", "ana@example.com"), ("campaign", "second"), ("internet", "true")];
+        page(&ana.post("/join", &fields).await, 200, "name=\"campaign\" value=\"second\"");
+        // The mail is opened elsewhere.
+        let mut phone = Browser::new(&server, 2);
+        let welcome = page(&phone.post(&server.confirm_path(1), &[]).await, 200, "What you can do next");
+        let at = |part: &str| welcome.find(part).unwrap();
+        assert!(at("Title of second") < at("Title of first"), "the one that they came from, then what fits");
+        let token = welcome.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        assert_eq!(part(&server, "second"), "", "counting in is always a press of one's own");
+        let pressed = phone.post("/campaigns/second", &[("token", &token), ("press", "in")]).await;
+        leads(&pressed, "/campaigns/second?done=in");
+        assert_eq!(part(&server, "second"), "in");
+        // Whoever is not signed in by the press is shown no buttons.
+        invite(&server, &key, "ben@example.com", None).await;
+        let plain = server.confirm(server.number("SELECT max(id) FROM sign_ups")).await;
+        assert!(!page(&plain, 200, "Welcome to the union").contains("What you can do next"));
+    });
+}
