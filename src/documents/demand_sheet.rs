@@ -89,3 +89,34 @@ fn escaped(text: &str) -> String {
     }
     safe
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::campaign::demand::DemandSheet;
+    use crate::domain::catalog::Catalog;
+    use crate::operations::Operation;
+    use crate::operations::negotiator::get_demand_sheet::GetDemandSheet;
+
+    #[test]
+    fn a_sheet_says_what_was_counted_and_no_more() {
+        let mut report = GetDemandSheet::example(&Catalog::sample()).answer;
+        report.campaign.title = "Fast | <b>cheap</b>\n# now".to_owned();
+        let sheet = markdown(&report);
+        for part in [
+            "# Fast \\| \\<b\\>cheap\\</b\\> \\# now\n\nHome Internet, in CA, OR. Counted on 1 February 2027: at least 1,230 members are in,",
+            "| state | members |\n|---|---:|\n| CA | 980 |\n| OR | 245 |\n\n| other bills",
+            "| Mobile Plan | 610 |\n| other bills | 15 |\n",
+            "$240 a year for each member, $295,200 for all.",
+        ] {
+            assert!(sheet.contains(part), "{part}: {sheet}");
+        }
+        report.counted_at = None;
+        report.demand = DemandSheet::default();
+        report.estimate.all_members = 0;
+        for sheet in [markdown(&report), text(&report)] {
+            assert!(sheet.contains("Not counted yet: fewer than 5 members take part."), "{sheet}");
+            assert!(!sheet.contains("for all") && !sheet.contains("other bills"), "{sheet}");
+        }
+    }
+}

@@ -32,8 +32,8 @@ pub const ERRORS_OF_ACTIONS: &str = "An error has a `code`, and in `error` what 
 pub fn campaigns(union: &Union) -> String {
     format!(
         "A campaign is one negotiation over one category that members choose to take part in; joining the union changes none \
-         of their contracts. People see the campaigns at {page}; {page}.json lists them for programs.",
-        page = union.campaigns_page()
+         of their contracts. See them at {}.",
+        union.campaigns_page()
     )
 }
 
@@ -63,7 +63,8 @@ pub fn who_runs_it(union: &Union) -> String {
 
 /// The same, and what a campaign is and where to see them.
 pub fn who_runs_it_and_campaigns(union: &Union) -> String {
-    format!("{} {}", who_runs_it(union), campaigns(union))
+    let page = union.campaigns_page();
+    format!("{} {} Programs read {page}.json.", who_runs_it(union), campaigns(union))
 }
 
 /// What the figures of savings are, and what they are not.

@@ -85,7 +85,7 @@ fn noted(noted: Noted, slug: &CampaignSlug, most: u32, what: &str) -> Result<u64
 mod tests {
     use super::*;
     use crate::config::UnionSettings;
-    use crate::operations::{Access, Effects};
+    use crate::operations::{Access, Effects, Input};
 
     #[test]
     fn four_tools_of_the_operators_own_that_send_nothing() {
@@ -107,5 +107,10 @@ mod tests {
             let length = (op.description)(&union).chars().count();
             assert!(length < 1200, "{}: {length} characters", op.spec.id);
         }
+        let request = |position: usize| (ALL[position].example)(&union.catalog).request.unwrap().to_string();
+        assert!(list_campaigns::CampaignListRequest::decode(request(0).as_bytes()).is_ok());
+        assert!(get_demand_sheet::DemandRequest::decode(request(1).as_bytes()).is_ok());
+        assert!(record_round::RoundRequest::decode(request(2).as_bytes()).is_ok());
+        assert!(propose_offer::ProposeOfferRequest::decode(request(3).as_bytes()).is_ok());
     }
 }
