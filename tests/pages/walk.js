@@ -7,6 +7,7 @@ import { appendFileSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
+import { campaignWalk } from "./campaign.js";
 import { eraseWalk, meWalk } from "./me.js";
 import { referenceWalk } from "./reference.js";
 import { trustWalk, weightWalk } from "./trust.js";
@@ -466,8 +467,8 @@ async function throttledWalk(page) {
 
 const { browser, page } = await openBrowser();
 try {
-  const walks = { join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, throttled: throttledWalk, me: meWalk, erase: eraseWalk, reference: referenceWalk };
-  const tools = { base, call, data, go, heading, isFocused, language, look, memberCount, openLetter, partner, size, scheme, step, tab, withScripts };
+  const walks = { campaign: campaignWalk, join: joinWalk, trust: trustWalk, weight: weightWalk, scanner: scannerWalk, throttled: throttledWalk, me: meWalk, erase: eraseWalk, reference: referenceWalk };
+  const tools = { base, call, data, go, heading, isFocused, language, look, meant, memberCount, openLetter, partner, size, scheme, step, tab, withScripts };
   await walks[way](page, tools);
 } finally {
   await browser.close();

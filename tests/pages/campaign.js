@@ -1,0 +1,144 @@
+// A stranger meets a campaign, joins, counts in, and decides about its offer; in the wrong order, too. In English and in Spanish.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { speaker } from "./trust.js";
+
+const slug = "internet-2099";
+const definition = `slug = "${slug}"
+category = "internet"
+states = ["CA", "OR"]
+gather_until = 2099-01-31
+[text.en]
+title = "Home internet, winter 2099"
+summary = "Faster for less: one price for all who are in."
+[text.es]
+title = "Internet en casa, invierno de 2099"
+summary = "Más rápido por menos: un precio para todos."
+`;
+const offer = `supplier = "Example Fiber"
+annual_saving = 240
+term_months = 12
+decide_by = 2099-03-15
+complaints = "help@fiber.example"
+benchmark = { price = "$68 a month", source = "FCC urban rate survey", date = 2026-12-01 }
+[text.en]
+price = "$48 a month"
+exit_fee = "None"
+[text.es]
+price = "$48 al mes"
+exit_fee = "Ninguno"
+`;
+
+export async function campaignWalk(page, tools) {
+  const { base, data, go, heading, isFocused, language, look, memberCount, openLetter, size, scheme, step } = tools;
+  const say = speaker(language);
+  const main = page.getByRole("main");
+  const shows = async (text) => assert((await main.innerText()).includes(text), `${text}, in ${await main.innerText()}`);
+  const button = (name) => page.getByRole("button", { name, exact: true });
+  const link = (name) => page.getByRole("link", { name, exact: true });
+  const title = /title = "(.*)"/.exec(definition.split(`[text.${language}]`)[1])[1];
+  const records = new DatabaseSync(join(data, "unionhall.db"));
+  records.exec("PRAGMA busy_timeout = 5000");
+  // Takes the campaign a step further, and waits until the pages know.
+  const to = async (state) => {
+    records.prepare("UPDATE campaigns SET state = ?, closed_at = 1794743200000").run(state);
+    records.prepare("INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note) SELECT id, 1, 'operator', '', ?, '' FROM campaigns").run(state);
+    for (const deadline = Date.now() + 10_000; ; ) {
+      const [campaign] = (await (await fetch(`${base}/campaigns.json`)).json()).campaigns;
+      if (state === "cancelled" ? !campaign : campaign?.state === state) return;
+      assert(Date.now() < deadline, `the pages know within ten seconds that it is ${state}`);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  };
+
+  step("no campaign: nothing on the page to join on, and a page that says so");
+  await go(page, "/join");
+  assert.equal(await page.locator(".strip").count(), 0);
+  await go(page, () => page.getByRole("contentinfo").getByRole("link", { name: say("site.campaigns"), exact: true }).click());
+  await shows(say("campaign.none"));
+  await look(page, "campaigns-none");
+
+  step("a campaign is on the page to join on");
+  records.prepare("INSERT INTO campaigns (slug, definition, state, gather_until, created_at) VALUES (?, ?, 'draft', 47147, 1)").run(slug, definition);
+  await to("gathering");
+  await go(page, "/join");
+  await look(page, "join-campaigns");
+  await go(page, () => link(say("campaign.all")).click());
+  await look(page, "campaigns");
+  await go(page, () => link(title).click());
+  await heading(page, title);
+  await shows(say("campaign.count_few"));
+  await look(page, "campaign");
+
+  step("a stranger joins for it");
+  await go(page, () => link(say("campaign.stranger_sign_in")).click());
+  await shows(say("campaign.sign_in_note", { title }));
+  await look(page, "campaign-sign-in");
+  await go(page, () => main.locator(`a[href="/campaigns/${slug}/join"]`).click());
+  await shows(say("campaign.join_note", { title }));
+  await look(page, "campaign-join");
+  const address = `cam-${size}-${scheme}@example.com`;
+  await page.getByRole("textbox", { name: say("join.email") }).fill(address);
+  await go(page, () => button(say("join.button")).click());
+  await heading(page, say("check_inbox.heading"));
+  const letter = await openLetter(page, address);
+  await go(page, () => letter.click());
+  const links = await page.locator("pre.letter").getByRole("link").evaluateAll((all) => all.map((one) => one.href));
+  await go(page, links.find((one) => one.includes("/confirm/")));
+  await go(page, () => button(say("confirm.button")).click());
+  await heading(page, say("share.heading"));
+  assert.equal(await memberCount(), 1);
+  await shows(say("campaign.welcome"));
+  await look(page, "welcome-campaign");
+
+  step("count in: first with a state that it is not for");
+  const state = page.getByRole("combobox", { name: say("join.state"), exact: true });
+  await state.selectOption("NY");
+  await go(page, () => button(say("campaign.count_in")).click(), 400);
+  assert(await isFocused(page.getByRole("alert")), "why it was refused has the focus");
+  await look(page, "campaign-refused");
+  await state.selectOption("OR");
+  await go(page, () => button(say("campaign.count_in")).click());
+  await page.getByRole("status").filter({ hasText: say("campaign.done_in") }).waitFor();
+  await shows(say("campaign.part_in"));
+  await look(page, "campaign-in");
+  await go(page, () => button(say("campaign.count_out")).click());
+  await shows(say("campaign.part_out"));
+  await go(page, () => button(say("campaign.count_in")).click());
+
+  step("an offer: decide on one's own page");
+  const old = await page.context().newPage();
+  await old.goto(`${base}/campaigns/${slug}`);
+  records.prepare("UPDATE campaigns SET offer = ?, decide_by = 47190").run(offer);
+  await to("offered");
+  await Promise.all([old.waitForNavigation(), old.getByRole("button", { name: say("campaign.count_out"), exact: true }).click()]);
+  assert((await old.getByRole("alert").innerText()).includes(say("campaign.refused_counting")), "a page from before the offer");
+  tools.meant.add(`409 ${old.url()}`);
+  await old.close();
+  await go(page, "/me");
+  await shows("Example Fiber");
+  await shows(say("campaign.part_in_offered"));
+  await look(page, "me-campaigns");
+  await go(page, () => button(say("campaign.accept")).click());
+  await page.getByRole("status").filter({ hasText: say("own.campaign_saved") }).waitFor();
+  await shows(say("campaign.part_accepted"));
+  await go(page, () => link(title).click());
+  await look(page, "campaign-offered");
+
+  step("it is cancelled between the page and the press");
+  await to("cancelled");
+  await go(page, () => button(say("campaign.withdraw")).click(), 409);
+  await shows(say("campaign.refused_over"));
+  await look(page, "campaign-cancelled");
+  await go(page, "/campaigns/nothing", 404);
+  await heading(page, say("outcome.no_campaign"));
+  await look(page, "no-campaign");
+
+  step("what such a session cannot do");
+  await go(page, "/me/leave");
+  await shows(say("sign_in.needs_mail"));
+  await look(page, "me-needs-mail");
+  records.close();
+}
