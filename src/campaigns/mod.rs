@@ -5,6 +5,7 @@
 //! or a command line.
 
 pub mod admin;
+pub mod mailing;
 pub mod negotiator;
 pub mod public;
 pub mod worker;

@@ -16,7 +16,7 @@ use crate::store::{CampaignStore, StoreError};
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Between two steps others write, or read: SQLite has one writer, and gives nobody their turn.
-const BETWEEN_STEPS: Duration = Duration::from_millis(5);
+pub(super) const BETWEEN_STEPS: Duration = Duration::from_millis(5);
 
 /// Works until told to stop.
 pub async fn run(store: Arc<dyn CampaignStore>, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {

@@ -37,6 +37,19 @@ pub struct MailSettings {
     #[arg(long, env = "UNIONHALL_MAIL_BOUNCES", value_name = "DOMAIN", value_parser = bounce_domain)]
     pub mail_bounces: Option<String>,
 
+    /// Mails about campaigns that go in any hour at the most, over all campaigns and nodes; 0 for none.
+    ///
+    /// Mailings are worked off at this pace, and never before mail that somebody waits for. A new domain or address begins with
+    /// few: large providers judge a sender by how suddenly it writes to many.
+    #[arg(
+        long,
+        env = "UNIONHALL_CAMPAIGN_MAILS_AN_HOUR",
+        value_name = "N",
+        default_value_t = 500,
+        value_parser = clap::value_parser!(u32).range(0..=1_000_000)
+    )]
+    pub campaign_mails_an_hour: u32,
+
     /// A list of more domains whose mailboxes are made to be thrown away, one a line, besides the ones that are known.
     ///
     /// Sign-ups from them are taken like any other; nobody is credited for them. Read at the start.

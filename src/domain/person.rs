@@ -10,7 +10,8 @@ use super::catalog::category::CategorySet;
 use super::json::named_enum;
 use super::language::Language;
 use super::mail::budget::source_name;
-use super::mail::{MailKind, MailboxRecord, WaitingMail};
+use super::mail::choices::MailChoices;
+use super::mail::{MailboxRecord, WaitingMail};
 use super::referral::ReferralCode;
 use super::sign_up::{Channel, SignUpId, SignUpState};
 use super::time::Timestamp;
@@ -77,7 +78,7 @@ pub struct PersonRecord {
     pub comments: String,
     /// When they changed their answers on their own page.
     pub answered_at: Option<Timestamp>,
-    pub unwanted_mail: UnwantedMail,
+    pub mail_choices: MailChoices,
     /// The one that they chose.
     pub language: Option<Language>,
     /// Nobody is credited for them: somebody of their mailbox was a member, and is erased.
@@ -163,24 +164,6 @@ pub struct RequestEntry {
     pub asked_at: Timestamp,
     /// When they pressed the button, as the partner can learn.
     pub confirmed_at: Option<Timestamp>,
-}
-
-/// The kinds of mail that a person wants none of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct UnwantedMail {
-    /// "Somebody signed you up again."
-    pub already_member: bool,
-}
-
-impl UnwantedMail {
-    /// Reads what was kept; a kind that a newer program knows is none of ours.
-    pub fn from_names(text: &str) -> Self {
-        Self { already_member: text.split(',').any(|name| name == MailKind::AlreadyMember.name()) }
-    }
-
-    pub fn names(self) -> &'static str {
-        if self.already_member { MailKind::AlreadyMember.name() } else { "" }
-    }
 }
 
 /// A member's answers, as they give them on their own page.

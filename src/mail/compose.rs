@@ -11,7 +11,7 @@ use super::message::{Body, Letter, LetterFacts};
 use super::report::mime::RETURN_PATH;
 use super::{OutgoingMail, ReadableMail, SendError};
 use crate::domain::email::EmailAddress;
-use crate::domain::mail::{DueMail, MailAbout, MailKind};
+use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind};
 use crate::domain::partner::endpoint::EndpointRecord;
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::time::Timestamp;
@@ -31,17 +31,26 @@ impl Composer {
     /// Nothing that a caller wrote is in it: not in the text and not in a header but the bare address it goes to.
     pub fn compose(&self, mail: &DueMail) -> Result<OutgoingMail, SendError> {
         let to = deliverable(&mail.recipient)?;
-        let decline_url = match mail.about {
+        let site = &self.union.join_site;
+        let decline_url = match &mail.about {
             MailAbout::SignUp(sign_up) => {
-                Some(format!("{}/not-me/{}", self.union.join_site, self.tokens.token(Purpose::Decline, sign_up)))
+                Some(format!("{site}/not-me/{}", self.tokens.token(Purpose::Decline, *sign_up)))
             }
             // Whoever wants none of these asks for none.
             MailAbout::SignIn(_) => None,
+            MailAbout::Campaign(news) => {
+                let token = self.tokens.person_token(Purpose::Unsubscribe(news.mail), news.person);
+                Some(format!("{site}/unsubscribe/{token}"))
+            }
         };
         let body = self.body(mail, decline_url.as_deref().unwrap_or_default());
         let id = self.tokens.mail_id(mail.id.0);
         // By which a large provider tells the operator of complaints: the kind of mail, and the lane of whoever asked for it.
-        let source = mail.partner.as_ref().map_or_else(|| "form".to_owned(), |_| format!("lane{}", mail.lane.number()));
+        let source = match (&mail.about, &mail.partner) {
+            (MailAbout::Campaign(news), _) => news.campaign.slug().to_string(),
+            (_, Some(_)) => format!("lane{}", mail.lane.number()),
+            (_, None) => "form".to_owned(),
+        };
         let domain = self.from.email.domain();
         let name = format!("{}.{id}", mail.id.0);
         let mut message = self
@@ -123,10 +132,13 @@ impl Composer {
 
     /// Where the mail comes back to if it does.
     fn return_path(&self, mail: &DueMail) -> Result<Address, SendError> {
-        let (Some(domain), MailAbout::SignUp(sign_up)) = (&self.bounces, mail.about) else {
-            return Ok(self.from.email.clone());
+        let token = match &mail.about {
+            MailAbout::SignUp(sign_up) => Some(self.tokens.token(Purpose::Bounce, *sign_up)),
+            MailAbout::SignIn(_) => None,
+            MailAbout::Campaign(news) => Some(self.tokens.person_token(Purpose::BounceOfPerson, news.person)),
         };
-        let name = format!("{RETURN_PATH}{}", self.tokens.token(Purpose::Bounce, sign_up));
+        let (Some(domain), Some(token)) = (&self.bounces, token) else { return Ok(self.from.email.clone()) };
+        let name = format!("{RETURN_PATH}{token}");
         Address::new(name, domain)
             .map_err(|error| SendError::Later(format!("the return path could not be made: {error}")))
     }
@@ -140,18 +152,22 @@ impl Composer {
             decline_url,
             referral_link: &mail.code.link(&self.union.join_site),
         };
-        match (mail.kind, mail.about) {
-            (_, MailAbout::SignIn(sign_in)) => {
-                let enter_url = format!("{}/enter/{}", self.union.own_page(), self.tokens.sign_in_token(sign_in));
-                let code = self.tokens.sign_in_code(sign_in).to_string();
+        match &mail.about {
+            MailAbout::SignIn(sign_in) => {
+                let enter_url = format!("{}/enter/{}", self.union.own_page(), self.tokens.sign_in_token(*sign_in));
+                let code = self.tokens.sign_in_code(*sign_in).to_string();
                 Letter::SignIn { enter_url: &enter_url, code: &code }.body(&facts)
             }
-            (MailKind::Confirm, MailAbout::SignUp(sign_up)) => {
-                let token = self.tokens.token(Purpose::Confirm, sign_up);
+            MailAbout::SignUp(sign_up) if mail.kind == MailKind::Confirm => {
+                let token = self.tokens.token(Purpose::Confirm, *sign_up);
                 let confirm_url = format!("{}/confirm/{token}", self.union.join_site);
                 Letter::Confirm { confirm_url: &confirm_url }.body(&facts)
             }
-            (MailKind::AlreadyMember | MailKind::SignIn, MailAbout::SignUp(_)) => Letter::AlreadyMember.body(&facts),
+            MailAbout::SignUp(_) => Letter::AlreadyMember.body(&facts),
+            MailAbout::Campaign(CampaignNews { mail, campaign, .. }) => {
+                let page = format!("{}/campaigns/{}", self.union.join_site, campaign.slug());
+                Letter::Campaign { mail: *mail, campaign, page: &page, unsubscribe: decline_url }.body(&facts)
+            }
         }
     }
 }

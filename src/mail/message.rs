@@ -1,4 +1,4 @@
-//! The letters: confirm your sign-up, you are a member already, and the way to your own page.
+//! The letters: confirm your sign-up, you are a member already, the way to your own page, and those of `campaign.rs`.
 //!
 //! Pure functions from facts to a subject, a text part and an HTML part, in the language of whoever reads them. Those about a
 //! sign-up say who asked and when, and give a way to say "this wasn't me". Whoever has a letter sent may not put words into it:
@@ -6,6 +6,8 @@
 
 use askama::Template;
 
+use crate::domain::campaign::CampaignMail;
+use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::language::{Language, Words};
 use crate::domain::mail::MailKind;
 use crate::domain::share;
@@ -33,6 +35,8 @@ pub enum Letter<'a> {
     AlreadyMember,
     /// The way to one's own page: a link, and a code for another device.
     SignIn { enter_url: &'a str, code: &'a str },
+    /// News of a campaign: its page, and where its kind of mail is switched off.
+    Campaign { mail: CampaignMail, campaign: &'a CampaignRecord, page: &'a str, unsubscribe: &'a str },
 }
 
 /// What the letters have in common.
@@ -50,22 +54,22 @@ pub struct LetterFacts<'a> {
 }
 
 /// What every template reads.
-struct Common<'a> {
-    union: &'a Union,
-    colors: Colors,
-    language: Language,
-    words: &'static Words,
+pub(super) struct Common<'a> {
+    pub union: &'a Union,
+    pub colors: Colors,
+    pub language: Language,
+    pub words: &'static Words,
     /// Where the union can be reached, on one line: its postal address, its contact address, or both.
-    contact: Option<String>,
+    pub contact: Option<String>,
     /// Who asked, and when.
-    asked: String,
+    pub asked: String,
     /// What a partner who asked may learn; empty where none did.
-    partner_notice: String,
-    decline_url: &'a str,
-    referral_link: &'a str,
-    own_page: String,
+    pub partner_notice: String,
+    pub decline_url: &'a str,
+    pub referral_link: &'a str,
+    pub own_page: String,
     /// The same in other languages.
-    elsewhere: Vec<(Language, String)>,
+    pub elsewhere: Vec<(Language, String)>,
 }
 
 #[derive(Template)]
@@ -153,6 +157,9 @@ impl Letter<'_> {
                     subject,
                 }
             }
+            Letter::Campaign { mail, campaign, page, unsubscribe } => {
+                super::campaign::body(mail, campaign, letter, (page, unsubscribe))
+            }
         }
     }
 
@@ -169,6 +176,7 @@ impl Letter<'_> {
             Letter::Confirm { confirm_url } => confirm_url,
             Letter::AlreadyMember => facts.decline_url,
             Letter::SignIn { enter_url, .. } => enter_url,
+            Letter::Campaign { page, .. } => page,
         };
         let others = language.others().map(|other| (other, format!("{leads_to}?lang={}", other.code())));
         Common {
@@ -191,7 +199,7 @@ impl Letter<'_> {
 }
 
 /// Writing to a string fails only where a value's own formatting does, and these are texts and numbers.
-fn rendered(part: &impl Template) -> String {
+pub(super) fn rendered(part: &impl Template) -> String {
     part.render().unwrap_or_default()
 }
 
@@ -199,6 +207,9 @@ fn rendered(part: &impl Template) -> String {
 mod tests {
     use super::*;
     use crate::config::UnionSettings;
+    use crate::domain::campaign::CampaignState;
+    use crate::domain::campaign::demand::DemandSheet;
+    use crate::domain::campaign::tests::{campaign, offered};
 
     const CONFIRM: Letter<'_> = Letter::Confirm { confirm_url: "https://union.example/confirm/1-abc" };
     const SIGN_IN: Letter<'_> = Letter::SignIn { enter_url: "https://union.example/me/enter/1-abc", code: "7KQ2-M9X4" };
@@ -212,6 +223,33 @@ mod tests {
             decline_url: "https://union.example/not-me/1-abc",
             referral_link: "https://union.example/joinusyd8z2z0xsrw1",
         }
+    }
+
+    /// The letters about a campaign, in each state that they speak of.
+    fn campaign_letters() -> Vec<(&'static str, Body)> {
+        let union = UnionSettings::sample();
+        let (page, unsubscribe) =
+            ("https://union.example/campaigns/internet-2027", "https://union.example/unsubscribe/1-abc");
+        let body = |mail, campaign: &CampaignRecord, language| {
+            let facts = LetterFacts { language: Some(language), partner: None, decline_url: "", ..facts(&union) };
+            Letter::Campaign { mail, campaign, page, unsubscribe }.body(&facts)
+        };
+        let gathering = campaign(CampaignState::Gathering);
+        let waits = offered(CampaignState::Offered);
+        let few = offered(CampaignState::Closed);
+        let sheet = DemandSheet { accepted: 1230, ..DemandSheet::default() };
+        let closed = CampaignRecord { sheet: Some((Timestamp::from_millis(0), sheet)), ..few.clone() };
+        let (opened, offer, result) = (CampaignMail::Opened, CampaignMail::Offer, CampaignMail::Result);
+        vec![
+            ("campaign_opened", body(opened, &gathering, Language::English)),
+            ("campaign_opened_spanish", body(opened, &gathering, Language::Spanish)),
+            ("campaign_offer", body(offer, &waits, Language::English)),
+            ("campaign_offer_spanish", body(offer, &waits, Language::Spanish)),
+            ("campaign_result", body(result, &closed, Language::English)),
+            ("campaign_result_spanish", body(result, &closed, Language::Spanish)),
+            ("campaign_result_few", body(result, &few, Language::English)),
+            ("campaign_result_cancelled", body(result, &campaign(CampaignState::Cancelled), Language::English)),
+        ]
     }
 
     /// Each letter, through a partner and through our form, with and without a contact, and in Spanish.
@@ -230,6 +268,9 @@ mod tests {
             ("sign_in", SIGN_IN.body(&facts(&union))),
             ("sign_in_spanish", SIGN_IN.body(&spanish)),
         ]
+        .into_iter()
+        .chain(campaign_letters())
+        .collect()
     }
 
     #[test]
@@ -264,7 +305,9 @@ mod tests {
                 assert!(body.html.contains(&link) && body.text.contains(&link), "{name} leads to {page}");
             }
             // Whoever asks to sign in has asked for that mail, and no other comes of it.
-            let about_a_sign_up = !name.starts_with("sign_in");
+            let about_a_sign_up = !name.starts_with("sign_in") && !name.starts_with("campaign");
+            let (in_text, in_html) = (body.text.contains("/unsubscribe/"), body.html.contains("/unsubscribe/"));
+            assert_eq!((in_text, in_html), (name.starts_with("campaign"), name.starts_with("campaign")), "{name}");
             assert_eq!(body.text.contains("/not-me/"), about_a_sign_up, "{name}");
             let other = if name.ends_with("_spanish") { "Read this in English" } else { "Leer esto en español" };
             assert!(body.text.contains(other), "{name}: who reads another language is led to it");

@@ -38,6 +38,9 @@ const DRAIN_TIME: Duration = Duration::from_secs(60);
 const MIN_OUTAGE: Duration = Duration::from_secs(120);
 const DRAIN_INTERVAL: Duration = Duration::from_secs(600);
 
+/// Mails about campaigns that are sent at once, of [`LeaseQueue::MAX_IN_FLIGHT`].
+const MAX_CAMPAIGN_IN_FLIGHT: usize = 4;
+
 #[derive(Debug)]
 pub struct Outbox {
     pub store: Arc<dyn OutboxStore>,
@@ -116,7 +119,8 @@ impl Outbox {
 impl LeaseQueue for Outbox {
     const MAX_IN_FLIGHT: usize = 16;
     /// Each mail has a place of its own, so that one whose server takes its time holds up no other.
-    type Place = Lane;
+    /// None of mail about a campaign, which has no lane.
+    type Place = Option<Lane>;
     /// None if another worker has it.
     type Settled = Option<(MailId, MailOutcome)>;
     type Alarms = MailAlarms;
@@ -148,16 +152,23 @@ impl LeaseQueue for Outbox {
     ) -> Result<bool, StoreError> {
         let is_draining = alarms.wake_deferred(self, now).await?;
         let since = Instant::now();
-        let busy = in_flight.places().copied().collect();
-        let Leased { mails, held, deferred } = match self.budget {
+        let busy = in_flight.places().flatten().copied().collect();
+        let Leased { mut mails, held, mut deferred } = match self.budget {
             Some(budget) => self.store.lease_mail(&self.name, in_flight.room(), busy, budget, now).await?,
             None => self.store.lease_mail_without_budget(&self.name, in_flight.room(), busy, now).await?,
         };
         self.log_held(&mut alarms.logged_held, held, now);
+        // Mail about campaigns gets places that nothing else wants.
+        let campaigns = MAX_CAMPAIGN_IN_FLIGHT.saturating_sub(in_flight.places().filter(|lane| lane.is_none()).count());
+        if mails.is_empty() && !deferred && !is_draining && campaigns > 0 {
+            let most = u32::try_from(campaigns.min(in_flight.room())).unwrap_or(0);
+            Leased { mails, deferred, .. } = self.store.lease_campaign_mail(&self.name, most, now).await?;
+        }
         let more = is_draining || deferred || !mails.is_empty();
         for mail in mails {
             let outbox = Arc::clone(self);
-            in_flight.begin(mail.lane, async move { outbox.send(mail, || now.plus(since.elapsed()), since).await });
+            let place = mail.kind.campaign().is_none().then_some(mail.lane);
+            in_flight.begin(place, async move { outbox.send(mail, || now.plus(since.elapsed()), since).await });
         }
         Ok(more)
     }

@@ -169,7 +169,7 @@ impl<'a> PersonDocument<'a> {
                 undeliverable_until: person.undeliverable_until,
                 soft_bounces: person.soft_bounces,
                 shared_with: mailbox.shared_with,
-                unwanted_kinds: person.unwanted_mail.names().split(',').filter(|name| !name.is_empty()).collect(),
+                unwanted_kinds: person.mail_choices.unwanted().collect(),
                 stopped_partners: &mailbox.stopped,
             },
             sign_ins: &file.sign_ins,

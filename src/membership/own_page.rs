@@ -8,11 +8,12 @@ use tokio::time::Instant;
 use super::erasures::ErasureLog;
 use super::people::{self, NotErased, People};
 use super::{pad_response_time, random};
-use crate::domain::campaign::CampaignSlug;
+use crate::domain::campaign::{CampaignMail, CampaignSlug};
 use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
+use crate::domain::mail::MailKind;
 use crate::domain::mail::lane::Lane;
-use crate::domain::person::{Answers, Erased, Leaving, Lifted, PersonFile, RetentionTimes, UnwantedMail};
+use crate::domain::person::{Answers, Erased, Leaving, Lifted, PersonFile, RetentionTimes};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::session::{NONCE, Nonce, SessionCookie, SessionMaker, SignedInBy};
@@ -171,8 +172,21 @@ impl OwnPages {
         self.store.change_answers(session.clone(), answers, now).await
     }
 
-    pub async fn choose_mail(&self, session: &Nonce, unwanted: UnwantedMail) -> Result<bool, StoreError> {
-        self.store.choose_mail(session.clone(), unwanted).await
+    /// Whether whoever has the session wants mail of these kinds; others stay as they are.
+    pub async fn choose_mail(&self, session: &Nonce, chosen: &[(MailKind, bool)]) -> Result<bool, StoreError> {
+        self.store.choose_mail(session.clone(), chosen.to_vec()).await
+    }
+
+    /// The kind of mail that a link switches off; none if the token is none of ours. Asks nobody.
+    pub fn unsubscribe_kind(&self, token: &str) -> Option<CampaignMail> {
+        self.tokens.read_unsubscribe(token).map(|(kind, _)| kind)
+    }
+
+    /// The link was followed and its button pressed, or a mail program's own. The kind that is switched off now; none if the token is
+    /// none of ours, or about nobody any more.
+    pub async fn unsubscribe(&self, token: &str) -> Result<Option<CampaignMail>, StoreError> {
+        let Some((kind, person)) = self.tokens.read_unsubscribe(token) else { return Ok(None) };
+        Ok(self.store.unsubscribe(person, kind.into()).await?.then_some(kind))
     }
 
     pub async fn choose_language(&self, session: &Nonce, language: Language) -> Result<bool, StoreError> {

@@ -1,7 +1,9 @@
 //! What mail servers and services report, written to those it is about; as SQL.
 
+use super::members::own_page::switch_mail;
 use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, values};
+use crate::domain::campaign::CampaignMail;
 use crate::domain::mail::UNDELIVERABLE_FOR;
 use crate::domain::mail::report::{MailReport, ReportKind, ReportOutcome, ReportedMail};
 use crate::domain::partner::name::PartnerId;
@@ -18,8 +20,8 @@ struct Reported {
     person: i64,
     mailbox: String,
     source: Option<PartnerId>,
-    /// When the mail was asked for.
-    asked_at: Timestamp,
+    /// When the mail was asked for; none of mail that nobody asked for.
+    asked_at: Option<Timestamp>,
 }
 
 impl Unit for NoteReport {
@@ -54,12 +56,14 @@ impl Unit for NoteReport {
             ReportKind::Complaint => {
                 sql.execute("INSERT INTO mailboxes (mailbox) VALUES ($1) ON CONFLICT DO NOTHING", values![&mailbox])
                     .await?;
+                let campaigns = CampaignMail::ALL.map(|kind| (kind.into(), false));
+                switch_mail(sql, person, &campaigns).await?;
                 let complain = "UPDATE mailboxes SET complained_at = $2 WHERE mailbox = $1 AND complained_at IS NULL";
                 (SourceEvent::Complained, sql.execute(complain, values![&mailbox, self.now]).await? == 1)
             }
         };
         // Somebody may keep their mails for months and report them all in a day.
-        if first && self.now.since(asked_at) <= PENDING_FOR {
+        if first && asked_at.is_some_and(|asked_at| self.now.since(asked_at) <= PENDING_FOR) {
             sources::count(sql, source, at_source, self.now).await?;
         }
         Ok(if first { ReportOutcome::Noted } else { ReportOutcome::Repeated })
@@ -81,6 +85,11 @@ impl NoteReport {
                 let find = "SELECT p.id, p.mailbox, s.partner_id, s.updated_at FROM sign_ups s JOIN people p ON p.id = s.person_id
                             WHERE s.id = $1 AND s.created_at = $2";
                 sql.row(find, values![sign_up.id.0, sign_up.created_at], reported).await
+            }
+            ReportedMail::OfPerson(person) => {
+                let find = "SELECT id, mailbox, CAST(NULL AS BIGINT) AS partner_id, CAST(NULL AS BIGINT) AS updated_at FROM people
+                            WHERE id = $1 AND created_at = $2 AND erased_at IS NULL";
+                sql.row(find, values![person.id, person.created_at], reported).await
             }
             ReportedMail::To(email_normalized) => {
                 let find = "SELECT p.id, p.mailbox, s.partner_id, s.updated_at

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod campaign_commands;
+mod campaign_mail;
 mod campaign_pages;
 mod commands;
 mod connections;

@@ -7,8 +7,8 @@ use crate::cli::mail::as_json as waiting_mail_json;
 use crate::cli::terminal::quote;
 use crate::cli::{print_line, with_live_records};
 use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
-use crate::domain::mail::WaitingMail;
 use crate::domain::mail::budget::source_name;
+use crate::domain::mail::{MailKind, WaitingMail};
 use crate::domain::person::{KeptEvidence, NO_TIME, PersonFile, PersonRecord, PersonState, SignUpEntry};
 use crate::domain::sign_up::SignUpState;
 use crate::domain::time::Timestamp;
@@ -68,7 +68,7 @@ fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
     if let Some(at) = person.answered_at {
         lines.push(format!("  changed their answers on their own page at {at}: {}", answer_words(person)));
     }
-    if person.unwanted_mail.already_member {
+    if !person.mail_choices.wants(MailKind::AlreadyMember) {
         lines.push("  wants no mail when somebody signs them up again".to_owned());
     }
     lines.extend([String::new(), "Mail".to_owned()]);
@@ -205,7 +205,9 @@ fn mail_words(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Optio
     }
     Some(match sign_up.evidence.mailed_at {
         Some(at) => format!("its mail left at {at}"),
-        None if file.person.state == PersonState::Member && file.person.unwanted_mail.already_member => {
+        None if file.person.state == PersonState::Member
+            && !file.person.mail_choices.wants(MailKind::AlreadyMember) =>
+        {
             "they want no mail about such".to_owned()
         }
         None if !obstacles(file, now).is_empty() => "its mail was dropped, for the reason above".to_owned(),

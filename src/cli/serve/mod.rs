@@ -27,6 +27,7 @@ use crate::campaigns;
 use crate::clock::Clock;
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
 use crate::domain::api_key::Mode;
+use crate::domain::campaign::mailing::MailingPace;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
@@ -34,6 +35,7 @@ use crate::http::connection::tls::Tls;
 use crate::http::request::client_address::TrustedProxies;
 use crate::http::request::id::RequestIds;
 use crate::log::{Format, Log, Severity, json_event};
+use crate::mail::Delivery;
 use crate::mail::report::MailHooks;
 use crate::membership::erasures::ErasureLog;
 use crate::membership::{figures, retention};
@@ -124,6 +126,11 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
     tokio::spawn(supervise::vitally("the roll-up of figures", rolls_up));
     let campaigns = campaigns::worker::run(Arc::clone(records) as _, logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the campaigns", campaigns));
+    // Where no mail can be sent, none is queued.
+    let an_hour = if matches!(post.delivery, Delivery::Off) { 0 } else { settings.mail.campaign_mails_an_hour };
+    let (pace, records) = (MailingPace { an_hour }, Arc::clone(records) as _);
+    let mailings = campaigns::mailing::run(records, pace, logger.clone(), clock, stops.clone());
+    tokio::spawn(supervise::vitally("the mailings", mailings));
     let sandbox = SandboxRuntime::new(
         settings,
         SharedParts {

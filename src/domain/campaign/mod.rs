@@ -3,6 +3,7 @@
 pub mod demand;
 pub mod draft;
 mod file;
+pub mod mailing;
 pub mod offer;
 pub mod participation;
 pub mod record;
@@ -209,7 +210,7 @@ impl fmt::Display for LastDay {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::draft::CampaignDraft;
     use super::offer::Offer;
     use super::record::{CampaignId, CampaignRecord};
@@ -241,7 +242,7 @@ mod tests {
         exit_fee = "Ninguna"
     "#;
 
-    pub(super) fn campaign(state: CampaignState) -> CampaignRecord {
+    pub(crate) fn campaign(state: CampaignState) -> CampaignRecord {
         CampaignRecord {
             id: CampaignId(1),
             state,
@@ -255,7 +256,7 @@ mod tests {
         }
     }
 
-    pub(super) fn offered(state: CampaignState) -> CampaignRecord {
+    pub(crate) fn offered(state: CampaignState) -> CampaignRecord {
         CampaignRecord { offer: Some(Offer::parse(OFFER).unwrap()), ..campaign(state) }
     }
 

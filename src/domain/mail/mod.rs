@@ -1,12 +1,14 @@
 //! The rules of mail: how often a mailbox may be written to, and when a mail that failed is tried again.
 
 pub mod budget;
+pub mod choices;
 pub mod inbox;
 pub mod lane;
 pub mod policy;
 pub mod report;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -15,8 +17,10 @@ use serde::Serialize;
 use self::lane::Lane;
 use crate::domain::api_key::KeyId;
 use crate::domain::backoff::{backoff_with_jitter, exponential_backoff};
+use crate::domain::campaign::CampaignMail;
+use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::json::named_enum;
-use crate::domain::language::Language;
+use crate::domain::language::{Language, Phrase};
 use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_in::SignInRef;
@@ -65,27 +69,71 @@ named_enum! {
         AlreadyMember = "already_member",
         /// The link and the code to one's own page.
         SignIn = "sign_in",
+        /// A campaign opened for a bill that they ticked.
+        CampaignOpened = "campaign_opened",
+        /// An offer waits for those who are in.
+        CampaignOffer = "campaign_offer",
+        /// What came of it.
+        CampaignResult = "campaign_result",
+    }
+}
+
+impl From<CampaignMail> for MailKind {
+    fn from(mail: CampaignMail) -> Self {
+        match mail {
+            CampaignMail::Opened => Self::CampaignOpened,
+            CampaignMail::Offer => Self::CampaignOffer,
+            CampaignMail::Result => Self::CampaignResult,
+        }
     }
 }
 
 impl MailKind {
+    /// Which mail about a campaign it is, if it is one.
+    pub fn campaign(self) -> Option<CampaignMail> {
+        CampaignMail::ALL.into_iter().find(|mail| Self::from(*mail) == self)
+    }
+
     /// What the mail is called in an inbox.
     pub fn subject(self, union: &str, language: Language) -> String {
+        self.subject_words(language).put("union", union).plain()
+    }
+
+    /// The same with its holes: mail about a campaign names that as well.
+    pub fn subject_words(self, language: Language) -> &'static Phrase {
         let words = &language.words().mail;
-        let subject = match self {
+        match self {
             Self::Confirm => &words.confirm_subject,
             Self::AlreadyMember => &words.member_subject,
             Self::SignIn => &words.sign_in_subject,
-        };
-        subject.put("union", union).plain()
+            Self::CampaignOpened => &words.campaign_opened_subject,
+            Self::CampaignOffer => &words.campaign_offer_subject,
+            Self::CampaignResult => &words.campaign_result_subject,
+        }
     }
 }
 
-/// What a mail is about.
+/// Names a person in the links of a mail about a campaign: a database that gives ids out again makes no old link somebody else's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PersonRef {
+    pub id: i64,
+    pub created_at: Timestamp,
+}
+
+/// What a mail is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MailAbout {
     SignUp(SignUpRef),
     SignIn(SignInRef),
+    Campaign(CampaignNews),
+}
+
+/// A campaign as it is when the mail goes, and who is told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CampaignNews {
+    pub mail: CampaignMail,
+    pub campaign: Arc<CampaignRecord>,
+    pub person: PersonRef,
 }
 
 /// A mail that a worker has taken to send.

@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 
 use super::budget::{MailBudget, Reputation};
+use super::choices::MailChoices;
 use super::{MAX_WAITING_PER_MAILBOX, MIN_MAIL_GAP, MailId, MailKind, MailboxRecord};
-use crate::domain::person::{PersonState, UnwantedMail};
+use crate::domain::person::PersonState;
 use crate::domain::sign_up::SignUpState;
 use crate::domain::time::Timestamp;
 
@@ -53,7 +54,7 @@ pub struct MailFacts {
     /// Of the request to sign in that it is about, if it is about one.
     pub sign_in_expires_at: Option<Timestamp>,
     pub sign_in_used: bool,
-    pub unwanted: UnwantedMail,
+    pub choices: MailChoices,
     /// Somebody there asked for no more mail of this source.
     pub source_stopped: bool,
     pub undeliverable_until: Option<Timestamp>,
@@ -76,10 +77,12 @@ impl MailFacts {
         let is_over = |until: Option<Timestamp>| until.is_none_or(|until| until <= now);
         let of_its_kind = match self.kind {
             MailKind::Confirm => self.person == PersonState::Member,
-            MailKind::AlreadyMember => self.unwanted.already_member,
+            MailKind::AlreadyMember => !self.choices.wants(self.kind),
             MailKind::SignIn => {
                 self.person != PersonState::Member || self.sign_in_used || is_over(self.sign_in_expires_at)
             }
+            // `CampaignMail::is_for` decides about these.
+            MailKind::CampaignOpened | MailKind::CampaignOffer | MailKind::CampaignResult => false,
         };
         of_its_kind
             || self.sign_up.is_some_and(|state| state != SignUpState::Pending)
@@ -173,6 +176,7 @@ pub fn at_mailbox(
 #[cfg(test)]
 mod tests {
     use super::super::budget::FORM;
+    use super::super::choices::KeptChoices;
     use super::*;
 
     fn at(seconds: i64) -> Timestamp {
@@ -193,7 +197,7 @@ mod tests {
             person: PersonState::Invited,
             sign_in_expires_at: None,
             sign_in_used: false,
-            unwanted: UnwantedMail::default(),
+            choices: KeptChoices::default().read(true),
             source_stopped: false,
             undeliverable_until: None,
             suppressed_until: None,
@@ -211,7 +215,9 @@ mod tests {
             sign_in_expires_at: Some(at(NOW + 1)),
             ..confirm()
         };
-        let unwanted = UnwantedMail { already_member: true };
+        let mut kept = KeptChoices::default();
+        kept.choose(MailKind::AlreadyMember, false);
+        let choices = kept.read(true);
         let (past, future) = (Some(at(NOW)), Some(at(NOW + 1)));
         for (name, facts, is_pointless) in [
             ("a sign-up that waits", confirm(), false),
@@ -220,8 +226,8 @@ mod tests {
             ("one of somebody who left", MailFacts { person: PersonState::Left, ..confirm() }, false),
             ("one of a member by now", MailFacts { person: PersonState::Member, ..confirm() }, true),
             ("a member signed up again", again.clone(), false),
-            ("who wants none of it", MailFacts { unwanted, ..again }, true),
-            ("which is nothing to others", MailFacts { unwanted, ..confirm() }, false),
+            ("who wants none of it", MailFacts { choices, ..again }, true),
+            ("which is nothing to others", MailFacts { choices, ..confirm() }, false),
             ("a stopped source", MailFacts { source_stopped: true, ..confirm() }, true),
             ("a complaint", MailFacts { complained: true, ..confirm() }, true),
             ("a silence", MailFacts { suppressed_until: future, ..confirm() }, true),

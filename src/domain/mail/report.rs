@@ -1,5 +1,6 @@
 //! What mail servers and mail services tell of mail that left: bounces and complaints.
 
+use crate::domain::mail::PersonRef;
 use crate::domain::sign_up::SignUpRef;
 use crate::domain::time::Timestamp;
 
@@ -18,6 +19,8 @@ pub enum ReportKind {
 pub enum ReportedMail {
     /// Named by a token of ours.
     OfSignUp(SignUpRef),
+    /// Mail about a campaign, by a token of ours.
+    OfPerson(PersonRef),
     /// Named by whoever may name one: the address in the form in which addresses are compared.
     To(String),
 }
@@ -27,6 +30,7 @@ impl std::fmt::Debug for ReportedMail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::OfSignUp(sign_up) => write!(f, "OfSignUp({})", sign_up.id.0),
+            Self::OfPerson(person) => write!(f, "OfPerson({})", person.id),
             Self::To(_) => f.write_str("To(…)"),
         }
     }

@@ -10,6 +10,8 @@ use ring::hmac;
 
 use super::Secret;
 use crate::domain::base32;
+use crate::domain::campaign::CampaignMail;
+use crate::domain::mail::PersonRef;
 use crate::domain::sign_in::{SignInCode, SignInId, SignInRef};
 use crate::domain::sign_up::{SignUpId, SignUpRef};
 use crate::domain::time::Timestamp;
@@ -22,8 +24,12 @@ pub enum Purpose {
     Decline,
     /// Saying what became of a mail: the return path that it leaves with (VERP).
     Bounce,
+    /// The same of a mail about a campaign, whose token names a person.
+    BounceOfPerson,
     /// Opening one's own page.
     SignIn,
+    /// Switching off a kind of mail, whose token names a person.
+    Unsubscribe(CampaignMail),
 }
 
 impl Purpose {
@@ -32,7 +38,11 @@ impl Purpose {
             Self::Confirm => b"confirm",
             Self::Decline => b"decline",
             Self::Bounce => b"bounce",
+            Self::BounceOfPerson => b"bounce of person",
             Self::SignIn => b"sign in",
+            Self::Unsubscribe(CampaignMail::Opened) => b"unsubscribe campaign_opened",
+            Self::Unsubscribe(CampaignMail::Offer) => b"unsubscribe campaign_offer",
+            Self::Unsubscribe(CampaignMail::Result) => b"unsubscribe campaign_result",
         }
     }
 }
@@ -56,6 +66,21 @@ impl TokenMaker {
     /// The sign-up that a token is about, if it is one of ours for this purpose.
     pub fn read(&self, purpose: Purpose, token: &str) -> Option<SignUpRef> {
         self.verify(purpose, token).map(|(id, created_at)| SignUpRef { id: SignUpId(id), created_at })
+    }
+
+    /// A token that names a person.
+    pub fn person_token(&self, purpose: Purpose, person: PersonRef) -> String {
+        self.write(purpose, person.id, person.created_at)
+    }
+
+    pub fn read_person(&self, purpose: Purpose, token: &str) -> Option<PersonRef> {
+        self.verify(purpose, token).map(|(id, created_at)| PersonRef { id, created_at })
+    }
+
+    /// The kind of mail that a token switches off, and for whom.
+    pub fn read_unsubscribe(&self, token: &str) -> Option<(CampaignMail, PersonRef)> {
+        let read = |kind| Some((kind, self.read_person(Purpose::Unsubscribe(kind), token)?));
+        CampaignMail::ALL.into_iter().find_map(read)
     }
 
     /// The token of the link that a request to sign in is answered with.
@@ -150,6 +175,13 @@ mod tests {
             assert_eq!(maker.read_sign_in(&token), None);
             assert_eq!(maker.read_sign_in(&maker.sign_in_token(sign_in)), Some(sign_in));
             assert_eq!(other.read(Purpose::Confirm, &token), None);
+            let person = PersonRef { id, created_at };
+            for kind in CampaignMail::ALL {
+                let token = maker.person_token(Purpose::Unsubscribe(kind), person);
+                assert_eq!(maker.read_unsubscribe(&token), Some((kind, person)));
+                assert_eq!(maker.read_person(Purpose::BounceOfPerson, &token), None);
+            }
+            assert_eq!(maker.read_unsubscribe(&token), None);
             for at in 0..token.len() {
                 let mut bad = token.clone();
                 bad.replace_range(at..=at, if &token[at..=at] == "0" { "1" } else { "0" });

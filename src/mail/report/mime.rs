@@ -1,6 +1,6 @@
 //! Reports in mail: delivery status notifications (DSN, RFC 3464) and complaints (ARF, RFC 5965), as an MTA hands them on.
 //!
-//! Anyone may send such a mail, so it is believed only about the sign-up whose token it brings back: in the return path that
+//! Anyone may send such a mail, so it is believed only about the sign-up or the person whose token it brings back: in the return path that
 //! the mail left with (VERP), or in the link for unsubscribing among the headers of the mail it returns. Only whoever has
 //! that mail knows either.
 
@@ -10,7 +10,6 @@ use super::once;
 use crate::domain::base32;
 use crate::domain::mail::report::{MailReport, ReportKind, ReportedMail, enhanced_status, is_recipients_fault};
 use crate::domain::secret::token::{Purpose, TokenMaker};
-use crate::domain::sign_up::SignUpRef;
 use crate::domain::time::Timestamp;
 
 /// As much of a report as is read: what matters stands at its beginning, and mail of ours that it returns is small.
@@ -40,12 +39,12 @@ pub fn read(
     let message = MessageParser::default().parse(report).ok_or(NoReport::Kind)?;
     let kind = kind(&message)?;
     let said = [recipient.unwrap_or_default().as_bytes(), report].concat();
-    let sign_up = named(&said, tokens).ok_or(NoReport::Token)?;
+    let mail = named(&said, tokens).ok_or(NoReport::Token)?;
     // The same mail twice is one report: an MTA that was not answered in time hands it on again.
     let hash = ring::digest::digest(&ring::digest::SHA256, report);
     let id = base32::encode::<26>(hash.as_ref());
     let once = Some(once(&String::from_utf8_lossy(&id), now));
-    Ok(MailReport { mail: ReportedMail::OfSignUp(sign_up), kind, once })
+    Ok(MailReport { mail, kind, once })
 }
 
 fn kind(message: &Message<'_>) -> Result<ReportKind, NoReport> {
@@ -94,23 +93,34 @@ fn value(fields: &str, name: &str) -> Option<String> {
     Some(value.trim().to_ascii_lowercase())
 }
 
-/// The sign-up that a token in the text names. Lines may have been broken for transport (quoted-printable).
-fn named(text: &[u8], tokens: &TokenMaker) -> Option<SignUpRef> {
+/// Whom a token in the text names. Lines may have been broken for transport (quoted-printable).
+fn named(text: &[u8], tokens: &TokenMaker) -> Option<ReportedMail> {
     let text = String::from_utf8_lossy(text).replace("=\r\n", "").replace("=\n", "").to_ascii_lowercase();
-    let read = |purpose, rest: &str| {
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
-        tokens.read(purpose, &rest[..end])
+    type Read<'a> = &'a dyn Fn(&str) -> Option<ReportedMail>;
+    let after = |mark: &str, read: Read<'_>| {
+        text.match_indices(mark).find_map(|(at, _)| {
+            let rest = &text[at + mark.len()..];
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+            read(&rest[..end])
+        })
     };
-    let after =
-        |mark: &str, purpose| text.match_indices(mark).find_map(|(at, _)| read(purpose, &text[at + mark.len()..]));
-    after(RETURN_PATH, Purpose::Bounce).or_else(|| after("/not-me/", Purpose::Decline))
+    let sign_up = |purpose, token: &str| tokens.read(purpose, token).map(ReportedMail::OfSignUp);
+    let person = |token: &str| tokens.read_person(Purpose::BounceOfPerson, token).map(ReportedMail::OfPerson);
+    after(RETURN_PATH, &|token| sign_up(Purpose::Bounce, token).or_else(|| person(token)))
+        .or_else(|| after("/not-me/", &|token| sign_up(Purpose::Decline, token)))
+        .or_else(|| {
+            let person = |token: &str| tokens.read_unsubscribe(token).map(|(_, person)| ReportedMail::OfPerson(person));
+            after("/unsubscribe/", &person)
+        })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::campaign::CampaignMail;
+    use crate::domain::mail::PersonRef;
     use crate::domain::secret::Secret;
-    use crate::domain::sign_up::SignUpId;
+    use crate::domain::sign_up::{SignUpId, SignUpRef};
 
     const ANA: SignUpRef = SignUpRef { id: SignUpId(77), created_at: Timestamp::from_millis(5) };
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -187,6 +197,23 @@ mod tests {
         assert_eq!(read_kind(&arf("abuse", &headers), None), Ok(ReportKind::Complaint));
         for harmless in ["not-spam", "auth-failure", "virus", ""] {
             assert_eq!(read_kind(&arf(harmless, &headers), None), Err(NoReport::Harmless), "{harmless}");
+        }
+    }
+
+    #[test]
+    fn reports_of_campaign_mail_name_a_person() {
+        let person = PersonRef { id: 77, created_at: Timestamp::from_millis(5) };
+        let reported = |report: &str, recipient| {
+            read(report.as_bytes(), recipient, &tokens(), NOW).map(|read| (read.mail, read.kind))
+        };
+        let verp = format!("b-{}@bounces.union.example", tokens().person_token(Purpose::BounceOfPerson, person));
+        let bounced = reported(&dsn("failed", "5.1.1", "Subject: x"), Some(&verp));
+        assert_eq!(bounced, Ok((ReportedMail::OfPerson(person), ReportKind::HardBounce)));
+        for kind in CampaignMail::ALL {
+            let token = tokens().person_token(Purpose::Unsubscribe(kind), person);
+            let headers = format!("List-Unsubscribe: <https://union.example/unsubscribe/{token}>\r\nSubject: x");
+            let complained = reported(&arf("abuse", &headers), None);
+            assert_eq!(complained, Ok((ReportedMail::OfPerson(person), ReportKind::Complaint)), "{kind:?}");
         }
     }
 

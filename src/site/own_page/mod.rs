@@ -14,7 +14,8 @@ use super::view::{self, MemberPart, Outcome, OwnView, RefusedAnswers};
 use super::{PageResult, Visit, WITH_OUR_SCRIPT, field};
 use crate::domain::language::words::OwnWords;
 use crate::domain::language::{Language, Phrase};
-use crate::domain::person::{Answers, PersonState, UnwantedMail};
+use crate::domain::mail::MailKind;
+use crate::domain::person::{Answers, PersonState};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::mail::Delivery;
@@ -85,8 +86,8 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
 
 pub async fn choose_mail(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session, fields) = take(visit, request, not_signed_in).await?;
-    let unwanted = UnwantedMail { already_member: field(&fields, "alreadyMember").as_deref() != Some("true") };
-    let chosen = visit.stored(visit.app().own_pages.choose_mail(&session.cookie.nonce, unwanted).await)?;
+    let chosen = [(MailKind::AlreadyMember, field(&fields, "alreadyMember").as_deref() == Some("true"))];
+    let chosen = visit.stored(visit.app().own_pages.choose_mail(&session.cookie.nonce, &chosen).await)?;
     Ok(if chosen { visit.redirect("/me?done=mail") } else { not_signed_in(visit) })
 }
 

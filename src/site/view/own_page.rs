@@ -10,6 +10,7 @@ use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::grouped;
 use crate::domain::language::{Language, Words};
+use crate::domain::mail::MailKind;
 use crate::domain::mail::budget::FORM;
 use crate::domain::person::{
     Answers, MailboxStanding, PersonFile, PersonState, Referrals, RetentionTimes, SignUpEntry,
@@ -240,7 +241,7 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
         older: older(others.len(), sign_ups.len()),
         others: others.into_iter().take(OTHERS).map(|entry| evidence(words, entry)).collect(),
         obstacles: obstacles(words, mailbox, person.undeliverable_until, view.now),
-        wants_already_member: !person.unwanted_mail.already_member,
+        wants_already_member: person.mail_choices.wants(MailKind::AlreadyMember),
         kept_language: person.language.unwrap_or(page.language),
         sign_ups_paused: view.sign_ups_paused,
     })

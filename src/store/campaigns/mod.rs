@@ -1,10 +1,14 @@
 //! Campaigns: their steps, who takes part, what was counted, and the negotiator's notes; as SQL.
 
+mod mailing;
 mod negotiation;
 mod participation;
 mod sheet;
 mod step;
 
+pub use self::mailing::MailingStep;
+use self::mailing::StepMailing;
+pub(super) use self::mailing::{campaign_of_id, joined_by, recipient, recipient_columns};
 pub use self::negotiation::Noted;
 use self::negotiation::{AddOfferDraft, AddRound};
 use self::participation::PressUnit;
@@ -17,6 +21,7 @@ pub use self::step::{Edited, Made, Stepped};
 use super::sql::{Failure, Row, Sql, values};
 use crate::domain::campaign::demand::DemandSheet;
 use crate::domain::campaign::draft::CampaignDraft;
+use crate::domain::campaign::mailing::MailingPace;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::{ParticipationState, Press};
 use crate::domain::campaign::record::{
@@ -110,6 +115,20 @@ area! {
         /// Keeps the sheet of a day; false if there is one already.
         write keep_sheet(campaign: CampaignId, sheet: DemandSheet, now: Timestamp) -> bool
             = KeepSheet { campaign, sheet, now };
+
+        /// Whether a mailing is not finished.
+        read are_mailings_open() -> bool {
+            |sql| Ok(sql.row("SELECT 1 FROM campaign_mailings WHERE finished_at IS NULL LIMIT 1", values![], |_| Ok(())).await?.is_some())
+        };
+
+        /// Takes a mailing further: looks at some people, and puts as many mails into the outbox as the pace allows. Where it got to is
+        /// written with them.
+        write step_mailing(pace: MailingPace, now: Timestamp) -> MailingStep = StepMailing { pace, now };
+
+        /// Deletes some of what mailings that are finished no longer need; says how much.
+        transact forget_mails(now: Timestamp) -> u64 {
+            |sql| mailing::forget_mails(sql, *now).await
+        };
 
         /// Notes a round of a negotiation, for ever.
         write record_round(slug: CampaignSlug, round: NegotiationRound) -> Noted = AddRound { slug, round };

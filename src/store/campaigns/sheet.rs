@@ -35,6 +35,17 @@ pub(super) async fn due_sheets(sql: &mut dyn Sql, now: Timestamp) -> Result<Vec<
     sql.rows(due, values![day_of(now), most], |row| row.get(0).map(CampaignId)).await
 }
 
+/// Whether another sheet will be taken of what changed since the last one.
+pub(super) async fn is_uncounted(sql: &mut dyn Sql, campaign: CampaignId) -> Result<bool, Failure> {
+    let changed = "
+        SELECT count(*) FROM
+            (SELECT 1 FROM participations p WHERE p.campaign_id = $1 AND p.changed_at >
+                 coalesce((SELECT max(d.taken_at) FROM demand_sheets d WHERE d.campaign_id = $1), -1)
+             LIMIT $2) changed";
+    let most = COARSE as i64;
+    Ok(sql.row(changed, values![campaign.0, most], |row| row.get(0)).await? == Some(most))
+}
+
 pub(super) async fn count_part(sql: &mut dyn Sql, campaign: CampaignId, after: i64) -> Result<CountedPart, Failure> {
     let some = "
         SELECT part.person_id, part.state, p.state = 'member' AS is_member,

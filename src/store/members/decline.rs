@@ -1,9 +1,10 @@
 //! "This wasn't me": withdrawing a sign-up, taking that back, and what a mailbox wants not to be sent; as SQL.
 
 use super::leave::people_of;
+use super::own_page::switch_mail;
 use super::{Confirm, Declined, can_take_back, mailbox_of, state_at};
+use crate::domain::mail::MailKind;
 use crate::domain::partner::name::PartnerId;
-use crate::domain::person::UnwantedMail;
 use crate::domain::sign_up::{
     Confirmation, DecidedHow, Declining, SUPPRESSED_FOR, SeenPage, SignUpRef, SignUpState, Silence, SilenceChange,
 };
@@ -182,9 +183,7 @@ async fn stop_partner(sql: &mut dyn Sql, asked: &AskedSignUp, now: Timestamp) ->
 }
 
 async fn want_no_more(sql: &mut dyn Sql, person: i64, already_member: bool) -> Result<(), Failure> {
-    let unwanted = UnwantedMail { already_member };
-    let choose = "UPDATE people SET unwanted_mail = $2 WHERE id = $1 AND unwanted_mail <> $2";
-    sql.execute(choose, values![person, unwanted.names()]).await.map(|_| ())
+    switch_mail(sql, person, &[(MailKind::AlreadyMember, !already_member)]).await.map(|_| ())
 }
 
 /// A silence that is there already stays as long as it was promised, and no longer.

@@ -169,10 +169,10 @@ area! {
         write unsuppress(email: &EmailAddress, account: AccountId) -> Option<Lifted>
             = Unsuppress { email_normalized: email.normalized(), account };
 
-        /// Keeps the words of a notice, once and for ever.
+        /// Keeps the words of a notice, once and for ever; all that are shown name campaign mail.
         write keep_notice(notice: Notice, now: Timestamp) -> () {
             |sql| {
-                let keep = "INSERT INTO notices (hash, text, first_shown_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+                let keep = "INSERT INTO notices (hash, text, first_shown_at, names_campaign_mail) VALUES ($1, $2, $3, TRUE) ON CONFLICT DO NOTHING";
                 sql.execute(keep, values![&*notice.hash, &*notice.words, *now]).await.map(|_| ())
             }
         };

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::people::{file_of, last_sign_ups};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
-use crate::domain::person::{Answers, PersonFile, UnwantedMail};
+use crate::domain::mail::choices::KeptChoices;
+use crate::domain::mail::{MailKind, PersonRef};
+use crate::domain::person::{Answers, PersonFile};
 use crate::domain::secret::session::{Nonce, SessionCookie};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
@@ -34,11 +36,24 @@ area! {
         write change_answers(session: Nonce, answers: Answers, now: Timestamp) -> bool
             = ChangeAnswers { session, answers, now };
 
-        /// What mail the holder of the session wants none of; false if nobody has it.
-        write choose_mail(session: Nonce, unwanted: UnwantedMail) -> bool {
+        /// Whether the holder of the session wants mail of these kinds; others stay as they are. False if nobody has it.
+        transact choose_mail(session: Nonce, chosen: Vec<(MailKind, bool)>) -> bool {
             |sql| {
-                let choose = "UPDATE people SET unwanted_mail = $2 WHERE session = $1 AND erased_at IS NULL";
-                Ok(sql.execute(choose, values![session.as_str(), unwanted.names()]).await? == 1)
+                let find = "SELECT id FROM people WHERE session = $1 AND erased_at IS NULL";
+                let person = sql.row(find, values![session.as_str()], |row| row.get(0)).await?;
+                let Some(person) = person else { return Ok(false) };
+                switch_mail(sql, person, chosen).await
+            }
+        };
+
+        /// Switches a kind of mail off for the person of a link; false if there is none.
+        transact unsubscribe(person: PersonRef, kind: MailKind) -> bool {
+            |sql| {
+                let find = "SELECT 1 FROM people WHERE id = $1 AND created_at = $2 AND erased_at IS NULL";
+                match sql.row(find, values![person.id, person.created_at], |_| Ok(())).await? {
+                    Some(()) => switch_mail(sql, person.id, &[(*kind, false)]).await,
+                    None => Ok(false),
+                }
             }
         };
 
@@ -89,6 +104,24 @@ impl Unit for ChangeAnswers {
         set_answers(sql, &member, &self.answers, self.now).await?;
         Ok(true)
     }
+}
+
+/// Switches kinds of mail on or off for a person; false if they are gone.
+pub(in crate::store) async fn switch_mail(
+    sql: &mut dyn Sql,
+    person: i64,
+    chosen: &[(MailKind, bool)],
+) -> Result<bool, Failure> {
+    let kept = "SELECT unwanted_mail, wanted_mail FROM people WHERE id = $1 FOR UPDATE";
+    let read = |row: &Row<'_>| Ok(KeptChoices { unwanted: row.get("unwanted_mail")?, wanted: row.get("wanted_mail")? });
+    let Some(before) = sql.row(kept, values![person], read).await? else { return Ok(false) };
+    let mut after = before.clone();
+    chosen.iter().for_each(|(kind, wants)| after.choose(*kind, *wants));
+    if after != before {
+        let choose = "UPDATE people SET unwanted_mail = $2, wanted_mail = $3 WHERE id = $1";
+        sql.execute(choose, values![person, &after.unwanted, &after.wanted]).await?;
+    }
+    Ok(true)
 }
 
 /// The member who has a session, for this unit alone until it is over: two changes at once, or a change and a departure, would

@@ -5,10 +5,11 @@ use super::state_at;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
+use crate::domain::mail::choices::KeptChoices;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::person::{
     AccountId, ActivityPage, ActivityPlace, KeptEvidence, KeptNotice, MailboxStanding, PersonFile, PersonRecord,
-    PersonState, Referrals, RequestEntry, SignInEntry, SignUpEntry, StoppedPartner, UnwantedMail,
+    PersonState, Referrals, RequestEntry, SignInEntry, SignUpEntry, StoppedPartner,
 };
 use crate::domain::sign_up::{Channel, SignUpId, SignUpState, SignUpsOf};
 use crate::domain::time::Timestamp;
@@ -33,7 +34,9 @@ macro_rules! people {
             source_name!("s.partner_id"),
             " END AS source,
                     coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_comments ELSE s.comments END, '') AS comments,
-                    p.answered_at, p.unwanted_mail, p.uncredited, p.language
+                    p.answered_at, p.unwanted_mail, p.wanted_mail,
+                    EXISTS (SELECT 1 FROM notices n WHERE n.hash = s.notice AND n.names_campaign_mail) AS is_told,
+                    p.uncredited, p.language
              FROM people p LEFT JOIN sign_ups s ON s.id =
                  (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
              WHERE ",
@@ -233,7 +236,8 @@ fn person(row: &Row<'_>) -> Result<PersonRecord, Failure> {
         source: row.get("source")?,
         comments: row.get("comments")?,
         answered_at: row.get("answered_at")?,
-        unwanted_mail: UnwantedMail::from_names(row.get("unwanted_mail")?),
+        mail_choices: KeptChoices { unwanted: row.get("unwanted_mail")?, wanted: row.get("wanted_mail")? }
+            .read(row.get("is_told")?),
         uncredited: row.get("uncredited")?,
         language: row.get::<Option<&str>>("language")?.and_then(Language::from_code),
     })

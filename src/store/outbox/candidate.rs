@@ -4,10 +4,11 @@
 //! more are locked than can be taken.
 
 use crate::domain::language::Language;
+use crate::domain::mail::choices::KeptChoices;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::policy::{MailFacts, Priority};
 use crate::domain::mail::{DueMail, MAIL_LEASE, MailAbout, MailId, MailKind};
-use crate::domain::person::{PersonState, UnwantedMail};
+use crate::domain::person::PersonState;
 use crate::domain::sign_in::{SignInId, SignInRef};
 use crate::domain::sign_up::{SignUpId, SignUpRef, SignUpState};
 use crate::domain::time::Timestamp;
@@ -70,7 +71,7 @@ macro_rules! first_of_lane {
 }
 
 /// No lease lasts for long; one that seems to was written by a wrong clock.
-fn never(now: Timestamp) -> Timestamp {
+pub(super) fn never(now: Timestamp) -> Timestamp {
     now.plus(MAIL_LEASE * 20)
 }
 
@@ -115,7 +116,8 @@ fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
         person: row.parsed("person_state", PersonState::from_name)?,
         sign_in_expires_at: row.get("sign_in_expires_at")?,
         sign_in_used: row.get("sign_in_used")?,
-        unwanted: UnwantedMail::from_names(row.get("unwanted_mail")?),
+        // None of these is about a campaign.
+        choices: KeptChoices { unwanted: row.get("unwanted_mail")?, wanted: String::new() }.read(false),
         source_stopped: row.get("source_stopped")?,
         undeliverable_until: row.get("undeliverable_until")?,
         suppressed_until: row.get("suppressed_until")?,

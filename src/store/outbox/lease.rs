@@ -133,7 +133,7 @@ impl Lease {
         }
         // It was counted when it was asked for, and nobody's source is judged by it.
         if mail.kind == MailKind::SignIn {
-            self.take(sql, &mut mail).await?;
+            take(sql, &mut mail, &self.worker, self.now).await?;
             return Ok(Considered::Leased(mail));
         }
         let today = match sources.entry(mail.partner_id) {
@@ -170,23 +170,22 @@ impl Lease {
             }
             MailboxDecision::Send { is_another: false } => {}
         }
-        self.take(sql, &mut mail).await?;
+        take(sql, &mut mail, &self.worker, self.now).await?;
         if facts.attempts == 0 {
             today.mailed += 1;
             today.reputation.mailed_today += 1;
         }
         Ok(Considered::Leased(mail))
     }
+}
 
-    /// The mail is this worker's from now on.
-    async fn take(&self, sql: &mut dyn Sql, mail: &mut DueMail) -> Result<(), Failure> {
-        mail.attempts += 1;
-        let lease = "UPDATE outbox SET attempts = $2, first_attempt_at = $3, leased_until = $4, leased_by = $5
-                     WHERE id = $1";
-        let until = self.now.plus(MAIL_LEASE);
-        let values = values![mail.id.0, mail.attempts, mail.first_attempt_at, until, &self.worker];
-        sql.execute(lease, values).await.map(|_| ())
-    }
+/// The mail is this worker's from now on.
+pub(super) async fn take(sql: &mut dyn Sql, mail: &mut DueMail, worker: &str, now: Timestamp) -> Result<(), Failure> {
+    mail.attempts += 1;
+    let lease =
+        "UPDATE outbox SET attempts = $2, first_attempt_at = $3, leased_until = $4, leased_by = $5 WHERE id = $1";
+    let values = values![mail.id.0, mail.attempts, mail.first_attempt_at, now.plus(MAIL_LEASE), worker];
+    sql.execute(lease, values).await.map(|_| ())
 }
 
 /// Lets a mail wait; what another node is looking at is left to it.

@@ -1,11 +1,13 @@
 //! The outbox (transactional: written with the sign-up it is about) and what is remembered of mailboxes, as SQL.
 
+mod campaign;
 mod candidate;
 pub(super) mod hold;
 mod lease;
 pub(super) mod mailbox;
 mod settle;
 
+use self::campaign::LeaseCampaignMail;
 use self::lease::Lease;
 use self::settle::Settle;
 use super::sql::{Failure, Row, Sql, Unit, values};
@@ -27,10 +29,10 @@ macro_rules! is_held {
     };
 }
 
-/// A mail `o` that failed and would wait past `$1`, and that nobody is trying at `$2`.
+/// A mail `o` that failed and would wait past `$1`, and that nobody is trying at `$2`. Mail about a campaign waits its own time.
 macro_rules! is_waiting_after_failure {
     () => {
-        "o.given_up_at IS NULL AND o.held_at IS NULL AND o.last_error IS NOT NULL AND o.send_after > $1 AND o.leased_until <= $2"
+        "o.campaign_mail_id IS NULL AND o.given_up_at IS NULL AND o.held_at IS NULL AND o.last_error IS NOT NULL AND o.send_after > $1 AND o.leased_until <= $2"
     };
 }
 
@@ -66,6 +68,10 @@ area! {
         /// The same where mail goes nowhere: no source is held to a budget, and no mailbox spared.
         write lease_mail_without_budget(worker: &str, most: usize, busy: Vec<Lane>, now: Timestamp) -> Leased
             = Lease { worker: worker.to_owned(), most, busy, budget: None, now };
+
+        /// Takes up to `most` mails about campaigns that are due, and drops those that concern their person no more.
+        write lease_campaign_mail(worker: &str, most: u32, now: Timestamp) -> Leased
+            = LeaseCampaignMail { worker: worker.to_owned(), most, now };
 
         /// Keeps a mail for the worker that has it, until then; false if another has taken it since.
         write renew_mail(mail: MailId, attempt: u32, until: Timestamp) -> bool {

@@ -1,6 +1,6 @@
 //! What became of an attempt to send a mail, as SQL.
 
-use crate::domain::mail::{DueMail, MailAbout, MailKind, MailOutcome, UNDELIVERABLE_FOR};
+use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind, MailOutcome, UNDELIVERABLE_FOR};
 use crate::domain::time::Timestamp;
 use crate::store::sources::{self, SourceEvent};
 use crate::store::sql::{Failure, Sql, Unit, values};
@@ -41,7 +41,7 @@ impl Unit for Settle {
                 let delete = "DELETE FROM outbox WHERE id = $1 AND attempts = $2";
                 if sql.execute(delete, values![self.mail.id.0, self.mail.attempts]).await? == 1 {
                     let until = self.now.plus(UNDELIVERABLE_FOR);
-                    match self.mail.about {
+                    match &self.mail.about {
                         MailAbout::SignUp(sign_up) => {
                             let reject = "UPDATE people SET undeliverable_until = $2
                                           WHERE id = (SELECT person_id FROM sign_ups WHERE id = $1)";
@@ -52,6 +52,10 @@ impl Unit for Settle {
                             let reject = "UPDATE people SET undeliverable_until = $2
                                           WHERE id = (SELECT person_id FROM sign_ins WHERE id = $1)";
                             sql.execute(reject, values![sign_in.id.0, until]).await?;
+                        }
+                        MailAbout::Campaign(CampaignNews { person, .. }) => {
+                            let reject = "UPDATE people SET undeliverable_until = $2 WHERE id = $1";
+                            sql.execute(reject, values![person.id, until]).await?;
                         }
                     }
                 }

@@ -7,9 +7,10 @@ use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{CampaignId, CampaignRecord};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
+use crate::domain::mail::choices::KeptChoices;
 use crate::domain::person::{
     KeptEvidence, KeptNotice, MailboxStanding, PersonFile, PersonRecord, PersonState, Referrals, SignUpEntry,
-    StoppedPartner, UnwantedMail,
+    StoppedPartner,
 };
 use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{Channel, PENDING_FOR, SignUpId, SignUpState};
@@ -69,7 +70,7 @@ pub(super) fn own_file(text: &str) -> PersonFile {
             categories: CategorySet::default(),
             comments: format!("My own words{text}"),
             answered_at: None,
-            unwanted_mail: UnwantedMail::default(),
+            mail_choices: KeptChoices::default().read(true),
             language: None,
             uncredited: false,
             source: None,

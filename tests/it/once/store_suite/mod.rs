@@ -36,6 +36,7 @@ use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
 use unionhall::store::{Claim, Retained, SignedIn, Store, StoreError};
 
+mod campaign_mail;
 mod campaigns;
 mod coming_and_going;
 mod controls;
@@ -46,6 +47,7 @@ mod people;
 mod sandbox;
 mod sources;
 
+use campaign_mail::*;
 use campaigns::*;
 use coming_and_going::*;
 use controls::*;
@@ -197,6 +199,13 @@ suite! {
     the_pending_sign_ups_of_a_key_end_in_steps
     a_campaign_goes_from_step_to_step_and_every_step_is_kept
     campaigns_follow_a_naive_model
+    a_mailing_reaches_everybody_once_at_its_pace
+    nodes_that_mail_at_once_mail_once
+    whoever_joined_under_an_older_notice_is_mailed_once_they_switch_it_on
+    what_concerns_nobody_any_more_is_dropped_before_it_goes
+    an_offer_goes_to_those_who_are_in_and_the_result_to_those_who_took_part
+    campaign_mail_that_waits_holds_up_the_mailing_and_nothing_else
+    reports_of_campaign_mail_are_about_their_person
     no_sequence_of_sheets_tells_a_persons_state_or_answer
     a_negotiators_notes_are_bounded_and_kept
 }
@@ -205,7 +214,7 @@ suite! {
 fn about(mail: &DueMail) -> SignUpRef {
     match mail.about {
         MailAbout::SignUp(sign_up) => sign_up,
-        MailAbout::SignIn(sign_in) => panic!("a mail about signing in, {sign_in:?}"),
+        ref other => panic!("a mail about {other:?}"),
     }
 }
 

@@ -1,0 +1,63 @@
+//! The worker of mailings: takes them further in bounded steps, at the pace that the operator set. Where it got to is in the store, so
+//! it goes on after a crash, and several nodes may work on one store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::worker::BETWEEN_STEPS;
+use crate::clock::Clock;
+use crate::domain::campaign::mailing::MailingPace;
+use crate::domain::time::Timestamp;
+use crate::log::Log;
+use crate::store::{CampaignStore, StoreError};
+
+/// How often it looks for something to mail, and to delete. Less than what the pace tolerates, so that none of it is lost.
+const EVERY: Duration = Duration::from_secs(2);
+const DELETES_EVERY: u32 = 30;
+
+/// Works until told to stop.
+pub async fn run(
+    store: Arc<dyn CampaignStore>,
+    pace: MailingPace,
+    log: Log,
+    clock: Clock,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut round = 0_u32;
+    while !*stop.borrow() {
+        if let Err(error) = work(&*store, pace, round.is_multiple_of(DELETES_EVERY), || clock.now().time).await {
+            log.problem(None, &format!("mail about campaigns is not queued: {error}"));
+        }
+        round = round.wrapping_add(1);
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+/// All that the pace allows now; says how many mails were queued.
+pub async fn work(
+    store: &dyn CampaignStore,
+    pace: MailingPace,
+    deletes: bool,
+    now: impl Fn() -> Timestamp,
+) -> Result<u32, StoreError> {
+    let mut queued = 0;
+    if pace.an_hour > 0 && store.are_mailings_open().await? {
+        loop {
+            let step = store.step_mailing(pace, now()).await?;
+            queued += step.queued;
+            if !step.more {
+                break;
+            }
+            tokio::time::sleep(BETWEEN_STEPS).await;
+        }
+    }
+    while deletes && store.forget_mails(now()).await? > 0 {
+        tokio::time::sleep(BETWEEN_STEPS).await;
+    }
+    Ok(queued)
+}

@@ -1,0 +1,111 @@
+//! The letters about a campaign: it opened, an offer waits, what came of it. What the operator wrote is text in them, never markup.
+
+use askama::Template;
+
+use super::message::{Body, Common, rendered};
+use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::{CampaignMail, CampaignState, LastDay};
+use crate::domain::figure::grouped;
+use crate::domain::language::Phrase;
+use crate::domain::mail::MailKind;
+use crate::domain::time::Timestamp;
+
+#[derive(Template)]
+#[template(path = "mail/campaign.txt")]
+struct CampaignText<'a> {
+    letter: &'a Common<'a>,
+    news: &'a News<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "mail/campaign.html")]
+struct CampaignHtml<'a> {
+    letter: &'a Common<'a>,
+    subject: &'a str,
+    news: &'a News<'a>,
+}
+
+/// What a letter says of its campaign.
+struct News<'a> {
+    heading: &'static Phrase,
+    /// Why the reader gets it.
+    why: String,
+    title: &'a str,
+    summary: &'a str,
+    /// What there is to know, each with its name.
+    facts: Vec<(&'static Phrase, String)>,
+    /// What happens next, and what does not.
+    next: String,
+    button: &'static Phrase,
+    page: &'a str,
+    unsubscribe: &'a str,
+}
+
+/// The letter of that kind: `page` is where its button leads, `unsubscribe` where its kind is switched off.
+pub(super) fn body(
+    kind: CampaignMail,
+    campaign: &CampaignRecord,
+    letter: &Common<'_>,
+    (page, unsubscribe): (&str, &str),
+) -> Body {
+    let words = letter.words;
+    let mail = &words.mail;
+    let text = campaign.draft.text(letter.language);
+    let (title, summary) = text.map_or(("", ""), |text| (&*text.title, &*text.summary));
+    let category = words.category(campaign.draft.category);
+    let day = |day: LastDay| words.date(Timestamp::from_millis(day.number() * 86_400_000));
+    let result = campaign.result().filter(|(accepted, _)| campaign.state == CampaignState::Closed && *accepted > 0);
+    let (heading, why, facts, next, button) = match (kind, &campaign.offer) {
+        (CampaignMail::Offer, Some(offer)) => (
+            &mail.campaign_offer_heading,
+            mail.campaign_offer_why.as_str().to_owned(),
+            offer_facts(offer, letter, &day),
+            mail.campaign_offer_next.as_str().to_owned(),
+            &mail.campaign_offer_button,
+        ),
+        (CampaignMail::Result, _) => {
+            let next = match (campaign.state, result) {
+                (CampaignState::Cancelled, _) => mail.campaign_cancelled.as_str().to_owned(),
+                (_, Some((accepted, saved))) => {
+                    let filled = mail.campaign_result_reached.put("accepted", grouped(accepted));
+                    filled.put("saved", grouped(saved)).plain()
+                }
+                (_, None) => mail.campaign_result_few.as_str().to_owned(),
+            };
+            let why = mail.campaign_result_why.as_str().to_owned();
+            (&mail.campaign_result_heading, why, Vec::new(), next, &mail.campaign_button)
+        }
+        _ => (
+            &mail.campaign_opened_heading,
+            mail.campaign_opened_why.put("category", category).plain(),
+            Vec::new(),
+            mail.campaign_opened_next.put("day", day(campaign.draft.gather_until)).plain(),
+            &mail.campaign_button,
+        ),
+    };
+    let news = &News { heading, why, title, summary, facts, next, button, page, unsubscribe };
+    let subject = MailKind::from(kind).subject_words(letter.language);
+    let subject = subject.put("union", &letter.union.name).put("title", title).plain();
+    let text = rendered(&CampaignText { letter, news });
+    Body { text, html: rendered(&CampaignHtml { letter, subject: &subject, news }), subject }
+}
+
+fn offer_facts(offer: &Offer, letter: &Common<'_>, day: &impl Fn(LastDay) -> String) -> Vec<(&'static Phrase, String)> {
+    let mail = &letter.words.mail;
+    let text = offer.text(letter.language);
+    let benchmark = mail.offer_benchmark_text.put("price", &offer.benchmark.price);
+    let benchmark = benchmark.put("source", &offer.benchmark.source).put("day", day(offer.benchmark.date)).plain();
+    let mut facts = vec![(&mail.offer_supplier, offer.supplier.clone())];
+    facts.extend(text.map(|text| (&mail.offer_price, text.price.clone())));
+    facts.push((&mail.offer_benchmark, benchmark));
+    facts.push((
+        &mail.offer_saving,
+        mail.offer_saving_text.put("dollars", grouped(u64::from(offer.annual_saving))).plain(),
+    ));
+    facts.push((&mail.offer_term, offer.term_months.to_string()));
+    facts.extend(text.map(|text| (&mail.offer_exit_fee, text.exit_fee.clone())));
+    facts.push((&mail.offer_complaints, offer.complaints.clone()));
+    facts.push((&mail.offer_decide_by, day(offer.decide_by)));
+    facts
+}
