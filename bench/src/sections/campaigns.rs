@@ -15,7 +15,8 @@ use crate::targets::inviting;
 /// Mails an hour: as fast as a mailing may walk, for longer than the measurement takes.
 const MAILS_AN_HOUR: &str = "1000000";
 
-/// A campaign that gathers, a quarter of all people in it, and as many who want its mail. Its first sheet is due.
+/// A campaign that gathers, a quarter of all people in it, and some who want its mail: fewer than may wait in the outbox, so that the
+/// mailing walks on. Its first sheet is due.
 const FILL: &str = r#"
     PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; BEGIN;
     INSERT INTO campaigns (id, slug, definition, state, gather_until, created_at) VALUES (1, 'internet-2099',
@@ -33,7 +34,7 @@ summary = "Menos."
     INSERT INTO campaign_mailings (campaign_id, kind, started_at) VALUES (1, 'campaign_opened', 0);
     INSERT INTO participations (campaign_id, person_id, state, in_at, changed_at)
         SELECT 1, id, 'in', 1700000000000, 1700000000000 FROM people WHERE id % 4 = 0;
-    UPDATE people SET wanted_mail = 'campaign_opened' WHERE id % 4 = 1;
+    UPDATE people SET wanted_mail = 'campaign_opened' WHERE id % 4000 = 1;
     COMMIT; PRAGMA wal_checkpoint(TRUNCATE)"#;
 
 pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
