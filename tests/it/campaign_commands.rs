@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
+use unionhall::clock::Clock;
 
 use crate::operator::{answer, steady, transcripts};
 use crate::server::{Server, block_on};
@@ -78,8 +79,7 @@ async fn twelve_members(server: &Server) {
 }
 
 fn count_in(server: &Server, day: i64, sheet: &Value) {
-    let day =
-        day + std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64 / 86_400;
+    let day = day + Clock::start().now().time.as_millis() / 86_400_000;
     server.execute(&format!(
         "INSERT INTO demand_sheets (campaign_id, day, taken_at, sheet) SELECT id, {day}, {COUNTED_AT}, '{sheet}' FROM campaigns"
     ));

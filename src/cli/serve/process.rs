@@ -58,7 +58,7 @@ impl Reloaded {
         let Self { tls, union, service, log } = self;
         match tls.as_ref().map(|tls| tls.reload()) {
             None if union.figures.catalog.is_none() => {
-                log.note("there is neither a certificate nor a catalog to read again")
+                log.note("there is neither a certificate nor a catalog to read again");
             }
             None => {}
             Some(Ok(())) => log.note("the certificate was read again"),
