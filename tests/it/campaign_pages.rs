@@ -386,3 +386,50 @@ fn joining_leads_back_to_the_campaign() {
         assert!(!page(&plain, 200, "Welcome to the union").contains("What you can do next"));
     });
 }
+
+/// Whatever one member presses or answers, everybody else sees the very same bytes, until five have changed something.
+#[test]
+fn what_others_see_never_tells_what_one_member_pressed_or_answered() {
+    block_on(async {
+        let (server, key) = start();
+        open(&server, "somewhere", "states = [\"CA\", \"OR\"]").await;
+        let mut members = Vec::new();
+        for n in 1..=6 {
+            let email = format!("member{n}@example.com");
+            join(&server, &key, &email, None).await;
+            let mut member = Browser::new(&server, n);
+            member.sign_in(&email).await;
+            members.push(member);
+        }
+        let seen = async || {
+            let mut all = Vec::new();
+            for path in ["/campaigns", "/campaigns/somewhere", "/campaigns.json", "/join"] {
+                // The count of members is another matter, and fewer than a hundred are not shown.
+                all.push(text(&server.get(path).await));
+            }
+            all.push(server.run(&["campaigns", "demand", "somewhere", "--json"]));
+            all
+        };
+        let nothing = seen().await;
+        for (n, member) in members.iter_mut().enumerate() {
+            let us_state = ["CA", "OR"][n % 2];
+            leads(
+                &member.act("/campaigns/somewhere", &[("press", "in"), ("usState", us_state)]).await,
+                "/campaigns/somewhere?done=in",
+            );
+            if n < 4 {
+                member.act("/me/answers", &[("usState", us_state), ("mortgage", "true")]).await;
+                assert_eq!(seen().await, nothing, "{} members are in", n + 1);
+            }
+            if n == 4 {
+                server.run(&["campaigns", "demand", "somewhere"]);
+                wait_until(Duration::from_secs(5), async || listed(&server).await[0]["in"] == 5).await;
+            }
+        }
+        // One more on the same day, and one who goes: the day has its sheet.
+        let five = seen().await;
+        members[0].act("/campaigns/somewhere", &[("press", "out")]).await;
+        assert_eq!(seen().await, five);
+        assert!(five[4].contains("\"in\": 5"), "{}", five[4]);
+    });
+}
