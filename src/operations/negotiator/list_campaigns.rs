@@ -38,7 +38,7 @@ impl Input for CampaignListRequest {
 
 /// The campaigns, in the order in which they were made.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct CampaignList {
+pub struct CampaignSummaries {
     /// Always true.
     pub ok: True,
     pub campaigns: Vec<CampaignSummary>,
@@ -138,7 +138,7 @@ impl Operation for ListCampaigns {
     };
 
     type Input = CampaignListRequest;
-    type Output = CampaignList;
+    type Output = CampaignSummaries;
 
     fn description(_: &Union) -> String {
         "Lists the campaigns that are under way: what is negotiated, how far it is, how many members are in, and what the next \
@@ -147,22 +147,22 @@ impl Operation for ListCampaigns {
             .to_owned()
     }
 
-    async fn run(app: &App, caller: &Caller, input: CampaignListRequest) -> Result<CampaignList, Error> {
+    async fn run(app: &App, caller: &Caller, input: CampaignListRequest) -> Result<CampaignSummaries, Error> {
         let campaigns = app.negotiator.list(caller.now).await.map_err(unread)?;
         let is_under_way = |campaign: &&CampaignRecord| {
             input.all || campaign.state.is_public() && campaign.state != CampaignState::Closed
         };
         let campaigns = campaigns.iter().filter(is_under_way);
-        Ok(CampaignList {
+        Ok(CampaignSummaries {
             ok: True,
             campaigns: campaigns.map(|campaign| CampaignSummary::of(campaign, caller.now)).collect(),
         })
     }
 
-    fn example(_: &Catalog) -> Example<CampaignList> {
+    fn example(_: &Catalog) -> Example<CampaignSummaries> {
         Example {
             request: Some(json!({})),
-            answer: CampaignList { ok: True, campaigns: vec![CampaignSummary::example()] },
+            answer: CampaignSummaries { ok: True, campaigns: vec![CampaignSummary::example()] },
         }
     }
 }
