@@ -1,9 +1,11 @@
 //! What the operator and the negotiator do with campaigns.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::worker::take_due_sheets;
 use super::{Edited, Made, Noted, Stepped};
+use crate::clock::Clock;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{CampaignFile, CampaignRecord, NegotiationRound, OfferDraft};
@@ -34,7 +36,11 @@ impl CampaignAdmin {
 
     /// The service does so every minute; a command may come before it, or without it.
     pub async fn act_by_date(&self, now: Timestamp) -> Result<u64, StoreError> {
-        self.store.step_by_date(now).await
+        let mut steps = 0;
+        while self.store.step_by_date(now).await? > 0 {
+            steps += 1;
+        }
+        Ok(steps)
     }
 
     /// Makes a draft of the operator's file, which was read before.
@@ -74,7 +80,9 @@ impl CampaignAdmin {
 
     /// The campaign with its last sheet. One that is due is taken first: the service may be down, or a moment from doing so.
     pub async fn demand(&self, slug: &CampaignSlug, now: Timestamp) -> Result<Option<CampaignRecord>, StoreError> {
-        take_due_sheets(&*self.store, || now).await?;
+        let clock = Clock::start();
+        let time = || now.plus(Duration::from_micros(clock.tick().as_micros()));
+        take_due_sheets(&*self.store, Some(slug), time).await?;
         Ok(self.find(slug, now).await?.map(|file| file.campaign))
     }
 

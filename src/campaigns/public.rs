@@ -9,12 +9,15 @@ use crate::domain::campaign::participation::{ParticipationEntry, ParticipationSt
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignSlug, CampaignState};
 use crate::domain::catalog::category::CategorySet;
-use crate::domain::time::Tick;
+use crate::domain::time::{Tick, Timestamp};
 use crate::domain::us_state::UsState;
 use crate::store::{CampaignStore, StoreError};
 
 /// How long it is shown before the records are asked whether it changed.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
+
+/// How long before all of it is read again, whatever they say.
+const READ_EVERY: Duration = Duration::from_secs(60);
 
 /// The campaigns that everybody may see.
 #[derive(Debug, Default)]
@@ -80,12 +83,14 @@ impl PublicCampaigns {
         came_from: Option<&CampaignSlug>,
         us_state: Option<UsState>,
         ticked: CategorySet,
+        now: Timestamp,
     ) -> Vec<&CampaignRecord> {
         let came_from = came_from.and_then(|slug| self.listed.iter().find(|campaign| campaign.slug() == slug));
-        let came_from = came_from.filter(|campaign| campaign.state != CampaignState::Closed);
+        let can_take_part = |campaign: &CampaignRecord| campaign.state.gathers() || campaign.takes_acceptances(now);
+        let came_from = came_from.filter(|campaign| can_take_part(campaign));
         let any_bill = ticked == CategorySet::default();
         let fits = self.for_member(us_state, ticked, &[]).into_iter().map(|(campaign, _)| campaign);
-        let fits = fits.filter(|campaign| any_bill || campaign.draft.is_about(ticked));
+        let fits = fits.filter(|campaign| (any_bill || campaign.draft.is_about(ticked)) && can_take_part(campaign));
         let others = fits.filter(|campaign| came_from.is_none_or(|first| first.id != campaign.id));
         came_from.into_iter().chain(others).collect()
     }
@@ -117,6 +122,8 @@ pub(super) struct KeptPublic {
 #[derive(Debug, Clone)]
 struct Kept {
     at: Tick,
+    /// When it was read whole: what the version hides is seen within a minute.
+    read_at: Tick,
     version: (i64, i64),
     campaigns: Arc<PublicCampaigns>,
 }
@@ -131,18 +138,33 @@ impl KeptPublic {
             (Err(_), Some(kept)) => return Ok(kept.campaigns),
             (Err(_), None) => self.asking.lock().await,
         };
-        let version = store.campaigns_version().await?;
-        let campaigns = match self.read().filter(|kept| kept.version == version) {
-            Some(kept) => kept.campaigns,
-            None => Arc::new(PublicCampaigns::of(store.list_campaigns().await?)),
+        let recent = self.read().filter(|kept| now.since(kept.read_at) < READ_EVERY);
+        let kept = match (look(store, recent.as_ref(), now).await, recent) {
+            (Ok(kept), _) => kept,
+            // A page that is up stays up for as long as this is true.
+            (Err(_), Some(kept)) => return Ok(kept.campaigns),
+            (Err(error), None) => return Err(error),
         };
-        let kept = Kept { at: now, version, campaigns: Arc::clone(&campaigns) };
+        let campaigns = Arc::clone(&kept.campaigns);
         *self.last.write().unwrap_or_else(PoisonError::into_inner) = Some(kept);
         drop(asking);
         Ok(campaigns)
     }
 
+    /// The last one.
     fn read(&self) -> Option<Kept> {
         self.last.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// What there is now; not read again if it has not changed.
+async fn look(store: &dyn CampaignStore, recent: Option<&Kept>, now: Tick) -> Result<Kept, StoreError> {
+    let version = store.campaigns_version().await?;
+    Ok(match recent.filter(|kept| kept.version == version) {
+        Some(kept) => Kept { at: now, ..kept.clone() },
+        None => {
+            let campaigns = Arc::new(PublicCampaigns::of(store.list_campaigns().await?));
+            Kept { at: now, read_at: now, version, campaigns }
+        }
+    })
 }

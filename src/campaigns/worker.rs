@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
+use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::demand::DemandCount;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::time::Timestamp;
@@ -33,21 +34,27 @@ pub async fn run(store: Arc<dyn CampaignStore>, log: Log, clock: Clock, mut stop
 
 /// Everything that is to be done now.
 pub async fn work(store: &dyn CampaignStore, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
-    store.step_by_date(now()).await?;
-    take_due_sheets(store, now).await
+    while store.step_by_date(now()).await? > 0 {}
+    take_due_sheets(store, None, now).await
 }
 
-/// Takes each sheet that is due.
-pub async fn take_due_sheets(store: &dyn CampaignStore, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
+/// Takes each sheet that is due, or that of one campaign.
+pub async fn take_due_sheets(
+    store: &dyn CampaignStore,
+    only: Option<&CampaignSlug>,
+    now: impl Fn() -> Timestamp,
+) -> Result<(), StoreError> {
     let due = store.due_sheets(now()).await?;
     if due.is_empty() {
         return Ok(());
     }
     let campaigns = store.list_campaigns().await?;
-    for campaign in campaigns.iter().filter(|campaign| due.contains(&campaign.id)) {
+    let wanted = campaigns.iter().filter(|campaign| only.is_none_or(|slug| campaign.slug() == slug));
+    for campaign in wanted.filter(|campaign| due.contains(&campaign.id)) {
+        let begun_at = now();
         let sheet = count(store, campaign).await?.sheet();
         // When it ends: whoever changes something meanwhile may be in this sheet, and does not count towards the next.
-        store.keep_sheet(campaign.id, sheet, now()).await?;
+        store.keep_sheet(campaign.id, sheet, begun_at, now()).await?;
     }
     Ok(())
 }

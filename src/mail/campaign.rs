@@ -60,7 +60,7 @@ pub(super) fn body(
         (CampaignMail::Offer, Some(offer)) => (
             &mail.campaign_offer_heading,
             mail.campaign_offer_why.as_str().to_owned(),
-            offer_facts(offer, letter, &day),
+            offer_facts(offer, campaign.last_day_to_accept().unwrap_or(offer.decide_by), letter, &day),
             mail.campaign_offer_next.as_str().to_owned(),
             &mail.campaign_offer_button,
         ),
@@ -80,7 +80,10 @@ pub(super) fn body(
             &mail.campaign_opened_heading,
             mail.campaign_opened_why.put("category", category).plain(),
             Vec::new(),
-            mail.campaign_opened_next.put("day", day(campaign.draft.gather_until)).plain(),
+            match campaign.state {
+                CampaignState::Negotiating => mail.campaign_opened_late.as_str().to_owned(),
+                _ => mail.campaign_opened_next.put("day", day(campaign.draft.gather_until)).plain(),
+            },
             &mail.campaign_button,
         ),
     };
@@ -91,7 +94,12 @@ pub(super) fn body(
     Body { text, html: rendered(&CampaignHtml { letter, subject: &subject, news }), subject }
 }
 
-fn offer_facts(offer: &Offer, letter: &Common<'_>, day: &impl Fn(LastDay) -> String) -> Vec<(&'static Phrase, String)> {
+fn offer_facts(
+    offer: &Offer,
+    last_day: LastDay,
+    letter: &Common<'_>,
+    day: &impl Fn(LastDay) -> String,
+) -> Vec<(&'static Phrase, String)> {
     let mail = &letter.words.mail;
     let text = offer.text(letter.language);
     let benchmark = mail.offer_benchmark_text.put("price", &offer.benchmark.price);
@@ -106,6 +114,6 @@ fn offer_facts(offer: &Offer, letter: &Common<'_>, day: &impl Fn(LastDay) -> Str
     facts.push((&mail.offer_term, offer.term_months.to_string()));
     facts.extend(text.map(|text| (&mail.offer_exit_fee, text.exit_fee.clone())));
     facts.push((&mail.offer_complaints, offer.complaints.clone()));
-    facts.push((&mail.offer_decide_by, day(offer.decide_by)));
+    facts.push((&mail.offer_decide_by, day(last_day)));
     facts
 }

@@ -32,6 +32,9 @@ impl Unit for NoteReport {
     }
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<ReportOutcome, Failure> {
+        let Some(Reported { mailbox, .. }) = self.find(sql).await? else { return Ok(ReportOutcome::Unknown) };
+        // Whoever is erased at this moment leaves no address behind: what is decided about one mailbox waits its turn.
+        sql.lock(&mailbox).await?;
         let Some(Reported { person, mailbox, source, asked_at }) = self.find(sql).await? else {
             return Ok(ReportOutcome::Unknown);
         };

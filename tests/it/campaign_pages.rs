@@ -100,7 +100,7 @@ fn everybody_sees_what_is_public_and_nothing_else() {
         );
         let shown = page(&server.get("/campaigns/internet-2099").await, 200, "Title of internet-2099");
         for part in
-            ["Faster for less.", "Home Internet", "California, Oregon", "31 January 2099", "Fewer than 5 so far"]
+            ["Faster for less.", "Home Internet", "California, Oregon", "31 January 2099", "Fewer than 5 at the last count"]
         {
             assert!(shown.contains(part), "{part}");
         }
@@ -108,7 +108,7 @@ fn everybody_sees_what_is_public_and_nothing_else() {
             shown.contains("rounded down to a multiple of 5") && shown.contains("/campaigns/internet-2099/sign-in")
         );
         let strip = page(&server.get("/join").await, 200, "class=\"strip\"");
-        for part in ["Home Internet", "Gathering until 31 January 2099", "Fewer than 5 so far"] {
+        for part in ["Home Internet", "Gathering until 31 January 2099", "Fewer than 5 at the last count"] {
             assert!(strip.contains(part), "{part}");
         }
         page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "Título de internet-2099");
@@ -222,7 +222,7 @@ fn a_member_is_in_and_out_accepts_and_passes() {
         let token = ana.token().await;
         step(&server, "everywhere", "cancelled").await;
         page(&ana.post(path, &[("token", &token), ("press", "accept")]).await, 409, "This campaign is over");
-        page(&ana.get("/me").await, 200, "You passed on the offer.");
+        page(&ana.get("/me").await, 200, "You do not take part in this offer.");
         assert_eq!(part(&server, "everywhere"), "passed");
     });
 }

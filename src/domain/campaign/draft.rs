@@ -25,7 +25,15 @@ pub struct CampaignText {
 
 impl CampaignDraft {
     pub fn parse(text: &str) -> Result<Self, BadFile> {
-        let mut file = FileReader::new(text)?;
+        Self::read(FileReader::new(text)?)
+    }
+
+    /// Reads what [`Self::parse`] took before, perhaps of another version.
+    pub fn kept(text: &str) -> Option<Self> {
+        Self::read(FileReader::kept(text).ok()?).ok()
+    }
+
+    fn read(mut file: FileReader) -> Result<Self, BadFile> {
         let slug = file.parsed("slug", "internet-2027", str::parse::<CampaignSlug>);
         let category = file.parsed("category", "internet", |slug| {
             Category::from_slug(slug).ok_or_else(|| format!("it is no category; use one of {}", Category::slugs()))
@@ -51,7 +59,9 @@ impl CampaignDraft {
 
     /// The texts for a reader.
     pub fn text(&self, language: Language) -> Option<&CampaignText> {
-        self.texts.iter().find(|(of, _)| *of == language).map(|(_, text)| text)
+        let of_language = self.texts.iter().find(|(of, _)| *of == language);
+        // Of a language that was not there when it was written.
+        of_language.or(self.texts.first()).map(|(_, text)| text)
     }
 
     /// What may not change any more once it is this far; all of it at once. People have counted on it.

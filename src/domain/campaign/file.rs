@@ -29,12 +29,14 @@ pub(super) struct FileReader {
     place: String,
     asked: BTreeSet<&'static str>,
     pub mistakes: Vec<String>,
+    /// It was taken before, perhaps by another version: whatever can be read of it counts.
+    is_kept: bool,
 }
 
 impl FileReader {
     pub(super) fn new(text: &str) -> Result<Self, BadFile> {
         match text.parse::<Table>() {
-            Ok(table) => Ok(Self::of(table, String::new())),
+            Ok(table) => Ok(Self::of(table, String::new(), false)),
             Err(error) => {
                 let line =
                     error.span().and_then(|span| text.get(..span.start)).map(|before| before.matches('\n').count() + 1);
@@ -44,8 +46,13 @@ impl FileReader {
         }
     }
 
-    fn of(table: Table, place: String) -> Self {
-        Self { table, place, asked: BTreeSet::new(), mistakes: Vec::new() }
+    /// The same of a file that was taken before: a field that is unknown here, or a language that was not there then, is no mistake.
+    pub(super) fn kept(text: &str) -> Result<Self, BadFile> {
+        Ok(Self { is_kept: true, ..Self::new(text)? })
+    }
+
+    fn of(table: Table, place: String, is_kept: bool) -> Self {
+        Self { table, place, asked: BTreeSet::new(), mistakes: Vec::new(), is_kept }
     }
 
     pub(super) fn wrong(&mut self, field: &str, why: &str) {
@@ -143,7 +150,7 @@ impl FileReader {
             Value::Table(table) => Some(table),
             _ => None,
         })?;
-        let mut inner = Self::of(inner, format!("{}{field}.", self.place));
+        let mut inner = Self::of(inner, format!("{}{field}.", self.place), self.is_kept);
         let read = read(&mut inner);
         inner.end();
         self.mistakes.append(&mut inner.mistakes);
@@ -157,6 +164,9 @@ impl FileReader {
                 .into_iter()
                 .map(|language| Some((language, texts.table(language.code(), &mut read)?)))
                 .collect();
+            if texts.is_kept && all.iter().any(Option::is_some) {
+                return Some(all.into_iter().flatten().collect());
+            }
             all.into_iter().collect()
         })
     }
@@ -180,7 +190,7 @@ impl FileReader {
     pub(super) fn finish<T>(mut self, read: Option<T>) -> Result<T, BadFile> {
         self.end();
         match read {
-            Some(read) if self.mistakes.is_empty() => Ok(read),
+            Some(read) if self.is_kept || self.mistakes.is_empty() => Ok(read),
             _ => Err(BadFile(self.mistakes)),
         }
     }

@@ -41,7 +41,15 @@ pub struct OfferText {
 
 impl Offer {
     pub fn parse(text: &str) -> Result<Self, BadFile> {
-        let mut file = FileReader::new(text)?;
+        Self::read(FileReader::new(text)?)
+    }
+
+    /// Reads what [`Self::parse`] took before, perhaps of another version.
+    pub fn kept(text: &str) -> Option<Self> {
+        Self::read(FileReader::kept(text).ok()?).ok()
+    }
+
+    fn read(mut file: FileReader) -> Result<Self, BadFile> {
         let supplier = file.text("supplier", 100, "Example Fiber");
         let annual_saving = file.whole("annual_saving", 1, 1_000_000);
         let term_months = file.whole("term_months", 1, 600);
@@ -82,7 +90,9 @@ impl Offer {
     }
 
     pub fn text(&self, language: Language) -> Option<&OfferText> {
-        self.texts.iter().find(|(of, _)| *of == language).map(|(_, text)| text)
+        let of_language = self.texts.iter().find(|(of, _)| *of == language);
+        // Of a language that was not there when it was written.
+        of_language.or(self.texts.first()).map(|(_, text)| text)
     }
 
     /// Whether members can still decide, for an offer that is about to be published.

@@ -69,7 +69,7 @@ area! {
             |sql| step::by_date(sql, *now).await
         };
 
-        /// What changes whenever a campaign or what is shown of it does.
+        /// What changes with nearly every change of what is shown; two that are committed in another order than they began may hide one.
         read campaigns_version() -> (i64, i64) {
             |sql| {
                 let version = "SELECT coalesce((SELECT max(id) FROM campaign_history), 0), coalesce((SELECT max(id) FROM demand_sheets), 0)";
@@ -95,7 +95,8 @@ area! {
         write remember_campaign(email_normalized: String, slug: CampaignSlug) -> () {
             |sql| {
                 let remember = "
-                    UPDATE sign_ups SET campaign_id = (SELECT id FROM campaigns WHERE slug = $2) WHERE id =
+                    UPDATE sign_ups SET campaign_id = (SELECT c.id FROM campaigns c WHERE c.slug = $2 AND EXISTS
+                        (SELECT 1 FROM campaign_history h WHERE h.campaign_id = c.id AND h.to_state = 'gathering')) WHERE id =
                         (SELECT max(s.id) FROM sign_ups s JOIN people p ON p.id = s.person_id
                          WHERE p.email_normalized = $1 AND s.partner_id IS NULL AND s.state = 'pending')";
                 sql.execute(remember, values![email_normalized, slug.as_str()]).await.map(|_| ())
@@ -112,9 +113,9 @@ area! {
             |sql| count_part(sql, *campaign, *after).await
         };
 
-        /// Keeps the sheet of a day; false if there is one already.
-        write keep_sheet(campaign: CampaignId, sheet: DemandSheet, now: Timestamp) -> bool
-            = KeepSheet { campaign, sheet, now };
+        /// Keeps the sheet of a day, which was counted since `begun_at`; false if there is one already.
+        write keep_sheet(campaign: CampaignId, sheet: DemandSheet, begun_at: Timestamp, now: Timestamp) -> bool
+            = KeepSheet { campaign, sheet, begun_at, now };
 
         /// Whether a mailing is not finished.
         read are_mailings_open() -> bool {
@@ -176,7 +177,7 @@ area! {
 
 pub(super) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
     let offer = match row.get::<Option<&str>>("offer")? {
-        Some(_) => Some(row.parsed("offer", |text| Offer::parse(text).ok())?),
+        Some(_) => Some(row.parsed("offer", Offer::kept)?),
         None => None,
     };
     let sheet = match row.get::<Option<Timestamp>>("taken_at")? {
@@ -186,7 +187,7 @@ pub(super) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
     Ok(CampaignRecord {
         id: CampaignId(row.get("id")?),
         state: row.parsed("state", CampaignState::from_name)?,
-        draft: row.parsed("definition", |text| CampaignDraft::parse(text).ok())?,
+        draft: row.parsed("definition", CampaignDraft::kept)?,
         offer,
         was_public: row.get("was_public")?,
         created_at: row.get("created_at")?,

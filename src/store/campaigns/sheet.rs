@@ -20,7 +20,8 @@ pub struct CountedPart {
     pub last: Option<i64>,
 }
 
-/// Two sheets are never a person apart: at least five participations changed between them, and a day has one at the most.
+/// Two sheets are never a person apart: at least five participations changed between them, and a day has one at the most. What
+/// happens to people after a campaign was closed changes nothing about what was reached.
 pub(super) async fn due_sheets(sql: &mut dyn Sql, now: Timestamp) -> Result<Vec<CampaignId>, Failure> {
     let due = "
         SELECT c.id FROM campaigns c
@@ -29,7 +30,7 @@ pub(super) async fn due_sheets(sql: &mut dyn Sql, now: Timestamp) -> Result<Vec<
           AND $2 = (SELECT count(*) FROM
                         (SELECT 1 FROM participations p WHERE p.campaign_id = c.id AND p.changed_at >
                              coalesce((SELECT max(d.taken_at) FROM demand_sheets d WHERE d.campaign_id = c.id), -1)
-                         LIMIT $2) changed)
+                         AND p.changed_at <= coalesce(c.closed_at, p.changed_at) LIMIT $2) changed)
         ORDER BY c.id";
     let most = COARSE as i64;
     sql.rows(due, values![day_of(now), most], |row| row.get(0).map(CampaignId)).await
@@ -41,14 +42,14 @@ pub(super) async fn is_uncounted(sql: &mut dyn Sql, campaign: CampaignId) -> Res
         SELECT count(*) FROM
             (SELECT 1 FROM participations p WHERE p.campaign_id = $1 AND p.changed_at >
                  coalesce((SELECT max(d.taken_at) FROM demand_sheets d WHERE d.campaign_id = $1), -1)
-             LIMIT $2) changed";
+             AND p.changed_at <= coalesce((SELECT c.closed_at FROM campaigns c WHERE c.id = $1), p.changed_at) LIMIT $2) changed";
     let most = COARSE as i64;
     Ok(sql.row(changed, values![campaign.0, most], |row| row.get(0)).await? == Some(most))
 }
 
 pub(super) async fn count_part(sql: &mut dyn Sql, campaign: CampaignId, after: i64) -> Result<CountedPart, Failure> {
     let some = "
-        SELECT part.person_id, part.state, p.state = 'member' AS is_member,
+        SELECT part.person_id, part.state,
                CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END AS us_state,
                coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '') AS categories
         FROM participations part JOIN people p ON p.id = part.person_id
@@ -58,27 +59,39 @@ pub(super) async fn count_part(sql: &mut dyn Sql, campaign: CampaignId, after: i
     let mut last = None;
     let read = |row: &Row<'_>| {
         last = Some(row.get("person_id")?);
-        let member = CountedMember {
+        // Whoever left while it went on is no longer in it.
+        Ok(CountedMember {
             state: row.parsed("state", ParticipationState::from_name)?,
             us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),
             categories: CategorySet::from_slugs(row.get("categories")?),
-        };
-        Ok(row.get::<bool>("is_member")?.then_some(member))
+        })
     };
     let members = sql.rows(some, values![campaign.0, after, COUNT_BATCH], read).await?;
-    Ok(CountedPart { members: members.into_iter().flatten().collect(), last })
+    Ok(CountedPart { members, last })
 }
 
 pub(super) struct KeepSheet {
     pub campaign: CampaignId,
     pub sheet: DemandSheet,
+    /// When counting began, and when it ended.
+    pub begun_at: Timestamp,
     pub now: Timestamp,
 }
 
 impl Unit for KeepSheet {
     type Done = bool;
 
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
+        // Another node may have counted the same at midnight, and kept it as the sheet of the day before.
+        sql.lock(&format!("sheet {}", self.campaign.0)).await?;
+        let since = "SELECT 1 FROM demand_sheets WHERE campaign_id = $1 AND taken_at >= $2";
+        if sql.row(since, values![self.campaign.0, self.begun_at], |_| Ok(())).await?.is_some() {
+            return Ok(false);
+        }
         let keep = "INSERT INTO demand_sheets (campaign_id, day, taken_at, sheet) VALUES ($1, $2, $3, $4)
                     ON CONFLICT DO NOTHING RETURNING id";
         // Made of names and numbers, which always have a JSON form.

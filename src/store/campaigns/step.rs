@@ -5,6 +5,7 @@ use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{BadFile, BadStep, CampaignSlug, CampaignState, CampaignStep};
+use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Sql, Unit, values};
 
@@ -142,9 +143,12 @@ impl Unit for StepCampaign {
 
 /// Gathering ends with its day, whoever notices it.
 pub(super) async fn by_date(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failure> {
-    let gathering = "SELECT slug FROM campaigns WHERE state = 'gathering' ORDER BY id";
+    // At most one in a step: each is held until the step is over. What is not over by the day cannot be over by the hour.
     let gathering =
-        sql.rows(gathering, values![], |row| row.parsed(0, |slug| slug.parse::<CampaignSlug>().ok())).await?;
+        "SELECT slug FROM campaigns WHERE state = 'gathering' AND gather_until < $1 ORDER BY gather_until LIMIT 1";
+    let gathering = sql
+        .rows(gathering, values![day_of(now)], |row| row.parsed(0, |slug| slug.parse::<CampaignSlug>().ok()))
+        .await?;
     let mut steps = 0;
     for slug in gathering {
         let Some(campaign) = hold_alone(sql, &slug).await? else { continue };
