@@ -16,7 +16,7 @@ use crate::http::response::answer::Answer;
 use crate::site::{PageResult, Visit};
 
 #[derive(Serialize)]
-struct CampaignList<'a> {
+struct PublicCampaignList<'a> {
     ok: True,
     campaigns: Vec<ListedCampaign<'a>>,
 }
@@ -66,7 +66,7 @@ pub async fn json(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let liked = request.headers().get(ACCEPT_LANGUAGE).and_then(|header| header.to_str().ok());
     let language = visit.reader.asked().or_else(|| liked.and_then(Language::accepted)).unwrap_or_default();
     let campaigns = campaigns.listed().iter().map(|campaign| listed(campaign, language)).collect();
-    let document = serde_json::to_vec(&CampaignList { ok: True, campaigns }).unwrap_or_default();
+    let document = serde_json::to_vec(&PublicCampaignList { ok: True, campaigns }).unwrap_or_default();
     let mut answer = Answer::json(StatusCode::OK, document);
     answer.set(CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
     answer.set(VARY, HeaderValue::from_static("Accept-Language"));
