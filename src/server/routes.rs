@@ -78,6 +78,8 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/campaigns/{slug}", page!(site::campaigns::show)).posted(page!(site::campaigns::press)),
             get("/campaigns/{slug}/sign-in", page!(site::campaigns::sign_in)),
             get("/campaigns/{slug}/join", page!(site::campaigns::join)),
+            get("/unsubscribe/{token}", page!(site::campaigns::unsubscribe::ask))
+                .posted(page!(site::campaigns::unsubscribe::switch_off)),
             get("/confirm/{token}", page!(site::confirm::show)).posted(page!(site::confirm::press)),
             get("/not-me/{token}", page!(site::decline::show)).posted(page!(site::decline::press)),
             get("/me", page!(site::own_page::show)),
@@ -297,6 +299,7 @@ mod tests {
             ("/joinus", "/joinus{code}", ""),
             ("/confirm/abc", "/confirm/{token}", "abc"),
             ("/campaigns.json", "/campaigns.json", ""),
+            ("/unsubscribe/abc", "/unsubscribe/{token}", "abc"),
             ("/campaigns/internet-2027", "/campaigns/{slug}", "internet-2027"),
             ("/campaigns/internet-2027/join", "/campaigns/{slug}/join", "internet-2027"),
             ("/not-me/abc", "/not-me/{token}", "abc"),

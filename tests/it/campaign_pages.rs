@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use hyper::Request;
 use serde_json::{Value, json};
+use unionhall::domain::campaign::CampaignMail;
+use unionhall::domain::mail::PersonRef;
+use unionhall::domain::secret::token::{Purpose, TokenMaker};
+use unionhall::domain::time::Timestamp;
 
 use crate::own_page::{Browser, enter, invite, join, newest_request, start};
 use crate::pages::{form, page};
@@ -431,5 +435,63 @@ fn what_others_see_never_tells_what_one_member_pressed_or_answered() {
         members[0].act("/campaigns/somewhere", &[("press", "out")]).await;
         assert_eq!(seen().await, five);
         assert!(five[4].contains("\"in\": 5"), "{}", five[4]);
+    });
+}
+
+/// Each kind of mail about campaigns is switched on the own page, and off by the link of its mail, which looking does not press.
+#[test]
+fn mail_about_campaigns_is_switched_kind_by_kind() {
+    block_on(async {
+        let (server, key) = start();
+        join(&server, &key, "ana@example.com", None).await;
+        let mut ana = Browser::new(&server, 1);
+        ana.sign_in("ana@example.com").await;
+        let ticked = async |ana: &mut Browser<'_>| {
+            let own = page(&ana.get("/me").await, 200, "campaign_opened");
+            let is = |name: &str| own.contains(&format!("name=\"{name}\" value=\"true\" checked"));
+            ["alreadyMember", "campaign_opened", "campaign_offer", "campaign_result"].map(is)
+        };
+        assert_eq!(ticked(&mut ana).await, [true; 4], "the notice that they confirmed names them");
+        let person = server.rows("SELECT id, created_at FROM people WHERE email = 'ana@example.com'");
+        let number = |at: usize| person[0][at].parse().unwrap();
+        let person = PersonRef { id: number(0), created_at: Timestamp::from_millis(number(1)) };
+        let tokens = TokenMaker::new(&server.records().secret());
+        let link = |kind, person| format!("/unsubscribe/{}", tokens.person_token(Purpose::Unsubscribe(kind), person));
+        let offer = link(CampaignMail::Offer, person);
+        for _ in 0..2 {
+            page(&server.get(&offer).await, 200, "an offer waits for you");
+        }
+        assert_eq!(ticked(&mut ana).await, [true; 4], "looking changes nothing");
+        // With one click, as mail programs do it: without a page, a cookie or an origin of ours. Twice is once.
+        for _ in 0..2 {
+            let done = server.send(Request::post(&offer), "List-Unsubscribe=One-Click").await;
+            page(&done, 200, "You get no more e-mail of this kind: an offer waits for you.");
+            assert!(done.headers.get("set-cookie").is_none(), "nobody is signed in by it");
+        }
+        assert_eq!(ticked(&mut ana).await, [true, true, false, true]);
+        let done = server.send(Request::post(link(CampaignMail::Result, person)), form(&[("lang", "es")])).await;
+        page(&done, 200, "Ya no recibes correos de este tipo");
+        assert_eq!(ticked(&mut ana).await, [true, true, false, false]);
+        let chosen = [("campaigns", "shown"), ("campaign_offer", "true")];
+        leads(&ana.act("/me/mail", &chosen).await, "/me?done=mail");
+        assert_eq!(ticked(&mut ana).await, [false, false, true, false]);
+        leads(&ana.act("/me/mail", &[("alreadyMember", "true")]).await, "/me?done=mail");
+        assert_eq!(ticked(&mut ana).await, [true, false, true, false], "a form without them says nothing of them");
+
+        let stranger = PersonRef { id: person.id + 1, ..person };
+        let earlier = PersonRef { created_at: Timestamp::from_millis(1), ..person };
+        for bad in [
+            "/unsubscribe/x".to_owned(),
+            offer[..offer.len() - 1].to_owned(),
+            server.decline_path(1).replace("not-me", "unsubscribe"),
+        ] {
+            page(&server.get(&bad).await, 404, "We do not know this link");
+            page(&server.send(Request::post(&bad), "").await, 404, "We do not know this link");
+        }
+        for gone in [stranger, earlier] {
+            let pressed = server.send(Request::post(link(CampaignMail::Offer, gone)), "").await;
+            page(&pressed, 404, "We do not know this link");
+        }
+        assert_eq!(ticked(&mut ana).await, [true, false, true, false]);
     });
 }

@@ -1,8 +1,9 @@
 //! `/campaigns`, `/campaigns/<slug>` and `/campaigns.json`: what everybody may see of campaigns, what members press there, and how
-//! whoever is not signed in gets back to one.
+//! whoever is not signed in gets back to one; and `/unsubscribe/<token>` of the mail about them.
 
 mod document;
 mod page;
+pub mod unsubscribe;
 
 use hyper::Request;
 

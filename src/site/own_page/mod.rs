@@ -12,6 +12,7 @@ use super::cookie::SiteCookie;
 use super::join_form::SentForm;
 use super::view::{self, MemberPart, Outcome, OwnView, RefusedAnswers};
 use super::{PageResult, Visit, WITH_OUR_SCRIPT, field};
+use crate::domain::campaign::CampaignMail;
 use crate::domain::language::words::OwnWords;
 use crate::domain::language::{Language, Phrase};
 use crate::domain::mail::MailKind;
@@ -86,7 +87,12 @@ pub async fn change_answers(visit: Visit<'_>, request: Request<SentBody<'_>>) ->
 
 pub async fn choose_mail(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let (visit, session, fields) = take(visit, request, not_signed_in).await?;
-    let chosen = [(MailKind::AlreadyMember, field(&fields, "alreadyMember").as_deref() == Some("true"))];
+    let is = |name: &str, value: &str| field(&fields, name).as_deref() == Some(value);
+    let mut chosen = vec![(MailKind::AlreadyMember, is("alreadyMember", "true"))];
+    // A box that is not ticked is not sent: only a form that shows these says something of them.
+    if is("campaigns", "shown") {
+        chosen.extend(CampaignMail::ALL.map(|mail| (mail.into(), is(mail.name(), "true"))));
+    }
     let chosen = visit.stored(visit.app().own_pages.choose_mail(&session.cookie.nonce, &chosen).await)?;
     Ok(if chosen { visit.redirect("/me?done=mail") } else { not_signed_in(visit) })
 }

@@ -18,7 +18,9 @@ use std::sync::LazyLock;
 
 use askama::Template;
 
-pub use self::campaign::{CampaignReader, CampaignView, MemberPart, OpenCampaigns, campaign, campaigns, refusal};
+pub use self::campaign::{
+    CampaignReader, CampaignView, MemberPart, OpenCampaigns, campaign, campaigns, refusal, unsubscribe,
+};
 pub use self::join::{InvitedBy, JoinForm, ShownAgain, join};
 pub use self::mailbox::{MailboxEntry, ShownMail, inbox, mailbox, opened_mail};
 pub use self::outcome::{Home, Outcome, outcome};

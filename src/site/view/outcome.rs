@@ -71,6 +71,7 @@ pub fn outcome(page: Frame<'_>, outcome: Outcome<'_>, home: Home) -> String {
     let to_form = (words.to_form.as_str(), "/join");
     let again = (words.sign_up_again.as_str(), "/join");
     let (title, happened, next, action) = match outcome {
+        Outcome::Unknown if own => (&words.unknown, &words.unknown_text, &words.unknown_own, Some(back)),
         Outcome::Unknown => (&words.unknown, &words.unknown_text, &words.unknown_next, Some(again)),
         Outcome::Left => (&words.left, &words.left_text, &words.left_next, Some(again)),
         Outcome::WasDeclined { take_back } => {

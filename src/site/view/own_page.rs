@@ -6,10 +6,10 @@ use qrcode::{Color, EcLevel, QrCode};
 use super::campaign::{MemberCards, MemberPart, PartPlace};
 use super::join::{Bills, ReferralOffer};
 use super::{Frame, rendered, states};
-use crate::domain::campaign::CampaignSlug;
 use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::{CampaignMail, CampaignSlug};
 use crate::domain::figure::grouped;
-use crate::domain::language::{Language, Words};
+use crate::domain::language::{Language, Phrase, Words};
 use crate::domain::mail::MailKind;
 use crate::domain::mail::budget::FORM;
 use crate::domain::person::{
@@ -163,6 +163,8 @@ struct OwnPage<'a> {
     older: Option<String>,
     obstacles: Vec<String>,
     wants_already_member: bool,
+    /// Mail about campaigns: the kind, what it is, and whether they want it.
+    campaign_mail: [(&'static str, &'static Phrase, bool); CampaignMail::ALL.len()],
     kept_language: Language,
     sign_ups_paused: bool,
 }
@@ -242,6 +244,14 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
         others: others.into_iter().take(OTHERS).map(|entry| evidence(words, entry)).collect(),
         obstacles: obstacles(words, mailbox, person.undeliverable_until, view.now),
         wants_already_member: person.mail_choices.wants(MailKind::AlreadyMember),
+        campaign_mail: CampaignMail::ALL.map(|mail| {
+            let label = match mail {
+                CampaignMail::Opened => &words.own.want_opened,
+                CampaignMail::Offer => &words.own.want_offer,
+                CampaignMail::Result => &words.own.want_result,
+            };
+            (mail.name(), label, person.mail_choices.wants(mail.into()))
+        }),
         kept_language: person.language.unwrap_or(page.language),
         sign_ups_paused: view.sign_ups_paused,
     })

@@ -7,10 +7,10 @@ use askama::Template;
 pub use self::phrases::refusal;
 use self::phrases::{day, places, result, said, short, stands, step};
 use super::{Frame, rendered, states};
-use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::{ParticipationState, Press};
 use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::{CampaignMail, CampaignState};
 use crate::domain::figure::{dollars, grouped};
 use crate::domain::language::{Filling, Phrase};
 use crate::domain::time::Timestamp;
@@ -289,6 +289,25 @@ impl<'a> MemberCards<'a> {
         let cards = campaigns.iter();
         Self(cards.map(|(campaign, part)| CampaignCard::for_member(page, campaign, *part, place, now)).collect())
     }
+}
+
+#[derive(Template)]
+#[template(path = "campaign/unsubscribe.html")]
+struct UnsubscribePage<'a> {
+    page: Frame<'a>,
+    kind: &'static Phrase,
+    done: bool,
+}
+
+/// Asks whether a kind of mail is to be switched off, or says that it is.
+pub fn unsubscribe(page: Frame<'_>, kind: CampaignMail, done: bool) -> String {
+    let words = &page.words.unsubscribe;
+    let kind = match kind {
+        CampaignMail::Opened => &words.opened,
+        CampaignMail::Offer => &words.offer,
+        CampaignMail::Result => &words.result,
+    };
+    rendered(&UnsubscribePage { page, kind, done })
 }
 
 /// What the page to join on shows of campaigns.

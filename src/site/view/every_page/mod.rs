@@ -7,8 +7,8 @@ mod tests {
     use super::super::*;
     use super::samples::{campaign_of, own_file};
     use crate::config::UnionSettings;
-    use crate::domain::campaign::CampaignState;
     use crate::domain::campaign::participation::{BadPress, ParticipationState};
+    use crate::domain::campaign::{CampaignMail, CampaignState};
     use crate::domain::catalog::category::{Category, CategorySet};
     use crate::domain::person::{Answers, PersonState, RetentionTimes};
     use crate::domain::time::Timestamp;
@@ -218,6 +218,8 @@ mod tests {
             ("campaign-closed", shown(closed, member(part(Some(ParticipationState::Accepted))))),
             ("campaign-cancelled", shown(cancelled, CampaignReader::Stranger)),
             ("outcome-no-campaign", simple(Outcome::NoCampaign)),
+            ("unsubscribe", unsubscribe(page, CampaignMail::Offer, false)),
+            ("unsubscribed", unsubscribe(page, CampaignMail::Result, true)),
             ("me-sent", sign_in_sent(page, &form.email, Some("That code is not right."))),
             ("me-enter", enter(page, &masked, "/me/enter/abc")),
             ("me", own_page(page, &own)),
