@@ -219,7 +219,8 @@ CREATE TABLE campaign_mailings (
     after_id    BIGINT NOT NULL DEFAULT 0, -- the last person that was looked at
     queued      BIGINT NOT NULL DEFAULT 0, -- mails that were put into the outbox
     started_at  BIGINT NOT NULL,
-    finished_at BIGINT
+    finished_at BIGINT,
+    ended_early BOOLEAN NOT NULL DEFAULT FALSE -- its time was over before everybody was looked at
 );
 CREATE UNIQUE INDEX campaign_mailings_unique ON campaign_mailings (campaign_id, kind);
 

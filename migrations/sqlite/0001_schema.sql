@@ -221,7 +221,8 @@ CREATE TABLE campaign_mailings (
     after_id    INTEGER NOT NULL DEFAULT 0, -- the last person that was looked at
     queued      INTEGER NOT NULL DEFAULT 0, -- mails that were put into the outbox
     started_at  INTEGER NOT NULL,
-    finished_at INTEGER
+    finished_at INTEGER,
+    ended_early INTEGER NOT NULL DEFAULT 0 -- its time was over before everybody was looked at
 ) STRICT;
 CREATE UNIQUE INDEX campaign_mailings_unique ON campaign_mailings (campaign_id, kind);
 

@@ -53,16 +53,16 @@ impl CampaignAdmin {
         self.store.edit_campaign(draft, file, who.to_owned(), now)
     }
 
-    /// Any step but publishing an offer.
+    /// Any step but publishing an offer, with a note, and whether those whom it concerns are mailed.
     pub fn step(
         &self,
         slug: &CampaignSlug,
         step: CampaignStep,
         who: &str,
-        note: &str,
+        (note, mails): (&str, bool),
         now: Timestamp,
     ) -> StoreReply<'_, Stepped> {
-        self.store.step_campaign(slug.clone(), step, None, who.to_owned(), note.to_owned(), now)
+        self.store.step_campaign(slug.clone(), step, None, who.to_owned(), (note.to_owned(), mails), now)
     }
 
     /// Publishes an offer, of the file that it was read from.
@@ -71,11 +71,12 @@ impl CampaignAdmin {
         slug: &CampaignSlug,
         (offer, file): (Offer, String),
         who: &str,
-        note: &str,
+        (note, mails): (&str, bool),
         now: Timestamp,
     ) -> StoreReply<'_, Stepped> {
         let offer = Some((offer, file));
-        self.store.step_campaign(slug.clone(), CampaignStep::Offer, offer, who.to_owned(), note.to_owned(), now)
+        let note = (note.to_owned(), mails);
+        self.store.step_campaign(slug.clone(), CampaignStep::Offer, offer, who.to_owned(), note, now)
     }
 
     /// The campaign with its last sheet. One that is due is taken first: the service may be down, or a moment from doing so.

@@ -27,7 +27,7 @@ pub async fn run(
 ) {
     let mut round = 0_u32;
     while !*stop.borrow() {
-        if let Err(error) = work(&*store, pace, round.is_multiple_of(DELETES_EVERY), || clock.now().time).await {
+        if let Err(error) = work(&*store, pace, round.is_multiple_of(DELETES_EVERY), &log, || clock.now().time).await {
             log.problem(None, &format!("mail about campaigns is not queued: {error}"));
         }
         round = round.wrapping_add(1);
@@ -43,6 +43,7 @@ pub async fn work(
     store: &dyn CampaignStore,
     pace: MailingPace,
     deletes: bool,
+    log: &Log,
     now: impl Fn() -> Timestamp,
 ) -> Result<u32, StoreError> {
     let mut queued = 0;
@@ -50,6 +51,16 @@ pub async fn work(
         loop {
             let step = store.step_mailing(pace, now()).await?;
             queued += step.queued;
+            if let Some((slug, kind)) = step.ended_early {
+                log.problem(
+                    None,
+                    &format!(
+                        "the mailing {} of {slug} ended before everybody was mailed: its time is over; raise --campaign-mails-an-hour, \
+                         or leave more time",
+                        kind.name()
+                    ),
+                );
+            }
             if !step.more {
                 break;
             }

@@ -37,9 +37,9 @@ pub struct MailSettings {
     #[arg(long, env = "UNIONHALL_MAIL_BOUNCES", value_name = "DOMAIN", value_parser = bounce_domain)]
     pub mail_bounces: Option<String>,
 
-    /// Mails about campaigns that go in any hour at the most, over all campaigns and nodes; 0 for none.
+    /// Mails about campaigns that are queued in any hour at the most, over all campaigns and nodes; 0 for none.
     ///
-    /// Mailings are worked off at this pace, and never before mail that somebody waits for. A new domain or address begins with
+    /// None is queued while the postal address is unset. Mailings are worked off at this pace, and never before mail that somebody waits for. A new domain or address begins with
     /// few: large providers judge a sender by how suddenly it writes to many.
     #[arg(
         long,

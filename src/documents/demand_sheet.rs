@@ -40,10 +40,10 @@ fn counted(report: &DemandReport) -> String {
     match report.counted_at {
         None => format!("{what} Not counted yet: fewer than {COARSE} members take part."),
         Some(at) => format!(
-            "{what} Counted on {}: {} are in, {} accepted.",
+            "{what} Counted on {}: {} were in, {} had accepted.",
             at.day(),
             members(report.demand.members_in),
-            grouped(report.demand.accepted)
+            members(report.demand.accepted)
         ),
     }
 }

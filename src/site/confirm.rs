@@ -85,7 +85,8 @@ pub(super) async fn joined(visit: Visit<'_>, purpose: Purpose, head: &Parts) -> 
     let (answers, campaigns) = (&found.record.answers, visit.public_campaigns().await);
     let part = MemberPart { token: &entered.token, state: None, us_state: answers.us_state };
     let came_from = found.record.campaign.as_ref();
-    let next = campaigns.after_joining(came_from, answers.us_state, answers.categories.unwrap_or_default(), visit.now.time);
+    let next =
+        campaigns.after_joining(came_from, answers.us_state, answers.categories.unwrap_or_default(), visit.now.time);
     let next: Vec<_> = next.into_iter().take(MOST_NEXT).map(|campaign| (campaign, part)).collect();
     let mut answer = share(visit, &found, Welcome::FirstTime, &next).await;
     SiteCookie::Session.set(&mut answer, visit.site.secure, &entered.cookie, SESSION_FOR);

@@ -103,9 +103,13 @@ fn everybody_sees_what_is_public_and_nothing_else() {
              SELECT 'hidden', replace(definition, 'internet-2099', 'hidden'), 'draft', gather_until, 1 FROM campaigns",
         );
         let shown = page(&server.get("/campaigns/internet-2099").await, 200, "Title of internet-2099");
-        for part in
-            ["Faster for less.", "Home Internet", "California, Oregon", "31 January 2099", "Fewer than 5 at the last count"]
-        {
+        for part in [
+            "Faster for less.",
+            "Home Internet",
+            "California, Oregon",
+            "31 January 2099",
+            "Fewer than 5 at the last count",
+        ] {
             assert!(shown.contains(part), "{part}");
         }
         assert!(

@@ -55,8 +55,9 @@ impl Gap {
         )?;
         if self.has_campaigns {
             print_line(&format!(
-                "- Campaigns are as they were: `unionhall campaigns list{flags}`. Take again each step that was taken since; what \
-                 members pressed since is lost. Mail about campaigns that was under way is stopped, so that nobody gets it twice."
+                "- Campaigns are as they were: `unionhall campaigns list{flags}`. Take again each step that was taken since, with --no-mail, for \
+                 it was mailed about; what members pressed since is lost. Mail about campaigns that was under way is stopped, so that \
+                 nobody gets it twice."
             ))?;
         }
         if self.is_paused {

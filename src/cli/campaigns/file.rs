@@ -100,7 +100,11 @@ pub(super) fn offer(task: &PublishOffer) -> anyhow::Result<()> {
     with_live_records(&task.store, async |operator| {
         let before = find(&operator, slug, now).await?.campaign;
         before.state.after(CampaignStep::Offer).map_err(|bad| step::refusal(slug, bad))?;
-        let done = operator.audited(act).campaigns().publish(slug, (offer, text), &who, &task.note.note, now).await?;
+        let done = operator
+            .audited(act)
+            .campaigns()
+            .publish(slug, (offer, text), &who, (&task.note.note, !task.note.no_mail), now)
+            .await?;
         step::done(slug, done)
     })?;
     print_line(&format!("The offer of {supplier} is published: members accept or pass until the end of {decide_by}."))?;

@@ -146,6 +146,9 @@ struct NoteArgs {
     /// Why, for the campaign's history; operators alone read it.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = note)]
     note: String,
+    /// Mail nobody about this step: for one that was taken before, and is lost by a restore.
+    #[arg(long)]
+    no_mail: bool,
 }
 
 #[derive(Debug, Args)]

@@ -80,7 +80,8 @@ fn lines(file: &CampaignFile, now: Timestamp) -> Vec<String> {
     }
     lines.extend([String::new(), "Members".to_owned()]);
     lines.push(format!(
-        "  now {} in, {} out, {} accepted, {} passed: for you alone, never publish these",
+        "  now {}{} in, {} out, {} accepted, {} passed: for you alone, never publish these",
+        if counts.is_whole() { "" } else { "of the first 100,000 " },
         grouped(counts.members_in),
         grouped(counts.out),
         grouped(counts.accepted),
@@ -142,8 +143,9 @@ fn offer_lines(offer: &Offer) -> Vec<String> {
 }
 
 fn mailing_line(mailing: &MailingEntry) -> String {
-    let MailingEntry { kind, queued, started_at, finished_at } = mailing;
-    let end = finished_at.map_or_else(|| "goes on".to_owned(), |at| format!("ended at {at}"));
+    let MailingEntry { kind, queued, started_at, finished_at, ended_early } = mailing;
+    let early = if *ended_early { ", before everybody was mailed: its time was over" } else { "" };
+    let end = finished_at.map_or_else(|| "goes on".to_owned(), |at| format!("ended at {at}{early}"));
     format!("  {kind}: {}, began at {started_at}, {end}", plural(*queued, "mail"))
 }
 
@@ -183,8 +185,10 @@ fn as_json(file: &CampaignFile, now: Timestamp) -> Value {
     shown["mailings"] = file
         .mailings
         .iter()
-        .map(|MailingEntry { kind, queued, started_at, finished_at }| {
-            json!({ "kind": kind, "queued": queued, "startedAt": started_at, "finishedAt": finished_at })
+        .map(|MailingEntry { kind, queued, started_at, finished_at, ended_early }| {
+            json!({
+                "kind": kind, "queued": queued, "startedAt": started_at, "finishedAt": finished_at, "endedEarly": ended_early,
+            })
         })
         .collect();
     let history = |HistoryEntry { at, who, from, to, note }: &HistoryEntry| json!({ "at": at, "who": who, "from": from.map(CampaignState::name), "to": to.name(), "note": note });

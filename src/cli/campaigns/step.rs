@@ -36,7 +36,14 @@ pub(super) fn take(task: &StepArgs, step: CampaignStep, command: &'static str) -
                 "gather_until of {slug} is {until}, which is over; name a later day with `unionhall campaigns edit {slug} FILE`"
             );
         }
-        done(slug, operator.audited(act).campaigns().step(slug, step, &who, &task.note.note, now).await?)?;
+        done(
+            slug,
+            operator
+                .audited(act)
+                .campaigns()
+                .step(slug, step, &who, (&task.note.note, !task.note.no_mail), now)
+                .await?,
+        )?;
         Ok((before, find(&operator, slug, now).await?.campaign))
     })?;
     words(&before, &after, now).iter().try_for_each(|line| print_line(line))
@@ -79,8 +86,12 @@ fn words(before: &CampaignRecord, after: &CampaignRecord, now: Timestamp) -> Vec
         CampaignState::Closed => {
             let (members, dollars) = after.result().unwrap_or_default();
             let reached = match members {
-                0 => "fewer than 5 members accepted".to_owned(),
-                _ => format!("at least {} members accepted, and save ${} a year", grouped(members), grouped(dollars)),
+                0 => "fewer than 5 members had accepted at the last count".to_owned(),
+                _ => format!(
+                    "at least {} members had accepted at the last count, and save ${} a year",
+                    grouped(members),
+                    grouped(dollars)
+                ),
             };
             vec![
                 format!("{slug} is closed. Its page says what was reached: {reached}."),

@@ -126,8 +126,9 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
     tokio::spawn(supervise::vitally("the roll-up of figures", rolls_up));
     let campaigns = campaigns::worker::run(Arc::clone(records) as _, logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the campaigns", campaigns));
-    // Where no mail can be sent, none is queued.
-    let an_hour = if matches!(post.delivery, Delivery::Off) { 0 } else { settings.mail.campaign_mails_an_hour };
+    // Where no mail can be sent, or it could not say where the union is, none is queued.
+    let is_off = matches!(post.delivery, Delivery::Off) || union.postal_address.is_none();
+    let an_hour = if is_off { 0 } else { settings.mail.campaign_mails_an_hour };
     let (pace, records) = (MailingPace { an_hour }, Arc::clone(records) as _);
     let mailings = campaigns::mailing::run(records, pace, logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the mailings", mailings));

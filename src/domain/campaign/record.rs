@@ -166,6 +166,8 @@ pub struct MailingEntry {
     pub queued: u64,
     pub started_at: Timestamp,
     pub finished_at: Option<Timestamp>,
+    /// Its time was over before everybody was looked at.
+    pub ended_early: bool,
 }
 
 /// What a negotiator asked a supplier, and was answered.
@@ -221,6 +223,11 @@ pub struct ParticipationCounts {
 impl ParticipationCounts {
     /// Members that are looked at; where there are more the counts are of the first.
     pub const MOST: u32 = 100_000;
+
+    /// Whether that was all of them.
+    pub fn is_whole(&self) -> bool {
+        self.members_in + self.out + self.accepted + self.passed < u64::from(Self::MOST)
+    }
 }
 
 #[cfg(test)]

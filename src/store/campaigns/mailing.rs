@@ -4,7 +4,7 @@ use super::{campaign, campaigns};
 use crate::domain::campaign::mailing::{MailingPace, MailingRecipient};
 use crate::domain::campaign::participation::ParticipationState;
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::campaign::{CampaignMail, CampaignState};
+use crate::domain::campaign::{CampaignMail, CampaignSlug, CampaignState};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::choices::KeptChoices;
 use crate::domain::person::PersonState;
@@ -60,12 +60,14 @@ pub(in crate::store) async fn campaign_of_id(sql: &mut dyn Sql, id: i64) -> Resu
 }
 
 /// What a step of the mailings did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MailingStep {
     /// Mails that were put into the outbox.
     pub queued: u32,
     /// Whether there may be more to do at once.
     pub more: bool,
+    /// A mailing whose time was over before everybody was looked at.
+    pub ended_early: Option<(CampaignSlug, CampaignMail)>,
 }
 
 pub(super) struct StepMailing {
@@ -107,7 +109,9 @@ impl Unit for StepMailing {
         let Some((mailing, campaign)) = self.next(sql).await? else { return Ok(MailingStep::default()) };
         if !mailing.kind.is_timely(&campaign, self.now) {
             mailing.note(sql, mailing.after, 0, Some(self.now)).await?;
-            return Ok(MailingStep { queued: 0, more: true });
+            sql.execute("UPDATE campaign_mailings SET ended_early = TRUE WHERE id = $1", values![mailing.id]).await?;
+            let ended_early = Some((campaign.slug().clone(), mailing.kind));
+            return Ok(MailingStep { queued: 0, more: true, ended_early });
         }
         let window = mailing.window(sql).await?;
         let is_last = (window.len() as u64) < u64::from(LOOKED_AT_ONCE);
@@ -128,7 +132,7 @@ impl Unit for StepMailing {
             let pace = "UPDATE campaign_pace SET used_to = $1 WHERE id = 1";
             sql.execute(pace, values![room.after(queued)]).await?;
         }
-        Ok(MailingStep { queued, more: !is_stopped })
+        Ok(MailingStep { queued, more: !is_stopped, ended_early: None })
     }
 }
 

@@ -60,8 +60,9 @@ area! {
         write edit_campaign(draft: CampaignDraft, definition: String, who: String, now: Timestamp) -> Edited
             = EditCampaign { draft, definition, who, now };
 
-        /// Takes a campaign a step further, and begins the mailing that belongs to it. `offer` comes with the step `Offer` alone.
-        write step_campaign(slug: CampaignSlug, step: CampaignStep, offer: Option<(Offer, String)>, who: String, note: String, now: Timestamp) -> Stepped
+        /// Takes a campaign a step further, with a note, and begins the mailing that belongs to it, unless nobody is to be mailed.
+        /// `offer` comes with the step `Offer` alone.
+        write step_campaign(slug: CampaignSlug, step: CampaignStep, offer: Option<(Offer, String)>, who: String, note: (String, bool), now: Timestamp) -> Stepped
             = StepCampaign { slug, step, offer, who, note, now };
 
         /// Takes the steps of days that are over; says how many.
@@ -212,14 +213,14 @@ async fn file_of(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<Campai
         })
     };
     let history = sql.rows(history, values![id], read).await?;
-    let mailings =
-        "SELECT kind, queued, started_at, finished_at FROM campaign_mailings WHERE campaign_id = $1 ORDER BY id";
+    let mailings = "SELECT kind, queued, started_at, finished_at, ended_early FROM campaign_mailings WHERE campaign_id = $1 ORDER BY id";
     let read = |row: &Row<'_>| {
         Ok(MailingEntry {
             kind: row.get("kind")?,
             queued: row.get("queued")?,
             started_at: row.get("started_at")?,
             finished_at: row.get("finished_at")?,
+            ended_early: row.get("ended_early")?,
         })
     };
     let mailings = sql.rows(mailings, values![id], read).await?;

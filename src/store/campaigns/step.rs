@@ -113,7 +113,8 @@ pub(super) struct StepCampaign {
     /// What is published with the step `Offer`, and the file that it was read from.
     pub offer: Option<(Offer, String)>,
     pub who: String,
-    pub note: String,
+    /// And whether those whom it concerns are mailed.
+    pub note: (String, bool),
     pub now: Timestamp,
 }
 
@@ -136,7 +137,7 @@ impl Unit for StepCampaign {
             let (decide_by, open_until) = (offer.decide_by.number(), offer.open_until.map(|day| day.number()));
             sql.execute(publish, values![id, file, decide_by, open_until]).await?;
         }
-        go_to(sql, &campaign, to, &self.who, &self.note, self.now).await?;
+        go_to(sql, &campaign, to, &self.who, (&self.note.0, self.note.1), self.now).await?;
         Ok(Stepped::Done(to))
     }
 }
@@ -153,7 +154,7 @@ pub(super) async fn by_date(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Fa
     for slug in gathering {
         let Some(campaign) = hold_alone(sql, &slug).await? else { continue };
         if campaign.state == CampaignState::Gathering && campaign.draft.gather_until.is_over(now) {
-            go_to(sql, &campaign, CampaignState::Negotiating, BY_DATE, "", now).await?;
+            go_to(sql, &campaign, CampaignState::Negotiating, BY_DATE, ("", true), now).await?;
             steps += 1;
         }
     }
@@ -165,7 +166,7 @@ async fn go_to(
     campaign: &CampaignRecord,
     to: CampaignState,
     who: &str,
-    note: &str,
+    (note, mails): (&str, bool),
     now: Timestamp,
 ) -> Result<(), Failure> {
     let id = campaign.id.0;
@@ -176,9 +177,9 @@ async fn go_to(
     write_history(sql, id, who, (Some(campaign.state), to), note, now).await?;
     // A draft that is cancelled is nobody's affair.
     if let Some(kind) = to.mailed_about().filter(|_| to == CampaignState::Gathering || campaign.was_public) {
-        let begin =
-            "INSERT INTO campaign_mailings (campaign_id, kind, started_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-        sql.execute(begin, values![id, kind.name(), now]).await?;
+        let begin = "INSERT INTO campaign_mailings (campaign_id, kind, started_at, finished_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+        let finished_at = (!mails).then_some(now);
+        sql.execute(begin, values![id, kind.name(), now, finished_at]).await?;
     }
     Ok(())
 }

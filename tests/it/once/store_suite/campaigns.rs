@@ -40,7 +40,7 @@ impl Fixture {
 
     pub(super) async fn step(&self, of: &str, step: CampaignStep, now: Timestamp) -> Stepped {
         let offer = (step == CampaignStep::Offer).then(|| (Offer::parse(OFFER).unwrap(), OFFER.to_owned()));
-        self.store.step_campaign(slug(of), step, offer, "op".to_owned(), String::new(), now).await.unwrap()
+        self.store.step_campaign(slug(of), step, offer, "op".to_owned(), (String::new(), true), now).await.unwrap()
     }
 
     /// A member with those answers, who is signed in.
