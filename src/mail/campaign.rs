@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::message::{Body, Common, rendered};
+use super::letter::{Body, Common, rendered};
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignMail, CampaignState, LastDay};
@@ -13,14 +13,14 @@ use crate::domain::time::Timestamp;
 
 #[derive(Template)]
 #[template(path = "mail/campaign.txt")]
-struct CampaignText<'a> {
+struct CampaignLetterText<'a> {
     letter: &'a Common<'a>,
     news: &'a News<'a>,
 }
 
 #[derive(Template)]
 #[template(path = "mail/campaign.html")]
-struct CampaignHtml<'a> {
+struct CampaignLetterHtml<'a> {
     letter: &'a Common<'a>,
     subject: &'a str,
     news: &'a News<'a>,
@@ -90,8 +90,8 @@ pub(super) fn body(
     let news = &News { heading, why, title, summary, facts, next, button, page, unsubscribe };
     let subject = MailKind::from(kind).subject_words(letter.language);
     let subject = subject.put("union", &letter.union.name).put("title", title).plain();
-    let text = rendered(&CampaignText { letter, news });
-    Body { text, html: rendered(&CampaignHtml { letter, subject: &subject, news }), subject }
+    let text = rendered(&CampaignLetterText { letter, news });
+    Body { text, html: rendered(&CampaignLetterHtml { letter, subject: &subject, news }), subject }
 }
 
 fn offer_facts(

@@ -7,7 +7,8 @@ use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MessageBuilder, MultiPart, SinglePart};
 use lettre::{Address, Message};
 
-use super::message::{Body, Letter, LetterFacts};
+use super::letter::{Body, LetterFacts};
+use super::message::Letter;
 use super::report::mime::RETURN_PATH;
 use super::{OutgoingMail, ReadableMail, SendError};
 use crate::domain::email::EmailAddress;

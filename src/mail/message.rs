@@ -6,24 +6,13 @@
 
 use askama::Template;
 
+use super::letter::{Body, Common, LetterFacts, rendered};
 use crate::domain::campaign::CampaignMail;
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::language::{Language, Words};
 use crate::domain::mail::MailKind;
 use crate::domain::share;
 use crate::domain::sign_in::SIGN_IN_FOR;
 use crate::domain::sign_up::PENDING_FOR;
-use crate::domain::time::Timestamp;
-use crate::domain::union::Union;
-use crate::domain::union::colors::Colors;
-
-/// A letter's content, ready to be put into an envelope.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Body {
-    pub subject: String,
-    pub text: String,
-    pub html: String,
-}
 
 /// What a letter is about: its link.
 #[derive(Debug, Clone, Copy)]
@@ -37,39 +26,6 @@ pub enum Letter<'a> {
     SignIn { enter_url: &'a str, code: &'a str },
     /// News of a campaign: its page, and where its kind of mail is switched off.
     Campaign { mail: CampaignMail, campaign: &'a CampaignRecord, page: &'a str, unsubscribe: &'a str },
-}
-
-/// What the letters have in common.
-#[derive(Debug, Clone, Copy)]
-pub struct LetterFacts<'a> {
-    pub union: &'a Union,
-    /// None where the reader's is not known: then it is English.
-    pub language: Option<Language>,
-    /// The partner whose assistant asked; none when our own form was used.
-    pub partner: Option<&'a str>,
-    pub asked_at: Timestamp,
-    /// Empty in a letter that is about no sign-up.
-    pub decline_url: &'a str,
-    pub referral_link: &'a str,
-}
-
-/// What every template reads.
-pub(super) struct Common<'a> {
-    pub union: &'a Union,
-    pub colors: Colors,
-    pub language: Language,
-    pub words: &'static Words,
-    /// Where the union can be reached, on one line: its postal address, its contact address, or both.
-    pub contact: Option<String>,
-    /// Who asked, and when.
-    pub asked: String,
-    /// What a partner who asked may learn; empty where none did.
-    pub partner_notice: String,
-    pub decline_url: &'a str,
-    pub referral_link: &'a str,
-    pub own_page: String,
-    /// The same in other languages.
-    pub elsewhere: Vec<(Language, String)>,
 }
 
 #[derive(Template)]
@@ -126,7 +82,7 @@ struct SignInHtml<'a> {
 
 impl Letter<'_> {
     pub fn body(&self, facts: &LetterFacts<'_>) -> Body {
-        let letter = &self.common(facts);
+        let letter = &facts.common(self.leads_to(facts));
         let (union, language) = (facts.union, letter.language);
         match *self {
             Letter::Confirm { confirm_url } => {
@@ -163,44 +119,15 @@ impl Letter<'_> {
         }
     }
 
-    fn common<'a>(&self, facts: &LetterFacts<'a>) -> Common<'a> {
-        let language = facts.language.unwrap_or_default();
-        let (union, words) = (facts.union, language.words());
-        let date = words.date(facts.asked_at);
-        let asked = match facts.partner {
-            Some(partner) => words.mail.asked_by_partner.put("partner", partner).put("date", date),
-            None => words.mail.asked_by_form.put("date", date),
-        };
-        // What the link leads to is in whatever language its reader asks for there.
-        let leads_to = match *self {
+    /// Where its link leads.
+    fn leads_to<'b>(&'b self, facts: &LetterFacts<'b>) -> &'b str {
+        match *self {
             Letter::Confirm { confirm_url } => confirm_url,
             Letter::AlreadyMember => facts.decline_url,
             Letter::SignIn { enter_url, .. } => enter_url,
             Letter::Campaign { page, .. } => page,
-        };
-        let others = language.others().map(|other| (other, format!("{leads_to}?lang={}", other.code())));
-        Common {
-            union,
-            colors: union.colors,
-            language,
-            words,
-            contact: union.contact_line(),
-            asked: asked.plain(),
-            partner_notice: facts
-                .partner
-                .map(|partner| words.mail.partner_told.put("partner", partner).plain())
-                .unwrap_or_default(),
-            decline_url: facts.decline_url,
-            referral_link: facts.referral_link,
-            own_page: union.own_page(),
-            elsewhere: others.collect(),
         }
     }
-}
-
-/// Writing to a string fails only where a value's own formatting does, and these are texts and numbers.
-pub(super) fn rendered(part: &impl Template) -> String {
-    part.render().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -210,6 +137,9 @@ mod tests {
     use crate::domain::campaign::CampaignState;
     use crate::domain::campaign::demand::DemandSheet;
     use crate::domain::campaign::tests::{campaign, offered};
+    use crate::domain::language::Language;
+    use crate::domain::time::Timestamp;
+    use crate::domain::union::Union;
 
     const CONFIRM: Letter<'_> = Letter::Confirm { confirm_url: "https://union.example/confirm/1-abc" };
     const SIGN_IN: Letter<'_> = Letter::SignIn { enter_url: "https://union.example/me/enter/1-abc", code: "7KQ2-M9X4" };

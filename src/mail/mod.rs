@@ -5,6 +5,7 @@
 
 mod campaign;
 pub mod compose;
+mod letter;
 pub mod mailbox;
 pub mod message;
 pub mod outbox;

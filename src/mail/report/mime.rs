@@ -96,8 +96,7 @@ fn value(fields: &str, name: &str) -> Option<String> {
 /// Whom a token in the text names. Lines may have been broken for transport (quoted-printable).
 fn named(text: &[u8], tokens: &TokenMaker) -> Option<ReportedMail> {
     let text = String::from_utf8_lossy(text).replace("=\r\n", "").replace("=\n", "").to_ascii_lowercase();
-    type Read<'a> = &'a dyn Fn(&str) -> Option<ReportedMail>;
-    let after = |mark: &str, read: Read<'_>| {
+    let after = |mark: &str, read: &dyn Fn(&str) -> Option<ReportedMail>| {
         text.match_indices(mark).find_map(|(at, _)| {
             let rest = &text[at + mark.len()..];
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());

@@ -22,7 +22,7 @@ pub(super) struct LeaseCampaignMail {
 }
 
 /// A mail that is due; what it is about is not known yet.
-struct Candidate {
+struct CampaignCandidate {
     id: i64,
     kind: CampaignMail,
     campaign: i64,
@@ -36,8 +36,8 @@ struct Candidate {
     language: Option<Language>,
 }
 
-fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
-    Ok(Candidate {
+fn candidate(row: &Row<'_>) -> Result<CampaignCandidate, Failure> {
+    Ok(CampaignCandidate {
         id: row.get("id")?,
         kind: row.parsed("kind", CampaignMail::from_name)?,
         campaign: row.get("campaign_id")?,
@@ -96,7 +96,7 @@ impl Unit for LeaseCampaignMail {
     }
 }
 
-impl Candidate {
+impl CampaignCandidate {
     fn about(self, news: CampaignNews) -> DueMail {
         DueMail {
             id: MailId(self.id),
