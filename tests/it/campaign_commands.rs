@@ -122,7 +122,7 @@ fn proposal(slug: &str) -> Value {
             "benchmark": { "price": "$68 a month", "source": "FCC urban rate survey", "date": "2026-11-01" },
             "text": {
                 "en": { "price": "$48 a month", "exit_fee": "None" },
-                "es": { "price": "$48 al mes", "exit_fee": "Ninguna" }
+                "es": { "price": "$48 al mes", "exit_fee": "Ninguno" }
             }
         }}),
     )

@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::CampaignRecord;
-use crate::domain::campaign::{BadFile, CampaignStep};
+use crate::domain::campaign::{BadFile, CampaignState, CampaignStep};
 use crate::domain::time::Timestamp;
 
 /// Far more than the longest texts need.
@@ -49,6 +49,7 @@ pub(super) fn new(task: &NewCampaign) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let (text, name) = read(&task.file)?;
     let draft = CampaignDraft::parse(&text).map_err(|bad| mistakes(name, &bad))?;
+    draft.check_days(CampaignState::Draft, now).map_err(|bad| mistakes(name, &bad))?;
     let slug = draft.slug.clone();
     let act = act("campaigns new", slug.to_string(), now);
     let who = act.who.clone();
@@ -56,9 +57,9 @@ pub(super) fn new(task: &NewCampaign) -> anyhow::Result<()> {
         Ok(operator.audited(act).campaigns().make(draft, text, &who, now).await?)
     })?;
     match made {
-        Made::Done => {
-            print_line(&format!("The draft {slug} is made. Nobody sees it until `unionhall campaigns open {slug}`."))
-        }
+        Made::Done => print_line(&format!(
+            "The draft {slug} is made. Nobody sees it until `unionhall campaigns open {slug}`, which needs the service's postal address."
+        )),
         Made::SlugTaken => bail!(
             "there is a campaign {slug} already; choose another slug, or change that one with `unionhall campaigns edit {slug} FILE`"
         ),
@@ -75,9 +76,8 @@ pub(super) fn edit(task: &EditedCampaign) -> anyhow::Result<()> {
     let (edited, is_public) = with_live_records(&task.store, async |operator| {
         let before = find(&operator, slug, now).await?.campaign;
         // Also what the store would refuse, so that a file with another slug is measured by the campaign that was named.
-        if let Err(bad) = before.draft.edit_to(&draft, before.state) {
-            return Err(mistakes(name, &bad));
-        }
+        let is_allowed = before.draft.edit_to(&draft, before.state);
+        is_allowed.and_then(|()| draft.check_days(before.state, now)).map_err(|bad| mistakes(name, &bad))?;
         Ok((operator.audited(act).campaigns().edit(draft, text, &who, now).await?, before.was_public))
     })?;
     match edited {

@@ -4,6 +4,7 @@ use super::file::{BadFile, FileReader};
 use super::{CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::category::{Category, CategorySet};
 use crate::domain::language::Language;
+use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +87,16 @@ impl CampaignDraft {
             mistakes.push(format!("the campaign is {}, and nothing of it changes any more", state.name()));
         }
         if mistakes.is_empty() { Ok(()) } else { Err(BadFile(mistakes)) }
+    }
+
+    /// Whether members can still be asked, for a file that is taken now: gathering would end at once.
+    pub fn check_days(&self, state: CampaignState, now: Timestamp) -> Result<(), BadFile> {
+        let is_asked = matches!(state, CampaignState::Draft | CampaignState::Gathering);
+        if is_asked && self.gather_until.is_over(now) {
+            let over = format!("gather_until: {} is over; write a day that lies ahead", self.gather_until);
+            return Err(BadFile(vec![over]));
+        }
+        Ok(())
     }
 
     /// Whether somebody of that state may be in it; who named none has to, where it is for some.

@@ -239,7 +239,7 @@ pub(crate) mod tests {
         exit_fee = "None"
         [text.es]
         price = "$48 al mes"
-        exit_fee = "Ninguna"
+        exit_fee = "Ninguno"
     "#;
 
     pub(crate) fn campaign(state: CampaignState) -> CampaignRecord {

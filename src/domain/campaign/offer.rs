@@ -95,13 +95,18 @@ impl Offer {
         of_language.or(self.texts.first()).map(|(_, text)| text)
     }
 
-    /// Whether members can still decide, for an offer that is about to be published.
+    /// Whether members can still decide, and by a price that was seen, for an offer that is about to be published.
     pub fn check_days(&self, now: Timestamp) -> Result<(), BadFile> {
+        let mut mistakes = Vec::new();
         if self.decide_by.is_over(now) {
-            let over = format!("decide_by: {} is over; write a day on which members can still decide", self.decide_by);
-            return Err(BadFile(vec![over]));
+            mistakes
+                .push(format!("decide_by: {} is over; write a day on which members can still decide", self.decide_by));
         }
-        Ok(())
+        let seen = self.benchmark.date;
+        if Timestamp::from_millis(seen.number() * 86_400_000) > now {
+            mistakes.push(format!("benchmark.date: {seen} lies ahead; write the day on which that price was seen"));
+        }
+        if mistakes.is_empty() { Ok(()) } else { Err(BadFile(mistakes)) }
     }
 
     /// The last day on which somebody may accept.
@@ -138,7 +143,9 @@ mod tests {
     fn an_offer_is_published_while_members_can_decide() {
         let offer = Offer::parse(GOOD).unwrap();
         assert_eq!(offer.check_days("2027-03-16T09:59:59Z".parse().unwrap()), Ok(()));
-        assert!(offer.check_days("2027-03-16T10:00:00Z".parse().unwrap()).is_err());
+        let mistakes = |now: &str| offer.check_days(now.parse().unwrap()).unwrap_err().0;
+        assert!(mistakes("2027-03-16T10:00:00Z")[0].starts_with("decide_by: 2027-03-15 is over"));
+        assert!(mistakes("2026-11-30T23:59:59Z")[0].starts_with("benchmark.date: 2026-12-01 lies ahead"));
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn definition(slug: &str, states: &str) -> String {
 pub(super) const OFFER: &str = "supplier = \"Example Fiber\"\nannual_saving = 240\nterm_months = 12\ndecide_by = 2027-01-25\n\
     open_until = 2027-01-28\ncomplaints = \"help@fiber.example\"\n\
     benchmark = { price = \"$68 a month\", source = \"survey\", date = 2026-12-01 }\n\
-    [text.en]\nprice = \"$48\"\nexit_fee = \"None\"\n[text.es]\nprice = \"$48\"\nexit_fee = \"Ninguna\"\n";
+    [text.en]\nprice = \"$48\"\nexit_fee = \"None\"\n[text.es]\nprice = \"$48\"\nexit_fee = \"Ninguno\"\n";
 
 pub(super) fn slug(text: &str) -> CampaignSlug {
     text.parse().unwrap()
