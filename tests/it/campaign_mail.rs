@@ -15,7 +15,12 @@ const DEFINITION: &str = "slug = \"internet-2099\"\ncategory = \"internet\"\ngat
 
 fn flags(mail: &Mailserver, an_hour: &str) -> Vec<String> {
     let url = format!("smtp://127.0.0.1:{}?tls=none", mail.port);
-    ["--mail", &url, "--campaign-mails-an-hour", an_hour].map(str::to_owned).to_vec()
+    let postal = ["--postal-address", "12 Mill Street"];
+    [&["--mail", &url, "--campaign-mails-an-hour", an_hour], &postal[..]]
+        .concat()
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
 }
 
 fn start(mail: &Mailserver, an_hour: &str) -> Server {

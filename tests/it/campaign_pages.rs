@@ -44,7 +44,8 @@ async fn open(server: &Server, slug: &str, states: &str) {
 
 /// Takes a campaign to another state, and waits until the pages know.
 async fn step(server: &Server, slug: &str, state: &str) {
-    server.execute(&format!("UPDATE campaigns SET state = '{state}', closed_at = 1794743200000 WHERE slug = '{slug}'"));
+    let closed_at = if ["closed", "cancelled"].contains(&state) { "1794743200000" } else { "NULL" };
+    server.execute(&format!("UPDATE campaigns SET state = '{state}', closed_at = {closed_at} WHERE slug = '{slug}'"));
     server.execute(&format!(
         "INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note)
          SELECT id, 1, 'operator', '', '{state}', '' FROM campaigns WHERE slug = '{slug}'"

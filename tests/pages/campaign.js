@@ -43,7 +43,7 @@ export async function campaignWalk(page, tools) {
   records.exec("PRAGMA busy_timeout = 5000");
   // Takes the campaign a step further, and waits until the pages know.
   const to = async (state) => {
-    records.prepare("UPDATE campaigns SET state = ?, closed_at = 1794743200000").run(state);
+    records.prepare("UPDATE campaigns SET state = ?, closed_at = ?").run(state, state === "cancelled" ? 1794743200000 : null);
     records.prepare("INSERT INTO campaign_history (campaign_id, at, who, from_state, to_state, note) SELECT id, 1, 'operator', '', ?, '' FROM campaigns").run(state);
     for (const deadline = Date.now() + 10_000; ; ) {
       const [campaign] = (await (await fetch(`${base}/campaigns.json`)).json()).campaigns;
