@@ -215,7 +215,7 @@ fn a_member_is_in_and_out_accepts_and_passes() {
         publish(&server, "everywhere", OFFER).await;
         let own = page(&ana.get("/me").await, 200, "Accept the offer");
         assert!(own.contains("Example Fiber") && own.contains("you have not decided about the offer yet"));
-        page(&ana.act(path, &[("press", "in")]).await, 409, "not counted in any more");
+        page(&ana.act(path, &[("press", "in")]).await, 409, "no longer counted in or out");
         for _ in 0..2 {
             leads(&ana.act(path, &[("press", "accept")]).await, "/campaigns/everywhere?done=accept");
         }
@@ -250,7 +250,7 @@ fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
             shown.contains("This campaign is for California, Oregon. What you choose here is kept as your answer.")
         );
         page(&ana.act(path, &[("press", "in"), ("usState", "")]).await, 400, "Choose the state you live in");
-        page(&ana.act(path, &[("press", "in"), ("usState", "NY")]).await, 400, "and you chose New York");
+        page(&ana.act(path, &[("press", "in"), ("usState", "NY")]).await, 400, "not in New York");
         assert_eq!(part(&server, "west"), "");
         leads(&ana.act(path, &[("press", "in"), ("usState", "OR")]).await, "/campaigns/west?done=in");
         assert_eq!(part(&server, "west"), "in");
