@@ -234,7 +234,8 @@ struct CampaignPage<'a> {
     refused: Option<&'a str>,
     stands: String,
     step: &'static Phrase,
-    until: String,
+    /// While it gathers.
+    until: Option<String>,
     offer: Option<OfferView<'a>>,
     part: Option<PartView<'a>>,
     /// What whoever is not signed in is led to.
@@ -262,7 +263,7 @@ pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
         refused,
         stands: stands(page.words, campaign, now),
         step: step(page.words, campaign.state),
-        until: day(page.words, campaign.draft.gather_until),
+        until: (campaign.state == CampaignState::Gathering).then(|| day(page.words, campaign.draft.gather_until)),
         offer: campaign.offer.as_ref().map(|offer| OfferView::of(page, offer)),
         part: match reader {
             CampaignReader::Member(part) => {
