@@ -11,6 +11,7 @@ use crate::domain::person::PersonState;
 use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
+use crate::store::members::joined_by;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// People that one step looks at.
@@ -22,24 +23,16 @@ const FORGOTTEN_AT_ONCE: u32 = 500;
 /// Somebody `p` with their part `part` in a campaign, as [`recipient`] reads them; `s` is the sign-up that they joined by.
 macro_rules! recipient_columns {
     () => {
-        "p.id AS person_id, p.created_at AS person_created_at, p.state AS person_state, p.unwanted_mail, p.wanted_mail,
-         EXISTS (SELECT 1 FROM notices n WHERE n.hash = s.notice AND n.names_campaign_mail) AS is_told, part.state AS part,
-         CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END AS us_state,
-         coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '') AS categories,
-         p.undeliverable_until, (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox) AS suppressed_until,
+        concat!(
+            "p.id AS person_id, p.created_at AS person_created_at, p.state AS person_state, p.unwanted_mail, p.wanted_mail,
+         EXISTS (SELECT 1 FROM notices n WHERE n.hash = s.notice AND n.names_campaign_mail) AS is_told, part.state AS part, ",
+            $crate::store::members::answers_now!(),
+            ", p.undeliverable_until, (SELECT m.suppressed_until FROM mailboxes m WHERE m.mailbox = p.mailbox) AS suppressed_until,
          EXISTS (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox AND m.complained_at IS NOT NULL) AS complained"
+        )
     };
 }
 pub(in crate::store) use recipient_columns;
-
-/// Joins the sign-up `s` that a person `p` joined by.
-macro_rules! joined_by {
-    () => {
-        "LEFT JOIN sign_ups s ON s.id =
-             (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)"
-    };
-}
-pub(in crate::store) use joined_by;
 
 pub(in crate::store) fn recipient(row: &Row<'_>) -> Result<MailingRecipient, Failure> {
     let kept = KeptChoices { unwanted: row.get("unwanted_mail")?, wanted: row.get("wanted_mail")? };

@@ -8,7 +8,7 @@ mod step;
 
 pub use self::mailing::MailingStep;
 use self::mailing::StepMailing;
-pub(super) use self::mailing::{campaign_of_id, joined_by, recipient, recipient_columns};
+pub(super) use self::mailing::{campaign_of_id, recipient, recipient_columns};
 pub use self::negotiation::Noted;
 use self::negotiation::{AddOfferDraft, AddRound};
 use self::participation::PressUnit;
@@ -33,13 +33,36 @@ use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 
+/// Whether people ever saw a campaign `c`.
+macro_rules! was_public {
+    () => {
+        "EXISTS (SELECT 1 FROM campaign_history h WHERE h.campaign_id = c.id AND h.to_state = 'gathering')"
+    };
+}
+pub(super) use was_public;
+
+/// The id of the campaign of a slug, if people ever saw it.
+macro_rules! seen_campaign {
+    ($slug:literal) => {
+        concat!(
+            "(SELECT c.id FROM campaigns c WHERE c.slug = ",
+            $slug,
+            " AND ",
+            $crate::store::campaigns::was_public!(),
+            ")"
+        )
+    };
+}
+pub(super) use seen_campaign;
+
 /// A campaign, as [`campaign`] reads it: with its last sheet.
 macro_rules! campaigns {
     ($($which:expr),*) => {
         concat!(
             "SELECT c.id, c.definition, c.state, c.offer, c.created_at, c.active_at, c.closed_at,
-                    EXISTS (SELECT 1 FROM campaign_history h WHERE h.campaign_id = c.id AND h.to_state = 'gathering') AS was_public,
-                    d.taken_at, d.sheet
+                    ",
+            $crate::store::campaigns::was_public!(),
+            " AS was_public, d.taken_at, d.sheet
              FROM campaigns c LEFT JOIN demand_sheets d ON d.campaign_id = c.id
                  AND d.day = (SELECT max(day) FROM demand_sheets last WHERE last.campaign_id = c.id) ",
             $($which,)*
@@ -95,11 +118,12 @@ area! {
         /// Remembers that the newest sign-up by the form of that address began at a campaign's page.
         write remember_campaign(email_normalized: String, slug: CampaignSlug) -> () {
             |sql| {
-                let remember = "
-                    UPDATE sign_ups SET campaign_id = (SELECT c.id FROM campaigns c WHERE c.slug = $2 AND EXISTS
-                        (SELECT 1 FROM campaign_history h WHERE h.campaign_id = c.id AND h.to_state = 'gathering')) WHERE id =
-                        (SELECT max(s.id) FROM sign_ups s JOIN people p ON p.id = s.person_id
-                         WHERE p.email_normalized = $1 AND s.partner_id IS NULL AND s.state = 'pending')";
+                let remember = concat!(
+                    "UPDATE sign_ups SET campaign_id = ",
+                    seen_campaign!("$2"),
+                    " WHERE id = (SELECT max(s.id) FROM sign_ups s JOIN people p ON p.id = s.person_id
+                         WHERE p.email_normalized = $1 AND s.partner_id IS NULL AND s.state = 'pending')"
+                );
                 sql.execute(remember, values![email_normalized, slug.as_str()]).await.map(|_| ())
             }
         };

@@ -7,6 +7,7 @@ use crate::domain::catalog::category::CategorySet;
 use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
+use crate::store::members::{answers_now, joined_by};
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// Participants that one step counts.
@@ -48,14 +49,13 @@ pub(super) async fn is_uncounted(sql: &mut dyn Sql, campaign: CampaignId) -> Res
 }
 
 pub(super) async fn count_part(sql: &mut dyn Sql, campaign: CampaignId, after: i64) -> Result<CountedPart, Failure> {
-    let some = "
-        SELECT part.person_id, part.state,
-               CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END AS us_state,
-               coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '') AS categories
-        FROM participations part JOIN people p ON p.id = part.person_id
-        LEFT JOIN sign_ups s ON s.id =
-            (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
-        WHERE part.campaign_id = $1 AND part.person_id > $2 ORDER BY part.person_id LIMIT $3";
+    let some = concat!(
+        "SELECT part.person_id, part.state, ",
+        answers_now!(),
+        " FROM participations part JOIN people p ON p.id = part.person_id ",
+        joined_by!(),
+        " WHERE part.campaign_id = $1 AND part.person_id > $2 ORDER BY part.person_id LIMIT $3"
+    );
     let mut last = None;
     let read = |row: &Row<'_>| {
         last = Some(row.get("person_id")?);

@@ -38,6 +38,25 @@ use crate::domain::sign_up::{
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notice;
 
+/// Joins the sign-up `s` that a person `p` joined by.
+macro_rules! joined_by {
+    () => {
+        "LEFT JOIN sign_ups s ON s.id =
+             (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)"
+    };
+}
+pub(super) use joined_by;
+
+/// The answers of a person `p` that count: what they changed after joining, else those of the sign-up `s` that they joined by.
+macro_rules! answers_now {
+    () => {
+        "CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END AS us_state,
+         coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '') AS categories,
+         coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_comments ELSE s.comments END, '') AS comments"
+    };
+}
+pub(super) use answers_now;
+
 /// A sign-up's state; a pending one past its time counts as expired.
 macro_rules! state_at {
     ($now:literal) => {

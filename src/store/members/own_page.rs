@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::people::{file_of, last_sign_ups};
+use super::{answers_now, joined_by};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::mail::choices::KeptChoices;
@@ -134,13 +135,13 @@ pub(in crate::store) async fn answers_of(
     let mailbox: Option<String> = sql.row(mailbox, values![session.as_str()], |row| row.get(0)).await?;
     let Some(mailbox) = mailbox else { return Ok(None) };
     sql.lock(&mailbox).await?;
-    let member = "
-        SELECT p.id, CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END AS us_state,
-               coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '') AS categories,
-               coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_comments ELSE s.comments END, '') AS comments
-        FROM people p LEFT JOIN sign_ups s ON s.id =
-            (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
-        WHERE p.session = $1 AND p.state = 'member'";
+    let member = concat!(
+        "SELECT p.id, ",
+        answers_now!(),
+        " FROM people p ",
+        joined_by!(),
+        " WHERE p.session = $1 AND p.state = 'member'"
+    );
     let read = |row: &Row<'_>| {
         let answers = Answers {
             us_state: row.get::<Option<&str>>("us_state")?.and_then(UsState::from_code),

@@ -1,7 +1,7 @@
 //! People as the operator asks about them: one with everything, some that are looked for, all of them page by page; as SQL.
 
 use super::leave::people_of;
-use super::state_at;
+use super::{answers_now, joined_by, state_at};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::language::Language;
 use crate::domain::mail::budget::day_of;
@@ -27,19 +27,16 @@ macro_rules! people {
             "SELECT p.id, p.email, p.state, p.code, p.account, p.created_at, p.joined_at, p.left_at, p.erased_at,
                     (SELECT r.code FROM people r WHERE r.id = p.referrer_id) AS referrer,
                     coalesce((SELECT f.members FROM referrers f WHERE f.person_id = p.id), 0) AS referred,
-                    p.undeliverable_until, p.soft_bounces,
-                    CASE WHEN p.answered_at >= p.joined_at THEN p.own_us_state ELSE s.us_state END AS us_state,
-                    coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_categories ELSE s.categories END, '') AS categories,
-                    CASE WHEN s.id IS NOT NULL THEN ",
+                    p.undeliverable_until, p.soft_bounces, ",
+            answers_now!(),
+            ", CASE WHEN s.id IS NOT NULL THEN ",
             source_name!("s.partner_id"),
-            " END AS source,
-                    coalesce(CASE WHEN p.answered_at >= p.joined_at THEN p.own_comments ELSE s.comments END, '') AS comments,
-                    p.answered_at, p.unwanted_mail, p.wanted_mail,
+            " END AS source, p.answered_at, p.unwanted_mail, p.wanted_mail,
                     EXISTS (SELECT 1 FROM notices n WHERE n.hash = s.notice AND n.names_campaign_mail) AS is_told,
                     p.uncredited, p.language
-             FROM people p LEFT JOIN sign_ups s ON s.id =
-                 (SELECT max(id) FROM sign_ups WHERE person_id = p.id AND state = 'confirmed' AND decided_at = p.joined_at)
-             WHERE ",
+             FROM people p ",
+            joined_by!(),
+            " WHERE ",
             $($which,)*
             ""
         )

@@ -10,6 +10,7 @@ use crate::domain::secret::session::Nonce;
 use crate::domain::sign_in::{REMEMBERED_FOR, SIGN_IN_FOR, SignInId, SignInRef, TRIES, WRONG_CODES_A_DAY, may_mail};
 use crate::domain::sign_up::SignUpRef;
 use crate::domain::time::Timestamp;
+use crate::store::campaigns::seen_campaign;
 use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
 
 area! {
@@ -139,9 +140,12 @@ impl AskSignIn {
 
     /// Writes the request down; without a person where nobody can sign in by it, so that such are soon forgotten.
     async fn note(&self, sql: &mut dyn Sql, member: Option<i64>) -> Result<i64, Failure> {
-        let note = "INSERT INTO sign_ins (person_id, browser, mailed, mailbox, created_at, expires_at, campaign_id)
-                    VALUES ($1, $2, $3, $4, $5, $6, (SELECT c.id FROM campaigns c WHERE c.slug = $7 AND EXISTS
-                        (SELECT 1 FROM campaign_history h WHERE h.campaign_id = c.id AND h.to_state = 'gathering'))) RETURNING id";
+        let note = concat!(
+            "INSERT INTO sign_ins (person_id, browser, mailed, mailbox, created_at, expires_at, campaign_id)
+             VALUES ($1, $2, $3, $4, $5, $6, ",
+            seen_campaign!("$7"),
+            ") RETURNING id"
+        );
         let (mailbox, expires_at) = (member.map(|_| &self.mailbox), self.now.plus(SIGN_IN_FOR));
         let campaign = self.campaign.as_ref().map(CampaignSlug::as_str);
         let values = values![member, &self.browser, member.is_some(), mailbox, self.now, expires_at, campaign];

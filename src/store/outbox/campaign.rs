@@ -12,7 +12,8 @@ use crate::domain::mail::lane::Lane;
 use crate::domain::mail::{CampaignNews, DueMail, Leased, MailAbout, MailId, PersonRef};
 use crate::domain::referral::ReferralCode;
 use crate::domain::time::Timestamp;
-use crate::store::campaigns::{campaign_of_id, joined_by, recipient, recipient_columns};
+use crate::store::campaigns::{campaign_of_id, recipient, recipient_columns};
+use crate::store::members::joined_by;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 pub(super) struct LeaseCampaignMail {
