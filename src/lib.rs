@@ -59,6 +59,7 @@ pub mod outbound;
 pub mod partners;
 mod private_files;
 pub mod reply;
+pub mod rewards;
 pub mod sandbox;
 pub mod server;
 pub mod site;

@@ -26,6 +26,7 @@ use crate::membership::people::{self, People};
 use crate::outbound::GuardedClient;
 use crate::partners::Partners;
 use crate::partners::webhooks::Webhooks;
+use crate::rewards::RewardAdmin;
 pub use crate::store::audit::{Act, AuditEntry};
 pub use crate::store::figures::{Demand, Funnel, SourceDay};
 pub use crate::store::installation::Claim;
@@ -65,6 +66,10 @@ impl Operator {
 
     pub fn campaigns(&self) -> CampaignAdmin {
         CampaignAdmin::new(Arc::clone(&self.store) as _)
+    }
+
+    pub fn rewards(&self) -> RewardAdmin {
+        RewardAdmin::new(Arc::clone(&self.store) as _)
     }
 
     pub fn list_endpoints(&self) -> StoreReply<'_, Vec<ListedEndpoint>> {

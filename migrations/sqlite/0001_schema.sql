@@ -82,7 +82,7 @@ CREATE INDEX people_by_other_mailbox ON people (mailbox, state, uncredited) WHER
 CREATE UNIQUE INDEX people_by_account ON people (account) WHERE account IS NOT NULL;
 CREATE UNIQUE INDEX people_by_session ON people (session) WHERE session IS NOT NULL;
 -- For the list of referrals, and for the foreign key when a person is deleted.
-CREATE INDEX people_by_referrer ON people (referrer_id) WHERE referrer_id IS NOT NULL;
+CREATE INDEX people_by_referrer ON people (referrer_id, id) WHERE referrer_id IS NOT NULL;
 
 CREATE TABLE sign_ups (
     id              INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: confirmation links are made from it
@@ -169,6 +169,11 @@ CREATE TABLE campaigns (
     open_until   INTEGER,
     active_at    INTEGER,
     closed_at    INTEGER,          -- when it was closed or cancelled
+    -- The referral terms of the catalog when it became active; NULL before.
+    reward_cents INTEGER,
+    group_size   INTEGER,
+    max_groups   INTEGER,
+    hold_days    INTEGER,
     created_at   INTEGER NOT NULL
 ) STRICT;
 
@@ -197,11 +202,13 @@ CREATE TABLE participations (
     state       TEXT    NOT NULL CHECK (state IN ('in', 'out', 'accepted', 'passed')),
     in_at       INTEGER,          -- when they last counted themselves in
     accepted_at INTEGER,          -- when they last accepted the offer
-    changed_at  INTEGER NOT NULL
+    changed_at  INTEGER NOT NULL,
+    hold_checked INTEGER NOT NULL DEFAULT 0 -- the hold was over, and it was checked whether the referrer earns by it
 ) STRICT;
 CREATE UNIQUE INDEX participations_unique ON participations (campaign_id, person_id);
 CREATE INDEX participations_by_person ON participations (person_id);
 CREATE INDEX participations_by_change ON participations (campaign_id, changed_at);
+CREATE INDEX participations_to_check ON participations (campaign_id, accepted_at, id) WHERE state = 'accepted' AND NOT hold_checked;
 
 -- What was counted of a campaign on a day, rounded; pages and programs are shown the last one.
 CREATE TABLE demand_sheets (
@@ -273,6 +280,102 @@ CREATE TRIGGER campaign_offer_drafts_refuse_update BEFORE UPDATE ON campaign_off
 BEGIN SELECT RAISE(ABORT, 'the table campaign_offer_drafts is append-only'); END;
 CREATE TRIGGER campaign_offer_drafts_refuse_delete BEFORE DELETE ON campaign_offer_drafts
 BEGIN SELECT RAISE(ABORT, 'the table campaign_offer_drafts is append-only'); END;
+
+-- Who counts for whom in a campaign: people whose hold is over, and people whom the operator voided, before that or after.
+-- One row for each person and campaign, for ever; no foreign keys to people, whose rows would be locked by each.
+CREATE TABLE qualifications (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    campaign_id  INTEGER NOT NULL REFERENCES campaigns,
+    person_id    INTEGER NOT NULL,
+    referrer_id  INTEGER,
+    qualified_at INTEGER,          -- NULL: voided before
+    group_id     INTEGER,          -- the group that they are in
+    voided_at    INTEGER,
+    void_reason  TEXT
+) STRICT;
+CREATE UNIQUE INDEX qualifications_unique ON qualifications (campaign_id, person_id);
+CREATE INDEX qualifications_by_person ON qualifications (person_id);
+CREATE INDEX qualifications_by_group ON qualifications (group_id) WHERE group_id IS NOT NULL;
+-- Who waits for a group, in the order in which groups are formed.
+CREATE INDEX qualifications_waiting ON qualifications (referrer_id, campaign_id, qualified_at, person_id)
+    WHERE group_id IS NULL AND voided_at IS NULL AND qualified_at IS NOT NULL;
+
+-- A full group of people whom one person referred.
+CREATE TABLE reward_groups (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    referrer_id INTEGER NOT NULL,
+    campaign_id INTEGER NOT NULL REFERENCES campaigns,
+    -- capped: worth nothing, the referrer has as many as may be rewarded. dissolved: somebody in it was voided before it was paid.
+    -- reversed: the same, after. waived: given up by the referrer. settled: the referrer was erased.
+    state       TEXT    NOT NULL CHECK (state IN ('accrued', 'capped', 'dissolved', 'reversed', 'waived', 'settled')),
+    formed_at   INTEGER NOT NULL,
+    payout_id   INTEGER            -- the payout that it is in; NULL: not paid
+) STRICT;
+CREATE INDEX reward_groups_by_referrer ON reward_groups (referrer_id, campaign_id, state, id);
+CREATE INDEX reward_groups_due ON reward_groups (referrer_id, campaign_id) WHERE state = 'accrued' AND payout_id IS NULL;
+CREATE INDEX reward_groups_by_payout ON reward_groups (payout_id) WHERE payout_id IS NOT NULL;
+
+-- Money that members earned and were paid, in cents; a balance is a sum. Append-only. A person appears by `people.account`.
+CREATE TABLE reward_ledger (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    account      TEXT    NOT NULL,
+    campaign_id  INTEGER REFERENCES campaigns, -- NULL: of all campaigns
+    kind         TEXT    NOT NULL CHECK (kind IN ('accrual', 'reversal', 'payout', 'payout_failed')),
+    amount_cents INTEGER NOT NULL, -- what it adds to the balance
+    at           INTEGER NOT NULL,
+    who          TEXT    NOT NULL,
+    why          TEXT    NOT NULL,
+    CHECK ((amount_cents > 0) = (kind IN ('accrual', 'payout_failed')) AND amount_cents <> 0)
+) STRICT;
+CREATE INDEX reward_ledger_by_account ON reward_ledger (account, id);
+CREATE TRIGGER reward_ledger_refuse_update BEFORE UPDATE ON reward_ledger
+BEGIN SELECT RAISE(ABORT, 'the table reward_ledger is append-only'); END;
+CREATE TRIGGER reward_ledger_refuse_delete BEFORE DELETE ON reward_ledger
+BEGIN SELECT RAISE(ABORT, 'the table reward_ledger is append-only'); END;
+
+-- A file of payouts for whoever pays them. It is filled in steps, in the order of the referrers' ids.
+CREATE TABLE payout_batches (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    created_at INTEGER NOT NULL,
+    who        TEXT    NOT NULL,
+    after_id   INTEGER NOT NULL DEFAULT 0, -- the last referrer who was looked at
+    filled_at  INTEGER,
+    written_at INTEGER                     -- when its file was first written
+) STRICT;
+
+-- What one member is paid for one campaign.
+CREATE TABLE payouts (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    batch_id     INTEGER NOT NULL REFERENCES payout_batches,
+    external_id  TEXT    NOT NULL UNIQUE, -- the same for the same groups, after a restore too
+    account      TEXT    NOT NULL,
+    campaign_id  INTEGER NOT NULL REFERENCES campaigns,
+    amount_cents INTEGER NOT NULL CHECK (amount_cents >= 0),
+    group_count  INTEGER NOT NULL,
+    -- out: in a file, and not settled. netted: all of it went to what was paid too much before.
+    state        TEXT    NOT NULL CHECK (state IN ('out', 'paid', 'failed', 'netted')),
+    reference    TEXT,                    -- what the provider calls it
+    paid_at      INTEGER,
+    reason       TEXT,                    -- why it failed
+    settled_at   INTEGER
+) STRICT;
+CREATE INDEX payouts_by_batch ON payouts (batch_id, id);
+CREATE INDEX payouts_by_account ON payouts (account, campaign_id);
+CREATE INDEX payouts_by_time ON payouts (paid_at) WHERE state = 'paid';
+
+-- Referrers and campaigns of which groups may be formed.
+CREATE TABLE regroupings (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    referrer_id INTEGER NOT NULL,
+    campaign_id INTEGER NOT NULL REFERENCES campaigns
+) STRICT;
+CREATE UNIQUE INDEX regroupings_unique ON regroupings (referrer_id, campaign_id);
+
+-- People who joined, again or after those whom they referred: whoever waits for that is checked again, in the order of ids.
+CREATE TABLE requalifications (
+    person_id INTEGER PRIMARY KEY,
+    after_id  INTEGER NOT NULL DEFAULT 0 -- the last person whom they referred that was checked
+) STRICT;
 
 -- Mail to be sent, written in the transaction of the sign-up, the request to sign in or the step of a mailing; at most one for
 -- each. Sent mail is deleted.
@@ -468,7 +571,10 @@ CREATE UNIQUE INDEX demand_unique ON demand (category, us_state);
 -- How many members a person is credited for.
 CREATE TABLE referrers (
     person_id INTEGER PRIMARY KEY REFERENCES people,
-    members   INTEGER NOT NULL DEFAULT 0
+    members   INTEGER NOT NULL DEFAULT 0,
+    -- Groups that count toward the most that one person is rewarded for, and their rewards.
+    rewarded_groups INTEGER NOT NULL DEFAULT 0,
+    rewarded_cents  INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX referrers_by_members ON referrers (members);
 
@@ -489,6 +595,10 @@ BEGIN
     SELECT coalesce(NEW.joined_at, NEW.created_at), 1, s.partner_id, s.key_id, s.us_state, coalesce(s.categories, ''), NEW.referrer_id
     FROM (SELECT 1) LEFT JOIN sign_ups s ON s.id =
         (SELECT max(id) FROM sign_ups WHERE person_id = NEW.id AND state = 'confirmed' AND decided_at = NEW.joined_at);
+    INSERT INTO requalifications (person_id)
+    SELECT NEW.id WHERE EXISTS (SELECT 1 FROM people WHERE referrer_id = NEW.id)
+                     OR EXISTS (SELECT 1 FROM participations WHERE person_id = NEW.id)
+    ON CONFLICT (person_id) DO UPDATE SET after_id = 0;
 END;
 -- Counts the answers that the member gave last.
 CREATE TRIGGER person_left AFTER UPDATE OF state ON people WHEN NEW.state <> 'member' AND OLD.state = 'member'

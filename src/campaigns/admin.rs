@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::worker::take_due_sheets;
-use super::{Edited, Made, Noted, Stepped};
+use super::{Edited, Made, Noted, Stepped, TakenStep};
 use crate::clock::Clock;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::{CampaignFile, CampaignRecord, NegotiationRound, OfferDraft};
-use crate::domain::campaign::{BadFile, CampaignSlug, CampaignStep};
+use crate::domain::campaign::{BadFile, CampaignSlug};
 use crate::domain::time::Timestamp;
 use crate::store::{CampaignStore, StoreError, StoreReply};
 
@@ -53,30 +53,16 @@ impl CampaignAdmin {
         self.store.edit_campaign(draft, file, who.to_owned(), now)
     }
 
-    /// Any step but publishing an offer, with a note, and whether those whom it concerns are mailed.
+    /// A step, with a note, and whether those whom it concerns are mailed.
     pub fn step(
         &self,
         slug: &CampaignSlug,
-        step: CampaignStep,
+        step: TakenStep,
         who: &str,
         (note, mails): (&str, bool),
         now: Timestamp,
     ) -> StoreReply<'_, Stepped> {
-        self.store.step_campaign(slug.clone(), step, None, who.to_owned(), (note.to_owned(), mails), now)
-    }
-
-    /// Publishes an offer, of the file that it was read from.
-    pub fn publish(
-        &self,
-        slug: &CampaignSlug,
-        (offer, file): (Offer, String),
-        who: &str,
-        (note, mails): (&str, bool),
-        now: Timestamp,
-    ) -> StoreReply<'_, Stepped> {
-        let offer = Some((offer, file));
-        let note = (note.to_owned(), mails);
-        self.store.step_campaign(slug.clone(), CampaignStep::Offer, offer, who.to_owned(), note, now)
+        self.store.step_campaign(slug.clone(), step, who.to_owned(), (note.to_owned(), mails), now)
     }
 
     /// The campaign with its last sheet. One that is due is taken first: the service may be down, or a moment from doing so.

@@ -20,7 +20,7 @@ use crate::domain::email::EmailAddress;
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
-pub use crate::store::campaigns::{Edited, Made, Noted, Pressed, Stepped};
+pub use crate::store::campaigns::{Edited, Made, Noted, Pressed, Stepped, TakenStep};
 use crate::store::{CampaignStore, StoreError};
 
 /// What pages do with campaigns.

@@ -16,6 +16,7 @@ pub mod mail;
 pub mod partner;
 pub mod person;
 pub mod referral;
+pub mod reward;
 pub mod secret;
 pub mod share;
 pub mod sign_in;

@@ -13,6 +13,7 @@ use super::mail::budget::source_name;
 use super::mail::choices::MailChoices;
 use super::mail::{MailboxRecord, WaitingMail};
 use super::referral::ReferralCode;
+use super::reward::ledger::RewardStanding;
 use super::sign_up::{Channel, SignUpId, SignUpState};
 use super::time::Timestamp;
 use super::us_state::UsState;
@@ -97,6 +98,8 @@ pub struct PersonFile {
     pub referrals: Referrals,
     /// Their part in each campaign, at most one a campaign.
     pub participations: Vec<ParticipationEntry>,
+    /// What they earned by those whom they referred.
+    pub rewards: RewardStanding,
     /// Requests to sign in within the last day, oldest first.
     pub sign_ins: Vec<SignInEntry>,
     pub requests: Vec<RequestEntry>,
@@ -302,6 +305,12 @@ pub enum Leaving {
     /// They were none.
     NotAMember(PersonState),
     Unknown,
+}
+
+/// Somebody is not erased: they have rewards that are to be paid, or given up, first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RewardsDue {
+    pub cents: i64,
 }
 
 /// What was erased of a person.

@@ -207,8 +207,10 @@ impl OwnPages {
         self.people("own page: leave", now).leave(email, now).await
     }
 
-    pub async fn erase(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<Erased>, NotErased> {
-        self.people("own page: erase", now).erase(email, now).await
+    /// Refused while rewards are due to them, unless they give those up.
+    pub async fn erase(&self, email: &EmailAddress, waives: bool, now: Timestamp) -> Result<Option<Erased>, NotErased> {
+        let waived_by = waives.then_some(BY_THEMSELVES);
+        self.people("own page: erase", now).erase(email, waived_by, now).await
     }
 
     /// Lets mail reach them again, whatever they or a mail server said before.

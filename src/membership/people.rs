@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::random;
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
-use crate::domain::person::{AccountId, ActivityPlace, Erased, Leaving, Lifted, PersonFile};
+use crate::domain::person::{AccountId, ActivityPlace, Erased, Leaving, Lifted, PersonFile, RewardsDue};
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::sign_up::PendingPlace;
 use crate::domain::time::Timestamp;
@@ -19,6 +19,9 @@ use crate::store::{Store, StoreError};
 pub enum NotErased {
     #[error("nothing was erased: the list of erasures beside the database cannot be written: {0}")]
     Log(std::io::Error),
+    /// Rewards are to be paid first, or given up.
+    #[error("nothing was erased: ${dollars} of rewards are due to this person", dollars = .0.cents / 100)]
+    RewardsDue(RewardsDue),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -67,8 +70,8 @@ pub async fn fill(store: &dyn Store, mut file: PersonFile, now: Timestamp) -> Re
     Ok(file)
 }
 
-/// What the audit log calls somebody who has no name there yet.
-fn new_account() -> Result<AccountId, StoreError> {
+/// What the audit log and the ledger call somebody who has no name there yet.
+pub fn new_account() -> Result<AccountId, StoreError> {
     Ok(AccountId::from_random(&random()?))
 }
 
@@ -105,10 +108,16 @@ impl People {
     }
 
     /// Deletes what is kept of whoever has that address; none if nobody has. It is written down beside the database first:
-    /// who restores an older copy of the records has to know.
-    pub async fn erase(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<Erased>, NotErased> {
-        if self.store.find_person(email.normalized(), now).await?.is_none() {
-            return Ok(None);
+    /// who restores an older copy of the records has to know. `waived_by` gives up the rewards that are due to them.
+    pub async fn erase(
+        &self,
+        email: &EmailAddress,
+        waived_by: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Option<Erased>, NotErased> {
+        let Some(file) = self.store.find_person(email.normalized(), now).await? else { return Ok(None) };
+        if file.rewards.due_cents > 0 && waived_by.is_none() {
+            return Err(NotErased::RewardsDue(RewardsDue { cents: file.rewards.due_cents }));
         }
         let marks = self.marker.marks(email);
         let (erasures, mark) = (self.erasures.clone(), marks.address.clone());
@@ -120,7 +129,9 @@ impl People {
         // In steps, each of which others' writes wait for, with pauses in which those get their turn. Interrupted, it goes on when
         // it is asked for again.
         let mut begun = Instant::now();
-        while let Some(step) = self.store.erase(email, marks.clone(), account.clone(), now).await? {
+        let waived_by = waived_by.map(str::to_owned);
+        while let Some(step) = self.store.erase(email, marks.clone(), account.clone(), waived_by.clone(), now).await? {
+            let step = step.map_err(NotErased::RewardsDue)?;
             let is_whole = step.is_whole;
             so_far = Some(step.after(so_far));
             if is_whole {

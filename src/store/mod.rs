@@ -74,6 +74,7 @@ pub mod postgres;
 mod queue;
 mod report;
 pub mod resume;
+pub mod rewards;
 pub mod sandbox;
 mod sign_up;
 pub mod sources;
@@ -102,6 +103,7 @@ pub use self::outbox::OutboxStore;
 pub use self::partners::PartnerStore;
 pub use self::partners::webhooks::WebhookStore;
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
+pub use self::rewards::RewardStore;
 pub use self::sandbox::{ForgottenTestData, InboxStore};
 pub use self::sources::{MailFigures, SourceStore, SpentProof};
 use self::sql::{Job, JobDone, JobReply, Unit, result_of};
@@ -121,6 +123,7 @@ pub trait Store:
     + OwnPageStore
     + RetentionStore
     + CampaignStore
+    + RewardStore
     + OutboxStore
     + InboxStore
     + SourceStore

@@ -120,6 +120,9 @@ struct Again {
     perhaps: Vec<String>,
 }
 
+/// Who gives up the rewards of somebody who was erased before: they were paid then, or gave them up themselves.
+const RESUME: &str = "resume";
+
 /// People that are read at a time.
 const PAGE: u32 = 1000;
 
@@ -130,7 +133,7 @@ async fn erase_again(
     now: Timestamp,
 ) -> anyhow::Result<Again> {
     let judge = logs.judge(secret)?;
-    let audited = operator.audited(act("resume", String::new(), now));
+    let audited = operator.audited(act(RESUME, String::new(), now));
     let people = audited.people(secret, logs.here.clone());
     let (mut after, mut again) = (0, Again::default());
     loop {
@@ -143,7 +146,7 @@ async fn erase_again(
             match judge(&email, person.created_at) {
                 CameBack::No => {}
                 CameBack::Perhaps => again.perhaps.push(person.email.clone()),
-                CameBack::Yes => again.erased += u64::from(people.erase(&email, now).await?.is_some()),
+                CameBack::Yes => again.erased += u64::from(people.erase(&email, Some(RESUME), now).await?.is_some()),
             }
         }
     }

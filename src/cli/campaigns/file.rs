@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use super::{EditedCampaign, NewCampaign, PrintSample, PublishOffer, find, step};
-use crate::campaigns::{Edited, Made};
+use crate::campaigns::{Edited, Made, TakenStep};
 use crate::cli::audit::act;
 use crate::cli::{print_line, with_live_records};
 use crate::clock::Clock;
@@ -103,7 +103,7 @@ pub(super) fn offer(task: &PublishOffer) -> anyhow::Result<()> {
         let done = operator
             .audited(act)
             .campaigns()
-            .publish(slug, (offer, text), &who, (&task.note.note, !task.note.no_mail), now)
+            .step(slug, TakenStep::Offer(Box::new(offer), text), &who, (&task.note.note, !task.note.no_mail), now)
             .await?;
         step::done(slug, done)
     })?;

@@ -9,6 +9,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 
 use super::terminal::did_you_mean;
+use crate::campaigns::TakenStep;
 use crate::config::{CatalogSettings, PostalSettings, StoreSettings};
 use crate::domain::campaign::record::CampaignFile;
 use crate::domain::campaign::{CampaignSlug, CampaignStep};
@@ -55,7 +56,10 @@ pub(super) enum CampaignsCommand {
     #[command(after_long_help = OFFER_FORMAT)]
     Offer(PublishOffer),
     /// Say that the deal runs: those who accepted take part from now on, later ones from when they accept.
-    Activate(StepArgs),
+    ///
+    /// The catalog's referral terms are copied into the campaign: later changes of the catalog do not change what referring its members
+    /// earns. Give the service's own catalog.
+    Activate(ActivateCampaign),
     /// End an active campaign: nobody can accept any more, the result is published, and those who were in are mailed.
     Close(StepArgs),
     /// Give a campaign up, in any state before `closed`. If members had seen it, those who were in are mailed.
@@ -127,6 +131,14 @@ pub(super) struct OpenCampaign {
     step: StepArgs,
     #[command(flatten)]
     postal: PostalSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ActivateCampaign {
+    #[command(flatten)]
+    step: StepArgs,
+    #[command(flatten)]
+    catalog: CatalogSettings,
 }
 
 #[derive(Debug, Args)]
@@ -202,11 +214,13 @@ pub(super) fn run(command: &CampaignsCommand) -> anyhow::Result<()> {
         CampaignsCommand::List(task) => show::list(task),
         CampaignsCommand::Show(task) => show::show(task),
         CampaignsCommand::Open(task) => step::open(task),
-        CampaignsCommand::Negotiate(task) => step::take(task, CampaignStep::Negotiate, "campaigns negotiate"),
+        CampaignsCommand::Negotiate(task) => {
+            step::take(task, &TakenStep::Plain(CampaignStep::Negotiate), "campaigns negotiate")
+        }
         CampaignsCommand::Offer(task) => file::offer(task),
-        CampaignsCommand::Activate(task) => step::take(task, CampaignStep::Activate, "campaigns activate"),
-        CampaignsCommand::Close(task) => step::take(task, CampaignStep::Close, "campaigns close"),
-        CampaignsCommand::Cancel(task) => step::take(task, CampaignStep::Cancel, "campaigns cancel"),
+        CampaignsCommand::Activate(task) => step::activate(task),
+        CampaignsCommand::Close(task) => step::take(task, &TakenStep::Plain(CampaignStep::Close), "campaigns close"),
+        CampaignsCommand::Cancel(task) => step::take(task, &TakenStep::Plain(CampaignStep::Cancel), "campaigns cancel"),
         CampaignsCommand::Demand(task) => negotiation::demand(task),
         CampaignsCommand::Rounds(task) => negotiation::rounds(task),
         CampaignsCommand::Drafts(task) => negotiation::drafts(task),

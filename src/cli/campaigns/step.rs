@@ -2,8 +2,8 @@
 
 use anyhow::{anyhow, bail};
 
-use super::{OpenCampaign, StepArgs, find};
-use crate::campaigns::Stepped;
+use super::{ActivateCampaign, OpenCampaign, StepArgs, find};
+use crate::campaigns::{Stepped, TakenStep};
 use crate::cli::audit::act;
 use crate::cli::{print_line, with_live_records};
 use crate::clock::Clock;
@@ -19,12 +19,17 @@ pub(super) fn open(task: &OpenCampaign) -> anyhow::Result<()> {
              UNIONHALL_POSTAL_ADDRESS"
         );
     }
-    take(&task.step, CampaignStep::Open, "campaigns open")
+    take(&task.step, &TakenStep::Plain(CampaignStep::Open), "campaigns open")
+}
+
+pub(super) fn activate(task: &ActivateCampaign) -> anyhow::Result<()> {
+    let terms = task.catalog.read()?.referral;
+    take(&task.step, &TakenStep::Activate(terms), "campaigns activate")
 }
 
 /// Takes a step and says what it means.
-pub(super) fn take(task: &StepArgs, step: CampaignStep, command: &'static str) -> anyhow::Result<()> {
-    let (now, slug) = (Clock::start().now().time, &task.slug);
+pub(super) fn take(task: &StepArgs, taken: &TakenStep, command: &'static str) -> anyhow::Result<()> {
+    let (now, slug, step) = (Clock::start().now().time, &task.slug, taken.step());
     let act = act(command, slug.to_string(), now);
     let who = act.who.clone();
     let (before, after) = with_live_records(&task.store, async |operator| {
@@ -41,7 +46,7 @@ pub(super) fn take(task: &StepArgs, step: CampaignStep, command: &'static str) -
             operator
                 .audited(act)
                 .campaigns()
-                .step(slug, step, &who, (&task.note.note, !task.note.no_mail), now)
+                .step(slug, taken.clone(), &who, (&task.note.note, !task.note.no_mail), now)
                 .await?,
         )?;
         Ok((before, find(&operator, slug, now).await?.campaign))

@@ -100,6 +100,9 @@ pub(super) struct NamedMember {
 pub(super) struct EraseMember {
     /// The person's address; `-` to read it on standard input, so that it is not in the shell's history.
     email: String,
+    /// Give up the rewards that are due to them, because they say so. Without it, somebody with rewards due is not erased.
+    #[arg(long)]
+    waive_rewards: bool,
     #[command(flatten)]
     secret: SecretSettings,
     #[command(flatten)]
@@ -256,8 +259,12 @@ fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
 fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
     let email = address(&task.email)?;
     let erased = with_live_records(&task.store, async |operator| {
-        let operator = operator.audited(act("members erase", String::new(), now));
-        Ok(people_of(&task.store, &task.secret, &operator).await?.erase(&email, now).await?)
+        let act = act("members erase", String::new(), now);
+        let (who, operator) = (act.who.clone(), operator.audited(act));
+        Ok(people_of(&task.store, &task.secret, &operator)
+            .await?
+            .erase(&email, task.waive_rewards.then_some(&*who), now)
+            .await?)
     })?;
     let Some(erased) = erased else { return Err(nobody()) };
     print_line(match erased.was_member {

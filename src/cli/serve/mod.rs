@@ -41,6 +41,7 @@ use crate::membership::erasures::ErasureLog;
 use crate::membership::{figures, retention};
 use crate::operator::Operator;
 use crate::partners::worker::{WebhookNotifier, WebhookWorker};
+use crate::rewards;
 use crate::server::{FindsSandbox, HttpService, HttpSettings, NodeResources, listener, metrics_listener};
 use crate::store::migration::Prepare;
 use crate::supervise;
@@ -126,6 +127,8 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
     tokio::spawn(supervise::vitally("the roll-up of figures", rolls_up));
     let campaigns = campaigns::worker::run(Arc::clone(records) as _, logger.clone(), clock, stops.clone());
     tokio::spawn(supervise::vitally("the campaigns", campaigns));
+    let rewards = rewards::worker::run(Arc::clone(records) as _, logger.clone(), clock, stops.clone());
+    tokio::spawn(supervise::vitally("the rewards", rewards));
     // Where no mail can be sent, or it could not say where the union is, none is queued.
     let is_off = matches!(post.delivery, Delivery::Off) || union.postal_address.is_none();
     let an_hour = if is_off { 0 } else { settings.mail.campaign_mails_an_hour };

@@ -252,6 +252,7 @@ pub(crate) mod tests {
             created_at: Timestamp::from_millis(0),
             active_at: None,
             closed_at: None,
+            terms: None,
             sheet: None,
         }
     }

@@ -5,6 +5,7 @@ use super::draft::CampaignDraft;
 use super::offer::Offer;
 use super::participation::{BadPress, ParticipationState, Press};
 use super::{CampaignSlug, CampaignState, LastDay};
+use crate::domain::catalog::ReferralTerms;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 
@@ -25,6 +26,8 @@ pub struct CampaignRecord {
     pub active_at: Option<Timestamp>,
     /// When it was closed or cancelled.
     pub closed_at: Option<Timestamp>,
+    /// What referring those who take part earns, once it became active.
+    pub terms: Option<ReferralTerms>,
     /// The last one, and when it was taken; none while fewer than five are in.
     pub sheet: Option<(Timestamp, DemandSheet)>,
 }

@@ -28,6 +28,8 @@ pub struct ReferralTerms {
     pub reward_per_group: u32,
     pub group_size: u32,
     pub max_groups: u32,
+    /// Days that somebody takes part in a campaign before they count for their referrer.
+    pub hold_days: u32,
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -46,6 +48,7 @@ impl Catalog {
     /// Far above any household bill, and small enough that no sum over the catalog can overflow.
     const MOST_DOLLARS: u32 = 1_000_000;
     const MOST_PEOPLE: u32 = 10_000;
+    const MOST_DAYS: u32 = 365;
 
     /// The built-in sample's figures; tests hold that it reads.
     pub fn sample() -> Self {
@@ -65,6 +68,7 @@ impl Catalog {
             reward_per_group: i64,
             group_size: i64,
             max_groups: i64,
+            hold_days: Option<i64>,
         }
 
         let file: File = toml::from_str(text).map_err(|error| BadCatalog::Syntax(locate(text, &error)))?;
@@ -83,6 +87,10 @@ impl Catalog {
             reward_per_group: figure("reward_per_group", file.referral.reward_per_group, Self::MOST_DOLLARS)?,
             group_size: figure("group_size", file.referral.group_size, Self::MOST_PEOPLE)?,
             max_groups: figure("max_groups", file.referral.max_groups, 1000)?,
+            hold_days: match file.referral.hold_days {
+                Some(days) => within("referral", "hold_days".to_owned(), days, 0, Self::MOST_DAYS)?,
+                None => ReferralTerms::HOLD_DAYS,
+            },
         };
         Ok(Self { listed, referral })
     }
@@ -122,6 +130,9 @@ impl Catalog {
 }
 
 impl ReferralTerms {
+    /// Where the catalog names none.
+    pub const HOLD_DAYS: u32 = 30;
+
     pub fn max_reward(&self) -> u32 {
         self.reward_per_group * self.max_groups
     }

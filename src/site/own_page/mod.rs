@@ -166,9 +166,10 @@ pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
 }
 
 pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, session, _) = take(visit, request, not_signed_in).await?;
+    let (visit, session, fields) = take(visit, request, not_signed_in).await?;
     require_mailed(visit, StatusCode::FORBIDDEN, &session)?;
-    Ok(match visit.app().own_pages.erase(&session.email, visit.now.time).await {
+    let waives = field(&fields, "waiveRewards").as_deref() == Some("true");
+    Ok(match visit.app().own_pages.erase(&session.email, waives, visit.now.time).await {
         Ok(Some(erased)) => {
             // By another address, so that whoever loads it again does not send the form again.
             let shown = if erased.mailbox_is_shared { "/me/erased?shared" } else { "/me/erased" };
@@ -178,6 +179,7 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
         }
         Ok(None) => not_signed_in(visit),
         Err(NotErased::Store(error)) => visit.problem(error),
+        Err(NotErased::RewardsDue(_)) => visit.redirect("/me/erase"),
         Err(error @ NotErased::Log(_)) => {
             visit.report(&error.to_string());
             visit.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::Problem)

@@ -17,7 +17,8 @@ pub(super) use self::participation::{end_participations, forget_times, participa
 pub use self::sheet::CountedPart;
 use self::sheet::{KeepSheet, count_part, due_sheets};
 use self::step::{EditCampaign, MakeCampaign, StepCampaign};
-pub use self::step::{Edited, Made, Stepped};
+pub use self::step::{Edited, Made, Stepped, TakenStep};
+use super::rewards::terms;
 use super::sql::{Failure, Row, Sql, values};
 use crate::domain::campaign::demand::DemandSheet;
 use crate::domain::campaign::draft::CampaignDraft;
@@ -28,7 +29,7 @@ use crate::domain::campaign::record::{
     CampaignFile, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
     ParticipationCounts,
 };
-use crate::domain::campaign::{CampaignSlug, CampaignState, CampaignStep};
+use crate::domain::campaign::{CampaignSlug, CampaignState};
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
@@ -59,8 +60,9 @@ pub(super) use seen_campaign;
 macro_rules! campaigns {
     ($($which:expr),*) => {
         concat!(
-            "SELECT c.id, c.definition, c.state, c.offer, c.created_at, c.active_at, c.closed_at,
-                    ",
+            "SELECT c.id, c.definition, c.state, c.offer, c.created_at, c.active_at, c.closed_at, ",
+            $crate::store::rewards::terms_columns!(),
+            ", ",
             $crate::store::campaigns::was_public!(),
             " AS was_public, d.taken_at, d.sheet
              FROM campaigns c LEFT JOIN demand_sheets d ON d.campaign_id = c.id
@@ -84,9 +86,8 @@ area! {
             = EditCampaign { draft, definition, who, now };
 
         /// Takes a campaign a step further, with a note, and begins the mailing that belongs to it, unless nobody is to be mailed.
-        /// `offer` comes with the step `Offer` alone.
-        write step_campaign(slug: CampaignSlug, step: CampaignStep, offer: Option<(Offer, String)>, who: String, note: (String, bool), now: Timestamp) -> Stepped
-            = StepCampaign { slug, step, offer, who, note, now };
+        write step_campaign(slug: CampaignSlug, step: TakenStep, who: String, note: (String, bool), now: Timestamp) -> Stepped
+            = StepCampaign { slug, step, who, note, now };
 
         /// Takes the steps of days that are over; says how many.
         transact step_by_date(now: Timestamp) -> u64 {
@@ -218,6 +219,7 @@ pub(super) fn campaign(row: &Row<'_>) -> Result<CampaignRecord, Failure> {
         created_at: row.get("created_at")?,
         active_at: row.get("active_at")?,
         closed_at: row.get("closed_at")?,
+        terms: terms(row)?,
         sheet,
     })
 }

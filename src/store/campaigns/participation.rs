@@ -7,6 +7,7 @@ use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::store::members::own_page::{answers_of, set_answers};
+use crate::store::rewards::qualify_before_change;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// What became of a press.
@@ -55,12 +56,16 @@ impl Unit for PressUnit {
             set_answers(sql, &member, &answers, self.now).await?;
         }
         if let Some(state) = after.filter(|_| after != before) {
+            if before == Some(ParticipationState::Accepted) {
+                qualify_before_change(sql, member.person, self.now).await?;
+            }
             let write = "
                 INSERT INTO participations (campaign_id, person_id, state, in_at, accepted_at, changed_at)
                 VALUES ($1, $2, $3, $5, $6, $4)
                 ON CONFLICT (campaign_id, person_id) DO UPDATE SET state = excluded.state,
                     in_at = coalesce(excluded.in_at, participations.in_at),
-                    accepted_at = coalesce(excluded.accepted_at, participations.accepted_at), changed_at = excluded.changed_at";
+                    accepted_at = coalesce(excluded.accepted_at, participations.accepted_at), changed_at = excluded.changed_at,
+                    hold_checked = participations.hold_checked AND excluded.accepted_at IS NULL";
             let at = |this| (state == this).then_some(self.now);
             let (in_at, accepted_at) = (at(ParticipationState::In), at(ParticipationState::Accepted));
             let values = values![campaign.id.0, member.person, state.name(), self.now, in_at, accepted_at];

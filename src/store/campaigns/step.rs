@@ -5,6 +5,7 @@ use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{BadFile, BadStep, CampaignSlug, CampaignState, CampaignStep};
+use crate::domain::catalog::ReferralTerms;
 use crate::domain::mail::budget::day_of;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Sql, Unit, values};
@@ -107,11 +108,30 @@ impl Unit for EditCampaign {
     }
 }
 
+/// A step, with what belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TakenStep {
+    /// With nothing: neither an offer nor terms.
+    Plain(CampaignStep),
+    /// What is published, and the file that it was read from.
+    Offer(Box<Offer>, String),
+    /// With the referral terms of the catalog as it is now.
+    Activate(ReferralTerms),
+}
+
+impl TakenStep {
+    pub const fn step(&self) -> CampaignStep {
+        match self {
+            Self::Plain(step) => *step,
+            Self::Offer(..) => CampaignStep::Offer,
+            Self::Activate(_) => CampaignStep::Activate,
+        }
+    }
+}
+
 pub(super) struct StepCampaign {
     pub slug: CampaignSlug,
-    pub step: CampaignStep,
-    /// What is published with the step `Offer`, and the file that it was read from.
-    pub offer: Option<(Offer, String)>,
+    pub step: TakenStep,
     pub who: String,
     /// And whether those whom it concerns are mailed.
     pub note: (String, bool),
@@ -127,15 +147,23 @@ impl Unit for StepCampaign {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Stepped, Failure> {
         let Some(campaign) = hold_alone(sql, &self.slug).await? else { return Ok(Stepped::Unknown) };
-        let to = match campaign.state.after(self.step) {
+        let to = match campaign.state.after(self.step.step()) {
             Ok(to) => to,
             Err(refused) => return Ok(Stepped::Refused(refused)),
         };
         let id = campaign.id.0;
-        if let Some((offer, file)) = &self.offer {
-            let publish = "UPDATE campaigns SET offer = $2, decide_by = $3, open_until = $4 WHERE id = $1";
-            let (decide_by, open_until) = (offer.decide_by.number(), offer.open_until.map(|day| day.number()));
-            sql.execute(publish, values![id, file, decide_by, open_until]).await?;
+        match &self.step {
+            TakenStep::Plain(_) => {}
+            TakenStep::Offer(offer, file) => {
+                let publish = "UPDATE campaigns SET offer = $2, decide_by = $3, open_until = $4 WHERE id = $1";
+                let (decide_by, open_until) = (offer.decide_by.number(), offer.open_until.map(|day| day.number()));
+                sql.execute(publish, values![id, file, decide_by, open_until]).await?;
+            }
+            TakenStep::Activate(terms) => {
+                let copy = "UPDATE campaigns SET reward_cents = $2, group_size = $3, max_groups = $4, hold_days = $5 WHERE id = $1";
+                let ReferralTerms { group_size, max_groups, hold_days, .. } = *terms;
+                sql.execute(copy, values![id, terms.reward_cents(), group_size, max_groups, hold_days]).await?;
+            }
         }
         go_to(sql, &campaign, to, &self.who, (&self.note.0, self.note.1), self.now).await?;
         Ok(Stepped::Done(to))

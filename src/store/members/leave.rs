@@ -4,16 +4,17 @@
 //! they are credited with stays right, and whoever joins again is known to have been a member.
 
 use crate::domain::email::EmailAddress;
-use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonState};
+use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonState, RewardsDue};
 use crate::domain::secret::mark::{AddressMarks, tombstone};
 use crate::domain::sign_up::{DecidedHow, SUPPRESSED_FOR};
 use crate::domain::time::Timestamp;
 use crate::store::partners::idempotency;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
-use crate::store::{campaigns, outbox};
+use crate::store::{campaigns, outbox, rewards};
 
 /// Ends a membership; the person's row is locked, and the count is the caller's to change, last.
 pub(in crate::store) async fn depart(sql: &mut dyn Sql, person: i64, now: Timestamp) -> Result<bool, Failure> {
+    rewards::qualify_before_change(sql, person, now).await?;
     let leave = "UPDATE people SET state = 'left', left_at = $2 WHERE id = $1 AND state = 'member'";
     let was_member = sql.execute(leave, values![person, now]).await? == 1;
     if was_member {
@@ -90,23 +91,28 @@ pub(super) struct Erase {
     pub email_normalized: String,
     pub marks: AddressMarks,
     pub account: AccountId,
+    /// Who gives up the rewards that are due, if somebody does.
+    pub waived_by: Option<String>,
     pub now: Timestamp,
 }
 
 /// One step of it: everything of somebody of whom little is kept, else a part; `is_whole` says which. Repeat it until it is.
 impl Unit for Erase {
-    type Done = Option<Erased>;
+    type Done = Option<Result<Erased, RewardsDue>>;
 
     fn is_transaction(&self) -> bool {
         true
     }
 
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<Erased>, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
         let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(None) };
         let find = "SELECT id, code FROM people WHERE email_normalized = $1 FOR UPDATE";
         let found =
             sql.row(find, values![&self.email_normalized], |row| Ok((row.get::<i64>("id")?, row.get("code")?))).await?;
         let Some((person, code)) = found else { return Ok(None) };
+        if let Err(cents) = rewards::waive(sql, person, self.waived_by.as_deref(), self.now).await? {
+            return Ok(Some(Err(RewardsDue { cents })));
+        }
         name_account(sql, person, &self.account).await?;
         // While their answers can still be taken out of the figures.
         let was_member = depart(sql, person, self.now).await?;
@@ -119,7 +125,7 @@ impl Unit for Erase {
             if was_member {
                 count_down(sql).await?;
             }
-            return Ok(Some(erased));
+            return Ok(Some(Ok(erased)));
         }
         // Whoever else gets mail there as a member is not silenced with them.
         let (others, mailbox_is_shared) = people_of(sql, &mailbox).await?;
@@ -135,7 +141,7 @@ impl Unit for Erase {
         if was_member {
             count_down(sql).await?;
         }
-        Ok(Some(Erased { mailbox_is_shared, ..erased }))
+        Ok(Some(Ok(Erased { mailbox_is_shared, ..erased })))
     }
 }
 
@@ -221,6 +227,7 @@ pub(super) async fn anonymize(
     // To the day alone: to the millisecond it would lead to the row of the audit log that says who was erased then.
     sql.execute(anonymize, values![person, &address, &tombstone, now.start_of_day()]).await?;
     campaigns::forget_times(sql, person, now.start_of_day()).await?;
+    rewards::forget_referrer(sql, person).await?;
     // What a mailbox wants not to be sent goes with the last who has it.
     let stops = "DELETE FROM stopped_partners WHERE mailbox = $1
                  AND NOT EXISTS (SELECT 1 FROM people WHERE email_normalized = $1 AND mailbox = $1)

@@ -17,6 +17,7 @@ use crate::domain::us_state::UsState;
 use crate::store::campaigns::participations_of;
 use crate::store::outbox::mailbox::{mailbox_columns, mailbox_record};
 use crate::store::outbox::{waiting, waiting_columns};
+use crate::store::rewards::standing_of;
 use crate::store::sources::source_name;
 use crate::store::sql::{Failure, Row, Sql, values};
 
@@ -137,7 +138,18 @@ pub(super) async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Resul
     let referrals = referrals(sql, &person).await?;
     let participations = participations_of(sql, id).await?;
     let (sign_ups, sign_ins, requests) = (Vec::new(), Vec::new(), Vec::new());
-    Ok(Some(PersonFile { person, mailbox, sign_ups, referrals, participations, sign_ins, requests, wrong_codes }))
+    let rewards = standing_of(sql, id, person.account.as_ref()).await?;
+    Ok(Some(PersonFile {
+        person,
+        mailbox,
+        sign_ups,
+        referrals,
+        participations,
+        rewards,
+        sign_ins,
+        requests,
+        wrong_codes,
+    }))
 }
 
 /// What came of a person's link; beyond the first thousand by the figures that are kept of it.

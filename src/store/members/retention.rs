@@ -29,14 +29,15 @@ const LOOKED_AT: u32 = 500;
 pub const MAILBOXES_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Whether a person `p` is to be forgotten: they never confirmed and nothing was heard of them since `$2`, or left before
-/// `$3`; and nothing waits for them.
+/// `$3`; and nothing waits for them, neither a sign-up nor a reward.
 macro_rules! is_forgettable {
     () => {
         "p.erased_at IS NULL
          AND ((p.state = 'invited' AND p.created_at < $2
                AND NOT EXISTS (SELECT 1 FROM sign_ups s WHERE s.person_id = p.id AND s.updated_at >= $2))
               OR (p.state = 'left' AND coalesce(p.left_at, p.joined_at, 0) < $3))
-         AND NOT EXISTS (SELECT 1 FROM sign_ups s WHERE s.person_id = p.id AND s.state = 'pending')"
+         AND NOT EXISTS (SELECT 1 FROM sign_ups s WHERE s.person_id = p.id AND s.state = 'pending')
+         AND coalesce((SELECT sum(l.amount_cents) FROM reward_ledger l WHERE l.account = p.account), 0) <= 0"
     };
 }
 

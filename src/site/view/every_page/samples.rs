@@ -13,6 +13,7 @@ use crate::domain::person::{
     StoppedPartner,
 };
 use crate::domain::referral::ReferralCode;
+use crate::domain::reward::ledger::RewardStanding;
 use crate::domain::sign_up::{Channel, PENDING_FOR, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
 
@@ -78,6 +79,7 @@ pub(super) fn own_file(text: &str) -> PersonFile {
         mailbox,
         sign_ups: vec![sign_up],
         participations: Vec::new(),
+        rewards: RewardStanding::default(),
         referrals: Referrals { signed_up: 1000, members: 12 },
         requests: Vec::new(),
         sign_ins: Vec::new(),
@@ -132,6 +134,7 @@ pub(super) fn campaign_of(text: &str, state: CampaignState) -> CampaignRecord {
         created_at: at,
         active_at: None,
         closed_at: Some(at),
+        terms: None,
         sheet: Some((at, DemandSheet { members_in: 1230, accepted: 610, ..DemandSheet::default() })),
     }
 }

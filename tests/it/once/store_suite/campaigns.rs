@@ -2,12 +2,13 @@
 
 use super::*;
 use unionhall::campaigns::worker;
-use unionhall::campaigns::{Edited, Made, Noted, Pressed, Stepped};
+use unionhall::campaigns::{Edited, Made, Noted, Pressed, Stepped, TakenStep};
 use unionhall::domain::campaign::draft::CampaignDraft;
 use unionhall::domain::campaign::offer::Offer;
 use unionhall::domain::campaign::participation::{BadPress, ParticipationState, Press};
 use unionhall::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
 use unionhall::domain::campaign::{CampaignSlug, CampaignState, CampaignStep};
+use unionhall::domain::catalog::ReferralTerms;
 use unionhall::domain::person::AccountId;
 use unionhall::domain::secret::mark::AddressMarker;
 use unionhall::domain::secret::session::Nonce;
@@ -28,6 +29,10 @@ pub(super) const OFFER: &str = "supplier = \"Example Fiber\"\nannual_saving = 24
     benchmark = { price = \"$68 a month\", source = \"survey\", date = 2026-12-01 }\n\
     [text.en]\nprice = \"$48\"\nexit_fee = \"None\"\n[text.es]\nprice = \"$48\"\nexit_fee = \"Ninguno\"\n";
 
+/// Small groups, so that few people make one.
+pub(super) const TERMS: ReferralTerms =
+    ReferralTerms { reward_per_group: 100, group_size: 2, max_groups: 2, hold_days: 30 };
+
 pub(super) fn slug(text: &str) -> CampaignSlug {
     text.parse().unwrap()
 }
@@ -39,14 +44,28 @@ impl Fixture {
     }
 
     pub(super) async fn step(&self, of: &str, step: CampaignStep, now: Timestamp) -> Stepped {
-        let offer = (step == CampaignStep::Offer).then(|| (Offer::parse(OFFER).unwrap(), OFFER.to_owned()));
-        self.store.step_campaign(slug(of), step, offer, "op".to_owned(), (String::new(), true), now).await.unwrap()
+        let step = match step {
+            CampaignStep::Offer => TakenStep::Offer(Box::new(Offer::parse(OFFER).unwrap()), OFFER.to_owned()),
+            CampaignStep::Activate => TakenStep::Activate(TERMS),
+            step => TakenStep::Plain(step),
+        };
+        self.store.step_campaign(slug(of), step, "op".to_owned(), (String::new(), true), now).await.unwrap()
     }
 
     /// A member with those answers, who is signed in.
     pub(super) async fn member(&self, email: &str, us_state: Option<UsState>, categories: &str, n: u8) -> Nonce {
         let categories = Some(CategorySet::from_slugs(categories));
         let new = NewSignUp { answers: answers(us_state, categories, None), ..self.new_sign_up(email) };
+        self.enter(new, email, n).await
+    }
+
+    /// A member whom that code's owner is credited for, if it is given.
+    pub(super) async fn member_by(&self, email: &str, n: u8, ref_code: Option<ReferralCode>) -> Nonce {
+        let new = NewSignUp { ref_code, ..self.new_sign_up(email) };
+        self.enter(new, email, n).await
+    }
+
+    async fn enter(&self, new: NewSignUp, email: &str, n: u8) -> Nonce {
         self.store.sign_up(new, NOW).await.unwrap();
         let email = EmailAddress::parse(email).unwrap();
         let file = self.file_at(email.normalized(), NOW).await.unwrap();
@@ -261,7 +280,7 @@ pub(super) async fn campaigns_follow_a_naive_model(fixture: &Fixture) {
                     let erases = pick(2) == 0;
                     told.push(format!("{now}: {who} leaves, and is erased: {erases}"));
                     match erases {
-                        true => drop(store.erase(&email, marker.marks(&email), account, now).await.unwrap()),
+                        true => drop(store.erase(&email, marker.marks(&email), account, None, now).await.unwrap()),
                         false => drop(store.leave(&email, account, now).await.unwrap()),
                     }
                     people[who].is_member = false;

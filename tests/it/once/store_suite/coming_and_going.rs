@@ -166,7 +166,7 @@ pub(super) async fn whoever_comes_and_goes_is_counted_as_a_naive_model_counts(fi
                 _ => {
                     told.push(format!("{} is erased", ADDRESSES[who]));
                     let known = people[who].code.is_some() && !people[who].is_erased;
-                    let erased = rooms.people.erase(&emails[who], now).await.unwrap();
+                    let erased = rooms.people.erase(&emails[who], None, now).await.unwrap();
                     assert_eq!(erased.is_some(), known, "case {case}: {told:#?}");
                     people[who].is_member = false;
                     people[who].pending = None;
@@ -282,7 +282,7 @@ pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(fixture:
         fixture.sign_up(plain).await;
         let file = fixture.file_at(email.normalized(), NOW).await.unwrap();
         fixture.store.confirm(of_entry(&file.sign_ups[0]), SeenPage::default(), NOW).await.unwrap();
-        rooms.people.erase(&email, NOW.plus(MINUTE)).await.unwrap();
+        rooms.people.erase(&email, None, NOW.plus(MINUTE)).await.unwrap();
         if n == 2 {
             fixture.store.create_referral_code(fixture.person(&tagged), NOW.plus(HOUR)).await.unwrap();
         }
@@ -302,7 +302,7 @@ pub(super) async fn whoever_is_erased_is_left_in_peace_under_every_name(fixture:
         fixture.store.confirm(of_entry(&file.sign_ups[0]), SeenPage::default(), NOW).await.unwrap();
     }
     let zoe = EmailAddress::parse("zoe@example.com").unwrap();
-    let erased = rooms.people.erase(&zoe, NOW.plus(MINUTE)).await.unwrap().unwrap();
+    let erased = rooms.people.erase(&zoe, None, NOW.plus(MINUTE)).await.unwrap().unwrap();
     assert!(erased.mailbox_is_shared);
     fixture.store.sign_up(fixture.new_sign_up("zoe+a@example.com"), NOW.plus(HOUR)).await.unwrap();
     assert_eq!(fixture.send_due(NOW.plus(HOUR * 2)).await, ["zoe+a@example.com"]);

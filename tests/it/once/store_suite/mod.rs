@@ -44,6 +44,7 @@ mod decline;
 mod mail;
 mod partners;
 mod people;
+mod rewards;
 mod sandbox;
 mod sources;
 
@@ -55,6 +56,7 @@ use decline::*;
 use mail::*;
 use partners::*;
 use people::*;
+use rewards::*;
 use sandbox::*;
 use sources::*;
 
@@ -91,6 +93,7 @@ macro_rules! suite {
 }
 
 suite! {
+    full_groups_are_rewarded_once_the_hold_is_over
     a_named_request_is_done_once_and_answered_as_the_first_time
     named_requests_at_once_are_one
     every_open_name_of_a_sign_up_is_confirmed_and_told

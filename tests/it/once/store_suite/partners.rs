@@ -236,7 +236,7 @@ pub(super) async fn an_erased_person_leaves_a_name_without_anything_of_theirs(fi
     link.unwrap();
     let email = EmailAddress::parse("ana@example.com").unwrap();
     let account = AccountId::from_random(&[7; AccountId::ENTROPY]);
-    fixture.store.erase(&email, marks("ana@example.com"), account, NOW).await.unwrap().unwrap();
+    fixture.store.erase(&email, marks("ana@example.com"), account, None, NOW).await.unwrap().unwrap().unwrap();
     let again = fixture.store.sign_up(fixture.named("ana@example.com", "one"), NOW).await;
     assert!(again.unwrap().replayed.is_some(), "a repeat does not tell that they were erased");
     assert_eq!(fixture.status("one", NOW).await, Some(SignUpStatus::Pending), "nothing is told of it");
@@ -443,7 +443,7 @@ pub(super) async fn whoever_has_much_is_erased_in_steps(fixture: &Fixture) {
     let email = EmailAddress::parse("ana@example.com").unwrap();
     let erase = async || {
         let account = AccountId::from_random(&[7; AccountId::ENTROPY]);
-        fixture.store.erase(&email, marks("ana@example.com"), account, end).await.unwrap().unwrap()
+        fixture.store.erase(&email, marks("ana@example.com"), account, None, end).await.unwrap().unwrap().unwrap()
     };
     let mut steps = Vec::new();
     loop {

@@ -66,7 +66,8 @@ impl Fixture {
     }
 
     pub(super) async fn erase(&self, address: &str) -> Option<Erased> {
-        self.store.erase(&email(address), marks(address), account_of(address), after(HOUR)).await.unwrap()
+        let erased = self.store.erase(&email(address), marks(address), account_of(address), None, after(HOUR)).await;
+        erased.unwrap().map(|erased| erased.unwrap())
     }
 
     async fn roll_up(&self, now: Timestamp) {
@@ -317,7 +318,7 @@ pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixtu
     audited("members leave", "").leave(&email("nobody@example.com"), account(1), NOW).await.unwrap();
     audited("members leave", "").leave(&email("ana@example.com"), account(1), NOW).await.unwrap();
     audited("members erase", "")
-        .erase(&email("ana@example.com"), marks("ana@example.com"), account(2), NOW)
+        .erase(&email("ana@example.com"), marks("ana@example.com"), account(2), None, NOW)
         .await
         .unwrap();
     let entries = fixture.store.audit_entries(NOW, after(DAY), 0, 10).await.unwrap();

@@ -1,0 +1,167 @@
+//! Rewards: who counts for whom, groups, and the money that is earned by them.
+
+pub mod ledger;
+pub mod payout;
+
+use std::time::Duration;
+
+use super::campaign::CampaignState;
+use super::catalog::ReferralTerms;
+use super::json::named_enum;
+use super::person::{AccountId, PersonState};
+use super::time::Timestamp;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+named_enum! {
+    pub enum GroupState {
+        /// Its reward was earned; whether it is paid is told by its payout.
+        Accrued = "accrued",
+        /// Worth nothing: the referrer has as many groups as may be rewarded.
+        Capped = "capped",
+        /// Somebody in it was voided before it was paid; the others count again.
+        Dissolved = "dissolved",
+        /// Somebody in it was voided after it was paid; the others count again.
+        Reversed = "reversed",
+        /// The referrer gave its reward up.
+        Waived = "waived",
+        /// The referrer was erased.
+        Settled = "settled",
+    }
+}
+
+/// A member's part in a campaign and their referrer's membership: what decides whether the one counts for the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Referred {
+    /// When they last accepted the offer.
+    pub accepted_at: Timestamp,
+    pub campaign: CampaignState,
+    pub active_at: Timestamp,
+    pub hold_days: u32,
+    /// When the campaign was closed or cancelled.
+    pub closed_at: Option<Timestamp>,
+    pub person: Membership,
+    pub referrer: Membership,
+}
+
+/// Whether somebody is a member, and since when; or until when they were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Membership {
+    pub state: PersonState,
+    pub joined_at: Option<Timestamp>,
+    pub left_at: Option<Timestamp>,
+}
+
+impl Membership {
+    /// Whether they were a member then. Somebody who left and came back counts from when they came back.
+    fn was_member(&self, at: Timestamp) -> bool {
+        let has_joined = self.joined_at.is_some_and(|joined_at| joined_at <= at);
+        has_joined && (self.state == PersonState::Member || self.left_at.is_some_and(|left_at| left_at > at))
+    }
+}
+
+impl Referred {
+    /// When the hold is over: so many days after they began to take part.
+    pub fn hold_ends_at(&self) -> Timestamp {
+        self.accepted_at.max(self.active_at).plus(DAY * self.hold_days)
+    }
+
+    /// The moment from which they count for their referrer: all that is asked for was true then. None where that has not come,
+    /// or never will as things are.
+    pub fn qualified_at(&self, now: Timestamp) -> Option<Timestamp> {
+        // A closed campaign goes on counting, a cancelled one does not.
+        let until =
+            self.closed_at.filter(|_| self.campaign == CampaignState::Cancelled).map_or(now, |end| end.min(now));
+        let joined = self.person.joined_at?.max(self.referrer.joined_at?);
+        let at = self.hold_ends_at().max(joined);
+        (at <= until && self.person.was_member(at) && self.referrer.was_member(at)).then_some(at)
+    }
+}
+
+impl ReferralTerms {
+    pub fn reward_cents(&self) -> i64 {
+        i64::from(self.reward_per_group) * 100
+    }
+
+    /// Whether another group may be rewarded, where so many are and add up to so much, over all campaigns.
+    pub fn may_reward(&self, groups: u32, cents: i64) -> bool {
+        groups < self.max_groups && cents + self.reward_cents() <= self.reward_cents() * i64::from(self.max_groups)
+    }
+}
+
+/// What one account was rewarded and paid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RewardAccount {
+    pub account: AccountId,
+    /// None once they are erased.
+    pub email: Option<String>,
+    pub groups: u32,
+    pub capped: u32,
+    pub earned_cents: i64,
+    pub due_cents: i64,
+    pub out_cents: i64,
+    pub paid_cents: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(day: i64) -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_000 + day * 24 * 3_600_000)
+    }
+
+    const MEMBER: Membership = Membership { state: PersonState::Member, joined_at: Some(at(0)), left_at: None };
+
+    const REFERRED: Referred = Referred {
+        accepted_at: at(5),
+        campaign: CampaignState::Active,
+        active_at: at(10),
+        hold_days: 30,
+        closed_at: None,
+        person: MEMBER,
+        referrer: MEMBER,
+    };
+
+    #[test]
+    fn a_member_counts_once_the_hold_is_over() {
+        assert_eq!(REFERRED.qualified_at(at(40)), Some(at(40)), "from when it became active");
+        assert_eq!(REFERRED.qualified_at(at(39)), None);
+        let late = Referred { accepted_at: at(20), ..REFERRED };
+        assert_eq!(
+            (late.qualified_at(at(49)), late.qualified_at(at(60))),
+            (None, Some(at(50))),
+            "or when they accepted"
+        );
+        assert_eq!(Referred { hold_days: 0, ..REFERRED }.qualified_at(at(10)), Some(at(10)));
+    }
+
+    #[test]
+    fn a_closed_campaign_goes_on_and_a_cancelled_one_does_not() {
+        let closed = Referred { campaign: CampaignState::Closed, closed_at: Some(at(30)), ..REFERRED };
+        assert_eq!(closed.qualified_at(at(50)), Some(at(40)));
+        let cancelled = Referred { campaign: CampaignState::Cancelled, ..closed };
+        assert_eq!(cancelled.qualified_at(at(50)), None);
+        let later = Referred { closed_at: Some(at(41)), ..cancelled };
+        assert_eq!(later.qualified_at(at(50)), Some(at(40)), "who counted before it was cancelled counts");
+    }
+
+    #[test]
+    fn both_are_members_at_that_moment() {
+        let left = |day| Membership { state: PersonState::Left, left_at: Some(at(day)), ..MEMBER };
+        let by = |referrer| Referred { referrer, ..REFERRED }.qualified_at(at(60));
+        assert_eq!((by(left(39)), by(left(40)), by(left(41))), (None, None, Some(at(40))));
+        let back = Membership { joined_at: Some(at(45)), left_at: Some(at(39)), ..MEMBER };
+        assert_eq!(by(back), Some(at(45)), "who comes back earns from then on");
+        assert_eq!(by(Membership { joined_at: None, state: PersonState::Invited, ..MEMBER }), None);
+        assert_eq!(Referred { person: back, ..REFERRED }.qualified_at(at(60)), Some(at(45)));
+        assert_eq!(Referred { person: left(20), ..REFERRED }.qualified_at(at(60)), None);
+    }
+
+    #[test]
+    fn no_more_than_the_most_is_rewarded() {
+        let terms = ReferralTerms { reward_per_group: 100, group_size: 5, max_groups: 2, hold_days: 30 };
+        assert!(terms.may_reward(0, 0) && terms.may_reward(1, 10_000) && !terms.may_reward(2, 20_000));
+        assert!(!terms.may_reward(1, 15_000), "another campaign paid more for one");
+    }
+}

@@ -1,0 +1,138 @@
+//! Rewards for referring members: the worker that forms groups, and what the operator does with money.
+//!
+//! The store of rewards is private to this layer: no rule about a group or a payout can be rebuilt elsewhere. It must never know
+//! HTTP, MCP or a command line.
+
+pub mod worker;
+
+use std::sync::Arc;
+
+use crate::domain::campaign::CampaignSlug;
+use crate::domain::email::EmailAddress;
+use crate::domain::reward::RewardAccount;
+use crate::domain::reward::payout::{PayoutRecord, PayoutState, Settlement};
+use crate::domain::secret::mark::AddressMarker;
+use crate::domain::time::Timestamp;
+pub use crate::store::rewards::{BatchRecord, PayoutPage, Voided};
+use crate::store::{RewardStore, StoreError, StoreReply};
+
+/// Rows of a list that are read at once.
+const PAGE: u32 = 500;
+
+/// Payouts that are settled at once.
+const SETTLED_AT_ONCE: usize = 100;
+
+/// What the operator does with rewards.
+#[derive(Debug)]
+pub struct RewardAdmin {
+    store: Arc<dyn RewardStore>,
+}
+
+/// What became of a provider's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileSettled {
+    /// How many payouts were booked by it, and how many had been before.
+    Done { booked: u64, before: u64 },
+    /// Nothing was booked; what is wrong, one mistake each.
+    Refused(Vec<String>),
+}
+
+impl RewardAdmin {
+    pub fn new(store: Arc<dyn RewardStore>) -> Self {
+        Self { store }
+    }
+
+    /// Does what the service does every half minute; a command may come before it, or without it.
+    pub async fn catch_up(&self, now: Timestamp) -> Result<(), StoreError> {
+        worker::work(&*self.store, || now).await
+    }
+
+    /// Takes somebody out of what their referrer earns in a campaign; somebody who was erased is known by their mark.
+    pub async fn void(
+        &self,
+        email: &EmailAddress,
+        marker: &AddressMarker,
+        campaign: &CampaignSlug,
+        (reason, who): (&str, &str),
+        now: Timestamp,
+    ) -> Result<Voided, StoreError> {
+        let void = |address| self.store.void_person(address, campaign.clone(), reason.to_owned(), who.to_owned(), now);
+        match void(email.normalized()).await? {
+            Voided::UnknownPerson => void(marker.tombstone(email)).await,
+            voided => Ok(voided),
+        }
+    }
+
+    /// A page of accounts after that one, in their order.
+    pub fn accounts(&self, after: &str) -> StoreReply<'_, Vec<RewardAccount>> {
+        self.store.reward_accounts(after.to_owned(), PAGE)
+    }
+
+    /// A page of accounts after that one that were paid something between two times; `paid_cents` is what that was.
+    pub fn paid_between(&self, since: Timestamp, until: Timestamp, after: &str) -> StoreReply<'_, Vec<RewardAccount>> {
+        self.store.paid_between(since, until, after.to_owned(), PAGE)
+    }
+
+    /// The last batches, newest first.
+    pub fn batches(&self, most: u32) -> StoreReply<'_, Vec<BatchRecord>> {
+        self.store.payout_batches(most)
+    }
+
+    /// A batch of all that is due, or the one whose file was never written; none if nothing is due. Killed between any two steps, it
+    /// goes on when it is asked for again.
+    pub async fn make_batch(&self, who: &str, now: Timestamp) -> Result<Option<i64>, StoreError> {
+        let Some(batch) = self.store.begin_batch(who.to_owned(), now).await? else { return Ok(None) };
+        while !self.store.fill_batch(batch, who.to_owned(), now).await?.is_full {
+            tokio::time::sleep(worker::BETWEEN_STEPS).await;
+        }
+        Ok(Some(batch))
+    }
+
+    /// A page of a batch's payouts after that id.
+    pub fn payouts_of(&self, batch: i64, after: i64) -> StoreReply<'_, PayoutPage> {
+        self.store.payouts_of(batch, after)
+    }
+
+    /// The batch's file is there now.
+    pub fn note_written(&self, batch: i64, now: Timestamp) -> StoreReply<'_, ()> {
+        self.store.note_written(batch, now)
+    }
+
+    /// Books a provider's answer, if all of it can be. Killed in between, it goes on when it is given the same file again.
+    pub async fn settle(
+        &self,
+        settlements: Vec<Settlement>,
+        who: &str,
+        now: Timestamp,
+    ) -> Result<FileSettled, StoreError> {
+        let mut mistakes = Vec::new();
+        for some in settlements.chunks(SETTLED_AT_ONCE) {
+            let ids = some.iter().map(|settlement| settlement.external_id.clone()).collect();
+            let found = self.store.find_payouts(ids).await?;
+            mistakes.extend(some.iter().filter_map(|settlement| refusal(settlement, &found)));
+        }
+        if !mistakes.is_empty() {
+            return Ok(FileSettled::Refused(mistakes));
+        }
+        let (total, mut booked) = (settlements.len() as u64, 0);
+        for some in settlements.chunks(SETTLED_AT_ONCE) {
+            booked += self.store.settle(some.to_vec(), who.to_owned(), now).await?;
+            tokio::time::sleep(worker::BETWEEN_STEPS).await;
+        }
+        Ok(FileSettled::Done { booked, before: total - booked })
+    }
+}
+
+/// Why a line of the provider's file cannot be booked; none where it can, or was before.
+fn refusal(settlement: &Settlement, found: &[PayoutRecord]) -> Option<String> {
+    let id = &settlement.external_id;
+    let Some(payout) = found.iter().find(|payout| payout.external_id == *id) else {
+        return Some(format!("external_id {id}: no payout has it; use the file that `rewards batch new` wrote"));
+    };
+    let (before, after) = (payout.state, settlement.state());
+    if before == after || before.may_become(after) {
+        return None;
+    }
+    let why = if before == PayoutState::Failed { ", and is due again under another id" } else { "" };
+    Some(format!("external_id {id}: the file says {}, but it was settled as {}{why}", after.name(), before.name()))
+}

@@ -1,0 +1,39 @@
+//! The worker of rewards: checks whose hold is over and forms groups, in bounded steps. Several nodes may do so on one store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::domain::time::Timestamp;
+use crate::log::Log;
+use crate::membership::people::new_account;
+use crate::store::{RewardStore, StoreError};
+
+/// How often it looks for something to do.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// Between two steps others write: SQLite has one writer, and gives nobody their turn.
+pub(super) const BETWEEN_STEPS: Duration = Duration::from_millis(5);
+
+/// Works until told to stop.
+pub async fn run(store: Arc<dyn RewardStore>, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
+    while !*stop.borrow() {
+        if let Err(error) = work(&*store, || clock.now().time).await {
+            log.problem(None, &format!("rewards are not up to date: {error}"));
+        }
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+/// Everything that is to be done now.
+pub async fn work(store: &dyn RewardStore, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
+    while store.step_rewards(new_account()?, now()).await? {
+        tokio::time::sleep(BETWEEN_STEPS).await;
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! Rewards: who counts for whom, groups, the ledger and payouts; as SQL.
+//!
+//! Whatever forms groups or moves money holds the lock [`LOCK`] until it is over, so that a referrer's groups are counted right. Those
+//! who leave or withdraw do not wait for it: they only note whom they counted for.
+
+mod group;
+mod payout;
+mod qualify;
+mod standing;
+
+pub use self::group::Voided;
+use self::group::{VoidPerson, form_groups};
+pub(super) use self::group::{terms, terms_columns};
+pub use self::payout::{BatchRecord, BatchStep, PayoutPage};
+use self::payout::{BeginBatch, FillBatch, Settle, batches, find_payouts, payouts_of};
+pub(super) use self::qualify::qualify_before_change;
+use self::qualify::{check_due, check_joined};
+use self::standing::{accounts, ledger_of, taxed};
+pub(super) use self::standing::{forget_referrer, standing_of, waive};
+use super::sql::{Failure, Sql, values};
+use crate::domain::campaign::CampaignSlug;
+use crate::domain::person::AccountId;
+use crate::domain::reward::RewardAccount;
+use crate::domain::reward::ledger::{LedgerEntry, LedgerKind};
+use crate::domain::reward::payout::{PayoutRecord, Settlement};
+use crate::domain::time::Timestamp;
+
+/// What everybody holds who forms groups or moves money.
+const LOCK: &str = "rewards";
+
+/// Who the ledger says wrote what follows from the rules by itself.
+const BY_RULE: &str = "rules";
+
+area! {
+    /// Groups of referred members, the ledger of their rewards, and payouts.
+    RewardStore {
+        /// Takes rewards a step further: checks some people whose hold is over, or forms some groups once nobody is left to be checked.
+        /// Says whether there may be more to do. `account` is for a referrer who has none yet.
+        transact step_rewards(account: AccountId, now: Timestamp) -> bool {
+            |sql| {
+                sql.lock(LOCK).await?;
+                Ok(check_joined(sql, *now).await? || check_due(sql, *now).await? || form_groups(sql, account, *now).await?)
+            }
+        };
+
+        /// Takes somebody out of what their referrer earns in a campaign, for ever.
+        write void_person(email_normalized: String, campaign: CampaignSlug, reason: String, who: String, now: Timestamp) -> Voided
+            = VoidPerson { email_normalized, campaign, reason, who, now };
+
+        /// The lines of an account, oldest first.
+        scan ledger_of(account: AccountId) -> Vec<LedgerEntry> {
+            |sql| ledger_of(sql, account).await
+        };
+
+        /// The accounts after that one, in their order.
+        scan reward_accounts(after: String, most: u32) -> Vec<RewardAccount> {
+            |sql| accounts(sql, after, *most).await
+        };
+
+        /// The accounts after that one that were paid something between two times, with what that was in cents.
+        scan paid_between(since: Timestamp, until: Timestamp, after: String, most: u32) -> Vec<RewardAccount> {
+            |sql| taxed(sql, *since, *until, after, *most).await
+        };
+
+        /// The batches, newest first.
+        scan payout_batches(most: u32) -> Vec<BatchRecord> {
+            |sql| batches(sql, *most).await
+        };
+
+        /// Begins a batch if something is due, or goes on with one whose file was never written; none if nothing is due.
+        write begin_batch(who: String, now: Timestamp) -> Option<i64> = BeginBatch { who, now };
+
+        /// Puts what some referrers are due into a batch.
+        write fill_batch(batch: i64, who: String, now: Timestamp) -> BatchStep = FillBatch { batch, who, now };
+
+        /// Notes that the file of a batch was written.
+        write note_written(batch: i64, now: Timestamp) -> () {
+            |sql| {
+                let note = "UPDATE payout_batches SET written_at = coalesce(written_at, $2) WHERE id = $1";
+                sql.execute(note, values![*batch, *now]).await.map(|_| ())
+            }
+        };
+
+        /// The payouts of a batch after that id, in their order, without those that were netted.
+        scan payouts_of(batch: i64, after: i64) -> PayoutPage {
+            |sql| payouts_of(sql, *batch, *after).await
+        };
+
+        /// The payouts of these external ids, as far as there are any.
+        scan find_payouts(external_ids: Vec<String>) -> Vec<PayoutRecord> {
+            |sql| find_payouts(sql, external_ids).await
+        };
+
+        /// Books what became of some payouts; says how many were not booked before.
+        write settle(settlements: Vec<Settlement>, who: String, now: Timestamp) -> u64 = Settle { settlements, who, now };
+    }
+}
+
+/// Adds a line to the ledger.
+async fn book(
+    sql: &mut dyn Sql,
+    account: &str,
+    campaign: Option<i64>,
+    (kind, cents): (LedgerKind, i64),
+    (who, why): (&str, &str),
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let add = "INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why) VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    sql.execute(add, values![account, campaign, kind.name(), cents, now, who, why]).await.map(|_| ())
+}
+
+/// What an account is due, in cents.
+async fn balance(sql: &mut dyn Sql, account: &str) -> Result<i64, Failure> {
+    let sum = "SELECT CAST(coalesce(sum(amount_cents), 0) AS BIGINT) FROM reward_ledger WHERE account = $1";
+    Ok(sql.row(sum, values![account], |row| row.get(0)).await?.unwrap_or(0))
+}

@@ -1,0 +1,300 @@
+//! Paying: a batch takes what is due, its file goes to whoever pays, and their answer is booked; as SQL.
+//!
+//! A payout leaves the balance when it gets into a batch, so that nothing is in two; what fails is added again.
+
+use std::collections::BTreeMap;
+
+use super::{LOCK, balance, book};
+use crate::domain::reward::ledger::LedgerKind;
+use crate::domain::reward::payout::{PayoutRecord, PayoutState, Settlement};
+use crate::domain::time::Timestamp;
+use crate::store::sql::{Failure, Row, Sql, Unit, values};
+
+/// Referrers whose rewards one step puts into a batch.
+const FILL_BATCH: u32 = 50;
+
+/// Payouts on a page.
+const PAGE: u32 = 500;
+
+/// A batch of payouts, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchRecord {
+    pub id: i64,
+    pub created_at: Timestamp,
+    /// Whether its file was ever written.
+    pub is_written: bool,
+    pub payouts: u64,
+    pub cents: i64,
+    /// Payouts that are not settled.
+    pub out: u64,
+}
+
+/// What a step of filling a batch did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchStep {
+    /// Whether everybody was looked at.
+    pub is_full: bool,
+}
+
+/// Some payouts of a batch, and the id after which the rest begin.
+#[derive(Debug, Default)]
+pub struct PayoutPage {
+    pub payouts: Vec<PayoutRecord>,
+    /// None where that was all.
+    pub next: Option<i64>,
+}
+
+/// A payout, as [`payout`] reads it.
+macro_rules! payouts {
+    ($($which:expr),*) => {
+        concat!(
+            "SELECT o.id, o.external_id, o.account, o.amount_cents, o.group_count, o.state, o.paid_at, c.slug, p.email
+             FROM payouts o JOIN campaigns c ON c.id = o.campaign_id LEFT JOIN people p ON p.account = o.account WHERE ",
+            $($which,)*
+            ""
+        )
+    };
+}
+
+fn payout(row: &Row<'_>) -> Result<PayoutRecord, Failure> {
+    Ok(PayoutRecord {
+        id: row.get("id")?,
+        external_id: row.get("external_id")?,
+        email: row.get("email")?,
+        amount_cents: row.get("amount_cents")?,
+        campaign: row.parsed("slug", |slug| slug.parse().ok())?,
+        groups: row.get("group_count")?,
+        state: row.parsed("state", PayoutState::from_name)?,
+        paid_at: row.get("paid_at")?,
+    })
+}
+
+pub(super) async fn batches(sql: &mut dyn Sql, most: u32) -> Result<Vec<BatchRecord>, Failure> {
+    let list = "
+        SELECT b.id, b.created_at, b.written_at, count(o.id) AS payouts, CAST(coalesce(sum(o.amount_cents), 0) AS BIGINT) AS cents,
+               CAST(coalesce(sum(CASE WHEN o.state = 'out' THEN 1 ELSE 0 END), 0) AS BIGINT) AS waiting
+        FROM (SELECT id, created_at, written_at FROM payout_batches ORDER BY id DESC LIMIT $1) b
+            LEFT JOIN payouts o ON o.batch_id = b.id AND o.state <> 'netted'
+        GROUP BY b.id, b.created_at, b.written_at ORDER BY b.id DESC";
+    let read = |row: &Row<'_>| {
+        Ok(BatchRecord {
+            id: row.get("id")?,
+            created_at: row.get("created_at")?,
+            is_written: row.get::<Option<Timestamp>>("written_at")?.is_some(),
+            payouts: row.get("payouts")?,
+            cents: row.get("cents")?,
+            out: row.get("waiting")?,
+        })
+    };
+    sql.rows(list, values![most], read).await
+}
+
+pub(super) async fn payouts_of(sql: &mut dyn Sql, batch: i64, after: i64) -> Result<PayoutPage, Failure> {
+    let page = payouts!("o.batch_id = $1 AND o.id > $2 AND o.state <> 'netted' ORDER BY o.id LIMIT $3");
+    let payouts = sql.rows(page, values![batch, after, PAGE], payout).await?;
+    let next = payouts.last().filter(|_| payouts.len() == PAGE as usize).map(|last| last.id);
+    Ok(PayoutPage { payouts, next })
+}
+
+pub(super) async fn find_payouts(sql: &mut dyn Sql, external_ids: &[String]) -> Result<Vec<PayoutRecord>, Failure> {
+    let mut found = Vec::with_capacity(external_ids.len());
+    for id in external_ids {
+        found.extend(sql.row(payouts!("o.external_id = $1 AND o.state <> 'netted'"), values![id], payout).await?);
+    }
+    Ok(found)
+}
+
+pub(super) struct BeginBatch {
+    pub who: String,
+    pub now: Timestamp,
+}
+
+impl Unit for BeginBatch {
+    type Done = Option<i64>;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<i64>, Failure> {
+        sql.lock(LOCK).await?;
+        let unwritten = "SELECT id FROM payout_batches WHERE written_at IS NULL ORDER BY id LIMIT 1";
+        if let Some(batch) = sql.row(unwritten, values![], |row| row.get(0)).await? {
+            return Ok(Some(batch));
+        }
+        if next_due(sql, 0, 1).await?.is_empty() {
+            return Ok(None);
+        }
+        let add = "INSERT INTO payout_batches (created_at, who) VALUES ($1, $2) RETURNING id";
+        sql.insert(add, values![self.now, &self.who]).await
+    }
+}
+
+/// Referrers after that one who have groups that are not paid, and still have an account.
+async fn next_due(sql: &mut dyn Sql, after: i64, most: u32) -> Result<Vec<(i64, String)>, Failure> {
+    let next = "
+        SELECT p.id, p.account FROM
+            (SELECT DISTINCT referrer_id FROM reward_groups WHERE state = 'accrued' AND payout_id IS NULL AND referrer_id > $1
+             ORDER BY referrer_id LIMIT $2) due
+            JOIN people p ON p.id = due.referrer_id
+        WHERE p.account IS NOT NULL ORDER BY p.id";
+    sql.rows(next, values![after, most], |row| Ok((row.get("id")?, row.get("account")?))).await
+}
+
+pub(super) struct FillBatch {
+    pub batch: i64,
+    pub who: String,
+    pub now: Timestamp,
+}
+
+impl Unit for FillBatch {
+    type Done = BatchStep;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<BatchStep, Failure> {
+        sql.lock(LOCK).await?;
+        let open = "SELECT after_id FROM payout_batches WHERE id = $1 AND filled_at IS NULL FOR UPDATE";
+        let Some(after) = sql.row(open, values![self.batch], |row| row.get(0)).await? else {
+            return Ok(BatchStep { is_full: true });
+        };
+        let due = next_due(sql, after, FILL_BATCH).await?;
+        for (person, account) in &due {
+            self.pay(sql, *person, account).await?;
+        }
+        let is_full = due.is_empty();
+        let (last, filled_at) = (due.last().map_or(after, |(person, _)| *person), is_full.then_some(self.now));
+        let note = "UPDATE payout_batches SET after_id = $2, filled_at = $3 WHERE id = $1";
+        sql.execute(note, values![self.batch, last, filled_at]).await?;
+        Ok(BatchStep { is_full })
+    }
+}
+
+impl FillBatch {
+    /// Puts what one referrer is due into the batch, a payout for each campaign. What they were paid too much before is taken off the
+    /// first of them; where nothing is left, nothing is paid.
+    async fn pay(&self, sql: &mut dyn Sql, person: i64, account: &str) -> Result<(), Failure> {
+        // Whoever is being erased gives their rewards up or is paid first.
+        let hold = "SELECT 1 FROM people WHERE id = $1 AND account = $2 FOR UPDATE";
+        if sql.row(hold, values![person, account], |_| Ok(())).await?.is_none() {
+            return Ok(());
+        }
+        let groups = "
+            SELECT g.campaign_id, count(*) AS number_of, CAST(sum(c.reward_cents) AS BIGINT) AS cents
+            FROM reward_groups g JOIN campaigns c ON c.id = g.campaign_id
+            WHERE g.referrer_id = $1 AND g.state = 'accrued' AND g.payout_id IS NULL GROUP BY g.campaign_id ORDER BY g.campaign_id";
+        let read = |row: &Row<'_>| {
+            Ok((row.get::<i64>("campaign_id")?, row.get::<u32>("number_of")?, row.get::<i64>("cents")?))
+        };
+        let groups = sql.rows(groups, values![person], read).await?;
+        let earned: i64 = groups.iter().map(|(_, _, cents)| cents).sum();
+        let due = balance(sql, account).await?;
+        if due <= 0 {
+            return Ok(());
+        }
+        let mut owed = earned - due;
+        for (campaign, count, cents) in groups {
+            let amount = (cents - owed).clamp(0, cents);
+            owed -= cents - amount;
+            self.pay_campaign(sql, (person, account), campaign, count, amount).await?;
+        }
+        Ok(())
+    }
+
+    async fn pay_campaign(
+        &self,
+        sql: &mut dyn Sql,
+        (person, account): (i64, &str),
+        campaign: i64,
+        groups: u32,
+        cents: i64,
+    ) -> Result<(), Failure> {
+        let before = "SELECT count(*) FROM payouts WHERE account = $1 AND campaign_id = $2";
+        let before: Option<i64> = sql.row(before, values![account, campaign], |row| row.get(0)).await?;
+        let external_id = format!("{account}-{campaign}-{}", before.unwrap_or(0) + 1);
+        let state = if cents > 0 { PayoutState::Out } else { PayoutState::Netted };
+        let add = "INSERT INTO payouts (batch_id, external_id, account, campaign_id, amount_cents, group_count, state)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id";
+        let values = values![self.batch, &external_id, account, campaign, cents, groups, state.name()];
+        let payout = sql.insert(add, values).await?.ok_or(Failure::Overtaken)?;
+        let take = "UPDATE reward_groups SET payout_id = $3
+                    WHERE referrer_id = $1 AND campaign_id = $2 AND state = 'accrued' AND payout_id IS NULL";
+        sql.execute(take, values![person, campaign, payout]).await?;
+        if cents > 0 {
+            let why = format!("payout {external_id}");
+            book(sql, account, Some(campaign), (LedgerKind::Payout, -cents), (&self.who, &why), self.now).await?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) struct Settle {
+    pub settlements: Vec<Settlement>,
+    pub who: String,
+    pub now: Timestamp,
+}
+
+impl Unit for Settle {
+    type Done = u64;
+
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+        sql.lock(LOCK).await?;
+        let mut booked = 0;
+        for settlement in &self.settlements {
+            booked += u64::from(self.book_one(sql, settlement).await?);
+        }
+        Ok(booked)
+    }
+}
+
+impl Settle {
+    /// Says whether that was new.
+    async fn book_one(&self, sql: &mut dyn Sql, settlement: &Settlement) -> Result<bool, Failure> {
+        let find =
+            "SELECT id, account, campaign_id, amount_cents, state FROM payouts WHERE external_id = $1 FOR UPDATE";
+        let read = |row: &Row<'_>| {
+            let state = row.parsed("state", PayoutState::from_name)?;
+            Ok((
+                row.get::<i64>("id")?,
+                row.get::<String>("account")?,
+                row.get("campaign_id")?,
+                row.get("amount_cents")?,
+                state,
+            ))
+        };
+        let found = sql.row(find, values![&settlement.external_id], read).await?;
+        let Some((id, account, campaign, cents, state)) = found else { return Ok(false) };
+        if !state.may_become(settlement.state()) {
+            return Ok(false);
+        }
+        let settle = "UPDATE payouts SET state = $2, reference = coalesce($3, reference), paid_at = coalesce($4, paid_at), reason = $5, settled_at = $6
+                      WHERE id = $1";
+        let (reference, reason) = (settlement.reference.as_deref(), settlement.reason.as_deref());
+        let values = values![id, settlement.state().name(), reference, settlement.paid_at, reason, self.now];
+        sql.execute(settle, values).await?;
+        if settlement.state() == PayoutState::Failed {
+            let why = format!("payout {} failed", settlement.external_id);
+            let added = (LedgerKind::PayoutFailed, cents);
+            book(sql, &account, Some(campaign), added, (&self.who, &why), self.now).await?;
+            // The next batch has them again.
+            sql.execute("UPDATE reward_groups SET payout_id = NULL WHERE payout_id = $1", values![id]).await?;
+        }
+        Ok(true)
+    }
+}
+
+/// What an account is being paid and was paid, in cents.
+pub(super) async fn paid_of(sql: &mut dyn Sql, account: &str) -> Result<(i64, i64), Failure> {
+    let sums =
+        "SELECT state, CAST(sum(amount_cents) AS BIGINT) AS cents FROM payouts WHERE account = $1 GROUP BY state";
+    let read = |row: &Row<'_>| Ok((row.get::<String>("state")?, row.get::<i64>("cents")?));
+    let sums: BTreeMap<String, i64> = sql.rows(sums, values![account], read).await?.into_iter().collect();
+    let of = |state: PayoutState| sums.get(state.name()).copied().unwrap_or(0);
+    Ok((of(PayoutState::Out), of(PayoutState::Paid)))
+}

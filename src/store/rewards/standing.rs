@@ -1,0 +1,207 @@
+//! What a person earned: for their own page, for the operator, and what erasing them makes of it; as SQL.
+
+use std::collections::BTreeMap;
+
+use super::group::{terms, terms_columns};
+use super::payout::paid_of;
+use super::{balance, book};
+use crate::domain::person::AccountId;
+use crate::domain::reward::ledger::{CampaignStanding, LedgerEntry, LedgerKind, RewardStanding};
+use crate::domain::reward::{GroupState, RewardAccount};
+use crate::domain::time::Timestamp;
+use crate::store::sql::{Failure, Row, Sql, values};
+
+/// Groups, and people who wait for one, that are counted for one person.
+const MOST_COUNTED: u32 = 2000;
+
+/// Lines of one account that are read.
+const MOST_LINES: u32 = 5000;
+
+/// What a person earned by those whom they referred.
+pub(in crate::store) async fn standing_of(
+    sql: &mut dyn Sql,
+    person: i64,
+    account: Option<&AccountId>,
+) -> Result<RewardStanding, Failure> {
+    let mut standing = RewardStanding::default();
+    if let Some(account) = account {
+        standing.due_cents = balance(sql, account.as_str()).await?;
+        (standing.out_cents, standing.paid_cents) = paid_of(sql, account.as_str()).await?;
+    }
+    let mut campaigns = BTreeMap::new();
+    let groups = "SELECT campaign_id, state, count(*) AS number_of FROM
+                      (SELECT campaign_id, state FROM reward_groups WHERE referrer_id = $1 LIMIT $2) counted GROUP BY campaign_id, state";
+    let read = |row: &Row<'_>| {
+        let state = row.parsed("state", GroupState::from_name)?;
+        Ok((row.get::<i64>("campaign_id")?, state, row.get::<u32>("number_of")?))
+    };
+    for (campaign, state, count) in sql.rows(groups, values![person, MOST_COUNTED], read).await? {
+        let counts: &mut Counts = campaigns.entry(campaign).or_default();
+        match state {
+            GroupState::Accrued => counts.groups += count,
+            GroupState::Capped => counts.capped += count,
+            GroupState::Dissolved | GroupState::Reversed | GroupState::Waived | GroupState::Settled => {}
+        }
+    }
+    let waiting = "SELECT campaign_id, count(*) AS number_of FROM
+                       (SELECT campaign_id FROM qualifications WHERE referrer_id = $1 AND group_id IS NULL AND voided_at IS NULL
+                        AND qualified_at IS NOT NULL LIMIT $2) counted GROUP BY campaign_id";
+    let read = |row: &Row<'_>| Ok((row.get::<i64>("campaign_id")?, row.get("number_of")?));
+    for (campaign, count) in sql.rows(waiting, values![person, MOST_COUNTED], read).await? {
+        campaigns.entry(campaign).or_default().waiting = count;
+    }
+    let on_hold = "
+        SELECT c.id, count(*) AS number_of,
+               min(CASE WHEN part.accepted_at > c.active_at THEN part.accepted_at ELSE c.active_at END + c.hold_days * 86400000) AS first_until
+        FROM (SELECT id FROM people WHERE referrer_id = $1 AND state = 'member' ORDER BY id DESC LIMIT $2) p
+            JOIN participations part ON part.person_id = p.id AND part.state = 'accepted' AND NOT part.hold_checked
+            JOIN campaigns c ON c.id = part.campaign_id AND c.hold_days IS NOT NULL AND c.state IN ('active', 'closed')
+        WHERE NOT EXISTS (SELECT 1 FROM qualifications q WHERE q.campaign_id = c.id AND q.person_id = p.id)
+        GROUP BY c.id";
+    let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get("number_of")?, row.get("first_until")?));
+    for (campaign, count, until) in sql.rows(on_hold, values![person, RewardStanding::MOST_LOOKED_AT], read).await? {
+        let counts = campaigns.entry(campaign).or_default();
+        (counts.on_hold, counts.on_hold_until) = (count, until);
+    }
+    for (campaign, counts) in campaigns {
+        standing.campaigns.extend(counts.read(sql, campaign).await?);
+    }
+    Ok(standing)
+}
+
+#[derive(Default)]
+struct Counts {
+    groups: u32,
+    capped: u32,
+    waiting: u32,
+    on_hold: u32,
+    on_hold_until: Option<Timestamp>,
+}
+
+impl Counts {
+    async fn read(self, sql: &mut dyn Sql, campaign: i64) -> Result<Option<CampaignStanding>, Failure> {
+        let find = concat!("SELECT c.slug, ", terms_columns!(), " FROM campaigns c WHERE c.id = $1");
+        let read = |row: &Row<'_>| {
+            let terms = terms(row)?;
+            let Some(terms) = terms else { return Ok(None) };
+            Ok(Some(CampaignStanding {
+                campaign: row.parsed("slug", |slug| slug.parse().ok())?,
+                group_size: terms.group_size,
+                reward_cents: terms.reward_cents(),
+                on_hold: self.on_hold,
+                on_hold_until: self.on_hold_until,
+                waiting: self.waiting,
+                groups: self.groups,
+                capped: self.capped,
+            }))
+        };
+        Ok(sql.row(find, values![campaign], read).await?.flatten())
+    }
+}
+
+pub(super) async fn ledger_of(sql: &mut dyn Sql, account: &AccountId) -> Result<Vec<LedgerEntry>, Failure> {
+    let lines = "SELECT l.at, l.kind, l.amount_cents, c.slug, l.why FROM reward_ledger l LEFT JOIN campaigns c ON c.id = l.campaign_id
+                 WHERE l.account = $1 ORDER BY l.id LIMIT $2";
+    let read = |row: &Row<'_>| {
+        Ok(LedgerEntry {
+            at: row.get("at")?,
+            kind: row.parsed("kind", LedgerKind::from_name)?,
+            amount_cents: row.get("amount_cents")?,
+            campaign: match row.get::<Option<&str>>("slug")? {
+                Some(_) => Some(row.parsed("slug", |slug| slug.parse().ok())?),
+                None => None,
+            },
+            why: row.get("why")?,
+        })
+    };
+    sql.rows(lines, values![account.as_str(), MOST_LINES], read).await
+}
+
+/// An account with its sums; `$paid` is what counts as paid.
+fn account(row: &Row<'_>) -> Result<RewardAccount, Failure> {
+    Ok(RewardAccount {
+        account: AccountId::kept(row.get("account")?),
+        email: row.get("email")?,
+        groups: row.get("number_of")?,
+        capped: row.get("capped")?,
+        earned_cents: row.get("earned")?,
+        due_cents: row.get("due")?,
+        out_cents: row.get("waiting")?,
+        paid_cents: row.get("paid")?,
+    })
+}
+
+/// Columns of an account `a.account`, as [`account`] reads them.
+macro_rules! account_columns {
+    () => {
+        "p.email,
+         (SELECT count(*) FROM (SELECT 1 FROM reward_groups g WHERE g.referrer_id = p.id AND g.state = 'accrued' LIMIT 2000) x) AS number_of,
+         (SELECT count(*) FROM (SELECT 1 FROM reward_groups g WHERE g.referrer_id = p.id AND g.state = 'capped' LIMIT 2000) x) AS capped,
+         (SELECT CAST(coalesce(sum(l.amount_cents), 0) AS BIGINT) FROM reward_ledger l
+          WHERE l.account = a.account AND l.kind IN ('accrual', 'reversal')) AS earned,
+         (SELECT CAST(coalesce(sum(l.amount_cents), 0) AS BIGINT) FROM reward_ledger l WHERE l.account = a.account) AS due,
+         (SELECT CAST(coalesce(sum(o.amount_cents), 0) AS BIGINT) FROM payouts o WHERE o.account = a.account AND o.state = 'out') AS waiting"
+    };
+}
+
+pub(super) async fn accounts(sql: &mut dyn Sql, after: &str, most: u32) -> Result<Vec<RewardAccount>, Failure> {
+    let list = concat!(
+        "SELECT a.account, ",
+        account_columns!(),
+        ", (SELECT CAST(coalesce(sum(o.amount_cents), 0) AS BIGINT) FROM payouts o WHERE o.account = a.account AND o.state = 'paid') AS paid
+         FROM (SELECT DISTINCT account FROM reward_ledger WHERE account > $1 ORDER BY account LIMIT $2) a
+             LEFT JOIN people p ON p.account = a.account ORDER BY a.account"
+    );
+    sql.rows(list, values![after, most], account).await
+}
+
+pub(super) async fn taxed(
+    sql: &mut dyn Sql,
+    since: Timestamp,
+    until: Timestamp,
+    after: &str,
+    most: u32,
+) -> Result<Vec<RewardAccount>, Failure> {
+    let list = concat!(
+        "SELECT a.account, a.paid, ",
+        account_columns!(),
+        " FROM (SELECT o.account, CAST(sum(o.amount_cents) AS BIGINT) AS paid FROM payouts o
+                WHERE o.state = 'paid' AND o.paid_at >= $1 AND o.paid_at < $2 AND o.account > $3
+                GROUP BY o.account ORDER BY o.account LIMIT $4) a
+             LEFT JOIN people p ON p.account = a.account ORDER BY a.account"
+    );
+    sql.rows(list, values![since, until, after, most], account).await
+}
+
+/// A referrer gives up what they are due; says how much that was, in cents. Their row is locked.
+pub(in crate::store) async fn waive(
+    sql: &mut dyn Sql,
+    person: i64,
+    waived_by: Option<&str>,
+    now: Timestamp,
+) -> Result<Result<(), i64>, Failure> {
+    let account = "SELECT account FROM people WHERE id = $1";
+    let account: Option<Option<String>> = sql.row(account, values![person], |row| row.get(0)).await?;
+    let Some(account) = account.flatten() else { return Ok(Ok(())) };
+    let due = balance(sql, &account).await?;
+    if due <= 0 {
+        return Ok(Ok(()));
+    }
+    let Some(who) = waived_by else { return Ok(Err(due)) };
+    book(sql, &account, None, (LedgerKind::Reversal, -due), (who, "waived"), now).await?;
+    let waive =
+        "UPDATE reward_groups SET state = 'waived' WHERE referrer_id = $1 AND state = 'accrued' AND payout_id IS NULL";
+    sql.execute(waive, values![person]).await?;
+    Ok(Ok(()))
+}
+
+/// Somebody is erased: nothing leads from them to the ledger any more, neither a payout nor a moment. Groups that count toward the most
+/// stay, and that they counted for somebody stays without the moment.
+pub(in crate::store) async fn forget_referrer(sql: &mut dyn Sql, person: i64) -> Result<(), Failure> {
+    let cut = "UPDATE reward_groups SET payout_id = NULL, formed_at = formed_at - formed_at % 86400000,
+                   state = CASE state WHEN 'accrued' THEN 'settled' ELSE state END
+               WHERE referrer_id = $1 AND state <> 'capped'";
+    sql.execute(cut, values![person]).await?;
+    let own = "UPDATE qualifications SET qualified_at = qualified_at - qualified_at % 86400000, void_reason = NULL WHERE person_id = $1";
+    sql.execute(own, values![person]).await.map(|_| ())
+}
