@@ -85,6 +85,7 @@ impl ForgetTestData {
             "UPDATE people SET referrer_id = NULL WHERE referrer_id = $1",
             "UPDATE member_changes SET referrer_id = NULL WHERE referrer_id = $1",
             "DELETE FROM referrers WHERE person_id = $1",
+            "DELETE FROM requalifications WHERE person_id = $1",
             "DELETE FROM people WHERE id = $1",
         ] {
             sql.execute(unname, values![id]).await?;
