@@ -23,9 +23,12 @@ benchmark = { price = "$68 a month", source = "FCC urban rate survey", date = 20
 [text.en]
 price = "$48 a month"
 exit_fee = "None, ever"
+how = "Order with the code that you are mailed."
 [text.es]
 price = "$48 al mes"
 exit_fee = "Ninguno, nunca"
+how = "Haz tu pedido con el código que te llega."
+benchmark_price = "$68 al mes"
 "#;
 
 /// A campaign that the operator opened; `states` is a line of its file.
@@ -148,8 +151,8 @@ fn everybody_sees_what_is_public_and_nothing_else() {
                 "offer": {
                     "supplier": "Example Fiber", "price": "$48 al mes", "annualSaving": 240, "termMonths": 12,
                     "exitFee": "Ninguno, nunca", "complaints": "help@fiber.example", "decideBy": "2099-03-15",
-                    "benchmark": { "price": "$68 a month", "source": "FCC urban rate survey", "date": "2026-12-01" },
-                    "openUntil": null, "details": null,
+                    "benchmark": { "price": "$68 al mes", "source": "FCC urban rate survey", "date": "2026-12-01" },
+                    "openUntil": null, "details": null, "how": "Haz tu pedido con el código que te llega.",
                 },
             }])
         );
@@ -164,9 +167,11 @@ fn everybody_sees_what_is_public_and_nothing_else() {
             "$68 a month (FCC urban rate survey, 1 December 2026)",
             "15 March 2099",
             "mailto:help@fiber.example",
+            "Order with the code that you are mailed.",
         ] {
             assert!(shown.contains(part), "{part}");
         }
+        page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "$68 al mes (FCC urban rate survey, 1 de ");
         step(&server, "internet-2099", "active").await;
         page(&server.get("/campaigns/internet-2099").await, 200, "The deal runs.");
         step(&server, "internet-2099", "closed").await;
@@ -220,7 +225,13 @@ fn a_member_is_in_and_out_accepts_and_passes() {
             leads(&ana.act(path, &[("press", "accept")]).await, "/campaigns/everywhere?done=accept");
         }
         assert_eq!(part(&server, "everywhere"), "accepted");
-        page(&ana.get("/campaigns/everywhere?done=accept").await, 200, "Withdraw");
+        let shown = page(&ana.get("/campaigns/everywhere?done=accept").await, 200, "Withdraw");
+        let how = "Order with the code that you are mailed.";
+        assert!(shown.matches(how).count() == 1 && shown.find(how) > shown.find("Your part"), "beside their part");
+        assert_eq!(page(&ana.get("/me").await, 200, "You accepted the offer.").matches(how).count(), 1);
+        step(&server, "everywhere", "active").await;
+        page(&ana.get("/me").await, 200, how);
+        step(&server, "everywhere", "offered").await;
         leads(&ana.act(path, &[("press", "pass")]).await, "/campaigns/everywhere?done=pass");
         assert_eq!(part(&server, "everywhere"), "passed");
         // After its last day nobody can accept.

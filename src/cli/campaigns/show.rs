@@ -7,7 +7,7 @@ use crate::cli::terminal::quote;
 use crate::cli::{print_line, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignState;
-use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::offer::{Offer, OfferText};
 use crate::domain::campaign::record::{CampaignFile, CampaignRecord, HistoryEntry, MailingEntry};
 use crate::domain::figure::{dollars, grouped};
 use crate::domain::language::Language;
@@ -131,13 +131,16 @@ fn offer_lines(offer: &Offer) -> Vec<String> {
         format!(
             "  saves {} a year against {} ({}, {})",
             dollars(offer.annual_saving),
-            quote(&offer.benchmark.price),
+            quote(offer.benchmark_price(Language::English)),
             quote(&offer.benchmark.source),
             offer.benchmark.date
         ),
         format!("  members decide until the end of {}", offer.decide_by),
     ];
     lines.extend(offer.open_until.map(|day| format!("  once active, members can accept until the end of {day}")));
+    if let Some(how) = offer.text(Language::English).and_then(|text| text.how.as_ref()) {
+        lines.push(format!("  how to get it: {}", quote(how)));
+    }
     lines.push(format!("  complaints go to {}", offer.complaints));
     lines
 }
@@ -200,7 +203,10 @@ fn offer_json(offer: &Offer) -> Value {
     let texts = offer.texts.iter();
     let texts: serde_json::Map<_, _> = texts
         .map(|(language, text)| {
-            let text = json!({ "price": text.price, "exitFee": text.exit_fee, "details": text.details });
+            let OfferText { price, exit_fee, details, how, benchmark_price } = text;
+            let text = json!({
+                "price": price, "exitFee": exit_fee, "details": details, "how": how, "benchmarkPrice": benchmark_price,
+            });
             (language.code().to_owned(), text)
         })
         .collect();

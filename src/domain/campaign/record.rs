@@ -5,6 +5,7 @@ use super::draft::CampaignDraft;
 use super::offer::Offer;
 use super::participation::{BadPress, ParticipationState, Press};
 use super::{CampaignSlug, CampaignState, LastDay};
+use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 
@@ -107,6 +108,12 @@ impl CampaignRecord {
             CampaignState::Active => Some(offer.last_day()),
             _ => None,
         }
+    }
+
+    /// What a member does to get the deal, while there is one to get.
+    pub fn how(&self, language: Language) -> Option<&str> {
+        let runs = matches!(self.state, CampaignState::Offered | CampaignState::Active);
+        self.offer.as_ref().filter(|_| runs)?.text(language)?.how.as_deref()
     }
 
     fn require_state(&self, us_state: Option<UsState>) -> Result<(), BadPress> {

@@ -51,6 +51,7 @@ struct ListedOffer<'a> {
     decide_by: LastDay,
     open_until: Option<LastDay>,
     details: Option<&'a str>,
+    how: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -96,10 +97,15 @@ fn listed_offer(offer: &Offer, language: Language) -> ListedOffer<'_> {
         annual_saving: offer.annual_saving,
         term_months: offer.term_months,
         exit_fee: text.map_or("", |text| &text.exit_fee),
-        benchmark: ListedBenchmark { price: &benchmark.price, source: &benchmark.source, date: benchmark.date },
+        benchmark: ListedBenchmark {
+            price: offer.benchmark_price(language),
+            source: &benchmark.source,
+            date: benchmark.date,
+        },
         complaints: &offer.complaints,
         decide_by: offer.decide_by,
         open_until: offer.open_until,
         details: text.and_then(|text| text.details.as_deref()),
+        how: text.and_then(|text| text.how.as_deref()),
     }
 }
