@@ -7,6 +7,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use unionhall::clock::Clock;
 
+use crate::doctor::Diagnosis;
 use crate::operator::{answer, steady, transcripts};
 use crate::server::{Server, block_on};
 
@@ -255,6 +256,15 @@ fn every_step_out_of_order_and_every_step_twice_is_refused_with_a_sentence() {
         let after = shown(&server, &slug);
         assert_eq!((after["state"].as_str(), after["history"].as_array().unwrap().len()), (Some(state), way.len() + 1));
     }
+    let again = refused(&server, &["campaigns", "cancel", "one-cancelled"]);
+    assert_eq!(again, "one-cancelled: the campaign is cancelled already");
+    // Nobody gave the service a postal address, and what it mails about campaigns waits for one.
+    let found = Diagnosis::of(server.command());
+    let address = found.of_check("postal address")[0];
+    assert_eq!(
+        (&address["state"], &address["fix"]),
+        (&json!("warn"), &json!("give it in UNIONHALL_POSTAL_ADDRESS and start the service again"))
+    );
     let unknown = refused(&server, &["campaigns", "close", "one-activ"]);
     assert_eq!(
         unknown,

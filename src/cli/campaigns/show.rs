@@ -146,9 +146,13 @@ fn offer_lines(offer: &Offer) -> Vec<String> {
 }
 
 fn mailing_line(mailing: &MailingEntry) -> String {
-    let MailingEntry { kind, queued, started_at, finished_at, ended_early } = mailing;
+    let MailingEntry { kind, queued, started_at, finished_at, ended_early, waits_for_count } = mailing;
     let early = if *ended_early { ", before everybody was mailed: its time was over" } else { "" };
-    let end = finished_at.map_or_else(|| "goes on".to_owned(), |at| format!("ended at {at}{early}"));
+    let goes_on = match waits_for_count {
+        true => "waits for the last count of members, which is taken once a day at the most",
+        false => "goes on",
+    };
+    let end = finished_at.map_or_else(|| goes_on.to_owned(), |at| format!("ended at {at}{early}"));
     format!("  {kind}: {}, began at {started_at}, {end}", plural(*queued, "mail"))
 }
 
@@ -188,9 +192,10 @@ fn as_json(file: &CampaignFile, now: Timestamp) -> Value {
     shown["mailings"] = file
         .mailings
         .iter()
-        .map(|MailingEntry { kind, queued, started_at, finished_at, ended_early }| {
+        .map(|MailingEntry { kind, queued, started_at, finished_at, ended_early, waits_for_count }| {
             json!({
                 "kind": kind, "queued": queued, "startedAt": started_at, "finishedAt": finished_at, "endedEarly": ended_early,
+                "waitsForCount": waits_for_count,
             })
         })
         .collect();

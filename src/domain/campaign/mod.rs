@@ -102,10 +102,19 @@ pub enum CampaignStep {
 
 /// Why a step makes no sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the campaign is {}, and {}", from.words(), step.needs())]
+#[error("the campaign is {}{}", from.words(), self.why())]
 pub struct BadStep {
     pub from: CampaignState,
     pub step: CampaignStep,
+}
+
+impl BadStep {
+    fn why(&self) -> String {
+        match self {
+            Self { from: CampaignState::Cancelled, step: CampaignStep::Cancel } => " already".to_owned(),
+            Self { step, .. } => format!(", and {}", step.needs()),
+        }
+    }
 }
 
 impl CampaignState {
@@ -305,6 +314,7 @@ pub(crate) mod tests {
             Closed.after(Step::Open).unwrap_err().to_string(),
             "the campaign is closed, and only a draft can be opened"
         );
+        assert_eq!(Cancelled.after(Step::Cancel).unwrap_err().to_string(), "the campaign is cancelled already");
     }
 
     #[test]

@@ -175,6 +175,8 @@ pub struct MailingEntry {
     pub finished_at: Option<Timestamp>,
     /// Its time was over before everybody was looked at.
     pub ended_early: bool,
+    /// What came of a campaign is mailed after its last count.
+    pub waits_for_count: bool,
 }
 
 /// What a negotiator asked a supplier, and was answered.

@@ -240,6 +240,7 @@ struct CampaignPage<'a> {
     /// While it gathers.
     until: Option<String>,
     offer: Option<OfferView<'a>>,
+    shows_count: bool,
     part: Option<PartView<'a>>,
     /// What whoever is not signed in is led to.
     stranger: Option<(&'static Phrase, &'static Phrase)>,
@@ -262,6 +263,7 @@ pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
         CampaignReader::Member(part) => part.state,
         CampaignReader::Stranger | CampaignReader::Left => None,
     };
+    let is_cancelled = campaign.state == CampaignState::Cancelled;
     rendered(&CampaignPage {
         page,
         card: CampaignCard::of(page, campaign, now),
@@ -271,7 +273,9 @@ pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
         stands: stands(page.words, campaign, now),
         step: step(page.words, campaign.state),
         until: (campaign.state == CampaignState::Gathering).then(|| day(page.words, campaign.draft.gather_until)),
-        offer: OfferView::of(page, campaign, part),
+        // Of what was given up only what it was about.
+        offer: OfferView::of(page, campaign, part).filter(|_| !is_cancelled),
+        shows_count: !is_cancelled && campaign.state != CampaignState::Closed,
         part: match reader {
             CampaignReader::Member(part) => {
                 let part = PartView::of(page, campaign, part, PartPlace::CampaignPage, now);
