@@ -277,7 +277,7 @@ fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
         let path = "/campaigns/west";
         let shown = page(&ana.get(path).await, 200, "Choose your state");
         assert!(
-            shown.contains("This campaign is for California, Oregon. What you choose here is kept as your answer.")
+            shown.contains("This campaign is for California and Oregon. What you choose here is kept as your answer.")
         );
         page(&ana.act(path, &[("press", "in"), ("usState", "")]).await, 400, "Choose the state you live in");
         page(&ana.act(path, &[("press", "in"), ("usState", "NY")]).await, 400, "not in New York");
@@ -298,7 +298,7 @@ fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
         page(
             &ben.act(path, &[("press", "in"), ("usState", "CA")]).await,
             400,
-            "This campaign is for California, Oregon",
+            "This campaign is for California and Oregon",
         );
     });
 }
