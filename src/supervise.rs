@@ -2,11 +2,13 @@
 //! it anew, instead of leaving half of it running.
 //!
 //! A task says that it is vital for as long as it holds a guard. Only a panic counts: a task that is done, or is dropped with
-//! its runtime, ends in peace.
+//! its runtime, ends in peace. And how background work gives way to requests.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// What ended first, and who is told.
 static ENDED: OnceLock<&str> = OnceLock::new();
@@ -51,6 +53,13 @@ pub async fn wait() -> &'static str {
         }
         notified.await;
     }
+}
+
+/// Between two steps of background work others get their turn: the work takes a fifth of the time at the most, and SQLite's one writer,
+/// which serves who comes first, is free for the rest of it.
+pub async fn pause_after_step(begun: Instant) {
+    const SHORTEST: Duration = Duration::from_millis(5);
+    tokio::time::sleep(SHORTEST.max(begun.elapsed() * 4)).await;
 }
 
 #[cfg(test)]

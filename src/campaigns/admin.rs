@@ -43,6 +43,11 @@ impl CampaignAdmin {
         Ok(steps)
     }
 
+    /// Whether a mailing is not finished.
+    pub fn are_mailings_open(&self) -> StoreReply<'_, bool> {
+        self.store.are_mailings_open()
+    }
+
     /// Makes a draft of the operator's file, which was read before.
     pub fn make(&self, draft: CampaignDraft, file: String, who: &str, now: Timestamp) -> StoreReply<'_, Made> {
         self.store.make_campaign(draft, file, who.to_owned(), now)

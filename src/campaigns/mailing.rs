@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
-use super::worker::BETWEEN_STEPS;
 use crate::clock::Clock;
 use crate::domain::campaign::mailing::MailingPace;
 use crate::domain::time::Timestamp;
 use crate::log::Log;
 use crate::store::{CampaignStore, StoreError};
+use crate::supervise::pause_after_step;
 
 /// How often it looks for something to mail, and to delete. Less than what the pace tolerates, so that none of it is lost.
 const EVERY: Duration = Duration::from_secs(2);
@@ -49,6 +50,7 @@ pub async fn work(
     let mut queued = 0;
     if pace.an_hour > 0 && store.are_mailings_open().await? {
         loop {
+            let begun = Instant::now();
             let step = store.step_mailing(pace, now()).await?;
             queued += step.queued;
             if let Some((slug, kind)) = step.ended_early {
@@ -64,11 +66,13 @@ pub async fn work(
             if !step.more {
                 break;
             }
-            tokio::time::sleep(BETWEEN_STEPS).await;
+            pause_after_step(begun).await;
         }
     }
+    let mut begun = Instant::now();
     while deletes && store.forget_mails(now()).await? > 0 {
-        tokio::time::sleep(BETWEEN_STEPS).await;
+        pause_after_step(begun).await;
+        begun = Instant::now();
     }
     Ok(queued)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Noted;
 use super::admin::CampaignAdmin;
-use crate::domain::campaign::record::{CampaignRecord, NegotiationRound};
+use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
 use crate::domain::campaign::{BadFile, CampaignSlug};
 use crate::domain::time::Timestamp;
 use crate::store::audit::Act;
@@ -27,6 +27,12 @@ impl Negotiator {
 
     pub async fn list(&self, now: Timestamp) -> Result<Vec<CampaignRecord>, StoreError> {
         CampaignAdmin::new(Arc::clone(&self.store) as _).list(now).await
+    }
+
+    /// What was noted so far, the oldest first.
+    pub async fn notes(&self, slug: &CampaignSlug) -> Result<(Vec<NegotiationRound>, Vec<OfferDraft>), StoreError> {
+        let admin = CampaignAdmin::new(Arc::clone(&self.store) as _);
+        Ok((admin.rounds(slug).await?, admin.offer_drafts(slug).await?))
     }
 
     /// A campaign with what was counted last.

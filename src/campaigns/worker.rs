@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignSlug;
@@ -12,12 +13,10 @@ use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::time::Timestamp;
 use crate::log::Log;
 use crate::store::{CampaignStore, StoreError};
+use crate::supervise::pause_after_step;
 
 /// How often it looks for something to do.
 const EVERY: Duration = Duration::from_secs(30);
-
-/// Between two steps others write, or read: SQLite has one writer, and gives nobody their turn.
-pub(super) const BETWEEN_STEPS: Duration = Duration::from_millis(5);
 
 /// Works until told to stop.
 pub async fn run(store: Arc<dyn CampaignStore>, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
@@ -63,10 +62,11 @@ pub async fn take_due_sheets(
 async fn count(store: &dyn CampaignStore, campaign: &CampaignRecord) -> Result<DemandCount, StoreError> {
     let (mut count, mut after) = (DemandCount::default(), 0);
     loop {
+        let begun = Instant::now();
         let part = store.count_part(campaign.id, after).await?;
         part.members.iter().for_each(|member| count.add(*member, campaign.draft.category));
         let Some(last) = part.last else { return Ok(count) };
         after = last;
-        tokio::time::sleep(BETWEEN_STEPS).await;
+        pause_after_step(begun).await;
     }
 }

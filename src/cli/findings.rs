@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use crate::config::{MailTransport, Records, ServeSettings, sandbox_file};
-use crate::domain::catalog::Catalog;
 use crate::domain::union::Union;
 use crate::http::request::host::is_local;
 
@@ -144,7 +143,7 @@ pub(super) fn public_address(mail: Option<&MailTransport>, union: &Union) -> Vec
         true => Finding::warn(check, format!("{wrong}, though the base address is public"), fix),
         false => Finding::ok(check, fine),
     };
-    let is_sample = union.catalog == Catalog::sample();
+    let is_sample = union.catalog.is_sample();
     let is_plain = [&union.base_url, &union.join_site].iter().any(|address| address.starts_with("http://"));
     vec![
         judge(

@@ -3,12 +3,13 @@
 use crate::domain::campaign::demand::{COARSE, DemandCell};
 use crate::domain::catalog::category::Category;
 use crate::domain::figure::{dollars, grouped};
-use crate::operations::negotiator::get_demand_sheet::DemandReport;
+use crate::operations::negotiator::get_demand_sheet::{DemandReport, NOT_COUNTED};
 
 /// What every reader has to know about the figures.
 const ABOUT_COUNTS: &str =
     "Counts are rounded down to a multiple of 5, and smaller groups are merged. Being in is no obligation to buy.";
 const ABOUT_SAVINGS: &str = "Savings are the union's estimate for a typical household.";
+const ABOUT_SAMPLE: &str = "Savings are figures of the sample catalog, which are made up. Give your own catalog with --catalog or UNIONHALL_CATALOG.";
 
 /// A heading, and the rows below it: a name and a count.
 type DemandTable = (&'static str, Vec<(String, String)>);
@@ -19,7 +20,7 @@ pub fn markdown(report: &DemandReport) -> String {
         text.push_str(&format!("\n| {heading} | members |\n|---|---:|\n"));
         rows.iter().for_each(|(name, figure)| text.push_str(&format!("| {name} | {figure} |\n")));
     }
-    text + &format!("\n{} {ABOUT_COUNTS} {ABOUT_SAVINGS}\n", savings(report))
+    text + &format!("\n{} {ABOUT_COUNTS} {}\n", savings(report), about_savings(report))
 }
 
 pub fn text(report: &DemandReport) -> String {
@@ -28,7 +29,7 @@ pub fn text(report: &DemandReport) -> String {
         text.push_str(&format!("\n{:>10}  {}\n", "MEMBERS", heading.to_uppercase()));
         rows.iter().for_each(|(name, figure)| text.push_str(&format!("{figure:>10}  {name}\n")));
     }
-    text + &format!("\n{}\n{ABOUT_SAVINGS}\n{ABOUT_COUNTS}\n", savings(report))
+    text + &format!("\n{}\n{}\n{ABOUT_COUNTS}\n", savings(report), about_savings(report))
 }
 
 fn counted(report: &DemandReport) -> String {
@@ -37,14 +38,14 @@ fn counted(report: &DemandReport) -> String {
         states => format!("in {}", states.iter().map(|state| state.code()).collect::<Vec<_>>().join(", ")),
     };
     let what = format!("{}, {places}.", report.campaign.category.label());
-    match report.counted_at {
-        None => format!("{what} Not counted yet: fewer than {COARSE} members take part."),
-        Some(at) => format!(
+    match (report.counted_at, &report.demand) {
+        (Some(at), Some(demand)) => format!(
             "{what} Counted on {}: {} were in, {} had accepted.",
             at.day(),
-            members(report.demand.members_in),
-            members(report.demand.accepted)
+            members(demand.members_in),
+            members(demand.accepted)
         ),
+        _ => format!("{what} {NOT_COUNTED}"),
     }
 }
 
@@ -56,14 +57,20 @@ fn savings(report: &DemandReport) -> String {
     let estimate = &report.estimate;
     match (estimate.per_member, estimate.all_members) {
         (0, _) => "The catalog has no estimate of savings for this category.".to_owned(),
-        (one, 0) => format!("Estimated savings: {} a year for each member.", dollars(one)),
-        (one, all) => format!("Estimated savings: {} a year for each member, ${} for all.", dollars(one), grouped(all)),
+        (one, None | Some(0)) => format!("Estimated savings: {} a year for each member.", dollars(one)),
+        (one, Some(all)) => {
+            format!("Estimated savings: {} a year for each member, ${} for all.", dollars(one), grouped(all))
+        }
     }
+}
+
+fn about_savings(report: &DemandReport) -> &'static str {
+    if report.estimate.from_sample { ABOUT_SAMPLE } else { ABOUT_SAVINGS }
 }
 
 /// What there is to show, without empty tables.
 fn tables(report: &DemandReport) -> Vec<DemandTable> {
-    let demand = &report.demand;
+    let Some(demand) = &report.demand else { return Vec::new() };
     let bill = |slug: &str| Category::from_slug(slug).map_or(slug, |category| category.label()).to_owned();
     let states = rows(&demand.by_state, str::to_owned, "other states", demand.in_other_states);
     let bills = rows(&demand.by_category, bill, "other bills", demand.in_other_categories);
@@ -93,7 +100,6 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::campaign::demand::DemandSheet;
     use crate::domain::catalog::Catalog;
     use crate::operations::Operation;
     use crate::operations::negotiator::get_demand_sheet::GetDemandSheet;
@@ -111,9 +117,14 @@ mod tests {
         ] {
             assert!(sheet.contains(part), "{part}: {sheet}");
         }
+        assert!(sheet.contains(ABOUT_SAVINGS) && !sheet.contains("sample"), "{sheet}");
+        report.estimate.from_sample = true;
+        for sheet in [markdown(&report), text(&report)] {
+            assert!(sheet.contains(ABOUT_SAMPLE) && !sheet.contains("the union's estimate"), "{sheet}");
+        }
         report.counted_at = None;
-        report.demand = DemandSheet::default();
-        report.estimate.all_members = 0;
+        report.demand = None;
+        report.estimate.all_members = None;
         for sheet in [markdown(&report), text(&report)] {
             assert!(sheet.contains("Not counted yet: fewer than 5 members take part."), "{sheet}");
             assert!(!sheet.contains("for all") && !sheet.contains("other bills"), "{sheet}");

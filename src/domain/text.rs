@@ -42,6 +42,23 @@ pub(crate) fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
+/// Which of the known names somebody may have meant, as the middle of a sentence; nothing where none is near. `fold` makes
+/// spellings alike that people take for one.
+pub(crate) fn did_you_mean<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+    fold: impl Fn(&str) -> String,
+) -> String {
+    let wanted = fold(name);
+    let slips = (wanted.chars().count() / 3).clamp(1, 2);
+    let is_near = |known: &str| {
+        !wanted.is_empty()
+            && (known.contains(&wanted) || wanted.contains(known) || strsim::osa_distance(known, &wanted) <= slips)
+    };
+    let near: Vec<_> = known.filter(|known| is_near(&fold(known))).take(3).collect();
+    if near.is_empty() { String::new() } else { format!(" did you mean {}?", near.join(" or ")) }
+}
+
 /// What the user wants the union to know, in their own words.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Comments(String);

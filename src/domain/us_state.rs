@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 macro_rules! states {
     ($($code:ident $name:literal)*) => {
-        /// The state the user lives in: the 50 US states and DC, by two-letter code.
+        /// One of the 50 US states, or DC, by two-letter code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
         #[schemars(inline)]
         pub enum UsState { $($code),* }

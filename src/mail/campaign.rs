@@ -102,7 +102,7 @@ fn offer_facts(
 ) -> Vec<(&'static Phrase, String)> {
     let mail = &letter.words.mail;
     let text = offer.text(letter.language);
-    let benchmark = mail.offer_benchmark_text.put("price", &offer.benchmark.price);
+    let benchmark = mail.offer_benchmark_text.put("price", offer.benchmark_price(letter.language));
     let benchmark = benchmark.put("source", &offer.benchmark.source).put("day", day(offer.benchmark.date)).plain();
     let mut facts = vec![(&mail.offer_supplier, offer.supplier.clone())];
     facts.extend(text.map(|text| (&mail.offer_price, text.price.clone())));
@@ -113,6 +113,7 @@ fn offer_facts(
     ));
     facts.push((&mail.offer_term, offer.term_months.to_string()));
     facts.extend(text.map(|text| (&mail.offer_exit_fee, text.exit_fee.clone())));
+    facts.extend(text.and_then(|text| Some((&mail.offer_how, text.how.clone()?))));
     facts.push((&mail.offer_complaints, offer.complaints.clone()));
     facts.push((&mail.offer_decide_by, day(last_day)));
     facts

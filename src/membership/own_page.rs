@@ -86,6 +86,14 @@ impl OwnPages {
         }
     }
 
+    /// The campaign that a link leads back to, however it ended.
+    pub async fn campaign_of_link(&self, token: &str) -> Result<Option<CampaignSlug>, StoreError> {
+        match self.tokens.read_sign_in(token) {
+            Some(sign_in) => self.store.campaign_of_sign_in(sign_in).await,
+            None => Ok(None),
+        }
+    }
+
     /// The button behind a link was pressed. The session; none if the link works no more.
     pub async fn enter_by_link(&self, token: &str, now: Timestamp) -> Result<Option<Entered>, StoreError> {
         let Some(sign_in) = self.tokens.read_sign_in(token) else { return Ok(None) };

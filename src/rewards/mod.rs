@@ -7,6 +7,8 @@ pub mod worker;
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::email::EmailAddress;
 use crate::domain::reward::RewardAccount;
@@ -15,6 +17,7 @@ use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
 pub use crate::store::rewards::{BatchRecord, PayoutPage, Voided};
 use crate::store::{RewardStore, StoreError, StoreReply};
+use crate::supervise::pause_after_step;
 
 /// Rows of a list that are read at once.
 const PAGE: u32 = 500;
@@ -82,8 +85,10 @@ impl RewardAdmin {
     /// goes on when it is asked for again.
     pub async fn make_batch(&self, who: &str, now: Timestamp) -> Result<Option<i64>, StoreError> {
         let Some(batch) = self.store.begin_batch(who.to_owned(), now).await? else { return Ok(None) };
+        let mut begun = Instant::now();
         while !self.store.fill_batch(batch, who.to_owned(), now).await?.is_full {
-            tokio::time::sleep(worker::BETWEEN_STEPS).await;
+            pause_after_step(begun).await;
+            begun = Instant::now();
         }
         Ok(Some(batch))
     }
@@ -116,8 +121,9 @@ impl RewardAdmin {
         }
         let (total, mut booked) = (settlements.len() as u64, 0);
         for some in settlements.chunks(SETTLED_AT_ONCE) {
+            let begun = Instant::now();
             booked += self.store.settle(some.to_vec(), who.to_owned(), now).await?;
-            tokio::time::sleep(worker::BETWEEN_STEPS).await;
+            pause_after_step(begun).await;
         }
         Ok(FileSettled::Done { booked, before: total - booked })
     }

@@ -4,18 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::domain::time::Timestamp;
 use crate::log::Log;
 use crate::membership::people::new_account;
 use crate::store::{RewardStore, StoreError};
+use crate::supervise::pause_after_step;
 
 /// How often it looks for something to do.
 const EVERY: Duration = Duration::from_secs(30);
-
-/// Between two steps others write: SQLite has one writer, and gives nobody their turn.
-pub(super) const BETWEEN_STEPS: Duration = Duration::from_millis(5);
 
 /// Works until told to stop.
 pub async fn run(store: Arc<dyn RewardStore>, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
@@ -32,8 +31,10 @@ pub async fn run(store: Arc<dyn RewardStore>, log: Log, clock: Clock, mut stop: 
 
 /// Everything that is to be done now.
 pub async fn work(store: &dyn RewardStore, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
+    let mut begun = Instant::now();
     while store.step_rewards(new_account()?, now()).await? {
-        tokio::time::sleep(BETWEEN_STEPS).await;
+        pause_after_step(begun).await;
+        begun = Instant::now();
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult
     let fields = body.read(FORM_BYTES).await?;
     let (frame, words) = (visit.frame(), visit.words());
     let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
-    let campaign = field(&fields, "campaign").and_then(|slug| slug.parse::<CampaignSlug>().ok());
+    let campaign = campaign_of(&fields);
     let email = match EmailAddress::parse_any_length(&typed) {
         Ok(email) => email,
         Err(why) => {
@@ -44,11 +44,17 @@ pub async fn ask(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult
     }
     let secure = visit.site.secure;
     let browser = SiteCookie::Asked.read(&head.headers, secure);
+    let back = campaign.clone();
     let asked = visit.app().own_pages.ask(&email, browser, campaign, visit.lane(), visit.now.time).await;
     let nonce = visit.stored(asked)?;
-    let mut answer = visit.page(view::sign_in_sent(frame, &typed, None));
+    let mut answer = visit.page(view::sign_in_sent(frame, &typed, back.as_ref(), None));
     SiteCookie::Asked.set(&mut answer, secure, nonce.as_str(), SIGN_IN_FOR);
     Ok(answer)
+}
+
+/// The campaign that they get back to.
+fn campaign_of(fields: &[u8]) -> Option<CampaignSlug> {
+    field(fields, "campaign").and_then(|slug| slug.parse().ok())
 }
 
 /// Somebody typed a code.
@@ -60,8 +66,11 @@ pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
     let fields = body.read(FORM_BYTES).await?;
     let (frame, words) = (visit.frame(), &visit.words().mistake);
     let typed = field(&fields, "email").unwrap_or_default().trim().to_owned();
-    let again =
-        |why: &Phrase| Answer::html(StatusCode::BAD_REQUEST, view::sign_in_sent(frame, &typed, Some(why.as_str())));
+    let campaign = campaign_of(&fields);
+    let again = |why: &Phrase| {
+        let sent = view::sign_in_sent(frame, &typed, campaign.as_ref(), Some(why.as_str()));
+        Answer::html(StatusCode::BAD_REQUEST, sent)
+    };
     let Ok(email) = EmailAddress::parse_any_length(&typed) else { return Ok(visit.redirect("/me")) };
     let Some(code) = SignInCode::from_typed(&field(&fields, "code").unwrap_or_default()) else {
         return Ok(again(&words.code_form));
@@ -76,7 +85,7 @@ pub async fn show_link(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult
     let visit = visit.of_own_page();
     check_link(visit).await?;
     let email = visit.stored(visit.app().own_pages.find_link(visit.parameter, visit.now.time).await)?;
-    let email = email.ok_or_else(|| used(visit))?;
+    let Some(email) = email else { return Ok(used(visit).await) };
     let path = format!("/me/enter/{}", visit.parameter);
     Ok(visit.page(view::enter(visit.frame(), &email.masked(), &path)))
 }
@@ -88,16 +97,22 @@ pub async fn enter_by_link(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
     visit.require_own(&head)?;
     check_link(visit).await?;
     let entered = visit.stored(visit.app().own_pages.enter_by_link(visit.parameter, visit.now.time).await)?;
-    Ok(signed_in(visit, &entered.ok_or_else(|| used(visit))?))
+    match entered {
+        Some(entered) => Ok(signed_in(visit, &entered)),
+        None => Ok(used(visit).await),
+    }
 }
 
-fn used(visit: Visit<'_>) -> Answer {
-    visit.outcome(StatusCode::GONE, Outcome::LinkUsed)
+/// It works no more; another leads to where this one did.
+async fn used(visit: Visit<'_>) -> Answer {
+    let campaign = visit.app().own_pages.campaign_of_link(visit.parameter).await.ok().flatten();
+    let again = campaign.map(|slug| format!("/campaigns/{slug}/sign-in"));
+    visit.outcome(StatusCode::GONE, Outcome::LinkUsed { again: again.as_deref().unwrap_or("/me") })
 }
 
 async fn check_link(visit: Visit<'_>) -> PageResult<()> {
     if !visit.app().own_pages.is_link(visit.parameter) {
-        return Err(visit.outcome(StatusCode::NOT_FOUND, Outcome::LinkUsed).into());
+        return Err(visit.outcome(StatusCode::NOT_FOUND, Outcome::LinkUsed { again: "/me" }).into());
     }
     visit.spend(Class::Link, LINKS_A_MINUTE).await
 }

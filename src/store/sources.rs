@@ -123,11 +123,18 @@ area! {
                 let all = "
                     SELECT CAST(coalesce(sum(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN 1 ELSE 0 END), 0) AS BIGINT)
                                AS waiting,
+                           CAST(coalesce(sum(CASE WHEN held_at IS NULL AND given_up_at IS NULL AND campaign_mail_id IS NOT NULL
+                                                  THEN 1 ELSE 0 END), 0) AS BIGINT) AS about_campaigns,
                            CAST(coalesce(sum(CASE WHEN held_at IS NULL THEN 0 ELSE 1 END), 0) AS BIGINT) AS held,
                            min(CASE WHEN held_at IS NULL AND given_up_at IS NULL THEN created_at END) AS oldest
                     FROM outbox";
                 let figures = |row: &Row<'_>| {
-                    Ok(MailFigures { waiting: row.get("waiting")?, held: row.get("held")?, oldest: row.get("oldest")? })
+                    Ok(MailFigures {
+                        waiting: row.get("waiting")?,
+                        about_campaigns: row.get("about_campaigns")?,
+                        held: row.get("held")?,
+                        oldest: row.get("oldest")?,
+                    })
                 };
                 expected(sql.row(all, values![], figures).await?)
             }
@@ -160,6 +167,8 @@ area! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MailFigures {
     pub waiting: u64,
+    /// How many of these are about campaigns.
+    pub about_campaigns: u64,
     pub held: u64,
     /// When the oldest that waits was asked for.
     pub oldest: Option<Timestamp>,

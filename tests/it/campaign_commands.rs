@@ -7,6 +7,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use unionhall::clock::Clock;
 
+use crate::doctor::Diagnosis;
 use crate::operator::{answer, steady, transcripts};
 use crate::server::{Server, block_on};
 
@@ -121,8 +122,14 @@ fn proposal(slug: &str) -> Value {
             "complaints": "help@fiber.example",
             "benchmark": { "price": "$68 a month", "source": "FCC urban rate survey", "date": "2026-11-01" },
             "text": {
-                "en": { "price": "$48 a month", "exit_fee": "None" },
-                "es": { "price": "$48 al mes", "exit_fee": "Ninguno" }
+                "en": {
+                    "price": "$48 a month", "exit_fee": "None",
+                    "how": "Example Fiber e-mails you a code. Order with it on their page."
+                },
+                "es": {
+                    "price": "$48 al mes", "exit_fee": "Ninguno", "benchmark_price": "$68 al mes",
+                    "how": "Example Fiber te manda un código por correo. Haz tu pedido con él en su página."
+                }
             }
         }}),
     )
@@ -249,6 +256,15 @@ fn every_step_out_of_order_and_every_step_twice_is_refused_with_a_sentence() {
         let after = shown(&server, &slug);
         assert_eq!((after["state"].as_str(), after["history"].as_array().unwrap().len()), (Some(state), way.len() + 1));
     }
+    let again = refused(&server, &["campaigns", "cancel", "one-cancelled"]);
+    assert_eq!(again, "one-cancelled: the campaign is cancelled already");
+    // Nobody gave the service a postal address, and what it mails about campaigns waits for one.
+    let found = Diagnosis::of(server.command());
+    let address = found.of_check("postal address")[0];
+    assert_eq!(
+        (&address["state"], &address["fix"]),
+        (&json!("warn"), &json!("give it in UNIONHALL_POSTAL_ADDRESS and start the service again"))
+    );
     let unknown = refused(&server, &["campaigns", "close", "one-activ"]);
     assert_eq!(
         unknown,
@@ -365,7 +381,7 @@ fn the_negotiator_reads_notes_and_publishes_nothing() {
                 call("listCampaigns", json!({})),
                 call("listCampaigns", json!({ "all": true })),
                 call("getDemandSheet", json!({ "slug": "internet-sample" })),
-                call("getDemandSheet", json!({ "slug": "internet-2072" })),
+                call("getDemandSheet", json!({ "slug": "internet-sampel" })),
                 round("internet-sample", &long, ""),
                 round("internet-sample", &long[..8000], "no"),
                 call("proposeOffer", json!({ "slug": "internet-sample", "offer": { "supplier": "", "price": "$1" } })),
@@ -392,12 +408,29 @@ fn the_negotiator_reads_notes_and_publishes_nothing() {
         assert_eq!(slugs(&answers[3]), ["internet-sample", "another-draft"]);
         let printed: Value =
             serde_json::from_str(&done(&server, &["campaigns", "demand", "internet-sample", "--json"])).unwrap();
-        assert_eq!(content(&answers[4]), &printed, "the same as the operator reads");
+        let mut read = content(&answers[4]).clone();
+        let negotiation = read.as_object_mut().unwrap().remove("negotiation").unwrap();
+        assert_eq!(negotiation, json!({ "roundsRecorded": 0, "rounds": [], "draftsProposed": 0, "drafts": [] }));
+        assert_eq!(read, printed, "the same as the operator reads, who may send it to a supplier");
+        assert_eq!(printed["estimate"]["fromSample"], true, "no catalog is given");
+        assert_eq!(printed["campaign"]["summary"], "A sample, to see how a campaign looks on the pages.");
+        let today = Clock::start().now().time.to_string()[..10].to_owned();
+        assert_eq!((&printed["today"], &content(&answers[2])["today"]), (&json!(today), &json!(today)));
+        make(&server, "not-counted");
+        let uncounted = shown(&server, "not-counted");
+        assert!(uncounted.get("in").is_none() && uncounted.get("accepted").is_none(), "{uncounted}");
+        let uncounted: Value =
+            serde_json::from_str(&done(&server, &["campaigns", "demand", "not-counted", "--json"])).unwrap();
+        assert_eq!(uncounted["notCounted"], "Not counted yet: fewer than 5 members take part.");
+        assert!(uncounted.get("demand").is_none() && uncounted["estimate"].get("allMembers").is_none(), "{uncounted}");
         assert_eq!((&printed["demand"]["in"], &printed["estimate"]["allMembers"]), (&json!(10), &json!(3000)));
         let markdown = done(&server, &["campaigns", "demand", "internet-sample", "--markdown"]);
         assert!(markdown.starts_with("# Home internet: a sample\n\nHome Internet, everywhere."), "{markdown}");
         assert!(markdown.contains("\n| state | members |\n|---|---:|\n| CA | 5 |\n| OR | 5 |\n"), "{markdown}");
-        assert_eq!(error(&answers[5]), "slug: there is no campaign internet-2072; listCampaigns names them.");
+        assert_eq!(
+            error(&answers[5]),
+            "slug: there is no campaign internet-sampel; did you mean internet-sample? listCampaigns names them."
+        );
         let both = error(&answers[6]);
         assert!(
             both.contains("asked: the text has 4001 characters") && both.contains("answered: the text is empty"),
@@ -406,7 +439,7 @@ fn the_negotiator_reads_notes_and_publishes_nothing() {
         assert_eq!(content(&answers[7])["rounds"], 1);
         let wrong = error(&answers[8]);
         assert!(
-            wrong.starts_with("8 mistakes: (1) offer.supplier: ") && wrong.contains("offer.price: there is no"),
+            wrong.starts_with("9 mistakes: (1) offer.supplier: ") && wrong.contains("offer.price: there is no"),
             "{wrong}"
         );
         assert_eq!(answers[9]["error"]["code"], -32602, "no tool of anybody else");
@@ -419,6 +452,13 @@ fn the_negotiator_reads_notes_and_publishes_nothing() {
         let many: Vec<_> = (1..=51).map(|_| proposal("internet-sample")).collect();
         let answers = negotiate(&server, &many);
         assert!(error(&answers[50]).contains("internet-sample has 50 drafts already"), "{}", answers[50]);
+        let answers = negotiate(&server, &[call("getDemandSheet", json!({ "slug": "internet-sample" }))]);
+        let so_far = &content(&answers[0])["negotiation"];
+        let rounds = so_far["rounds"].as_array().unwrap();
+        assert_eq!((rounds.len(), &so_far["roundsRecorded"], &so_far["draftsProposed"]), (20, &json!(200), &json!(50)));
+        assert_eq!((&rounds[0]["asked"], &rounds[19]["asked"]), (&json!("180"), &json!("199")), "the last, in order");
+        let drafts = so_far["drafts"].as_array().unwrap();
+        assert_eq!((drafts.len(), &drafts[19]["supplier"]), (20, &json!("Example Fiber")));
         assert_eq!(shown(&server, "internet-sample")["state"], "gathering", "nothing is published");
         let unnamed =
             server.number("SELECT count(*) FROM audit WHERE about LIKE '%client \"unnamed\" (self-asserted)'");

@@ -23,9 +23,12 @@ benchmark = { price = "$68 a month", source = "FCC urban rate survey", date = 20
 [text.en]
 price = "$48 a month"
 exit_fee = "None, ever"
+how = "Order with the code that you are mailed."
 [text.es]
 price = "$48 al mes"
 exit_fee = "Ninguno, nunca"
+how = "Haz tu pedido con el código que te llega."
+benchmark_price = "$68 al mes"
 "#;
 
 /// A campaign that the operator opened; `states` is a line of its file.
@@ -107,7 +110,7 @@ fn everybody_sees_what_is_public_and_nothing_else() {
         for part in [
             "Faster for less.",
             "Home Internet",
-            "California, Oregon",
+            "California and Oregon",
             "31 January 2099",
             "Fewer than 5 at the last count",
         ] {
@@ -117,7 +120,12 @@ fn everybody_sees_what_is_public_and_nothing_else() {
             shown.contains("rounded down to a multiple of 5") && shown.contains("/campaigns/internet-2099/sign-in")
         );
         let strip = page(&server.get("/join").await, 200, "class=\"strip\"");
-        for part in ["Home Internet", "Gathering until 31 January 2099", "Fewer than 5 at the last count"] {
+        for part in [
+            "Title of internet-2099",
+            "Home Internet · California and Oregon",
+            "Gathering until 31 January 2099",
+            "Fewer than 5 at the last count",
+        ] {
             assert!(strip.contains(part), "{part}");
         }
         page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "Título de internet-2099");
@@ -140,17 +148,25 @@ fn everybody_sees_what_is_public_and_nothing_else() {
             (answer.header("cache-control"), answer.header("access-control-allow-origin")),
             ("public, max-age=60", "*")
         );
+        assert_eq!(answer.header("content-language"), "es");
+        let known = Request::get("/campaigns.json?lang=es").header("if-none-match", answer.header("etag"));
+        let short = server.send(known, "").await;
+        assert_eq!((short.status.as_u16(), short.header("cache-control")), (304, "public, max-age=60"));
+        let mut all = answer.good()["campaigns"].clone();
+        let url = all[0].as_object_mut().unwrap().remove("url").unwrap();
+        assert!(url.as_str().unwrap().ends_with("/campaigns/internet-2099"), "{url}");
         assert_eq!(
-            answer.good()["campaigns"],
+            all,
             json!([{
                 "slug": "internet-2099", "category": "internet", "state": "offered", "title": "Título de internet-2099",
                 "summary": "Más rápido por menos.", "states": ["CA", "OR"], "in": 1230, "gatherUntil": "2099-01-31",
                 "offer": {
                     "supplier": "Example Fiber", "price": "$48 al mes", "annualSaving": 240, "termMonths": 12,
                     "exitFee": "Ninguno, nunca", "complaints": "help@fiber.example", "decideBy": "2099-03-15",
-                    "benchmark": { "price": "$68 a month", "source": "FCC urban rate survey", "date": "2026-12-01" },
-                    "openUntil": null, "details": null,
+                    "benchmark": { "price": "$68 al mes", "source": "FCC urban rate survey", "date": "2026-12-01" },
+                    "openUntil": null, "details": null, "how": "Haz tu pedido con el código que te llega.",
                 },
+                "result": null,
             }])
         );
         let liked = Request::get("/campaigns.json").header("accept-language", "es-MX");
@@ -164,14 +180,17 @@ fn everybody_sees_what_is_public_and_nothing_else() {
             "$68 a month (FCC urban rate survey, 1 December 2026)",
             "15 March 2099",
             "mailto:help@fiber.example",
+            "Order with the code that you are mailed.",
         ] {
             assert!(shown.contains(part), "{part}");
         }
+        page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "$68 al mes (FCC urban rate survey, 1 de ");
         step(&server, "internet-2099", "active").await;
         page(&server.get("/campaigns/internet-2099").await, 200, "The deal runs.");
         step(&server, "internet-2099", "closed").await;
         let shown = page(&server.get("/campaigns").await, 200, "15 members accepted the offer");
         assert!(shown.contains("about $3,600 a year") && shown.contains("No campaign is open right now"));
+        assert_eq!(listed(&server).await[0]["result"], json!({ "accepted": 15, "annualSaving": 3600 }));
         assert!(!page(&server.get("/join").await, 200, "Sign me up").contains("class=\"strip\""));
 
         // Cancelled after it was seen: at its address alone.
@@ -179,6 +198,11 @@ fn everybody_sees_what_is_public_and_nothing_else() {
         step(&server, "cancelled-1", "cancelled").await;
         assert!(!page(&server.get("/campaigns").await, 200, "Campaigns").contains("cancelled-1"));
         assert!(listed(&server).await.iter().all(|one| one["slug"] != "cancelled-1"));
+        open(&server, "cancelled-2", "").await;
+        publish(&server, "cancelled-2", OFFER).await;
+        step(&server, "cancelled-2", "cancelled").await;
+        let shown = page(&server.get("/campaigns/cancelled-2").await, 200, "Title of cancelled-2");
+        assert!(!shown.contains("Example Fiber") && !shown.contains("Fewer than 5"), "what it was about, no more");
     });
 }
 
@@ -220,7 +244,13 @@ fn a_member_is_in_and_out_accepts_and_passes() {
             leads(&ana.act(path, &[("press", "accept")]).await, "/campaigns/everywhere?done=accept");
         }
         assert_eq!(part(&server, "everywhere"), "accepted");
-        page(&ana.get("/campaigns/everywhere?done=accept").await, 200, "Withdraw");
+        let shown = page(&ana.get("/campaigns/everywhere?done=accept").await, 200, "Withdraw");
+        let how = "Order with the code that you are mailed.";
+        assert!(shown.matches(how).count() == 1 && shown.find(how) > shown.find("Your part"), "beside their part");
+        assert_eq!(page(&ana.get("/me").await, 200, "You accepted the offer.").matches(how).count(), 1);
+        step(&server, "everywhere", "active").await;
+        page(&ana.get("/me").await, 200, how);
+        step(&server, "everywhere", "offered").await;
         leads(&ana.act(path, &[("press", "pass")]).await, "/campaigns/everywhere?done=pass");
         assert_eq!(part(&server, "everywhere"), "passed");
         // After its last day nobody can accept.
@@ -247,7 +277,7 @@ fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
         let path = "/campaigns/west";
         let shown = page(&ana.get(path).await, 200, "Choose your state");
         assert!(
-            shown.contains("This campaign is for California, Oregon. What you choose here is kept as your answer.")
+            shown.contains("This campaign is for California and Oregon. What you choose here is kept as your answer.")
         );
         page(&ana.act(path, &[("press", "in"), ("usState", "")]).await, 400, "Choose the state you live in");
         page(&ana.act(path, &[("press", "in"), ("usState", "NY")]).await, 400, "not in New York");
@@ -268,7 +298,7 @@ fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
         page(
             &ben.act(path, &[("press", "in"), ("usState", "CA")]).await,
             400,
-            "This campaign is for California, Oregon",
+            "This campaign is for California and Oregon",
         );
     });
 }
@@ -314,11 +344,15 @@ fn presses_cannot_be_forged_and_need_a_member() {
         for (request, body) in [
             (Request::post(path), body(&token)),
             (Request::post(path).header("origin", "https://evil.example"), body(&token)),
-            (own(), body(&others)),
-            (own(), form(&[("press", "in")])),
         ] {
             page(&ana.send(request, body).await, 403, "nothing was changed");
         }
+        // A form of before: the page of the campaign, with one that works.
+        for body in [body(&others), form(&[("press", "in")])] {
+            let shown = page(&ana.send(own(), body).await, 403, "This form was out of date");
+            assert!(shown.contains("Nothing was changed") && shown.contains(&token) && shown.contains("Count me in"));
+        }
+        assert_eq!(part(&server, "everywhere"), "");
         // Without a session they sign in, and are led back.
         let mut nobody = Browser::new(&server, 3);
         let asked = page(&nobody.send(own(), body(&token)).await, 403, "You are not signed in, so nothing was changed");
@@ -347,10 +381,18 @@ fn signing_in_leads_back_to_the_campaign() {
         let fields = [("email", "ana"), ("campaign", "everywhere")];
         page(&ana.post("/me/sign-in", &fields).await, 400, "name=\"campaign\" value=\"everywhere\"");
         let fields = [("email", "ana@example.com"), ("campaign", "everywhere")];
-        page(&ana.post("/me/sign-in", &fields).await, 200, "Check your inbox");
+        let sent = page(&ana.post("/me/sign-in", &fields).await, 200, "Check your inbox");
+        assert!(sent.contains("href=\"/campaigns/everywhere/sign-in\""), "where another is asked for");
+        let code = [fields[0], fields[1], ("code", "nothing")];
+        page(&ana.post("/me/code", &code).await, 400, "href=\"/campaigns/everywhere/sign-in\"");
         // In another browser, too.
         let mut phone = Browser::new(&server, 2);
-        leads(&phone.post(&enter(&server, newest_request(&server)), &[]).await, "/campaigns/everywhere");
+        let link = enter(&server, newest_request(&server));
+        leads(&phone.post(&link, &[]).await, "/campaigns/everywhere");
+        let mut tablet = Browser::new(&server, 3);
+        for used in [tablet.get(&link).await, tablet.post(&link, &[]).await] {
+            page(&used, 410, "href=\"/campaigns/everywhere/sign-in\"");
+        }
         page(&phone.get("/campaigns/everywhere").await, 200, "Count me in");
         leads(&phone.get("/campaigns/everywhere/sign-in").await, "/campaigns/everywhere");
         leads(&phone.act("/campaigns/everywhere", &[("press", "in")]).await, "/campaigns/everywhere?done=in");

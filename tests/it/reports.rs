@@ -232,6 +232,7 @@ fn figures_of_mail_are_in_the_metrics() {
         let figures = server.figures().await;
         for (series, figure) in [
             ("unionhall_outbox_waiting", 1.0),
+            ("unionhall_outbox_waiting_about_campaigns", 0.0),
             ("unionhall_outbox_held", 0.0),
             ("unionhall_mail_reports_total{kind=\"hard_bounce\",partner=\"Acme Assistant\"}", 0.0),
             ("unionhall_mail_reports_total{kind=\"soft_bounce\",partner=\"Acme Assistant\"}", 0.0),

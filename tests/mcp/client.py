@@ -200,6 +200,7 @@ async def negotiator(server):
                 assert None not in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
             assert slug in [campaign["slug"] for campaign in (await call(client, "listCampaigns"))["campaigns"]]
             sheet = await call(client, "getDemandSheet", {"slug": slug})
+            assert sheet.pop("negotiation")["rounds"] == []
             assert sheet == json.loads(operate(server, "demand", slug, "--json")), sheet
             for n, answered in enumerate(("$55", "$48, agreed"), 1):
                 said = {"slug": slug, "supplier": "Example Fiber", "asked": "$45 a month", "answered": answered}
@@ -210,7 +211,7 @@ async def negotiator(server):
                 "benchmark": {"price": "$68 a month", "source": "FCC urban rate survey", "date": "2026-11-01"},
                 "text": {
                     "en": {"price": "$48 a month", "exit_fee": "None"},
-                    "es": {"price": "$48 al mes", "exit_fee": "Ninguna"},
+                    "es": {"price": "$48 al mes", "exit_fee": "Ninguno"},
                 },
             }
             message = await refused(client, "proposeOffer", {"slug": slug, "offer": {**offer, "annual_saving": 0}}, "invalid_submission")

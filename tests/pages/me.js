@@ -90,7 +90,7 @@ export async function meWalk(page, tools) {
     await heading(page, "Sign in?");
     assert((await main.innerText()).includes("m•••@e•••.com"));
     await look(page, "me-enter");
-    await go(page, () => page.getByRole("button", { name: "Yes, open my page" }).click());
+    await go(page, () => page.getByRole("button", { name: "Yes, sign me in" }).click());
   }
   await elsewhere.close();
   assert.equal(new URL(page.url()).pathname, "/me");
@@ -194,7 +194,7 @@ export async function eraseWalk(page, tools) {
   await go(page, () => page.getByRole("button", { name: "Send me the e-mail" }).click());
   await go(page, await open("/me/enter/"));
   await look(page, "me-enter");
-  await go(page, () => page.getByRole("button", { name: "Yes, open my page" }).click());
+  await go(page, () => page.getByRole("button", { name: "Yes, sign me in" }).click());
 
   step("erase");
   await go(page, () => page.getByRole("link", { name: "Erase everything about me" }).click());

@@ -42,7 +42,12 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     lab.progress.begin("making records of a campaign");
     let quiet = lab.installation(most)?;
     let mut busy = lab.installation(most)?;
-    busy.variables.push(("UNIONHALL_CAMPAIGN_MAILS_AN_HOUR".to_owned(), MAILS_AN_HOUR.to_owned()));
+    // No mail about a campaign is queued without a postal address.
+    for (name, value) in
+        [("UNIONHALL_CAMPAIGN_MAILS_AN_HOUR", MAILS_AN_HOUR), ("UNIONHALL_POSTAL_ADDRESS", "12 Mill Street, Springfield")]
+    {
+        busy.variables.push((name.to_owned(), value.to_owned()));
+    }
     let database = busy.data.join("unionhall.db");
     Connection::open(&database)?.execute_batch(FILL).context("the tables are not as the bench knows them")?;
     let before = people::rows(&quiet.data.join("unionhall.db"))?;

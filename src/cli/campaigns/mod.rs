@@ -8,11 +8,11 @@ mod step;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 
-use super::terminal::did_you_mean;
 use crate::campaigns::TakenStep;
 use crate::config::{CatalogSettings, PostalSettings, StoreSettings};
 use crate::domain::campaign::record::CampaignFile;
 use crate::domain::campaign::{CampaignSlug, CampaignStep};
+use crate::domain::text::did_you_mean;
 use crate::domain::time::Timestamp;
 use crate::operator::Operator;
 

@@ -7,7 +7,7 @@ use crate::cli::terminal::quote;
 use crate::cli::{print_line, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignState;
-use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::offer::{Offer, OfferText};
 use crate::domain::campaign::record::{CampaignFile, CampaignRecord, HistoryEntry, MailingEntry};
 use crate::domain::figure::{dollars, grouped};
 use crate::domain::language::Language;
@@ -131,21 +131,28 @@ fn offer_lines(offer: &Offer) -> Vec<String> {
         format!(
             "  saves {} a year against {} ({}, {})",
             dollars(offer.annual_saving),
-            quote(&offer.benchmark.price),
+            quote(offer.benchmark_price(Language::English)),
             quote(&offer.benchmark.source),
             offer.benchmark.date
         ),
         format!("  members decide until the end of {}", offer.decide_by),
     ];
     lines.extend(offer.open_until.map(|day| format!("  once active, members can accept until the end of {day}")));
+    if let Some(how) = offer.text(Language::English).and_then(|text| text.how.as_ref()) {
+        lines.push(format!("  how to get it: {}", quote(how)));
+    }
     lines.push(format!("  complaints go to {}", offer.complaints));
     lines
 }
 
 fn mailing_line(mailing: &MailingEntry) -> String {
-    let MailingEntry { kind, queued, started_at, finished_at, ended_early } = mailing;
+    let MailingEntry { kind, queued, started_at, finished_at, ended_early, waits_for_count } = mailing;
     let early = if *ended_early { ", before everybody was mailed: its time was over" } else { "" };
-    let end = finished_at.map_or_else(|| "goes on".to_owned(), |at| format!("ended at {at}{early}"));
+    let goes_on = match waits_for_count {
+        true => "waits for the last count of members, which is taken once a day at the most",
+        false => "goes on",
+    };
+    let end = finished_at.map_or_else(|| goes_on.to_owned(), |at| format!("ended at {at}{early}"));
     format!("  {kind}: {}, began at {started_at}, {end}", plural(*queued, "mail"))
 }
 
@@ -185,9 +192,10 @@ fn as_json(file: &CampaignFile, now: Timestamp) -> Value {
     shown["mailings"] = file
         .mailings
         .iter()
-        .map(|MailingEntry { kind, queued, started_at, finished_at, ended_early }| {
+        .map(|MailingEntry { kind, queued, started_at, finished_at, ended_early, waits_for_count }| {
             json!({
                 "kind": kind, "queued": queued, "startedAt": started_at, "finishedAt": finished_at, "endedEarly": ended_early,
+                "waitsForCount": waits_for_count,
             })
         })
         .collect();
@@ -200,7 +208,10 @@ fn offer_json(offer: &Offer) -> Value {
     let texts = offer.texts.iter();
     let texts: serde_json::Map<_, _> = texts
         .map(|(language, text)| {
-            let text = json!({ "price": text.price, "exitFee": text.exit_fee, "details": text.details });
+            let OfferText { price, exit_fee, details, how, benchmark_price } = text;
+            let text = json!({
+                "price": price, "exitFee": exit_fee, "details": details, "how": how, "benchmarkPrice": benchmark_price,
+            });
             (language.code().to_owned(), text)
         })
         .collect();

@@ -18,14 +18,25 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long whoever listens on our address may take to say who it is.
 const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The catalog of a union whose own could not be read is judged by nobody.
-pub(super) async fn examine(settings: &ServeSettings, union: Option<&Union>, has_catalog: bool) -> Vec<Finding> {
+/// The catalog of a union whose own could not be read is judged by nobody. `mail_waits`: mail about a campaign does, for a postal
+/// address.
+pub(super) async fn examine(
+    settings: &ServeSettings,
+    union: Option<&Union>,
+    has_catalog: bool,
+    mail_waits: bool,
+) -> Vec<Finding> {
     let mut found = vec![proxies(settings, union)];
     if let Some(union) = union {
         let mut judged = findings::public_address(None, union);
         judged.retain(|finding| finding.check != MAIL && (has_catalog || finding.check != CATALOG));
         found.extend(judged);
         found.push(match union.postal_address {
+            None if mail_waits => Finding::warn(
+                "postal address",
+                "none, and mail about campaigns waits for one, because it must name it",
+                "give it in UNIONHALL_POSTAL_ADDRESS and start the service again",
+            ),
             None if !is_local(union) => Finding::warn(
                 "postal address",
                 "mails and pages give none, which the law of some countries asks for",

@@ -90,6 +90,15 @@ pub(super) async fn examine(
     found
 }
 
+/// Whether a mailing about a campaign is not finished; records that cannot be read were told before.
+pub(super) async fn does_campaign_mail_wait(settings: &ServeSettings) -> bool {
+    let Ok(store) = open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await else { return false };
+    let operator = Operator::new(store, Mode::Live);
+    let waits = operator.campaigns().are_mailings_open().await.unwrap_or(false);
+    let _told_before = operator.close().await;
+    waits
+}
+
 /// Test keys may fail without anybody else noticing; nothing where there are none.
 async fn of_sandbox(settings: &ServeSettings, live: &Records) -> Option<Finding> {
     const SANDBOX: &str = "sandbox";

@@ -8,7 +8,6 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::audit::act;
-use super::terminal::did_you_mean;
 use super::{Prepare, print_line, with_records};
 use crate::clock::Clock;
 use crate::config::{StoreSettings, quoted};
@@ -16,6 +15,7 @@ use crate::domain::api_key::Mode;
 use crate::domain::email::EmailAddress;
 use crate::domain::partner::PartnerRecord;
 use crate::domain::partner::name::folded;
+use crate::domain::text::did_you_mean;
 use crate::operator::Operator;
 
 #[derive(Debug, Subcommand)]

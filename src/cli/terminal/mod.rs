@@ -51,23 +51,6 @@ pub(in crate::cli) fn ask(question: &str) -> io::Result<Option<String>> {
     Ok(Some(answer.trim().to_lowercase()))
 }
 
-/// Which of the known names somebody may have meant, as the middle of a sentence; nothing where none is near. `fold` makes
-/// spellings alike that people take for one.
-pub(in crate::cli) fn did_you_mean<'a>(
-    name: &str,
-    known: impl Iterator<Item = &'a str>,
-    fold: impl Fn(&str) -> String,
-) -> String {
-    let wanted = fold(name);
-    let slips = (wanted.chars().count() / 3).clamp(1, 2);
-    let is_near = |known: &str| {
-        !wanted.is_empty()
-            && (known.contains(&wanted) || wanted.contains(known) || strsim::osa_distance(known, &wanted) <= slips)
-    };
-    let near: Vec<_> = known.filter(|known| is_near(&fold(known))).take(3).collect();
-    if near.is_empty() { String::new() } else { format!(" did you mean {}?", near.join(" or ")) }
-}
-
 fn escape_if(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&is_escaped) {
         return Cow::Borrowed(text);

@@ -35,21 +35,19 @@ impl CampaignDraft {
     }
 
     fn read(mut file: FileReader) -> Result<Self, BadFile> {
-        let slug = file.parsed("slug", "internet-2027", str::parse::<CampaignSlug>);
-        let category = file.parsed("category", "internet", |slug| {
-            Category::from_slug(slug).ok_or_else(|| format!("it is no category; use one of {}", Category::slugs()))
-        });
-        let wants = "two-letter codes of states, such as [\"CA\", \"OR\"], or leave it out for all of them";
-        let states = file.list("states", wants, UsState::from_code).unwrap_or_default();
+        let slug = file.parsed("slug", CampaignSlug::FORM, |slug| slug.parse().ok());
+        let category = file.parsed("category", &format!("one of {}", Category::slugs()), Category::from_slug);
+        let wants = "two-letter codes, such as [\"CA\", \"OR\"], or leave it out for all states";
+        let states = file.list("states", ("the code of a state", wants), UsState::from_code).unwrap_or_default();
         for (n, state) in states.iter().enumerate() {
             if states[..n].contains(state) {
                 file.wrong("states", &format!("{} is there twice", state.code()));
             }
         }
         let gather_until = file.day("gather_until");
-        let texts = file.texts(|text| {
+        let texts = file.texts("title and summary", |text| {
             let title = text.text("title", 80, "Home internet, winter 2027");
-            let summary = text.text("summary", 600, "…");
+            let summary = text.text("summary", 600, "One price for all who are in.");
             Some(CampaignText { title: title?, summary: summary? })
         });
         let read =
@@ -157,8 +155,8 @@ mod tests {
         let bad = r#"
             slug = "Internet 2027"
             categry = "internet"
-            states = ["CA", "ca", "CA"]
-            gather_until = "2027-01-31"
+            states = ["CA", "ca", "CA", 7]
+            gather_until = 2027-02-30
             [text.en]
             title = ""
             [text.de]
@@ -166,21 +164,27 @@ mod tests {
         "#;
         let BadFile(mistakes) = CampaignDraft::parse(bad).unwrap_err();
         for expected in [
-            "slug: a slug has 3 to 60 characters",
-            "category: it is missing; write a text",
-            "states: \"ca\" is none; write two-letter codes",
+            "slug: write 3 to 60 lower-case letters",
+            "category: it is missing; write one of ",
+            "states: \"ca\" is not the code of a state; write two-letter codes",
+            "states: 7 is not the code of a state; write two-letter codes",
             "states: CA is there twice",
-            "gather_until: write a day, without quotation marks",
+            "gather_until: write a day, such as 2027-01-31",
             "text.en.title: write a text of 1 to 80 characters",
             "text.en.summary: it is missing",
-            "text.es: it is missing; write a table [text.es]",
-            "text.de: there is no such field",
+            "text.es: it is missing; write its title and summary",
+            "text.de: there is no such field; there are en, es",
             "categry: there is no such field; did you mean category?",
         ] {
             assert!(mistakes.iter().any(|mistake| mistake.starts_with(expected)), "{expected}: {mistakes:#?}");
         }
-        assert_eq!(mistakes.len(), 10, "{mistakes:#?}");
+        assert_eq!(mistakes.len(), 11, "{mistakes:#?}");
         assert_eq!(CampaignDraft::parse("slug = \n").unwrap_err().0.len(), 1);
+        let BadFile(none) = CampaignDraft::parse("").unwrap_err();
+        assert!(
+            none.iter().any(|mistake| mistake == "text.en: it is missing; write its title and summary"),
+            "{none:?}"
+        );
         assert!(CampaignDraft::parse("a = 1\nslug = \n").unwrap_err().to_string().starts_with("line 2: "));
     }
 }

@@ -10,6 +10,9 @@ use super::LastDay;
 use crate::domain::language::Language;
 use crate::domain::text::is_hidden;
 
+/// What a day looks like.
+const A_DAY: &str = "a day, such as 2027-01-31";
+
 /// All that is wrong with a file, one sentence each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadFile(pub Vec<String>);
@@ -35,14 +38,22 @@ pub(super) struct FileReader {
 
 impl FileReader {
     pub(super) fn new(text: &str) -> Result<Self, BadFile> {
-        match text.parse::<Table>() {
-            Ok(table) => Ok(Self::of(table, String::new(), false)),
-            Err(error) => {
-                let line =
-                    error.span().and_then(|span| text.get(..span.start)).map(|before| before.matches('\n').count() + 1);
-                let message = error.message().replace('\n', " ");
-                Err(BadFile(vec![line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"))]))
+        let mut text = text.to_owned();
+        loop {
+            let error = match text.parse::<Table>() {
+                Ok(table) => return Ok(Self::of(table, String::new(), false)),
+                Err(error) => error,
+            };
+            let start = error.span().map(|span| span.start).filter(|start| text.is_char_boundary(*start));
+            // Read as a text, so that its field is told beside all other mistakes.
+            if let Some(day) = start.and_then(|start| bare_day(&text, start)) {
+                text.insert(day.end, '"');
+                text.insert(day.start, '"');
+                continue;
             }
+            let line = start.map(|start| text[..start].matches('\n').count() + 1);
+            let message = error.message().replace('\n', " ");
+            return Err(BadFile(vec![line.map_or_else(|| message.clone(), |line| format!("line {line}: {message}"))]));
         }
     }
 
@@ -86,7 +97,7 @@ impl FileReader {
 
     /// Text of the operator's, on one line or several, without what cannot be seen.
     pub(super) fn text(&mut self, field: &'static str, most: usize, example: &str) -> Option<String> {
-        let wants = format!("a text of 1 to {most} characters, such as {field} = \"{example}\"");
+        let wants = format!("a text of 1 to {most} characters, such as \"{example}\"");
         self.required(field, &wants, |value| read_text(value, most))
     }
 
@@ -94,15 +105,14 @@ impl FileReader {
         self.optional(field, &format!("a text of 1 to {most} characters"), |value| read_text(value, most))
     }
 
-    /// A text that is parsed; a mistake is told in its own words.
-    pub(super) fn parsed<T, E: fmt::Display>(
+    /// A text that is parsed.
+    pub(super) fn parsed<T>(
         &mut self,
         field: &'static str,
-        example: &str,
-        parse: impl FnOnce(&str) -> Result<T, E>,
+        wants: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
     ) -> Option<T> {
-        let text = self.text(field, 320, example)?;
-        parse(&text).map_err(|error| self.wrong(field, &error.to_string())).ok()
+        self.required(field, wants, |value| parse(&read_text(value, 320)?))
     }
 
     pub(super) fn whole(&mut self, field: &'static str, least: u32, most: u32) -> Option<u32> {
@@ -112,18 +122,18 @@ impl FileReader {
     }
 
     pub(super) fn day(&mut self, field: &'static str) -> Option<LastDay> {
-        self.required(field, "a day, without quotation marks, such as 2027-01-31", read_day)
+        self.required(field, A_DAY, read_day)
     }
 
     pub(super) fn optional_day(&mut self, field: &'static str) -> Option<LastDay> {
-        self.optional(field, "a day, without quotation marks, such as 2027-01-31", read_day)
+        self.optional(field, A_DAY, read_day)
     }
 
-    /// A list of texts, each of which is parsed; nothing where there is none.
+    /// A list of texts, each of which is parsed; nothing where there is none. `one` is what each of them is.
     pub(super) fn list<T>(
         &mut self,
         field: &'static str,
-        wants: &str,
+        (one, wants): (&str, &str),
         parse: impl Fn(&str) -> Option<T>,
     ) -> Option<Vec<T>> {
         let values = self.optional(field, wants, |value| match value {
@@ -133,20 +143,28 @@ impl FileReader {
         let mut read = Vec::with_capacity(values.len());
         for value in &values {
             match value.as_str().and_then(&parse) {
-                Some(one) => read.push(one),
+                Some(parsed) => read.push(parsed),
                 None => {
-                    let shown =
-                        value.as_str().map_or_else(|| value.type_str().to_owned(), |text| format!("\"{text}\""));
-                    self.wrong(field, &format!("{shown} is none; write {wants}"));
+                    let shown = match value {
+                        Value::String(text) => format!("\"{text}\""),
+                        Value::Integer(number) => number.to_string(),
+                        _ => "one of them".to_owned(),
+                    };
+                    self.wrong(field, &format!("{shown} is not {one}; write {wants}"));
                 }
             }
         }
         Some(read)
     }
 
-    /// A table inside this one, read by itself.
-    pub(super) fn table<T>(&mut self, field: &'static str, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        let inner = self.required(field, &format!("a table [{}{field}]", self.place), |value| match value {
+    /// A table inside this one, read by itself; `fields` are those that it must have, in words.
+    pub(super) fn table<T>(
+        &mut self,
+        field: &'static str,
+        fields: &str,
+        read: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        let inner = self.required(field, &format!("its {fields}"), |value| match value {
             Value::Table(table) => Some(table),
             _ => None,
         })?;
@@ -158,11 +176,17 @@ impl FileReader {
     }
 
     /// Texts in every language there is, by the tables `text.en` and its like.
-    pub(super) fn texts<T>(&mut self, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<(Language, T)>> {
-        self.table("text", |texts| {
+    pub(super) fn texts<T>(
+        &mut self,
+        fields: &str,
+        mut read: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Vec<(Language, T)>> {
+        // Where all are missing, each is told.
+        self.table.entry("text").or_insert_with(|| Value::Table(Table::new()));
+        self.table("text", &Language::ALL.map(Language::code).join(" and "), |texts| {
             let all: Vec<_> = Language::ALL
                 .into_iter()
-                .map(|language| Some((language, texts.table(language.code(), &mut read)?)))
+                .map(|language| Some((language, texts.table(language.code(), fields, &mut read)?)))
                 .collect();
             if texts.is_kept && all.iter().any(Option::is_some) {
                 return Some(all.into_iter().flatten().collect());
@@ -174,7 +198,9 @@ impl FileReader {
     /// What is left is no field.
     pub(super) fn end(&mut self) {
         for field in std::mem::take(&mut self.table).keys() {
-            let near = self.asked.iter().find(|known| strsim::osa_distance(known, field) <= 2);
+            // Two slips make any two letters of any others.
+            let slips = (field.chars().count() / 3).clamp(1, 2);
+            let near = self.asked.iter().find(|known| strsim::osa_distance(known, field) <= slips);
             let why = match near {
                 Some(known) => format!("there is no such field; did you mean {known}?"),
                 None => format!(
@@ -196,6 +222,17 @@ impl FileReader {
     }
 }
 
+/// Where a day stands that is none, such as 2027-02-30, which TOML reads only inside quotation marks.
+fn bare_day(text: &str, at: usize) -> Option<std::ops::Range<usize>> {
+    let is_part = |c: char| c.is_ascii_digit() || c == '-';
+    let start = text[..at].trim_end_matches(is_part).len();
+    let rest = &text[start..];
+    let day = &rest[..rest.len() - rest.trim_start_matches(is_part).len()];
+    let is_alone = text[..start].ends_with([' ', '=', '\t']) && !rest[day.len()..].starts_with(['"', '\'']);
+    let is_day = day.len() >= 6 && day.matches('-').count() == 2;
+    (is_alone && is_day).then(|| start..start + day.len())
+}
+
 fn read_text(value: Value, most: usize) -> Option<String> {
     let Value::String(text) = value else { return None };
     let text = text.trim();
@@ -204,7 +241,14 @@ fn read_text(value: Value, most: usize) -> Option<String> {
 }
 
 fn read_day(value: Value) -> Option<LastDay> {
-    let Value::Datetime(found) = value else { return None };
+    let found = match value {
+        Value::Datetime(found) => found,
+        // Of JSON, and of whoever thinks that it is one.
+        Value::String(text) => {
+            return text.parse().ok().filter(|day: &LastDay| day.to_string() == text);
+        }
+        _ => return None,
+    };
     let (date, None, None) = (found.date?, found.time, found.offset) else { return None };
     Date::new(i16::try_from(date.year).ok()?, i8::try_from(date.month).ok()?, i8::try_from(date.day).ok()?)
         .ok()

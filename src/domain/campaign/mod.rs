@@ -12,6 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use jiff::Span;
 use jiff::civil::Date;
 
 use super::json::{json_text, named_enum};
@@ -26,12 +27,13 @@ pub struct CampaignSlug(String);
 json_text!(CampaignSlug, |slug: &CampaignSlug| slug.0.clone());
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a slug has 3 to 60 characters, lower-case letters, digits and hyphens, and begins with a letter, such as internet-2027"
-)]
+#[error("write {}", CampaignSlug::FORM)]
 pub struct BadSlug;
 
 impl CampaignSlug {
+    pub const FORM: &str = "3 to 60 lower-case letters, digits and single hyphens, a letter first and no hyphen last, such as \
+                            internet-2027";
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -100,10 +102,19 @@ pub enum CampaignStep {
 
 /// Why a step makes no sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the campaign is {}, and {}", from.words(), step.needs())]
+#[error("the campaign is {}{}", from.words(), self.why())]
 pub struct BadStep {
     pub from: CampaignState,
     pub step: CampaignStep,
+}
+
+impl BadStep {
+    fn why(&self) -> String {
+        match self {
+            Self { from: CampaignState::Cancelled, step: CampaignStep::Cancel } => " already".to_owned(),
+            Self { step, .. } => format!(", and {}", step.needs()),
+        }
+    }
 }
 
 impl CampaignState {
@@ -183,6 +194,12 @@ impl LastDay {
         Timestamp::from_millis(self.number() * 86_400_000).plus(Self::OVER)
     }
 
+    /// The day that it is, in UTC.
+    pub fn of(now: Timestamp) -> Self {
+        let days = now.as_millis().div_euclid(86_400_000);
+        Self(Self::EPOCH.checked_add(Span::new().days(days.clamp(0, 365 * 1000))).unwrap_or(Self::EPOCH))
+    }
+
     /// Days since 1970, as it is kept.
     pub fn number(self) -> i64 {
         i64::from(self.0.since(Self::EPOCH).map_or(0, |span| span.get_days()))
@@ -237,9 +254,11 @@ pub(crate) mod tests {
         [text.en]
         price = "$48 a month"
         exit_fee = "None"
+        how = "Example Fiber e-mails you a code."
         [text.es]
         price = "$48 al mes"
         exit_fee = "Ninguno"
+        how = "Example Fiber te manda un código por correo."
     "#;
 
     pub(crate) fn campaign(state: CampaignState) -> CampaignRecord {
@@ -296,6 +315,7 @@ pub(crate) mod tests {
             Closed.after(Step::Open).unwrap_err().to_string(),
             "the campaign is closed, and only a draft can be opened"
         );
+        assert_eq!(Cancelled.after(Step::Cancel).unwrap_err().to_string(), "the campaign is cancelled already");
     }
 
     #[test]
@@ -305,5 +325,6 @@ pub(crate) mod tests {
         assert_eq!(day.ends_at(), at("2027-02-01T10:00:00Z"));
         assert!(!day.is_over(at("2027-02-01T09:59:59Z")) && day.is_over(at("2027-02-01T10:00:00Z")));
         assert_eq!((day.to_string().as_str(), day.number()), ("2027-01-31", 20_849));
+        assert_eq!([at("2027-01-31"), at("2027-01-31T23:59:59Z")].map(LastDay::of), [day, day]);
     }
 }

@@ -37,6 +37,10 @@ pub struct OfferText {
     pub exit_fee: String,
     /// Whatever else belongs to the deal.
     pub details: Option<String>,
+    /// What a member does to get the deal, or waits for.
+    pub how: Option<String>,
+    /// The benchmark's price, where this language writes it in another way.
+    pub benchmark_price: Option<String>,
 }
 
 impl Offer {
@@ -55,18 +59,20 @@ impl Offer {
         let term_months = file.whole("term_months", 1, 600);
         let decide_by = file.day("decide_by");
         let open_until = file.optional_day("open_until");
-        let complaints = file.parsed("complaints", "help@fiber.example", complaint_address);
-        let benchmark = file.table("benchmark", |benchmark| {
+        let complaints = file.parsed("complaints", COMPLAINTS, complaint_address);
+        let benchmark = file.table("benchmark", "price, source and date", |benchmark| {
             let price = benchmark.text("price", 100, "$68 a month");
             let source = benchmark.text("source", 200, "FCC urban rate survey");
             let date = benchmark.day("date");
             Some(Benchmark { price: price?, source: source?, date: date? })
         });
-        let texts = file.texts(|text| {
+        let texts = file.texts("price and exit_fee", |text| {
             let price = text.text("price", 100, "$48 a month");
             let exit_fee = text.text("exit_fee", 200, "None");
             let details = text.optional_text("details", 2000);
-            Some(OfferText { price: price?, exit_fee: exit_fee?, details })
+            let how = text.optional_text("how", 1000);
+            let benchmark_price = text.optional_text("benchmark_price", 100);
+            Some(OfferText { price: price?, exit_fee: exit_fee?, details, how, benchmark_price })
         });
         if let (Some(decide_by), Some(open_until)) = (decide_by, open_until)
             && open_until <= decide_by
@@ -95,6 +101,11 @@ impl Offer {
         of_language.or(self.texts.first()).map(|(_, text)| text)
     }
 
+    /// The price that the offer is compared with, for a reader.
+    pub fn benchmark_price(&self, language: Language) -> &str {
+        self.text(language).and_then(|text| text.benchmark_price.as_deref()).unwrap_or(&self.benchmark.price)
+    }
+
     /// Whether members can still decide, and by a price that was seen, for an offer that is about to be published.
     pub fn check_days(&self, now: Timestamp) -> Result<(), BadFile> {
         let mut mistakes = Vec::new();
@@ -115,14 +126,12 @@ impl Offer {
     }
 }
 
-fn complaint_address(text: &str) -> Result<String, &'static str> {
+const COMPLAINTS: &str = "an email address, or a web address that begins with https://, of at most 320 characters";
+
+fn complaint_address(text: &str) -> Option<String> {
     let is_address =
         EmailAddress::parse(text).is_ok() || text.starts_with("https://") && !text.contains(char::is_whitespace);
-    if is_address {
-        Ok(text.to_owned())
-    } else {
-        Err("write an email address or a web address that begins with https://")
-    }
+    is_address.then(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -137,6 +146,37 @@ mod tests {
         assert_eq!(offer.text(Language::English).unwrap().price, "$48 a month");
         let open = GOOD.replace("term_months = 12", "term_months = 12\nopen_until = 2027-06-30");
         assert_eq!(Offer::parse(&open).unwrap().last_day().to_string(), "2027-06-30");
+        let quoted = GOOD.replace("2027-03-15", "\"2027-03-15\"");
+        assert_eq!(Offer::parse(&quoted).unwrap(), offer);
+    }
+
+    #[test]
+    fn a_language_may_write_the_benchmark_in_its_own_way_and_say_how_to_get_the_deal() {
+        let more = "$48 al mes\"\nbenchmark_price = \"$68 al mes\"";
+        let offer = Offer::parse(&GOOD.replace("$48 al mes\"", more)).unwrap();
+        let prices = Language::ALL.map(|language| offer.benchmark_price(language));
+        assert_eq!(prices, ["$68 a month", "$68 al mes"]);
+        let how = Language::ALL.map(|language| offer.text(language).unwrap().how.as_deref().unwrap_or_default());
+        assert_eq!(how, ["Example Fiber e-mails you a code.", "Example Fiber te manda un código por correo."]);
+        let BadFile(mistakes) = Offer::parse(&GOOD.replace("Example Fiber e-mails", &"a".repeat(1000))).unwrap_err();
+        assert_eq!(mistakes, ["text.en.how: write a text of 1 to 1000 characters"]);
+    }
+
+    /// A day that is none stops TOML's parser, and must not hide the rest.
+    #[test]
+    fn a_day_that_is_none_is_one_mistake_of_many() {
+        let bad = GOOD.replace("2027-03-15", "2027-02-30").replace("2026-12-01", "2026-13-1").replace("240", "0");
+        let BadFile(mistakes) = Offer::parse(&bad).unwrap_err();
+        let day = "write a day, such as 2027-01-31";
+        let expected = [
+            "annual_saving: write a whole number from 1 to 1000000".to_owned(),
+            format!("decide_by: {day}"),
+            format!("benchmark.date: {day}"),
+        ];
+        assert_eq!(mistakes, expected);
+        for other in ["decide_by = 2027-03-15x", "decide_by = 12-", "decide_by = 1-1-1", "decide_by = -2027-01-01"] {
+            assert!(Offer::parse(&GOOD.replace("decide_by = 2027-03-15", other)).is_err(), "{other}");
+        }
     }
 
     #[test]
@@ -160,7 +200,7 @@ mod tests {
         for expected in [
             "annual_saving: write a whole number from 1 to 1000000",
             "term_months: it is missing",
-            "complaints: write an email address or a web address",
+            "complaints: write an email address, or a web address",
             "open_until: it must be later than decide_by",
             "benchmark.date: it is missing",
             "text.en.exit_fee: it is missing",

@@ -6,6 +6,7 @@ use super::offer::Offer;
 use super::participation::{BadPress, ParticipationState, Press};
 use super::{CampaignSlug, CampaignState, LastDay};
 use crate::domain::catalog::ReferralTerms;
+use crate::domain::language::Language;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 
@@ -112,6 +113,12 @@ impl CampaignRecord {
         }
     }
 
+    /// What a member does to get the deal, while there is one to get.
+    pub fn how(&self, language: Language) -> Option<&str> {
+        let runs = matches!(self.state, CampaignState::Offered | CampaignState::Active);
+        self.offer.as_ref().filter(|_| runs)?.text(language)?.how.as_deref()
+    }
+
     fn require_state(&self, us_state: Option<UsState>) -> Result<(), BadPress> {
         match us_state {
             _ if self.draft.is_for(us_state) => Ok(()),
@@ -171,6 +178,8 @@ pub struct MailingEntry {
     pub finished_at: Option<Timestamp>,
     /// Its time was over before everybody was looked at.
     pub ended_early: bool,
+    /// What came of a campaign is mailed after its last count.
+    pub waits_for_count: bool,
 }
 
 /// What a negotiator asked a supplier, and was answered.

@@ -55,6 +55,11 @@ impl Catalog {
         Self::parse(SAMPLE).expect("the built-in sample is a good catalog")
     }
 
+    /// Whether its figures are the sample's, which are made up.
+    pub fn is_sample(&self) -> bool {
+        *self == Self::sample()
+    }
+
     pub fn parse(text: &str) -> Result<Self, BadCatalog> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]

@@ -170,6 +170,22 @@ impl Words {
         counted(&self.site.one_day, &self.site.days, span.as_secs() / (24 * 3600))
     }
 
+    /// Names of states in a sentence: "California, Oregon, and Nevada".
+    pub fn list(&self, names: &[&str]) -> String {
+        let (last, others) = match names {
+            [] => return String::new(),
+            [one] => return (*one).to_owned(),
+            [others @ .., last] => (*last, others),
+        };
+        // Spanish says "e Idaho"; "Iowa" does not begin with that sound.
+        let is_i = last.starts_with('I') && !last.starts_with("Io");
+        let and = if is_i { &self.site.and_before_i } else { &self.site.and };
+        match others {
+            [first] => format!("{first} {and} {last}"),
+            _ => self.site.list_more.put("list", others.join(", ")).put("and", and).put("last", last).plain(),
+        }
+    }
+
     pub fn members(&self, count: u64) -> String {
         counted(&self.site.one_member, &self.site.members, count)
     }
@@ -204,6 +220,23 @@ fn counted(one: &Phrase, many: &Phrase, count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_states_ends_with_and() {
+        let lists: [&[&str]; 6] = [
+            &[],
+            &["Texas"],
+            &["Texas", "Ohio"],
+            &["Texas", "Ohio", "Utah"],
+            &["Texas", "Idaho"],
+            &["Texas", "Ohio", "Iowa"],
+        ];
+        let of = |language: Language| lists.map(|names| language.words().list(names));
+        let (texas, ohio) = ("Texas and Ohio", "Texas, Ohio, and Utah");
+        assert_eq!(of(Language::English), ["", "Texas", texas, ohio, "Texas and Idaho", "Texas, Ohio, and Iowa"]);
+        let (texas, ohio) = ("Texas y Ohio", "Texas, Ohio y Utah");
+        assert_eq!(of(Language::Spanish), ["", "Texas", texas, ohio, "Texas e Idaho", "Texas, Ohio y Iowa"]);
+    }
 
     #[test]
     fn no_value_is_markup_and_none_is_a_hole() {

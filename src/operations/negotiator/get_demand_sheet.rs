@@ -4,12 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::list_campaigns::CampaignSummary;
+use super::list_campaigns::{CampaignSummary, example_day};
 use super::parameter::SlugParameter;
 use super::{no_campaign, unread};
 use crate::app::App;
+use crate::domain::campaign::LastDay;
 use crate::domain::campaign::demand::{DemandCell, DemandSheet};
-use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::campaign::offer::Offer;
+use crate::domain::campaign::record::{CampaignRecord, NegotiationRound, OfferDraft};
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::json::{True, Usd};
@@ -34,19 +36,86 @@ impl Input for DemandRequest {
     }
 }
 
+/// Why there is no count yet.
+pub const NOT_COUNTED: &str = "Not counted yet: fewer than 5 members take part.";
+
 /// What members want of a campaign, as counted last.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DemandReport {
     /// Always true.
     pub ok: True,
+    /// Today's date, in UTC.
+    pub today: LastDay,
     pub campaign: CampaignSummary,
-    /// When it was counted; left out before the first count, with every figure 0.
+    /// When members were counted; left out before the first count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Timestamp")]
     pub counted_at: Option<Timestamp>,
-    pub demand: DemandSheet,
+    /// Why there is no count; left out once there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub not_counted: Option<&'static str>,
+    /// What was counted; left out before the first count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "DemandSheet")]
+    pub demand: Option<DemandSheet>,
     pub estimate: SavingsEstimate,
+    /// What was recorded of the negotiation so far. Operators and negotiators alone may read it: it is no part of the sheet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "NegotiationSoFar")]
+    pub negotiation: Option<NegotiationSoFar>,
+}
+
+/// Earlier rounds and drafts.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NegotiationSoFar {
+    /// How many rounds are recorded.
+    pub rounds_recorded: usize,
+    /// The last 20 of them, the oldest first.
+    pub rounds: Vec<RecordedRound>,
+    /// How many drafts of an offer were proposed.
+    pub drafts_proposed: usize,
+    /// The last 20 of them, the oldest first.
+    pub drafts: Vec<ProposedDraft>,
+}
+
+/// A round with a supplier, as recordRound took it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RecordedRound {
+    pub at: Timestamp,
+    pub supplier: String,
+    pub asked: String,
+    pub answered: String,
+}
+
+/// A draft that proposeOffer took.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ProposedDraft {
+    pub at: Timestamp,
+    pub supplier: String,
+}
+
+impl NegotiationSoFar {
+    /// Rounds, and drafts, that are shown.
+    const LAST: usize = 20;
+
+    fn of(rounds: Vec<NegotiationRound>, drafts: Vec<OfferDraft>) -> Self {
+        let (rounds_recorded, drafts_proposed) = (rounds.len(), drafts.len());
+        let round =
+            |NegotiationRound { at, supplier, asked, answered, .. }| RecordedRound { at, supplier, asked, answered };
+        let draft = |OfferDraft { at, file, .. }: OfferDraft| {
+            let supplier = Offer::kept(&file).map(|offer| offer.supplier).unwrap_or_default();
+            ProposedDraft { at, supplier }
+        };
+        Self {
+            rounds_recorded,
+            rounds: rounds.into_iter().skip(rounds_recorded.saturating_sub(Self::LAST)).map(round).collect(),
+            drafts_proposed,
+            drafts: drafts.into_iter().skip(drafts_proposed.saturating_sub(Self::LAST)).map(draft).collect(),
+        }
+    }
 }
 
 /// What members may save in a year: the operator's estimate for a typical household, not a promise.
@@ -57,26 +126,30 @@ pub struct SavingsEstimate {
     pub currency: Usd,
     /// One member; 0 where the catalog has no estimate for the category.
     pub per_member: u32,
-    /// All members who are in, by the rounded count.
-    pub all_members: u64,
+    /// All members who are in, by the rounded count; left out before the first count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub all_members: Option<u64>,
+    /// True: the operator gave no catalog, and these are figures of the built-in sample, which are made up. Quote none of them.
+    pub from_sample: bool,
 }
 
 impl DemandReport {
     pub fn of(campaign: &CampaignRecord, catalog: &Catalog, now: Timestamp) -> Self {
-        let (counted_at, demand) = match &campaign.sheet {
-            Some((taken_at, sheet)) => (Some(*taken_at), sheet.clone()),
-            None => (None, DemandSheet::default()),
-        };
+        let (counted_at, demand) = campaign.sheet.clone().unzip();
         let mut category = CategorySet::default();
         category.insert(campaign.draft.category);
         let per_member = catalog.savings_of(category);
-        let all_members = demand.members_in * u64::from(per_member);
+        let all_members = demand.as_ref().map(|sheet| sheet.members_in * u64::from(per_member));
         Self {
             ok: True,
+            today: LastDay::of(now),
             campaign: CampaignSummary::of(campaign, now),
             counted_at,
+            not_counted: demand.is_none().then_some(NOT_COUNTED),
             demand,
-            estimate: SavingsEstimate { currency: Usd, per_member, all_members },
+            estimate: SavingsEstimate { currency: Usd, per_member, all_members, from_sample: catalog.is_sample() },
+            negotiation: None,
         }
     }
 }
@@ -103,15 +176,18 @@ impl Operation for GetDemandSheet {
          save. Use it before you speak to a supplier, and quote no other figures.\n\n\
          It is a stored count, taken once a day at the most and only after at least five members changed. Every count is rounded \
          down to a multiple of five, and cells below five are merged: say \"at least\". It names no member and has no comment of \
-         theirs. Being in is no obligation: nobody has agreed to buy."
+         theirs. Being in is no obligation: nobody has agreed to buy.\n\n\
+         `negotiation` has the last rounds and drafts that were recorded, by you or before you; show them to no supplier."
             .to_owned()
     }
 
     async fn run(app: &App, caller: &Caller, input: DemandRequest) -> Result<DemandReport, Error> {
         let SlugParameter(slug) = input.slug;
         let found = app.negotiator.demand(&slug, caller.now).await.map_err(unread)?;
-        let campaign = found.ok_or_else(|| no_campaign(&slug))?;
-        Ok(DemandReport::of(&campaign, &app.union.catalog, caller.now))
+        let Some(campaign) = found else { return Err(no_campaign(app, caller, &slug).await) };
+        let (rounds, drafts) = app.negotiator.notes(&slug).await.map_err(unread)?;
+        let report = DemandReport::of(&campaign, &app.union.catalog, caller.now);
+        Ok(DemandReport { negotiation: Some(NegotiationSoFar::of(rounds, drafts)), ..report })
     }
 
     fn example(_: &Catalog) -> Example<DemandReport> {
@@ -128,11 +204,29 @@ impl Operation for GetDemandSheet {
             request: Some(json!({ "slug": "internet-2027" })),
             answer: DemandReport {
                 ok: True,
+                today: example_day(),
                 campaign: CampaignSummary::example(),
                 // 1 February 2027
                 counted_at: Some(Timestamp::from_millis(1_801_440_000_000)),
-                demand,
-                estimate: SavingsEstimate { currency: Usd, per_member: 240, all_members: 295_200 },
+                not_counted: None,
+                demand: Some(demand),
+                estimate: SavingsEstimate {
+                    currency: Usd,
+                    per_member: 240,
+                    all_members: Some(295_200),
+                    from_sample: false,
+                },
+                negotiation: Some(NegotiationSoFar {
+                    rounds_recorded: 1,
+                    rounds: vec![RecordedRound {
+                        at: Timestamp::from_millis(1_801_450_000_000),
+                        supplier: "Example Fiber, regional sales".to_owned(),
+                        asked: "$45 a month for at least 1,230 households.".to_owned(),
+                        answered: "$48 from 1,000 households on.".to_owned(),
+                    }],
+                    drafts_proposed: 0,
+                    drafts: Vec::new(),
+                }),
             },
         }
     }

@@ -41,6 +41,8 @@ impl Input for CampaignListRequest {
 pub struct CampaignSummaries {
     /// Always true.
     pub ok: True,
+    /// Today's date, in UTC.
+    pub today: LastDay,
     pub campaigns: Vec<CampaignSummary>,
 }
 
@@ -56,15 +58,21 @@ pub struct CampaignSummary {
     pub state: CampaignState,
     /// In English, as members see it.
     pub title: String,
-    /// The states that it is for; empty: everywhere.
+    /// In English, as members see it.
+    pub summary: String,
+    /// The US states that the campaign is for, by two-letter code; empty: all of them.
     pub states: Vec<UsState>,
     /// Members are asked until the end of this day.
     pub gather_until: LastDay,
-    /// Members who are in, as counted last: rounded down to a multiple of five, 0 for fewer than five.
-    #[serde(rename = "in")]
-    pub members_in: u64,
-    /// Of these, members who accepted the offer; rounded likewise.
-    pub accepted: u64,
+    /// Members who are in, as counted last: rounded down to a multiple of five, 0 for fewer than five. Left out before the first
+    /// count, which comes once five members take part.
+    #[serde(rename = "in", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub members_in: Option<u64>,
+    /// Of these, members who accepted the offer; rounded and left out likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub accepted: Option<u64>,
     /// What a date does by itself next; left out where none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -77,16 +85,18 @@ pub struct CampaignSummary {
 
 impl CampaignSummary {
     pub fn of(campaign: &CampaignRecord, now: Timestamp) -> Self {
-        let CampaignRecord { draft, offer, .. } = campaign;
+        let CampaignRecord { draft, offer, sheet, .. } = campaign;
+        let (text, sheet) = (draft.text(Language::English), sheet.as_ref().map(|(_, sheet)| sheet));
         Self {
             slug: draft.slug.to_string(),
             category: draft.category,
             state: campaign.state,
-            title: title(campaign),
+            title: text.map(|text| text.title.clone()).unwrap_or_default(),
+            summary: text.map(|text| text.summary.clone()).unwrap_or_default(),
             states: draft.states.clone(),
             gather_until: draft.gather_until,
-            members_in: campaign.counted_in(),
-            accepted: campaign.sheet.as_ref().map_or(0, |(_, sheet)| sheet.accepted),
+            members_in: sheet.map(|sheet| sheet.members_in),
+            accepted: sheet.map(|sheet| sheet.accepted),
             next: campaign.next_date(now).map(next_words),
             supplier: offer.as_ref().map(|offer| offer.supplier.clone()),
         }
@@ -100,19 +110,20 @@ impl CampaignSummary {
             category: Category::Internet,
             state: CampaignState::Negotiating,
             title: "Home internet, winter 2027".to_owned(),
+            summary: "Faster for less: one price for all who are in.".to_owned(),
             states: vec![UsState::CA, UsState::OR],
             gather_until: LastDay(Date::constant(2027, 1, 31)),
-            members_in: 1230,
-            accepted: 0,
+            members_in: Some(1230),
+            accepted: Some(0),
             next: None,
             supplier: None,
         }
     }
 }
 
-/// As members read it in English.
-pub fn title(campaign: &CampaignRecord) -> String {
-    campaign.draft.text(Language::English).map(|text| text.title.clone()).unwrap_or_default()
+/// When the examples are answered.
+pub(super) const fn example_day() -> LastDay {
+    LastDay(Date::constant(2027, 2, 2))
 }
 
 /// What a date does, told beforehand.
@@ -155,6 +166,7 @@ impl Operation for ListCampaigns {
         let campaigns = campaigns.iter().filter(is_under_way);
         Ok(CampaignSummaries {
             ok: True,
+            today: LastDay::of(caller.now),
             campaigns: campaigns.map(|campaign| CampaignSummary::of(campaign, caller.now)).collect(),
         })
     }
@@ -162,7 +174,7 @@ impl Operation for ListCampaigns {
     fn example(_: &Catalog) -> Example<CampaignSummaries> {
         Example {
             request: Some(json!({})),
-            answer: CampaignSummaries { ok: True, campaigns: vec![CampaignSummary::example()] },
+            answer: CampaignSummaries { ok: True, today: example_day(), campaigns: vec![CampaignSummary::example()] },
         }
     }
 }

@@ -11,8 +11,10 @@ pub mod propose_offer;
 pub mod record_round;
 
 use super::{Caller, Entry, Toolset};
+use crate::app::App;
 use crate::campaigns::Noted;
 use crate::domain::campaign::CampaignSlug;
+use crate::domain::text::did_you_mean;
 use crate::domain::union::Union;
 use crate::error::Error;
 use crate::operations::wording;
@@ -33,7 +35,8 @@ fn instructions(union: &Union) -> String {
     format!(
         "You negotiate with suppliers for {name}. {what}\n\n\
          Work in this order. listCampaigns names the campaigns; those that are gathering or negotiating need you. getDemandSheet \
-         tells how many members are in, where they live and what they may save: this is your leverage, and the only figures to quote. \
+         tells how many members are in, where they live and what they may save: this is your leverage, and the only figures to quote. It \
+         also has today's date and the rounds and drafts so far: read them before you go on. \
          Call recordRound after every exchange with a supplier, so that the operator can follow it. When a supplier agrees to \
          terms, write them down with proposeOffer.\n\n\
          You publish nothing and bind nobody. A proposal is a draft that a person reads, and publishes or not; each member then \
@@ -54,8 +57,13 @@ fn about_slug(what: String) -> Error {
     Error::InvalidSubmission { what, fields: vec!["slug".to_owned()] }
 }
 
-fn no_campaign(slug: &CampaignSlug) -> Error {
-    about_slug(format!("slug: there is no campaign {slug}; listCampaigns names them."))
+async fn no_campaign(app: &App, caller: &Caller, slug: &CampaignSlug) -> Error {
+    let campaigns = match app.negotiator.list(caller.now).await {
+        Ok(campaigns) => campaigns,
+        Err(error) => return unread(error),
+    };
+    let near = did_you_mean(slug.as_str(), campaigns.iter().map(|known| known.slug().as_str()), str::to_owned);
+    about_slug(format!("slug: there is no campaign {slug};{near} listCampaigns names them."))
 }
 
 fn unread(error: impl ToString) -> Error {
@@ -67,10 +75,15 @@ fn unsaved(error: impl ToString) -> Error {
 }
 
 /// How many notes there are now, or why none was taken.
-fn noted(noted: Noted, slug: &CampaignSlug, most: u32, what: &str) -> Result<u64, Error> {
+async fn noted(
+    (app, caller): (&App, &Caller),
+    noted: Noted,
+    slug: &CampaignSlug,
+    (most, what): (u32, &str),
+) -> Result<u64, Error> {
     match noted {
         Noted::Done(count) => Ok(count),
-        Noted::Unknown => Err(no_campaign(slug)),
+        Noted::Unknown => Err(no_campaign(app, caller, slug).await),
         Noted::NotNow(state) => Err(about_slug(format!(
             "slug: {slug} is {}; {what} are taken while a campaign is gathering or negotiating.",
             state.name()

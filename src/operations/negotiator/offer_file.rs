@@ -85,7 +85,7 @@ mod tests {
             "benchmark": { "price": "$68 a month", "source": "FCC", "date": "2026-11-01" },
             "text": {
                 "en": { "price": "$48 a month", "exit_fee": "None" },
-                "es": { "price": "$48 al mes", "exit_fee": "Ninguna", "details": "Instalación gratis." }
+                "es": { "price": "$48 al mes", "exit_fee": "Ninguno", "details": "Instalación gratis." }
             }
         }));
         let offer = Offer::parse(&file).unwrap();

@@ -95,6 +95,12 @@ struct OfferTextFields {
     /// Whatever else belongs to the deal.
     #[schemars(default, with = "String", length(min = 1, max = 2000))]
     details: Option<String>,
+    /// What a member does to get the deal after accepting, or waits for, such as "Example Fiber e-mails you a code." Ask the supplier.
+    #[schemars(default, with = "String", length(min = 1, max = 1000))]
+    how: Option<String>,
+    /// The benchmark's price, if this language writes it in another way. Leave it out if it does not.
+    #[schemars(default, with = "String", length(min = 1, max = 100))]
+    benchmark_price: Option<String>,
 }
 
 impl ProposeOfferRequest {
@@ -110,13 +116,7 @@ impl ProposeOfferRequest {
 
 /// Everything that is wrong with an offer, each with its place in what was sent.
 fn refused(wrong: &[String]) -> Error {
-    // JSON knows no days and no tables.
-    let in_json = |mistake: &String| {
-        let mistake =
-            mistake.replace("a day, without quotation marks, such as 2027-01-31", "a day, such as \"2027-01-31\"");
-        format!("offer.{}", mistake.replace("a table [", "an object at ["))
-    };
-    let wrong: Vec<_> = wrong.iter().map(in_json).collect();
+    let wrong: Vec<_> = wrong.iter().map(|mistake| format!("offer.{mistake}")).collect();
     Error::InvalidSubmission { what: mistakes::list(&wrong), fields: vec!["offer".to_owned()] }
 }
 
@@ -173,7 +173,10 @@ impl Operation for ProposeOffer {
         offer.check_days(caller.now).map_err(|BadFile(wrong)| refused(&wrong))?;
         let done = app.negotiator.propose(&slug, &client_of(caller), &file, caller.now).await.map_err(unsaved)?;
         let done = done.map_err(|BadFile(wrong)| refused(&wrong))?;
-        Ok(OfferProposed { ok: True, proposals: noted(done, &slug, OfferDraft::MOST, "drafts")? })
+        Ok(OfferProposed {
+            ok: True,
+            proposals: noted((app, caller), done, &slug, (OfferDraft::MOST, "drafts")).await?,
+        })
     }
 
     fn example(_: &Catalog) -> Example<OfferProposed> {
@@ -192,8 +195,14 @@ fn example_request() -> Value {
             "complaints": "help@fiber.example",
             "benchmark": { "price": "$68 a month", "source": "FCC urban rate survey", "date": "2026-11-01" },
             "text": {
-                "en": { "price": "$48 a month", "exit_fee": "None" },
-                "es": { "price": "$48 al mes", "exit_fee": "Ninguna" }
+                "en": {
+                    "price": "$48 a month", "exit_fee": "None",
+                    "how": "Example Fiber e-mails you a code. Order with it on their page."
+                },
+                "es": {
+                    "price": "$48 al mes", "exit_fee": "Ninguno", "benchmark_price": "$68 al mes",
+                    "how": "Example Fiber te manda un código por correo. Haz tu pedido con él en su página."
+                }
             }
         }
     })
@@ -222,9 +231,9 @@ mod tests {
         };
         for part in [
             "4 mistakes: (1) offer.annual_saving: write a whole number from 1 to 1000000.",
-            "offer.decide_by: write a day, such as \"2027-01-31\".",
+            "offer.decide_by: write a day, such as 2027-01-31.",
             "offer.benchmark.dat: there is no such field; did you mean date?",
-            "offer.text.es: it is missing; write an object at [text.es].",
+            "offer.text.es: it is missing; write its price and exit_fee.",
         ] {
             assert!(what.contains(part), "{part}: {what}");
         }

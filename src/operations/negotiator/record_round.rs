@@ -82,7 +82,10 @@ impl Operation for RecordRound {
             answered: input.answered.0,
         };
         let done = app.negotiator.record_round(&slug, round).await.map_err(unsaved)?;
-        Ok(RoundRecorded { ok: True, rounds: noted(done, &slug, NegotiationRound::MOST, "rounds")? })
+        Ok(RoundRecorded {
+            ok: True,
+            rounds: noted((app, caller), done, &slug, (NegotiationRound::MOST, "rounds")).await?,
+        })
     }
 
     fn example(_: &Catalog) -> Example<RoundRecorded> {

@@ -1,6 +1,7 @@
 //! `/campaigns.json`: the list of campaigns for programs, as its reader's language has it.
 
-use hyper::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, HeaderValue, VARY};
+use bytes::Bytes;
+use hyper::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_LANGUAGE, HeaderValue, VARY};
 use hyper::{Request, StatusCode};
 use serde::Serialize;
 
@@ -13,6 +14,7 @@ use crate::domain::language::Language;
 use crate::domain::us_state::UsState;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
+use crate::http::response::etag::EntityTag;
 use crate::site::{PageResult, Visit};
 
 #[derive(Serialize)]
@@ -25,6 +27,8 @@ struct PublicCampaignList<'a> {
 #[serde(rename_all = "camelCase")]
 struct ListedCampaign<'a> {
     slug: &'a CampaignSlug,
+    /// Its page.
+    url: String,
     category: Category,
     state: CampaignState,
     title: &'a str,
@@ -36,6 +40,18 @@ struct ListedCampaign<'a> {
     members_in: u64,
     gather_until: LastDay,
     offer: Option<ListedOffer<'a>>,
+    /// Once it is closed.
+    result: Option<ListedResult>,
+}
+
+/// What was reached.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedResult {
+    /// Members who had accepted at the last count, rounded as `in` is.
+    accepted: u64,
+    /// What they save together in a year against the benchmark, in dollars.
+    annual_saving: u64,
 }
 
 #[derive(Serialize)]
@@ -51,6 +67,7 @@ struct ListedOffer<'a> {
     decide_by: LastDay,
     open_until: Option<LastDay>,
     details: Option<&'a str>,
+    how: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -65,18 +82,23 @@ pub async fn json(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     // Not by a cookie: what is cached for a minute is the same for everybody who asks alike.
     let liked = request.headers().get(ACCEPT_LANGUAGE).and_then(|header| header.to_str().ok());
     let language = visit.reader.asked().or_else(|| liked.and_then(Language::accepted)).unwrap_or_default();
-    let campaigns = campaigns.listed().iter().map(|campaign| listed(campaign, language)).collect();
-    let document = serde_json::to_vec(&PublicCampaignList { ok: True, campaigns }).unwrap_or_default();
-    let mut answer = Answer::json(StatusCode::OK, document);
+    let site = &visit.app().union.join_site;
+    let campaigns = campaigns.listed().iter().map(|campaign| listed(campaign, site, language)).collect();
+    let document = Bytes::from(serde_json::to_vec(&PublicCampaignList { ok: True, campaigns }).unwrap_or_default());
+    let answer = Answer::json(StatusCode::OK, document.clone());
+    let mut answer = EntityTag::default().attach(answer, &document, request.headers());
+    answer.set(CONTENT_LANGUAGE, HeaderValue::from_static(language.code()));
     answer.set(CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
     answer.set(VARY, HeaderValue::from_static("Accept-Language"));
     Ok(answer)
 }
 
-fn listed(campaign: &CampaignRecord, language: Language) -> ListedCampaign<'_> {
+fn listed<'a>(campaign: &'a CampaignRecord, site: &str, language: Language) -> ListedCampaign<'a> {
     let text = campaign.draft.text(language);
+    let result = campaign.result().filter(|_| campaign.state == CampaignState::Closed);
     ListedCampaign {
         slug: campaign.slug(),
+        url: format!("{site}/campaigns/{}", campaign.slug()),
         category: campaign.draft.category,
         state: campaign.state,
         title: text.map_or("", |text| &text.title),
@@ -85,6 +107,7 @@ fn listed(campaign: &CampaignRecord, language: Language) -> ListedCampaign<'_> {
         members_in: campaign.counted_in(),
         gather_until: campaign.draft.gather_until,
         offer: campaign.offer.as_ref().map(|offer| listed_offer(offer, language)),
+        result: result.map(|(accepted, annual_saving)| ListedResult { accepted, annual_saving }),
     }
 }
 
@@ -96,10 +119,15 @@ fn listed_offer(offer: &Offer, language: Language) -> ListedOffer<'_> {
         annual_saving: offer.annual_saving,
         term_months: offer.term_months,
         exit_fee: text.map_or("", |text| &text.exit_fee),
-        benchmark: ListedBenchmark { price: &benchmark.price, source: &benchmark.source, date: benchmark.date },
+        benchmark: ListedBenchmark {
+            price: offer.benchmark_price(language),
+            source: &benchmark.source,
+            date: benchmark.date,
+        },
         complaints: &offer.complaints,
         decide_by: offer.decide_by,
         open_until: offer.open_until,
         details: text.and_then(|text| text.details.as_deref()),
+        how: text.and_then(|text| text.how.as_deref()),
     }
 }

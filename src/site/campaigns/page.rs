@@ -16,7 +16,7 @@ use crate::domain::us_state::UsState;
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::site::own_page::done_word;
-use crate::site::own_page::session::{Session, keep_apart, look_if_any, sign_in_for, take};
+use crate::site::own_page::session::{Session, keep_apart, look_if_any, sign_in_for, take_any};
 use crate::site::view::{self, CampaignReader, CampaignView, JoinForm, MemberPart, Outcome};
 use crate::site::{PageResult, Visit, field, join as join_page};
 
@@ -75,13 +75,17 @@ pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
         let note = &visit.words().campaign.refused_signed_out;
         sign_in_for(visit, StatusCode::FORBIDDEN, &found.slug, note.as_str())
     };
-    let (visit, session, fields) = take(visit, request, signed_out).await?;
+    let (visit, session, fields, is_its_own) = take_any(visit, request, signed_out).await?;
     let visit = visit.of_form(field(&fields, "lang").as_deref());
     let (campaign, words) = (found.campaign(visit)?, visit.words());
     let refuse = |status, why: &str| {
         let notes = Notes { done: None, refused: Some(why) };
         Ok(page(visit, status, campaign, Some(&session), notes))
     };
+    // From before they last signed in, perhaps: the page below has a form that works.
+    if !is_its_own {
+        return refuse(StatusCode::FORBIDDEN, words.campaign.refused_old_form.as_str());
+    }
     let typed = field(&fields, "usState").unwrap_or_default();
     let us_state = UsState::from_code(&typed);
     if us_state.is_none() && !typed.is_empty() {

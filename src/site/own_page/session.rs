@@ -50,14 +50,25 @@ pub(in crate::site) async fn take<'a>(
     request: Request<SentBody<'_>>,
     signed_out: impl FnOnce(Visit<'a>) -> Answer,
 ) -> PageResult<(Visit<'a>, Session, Vec<u8>)> {
+    match take_any(visit, request, signed_out).await? {
+        (visit, _, _, false) => Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin).into()),
+        (visit, session, fields, true) => Ok((visit, session, fields)),
+    }
+}
+
+/// The same, and whether its token is the session's. Where it is not, nothing may be done.
+pub(in crate::site) async fn take_any<'a>(
+    visit: Visit<'a>,
+    request: Request<SentBody<'_>>,
+    signed_out: impl FnOnce(Visit<'a>) -> Answer,
+) -> PageResult<(Visit<'a>, Session, Vec<u8>, bool)> {
     let (visit, (head, body)) = (visit.of_own_page(), request.into_parts());
     visit.require_own(&head)?;
     let session = look(visit, &head.headers).await?.ok_or_else(|| signed_out(visit))?;
     let fields = body.read(FORM_BYTES).await?.to_vec();
-    if !visit.app().own_pages.is_csrf_token(&session.cookie.nonce, &field(&fields, "token").unwrap_or_default()) {
-        return Err(visit.outcome(StatusCode::FORBIDDEN, Outcome::WrongOrigin).into());
-    }
-    Ok((visit.who_chose(session.file.person.language), session, fields))
+    let token = field(&fields, "token").unwrap_or_default();
+    let is_its_own = visit.app().own_pages.is_csrf_token(&session.cookie.nonce, &token);
+    Ok((visit.who_chose(session.file.person.language), session, fields, is_its_own))
 }
 
 /// The form to sign in with, and why it is shown.

@@ -27,7 +27,10 @@ pub enum Outcome<'a> {
     /// The form was sent from another site's page.
     WrongOrigin,
     /// A link to sign in with was used, has ended, or is none of ours.
-    LinkUsed,
+    LinkUsed {
+        /// Where another one is asked for.
+        again: &'a str,
+    },
     /// Nobody can sign in, for no mail is sent.
     NoMail,
     /// A sign-up of the sandbox that can be confirmed no more; elsewhere the form is shown again.
@@ -90,8 +93,8 @@ pub fn outcome(page: Frame<'_>, outcome: Outcome<'_>, home: Home) -> String {
         }
         Outcome::WrongOrigin if own => (&words.old_form, &words.old_form_text, &words.old_form_next, Some(back)),
         Outcome::WrongOrigin => (&words.origin, &words.origin_text, &words.origin_next, Some(to_form)),
-        Outcome::LinkUsed => {
-            (&words.used, &words.used_text, &words.used_next, Some((words.used_action.as_str(), "/me")))
+        Outcome::LinkUsed { again } => {
+            (&words.used, &words.used_text, &words.used_next, Some((words.used_action.as_str(), again)))
         }
         Outcome::NoMail => (&words.no_mail, &words.no_mail_text, &words.no_mail_next, None),
         Outcome::Lapsed => (&page.words.decline.lapsed_title, &page.words.decline.lapsed_text, &inside.next, None),

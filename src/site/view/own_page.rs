@@ -48,14 +48,16 @@ pub fn sign_in(page: Frame<'_>, view: SignInView<'_>) -> String {
 struct SentPage<'a> {
     page: Frame<'a>,
     email: &'a str,
+    /// The campaign that they get back to.
+    campaign: Option<&'a CampaignSlug>,
     error: Option<&'a str>,
     minutes: u64,
     tries: u32,
 }
 
 /// The page after it. It is the same whatever the address's state, so that it tells nobody who is a member.
-pub fn sign_in_sent(page: Frame<'_>, email: &str, error: Option<&str>) -> String {
-    rendered(&SentPage { page, email, error, minutes: SIGN_IN_FOR.as_secs() / 60, tries: TRIES })
+pub fn sign_in_sent(page: Frame<'_>, email: &str, campaign: Option<&CampaignSlug>, error: Option<&str>) -> String {
+    rendered(&SentPage { page, email, campaign, error, minutes: SIGN_IN_FOR.as_secs() / 60, tries: TRIES })
 }
 
 #[derive(Template)]

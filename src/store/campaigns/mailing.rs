@@ -14,8 +14,8 @@ use crate::domain::us_state::UsState;
 use crate::store::members::joined_by;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
-/// People that one step looks at.
-const LOOKED_AT_ONCE: u32 = 300;
+/// People that one step looks at: sign-ups wait meanwhile.
+const LOOKED_AT_ONCE: u32 = 100;
 
 /// Rows that one step deletes.
 const FORGOTTEN_AT_ONCE: u32 = 500;

@@ -29,7 +29,7 @@ use crate::domain::campaign::record::{
     CampaignFile, CampaignId, CampaignRecord, HistoryEntry, MailingEntry, NegotiationRound, OfferDraft,
     ParticipationCounts,
 };
-use crate::domain::campaign::{CampaignSlug, CampaignState};
+use crate::domain::campaign::{CampaignMail, CampaignSlug, CampaignState};
 use crate::domain::secret::session::Nonce;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
@@ -239,14 +239,18 @@ async fn file_of(sql: &mut dyn Sql, slug: &CampaignSlug) -> Result<Option<Campai
         })
     };
     let history = sql.rows(history, values![id], read).await?;
+    let is_uncounted = campaign.state == CampaignState::Closed && sheet::is_uncounted(sql, campaign.id).await?;
     let mailings = "SELECT kind, queued, started_at, finished_at, ended_early FROM campaign_mailings WHERE campaign_id = $1 ORDER BY id";
     let read = |row: &Row<'_>| {
+        let (kind, finished_at): (String, Option<Timestamp>) = (row.get("kind")?, row.get("finished_at")?);
+        let waits_for_count = is_uncounted && finished_at.is_none() && kind == CampaignMail::Result.name();
         Ok(MailingEntry {
-            kind: row.get("kind")?,
+            kind,
             queued: row.get("queued")?,
             started_at: row.get("started_at")?,
-            finished_at: row.get("finished_at")?,
+            finished_at,
             ended_early: row.get("ended_early")?,
+            waits_for_count,
         })
     };
     let mailings = sql.rows(mailings, values![id], read).await?;

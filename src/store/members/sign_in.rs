@@ -31,6 +31,14 @@ area! {
             }
         };
 
+        /// The campaign that a request leads back to, for as long as the request is remembered.
+        read campaign_of_sign_in(sign_in: SignInRef) -> Option<CampaignSlug> {
+            |sql| {
+                let find = "SELECT c.slug FROM sign_ins i JOIN campaigns c ON c.id = i.campaign_id WHERE i.id = $1 AND i.created_at = $2";
+                sql.row(find, values![sign_in.id.0, sign_in.created_at], |row| row.parsed(0, |slug| slug.parse().ok())).await
+            }
+        };
+
         /// A code is about to be compared: counts the try at each request that this browser made for the address and that is
         /// still open, and gives those whose code may be right.
         transact try_code(browser: String, now: Timestamp) -> Vec<SignInRef> {

@@ -151,7 +151,7 @@ const LAYERS: &[Layer] = &[
         &["clock", "domain", "error", "log", "mail", "partners", "private_files", "store"],
         NO_HTTP_NO_DATABASE,
     ),
-    layer("campaigns", &["clock", "domain", "log", "store"], NO_HTTP_NO_DATABASE),
+    layer("campaigns", &["clock", "domain", "log", "store", "supervise"], NO_HTTP_NO_DATABASE),
     layer("partners", &["clock", "domain", "lease_queue", "log", "mail", "outbound", "store"], NO_HTTP_NO_DATABASE),
     layer("keys", &["domain", "error", "store"], NO_HTTP_NO_DATABASE),
     layer(

@@ -7,7 +7,6 @@ use askama::Template;
 pub use self::phrases::refusal;
 use self::phrases::{day, places, result, said, short, stands, step};
 use super::{Frame, rendered, states};
-use crate::domain::campaign::offer::Offer;
 use crate::domain::campaign::participation::{ParticipationState, Press};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignMail, CampaignState};
@@ -67,6 +66,8 @@ pub(super) struct PartView<'a> {
     pub(super) token: &'a str,
     pub(super) from_own_page: bool,
     pub(super) said: Option<&'static str>,
+    /// What to do to get the deal, for who accepted it.
+    pub(super) how: Option<&'a str>,
     pub(super) other_state: Option<Filling>,
     /// Those to choose from, where one has to come with a press.
     pub(super) states: Option<Vec<(&'static str, &'a str)>>,
@@ -88,6 +89,8 @@ pub(super) struct OfferView<'a> {
     pub(super) complaints: &'a str,
     pub(super) complaints_to: String,
     pub(super) details: Option<&'a str>,
+    /// What to do to get the deal; who accepted reads it beside their part instead.
+    pub(super) how: Option<&'a str>,
 }
 
 impl<'a> CampaignCard<'a> {
@@ -119,12 +122,8 @@ impl<'a> CampaignCard<'a> {
         place: PartPlace,
         now: Timestamp,
     ) -> Self {
-        let offer = campaign.offer.as_ref().filter(|_| campaign.takes_acceptances(now));
-        Self {
-            part: Some(PartView::of(page, campaign, part, place, now)),
-            offer: offer.map(|offer| OfferView::of(page, offer)),
-            ..Self::of(page, campaign, now)
-        }
+        let offer = OfferView::of(page, campaign, part.state).filter(|_| campaign.takes_acceptances(now));
+        Self { part: Some(PartView::of(page, campaign, part, place, now)), offer, ..Self::of(page, campaign, now) }
     }
 }
 
@@ -156,6 +155,7 @@ impl<'a> PartView<'a> {
             said: said(page.words, campaign, part.state, now)
                 .filter(|_| part.state.is_some() || place == PartPlace::CampaignPage)
                 .map(Phrase::as_str),
+            how: campaign.how(page.language).filter(|_| part.state == Some(ParticipationState::Accepted)),
             other_state: named.map(|state| {
                 let places = places(page.words, campaign);
                 words.part_other_state.put("states", places).put("state", page.words.state(state))
@@ -168,12 +168,14 @@ impl<'a> PartView<'a> {
 }
 
 impl<'a> OfferView<'a> {
-    fn of(page: Frame<'a>, offer: &'a Offer) -> Self {
+    /// For a reader whose part this is.
+    fn of(page: Frame<'a>, campaign: &'a CampaignRecord, part: Option<ParticipationState>) -> Option<Self> {
+        let offer = campaign.offer.as_ref()?;
         let (words, text) = (&page.words.campaign, offer.text(page.language));
-        let benchmark = words.benchmark_text.put("price", &offer.benchmark.price);
+        let benchmark = words.benchmark_text.put("price", offer.benchmark_price(page.language));
         let benchmark =
             benchmark.put("source", &offer.benchmark.source).put("date", day(page.words, offer.benchmark.date));
-        Self {
+        Some(Self {
             supplier: &offer.supplier,
             price: text.map_or("", |text| &text.price),
             saving: words.saving_text.put("amount", dollars(offer.annual_saving)).plain(),
@@ -191,7 +193,8 @@ impl<'a> OfferView<'a> {
                 false => format!("mailto:{}", offer.complaints),
             },
             details: text.and_then(|text| text.details.as_deref()),
-        }
+            how: campaign.how(page.language).filter(|_| part != Some(ParticipationState::Accepted)),
+        })
     }
 }
 
@@ -237,6 +240,7 @@ struct CampaignPage<'a> {
     /// While it gathers.
     until: Option<String>,
     offer: Option<OfferView<'a>>,
+    shows_count: bool,
     part: Option<PartView<'a>>,
     /// What whoever is not signed in is led to.
     stranger: Option<(&'static Phrase, &'static Phrase)>,
@@ -255,6 +259,11 @@ pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
     } else {
         None
     };
+    let part = match reader {
+        CampaignReader::Member(part) => part.state,
+        CampaignReader::Stranger | CampaignReader::Left => None,
+    };
+    let is_cancelled = campaign.state == CampaignState::Cancelled;
     rendered(&CampaignPage {
         page,
         card: CampaignCard::of(page, campaign, now),
@@ -264,7 +273,9 @@ pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
         stands: stands(page.words, campaign, now),
         step: step(page.words, campaign.state),
         until: (campaign.state == CampaignState::Gathering).then(|| day(page.words, campaign.draft.gather_until)),
-        offer: campaign.offer.as_ref().map(|offer| OfferView::of(page, offer)),
+        // Of what was given up only what it was about.
+        offer: OfferView::of(page, campaign, part).filter(|_| !is_cancelled),
+        shows_count: !is_cancelled && campaign.state != CampaignState::Closed,
         part: match reader {
             CampaignReader::Member(part) => {
                 let part = PartView::of(page, campaign, part, PartPlace::CampaignPage, now);

@@ -16,7 +16,7 @@ pub(super) fn day(words: &Words, day: LastDay) -> String {
 /// The states that a campaign is for.
 pub(super) fn places(words: &Words, campaign: &CampaignRecord) -> String {
     let states: Vec<_> = campaign.draft.states.iter().map(|state| words.state(*state)).collect();
-    if states.is_empty() { words.campaign.everywhere.to_string() } else { states.join(", ") }
+    if states.is_empty() { words.campaign.everywhere.to_string() } else { words.list(&states) }
 }
 
 pub(super) fn short(words: &'static Words, campaign: &CampaignRecord, now: Timestamp) -> String {

@@ -220,7 +220,7 @@ mod tests {
             ("outcome-no-campaign", simple(Outcome::NoCampaign)),
             ("unsubscribe", unsubscribe(page, CampaignMail::Offer, false)),
             ("unsubscribed", unsubscribe(page, CampaignMail::Result, true)),
-            ("me-sent", sign_in_sent(page, &form.email, Some("That code is not right."))),
+            ("me-sent", sign_in_sent(page, &form.email, Some(slug), Some("That code is not right."))),
             ("me-enter", enter(page, &masked, "/me/enter/abc")),
             ("me", own_page(page, &own)),
             ("me-left", own_page(page, &OwnView { file: &left, done: None, refused: None, ..own })),

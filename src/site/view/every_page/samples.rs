@@ -112,10 +112,13 @@ pub(super) fn campaign_of(text: &str, state: CampaignState) -> CampaignRecord {
         price = "$48 a month"
         exit_fee = "None"
         details = "300 Mbit/s, router included."
+        how = "Example Fiber e-mails you a code. Order with it on their page."
         [text.es]
         price = "$48 al mes"
         exit_fee = "Ninguno"
         details = "300 Mbit/s, con el router incluido."
+        how = "Example Fiber te manda un código por correo. Haz tu pedido con él en su página."
+        benchmark_price = "$68 al mes"
     "#;
     let mut draft = CampaignDraft::parse(draft).unwrap();
     draft.slug = format!("internet-{}", state.name()).parse().unwrap();

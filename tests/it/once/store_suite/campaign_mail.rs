@@ -188,8 +188,15 @@ pub(super) async fn an_offer_goes_to_those_who_are_in_and_the_result_to_those_wh
     fixture.step(SLUG, Activate, NOW).await;
     fixture.step(SLUG, Close, NOW).await;
     assert_eq!(fixture.mail_all(FAST, NOW).await, 0, "it is not counted yet");
+    let waits = async || {
+        let file = fixture.store.find_campaign(SLUG.parse().unwrap()).await.unwrap().unwrap();
+        file.mailings.iter().map(|mailing| mailing.waits_for_count).collect::<Vec<_>>()
+    };
+    assert_eq!(waits().await, [false, false, true]);
     unionhall::campaigns::worker::work(&*fixture.store, || NOW).await.unwrap();
+    assert_eq!(waits().await, [false; 3]);
     assert_eq!(fixture.mail_all(FAST, NOW).await, 5);
+    assert_eq!(fixture.store.mail_figures().await.unwrap().about_campaigns, 5);
     let mails = fixture.lease_campaign(NOW).await;
     let MailAbout::Campaign(news) = &mails[0].about else { panic!("{mails:?}") };
     assert_eq!(news.campaign.result(), Some((5, 1200)));

@@ -102,6 +102,12 @@ pub(super) async fn a_campaign_goes_from_step_to_step_and_every_step_is_kept(fix
     assert_eq!(fixture.step("internet-2027", CampaignStep::Open, NOW).await, Stepped::Done(CampaignState::Gathering));
     assert_ne!(store.campaigns_version().await.unwrap(), version);
     assert!(matches!(fixture.step("internet-2027", CampaignStep::Open, NOW).await, Stepped::Refused(_)));
+    let (later, browser) = (NOW.plus(HOUR), "browser".to_owned());
+    let email = EmailAddress::parse("ana@example.com").unwrap();
+    store.ask_sign_in(&email, browser.clone(), Some(slug("internet-2027")), Lane::of(b"x"), later).await.unwrap();
+    let asked = store.try_code(browser, later).await.unwrap().pop().unwrap();
+    assert!(store.use_sign_in(asked, false, ana.clone(), later).await.unwrap().is_some());
+    assert_eq!(store.campaign_of_sign_in(asked).await, Ok(Some(slug("internet-2027"))), "also of one that was used");
     let done = |state| Ok(Pressed::Done(Some(state)));
     assert_eq!(press(&ana, Press::In, None, NOW).await, done(ParticipationState::In));
     let zoe = fixture.member("zoe@example.com", None, "", 2).await;

@@ -465,6 +465,7 @@ pub(super) async fn an_old_link_is_not_about_whoever_has_its_id_now(fixture: &Fi
     let before = SignInRef { created_at: NOW.minus(HOUR), ..asked };
     let session = || Nonce::from_random(&[7; 16]);
     assert_eq!(store.find_sign_in(before, NOW).await, Ok(None));
+    assert_eq!(store.campaign_of_sign_in(asked).await, Ok(None), "of none");
     assert_eq!(store.use_sign_in(before, false, session(), NOW).await, Ok(None));
     assert_eq!(
         store.use_sign_in(asked, false, session(), NOW).await,
