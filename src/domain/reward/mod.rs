@@ -2,6 +2,8 @@
 
 pub mod ledger;
 pub mod payout;
+pub mod report;
+pub mod review;
 
 use std::time::Duration;
 

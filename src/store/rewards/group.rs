@@ -256,6 +256,9 @@ impl VoidPerson {
             // Nobody earns by it any more.
             other => return Ok(Voided::Done { group: Some(other), reversed_cents: 0 }),
         };
+        if let Some(account) = &account {
+            sql.about(&format!("{account} in {}", self.campaign));
+        }
         set_state(sql, group, after).await?;
         sql.execute("UPDATE qualifications SET group_id = NULL WHERE group_id = $1", values![group]).await?;
         let mut reversed_cents = 0;
