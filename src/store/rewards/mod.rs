@@ -13,7 +13,7 @@ pub use self::group::Voided;
 use self::group::{VoidPerson, form_groups};
 pub(super) use self::group::{terms, terms_columns};
 pub use self::payout::{BatchRecord, BatchStep, PayoutPage};
-use self::payout::{BeginBatch, FillBatch, Settle, batches, find_batch, find_payouts, payouts_of};
+use self::payout::{BeginBatch, FillBatch, SettlePayouts, batches, find_batch, find_payouts, payouts_of};
 pub(super) use self::qualify::qualify_before_change;
 use self::qualify::{check_due, check_joined};
 use self::report::{add_campaign, on_the_way, reviewed};
@@ -116,7 +116,7 @@ area! {
         };
 
         /// Books what became of some payouts; says how many were not booked before.
-        write settle(settlements: Vec<Settlement>, who: String, now: Timestamp) -> u64 = Settle { settlements, who, now };
+        write settle(settlements: Vec<Settlement>, who: String, now: Timestamp) -> u64 = SettlePayouts { settlements, who, now };
     }
 }
 

@@ -243,13 +243,13 @@ impl FillBatch {
     }
 }
 
-pub(super) struct Settle {
+pub(super) struct SettlePayouts {
     pub settlements: Vec<Settlement>,
     pub who: String,
     pub now: Timestamp,
 }
 
-impl Unit for Settle {
+impl Unit for SettlePayouts {
     type Done = u64;
 
     fn is_transaction(&self) -> bool {
@@ -266,7 +266,7 @@ impl Unit for Settle {
     }
 }
 
-impl Settle {
+impl SettlePayouts {
     /// Says whether that was new.
     async fn book_one(&self, sql: &mut dyn Sql, settlement: &Settlement) -> Result<bool, Failure> {
         let find =
