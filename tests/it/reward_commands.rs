@@ -378,7 +378,8 @@ fn a_review_shows_the_rows_behind_each_pattern() {
         // Bob's members at a disposable domain and by one partner; Ana joined by a friend of her friend's.
         server.execute("UPDATE people SET email = 'bob1@mailinator.com' WHERE email = 'bob1@example.com'");
         server.execute(
-            "UPDATE sign_ups SET partner_id = (SELECT id FROM partners WHERE name = 'Harbor')
+            "UPDATE sign_ups SET (key_id, partner_id) =
+                 (SELECT k.id, k.partner_id FROM api_keys k JOIN partners p ON p.id = k.partner_id WHERE p.name = 'Harbor')
              WHERE person_id = (SELECT id FROM people WHERE email = 'bob3@example.com')",
         );
         for (person, by) in [("ana", "bob5"), ("bob", "ana5")] {
