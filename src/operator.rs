@@ -72,6 +72,11 @@ impl Operator {
         RewardAdmin::new(Arc::clone(&self.store) as _)
     }
 
+    /// The same, of which the audit log has the act.
+    pub fn audited_rewards(&self, act: Act) -> RewardAdmin {
+        RewardAdmin::audited(Arc::clone(&self.store) as _, self.audited(act).store as _)
+    }
+
     pub fn list_endpoints(&self) -> StoreReply<'_, Vec<ListedEndpoint>> {
         self.store.list_endpoints()
     }

@@ -308,6 +308,7 @@ CREATE TABLE reward_groups (
 CREATE INDEX reward_groups_by_referrer ON reward_groups (referrer_id, campaign_id, state, id);
 CREATE INDEX reward_groups_due ON reward_groups (referrer_id, campaign_id) WHERE state = 'accrued' AND payout_id IS NULL;
 CREATE INDEX reward_groups_by_payout ON reward_groups (payout_id) WHERE payout_id IS NOT NULL;
+CREATE INDEX reward_groups_by_campaign ON reward_groups (campaign_id, id);
 
 -- Money that members earned and were paid, in cents; a balance is a sum. Append-only. A person appears by `people.account`.
 CREATE TABLE reward_ledger (
@@ -322,6 +323,7 @@ CREATE TABLE reward_ledger (
     CHECK ((amount_cents > 0) = (kind IN ('accrual', 'payout_failed')) AND amount_cents <> 0)
 );
 CREATE INDEX reward_ledger_by_account ON reward_ledger (account, id);
+CREATE INDEX reward_ledger_by_campaign ON reward_ledger (campaign_id, id);
 CREATE TRIGGER reward_ledger_refuse_change BEFORE UPDATE OR DELETE OR TRUNCATE ON reward_ledger
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 

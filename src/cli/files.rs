@@ -1,12 +1,16 @@
 //! The files of the data folder, and why one cannot be used.
 
-use std::path::Path;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 
 use super::random;
 use crate::domain::base32;
-use crate::private_files::{file_to_append, make_folder, new_file};
+use crate::private_files::{file_to_append, folder_of, make_folder, new_file, new_file_if};
 
 /// Makes a folder that only its owner can look into, if it is not there.
 pub(super) fn make_private_folder(path: &Path) -> anyhow::Result<()> {
@@ -33,17 +37,72 @@ pub(super) fn write_private_file(path: &Path, text: &str) -> anyhow::Result<()> 
     })
 }
 
+/// A new file with addresses that only its owner can read. Where root writes it into a folder of the service's user, whose data folder
+/// `data` is, it is that user's; nobody else is given a copy of the records.
+pub(super) fn new_file_of(path: &Path, data: &Path) -> std::io::Result<File> {
+    let service = std::fs::metadata(data).ok().map(|data| data.uid());
+    new_file_if(path, |owner| service == Some(owner))
+}
+
+/// A name beside a file's for what is not finished, of this process alone.
+pub(super) fn beside(path: &Path, what: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".part-{}-{what}", std::process::id()));
+    name.into()
+}
+
+/// Puts a finished file where it belongs, and nothing there is overwritten.
+pub(super) fn put_in_place(unfinished: &Path, path: &Path) -> std::io::Result<()> {
+    match std::fs::hard_link(unfinished, path) {
+        // Some file systems for sticks and shares know no links.
+        Err(error) if error.kind() != ErrorKind::AlreadyExists && !path.exists() => std::fs::rename(unfinished, path)?,
+        linked => linked?,
+    }
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// The same instead of what is there.
+pub(super) fn replace(unfinished: &Path, path: &Path) -> std::io::Result<()> {
+    std::fs::rename(unfinished, path)?;
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// The text of a file that somebody wrote, or of standard input (`-`), and what that is called in an error.
+pub(super) fn read_text(file: &str, largest_kib: u64) -> anyhow::Result<(String, &str)> {
+    let (name, largest) = (if file == "-" { "standard input" } else { file }, largest_kib << 10);
+    let mut bytes = Vec::new();
+    let read = match file {
+        "-" => std::io::stdin().lock().take(largest + 1).read_to_end(&mut bytes),
+        _ => File::open(file).and_then(|file| file.take(largest + 1).read_to_end(&mut bytes)),
+    };
+    read.with_context(|| format!("cannot read {name}"))?;
+    if bytes.len() as u64 > largest {
+        bail!("{name} is larger than {largest_kib} KiB, which is the most");
+    }
+    Ok((String::from_utf8(bytes).with_context(|| format!("{name} is not text in UTF-8"))?, name))
+}
+
+/// Everything that is wrong with a file, under its name.
+pub(super) fn mistakes(name: &str, mistakes: &[impl Display]) -> anyhow::Error {
+    match mistakes {
+        [one] => anyhow!("{name} has a mistake: {one}"),
+        all => {
+            let lines: String = all.iter().map(|mistake| format!("\n  {mistake}")).collect();
+            anyhow!("{name} has {} mistakes:{lines}", all.len())
+        }
+    }
+}
+
 /// Whether a file is there. One that this user may not look for is neither there nor away: that is told.
 pub(super) fn is_there(path: &Path) -> anyhow::Result<bool> {
     path.try_exists().map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => denied(path),
+        ErrorKind::PermissionDenied => denied(path),
         _ => anyhow!("cannot look for {}: {error}", path.display()),
     })
 }
 
 /// This user is not let in where somebody else is.
 pub(super) fn denied(path: &Path) -> anyhow::Error {
-    use std::os::unix::fs::MetadataExt;
     // The first folder that can be looked at is the one that keeps us out.
     let known = path.ancestors().skip(1).find_map(|folder| Some((folder, std::fs::metadata(folder).ok()?.uid())));
     let fix = match known {
@@ -84,7 +143,7 @@ pub(super) fn node_name(data: &Path) -> anyhow::Result<String> {
 }
 
 /// Holds a file for this process alone, until it is dropped or the process ends, however it ends.
-pub(super) fn lock_alone(path: &Path) -> anyhow::Result<std::fs::File> {
+pub(super) fn lock_alone(path: &Path) -> anyhow::Result<File> {
     let file =
         file_to_append(path).with_context(|| format!("cannot write {}; let this user write there", path.display()))?;
     file.try_lock().map_err(|error| match error {

@@ -14,6 +14,7 @@ mod mcp;
 mod members;
 mod openapi;
 mod partners;
+mod rewards;
 mod secret;
 mod serve;
 mod settings;
@@ -89,6 +90,13 @@ enum Command {
     /// cancelled. Every step is kept with who took it and when. `campaigns list` says beforehand what dates do by themselves.
     #[command(subcommand)]
     Campaigns(campaigns::CampaignsCommand),
+    /// See what members earned by referring others, look at it before paying, pay it, and take out what was fraud.
+    ///
+    /// A referrer earns a reward for each full group of members who take part in one campaign: `campaigns show` has its terms. Groups are
+    /// formed by the service; these commands bring them up to date first. Money is kept in a ledger that only grows: a mistake is reversed,
+    /// never edited.
+    #[command(subcommand)]
+    Rewards(rewards::RewardsCommand),
     /// Show what came of the sign-ups: by day, partner, state, category or referrer.
     Stats(stats::ShowStats),
     /// Look at the mail that waits in the outbox, decide about what is held, and take in what came back.
@@ -183,6 +191,7 @@ pub fn main() -> ExitCode {
         Command::Webhooks(command) => partners::webhooks::run(command),
         Command::Members(command) => members::run(command),
         Command::Campaigns(command) => campaigns::run(&command),
+        Command::Rewards(command) => rewards::run(&command),
         Command::Stats(task) => stats::run(&task),
         Command::Mail(command) => mail::run(command),
         Command::Signups(command) => signups::run(command),

@@ -50,6 +50,13 @@ pub struct MailSettings {
     )]
     pub campaign_mails_an_hour: u32,
 
+    #[command(flatten)]
+    pub disposable: DisposableSettings,
+}
+
+/// Domains whose mailboxes are thrown away.
+#[derive(Debug, Clone, Args)]
+pub struct DisposableSettings {
     /// A list of more domains whose mailboxes are made to be thrown away, one a line, besides the ones that are known.
     ///
     /// Sign-ups from them are taken like any other; nobody is credited for them. Read at the start.
@@ -66,16 +73,18 @@ pub enum MailTransport {
     None,
 }
 
-impl MailSettings {
+impl DisposableSettings {
     /// Domains of mailboxes that are thrown away.
-    pub fn disposable(&self) -> anyhow::Result<DisposableDomains> {
+    pub fn read(&self) -> anyhow::Result<DisposableDomains> {
         let Some(path) = &self.disposable_domains else { return Ok(DisposableDomains::default()) };
         let list = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read the disposable domains {}", path.display()))?;
         DisposableDomains::with(&list)
             .with_context(|| format!("the disposable domains {} have a mistake", path.display()))
     }
+}
 
+impl MailSettings {
     /// How mail leaves, as it was set.
     pub fn transport(&self) -> anyhow::Result<MailTransport> {
         let text = given_or_in_file(&self.mail, self.mail_file.as_deref(), "how mail leaves")?;

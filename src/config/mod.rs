@@ -21,7 +21,7 @@ use std::path::Path;
 use anyhow::Context;
 
 pub use self::limits::{LimitSettings, LimitsAddress};
-pub use self::mail::{MailHookSettings, MailSettings, MailTransport};
+pub use self::mail::{DisposableSettings, MailHookSettings, MailSettings, MailTransport};
 pub use self::mail_budget::MailBudgetSettings;
 pub use self::outbound::OutboundSettings;
 pub use self::retention::RetentionSettings;

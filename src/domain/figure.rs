@@ -18,6 +18,13 @@ pub fn dollars(amount: u32) -> String {
     format!("${}", grouped(amount.into()))
 }
 
+/// An amount in cents: $1,234, $0.05, or -$20 where it is owed back.
+pub fn money(cents: i64) -> String {
+    let (sign, all) = (if cents < 0 { "-" } else { "" }, cents.unsigned_abs());
+    let rest = if all % 100 == 0 { String::new() } else { format!(".{:02}", all % 100) };
+    format!("{sign}${}{rest}", grouped(all / 100))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,5 +37,11 @@ mod tests {
             assert_eq!(dollars(amount), text);
         }
         assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+    }
+    #[test]
+    fn cents_are_written_where_there_are_some() {
+        for (cents, text) in [(0, "$0"), (123_400, "$1,234"), (5, "$0.05"), (-10_050, "-$100.50")] {
+            assert_eq!(money(cents), text);
+        }
     }
 }

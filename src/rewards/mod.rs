@@ -13,6 +13,8 @@ use crate::domain::campaign::CampaignSlug;
 use crate::domain::email::EmailAddress;
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::payout::{PayoutRecord, PayoutState, Settlement};
+use crate::domain::reward::report::{CampaignRewards, OnTheWay};
+use crate::domain::reward::review::ReviewedReferrer;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
 pub use crate::store::rewards::{BatchRecord, PayoutPage, Voided};
@@ -29,6 +31,8 @@ const SETTLED_AT_ONCE: usize = 100;
 #[derive(Debug)]
 pub struct RewardAdmin {
     store: Arc<dyn RewardStore>,
+    /// The same store, where changes are written to the audit log.
+    audited: Arc<dyn RewardStore>,
 }
 
 /// What became of a provider's file.
@@ -36,13 +40,18 @@ pub struct RewardAdmin {
 pub enum FileSettled {
     /// How many payouts were booked by it, and how many had been before.
     Done { booked: u64, before: u64 },
-    /// Nothing was booked; what is wrong, one mistake each.
-    Refused(Vec<String>),
+    /// Nothing was booked; the places in what was given that cannot be, and why.
+    Refused(Vec<(usize, String)>),
 }
 
 impl RewardAdmin {
     pub fn new(store: Arc<dyn RewardStore>) -> Self {
-        Self { store }
+        Self { audited: Arc::clone(&store), store }
+    }
+
+    /// The same; of what is done in steps the log has one row.
+    pub fn audited(store: Arc<dyn RewardStore>, audited: Arc<dyn RewardStore>) -> Self {
+        Self { store, audited }
     }
 
     /// Does what the service does every half minute; a command may come before it, or without it.
@@ -59,7 +68,8 @@ impl RewardAdmin {
         (reason, who): (&str, &str),
         now: Timestamp,
     ) -> Result<Voided, StoreError> {
-        let void = |address| self.store.void_person(address, campaign.clone(), reason.to_owned(), who.to_owned(), now);
+        let void =
+            |address| self.audited.void_person(address, campaign.clone(), reason.to_owned(), who.to_owned(), now);
         match void(email.normalized()).await? {
             Voided::UnknownPerson => void(marker.tombstone(email)).await,
             voided => Ok(voided),
@@ -74,6 +84,29 @@ impl RewardAdmin {
     /// A page of accounts after that one that were paid something between two times; `paid_cents` is what that was.
     pub fn paid_between(&self, since: Timestamp, until: Timestamp, after: &str) -> StoreReply<'_, Vec<RewardAccount>> {
         self.store.paid_between(since, until, after.to_owned(), PAGE)
+    }
+
+    /// Referred members who take part and are in no group yet.
+    pub fn on_the_way(&self) -> StoreReply<'_, OnTheWay> {
+        self.store.on_the_way()
+    }
+
+    /// Groups and money of a campaign.
+    pub async fn campaign(&self, slug: &CampaignSlug) -> Result<CampaignRewards, StoreError> {
+        let mut all = CampaignRewards::default();
+        while !all.is_whole {
+            all = self.store.campaign_rewards(slug.clone(), all).await?;
+        }
+        Ok(all)
+    }
+
+    /// A page of referrers after that person who have groups that are not paid.
+    pub fn reviewed(&self, after: i64) -> StoreReply<'_, Vec<ReviewedReferrer>> {
+        self.store.reviewed_referrers(after)
+    }
+
+    pub fn find_batch(&self, batch: i64) -> StoreReply<'_, Option<BatchRecord>> {
+        self.store.find_batch(batch)
     }
 
     /// The last batches, newest first.
@@ -100,7 +133,7 @@ impl RewardAdmin {
 
     /// The batch's file is there now.
     pub fn note_written(&self, batch: i64, now: Timestamp) -> StoreReply<'_, ()> {
-        self.store.note_written(batch, now)
+        self.audited.note_written(batch, now)
     }
 
     /// Books a provider's answer, if all of it can be. Killed in between, it goes on when it is given the same file again.
@@ -110,11 +143,12 @@ impl RewardAdmin {
         who: &str,
         now: Timestamp,
     ) -> Result<FileSettled, StoreError> {
-        let mut mistakes = Vec::new();
+        let (mut mistakes, mut place) = (Vec::new(), 0..);
         for some in settlements.chunks(SETTLED_AT_ONCE) {
             let ids = some.iter().map(|settlement| settlement.external_id.clone()).collect();
             let found = self.store.find_payouts(ids).await?;
-            mistakes.extend(some.iter().filter_map(|settlement| refusal(settlement, &found)));
+            let refused = |(settlement, place)| Some((place, refusal(settlement, &found)?));
+            mistakes.extend(some.iter().zip(&mut place).filter_map(refused));
         }
         if !mistakes.is_empty() {
             return Ok(FileSettled::Refused(mistakes));
@@ -122,7 +156,8 @@ impl RewardAdmin {
         let (total, mut booked) = (settlements.len() as u64, 0);
         for some in settlements.chunks(SETTLED_AT_ONCE) {
             let begun = Instant::now();
-            booked += self.store.settle(some.to_vec(), who.to_owned(), now).await?;
+            let store = if booked == 0 { &self.audited } else { &self.store };
+            booked += store.settle(some.to_vec(), who.to_owned(), now).await?;
             pause_after_step(begun).await;
         }
         Ok(FileSettled::Done { booked, before: total - booked })

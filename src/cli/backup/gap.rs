@@ -19,6 +19,7 @@ pub(super) struct Gap {
     endpoints: Vec<EndpointRecord>,
     is_paused: bool,
     has_campaigns: bool,
+    has_rewards: bool,
 }
 
 impl Gap {
@@ -37,6 +38,7 @@ impl Gap {
             endpoints: endpoints.collect(),
             is_paused: operator.are_sign_ups_paused().await?,
             has_campaigns: !operator.campaigns().list(now).await?.is_empty(),
+            has_rewards: !operator.rewards().accounts("").await?.is_empty(),
         })
     }
 
@@ -58,6 +60,12 @@ impl Gap {
                 "- Campaigns are as they were: `unionhall campaigns list{flags}`. Take again each step that was taken since, with --no-mail, for \
                  it was mailed about; what members pressed since is lost. Mail about campaigns that was under way is stopped, so that \
                  nobody gets it twice."
+            ))?;
+        }
+        if self.has_rewards {
+            print_line(&format!(
+                "- Rewards that were paid since are due again. Before the next file goes to whoever pays, compare it with what they paid, and \
+                 book their answers again: `unionhall rewards batch settle{flags} FILE`."
             ))?;
         }
         if self.is_paused {

@@ -8,7 +8,6 @@ mod resume;
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -19,13 +18,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::format::{Content, Manifest};
 use super::audit::act;
+use super::files::{beside, new_file_of, put_in_place};
 use super::terminal::progress::Bar;
 use super::{print_aside, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::config::{Concealed, Records, SecretSettings, StoreSettings, read_secret_text};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
-use crate::private_files::{folder_of, new_file_if};
 use crate::store::sqlite::{Examined, SqliteSnapshot};
 
 pub(super) use self::restore::{RestoreSettings, run as restore};
@@ -101,7 +100,7 @@ fn back_up(task: &BackupSettings, path: &Path) -> anyhow::Result<(Manifest, Exam
     let unfinished = Unfinished::new([beside(path, "records"), beside(path, "backup")])?;
     let [copy, whole] = &*unfinished.0 else { bail!("the unfinished files have no names") };
     let cannot_write = || format!("cannot write {}; let this user write there, or give another place", path.display());
-    new_file(copy, &task.store.data).with_context(cannot_write)?;
+    new_file_of(copy, &task.store.data).with_context(cannot_write)?;
     let mut bar = Bar::new(in_words);
     let snapshot = take(&database, copy, &mut bar)?;
     bar.begin("checking what was copied");
@@ -126,7 +125,7 @@ fn back_up(task: &BackupSettings, path: &Path) -> anyhow::Result<(Manifest, Exam
     };
     bar.begin("writing");
     let mut write = || {
-        let mut file = new_file(whole, &task.store.data)?;
+        let mut file = new_file_of(whole, &task.store.data)?;
         format::write(&mut file, manifest.clone(), &mut File::open(copy)?, secret.as_ref(), &mut bar)?;
         put_in_place(whole, path)
     };
@@ -191,30 +190,6 @@ fn take(database: &Path, copy: &Path, bar: &mut Bar) -> anyhow::Result<SqliteSna
             format!("the records cannot be copied to {}, which needs room for twice their size", copy.display())
         })
     })
-}
-
-/// Puts a finished file where it belongs, and nothing there is overwritten.
-fn put_in_place(unfinished: &Path, path: &Path) -> std::io::Result<()> {
-    match std::fs::hard_link(unfinished, path) {
-        // Some file systems for sticks and shares know no links.
-        Err(error) if error.kind() != ErrorKind::AlreadyExists && !path.exists() => std::fs::rename(unfinished, path)?,
-        linked => linked?,
-    }
-    File::open(folder_of(path))?.sync_all()
-}
-
-/// A new file that only its owner can read. Where root writes it into a folder of the service's user, whose data folder `data` is,
-/// it is that user's; nobody else is given a copy of the records.
-fn new_file(path: &Path, data: &Path) -> std::io::Result<File> {
-    let service = std::fs::metadata(data).ok().map(|data| data.uid());
-    new_file_if(path, |owner| service == Some(owner))
-}
-
-/// A name beside a file's for what is not finished, of this process alone.
-fn beside(path: &Path, what: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".part-{}-{what}", std::process::id()));
-    name.into()
 }
 
 fn report(path: &Path, manifest: &Manifest, examined: &Examined) -> anyhow::Result<()> {

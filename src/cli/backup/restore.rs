@@ -14,7 +14,7 @@ use clap::Args;
 use super::erased::ErasureLogs;
 use super::format::BackupFile;
 use super::gap::{Gap, erase_command};
-use super::{Unfinished, in_words, is_there, put_in_place};
+use super::{Unfinished, in_words, is_there};
 use crate::cli::audit::act;
 use crate::cli::terminal::progress::Bar;
 use crate::cli::{files, print_line, with_live_records};
@@ -94,7 +94,7 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
             let mut file = new_file(secret_copy)?;
             file.write_all(format!("{}\n", text.reveal()).as_bytes())?;
             file.sync_all()?;
-            put_in_place(secret_copy, &kept)
+            files::put_in_place(secret_copy, &kept)
         };
         write().with_context(|| format!("cannot write {}", kept.display()))?;
     }

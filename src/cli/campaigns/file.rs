@@ -1,14 +1,13 @@
 //! What the operator writes: files of campaigns and offers, read, checked and taken over; and samples of both.
 
-use std::io::Read;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 
 use super::{EditedCampaign, NewCampaign, PrintSample, PublishOffer, find, step};
 use crate::campaigns::{Edited, Made, TakenStep};
 use crate::cli::audit::act;
-use crate::cli::{print_line, with_live_records};
+use crate::cli::{files, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::draft::CampaignDraft;
 use crate::domain::campaign::offer::Offer;
@@ -17,32 +16,14 @@ use crate::domain::campaign::{BadFile, CampaignState, CampaignStep};
 use crate::domain::time::Timestamp;
 
 /// Far more than the longest texts need.
-const LARGEST_FILE: u64 = 64 << 10;
+const LARGEST_FILE_KIB: u64 = 64;
 
-/// The text of a file, and what it is called in an error.
 fn read(file: &str) -> anyhow::Result<(String, &str)> {
-    let name = if file == "-" { "standard input" } else { file };
-    let mut bytes = Vec::new();
-    let read = match file {
-        "-" => std::io::stdin().lock().take(LARGEST_FILE + 1).read_to_end(&mut bytes),
-        _ => std::fs::File::open(file).and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)),
-    };
-    read.with_context(|| format!("cannot read {name}"))?;
-    if bytes.len() as u64 > LARGEST_FILE {
-        bail!("{name} is larger than 64 KiB, which no file of a campaign is");
-    }
-    Ok((String::from_utf8(bytes).with_context(|| format!("{name} is not text in UTF-8"))?, name))
+    files::read_text(file, LARGEST_FILE_KIB)
 }
 
-/// Everything that is wrong with a file, under its name.
 fn mistakes(name: &str, BadFile(mistakes): &BadFile) -> anyhow::Error {
-    match mistakes.as_slice() {
-        [one] => anyhow::anyhow!("{name} has a mistake: {one}"),
-        all => {
-            let lines: String = all.iter().map(|mistake| format!("\n  {mistake}")).collect();
-            anyhow::anyhow!("{name} has {} mistakes:{lines}", all.len())
-        }
-    }
+    files::mistakes(name, mistakes)
 }
 
 pub(super) fn new(task: &NewCampaign) -> anyhow::Result<()> {

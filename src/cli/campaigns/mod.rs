@@ -39,7 +39,7 @@ pub(super) enum CampaignsCommand {
     Edit(EditedCampaign),
     /// List all campaigns: how far each is, how many are in, and what happens next.
     List(ListAll),
-    /// Show everything about a campaign: counts, offer, mailings, and every step with who took it.
+    /// Show everything about a campaign: counts, offer, rewards, mailings, and every step with who took it.
     Show(NamedCampaign),
     /// Show a draft to everybody, ask members whether they are in, and mail those whom it fits.
     ///
@@ -57,8 +57,8 @@ pub(super) enum CampaignsCommand {
     Offer(PublishOffer),
     /// Say that the deal runs: those who accepted take part from now on, later ones from when they accept.
     ///
-    /// The catalog's referral terms are copied into the campaign: later changes of the catalog do not change what referring its members
-    /// earns. Give the service's own catalog.
+    /// The catalog's referral terms are copied into the campaign, and the command prints them: later changes of the catalog do not change
+    /// what referring its members earns. Give the service's own catalog.
     Activate(ActivateCampaign),
     /// End an active campaign: nobody can accept any more, the result is published, and those who were in are mailed.
     Close(StepArgs),
@@ -229,7 +229,7 @@ pub(super) fn run(command: &CampaignsCommand) -> anyhow::Result<()> {
 }
 
 /// The campaign of that slug; where there is none, the error names those that may be meant.
-async fn find(operator: &Operator, slug: &CampaignSlug, now: Timestamp) -> anyhow::Result<CampaignFile> {
+pub(super) async fn find(operator: &Operator, slug: &CampaignSlug, now: Timestamp) -> anyhow::Result<CampaignFile> {
     if let Some(file) = operator.campaigns().find(slug, now).await? {
         return Ok(file);
     }

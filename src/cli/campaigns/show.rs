@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::step::terms_words;
 use super::{ListAll, NamedCampaign, find};
 use crate::cli::terminal::quote;
 use crate::cli::{print_line, with_live_records};
@@ -9,8 +10,10 @@ use crate::clock::Clock;
 use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::offer::{Offer, OfferText};
 use crate::domain::campaign::record::{CampaignFile, CampaignRecord, HistoryEntry, MailingEntry};
-use crate::domain::figure::{dollars, grouped};
+use crate::domain::catalog::ReferralTerms;
+use crate::domain::figure::{dollars, grouped, money};
 use crate::domain::language::Language;
+use crate::domain::reward::report::CampaignRewards;
 use crate::domain::time::Timestamp;
 use crate::operations::negotiator::list_campaigns::CampaignSummary;
 
@@ -59,14 +62,18 @@ fn next(campaign: &CampaignRecord, now: Timestamp) -> String {
 
 pub(super) fn show(task: &NamedCampaign) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
-    let file = with_live_records(&task.store, async |operator| find(&operator, &task.slug, now).await)?;
+    let (file, rewards) = with_live_records(&task.store, async |operator| {
+        Ok((find(&operator, &task.slug, now).await?, operator.rewards().campaign(&task.slug).await?))
+    })?;
     if task.json {
-        return print_line(&serde_json::to_string_pretty(&as_json(&file, now))?);
+        let mut shown = as_json(&file, now);
+        shown["rewards"] = file.campaign.terms.map(|terms| rewards_json(&terms, &rewards)).into();
+        return print_line(&serde_json::to_string_pretty(&shown)?);
     }
-    lines(&file, now).iter().try_for_each(|line| print_line(line))
+    lines(&file, &rewards, now).iter().try_for_each(|line| print_line(line))
 }
 
-fn lines(file: &CampaignFile, now: Timestamp) -> Vec<String> {
+fn lines(file: &CampaignFile, rewards: &CampaignRewards, now: Timestamp) -> Vec<String> {
     let CampaignFile { campaign, counts, .. } = file;
     let (draft, state) = (&campaign.draft, campaign.state.name());
     let mut lines = vec![
@@ -98,6 +105,10 @@ fn lines(file: &CampaignFile, now: Timestamp) -> Vec<String> {
     if let Some(offer) = &campaign.offer {
         lines.extend([String::new(), "Offer".to_owned()]);
         lines.extend(offer_lines(offer));
+    }
+    if let Some(terms) = &campaign.terms {
+        lines.extend([String::new(), "Rewards".to_owned()]);
+        lines.extend(reward_lines(terms, rewards));
     }
     lines.extend([String::new(), "Negotiation".to_owned()]);
     lines.push(format!("  {}, {}", plural(file.rounds, "round"), plural(file.drafts, "draft of an offer")));
@@ -143,6 +154,35 @@ fn offer_lines(offer: &Offer) -> Vec<String> {
     }
     lines.push(format!("  complaints go to {}", offer.complaints));
     lines
+}
+
+fn reward_lines(terms: &ReferralTerms, rewards: &CampaignRewards) -> [String; 3] {
+    let CampaignRewards { groups, capped, dissolved, reversed, waived, .. } = rewards;
+    let mut counts = format!("  {} rewarded, {} capped", plural(*groups, "group"), grouped(*capped));
+    for (count, what) in [(dissolved, "dissolved"), (reversed, "reversed after paying"), (waived, "waived")] {
+        if *count > 0 {
+            counts.push_str(&format!(", {} {what}", grouped(*count)));
+        }
+    }
+    let money = format!(
+        "  earned {}, reversed {}, paid or being paid {}",
+        money(rewards.accrued_cents),
+        money(-rewards.reversed_cents),
+        money(rewards.paid_out_cents)
+    );
+    [format!("  {}", terms_words(terms)), counts, money]
+}
+
+fn rewards_json(terms: &ReferralTerms, rewards: &CampaignRewards) -> Value {
+    json!({
+        "terms": {
+            "rewardCents": terms.reward_cents(), "groupSize": terms.group_size, "maxGroups": terms.max_groups,
+            "holdDays": terms.hold_days,
+        },
+        "groups": rewards.groups, "capped": rewards.capped, "dissolved": rewards.dissolved,
+        "reversed": rewards.reversed, "waived": rewards.waived, "accruedCents": rewards.accrued_cents,
+        "reversedCents": rewards.reversed_cents, "paidOutCents": rewards.paid_out_cents,
+    })
 }
 
 fn mailing_line(mailing: &MailingEntry) -> String {

@@ -9,7 +9,8 @@ use crate::cli::{print_line, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, CampaignStep};
-use crate::domain::figure::grouped;
+use crate::domain::catalog::{Catalog, ReferralTerms};
+use crate::domain::figure::{dollars, grouped};
 use crate::domain::time::Timestamp;
 
 pub(super) fn open(task: &OpenCampaign) -> anyhow::Result<()> {
@@ -23,8 +24,14 @@ pub(super) fn open(task: &OpenCampaign) -> anyhow::Result<()> {
 }
 
 pub(super) fn activate(task: &ActivateCampaign) -> anyhow::Result<()> {
-    let terms = task.catalog.read()?.referral;
-    take(&task.step, &TakenStep::Activate(terms), "campaigns activate")
+    let catalog = task.catalog.read()?;
+    take(&task.step, &TakenStep::Activate(catalog.referral), "campaigns activate")?;
+    if catalog == Catalog::sample() {
+        print_line(
+            "These terms are the sample catalog's, and made up. They cannot be changed: name your own with --catalog next time.",
+        )?;
+    }
+    Ok(())
 }
 
 /// Takes a step and says what it means.
@@ -66,6 +73,16 @@ pub(super) fn refusal(slug: &CampaignSlug, bad: BadStep) -> anyhow::Error {
     anyhow!("{slug}: {bad}")
 }
 
+/// What referring the members of a campaign earns.
+pub(super) fn terms_words(terms: &ReferralTerms) -> String {
+    let ReferralTerms { reward_per_group, group_size, max_groups, hold_days } = *terms;
+    let days = if hold_days == 1 { "1 day".to_owned() } else { format!("{hold_days} days") };
+    format!(
+        "{} for each group of {group_size}, once each took part for {days}; at most {max_groups} groups a person, over all campaigns",
+        dollars(reward_per_group)
+    )
+}
+
 /// What a step means, and what comes next.
 fn words(before: &CampaignRecord, after: &CampaignRecord, now: Timestamp) -> Vec<String> {
     let slug = after.slug();
@@ -81,13 +98,17 @@ fn words(before: &CampaignRecord, after: &CampaignRecord, now: Timestamp) -> Vec
             format!("{slug} is negotiating. Members can still count themselves in or out."),
             format!("Once a supplier agrees: `unionhall campaigns offer {slug} FILE`."),
         ],
-        CampaignState::Active => vec![
-            format!("{slug} is active: the deal runs, and those who accepted take part from now on."),
-            match after.last_day_to_accept().filter(|day| !day.is_over(now)) {
-                Some(day) => format!("Members can accept until the end of {day}."),
-                None => "Nobody can accept any more.".to_owned(),
-            },
-        ],
+        CampaignState::Active => {
+            let mut lines = vec![
+                format!("{slug} is active: the deal runs, and those who accepted take part from now on."),
+                match after.last_day_to_accept().filter(|day| !day.is_over(now)) {
+                    Some(day) => format!("Members can accept until the end of {day}."),
+                    None => "Nobody can accept any more.".to_owned(),
+                },
+            ];
+            lines.extend(after.terms.map(|terms| format!("Referral terms, copied for good: {}.", terms_words(&terms))));
+            lines
+        }
         CampaignState::Closed => {
             let (members, dollars) = after.result().unwrap_or_default();
             let reached = match members {

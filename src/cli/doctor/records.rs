@@ -10,6 +10,7 @@ use crate::domain::api_key::Mode;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::operator::{Claim, Operator};
+use crate::rewards::BatchRecord;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 use crate::store::postgres::{self, Address, PostgresFacts, PostgresOpenError};
@@ -23,6 +24,12 @@ const BACKUP: &str = "backup";
 
 /// A nightly backup that failed once is not old yet.
 const BACKUP_IS_OLD: Duration = Duration::from_secs(2 * 86_400);
+
+/// A provider answers sooner.
+const PAYOUTS_ARE_OLD: Duration = Duration::from_secs(14 * 86_400);
+
+/// Batches of payouts that are looked at.
+const LAST_BATCHES: u32 = 20;
 
 /// How far two clocks may be apart before links and limits of the one surprise the other.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
@@ -83,6 +90,7 @@ pub(super) async fn examine(
             Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_mend(SEE_TO_IT),
         });
     }
+    found.extend(of_payouts(&operator).await);
     found.extend(of_sandbox(settings, &records).await);
     if let Err(error) = operator.close().await {
         found.push(Finding::of_error(RECORDS, Grade::Fail, &error.into()).or_mend(SEE_TO_IT));
@@ -97,6 +105,21 @@ pub(super) async fn does_campaign_mail_wait(settings: &ServeSettings) -> bool {
     let waits = operator.campaigns().are_mailings_open().await.unwrap_or(false);
     let _told_before = operator.close().await;
     waits
+}
+
+/// Batches of payouts that nobody settled; nothing where there are none.
+async fn of_payouts(operator: &Operator) -> Option<Finding> {
+    const PAYOUTS: &str = "payouts";
+    let before = Clock::start().now().time.minus(PAYOUTS_ARE_OLD);
+    let is_old = |batch: &BatchRecord| batch.out > 0 && batch.created_at < before;
+    match operator.rewards().batches(LAST_BATCHES).await {
+        Ok(batches) => batches.iter().rfind(|batch| is_old(batch)).map(|oldest| {
+            let BatchRecord { id, created_at, out, .. } = oldest;
+            let message = format!("batch {id} was made at {created_at}; payouts of it that are not settled: {out}");
+            Finding::warn(PAYOUTS, message, "book the provider's answer: `unionhall rewards batch settle FILE`")
+        }),
+        Err(error) => Some(Finding::of_error(PAYOUTS, Grade::Fail, &error.into()).or_mend(SEE_TO_IT)),
+    }
 }
 
 /// Test keys may fail without anybody else noticing; nothing where there are none.

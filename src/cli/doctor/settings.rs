@@ -58,7 +58,7 @@ impl ReadSettings {
                 None => union,
             }),
         };
-        kept(settings.mail.disposable(), &mut found);
+        kept(settings.mail.disposable.read(), &mut found);
         kept(settings.mail_hooks.hooks(), &mut found);
         kept(read_tls(settings), &mut found);
         let mut all = or_ok(found, SETTINGS, "all of them can be read");

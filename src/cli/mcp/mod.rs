@@ -64,7 +64,7 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
         if settings.key.as_ref().is_some_and(|key| Mode::of_text(key.reveal()) == Mode::Test) {
             bail!("a test key opens the sandbox, which the running service has: send it to POST /mcp there");
         }
-        let (limits, disposable) = (settings.limits.address()?, settings.mail.disposable()?);
+        let (limits, disposable) = (settings.limits.address()?, settings.mail.disposable.read()?);
         let store = open_store(&settings.store, Prepare::Make, WRITE_BATCH).await?;
         let secret =
             secret::claim(&settings.store, given, &Operator::new(Arc::clone(&store), Mode::Live)).await?.secret;

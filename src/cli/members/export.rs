@@ -138,7 +138,7 @@ fn csv_line(person: &PersonRecord) -> String {
 }
 
 /// A cell as RFC 4180 has it. What a spreadsheet would run as a formula begins with an apostrophe.
-fn csv_cell(text: &str) -> String {
+pub(in crate::cli) fn csv_cell(text: &str) -> String {
     // Some programs read the full-width signs as the others.
     let signs = ['=', '+', '-', '@', '\t', '\r', '\n', '|', '%', '＝', '＋', '－', '＠'];
     let safe = if text.starts_with(signs) { format!("'{text}") } else { text.to_owned() };

@@ -3,9 +3,11 @@
 mod export;
 mod show;
 
+pub(super) use self::export::csv_cell;
+
 use std::io::BufRead;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 
@@ -15,19 +17,20 @@ use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
+use crate::domain::figure::money;
 use crate::domain::mail::budget::source_name;
 use crate::domain::person::{Leaving, Lifted, PersonRecord};
 use crate::domain::sign_up::{SignUpId, SignUpsOf};
 use crate::domain::time::Timestamp;
 use crate::membership::erasures::ErasureLog;
-use crate::membership::people::People;
+use crate::membership::people::{NotErased, People};
 use crate::operator::Operator;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MembersCommand {
     /// Print how many members there are now.
     Count(CountMembers),
-    /// Show everything that is kept of a person: state, sign-ups, mail that went or waits, and what keeps mail from them.
+    /// Show everything that is kept of a person: state, sign-ups, mail that went or waits, what keeps mail from them, and rewards.
     Show(ShowPerson),
     /// Find people by the beginning of their address, by their code or account; or all that a key, a partner or the form signed up.
     Find(FindPeople),
@@ -39,6 +42,9 @@ pub(super) enum MembersCommand {
     ///
     /// What stays is no address: a keyed hash of it, so that the referral code stays theirs and nothing is earned twice if they
     /// come back; whether they were a member, and who is credited for them. For 30 days no mail goes there.
+    ///
+    /// Refused while rewards are due to them: pay those first with `rewards batch new`, or give --waive-rewards. What is being paid already
+    /// goes on. The ledger of rewards stays, under a random account that no longer leads to them.
     Erase(EraseMember),
     /// Let mail go to a person again, whatever keeps it: "this wasn't me", a complaint, or an address that seemed not to exist.
     Unsuppress(NamedMember),
@@ -136,13 +142,13 @@ fn given(argument: &str, what: &str) -> anyhow::Result<String> {
     }
 }
 
-fn address(argument: &str) -> anyhow::Result<EmailAddress> {
+pub(super) fn address(argument: &str) -> anyhow::Result<EmailAddress> {
     // As it is kept: what was taken in once is found, whatever is refused today.
     Ok(EmailAddress::kept(given(argument, "the address")?.trim())?)
 }
 
-fn nobody() -> anyhow::Error {
-    anyhow::anyhow!("nobody has that address; `unionhall members find` looks for its beginning")
+pub(super) fn nobody() -> anyhow::Error {
+    anyhow!("nobody has that address; `unionhall members find` looks for its beginning")
 }
 
 /// The people of the records, with the installation's secret.
@@ -261,10 +267,15 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
     let erased = with_live_records(&task.store, async |operator| {
         let act = act("members erase", String::new(), now);
         let (who, operator) = (act.who.clone(), operator.audited(act));
-        Ok(people_of(&task.store, &task.secret, &operator)
-            .await?
-            .erase(&email, task.waive_rewards.then_some(&*who), now)
-            .await?)
+        let people = people_of(&task.store, &task.secret, &operator).await?;
+        people.erase(&email, task.waive_rewards.then_some(&*who), now).await.map_err(|error| match error {
+            NotErased::RewardsDue(due) => anyhow!(
+                "nothing was erased: {} of rewards are due to them; pay them first with `unionhall rewards batch new FILE`, or give \
+                 --waive-rewards if they give them up",
+                money(due.cents)
+            ),
+            other => other.into(),
+        })
     })?;
     let Some(erased) = erased else { return Err(nobody()) };
     print_line(match erased.was_member {

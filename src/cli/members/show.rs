@@ -7,9 +7,11 @@ use crate::cli::mail::as_json as waiting_mail_json;
 use crate::cli::terminal::quote;
 use crate::cli::{print_line, with_live_records};
 use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
+use crate::domain::figure::money;
 use crate::domain::mail::budget::source_name;
 use crate::domain::mail::{MailKind, WaitingMail};
 use crate::domain::person::{KeptEvidence, NO_TIME, PersonFile, PersonRecord, PersonState, SignUpEntry};
+use crate::domain::reward::ledger::{CampaignStanding, RewardStanding};
 use crate::domain::sign_up::SignUpState;
 use crate::domain::time::Timestamp;
 use crate::membership::export::PersonDocument;
@@ -107,6 +109,7 @@ fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
         lines.extend([String::new(), "Campaigns".to_owned()]);
         lines.extend(file.participations.iter().map(participation_line));
     }
+    lines.extend(reward_lines(&file.rewards));
     lines.extend([String::new(), "Sign-ups".to_owned()]);
     if file.sign_ups.is_empty() {
         lines.push("  none: only a referral link was asked for".to_owned());
@@ -126,6 +129,30 @@ fn participation_line(entry: &ParticipationEntry) -> String {
         ParticipationState::Passed => accepted_at.map(|at| format!(", had accepted at {at}")),
     };
     format!("  {campaign}: {} since {changed_at}{}", state.name(), earlier.unwrap_or_default())
+}
+
+/// What they earned by those whom they referred; nothing where that is nothing.
+fn reward_lines(rewards: &RewardStanding) -> Vec<String> {
+    if *rewards == RewardStanding::default() {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new(), "Rewards".to_owned()];
+    lines.extend(rewards.campaigns.iter().map(|standing| {
+        let CampaignStanding { campaign, on_hold, on_hold_until, waiting, groups, capped, .. } = standing;
+        let until = on_hold_until.map_or_else(String::new, |until| format!(" (the first until {until})"));
+        let groups = counted((*groups).into(), "group");
+        format!("  {campaign}: {groups} rewarded, {capped} capped, {waiting} waiting for a full group, {on_hold} on hold{until}")
+    }));
+    let RewardStanding { due_cents, out_cents, paid_cents, .. } = rewards;
+    let (out, paid) = (money(*out_cents), money(*paid_cents));
+    lines.push(match due_cents {
+        ..0 => format!(
+            "  {} paid too much, which comes off later rewards; being paid {out}, paid {paid}",
+            money(-due_cents)
+        ),
+        _ => format!("  due {}, being paid {out}, paid {paid}", money(*due_cents)),
+    });
+    lines
 }
 
 fn counted(count: u64, what: &str) -> String {

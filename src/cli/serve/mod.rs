@@ -230,7 +230,7 @@ impl Checked {
             secret: settings.secret.given()?,
             mail: settings.mail.transport()?,
             limits: settings.limits.address()?,
-            disposable: settings.mail.disposable()?,
+            disposable: settings.mail.disposable.read()?,
             mail_hooks: settings.mail_hooks.hooks()?,
             tls: read_tls(settings)?.map(Arc::new),
         })

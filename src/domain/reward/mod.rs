@@ -2,6 +2,8 @@
 
 pub mod ledger;
 pub mod payout;
+pub mod report;
+pub mod review;
 
 use std::time::Duration;
 
@@ -40,19 +42,19 @@ pub struct Referred {
     pub hold_days: u32,
     /// When the campaign was closed or cancelled.
     pub closed_at: Option<Timestamp>,
-    pub person: Membership,
-    pub referrer: Membership,
+    pub person: MemberSpan,
+    pub referrer: MemberSpan,
 }
 
 /// Whether somebody is a member, and since when; or until when they were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Membership {
+pub struct MemberSpan {
     pub state: PersonState,
     pub joined_at: Option<Timestamp>,
     pub left_at: Option<Timestamp>,
 }
 
-impl Membership {
+impl MemberSpan {
     /// Whether they were a member then. Somebody who left and came back counts from when they came back.
     fn was_member(&self, at: Timestamp) -> bool {
         let has_joined = self.joined_at.is_some_and(|joined_at| joined_at <= at);
@@ -111,7 +113,7 @@ mod tests {
         Timestamp::from_millis(1_800_000_000_000 + day * 24 * 3_600_000)
     }
 
-    const MEMBER: Membership = Membership { state: PersonState::Member, joined_at: Some(at(0)), left_at: None };
+    const MEMBER: MemberSpan = MemberSpan { state: PersonState::Member, joined_at: Some(at(0)), left_at: None };
 
     const REFERRED: Referred = Referred {
         accepted_at: at(5),
@@ -148,12 +150,12 @@ mod tests {
 
     #[test]
     fn both_are_members_at_that_moment() {
-        let left = |day| Membership { state: PersonState::Left, left_at: Some(at(day)), ..MEMBER };
+        let left = |day| MemberSpan { state: PersonState::Left, left_at: Some(at(day)), ..MEMBER };
         let by = |referrer| Referred { referrer, ..REFERRED }.qualified_at(at(60));
         assert_eq!((by(left(39)), by(left(40)), by(left(41))), (None, None, Some(at(40))));
-        let back = Membership { joined_at: Some(at(45)), left_at: Some(at(39)), ..MEMBER };
+        let back = MemberSpan { joined_at: Some(at(45)), left_at: Some(at(39)), ..MEMBER };
         assert_eq!(by(back), Some(at(45)), "who comes back earns from then on");
-        assert_eq!(by(Membership { joined_at: None, state: PersonState::Invited, ..MEMBER }), None);
+        assert_eq!(by(MemberSpan { joined_at: None, state: PersonState::Invited, ..MEMBER }), None);
         assert_eq!(Referred { person: back, ..REFERRED }.qualified_at(at(60)), Some(at(45)));
         assert_eq!(Referred { person: left(20), ..REFERRED }.qualified_at(at(60)), None);
     }

@@ -91,8 +91,8 @@ impl Settlement {
     }
 }
 
-/// Reads the provider's file; all mistakes at once, each with its line.
-pub fn read_settlements(text: &str) -> Result<Vec<Settlement>, Vec<String>> {
+/// Reads the provider's file, what it says with the line that says it; all mistakes at once, each with its line.
+pub fn read_settlements(text: &str) -> Result<Vec<(usize, Settlement)>, Vec<String>> {
     let rows = read_csv(text.strip_prefix('\u{feff}').unwrap_or(text)).map_err(|mistake| vec![mistake])?;
     let mut rows = rows.into_iter();
     let header = rows.next().map(|(_, fields)| fields).unwrap_or_default();
@@ -121,12 +121,12 @@ pub fn read_settlements(text: &str) -> Result<Vec<Settlement>, Vec<String>> {
             Ok(settlement) => {
                 let first = seen.entry(settlement.external_id.clone()).or_insert((line, read.len()));
                 match read.get(first.1) {
-                    Some(same) if *same == settlement => {}
+                    Some((_, same)) if *same == settlement => {}
                     Some(_) => mistakes.push(format!(
                         "line {line}: external_id {} is on line {} too, and says something else",
                         settlement.external_id, first.0
                     )),
-                    None => read.push(settlement),
+                    None => read.push((line, settlement)),
                 }
             }
             Err(wrong) => mistakes.extend(wrong),
@@ -169,8 +169,7 @@ fn settlement<'a>(line: usize, field: impl Fn(usize) -> &'a str) -> Result<Settl
 
 /// A time, or a day, which counts from noon: the same day everywhere in the US.
 fn read_time(text: &str) -> Option<Timestamp> {
-    let day = || format!("{text}T12:00:00Z").parse().ok();
-    text.parse().ok().or_else(|| (text.len() == 10).then(day).flatten())
+    if text.len() == 10 { format!("{text}T12:00:00Z").parse().ok() } else { text.parse().ok() }
 }
 
 fn shown(text: &str) -> String {
@@ -229,12 +228,12 @@ mod tests {
         let text = format!(
             "\u{feff}{HEADER}a-1-1,paid,tx 1,2027-05-04,\r\nb-1-1,failed,,,\"no, \"\"account\"\"\"\n\na-1-1,paid,tx 1,2027-05-04,\n"
         );
-        let read = read_settlements(&text).unwrap();
-        assert_eq!(read.len(), 2, "the same line twice is one");
+        let (lines, read): (Vec<_>, Vec<_>) = read_settlements(&text).unwrap().into_iter().unzip();
+        assert_eq!(lines, [2, 3], "the same line twice is one");
         assert!(read[0].is_paid && read[0].paid_at == "2027-05-04T12:00:00Z".parse().ok());
         assert_eq!((read[1].state(), read[1].reason.as_deref()), (PayoutState::Failed, Some("no, \"account\"")));
         let other = "reason,note,paid_at,status,external_id,reference\n,x,2027-05-04T01:02:03Z,paid,a-1-1,r";
-        assert_eq!(read_settlements(other).unwrap()[0].reference.as_deref(), Some("r"), "columns in any order");
+        assert_eq!(read_settlements(other).unwrap()[0].1.reference.as_deref(), Some("r"), "columns in any order");
     }
 
     #[test]

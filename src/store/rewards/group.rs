@@ -174,7 +174,7 @@ pub(super) struct VoidPerson {
 }
 
 /// What is known of somebody who is to be voided.
-struct Known {
+struct VoidedPerson {
     person: i64,
     referrer: Option<i64>,
     /// Their row of `qualifications`, its group and whether they were voided before.
@@ -219,7 +219,7 @@ impl Unit for VoidPerson {
 }
 
 impl VoidPerson {
-    async fn find(&self, sql: &mut dyn Sql, campaign: i64) -> Result<Option<Known>, Failure> {
+    async fn find(&self, sql: &mut dyn Sql, campaign: i64) -> Result<Option<VoidedPerson>, Failure> {
         let find = "SELECT p.id AS person, p.referrer_id, q.id, q.group_id, q.voided_at
                     FROM people p LEFT JOIN qualifications q ON q.person_id = p.id AND q.campaign_id = $2
                     WHERE p.email_normalized = $1";
@@ -228,7 +228,7 @@ impl VoidPerson {
                 Some(id) => Some((id, row.get("group_id")?, row.get::<Option<Timestamp>>("voided_at")?.is_some())),
                 None => None,
             };
-            Ok(Known { person: row.get("person")?, referrer: row.get("referrer_id")?, qualification })
+            Ok(VoidedPerson { person: row.get("person")?, referrer: row.get("referrer_id")?, qualification })
         };
         sql.row(find, values![&self.email_normalized, campaign], read).await
     }
@@ -256,6 +256,9 @@ impl VoidPerson {
             // Nobody earns by it any more.
             other => return Ok(Voided::Done { group: Some(other), reversed_cents: 0 }),
         };
+        if let Some(account) = &account {
+            sql.about(&format!("{account} in {}", self.campaign));
+        }
         set_state(sql, group, after).await?;
         sql.execute("UPDATE qualifications SET group_id = NULL WHERE group_id = $1", values![group]).await?;
         let mut reversed_cents = 0;

@@ -6,15 +6,17 @@
 mod group;
 mod payout;
 mod qualify;
+mod report;
 mod standing;
 
 pub use self::group::Voided;
 use self::group::{VoidPerson, form_groups};
 pub(super) use self::group::{terms, terms_columns};
 pub use self::payout::{BatchRecord, BatchStep, PayoutPage};
-use self::payout::{BeginBatch, FillBatch, Settle, batches, find_payouts, payouts_of};
+use self::payout::{BeginBatch, FillBatch, SettlePayouts, batches, find_batch, find_payouts, payouts_of};
 pub(super) use self::qualify::qualify_before_change;
 use self::qualify::{check_due, check_joined};
+use self::report::{add_campaign, on_the_way, reviewed};
 use self::standing::{accounts, ledger_of, taxed};
 pub(super) use self::standing::{forget_referrer, standing_of, waive};
 use super::sql::{Failure, Sql, values};
@@ -23,6 +25,8 @@ use crate::domain::person::AccountId;
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::ledger::{LedgerEntry, LedgerKind};
 use crate::domain::reward::payout::{PayoutRecord, Settlement};
+use crate::domain::reward::report::{CampaignRewards, OnTheWay};
+use crate::domain::reward::review::ReviewedReferrer;
 use crate::domain::time::Timestamp;
 
 /// What everybody holds who forms groups or moves money.
@@ -67,6 +71,26 @@ area! {
             |sql| batches(sql, *most).await
         };
 
+        /// One of them.
+        scan find_batch(batch: i64) -> Option<BatchRecord> {
+            |sql| find_batch(sql, *batch).await
+        };
+
+        /// Referred members who take part and are in no group yet.
+        scan on_the_way() -> OnTheWay {
+            |sql| on_the_way(sql).await
+        };
+
+        /// Adds some more of a campaign's groups and lines to what was added up so far; repeat it until it is whole.
+        scan campaign_rewards(campaign: CampaignSlug, so_far: CampaignRewards) -> CampaignRewards {
+            |sql| add_campaign(sql, campaign, *so_far).await
+        };
+
+        /// The referrers after that person who have groups that are not paid, in the order of their ids.
+        scan reviewed_referrers(after: i64) -> Vec<ReviewedReferrer> {
+            |sql| reviewed(sql, *after).await
+        };
+
         /// Begins a batch if something is due, or goes on with one whose file was never written; none if nothing is due.
         write begin_batch(who: String, now: Timestamp) -> Option<i64> = BeginBatch { who, now };
 
@@ -92,7 +116,7 @@ area! {
         };
 
         /// Books what became of some payouts; says how many were not booked before.
-        write settle(settlements: Vec<Settlement>, who: String, now: Timestamp) -> u64 = Settle { settlements, who, now };
+        write settle(settlements: Vec<Settlement>, who: String, now: Timestamp) -> u64 = SettlePayouts { settlements, who, now };
     }
 }
 

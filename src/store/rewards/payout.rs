@@ -69,24 +69,37 @@ fn payout(row: &Row<'_>) -> Result<PayoutRecord, Failure> {
     })
 }
 
-pub(super) async fn batches(sql: &mut dyn Sql, most: u32) -> Result<Vec<BatchRecord>, Failure> {
-    let list = "
-        SELECT b.id, b.created_at, b.written_at, count(o.id) AS payouts, CAST(coalesce(sum(o.amount_cents), 0) AS BIGINT) AS cents,
-               CAST(coalesce(sum(CASE WHEN o.state = 'out' THEN 1 ELSE 0 END), 0) AS BIGINT) AS waiting
-        FROM (SELECT id, created_at, written_at FROM payout_batches ORDER BY id DESC LIMIT $1) b
-            LEFT JOIN payouts o ON o.batch_id = b.id AND o.state <> 'netted'
-        GROUP BY b.id, b.created_at, b.written_at ORDER BY b.id DESC";
-    let read = |row: &Row<'_>| {
-        Ok(BatchRecord {
-            id: row.get("id")?,
-            created_at: row.get("created_at")?,
-            is_written: row.get::<Option<Timestamp>>("written_at")?.is_some(),
-            payouts: row.get("payouts")?,
-            cents: row.get("cents")?,
-            out: row.get("waiting")?,
-        })
+/// Batches, as [`batch`] reads them.
+macro_rules! batches {
+    ($which:literal) => {
+        concat!(
+            "SELECT b.id, b.created_at, b.written_at, count(o.id) AS payouts, CAST(coalesce(sum(o.amount_cents), 0) AS BIGINT) AS cents,
+                    CAST(coalesce(sum(CASE WHEN o.state = 'out' THEN 1 ELSE 0 END), 0) AS BIGINT) AS waiting
+             FROM (SELECT id, created_at, written_at FROM payout_batches ",
+            $which,
+            ") b LEFT JOIN payouts o ON o.batch_id = b.id AND o.state <> 'netted'
+             GROUP BY b.id, b.created_at, b.written_at ORDER BY b.id DESC"
+        )
     };
-    sql.rows(list, values![most], read).await
+}
+
+fn batch(row: &Row<'_>) -> Result<BatchRecord, Failure> {
+    Ok(BatchRecord {
+        id: row.get("id")?,
+        created_at: row.get("created_at")?,
+        is_written: row.get::<Option<Timestamp>>("written_at")?.is_some(),
+        payouts: row.get("payouts")?,
+        cents: row.get("cents")?,
+        out: row.get("waiting")?,
+    })
+}
+
+pub(super) async fn batches(sql: &mut dyn Sql, most: u32) -> Result<Vec<BatchRecord>, Failure> {
+    sql.rows(batches!("ORDER BY id DESC LIMIT $1"), values![most], batch).await
+}
+
+pub(super) async fn find_batch(sql: &mut dyn Sql, id: i64) -> Result<Option<BatchRecord>, Failure> {
+    sql.row(batches!("WHERE id = $1"), values![id], batch).await
 }
 
 pub(super) async fn payouts_of(sql: &mut dyn Sql, batch: i64, after: i64) -> Result<PayoutPage, Failure> {
@@ -230,13 +243,13 @@ impl FillBatch {
     }
 }
 
-pub(super) struct Settle {
+pub(super) struct SettlePayouts {
     pub settlements: Vec<Settlement>,
     pub who: String,
     pub now: Timestamp,
 }
 
-impl Unit for Settle {
+impl Unit for SettlePayouts {
     type Done = u64;
 
     fn is_transaction(&self) -> bool {
@@ -253,7 +266,7 @@ impl Unit for Settle {
     }
 }
 
-impl Settle {
+impl SettlePayouts {
     /// Says whether that was new.
     async fn book_one(&self, sql: &mut dyn Sql, settlement: &Settlement) -> Result<bool, Failure> {
         let find =

@@ -2,7 +2,7 @@
 
 use crate::domain::campaign::CampaignState;
 use crate::domain::person::PersonState;
-use crate::domain::reward::{Membership, Referred};
+use crate::domain::reward::{MemberSpan, Referred};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Row, Sql, values};
 
@@ -12,7 +12,7 @@ const CHECK_BATCH: u32 = 200;
 /// People whose participations one step checks, after their referrer joined.
 const PEOPLE_BATCH: u32 = 100;
 
-/// Somebody who takes part in a campaign that became active, as [`candidate`] reads them. A further row of `qualifications` would
+/// Somebody who takes part in a campaign that became active, as [`referral_candidate`] reads them. A further row of `qualifications` would
 /// be refused; those who have one are left out.
 macro_rules! candidates {
     ($($which:expr),*) => {
@@ -31,21 +31,21 @@ macro_rules! candidates {
     };
 }
 
-struct Candidate {
+struct ReferralCandidate {
     campaign: i64,
     person: i64,
     /// None where nobody is credited for them.
     referred: Option<(i64, Referred)>,
 }
 
-fn candidate(row: &Row<'_>) -> Result<Candidate, Failure> {
+fn referral_candidate(row: &Row<'_>) -> Result<ReferralCandidate, Failure> {
     let referrer: Option<i64> = row.get("referrer_id")?;
     let is_erased = row.get::<Option<Timestamp>>("r_erased_at")?.is_some();
     let referred = match referrer.filter(|_| !is_erased) {
         Some(referrer) => Some((referrer, facts(row)?)),
         None => None,
     };
-    Ok(Candidate { campaign: row.get("campaign_id")?, person: row.get("person_id")?, referred })
+    Ok(ReferralCandidate { campaign: row.get("campaign_id")?, person: row.get("person_id")?, referred })
 }
 
 fn facts(row: &Row<'_>) -> Result<Referred, Failure> {
@@ -55,12 +55,12 @@ fn facts(row: &Row<'_>) -> Result<Referred, Failure> {
         active_at: row.get("active_at")?,
         hold_days: row.get("hold_days")?,
         closed_at: row.get("closed_at")?,
-        person: Membership {
+        person: MemberSpan {
             state: row.parsed("state", PersonState::from_name)?,
             joined_at: row.get("joined_at")?,
             left_at: row.get("left_at")?,
         },
-        referrer: Membership {
+        referrer: MemberSpan {
             state: row.parsed("r_state", PersonState::from_name)?,
             joined_at: row.get("r_joined_at")?,
             left_at: row.get("r_left_at")?,
@@ -69,9 +69,9 @@ fn facts(row: &Row<'_>) -> Result<Referred, Failure> {
 }
 
 /// Writes down who counts for whom from now on.
-async fn qualify(sql: &mut dyn Sql, candidates: &[Candidate], now: Timestamp) -> Result<(), Failure> {
+async fn qualify(sql: &mut dyn Sql, candidates: &[ReferralCandidate], now: Timestamp) -> Result<(), Failure> {
     let mut referrers = Vec::new();
-    for Candidate { campaign, person, referred } in candidates {
+    for ReferralCandidate { campaign, person, referred } in candidates {
         let Some((referrer, facts)) = referred else { continue };
         let Some(at) = facts.qualified_at(now) else { continue };
         let add =
@@ -115,7 +115,7 @@ pub(super) async fn check_due(sql: &mut dyn Sql, now: Timestamp) -> Result<bool,
     let mut found = Vec::with_capacity(some.len());
     for participation in &some {
         let look = candidates!("part.id = $1");
-        found.extend(sql.row(look, values![*participation], candidate).await?);
+        found.extend(sql.row(look, values![*participation], referral_candidate).await?);
         let checked = "UPDATE participations SET hold_checked = TRUE WHERE id = $1";
         sql.execute(checked, values![*participation]).await?;
     }
@@ -130,7 +130,7 @@ pub(super) async fn check_joined(sql: &mut dyn Sql, now: Timestamp) -> Result<bo
     let Some((person, after)) = sql.row(joined, values![], read).await? else { return Ok(false) };
     let mut found = Vec::new();
     if after == 0 {
-        found.extend(sql.rows(candidates!("part.person_id = $1"), values![person], candidate).await?);
+        found.extend(sql.rows(candidates!("part.person_id = $1"), values![person], referral_candidate).await?);
         // Who counted before, and waits for a group since their referrer was erased.
         let waiting = "SELECT DISTINCT campaign_id FROM
                            (SELECT campaign_id FROM qualifications WHERE referrer_id = $1 AND group_id IS NULL
@@ -143,7 +143,7 @@ pub(super) async fn check_joined(sql: &mut dyn Sql, now: Timestamp) -> Result<bo
     let next = "SELECT id FROM people WHERE referrer_id = $1 AND id > $2 ORDER BY id LIMIT $3";
     let next: Vec<i64> = sql.rows(next, values![person, after, PEOPLE_BATCH], |row| row.get(0)).await?;
     for referred in &next {
-        found.extend(sql.rows(candidates!("part.person_id = $1"), values![*referred], candidate).await?);
+        found.extend(sql.rows(candidates!("part.person_id = $1"), values![*referred], referral_candidate).await?);
     }
     qualify(sql, &found, now).await?;
     match next.last().filter(|_| next.len() == PEOPLE_BATCH as usize) {
@@ -167,6 +167,6 @@ pub(in crate::store) async fn qualify_before_change(
 ) -> Result<(), Failure> {
     let hold = "SELECT id FROM participations WHERE person_id = $1 FOR UPDATE";
     sql.rows(hold, values![person], |_| Ok(())).await?;
-    let found = sql.rows(candidates!("part.person_id = $1"), values![person], candidate).await?;
+    let found = sql.rows(candidates!("part.person_id = $1"), values![person], referral_candidate).await?;
     qualify(sql, &found, now).await
 }

@@ -67,6 +67,7 @@ const LAYERS: &[Layer] = &[
             "partners",
             "private_files",
             "reply",
+            "rewards",
             "sandbox",
             "server",
             "store",
@@ -142,10 +143,11 @@ const LAYERS: &[Layer] = &[
     ),
     layer(
         "operator",
-        &["campaigns", "clock", "domain", "keys", "membership", "outbound", "partners", "store"],
+        &["campaigns", "clock", "domain", "keys", "membership", "outbound", "partners", "rewards", "store"],
         NO_HTTP_NO_DATABASE,
     ),
     layer("sandbox", &["clock", "domain", "mail", "membership", "reply", "store"], NO_HTTP_NO_DATABASE),
+    layer("rewards", &["clock", "domain", "log", "membership", "store"], NO_HTTP_NO_DATABASE),
     layer(
         "membership",
         &["clock", "domain", "error", "log", "mail", "partners", "private_files", "store"],
@@ -210,6 +212,7 @@ const NAMES_STORE: &[&str] = &[
     "src/membership/",
     "src/operator.rs",
     "src/partners/",
+    "src/rewards/",
     "src/sandbox/",
     "src/store/",
 ];

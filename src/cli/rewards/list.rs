@@ -1,0 +1,170 @@
+//! What everybody earned and was paid: `unionhall rewards list` and `unionhall rewards tax`.
+
+use serde_json::json;
+
+use super::{ListAccounts, SumYear, counted, with_rewards};
+use crate::cli::audit::act;
+use crate::cli::members::csv_cell;
+use crate::cli::{print_aside, print_line};
+use crate::domain::figure::{grouped, money};
+use crate::domain::reward::RewardAccount;
+use crate::domain::reward::report::OnTheWay;
+use crate::domain::time::Timestamp;
+use crate::rewards::RewardAdmin;
+
+/// The sums of all accounts.
+#[derive(Debug, Default)]
+struct AccountTotals {
+    accounts: u64,
+    groups: u64,
+    capped: u64,
+    due_cents: i64,
+    /// Of that, what is due to those who were erased: nobody can be paid it.
+    erased_cents: i64,
+    out_cents: i64,
+    paid_cents: i64,
+    negative_accounts: u64,
+    negative_cents: i64,
+}
+
+impl AccountTotals {
+    fn add(&mut self, account: &RewardAccount) {
+        self.accounts += 1;
+        self.groups += u64::from(account.groups);
+        self.capped += u64::from(account.capped);
+        self.out_cents += account.out_cents;
+        self.paid_cents += account.paid_cents;
+        if account.due_cents < 0 {
+            self.negative_accounts += 1;
+            self.negative_cents += account.due_cents;
+        } else {
+            self.due_cents += account.due_cents;
+            self.erased_cents += if account.email.is_none() { account.due_cents } else { 0 };
+        }
+    }
+}
+
+/// Each account, page by page: there may be many.
+async fn each(
+    rewards: &RewardAdmin,
+    mut visit: impl FnMut(&RewardAccount) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut after = String::new();
+    loop {
+        let page = rewards.accounts(&after).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        last.account.as_str().clone_into(&mut after);
+        page.iter().try_for_each(&mut visit)?;
+    }
+}
+
+pub(super) fn run(task: &ListAccounts) -> anyhow::Result<()> {
+    with_rewards(&task.store, async |operator, _| {
+        let rewards = operator.rewards();
+        let (mut totals, on_the_way) = (AccountTotals::default(), rewards.on_the_way().await?);
+        each(&rewards, |account| {
+            totals.add(account);
+            Ok(())
+        })
+        .await?;
+        if task.json {
+            print_line(&totals_json(&totals, &on_the_way).to_string())?;
+            return each(&rewards, |account| print_line(&account_json(account).to_string())).await;
+        }
+        total_lines(&totals, &on_the_way).iter().try_for_each(|line| print_line(line))?;
+        if totals.accounts == 0 {
+            return print_line("\nNobody has earned a reward yet.");
+        }
+        print_line("")?;
+        print_line(&table_line("GROUPS", "CAPPED", ["DUE", "BEING PAID", "PAID"], "ACCOUNT", "ADDRESS"))?;
+        each(&rewards, |account| {
+            let RewardAccount { groups, capped, .. } = account;
+            let cents = [account.due_cents, account.out_cents, account.paid_cents].map(money);
+            let email = account.email.as_deref().unwrap_or("erased");
+            let [due, out, paid] = &cents;
+            print_line(&table_line(
+                &groups.to_string(),
+                &capped.to_string(),
+                [due, out, paid],
+                account.account.as_str(),
+                email,
+            ))
+        })
+        .await
+    })
+}
+
+fn table_line(groups: &str, capped: &str, [due, out, paid]: [&str; 3], account: &str, email: &str) -> String {
+    format!("{groups:>6}{capped:>8}{due:>12}{out:>12}{paid:>12}  {account:<18}{email}")
+}
+
+fn total_lines(totals: &AccountTotals, on_the_way: &OnTheWay) -> Vec<String> {
+    let at_least = if on_the_way.is_whole { "" } else { "at least " };
+    let mut lines = vec![
+        format!("{:<12}{} rewarded, {} capped", "Groups", grouped(totals.groups), grouped(totals.capped)),
+        format!(
+            "{:<12}{at_least}{} on hold, {at_least}{} waiting for a full group",
+            "On the way",
+            counted(on_the_way.on_hold, "member"),
+            counted(on_the_way.waiting, "member")
+        ),
+        format!("{:<12}{}", "Due", money(totals.due_cents)),
+        format!("{:<12}{}", "Being paid", money(totals.out_cents)),
+        format!("{:<12}{}", "Paid", money(totals.paid_cents)),
+    ];
+    if totals.erased_cents > 0 {
+        lines[2].push_str(&format!(
+            ", of that {} to accounts that were erased, which no batch pays",
+            money(totals.erased_cents)
+        ));
+    }
+    if totals.negative_accounts > 0 {
+        lines.push(format!(
+            "{:<12}{}: {} paid too much, which comes off later rewards",
+            "Negative",
+            counted(totals.negative_accounts, "account"),
+            money(-totals.negative_cents)
+        ));
+    }
+    lines
+}
+
+fn totals_json(totals: &AccountTotals, on_the_way: &OnTheWay) -> serde_json::Value {
+    json!({ "totals": {
+        "accounts": totals.accounts, "groups": totals.groups, "capped": totals.capped, "onHold": on_the_way.on_hold,
+        "waiting": on_the_way.waiting, "onTheWayIsWhole": on_the_way.is_whole, "dueCents": totals.due_cents,
+        "dueToErasedCents": totals.erased_cents, "outCents": totals.out_cents, "paidCents": totals.paid_cents,
+        "negativeAccounts": totals.negative_accounts, "negativeCents": totals.negative_cents,
+    }})
+}
+
+fn account_json(account: &RewardAccount) -> serde_json::Value {
+    json!({
+        "account": account.account.as_str(), "email": account.email, "groups": account.groups, "capped": account.capped,
+        "earnedCents": account.earned_cents, "dueCents": account.due_cents, "outCents": account.out_cents,
+        "paidCents": account.paid_cents,
+    })
+}
+
+pub(super) fn tax(task: &SumYear) -> anyhow::Result<()> {
+    let begins = |year: u16| format!("{year}-01-01").parse::<Timestamp>();
+    let (since, until) = (begins(task.year)?, begins(task.year + 1)?);
+    let (accounts, cents) = with_rewards(&task.store, async |operator, now| {
+        // Like `members export`: whoever takes addresses along is written down.
+        operator.append_audit(act("rewards tax", task.year.to_string(), now)).await?;
+        print_line("account,email,paid_cents,currency")?;
+        let (rewards, mut after, mut accounts, mut cents) = (operator.rewards(), String::new(), 0, 0);
+        loop {
+            let page = rewards.paid_between(since, until, &after).await?;
+            let Some(last) = page.last() else { return Ok((accounts, cents)) };
+            last.account.as_str().clone_into(&mut after);
+            for RewardAccount { account, email, paid_cents, .. } in &page {
+                (accounts, cents) = (accounts + 1, cents + paid_cents);
+                let email = csv_cell(email.as_deref().unwrap_or_default());
+                print_line(&format!("{},{email},{paid_cents},USD", account.as_str()))?;
+            }
+        }
+    })?;
+    print_aside(&format!("{}: {} paid to {}.", task.year, money(cents), counted(accounts, "account")));
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! `unionhall rewards`
+
+mod batch;
+mod list;
+mod review;
+mod void;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::with_live_records;
+use crate::clock::Clock;
+use crate::config::{DisposableSettings, SecretSettings, StoreSettings};
+use crate::domain::campaign::CampaignSlug;
+use crate::domain::time::Timestamp;
+use crate::operator::Operator;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum RewardsCommand {
+    /// Show what to look at before paying: patterns among the members of groups that are not paid yet.
+    ///
+    /// Nothing is judged and nothing is changed. Shown, each with the rows behind it:
+    ///
+    /// - burst: 3 or more members of one referrer joined within an hour;
+    ///
+    /// - disposable: an address is at a domain whose mailboxes are made to be thrown away, by today's list;
+    ///
+    /// - partner: more than half of one referrer's members, and at least 3, joined through one partner;
+    ///
+    /// - ring: following who referred whom leads back to the referrer, in at most 10 steps.
+    ///
+    /// `rewards void` takes a member out of what their referrer earns.
+    Review(ReviewGroups),
+    /// List what everybody earned: the totals, then each account with its groups, what is due, what is being paid and what was paid.
+    List(ListAccounts),
+    /// Take a member out of what their referrer earns in a campaign, for ever: for fraud.
+    ///
+    /// If their group is not paid yet, it is dissolved and its reward is reversed; the others in it count for another group, and a group
+    /// that was capped may take its place. If it is paid or being paid, its reward is reversed and taken off what the referrer earns
+    /// next; nothing is collected. Somebody who is in no group yet will never be in one of that campaign.
+    Void(VoidMember),
+    /// Pay: write what is due into a file, and book what became of it.
+    #[command(subcommand)]
+    Batch(BatchCommand),
+    /// Sum up what each account was paid in a year, as CSV (account,email,paid_cents,currency); the total goes to standard error.
+    ///
+    /// A year is one of UTC. A payout belongs to the year of `paid_at` in the provider's answer; a day without a time counts as noon
+    /// UTC. Payouts that came back (failed after paid) do not count. The address is empty once somebody is erased.
+    Tax(SumYear),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum BatchCommand {
+    /// Put everything that is due into a batch, and write its file for whoever pays.
+    ///
+    /// The file is CSV: external_id,email,amount_cents,currency,campaign,groups. A row is what one member earned in one campaign. Its
+    /// external_id never changes: give it to the provider as the key against paying twice. The file is written whole or not at all, and
+    /// readable to its owner alone. A file that is there is replaced only if it holds the same batch.
+    ///
+    /// What is in a batch is no longer due; it is being paid until it is settled. Run again, the command goes on with a batch whose file
+    /// was never written. If nothing new is due, it writes the file of the last batch again, with the payouts that are not settled.
+    New(NewBatch),
+    /// Book the provider's answer: what was paid, and what failed.
+    ///
+    /// The file is CSV with the columns external_id,status,reference,paid_at,reason, in any order; further columns are ignored. `status`
+    /// is `paid` or `failed`. `paid_at` is a day (2027-05-04) or a time (2027-05-04T12:00:00Z), and needed where it was paid. `reference`
+    /// and `reason` may be empty. If a line is wrong, all mistakes are listed and nothing is booked.
+    ///
+    /// What failed is due again, and gets another external_id in the next batch. What was paid may fail later, if the money came back. The
+    /// same file can be given again: what is booked already stays as it is.
+    Settle(SettleBatch),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReviewGroups {
+    #[command(flatten)]
+    disposable: DisposableSettings,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListAccounts {
+    /// As JSON Lines for programs: first an object with `totals`, then one for each account. Money is in cents.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VoidMember {
+    /// The member's address; `-` to read it on standard input, so that it is not in the shell's history.
+    email: String,
+    /// The campaign's slug, as `campaigns list` shows it.
+    #[arg(long, value_name = "SLUG")]
+    campaign: CampaignSlug,
+    /// Why, in 1 to 200 characters on one line and without an address: it stays in the ledger for ever.
+    #[arg(long, value_name = "TEXT", value_parser = void::reason)]
+    reason: String,
+    #[command(flatten)]
+    secret: SecretSettings,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NewBatch {
+    /// The file to write, such as payouts.csv.
+    file: PathBuf,
+    /// Make no batch; write the file of this one again, with the payouts that are not settled.
+    #[arg(long, value_name = "N")]
+    batch: Option<i64>,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SettleBatch {
+    /// The provider's answer; `-` reads standard input.
+    file: String,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SumYear {
+    /// The year, such as 2027.
+    #[arg(long, value_name = "YEAR", value_parser = clap::value_parser!(u16).range(2000..=9998))]
+    year: u16,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+pub(super) fn run(command: &RewardsCommand) -> anyhow::Result<()> {
+    match command {
+        RewardsCommand::Review(task) => review::run(task),
+        RewardsCommand::List(task) => list::run(task),
+        RewardsCommand::Void(task) => void::run(task),
+        RewardsCommand::Batch(BatchCommand::New(task)) => batch::new(task),
+        RewardsCommand::Batch(BatchCommand::Settle(task)) => batch::settle(task),
+        RewardsCommand::Tax(task) => list::tax(task),
+    }
+}
+
+/// Runs one piece of work on rewards that are up to date, whether a service is running or not.
+fn with_rewards<T>(
+    store: &StoreSettings,
+    work: impl AsyncFnOnce(Operator, Timestamp) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let now = Clock::start().now().time;
+    with_live_records(store, async |operator| {
+        operator.rewards().catch_up(now).await?;
+        work(operator, now).await
+    })
+}
+
+/// So many of something.
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{} {what}s", crate::domain::figure::grouped(count)) }
+}

@@ -1,0 +1,87 @@
+//! `unionhall rewards review`
+
+use super::{ReviewGroups, counted, with_rewards};
+use crate::cli::print_line;
+use crate::domain::figure::money;
+use crate::domain::reward::review::{Pattern, PatternKind, ReviewedMember, ReviewedReferrer};
+
+pub(super) fn run(task: &ReviewGroups) -> anyhow::Result<()> {
+    let disposable = task.disposable.read()?;
+    with_rewards(&task.store, async |operator, _| {
+        let (rewards, mut after, mut groups, mut referrers, mut shown) = (operator.rewards(), 0, 0, 0, 0);
+        loop {
+            let page = rewards.reviewed(after).await?;
+            let Some(last) = page.last() else { break };
+            after = last.person;
+            for referrer in &page {
+                (groups, referrers) = (groups + u64::from(referrer.groups), referrers + 1);
+                let patterns = referrer.patterns(&disposable);
+                if !patterns.is_empty() {
+                    shown += 1;
+                    lines(referrer, &patterns).iter().try_for_each(|line| print_line(line))?;
+                }
+            }
+        }
+        let all = format!("{} of {}", counted(groups, "group"), counted(referrers, "referrer"));
+        print_line(&match (referrers, shown) {
+            (0, _) => "There is no group that is not paid yet.".to_owned(),
+            (_, 0) => format!("Looked at {all}, none of them paid yet: nothing stands out."),
+            (_, _) => format!("Looked at {all}, none of them paid yet: {} shown.", counted(shown, "referrer")),
+        })
+    })
+}
+
+/// One referrer with what stands out.
+fn lines(referrer: &ReviewedReferrer, patterns: &[Pattern<'_>]) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{}: {} not paid yet, {}",
+        shown(referrer.email.as_deref()),
+        counted(referrer.groups.into(), "group"),
+        money(referrer.cents)
+    )];
+    if referrer.members.len() >= ReviewedReferrer::MOST_MEMBERS as usize {
+        lines.push(format!("  only the first {} members were looked at", ReviewedReferrer::MOST_MEMBERS));
+    }
+    for Pattern { kind, members } in patterns {
+        lines.push(format!("  {}", words(kind, referrer)));
+        lines.extend(members.iter().map(|member| row(member)));
+        lines.extend(void_command(members));
+    }
+    lines.push(String::new());
+    lines
+}
+
+fn words(kind: &PatternKind, referrer: &ReviewedReferrer) -> String {
+    match kind {
+        PatternKind::Burst(people) => format!("burst: {people} members joined within an hour"),
+        PatternKind::Disposable => "disposable: addresses at domains whose mailboxes are thrown away".to_owned(),
+        PatternKind::Cluster { partner, people, of } => {
+            format!("partner: {people} of {of} members joined through {partner}")
+        }
+        PatternKind::Ring(steps) => {
+            let ring: Vec<_> = referrer.referred_by.iter().take(*steps).map(|by| shown(by.email.as_deref())).collect();
+            format!("ring: referred by {}", ring.join(", referred by "))
+        }
+    }
+}
+
+fn shown(email: Option<&str>) -> &str {
+    email.unwrap_or("somebody who was erased")
+}
+
+fn row(member: &ReviewedMember) -> String {
+    let joined = member.joined_at.map_or_else(|| "-".to_owned(), |at| at.to_string());
+    let ReviewedMember { campaign, group, .. } = member;
+    let partner = member.partner.as_deref().unwrap_or("-");
+    format!("    {:<32}  {joined:<20}  {partner:<16}  {campaign} group {group}", shown(member.person.email.as_deref()))
+}
+
+/// The command that would take one of them out; none where nobody can be named.
+fn void_command(members: &[&ReviewedMember]) -> Option<String> {
+    let first = members.iter().find(|member| member.person.email.is_some())?;
+    let campaign = match members.iter().all(|member| member.campaign == first.campaign) {
+        true => first.campaign.as_str(),
+        false => "SLUG",
+    };
+    Some(format!("    to void one of them: unionhall rewards void ADDRESS --campaign {campaign} --reason TEXT"))
+}

@@ -1,0 +1,207 @@
+//! What an operator looks at before paying: patterns among the members whom one person referred. Shown, never judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::super::campaign::CampaignSlug;
+use super::super::email::EmailAddress;
+use super::super::email::disposable::DisposableDomains;
+use super::super::time::Timestamp;
+
+/// So many who joined within [`BURST_WITHIN`] are a burst.
+pub const BURST: usize = 3;
+pub const BURST_WITHIN: Duration = Duration::from_secs(3600);
+
+/// More than half of a referrer's members, and at least so many, who joined through one partner are a cluster.
+pub const CLUSTER: usize = 3;
+
+/// How far it is followed who referred whom.
+pub const MOST_STEPS: usize = 10;
+
+/// A referrer with groups that are not paid, and the members in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewedReferrer {
+    pub person: i64,
+    /// None once they are erased.
+    pub email: Option<String>,
+    pub groups: u32,
+    pub cents: i64,
+    /// In the order of groups; the first [`Self::MOST_MEMBERS`].
+    pub members: Vec<ReviewedMember>,
+    /// Who referred them, who referred that one, and so on, as far as [`MOST_STEPS`].
+    pub referred_by: Vec<ReviewedPerson>,
+}
+
+impl ReviewedReferrer {
+    /// Members of one referrer that are looked at.
+    pub const MOST_MEMBERS: u32 = 2000;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewedPerson {
+    pub id: i64,
+    /// None once they are erased.
+    pub email: Option<String>,
+}
+
+/// A member of a group that is not paid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewedMember {
+    pub person: ReviewedPerson,
+    pub joined_at: Option<Timestamp>,
+    /// The partner that they joined through; none: by the form, or it is not known any more.
+    pub partner: Option<String>,
+    pub campaign: CampaignSlug,
+    pub group: i64,
+}
+
+/// A pattern, with the rows behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern<'a> {
+    pub kind: PatternKind,
+    /// A member is here once for each group that they are in.
+    pub members: Vec<&'a ReviewedMember>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PatternKind {
+    /// So many people joined within [`BURST_WITHIN`].
+    Burst(usize),
+    /// Their addresses are at domains whose mailboxes are made to be thrown away.
+    Disposable,
+    /// So many of all joined through one partner.
+    Cluster { partner: String, people: usize, of: usize },
+    /// So many steps from one to whoever referred them lead back to the referrer.
+    Ring(usize),
+}
+
+impl ReviewedReferrer {
+    /// The patterns among their members.
+    pub fn patterns(&self, disposable: &DisposableDomains) -> Vec<Pattern<'_>> {
+        let mut found = self.bursts();
+        let is_disposable = |member: &&ReviewedMember| {
+            let email = member.person.email.as_deref().and_then(|email| EmailAddress::kept(email).ok());
+            email.is_some_and(|email| disposable.holds(&email))
+        };
+        let members: Vec<_> = self.members.iter().filter(is_disposable).collect();
+        if !members.is_empty() {
+            found.push(Pattern { kind: PatternKind::Disposable, members });
+        }
+        found.extend(self.cluster());
+        found.extend(self.ring());
+        found
+    }
+
+    /// Each person once: somebody may be in a group of each campaign.
+    fn people(&self) -> BTreeMap<i64, &ReviewedMember> {
+        self.members.iter().map(|member| (member.person.id, member)).collect()
+    }
+
+    fn rows_of(&self, people: &BTreeSet<i64>) -> Vec<&ReviewedMember> {
+        self.members.iter().filter(|member| people.contains(&member.person.id)).collect()
+    }
+
+    fn bursts(&self) -> Vec<Pattern<'_>> {
+        let people = self.people();
+        let mut joined: Vec<_> = people.iter().filter_map(|(id, member)| Some((member.joined_at?, *id))).collect();
+        joined.sort_unstable();
+        let (mut found, mut rest) = (Vec::new(), joined.as_slice());
+        while let Some((first, _)) = rest.first() {
+            let many = rest.iter().take_while(|(at, _)| at.since(*first) <= BURST_WITHIN).count();
+            if many < BURST {
+                rest = &rest[1..];
+                continue;
+            }
+            let members = self.rows_of(&rest[..many].iter().map(|(_, id)| *id).collect());
+            found.push(Pattern { kind: PatternKind::Burst(many), members });
+            rest = &rest[many..];
+        }
+        found
+    }
+
+    fn cluster(&self) -> Option<Pattern<'_>> {
+        let people = self.people();
+        let mut partners = BTreeMap::<&str, BTreeSet<i64>>::new();
+        for (id, member) in &people {
+            if let Some(partner) = &member.partner {
+                partners.entry(partner).or_default().insert(*id);
+            }
+        }
+        let of = people.len();
+        let (partner, ids) = partners.into_iter().find(|(_, ids)| ids.len() >= CLUSTER && ids.len() * 2 > of)?;
+        let kind = PatternKind::Cluster { partner: partner.to_owned(), people: ids.len(), of };
+        Some(Pattern { kind, members: self.rows_of(&ids) })
+    }
+
+    fn ring(&self) -> Option<Pattern<'_>> {
+        let steps = 1 + self.referred_by.iter().position(|by| by.id == self.person)?;
+        let ids = self.referred_by[..steps].iter().map(|by| by.id).collect();
+        Some(Pattern { kind: PatternKind::Ring(steps), members: self.rows_of(&ids) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(id: i64, minute: i64, partner: Option<&str>) -> ReviewedMember {
+        ReviewedMember {
+            person: ReviewedPerson { id, email: Some(format!("p{id}@example.com")) },
+            joined_at: Some(Timestamp::from_millis(1_800_000_000_000 + minute * 60_000)),
+            partner: partner.map(str::to_owned),
+            campaign: "internet-2027".parse().unwrap(),
+            group: 1,
+        }
+    }
+
+    fn referrer(members: Vec<ReviewedMember>) -> ReviewedReferrer {
+        ReviewedReferrer { person: 1, email: None, groups: 1, cents: 100, members, referred_by: Vec::new() }
+    }
+
+    fn found(referrer: &ReviewedReferrer) -> Vec<(PatternKind, Vec<i64>)> {
+        let patterns = referrer.patterns(&DisposableDomains::default());
+        patterns.into_iter().map(|p| (p.kind, p.members.iter().map(|member| member.person.id).collect())).collect()
+    }
+
+    #[test]
+    fn three_within_an_hour_are_a_burst_and_nobody_is_in_two() {
+        let at =
+            |minutes: &[i64]| referrer(minutes.iter().zip(2..).map(|(minute, id)| member(id, *minute, None)).collect());
+        assert_eq!(found(&at(&[0, 60, 200, 230, 260])), [(PatternKind::Burst(3), vec![4, 5, 6])]);
+        assert_eq!(found(&at(&[0, 30, 61, 120, 400])), [], "each hour has two at the most");
+        let all = found(&at(&[0, 1, 2, 59, 61, 70, 80]));
+        assert_eq!(all, [(PatternKind::Burst(4), vec![2, 3, 4, 5]), (PatternKind::Burst(3), vec![6, 7, 8])]);
+    }
+
+    #[test]
+    fn somebody_in_two_campaigns_is_one_person() {
+        let mut both: Vec<_> = [(2, 0), (3, 30), (2, 0), (3, 30)].map(|(id, at)| member(id, at, Some("Acme"))).into();
+        both[2].campaign = "mobile-2027".parse().unwrap();
+        assert_eq!(found(&referrer(both)), []);
+    }
+
+    #[test]
+    fn more_than_half_through_one_partner_are_a_cluster() {
+        let by = |partners: &[Option<&str>]| {
+            referrer(partners.iter().zip(2..).map(|(partner, id)| member(id, id * 100, *partner)).collect())
+        };
+        let (acme, zenith) = (Some("Acme"), Some("Zenith"));
+        let kind = PatternKind::Cluster { partner: "Acme".to_owned(), people: 3, of: 5 };
+        assert_eq!(found(&by(&[acme, None, acme, zenith, acme])), [(kind, vec![2, 4, 6])]);
+        assert_eq!(found(&by(&[acme, acme, None, None, acme, zenith])), [], "half is not most");
+        assert_eq!(found(&by(&[acme, acme])), [], "two are few");
+        assert_eq!(found(&by(&[None; 5])), [], "the form is no partner");
+    }
+
+    #[test]
+    fn disposable_domains_and_rings_are_shown() {
+        let mut one = referrer(vec![member(2, 0, None), member(3, 500, None)]);
+        one.members[1].person.email = Some("x@mailinator.com".to_owned());
+        assert_eq!(found(&one), [(PatternKind::Disposable, vec![3])]);
+        one.members[1].person.email = None;
+        one.referred_by = [5, 2, 1].map(|id| ReviewedPerson { id, email: None }).to_vec();
+        assert_eq!(found(&one), [(PatternKind::Ring(3), vec![2])], "1 by 5 by 2 by 1");
+        one.referred_by.pop();
+        assert_eq!(found(&one), []);
+    }
+}

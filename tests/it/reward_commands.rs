@@ -1,0 +1,425 @@
+//! Rewards as the operator runs them: looking, voiding, paying, settling, and the page `docs/rewards.md`, whose commands are run as they
+//! stand there.
+
+use std::collections::HashMap;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+use unionhall::clock::Clock;
+
+use crate::operator::{answer, steady, transcripts};
+use crate::server::{Server, block_on};
+
+const PAGE: &str = include_str!("../../docs/rewards.md");
+
+const CAMPAIGN: &str = "internet-sample";
+
+/// The accounts of the page.
+const ANA: &str = "3f7k9m2q4r6t8v0w";
+const BOB: &str = "9m2q4r6t8v0w3f7k";
+
+fn days_ago(days: i64) -> i64 {
+    Clock::start().now().time.as_millis() - days * 86_400_000
+}
+
+fn run(server: &Server, arguments: &[&str]) -> (i32, String, String) {
+    let output = server.try_run(arguments);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// What a refused command says.
+#[track_caller]
+fn refused(server: &Server, arguments: &[&str]) -> String {
+    let (code, said, told) = run(server, arguments);
+    assert_eq!((code, said.as_str()), (1, ""), "{arguments:?}: {told}");
+    told.trim().trim_start_matches("unionhall: ").to_owned()
+}
+
+#[track_caller]
+fn done(server: &Server, arguments: &[&str]) -> String {
+    let (code, said, told) = run(server, arguments);
+    assert_eq!(code, 0, "{arguments:?}: {told}");
+    said
+}
+
+fn write(server: &Server, name: &str, text: &str) {
+    std::fs::write(server.data().with_file_name(name), text).unwrap();
+}
+
+fn read(server: &Server, name: &str) -> String {
+    std::fs::read_to_string(server.data().with_file_name(name)).unwrap()
+}
+
+/// The totals of `rewards list`, and its accounts by their address.
+fn listed(server: &Server) -> (Value, HashMap<String, Value>) {
+    let lines = done(server, &["rewards", "list", "--json"]);
+    let mut rows = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let totals = rows.next().unwrap()["totals"].clone();
+    (totals, rows.map(|row| (row["email"].as_str().unwrap_or("erased").to_owned(), row)).collect())
+}
+
+/// Somebody joins through a partner, perhaps by a link; their code.
+async fn join(server: &Server, key: &str, name: &str, code: &str) -> String {
+    let person = json!({ "email": format!("{name}@example.com"), "refCode": code });
+    let invited = server.post("/v1/invite", key, person.to_string()).await.good();
+    let id = server.number("SELECT max(id) FROM sign_ups");
+    assert_eq!(server.confirm(id).await.status, 200);
+    invited["inviteLink"].as_str().unwrap().rsplit_once("joinus").unwrap().1.to_owned()
+}
+
+/// Ana with twelve friends, the last of whom is on hold, and Bob with five; their campaign is active since 40 days. The first three
+/// of Ana's joined within minutes, everybody else an hour and more apart.
+async fn union_with_groups() -> Server {
+    let server = Server::start_with(&["--key-per-minute", "1000", "--mail", "hold"]);
+    let keys = ["Acme", "Zenith", "Harbor"].map(|partner| server.run(&["keys", "issue", partner]));
+    let ana = join(&server, &keys[0], "ana", "").await;
+    let bob = join(&server, &keys[1], "bob", "").await;
+    for n in 1..=12 {
+        let by = usize::from(![1, 2, 3, 6, 8].contains(&n));
+        join(&server, &keys[by], &format!("ana{n}"), &ana).await;
+    }
+    for n in 1..=5 {
+        join(&server, &keys[n % 3], &format!("bob{n}"), &bob).await;
+    }
+    let offer = server.run(&["campaigns", "sample", "--offer"]);
+    let file = server.run(&["campaigns", "sample"]);
+    write(&server, "campaign.toml", &file);
+    write(&server, "offer.toml", &offer);
+    done(&server, &["campaigns", "new", "campaign.toml"]);
+    done(&server, &["campaigns", "open", CAMPAIGN, "--postal-address=12 Mill Street, Springfield, IL 62701"]);
+    done(&server, &["campaigns", "offer", CAMPAIGN, "offer.toml"]);
+    let (now, begun, joined) = (days_ago(0), days_ago(40), days_ago(60));
+    server.execute(&format!(
+        "INSERT INTO participations (campaign_id, person_id, state, accepted_at, changed_at)
+         SELECT c.id, p.id, 'accepted', CASE p.email WHEN 'ana12@example.com' THEN {now} ELSE {begun} END, {begun}
+         FROM campaigns c, people p WHERE p.referrer_id IS NOT NULL"
+    ));
+    let minutes = "CASE WHEN id BETWEEN 3 AND 5 THEN id * 5 ELSE id * 240 END";
+    server.execute(&format!(
+        "UPDATE people SET joined_at = {joined} + 60000 * ({minutes}),
+            account = CASE email WHEN 'ana@example.com' THEN '{ANA}' WHEN 'bob@example.com' THEN '{BOB}' END"
+    ));
+    server.execute(
+        "UPDATE sign_ups SET decided_at = (SELECT joined_at FROM people WHERE people.id = sign_ups.person_id)",
+    );
+    let said = done(&server, &["campaigns", "activate", CAMPAIGN]);
+    assert!(
+        said.contains(
+            "Referral terms, copied for good: $100 for each group of 5, once each took part for 30 days; at most 10 groups a person, \
+             over all campaigns.\nThese terms are the sample catalog's, and made up."
+        ),
+        "{said}"
+    );
+    server.execute(&format!("UPDATE campaigns SET active_at = {begun}"));
+    server
+}
+
+#[test]
+fn every_command_of_the_page_answers_as_it_says() {
+    block_on(async {
+        let server = union_with_groups().await;
+        write(
+            &server,
+            "answer.csv",
+            &format!(
+                "external_id,status,reference,paid_at,reason\n{ANA}-1-1,paid,tx-1029,2026-11-18,\n\
+                 {BOB}-1-1,failed,,,no account at this address\n"
+            ),
+        );
+        write(
+            &server,
+            "wrong.csv",
+            &format!(
+                "external_id,status,reference,paid_at,reason\n{BOB}-1-1,paid,,2026-11-18,\n{BOB}-1-9,failed,,,\n\
+                 {ANA}-1-1,paid,,2026-11-18,\n"
+            ),
+        );
+        let mut wrong = String::new();
+        for (command, expected) in transcripts(PAGE) {
+            let answered = answer(&server, &command);
+            if steady(&answered) != steady(&expected) {
+                wrong.push_str(&format!("$ {command}\n{answered}\n--- the page says\n{expected}\n"));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong}");
+        let audit = server.rows("SELECT command, about FROM audit WHERE command LIKE 'rewards %' ORDER BY id");
+        let expected = [
+            ["rewards void", &format!("account {ANA} in {CAMPAIGN}")],
+            ["rewards batch new", "batch 1, 2 payouts, $300"],
+            ["rewards batch settle", "1 paid, 1 failed"],
+            ["rewards tax", "2026"],
+        ];
+        assert_eq!(audit, expected);
+        // What failed goes out under another id, and then Bob can be erased.
+        done(&server, &["rewards", "batch", "new", "second.csv"]);
+        assert_eq!(
+            read(&server, "second.csv").lines().nth(1),
+            Some(&*format!("{BOB}-1-2,bob@example.com,10000,USD,{CAMPAIGN},1"))
+        );
+        let (totals, accounts) = listed(&server);
+        assert_eq!(
+            (&totals["dueCents"], &totals["outCents"], &totals["paidCents"]),
+            (&json!(0), &json!(10_000), &json!(20_000))
+        );
+        assert_eq!(accounts["ana@example.com"]["earnedCents"], 20_000, "voided, and made up for by who waited");
+        let ana = done(&server, &["members", "show", "ana@example.com"]);
+        assert!(
+            ana.contains("\nRewards\n  internet-sample: 2 groups rewarded, 0 capped, 0 waiting for a full group, 1 on hold (the first until "),
+            "{ana}"
+        );
+        assert!(ana.contains("\n  due $0, being paid $0, paid $200\n"), "{ana}");
+        let campaign = done(&server, &["campaigns", "show", CAMPAIGN]);
+        assert!(
+            campaign.contains(
+                "\n  3 groups rewarded, 0 capped, 1 dissolved\n  earned $400, reversed $100, paid or being paid $300\n"
+            ),
+            "{campaign}"
+        );
+        let campaign: Value = serde_json::from_str(&done(&server, &["campaigns", "show", CAMPAIGN, "--json"])).unwrap();
+        let rewards = &campaign["rewards"];
+        assert_eq!(rewards["terms"], json!({ "rewardCents": 10_000, "groupSize": 5, "maxGroups": 10, "holdDays": 30 }));
+        assert_eq!((&rewards["groups"], &rewards["paidOutCents"]), (&json!(3), &json!(30_000)));
+        done(&server, &["members", "erase", "bob@example.com"]);
+        assert_eq!(listed(&server).1["erased"]["outCents"], 10_000);
+    });
+}
+
+#[test]
+fn a_batch_is_written_whole_and_over_nothing_else() {
+    block_on(async {
+        let server = union_with_groups().await;
+        let new = |file: &str| ["rewards", "batch", "new", file].map(str::to_owned);
+        let batch = |file: &str| done(&server, &new(file).each_ref().map(String::as_str));
+        let not = |file: &str| refused(&server, &new(file).each_ref().map(String::as_str));
+
+        // Nobody can write there: nothing is put into a batch.
+        assert!(not("away/payouts.csv").starts_with("cannot write away/payouts.csv; "), "no such folder");
+        write(&server, "notes.txt", "mine\n");
+        assert_eq!(not("notes.txt"), "notes.txt is there already and is no batch's file; give another name");
+        assert_eq!((read(&server, "notes.txt").as_str(), listed(&server).0["outCents"].clone()), ("mine\n", json!(0)));
+
+        // Begun, and killed before its file was there.
+        server.execute("INSERT INTO payout_batches (created_at, who) VALUES (1794895200000, 'op')");
+        let unfinished = refused(&server, &["rewards", "batch", "new", "a.csv", "--batch", "1"]);
+        assert!(
+            unfinished.starts_with("batch 1 may not be full yet, for its file was never written; "),
+            "{unfinished}"
+        );
+        let said = batch("a.csv");
+        assert!(
+            said.starts_with(
+                "Batch 1, begun at 2026-11-17T06:00:00Z and never written, is in a.csv now: 2 payouts, $300.\n"
+            ),
+            "{said}"
+        );
+        let mode = std::fs::metadata(server.data().with_file_name("a.csv")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let first = read(&server, "a.csv");
+
+        // The same again, over itself and beside it.
+        for file in ["a.csv", "b.csv"] {
+            let said = batch(file);
+            assert!(said.starts_with("Nothing new is due. What is not settled of batch 1 is in "), "{said}");
+            assert_eq!(read(&server, file), first);
+        }
+        assert_eq!(server.number("SELECT count(*) FROM payouts"), 2, "nobody is in two");
+
+        // Only what is not settled; another batch never goes over it.
+        write(&server, "answer.csv", &format!("external_id,status,reference,paid_at,reason\n{BOB}-1-1,failed,,,x\n"));
+        done(&server, &["rewards", "batch", "settle", "answer.csv"]);
+        let other = not("a.csv");
+        assert_eq!(other, "a.csv holds another batch and is not overwritten; give another name to write batch 2");
+        assert_eq!(read(&server, "a.csv"), first);
+        let said = batch("c.csv");
+        assert!(said.starts_with("Batch 2, begun at "), "{said}");
+        assert!(said.contains(" is in c.csv now: 1 payout, $100.\n"), "{said}");
+        let said = done(&server, &["rewards", "batch", "new", "a.csv", "--batch", "1"]);
+        assert!(said.starts_with("What is not settled of batch 1 is in a.csv again: 1 payout, $200.\n"), "{said}");
+        assert!(!read(&server, "a.csv").contains(BOB), "a provider that keeps no ids pays nobody twice");
+        assert_eq!(
+            refused(&server, &["rewards", "batch", "new", "d.csv", "--batch", "7"]),
+            "there is no batch 7; the last one is 2"
+        );
+
+        // An erased member has no address to be paid at.
+        done(&server, &["members", "erase", "ana@example.com"]);
+        let said = done(&server, &["rewards", "batch", "new", "d.csv", "--batch", "1"]);
+        assert!(said.starts_with("No payout of batch 1 is left to be paid. No file was written.\n"), "{said}");
+        assert!(said.contains(&format!("Left out, for the member was erased: {ANA}-1-1.")), "{said}");
+        let answer = format!(
+            "external_id,status,reference,paid_at,reason\n{BOB}-1-2,paid,,2026-11-18,\n{ANA}-1-1,failed,,,erased\n"
+        );
+        write(&server, "answer.csv", &answer);
+        done(&server, &["rewards", "batch", "settle", "answer.csv"]);
+        assert_eq!(batch("d.csv"), "Nothing is left to pay, and no payout waits to be settled. No file was written.\n");
+        assert!(!server.data().with_file_name("d.csv").exists());
+        let (totals, accounts) = listed(&server);
+        assert_eq!((&totals["dueToErasedCents"], &accounts["erased"]["dueCents"]), (&json!(20_000), &json!(20_000)));
+        let list = done(&server, &["rewards", "list"]);
+        assert!(list.contains("$200, of that $200 to accounts that were erased, which no batch pays\n"), "{list}");
+        let left: Vec<_> = std::fs::read_dir(server.data().parent().unwrap())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.contains(".part-"))
+            .collect();
+        assert_eq!(left, Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_providers_answer_is_booked_once_or_not_at_all() {
+    block_on(async {
+        let server = union_with_groups().await;
+        done(&server, &["rewards", "batch", "new", "payouts.csv"]);
+        let settle = |text: &str| {
+            write(&server, "answer.csv", text);
+            run(&server, &["rewards", "batch", "settle", "answer.csv"])
+        };
+        let header = "external_id,status,reference,paid_at,reason";
+        let (code, _, told) = settle(&format!("{header}\n{ANA}-1-1,payed,,,\n{BOB}-1-1,paid,,soon,\n"));
+        assert_eq!(code, 1);
+        assert!(
+            told.starts_with("unionhall: nothing was booked: answer.csv has 2 mistakes:\n  line 2: status \"payed\"; "),
+            "{told}"
+        );
+        let (_, _, told) = settle(&format!("{header}\n{ANA}-1-1,paid,,2026-11-18,\n\nnobody-1-1,paid,,2026-11-18,\n"));
+        assert!(
+            told.contains("answer.csv has a mistake: line 4: external_id nobody-1-1: no payout has it; "),
+            "{told}"
+        );
+        assert_eq!(server.number("SELECT count(*) FROM payouts WHERE state <> 'out'"), 0);
+
+        let good = format!("{header}\n{ANA}-1-1,paid,,2026-11-18,\n{BOB}-1-1,paid,,2027-01-01,\n");
+        let said = "answer.csv has 2 payouts: 2 paid, 0 failed.\n";
+        assert_eq!(settle(&good).1, format!("{said}Booked now: 2. Booked before: 0.\n"));
+        assert_eq!(settle(&good).1, format!("{said}Booked now: 0. Booked before: 2.\n"));
+        assert_eq!(server.number("SELECT count(*) FROM audit WHERE command = 'rewards batch settle'"), 1);
+        let year = |year: &str| run(&server, &["rewards", "tax", "--year", year]);
+        let (_, rows, total) = year("2027");
+        assert_eq!(rows, format!("account,email,paid_cents,currency\n{BOB},bob@example.com,10000,USD\n"));
+        assert_eq!(
+            (total.as_str(), year("2025").2.as_str()),
+            ("2027: $100 paid to 1 account.\n", "2025: $0 paid to 0 accounts.\n")
+        );
+        assert_eq!(year("27").0, 2);
+
+        // The money came back, and goes out again.
+        settle(&format!("{header}\n{BOB}-1-1,failed,,,came back\n"));
+        assert_eq!(year("2027").2, "2027: $0 paid to 0 accounts.\n");
+        assert_eq!(listed(&server).1["bob@example.com"]["dueCents"], 10_000);
+    });
+}
+
+#[test]
+fn a_void_says_what_it_meant() {
+    block_on(async {
+        let server = union_with_groups().await;
+        let void = |address: &str| {
+            let arguments = ["rewards", "void", address, "--campaign", CAMPAIGN, "--reason", "twins"];
+            run(&server, &arguments)
+        };
+        assert_eq!(
+            void("kim@example.com").2,
+            "unionhall: nobody has that address; `unionhall members find` looks for its beginning\n"
+        );
+        assert!(void("bob@example.com").2.starts_with("unionhall: nobody is credited for them, "));
+        let unknown = refused(
+            &server,
+            &["rewards", "void", "ana1@example.com", "--campaign", "internet-sampel", "--reason", "x"],
+        );
+        assert!(unknown.contains("there is no campaign internet-sampel; did you mean internet-sample?"), "{unknown}");
+        let arguments =
+            ["rewards", "void", "ana1@example.com", "--campaign", CAMPAIGN, "--reason", "same as kim@x.example"];
+        let (code, _, told) = run(&server, &arguments);
+        assert!(code == 2 && told.contains("write it without an @: it stays in the ledger for ever"), "{told}");
+
+        let never = "They no longer count in internet-sample, and never will.\n";
+        let nothing = format!("{never}They were in no group, so their referrer loses nothing.\n");
+        assert_eq!(void("ana12@example.com").1, nothing, "on hold");
+        assert_eq!(void("ana12@example.com").1, "They were voided in internet-sample before; nothing was changed.\n");
+        assert_eq!(void("ana11@example.com").1, nothing, "waiting");
+        done(&server, &["rewards", "batch", "new", "payouts.csv"]);
+        let paid = void("bob1@example.com").1;
+        assert!(paid.contains("$100 comes off what the referrer earns next; nothing is collected."), "{paid}");
+        let (totals, accounts) = listed(&server);
+        assert_eq!((&totals["negativeAccounts"], &totals["negativeCents"]), (&json!(1), &json!(-10_000)));
+        assert_eq!(accounts["bob@example.com"]["dueCents"], -10_000);
+        let list = done(&server, &["rewards", "list"]);
+        assert!(list.contains("Negative    1 account: $100 paid too much, which comes off later rewards\n"), "{list}");
+        let bob = done(&server, &["members", "show", "bob@example.com"]);
+        assert!(
+            bob.contains("\n  $100 paid too much, which comes off later rewards; being paid $100, paid $0\n"),
+            "{bob}"
+        );
+
+        // Somebody erased is known by their address still, and the ledger keeps the reason.
+        done(&server, &["members", "erase", "ana1@example.com"]);
+        let erased = void("ana1@example.com").1;
+        assert!(erased.contains("$100 comes off what the referrer earns next"), "{erased}");
+        assert_eq!(server.rows("SELECT DISTINCT why FROM reward_ledger WHERE kind = 'reversal'"), [["twins"]]);
+        let audit = server.rows("SELECT about FROM audit WHERE command = 'rewards void' ORDER BY id").concat();
+        assert_eq!(
+            audit,
+            [
+                CAMPAIGN.to_owned(),
+                CAMPAIGN.to_owned(),
+                format!("account {BOB} in {CAMPAIGN}"),
+                format!("account {ANA} in {CAMPAIGN}")
+            ]
+        );
+    });
+}
+
+#[test]
+fn a_review_shows_the_rows_behind_each_pattern() {
+    block_on(async {
+        let server = union_with_groups().await;
+        // Bob's members at a disposable domain and by one partner; Ana joined by a friend of her friend's.
+        server.execute("UPDATE people SET email = 'bob1@mailinator.com' WHERE email = 'bob1@example.com'");
+        server.execute(
+            "UPDATE sign_ups SET (key_id, partner_id) =
+                 (SELECT k.id, k.partner_id FROM api_keys k JOIN partners p ON p.id = k.partner_id WHERE p.name = 'Harbor')
+             WHERE person_id = (SELECT id FROM people WHERE email = 'bob3@example.com')",
+        );
+        for (person, by) in [("ana", "bob5"), ("bob", "ana5")] {
+            server.execute(&format!(
+                "UPDATE people SET referrer_id = (SELECT id FROM people WHERE email = '{by}@example.com') WHERE email = '{person}@example.com'"
+            ));
+        }
+        let said = done(&server, &["rewards", "review"]);
+        let lines: Vec<_> = said.lines().collect();
+        let under = |title: &str| -> Vec<_> {
+            let rows = lines.iter().skip_while(|line| !line.contains(title)).skip(1);
+            rows.take_while(|line| line.starts_with("    "))
+                .map(|line| line.split_whitespace().collect::<Vec<_>>())
+                .collect()
+        };
+        let disposable = under("  disposable: addresses at domains whose mailboxes are thrown away");
+        assert_eq!((disposable[0][0], &disposable[0][3..]), ("bob1@mailinator.com", &[CAMPAIGN, "group", "3"][..]));
+        assert_eq!(
+            disposable[1].join(" "),
+            format!("to void one of them: unionhall rewards void ADDRESS --campaign {CAMPAIGN} --reason TEXT")
+        );
+        let cluster = under("  partner: 3 of 5 members joined through Harbor");
+        assert_eq!(
+            cluster.iter().map(|row| row[0]).collect::<Vec<_>>(),
+            ["bob2@example.com", "bob3@example.com", "bob5@example.com", "to"]
+        );
+        let ring = "  ring: referred by bob5@example.com, referred by bob@example.com, referred by ana5@example.com, referred by ana@example.com";
+        assert_eq!(under(ring)[0][0], "ana5@example.com", "{said}");
+        assert_eq!(under("  burst: 3 members joined within an hour").len(), 4);
+        assert!(
+            said.ends_with("Looked at 3 groups of 2 referrers, none of them paid yet: 2 referrers shown.\n"),
+            "{said}"
+        );
+
+        done(&server, &["rewards", "batch", "new", "payouts.csv"]);
+        assert_eq!(done(&server, &["rewards", "review"]), "There is no group that is not paid yet.\n");
+        // A batch that nobody settles.
+        let doctor = || String::from_utf8(server.command().args(["doctor"]).output().unwrap().stdout).unwrap();
+        assert!(!doctor().contains("payouts:"));
+        server.execute(&format!("UPDATE payout_batches SET created_at = {}", days_ago(15)));
+        assert!(doctor().contains("warn payouts: batch 1 was made at "), "{}", doctor());
+    });
+}
