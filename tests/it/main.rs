@@ -37,6 +37,7 @@ mod properties;
 mod records;
 mod referral;
 mod reports;
+mod reward_pages;
 mod sandbox;
 mod server;
 mod site;

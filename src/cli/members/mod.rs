@@ -16,7 +16,7 @@ use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::budget::source_name;
-use crate::domain::person::{Leaving, Lifted, PersonRecord};
+use crate::domain::person::{Leaving, Lifted, PersonRecord, Waiver};
 use crate::domain::sign_up::{SignUpId, SignUpsOf};
 use crate::domain::time::Timestamp;
 use crate::membership::erasures::ErasureLog;
@@ -263,7 +263,7 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
         let (who, operator) = (act.who.clone(), operator.audited(act));
         Ok(people_of(&task.store, &task.secret, &operator)
             .await?
-            .erase(&email, task.waive_rewards.then_some(&*who), now)
+            .erase(&email, task.waive_rewards.then(|| Waiver::of_all(&who)), now)
             .await?)
     })?;
     let Some(erased) = erased else { return Err(nobody()) };
