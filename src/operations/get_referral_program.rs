@@ -51,6 +51,10 @@ impl Operation for GetReferralProgram {
 
     fn description(union: &Union) -> String {
         let (terms, words) = (&union.catalog.referral, Language::English.words());
+        let group = match terms.group_size {
+            1 => "referred person".to_owned(),
+            size => format!("full group of {}", words.people(size)),
+        };
         let take_part = match terms.hold_days {
             0 => "take part in the same active campaign".to_owned(),
             _ => format!(
@@ -59,13 +63,12 @@ impl Operation for GetReferralProgram {
             ),
         };
         format!(
-            "Returns what a member earns for referring others: {} for each full group of {}, for at most {} and {} in all. The \
+            "Returns what a member earns for referring others: {} for each {group}, for at most {} and {} in all. The \
              rules say in sentences who counts, and when, how and by whom rewards are paid. Use it before telling a user about \
              rewards.\n\n\
              Rewards hang on campaigns. {} A group is full once that many people whom the member referred {take_part}; before \
              that, signing people up earns nothing.",
             dollars(terms.reward_per_group),
-            words.people(terms.group_size),
             words.groups(terms.max_groups),
             dollars(terms.max_reward()),
             wording::campaigns(union),

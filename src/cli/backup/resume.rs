@@ -148,7 +148,7 @@ async fn erase_again(
                 CameBack::No => {}
                 CameBack::Perhaps => again.perhaps.push(person.email.clone()),
                 CameBack::Yes => {
-                    again.erased += u64::from(people.erase(&email, Some(Waiver::of_all(RESUME)), now).await?.is_some())
+                    again.erased += u64::from(people.erase(&email, Some(Waiver::of_all(RESUME)), now).await?.is_some());
                 }
             }
         }
