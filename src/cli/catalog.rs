@@ -23,11 +23,11 @@ pub(super) fn run(command: &CatalogCommand) -> anyhow::Result<()> {
     let CatalogCommand::Check { file } = command;
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the catalog {}", file.display()))?;
     let catalog = Catalog::parse(&text).with_context(|| format!("the catalog {} has a mistake", file.display()))?;
-    let (listed, terms) = (catalog.listed(), &catalog.referral);
+    let listed = catalog.listed();
     for (category, savings) in listed {
         print_line(&format!("{:<20}{:>10}  {}", category.slug(), dollars(*savings), category.label()))?;
     }
     print_line(&format!("{} categories, {} a year in all.", listed.len(), dollars(catalog.total_savings())))?;
-    terms.rules(Language::English).iter().try_for_each(|rule| print_line(rule))?;
+    catalog.rules(Language::English).iter().try_for_each(|rule| print_line(rule))?;
     print_line("The catalog is good.")
 }

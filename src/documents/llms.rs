@@ -32,7 +32,7 @@ pub(super) fn text(union: &Union) -> String {
          - [OpenAPI 3.1 of the partner API]({base_url}/partner/openapi.json): what became of a partner's own sign-ups\n\
          - [MCP server]({base_url}/mcp): the same operations as tools, over Streamable HTTP; [how to add it]({base_url}/docs.md#mcp)\n\n\
          ## For people\n\n\
-         - [Join]({})\n- [Campaigns]({}): what is negotiated now; [the same as JSON]({}.json)\n- [About the union]({join_site}/about)\n- [What it keeps of people]({})\n- [What joining means]({})\n",
+         - [Join]({})\n- [Campaigns]({}): what is negotiated now; [the same as JSON]({}.json)\n- [About the union]({join_site}/about)\n- [What it keeps of people]({})\n- [What joining means]({terms})\n- [How rewards work]({terms}#referrals)\n",
         escaped(name),
         escaped(&wording::what_it_is(union)),
         escaped(&wording::who_runs_it_and_campaigns(union)),
@@ -40,6 +40,6 @@ pub(super) fn text(union: &Union) -> String {
         union.campaigns_page(),
         union.campaigns_page(),
         union.privacy_page(),
-        union.terms_page(),
+        terms = union.terms_page(),
     )
 }

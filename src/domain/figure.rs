@@ -38,6 +38,7 @@ mod tests {
         }
         assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
     }
+
     #[test]
     fn cents_are_written_where_there_are_some() {
         for (cents, text) in [(0, "$0"), (123_400, "$1,234"), (5, "$0.05"), (-10_050, "-$100.50")] {

@@ -13,7 +13,7 @@ use super::mail::budget::source_name;
 use super::mail::choices::MailChoices;
 use super::mail::{MailboxRecord, WaitingMail};
 use super::referral::ReferralCode;
-use super::reward::ledger::RewardStanding;
+use super::reward::ledger::{RewardHistory, RewardStanding};
 use super::sign_up::{Channel, SignUpId, SignUpState};
 use super::time::Timestamp;
 use super::us_state::UsState;
@@ -100,6 +100,8 @@ pub struct PersonFile {
     pub participations: Vec<ParticipationEntry>,
     /// What they earned by those whom they referred.
     pub rewards: RewardStanding,
+    /// Filled with the lists.
+    pub reward_history: RewardHistory,
     /// Requests to sign in within the last day, oldest first.
     pub sign_ins: Vec<SignInEntry>,
     pub requests: Vec<RequestEntry>,
@@ -305,6 +307,22 @@ pub enum Leaving {
     /// They were none.
     NotAMember(PersonState),
     Unknown,
+}
+
+/// Rewards that are due are given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiver {
+    /// Who says so.
+    pub by: String,
+    /// The most that they knew of, in cents: what is due beyond that is not given up.
+    pub most_cents: i64,
+}
+
+impl Waiver {
+    /// Gives up whatever is due.
+    pub fn of_all(by: &str) -> Self {
+        Self { by: by.to_owned(), most_cents: i64::MAX }
+    }
 }
 
 /// Somebody is not erased: they have rewards that are to be paid, or given up, first.

@@ -14,6 +14,7 @@ use crate::domain::person::{
     null_if_empty, source_in_json,
 };
 use crate::domain::referral::ReferralCode;
+use crate::domain::reward::ledger::{RewardHistory, RewardStanding};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
@@ -69,6 +70,9 @@ pub struct PersonDocument<'a> {
     sign_ups: &'a [SignUpEntry],
     /// Their part in each campaign.
     campaigns: &'a [ParticipationEntry],
+    /// What they earned by those whom they referred. Amounts are in cents of US dollars where they say so.
+    rewards: &'a RewardStanding,
+    reward_history: &'a RewardHistory,
     mail: ExportedMail<'a>,
     /// Requests to sign in within the last day.
     sign_ins: &'a [SignInEntry],
@@ -76,7 +80,7 @@ pub struct PersonDocument<'a> {
     requests: &'a [RequestEntry],
     /// Codes that were typed wrong today.
     wrong_codes_today: u64,
-    /// The name that stands for them in the log of the operator's acts, if they have one.
+    /// The name that stands for them in the log of the operator's acts and in the ledger of rewards, if they have one.
     account: Option<&'a str>,
 }
 
@@ -157,6 +161,8 @@ impl<'a> PersonDocument<'a> {
             referrals: file.referrals,
             sign_ups: &file.sign_ups,
             campaigns: &file.participations,
+            rewards: &file.rewards,
+            reward_history: &file.reward_history,
             mail: ExportedMail {
                 sent: mailbox
                     .record

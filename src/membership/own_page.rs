@@ -13,7 +13,7 @@ use crate::domain::email::EmailAddress;
 use crate::domain::language::Language;
 use crate::domain::mail::MailKind;
 use crate::domain::mail::lane::Lane;
-use crate::domain::person::{Answers, Erased, Leaving, Lifted, PersonFile, RetentionTimes};
+use crate::domain::person::{Answers, Erased, Leaving, Lifted, PersonFile, RetentionTimes, Waiver};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::secret::session::{NONCE, Nonce, SessionCookie, SessionMaker, SignedInBy};
@@ -215,10 +215,15 @@ impl OwnPages {
         self.people("own page: leave", now).leave(email, now).await
     }
 
-    /// Refused while rewards are due to them, unless they give those up.
-    pub async fn erase(&self, email: &EmailAddress, waives: bool, now: Timestamp) -> Result<Option<Erased>, NotErased> {
-        let waived_by = waives.then_some(BY_THEMSELVES);
-        self.people("own page: erase", now).erase(email, waived_by, now).await
+    /// Refused while more rewards are due to them than they give up, in cents.
+    pub async fn erase(
+        &self,
+        email: &EmailAddress,
+        waived_cents: i64,
+        now: Timestamp,
+    ) -> Result<Option<Erased>, NotErased> {
+        let waiver = Waiver { by: BY_THEMSELVES.to_owned(), most_cents: waived_cents };
+        self.people("own page: erase", now).erase(email, Some(waiver), now).await
     }
 
     /// Lets mail reach them again, whatever they or a mail server said before.

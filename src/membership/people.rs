@@ -7,7 +7,8 @@ use tokio::time::Instant;
 use super::random;
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
-use crate::domain::person::{AccountId, ActivityPlace, Erased, Leaving, Lifted, PersonFile, RewardsDue};
+use crate::domain::figure::money;
+use crate::domain::person::{AccountId, ActivityPlace, Erased, Leaving, Lifted, PersonFile, RewardsDue, Waiver};
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::sign_up::PendingPlace;
 use crate::domain::time::Timestamp;
@@ -20,7 +21,7 @@ pub enum NotErased {
     #[error("nothing was erased: the list of erasures beside the database cannot be written: {0}")]
     Log(std::io::Error),
     /// Rewards are to be paid first, or given up.
-    #[error("nothing was erased: ${dollars} of rewards are due to this person", dollars = .0.cents / 100)]
+    #[error("nothing was erased: {amount} in rewards is due to this person", amount = money(.0.cents))]
     RewardsDue(RewardsDue),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -67,6 +68,7 @@ pub async fn fill(store: &dyn Store, mut file: PersonFile, now: Timestamp) -> Re
         file.requests.extend(page.requests);
         place = page.next;
     }
+    file.reward_history = store.reward_history(file.person.id, file.person.account.clone()).await?;
     Ok(file)
 }
 
@@ -108,16 +110,18 @@ impl People {
     }
 
     /// Deletes what is kept of whoever has that address; none if nobody has. It is written down beside the database first:
-    /// who restores an older copy of the records has to know. `waived_by` gives up the rewards that are due to them.
+    /// who restores an older copy of the records has to know. `waiver` gives up the rewards that are due to them.
     pub async fn erase(
         &self,
         email: &EmailAddress,
-        waived_by: Option<&str>,
+        waiver: Option<Waiver>,
         now: Timestamp,
     ) -> Result<Option<Erased>, NotErased> {
         let Some(file) = self.store.find_person(email.normalized(), now).await? else { return Ok(None) };
-        if file.rewards.due_cents > 0 && waived_by.is_none() {
-            return Err(NotErased::RewardsDue(RewardsDue { cents: file.rewards.due_cents }));
+        // Before anything is written down; the store asks again.
+        let due = file.rewards.due_cents;
+        if due > waiver.as_ref().map_or(0, |waiver| waiver.most_cents) {
+            return Err(NotErased::RewardsDue(RewardsDue { cents: due }));
         }
         let marks = self.marker.marks(email);
         let (erasures, mark) = (self.erasures.clone(), marks.address.clone());
@@ -129,8 +133,7 @@ impl People {
         // In steps, each of which others' writes wait for, with pauses in which those get their turn. Interrupted, it goes on when
         // it is asked for again.
         let mut begun = Instant::now();
-        let waived_by = waived_by.map(str::to_owned);
-        while let Some(step) = self.store.erase(email, marks.clone(), account.clone(), waived_by.clone(), now).await? {
+        while let Some(step) = self.store.erase(email, marks.clone(), account.clone(), waiver.clone(), now).await? {
             let step = step.map_err(NotErased::RewardsDue)?;
             let is_whole = step.is_whole;
             so_far = Some(step.after(so_far));

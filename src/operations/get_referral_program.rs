@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec, wording};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
+use crate::domain::figure::dollars;
 use crate::domain::json::{True, Usd};
 use crate::domain::language::Language;
 use crate::domain::union::Union;
@@ -49,12 +50,28 @@ impl Operation for GetReferralProgram {
     type Output = ReferralProgram;
 
     fn description(union: &Union) -> String {
+        let (terms, words) = (&union.catalog.referral, Language::English.words());
+        let group = match terms.group_size {
+            1 => "referred person".to_owned(),
+            size => format!("full group of {}", words.people(size)),
+        };
+        let take_part = match terms.hold_days {
+            0 => "take part in the same active campaign".to_owned(),
+            _ => format!(
+                "have taken part in the same campaign for {} since it became active",
+                terms.hold(Language::English)
+            ),
+        };
         format!(
-            "Returns what a member earns for referring others: the reward for each full group, the size of a group, the most \
-             that one person can earn, and the rules in sentences. Use it before telling a user about rewards.\n\n\
-             Rewards hang on campaigns. {} A group is full once that many people whom the member referred take \
-             part in the same active campaign; before that, signing people up earns nothing.",
-            wording::campaigns(union)
+            "Returns what a member earns for referring others: {} for each {group}, for at most {} and {} in all. The \
+             rules say in sentences who counts, and when, how and by whom rewards are paid. Use it before telling a user about \
+             rewards.\n\n\
+             Rewards hang on campaigns. {} A group is full once that many people whom the member referred {take_part}; before \
+             that, signing people up earns nothing.",
+            dollars(terms.reward_per_group),
+            words.groups(terms.max_groups),
+            dollars(terms.max_reward()),
+            wording::campaigns(union),
         )
     }
 
@@ -76,6 +93,6 @@ fn terms(catalog: &Catalog) -> ReferralProgram {
         group_size: terms.group_size,
         max_reward: terms.max_reward(),
         max_groups: terms.max_groups,
-        rules: terms.rules(Language::English),
+        rules: catalog.rules(Language::English),
     }
 }

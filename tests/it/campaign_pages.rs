@@ -32,7 +32,7 @@ benchmark_price = "$68 al mes"
 "#;
 
 /// A campaign that the operator opened; `states` is a line of its file.
-async fn open(server: &Server, slug: &str, states: &str) {
+pub(crate) async fn open(server: &Server, slug: &str, states: &str) {
     let file = format!(
         "slug = \"{slug}\"\ncategory = \"internet\"\n{states}\ngather_until = 2099-01-31\n\
          [text.en]\ntitle = \"Title of {slug}\"\nsummary = \"Faster for less.\"\n\
@@ -46,7 +46,7 @@ async fn open(server: &Server, slug: &str, states: &str) {
 }
 
 /// Takes a campaign to another state, and waits until the pages know.
-async fn step(server: &Server, slug: &str, state: &str) {
+pub(crate) async fn step(server: &Server, slug: &str, state: &str) {
     let closed_at = if ["closed", "cancelled"].contains(&state) { "1794743200000" } else { "NULL" };
     server.execute(&format!("UPDATE campaigns SET state = '{state}', closed_at = {closed_at} WHERE slug = '{slug}'"));
     server.execute(&format!(

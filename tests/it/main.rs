@@ -38,6 +38,7 @@ mod records;
 mod referral;
 mod reports;
 mod reward_commands;
+mod reward_pages;
 mod sandbox;
 mod server;
 mod site;

@@ -31,6 +31,18 @@ price = "$48 al mes"
 exit_fee = "Ninguno"
 `;
 
+// Somebody has a group that is due, one that is paid, and two who count and wait.
+export function earn(records, slug, address) {
+  const run = (sql, ...values) => records.prepare(sql).run(...values);
+  run("UPDATE campaigns SET active_at = 1, reward_cents = 10000, group_size = 5, max_groups = 10, hold_days = 30 WHERE slug = ?", slug);
+  run("UPDATE people SET account = 'account1' WHERE email_normalized = ?", address);
+  run("INSERT INTO payout_batches (created_at, who, filled_at, written_at) VALUES (1, 'operator', 1, 1)");
+  run("INSERT INTO payouts (batch_id, external_id, account, campaign_id, amount_cents, group_count, state) SELECT 1, 'account1-1-1', 'account1', id, 10000, 1, 'out' FROM campaigns WHERE slug = ?", slug);
+  run("INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) SELECT p.id, c.id, 'accrued', 1 FROM people p, campaigns c WHERE p.email_normalized = ? AND c.slug = ?", address, slug);
+  run("INSERT INTO qualifications (campaign_id, person_id, referrer_id, qualified_at) SELECT c.id, 1000 + n, p.id, 1 FROM people p, campaigns c, (SELECT 1 AS n UNION SELECT 2) WHERE p.email_normalized = ? AND c.slug = ?", address, slug);
+  run("INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why) SELECT 'account1', id, 'accrual', 10000, 1, 'rules', 'group' FROM campaigns WHERE slug = ?", slug);
+}
+
 export async function campaignWalk(page, tools) {
   const { base, data, go, heading, isFocused, language, look, memberCount, openLetter, size, scheme, step } = tools;
   const say = speaker(language);
@@ -151,6 +163,16 @@ export async function campaignWalk(page, tools) {
   await shows(say("campaign.part_accepted"));
   await go(page, () => link(title).click());
   await look(page, "campaign-offered");
+
+  step("what it earned: on hold, counting, missing, and money");
+  earn(records, slug, address);
+  await go(page, "/me");
+  await shows(say("reward.due_text"));
+  await shows(say("reward.groups_text", { groups: say("site.one_group"), reward: "$100" }));
+  await look(page, "me-rewards");
+  await go(page, () => link(say("reward.how")).click());
+  assert(page.url().endsWith("/terms#referrals"));
+  await go(page, `/campaigns/${slug}`);
 
   step("it is cancelled between the page and the press");
   await to("cancelled");

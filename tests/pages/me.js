@@ -1,8 +1,11 @@
 // A member's own page, walked in a browser: the way in by code or by link, what it shows, what can be changed, and the way out.
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import jsQR from "jsqr";
 import { PNG } from "pngjs";
+import { earn } from "./campaign.js";
 
 // What a phone's camera would read off the screen, by another hand than ours.
 async function readQr(figure) {
@@ -173,7 +176,7 @@ export async function meWalk(page, tools) {
 
 // Somebody has themselves erased, and comes back.
 export async function eraseWalk(page, tools) {
-  const { base, call, go, heading, look, memberCount, openLetter, size, scheme, step } = tools;
+  const { base, call, data, go, heading, look, memberCount, openLetter, size, scheme, step } = tools;
   const address = `oda-${size}-${scheme}@example.com`;
   // A link of their newest mail, once that is the one that holds it.
   const open = async (wanted) => {
@@ -200,6 +203,17 @@ export async function eraseWalk(page, tools) {
   await go(page, () => page.getByRole("link", { name: "Erase everything about me" }).click());
   await heading(page, "Erase everything about you?");
   await look(page, "me-erase");
+
+  step("with money due, first without giving it up");
+  const records = new DatabaseSync(join(data, "unionhall.db"));
+  records.exec("PRAGMA busy_timeout = 5000");
+  records.exec("INSERT INTO campaigns (slug, definition, state, gather_until, created_at) VALUES ('internet-2099', '', 'draft', 47147, 1)");
+  earn(records, "internet-2099", address);
+  records.close();
+  await go(page, () => page.getByRole("button", { name: "Erase it all now" }).click(), 400);
+  assert((await page.getByRole("alert").innerText()).includes("Nothing was erased: $100 in rewards is due to you."));
+  await look(page, "me-erase-due");
+  await page.getByRole("checkbox", { name: "I give up $100 in rewards" }).check();
   await go(page, () => page.getByRole("button", { name: "Erase it all now" }).click());
   await heading(page, "Your data is erased");
   await look(page, "me-erased");

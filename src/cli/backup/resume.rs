@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::config::{Records, SecretSettings, StoreSettings};
 use crate::domain::api_key::Mode;
 use crate::domain::email::EmailAddress;
+use crate::domain::person::Waiver;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::operator::Operator;
@@ -146,7 +147,9 @@ async fn erase_again(
             match judge(&email, person.created_at) {
                 CameBack::No => {}
                 CameBack::Perhaps => again.perhaps.push(person.email.clone()),
-                CameBack::Yes => again.erased += u64::from(people.erase(&email, Some(RESUME), now).await?.is_some()),
+                CameBack::Yes => {
+                    again.erased += u64::from(people.erase(&email, Some(Waiver::of_all(RESUME)), now).await?.is_some());
+                }
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
 use crate::domain::figure::money;
 use crate::domain::mail::budget::source_name;
-use crate::domain::person::{Leaving, Lifted, PersonRecord};
+use crate::domain::person::{Leaving, Lifted, PersonRecord, Waiver};
 use crate::domain::sign_up::{SignUpId, SignUpsOf};
 use crate::domain::time::Timestamp;
 use crate::membership::erasures::ErasureLog;
@@ -268,7 +268,7 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
         let act = act("members erase", String::new(), now);
         let (who, operator) = (act.who.clone(), operator.audited(act));
         let people = people_of(&task.store, &task.secret, &operator).await?;
-        people.erase(&email, task.waive_rewards.then_some(&*who), now).await.map_err(|error| match error {
+        people.erase(&email, task.waive_rewards.then(|| Waiver::of_all(&who)), now).await.map_err(|error| match error {
             NotErased::RewardsDue(due) => anyhow!(
                 "nothing was erased: {} of rewards are due to them; pay them first with `unionhall rewards batch new FILE`, or give \
                  --waive-rewards if they give them up",

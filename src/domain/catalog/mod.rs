@@ -1,15 +1,18 @@
-//! The operator's figures: what each category saves, and what a referral earns.
+//! The operator's figures: what each category saves, what a referral earns, and who pays for it.
 //!
-//! The file gives figures only. Labels are the contract's, sums and rules are worked out here, so that no two answers
-//! of the service can disagree.
+//! The file gives figures, and what only the union can say of itself. Labels are the contract's, sums and rules are worked out
+//! here, so that no two answers of the service can disagree.
 
 pub mod category;
+pub mod operator_text;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Deserialize;
 
 use self::category::{Category, CategorySet};
+use self::operator_text::OperatorText;
 use super::figure::dollars;
 use super::language::Language;
 
@@ -21,6 +24,8 @@ pub struct Catalog {
     /// In the contract's order.
     listed: Vec<(Category, u32)>,
     pub referral: ReferralTerms,
+    /// Who pays for rewards; none where the union has not said so.
+    funding: Option<OperatorText>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +47,12 @@ pub enum BadCatalog {
     Empty,
     #[error("[{table}] {field} = {value}: must be between {least} and {most}")]
     OutOfRange { table: &'static str, field: String, value: i64, least: u32, most: u32 },
+    #[error("[{table}] {code}: it is missing; write one for each language")]
+    MissingText { table: &'static str, code: &'static str },
+    #[error("[{table}] {code}: write a text of 1 to {most} characters on one line", most = OperatorText::LONGEST)]
+    BadText { table: &'static str, code: &'static str },
+    #[error("[{table}] {unknown}: there is no such language; there are {codes}", codes = Language::ALL.map(Language::code).join(" and "))]
+    UnknownLanguage { table: &'static str, unknown: String },
 }
 
 impl Catalog {
@@ -66,6 +77,8 @@ impl Catalog {
         struct File {
             savings: BTreeMap<String, i64>,
             referral: Referral,
+            #[serde(default)]
+            union: UnionTexts,
         }
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -74,6 +87,11 @@ impl Catalog {
             group_size: i64,
             max_groups: i64,
             hold_days: Option<i64>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct UnionTexts {
+            funding: Option<BTreeMap<String, String>>,
         }
 
         let file: File = toml::from_str(text).map_err(|error| BadCatalog::Syntax(locate(text, &error)))?;
@@ -97,7 +115,19 @@ impl Catalog {
                 None => ReferralTerms::HOLD_DAYS,
             },
         };
-        Ok(Self { listed, referral })
+        let funding = file.union.funding.map(|texts| OperatorText::read("union.funding", texts)).transpose()?;
+        Ok(Self { listed, referral, funding })
+    }
+
+    /// What a referral earns, when, and who pays for it: in sentences, with these figures in them.
+    pub fn rules(&self, language: Language) -> Vec<String> {
+        let words = &language.words().rule;
+        let mut rules = self.referral.rules(language);
+        rules.push(match &self.funding {
+            Some(funding) => words.funding.put("funding", funding.in_language(language)).plain(),
+            None => words.no_funding.to_string(),
+        });
+        rules
     }
 
     /// The categories that are offered, with their yearly savings in dollars.
@@ -142,21 +172,28 @@ impl ReferralTerms {
         self.reward_per_group * self.max_groups
     }
 
-    /// The terms in sentences, with these figures in them.
-    pub fn rules(&self, language: Language) -> Vec<String> {
-        let words = language.words();
-        let reward = dollars(self.reward_per_group);
+    /// The terms in sentences, with these figures in them. Every page and answer that states a figure of them says these.
+    fn rules(&self, language: Language) -> Vec<String> {
+        let (words, reward) = (language.words(), dollars(self.reward_per_group));
+        let rule = &words.rule;
         let earned = match self.group_size {
-            1 => words.rule.single.put("reward", reward),
-            size => words.rule.group.put("reward", reward).put("people", words.people(size)),
+            1 => rule.single.put("reward", reward),
+            size => rule.group.put("reward", reward).put("people", words.people(size)),
         };
-        let most = words.rule.most.put("groups", words.groups(self.max_groups));
-        vec![
-            earned.plain(),
-            most.put("most", dollars(self.max_reward())).plain(),
-            words.rule.confirmed.to_string(),
-            words.rule.oneself.to_string(),
-        ]
+        let counts = match self.hold_days {
+            0 => rule.counts_at_once.to_string(),
+            _ => rule.counts.put("days", self.hold(language)).plain(),
+        };
+        let once = if self.group_size == 1 { &rule.once_single } else { &rule.once };
+        let most = rule.most.put("groups", words.groups(self.max_groups)).put("most", dollars(self.max_reward()));
+        let sentences = [&rule.members, once, &rule.oneself, &rule.fraud, &rule.terms, &rule.paid];
+        let [members, once, oneself, fraud, terms, paid] = sentences.map(ToString::to_string);
+        vec![earned.plain(), counts, members, once, most.plain(), oneself, fraud, terms, paid]
+    }
+
+    /// How long somebody takes part before they count.
+    pub fn hold(&self, language: Language) -> String {
+        language.words().days(Duration::from_secs(24 * 3600) * self.hold_days)
     }
 }
 
@@ -214,10 +251,50 @@ mod tests {
         let part = parse("car_insurance = 300").unwrap();
         assert_eq!(part.combined_savings(CategorySet::from_slugs("insurance,car_insurance")), 300, "or not offered");
         assert_eq!(catalog.referral.max_reward(), 1000);
-        let rules = catalog.referral.rules(Language::English).join("\n");
-        for part in ["$100", "group of 5 people", "same campaign", "10 groups", "$1,000"] {
-            assert!(rules.contains(part), "{part} in {rules}");
+    }
+
+    #[test]
+    fn who_pays_is_told_in_each_language_or_that_nobody_said_so() {
+        let with = |union: &str| Catalog::parse(&format!("[savings]\ninternet = 1\n{REFERRAL}{union}"));
+        let told = with("[union.funding]\nen = \" Suppliers pay. \"\nes = \"Pagan los proveedores.\"").unwrap();
+        assert_eq!(told.rules(Language::English).pop().unwrap(), "Who pays for rewards: Suppliers pay.");
+        assert_eq!(told.rules(Language::Spanish).pop().unwrap(), "Quién paga las recompensas: Pagan los proveedores.");
+        let silent = with("").unwrap().rules(Language::English).pop().unwrap();
+        assert_eq!(silent, "The union has not published who pays for rewards.");
+        let refused = |union: &str| with(union).unwrap_err().to_string();
+        let missing = "[union.funding] es: it is missing; write one for each language";
+        assert_eq!(refused("[union.funding]\nen = \"We do.\""), missing);
+        let text = |english: &str| format!("[union.funding]\nen = \"{english}\"\nes = \"x\"");
+        for bad in ["", " ", "two\\nlines", &"x".repeat(301)] {
+            let wanted = "[union.funding] en: write a text of 1 to 300 characters on one line";
+            assert_eq!(refused(&text(bad)), wanted, "{bad:?}");
         }
+        assert!(with(&text(&"ñ".repeat(300))).is_ok());
+        let unknown = format!("{}\nfr = \"x\"", text("We do."));
+        assert_eq!(refused(&unknown), "[union.funding] fr: there is no such language; there are en and es");
+        assert!(refused("[union]\nfounding = 1").contains("founding"));
+    }
+
+    /// Terms with every figure unlike the others.
+    const OTHERS: [(u32, u32, u32, u32); 3] = [(100, 5, 10, 30), (75, 8, 4, 45), (1200, 3, 6, 14)];
+
+    #[test]
+    fn every_figure_of_the_terms_is_in_the_rules_in_every_language() {
+        for (reward_per_group, group_size, max_groups, hold_days) in OTHERS {
+            let terms = ReferralTerms { reward_per_group, group_size, max_groups, hold_days };
+            for language in Language::ALL {
+                let rules = terms.rules(language).join("\n");
+                let figures = [dollars(reward_per_group), dollars(terms.max_reward())];
+                let counts = [group_size, max_groups, hold_days].map(|count| format!(" {count} "));
+                let missing: Vec<_> =
+                    figures.iter().chain(&counts).filter(|figure| !rules.contains(figure.as_str())).collect();
+                assert!(missing.is_empty(), "{missing:?} in {rules}");
+            }
+        }
+        let plain = ReferralTerms { reward_per_group: 20, group_size: 1, max_groups: 1, hold_days: 0 };
+        let rules = plain.rules(Language::English).join("\n");
+        assert!(rules.contains("for every person you referred") && rules.contains("for at most one group"), "{rules}");
+        assert!(rules.contains("as soon as") && !rules.contains("0 days"), "{rules}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::super::campaign::CampaignSlug;
 use super::super::json::named_enum;
 use super::super::time::Timestamp;
+use super::payout::PayoutState;
 
 named_enum! {
     pub enum LedgerKind {
@@ -30,6 +31,48 @@ pub struct LedgerEntry {
     pub why: String,
 }
 
+/// All that is kept of a person's rewards besides where they stand.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RewardHistory {
+    /// What they earned and were paid, oldest first.
+    pub ledger: Vec<LedgerEntry>,
+    /// Oldest first.
+    pub payouts: Vec<PayoutEntry>,
+    /// In which campaigns they count for whoever referred them.
+    pub counted_in: Vec<CountedEntry>,
+}
+
+/// What they were paid for one campaign.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PayoutEntry {
+    /// The union's name for it.
+    pub external_id: String,
+    pub campaign: CampaignSlug,
+    pub amount_cents: i64,
+    pub groups: u32,
+    /// `out` (being paid), `paid`, `failed`, or `netted`: all of it made up for what was paid too much before.
+    pub state: PayoutState,
+    /// The payment provider's name for it.
+    pub reference: Option<String>,
+    pub paid_at: Option<Timestamp>,
+    /// Why it failed.
+    pub reason: Option<String>,
+    /// When the union learned what became of it.
+    pub settled_at: Option<Timestamp>,
+}
+
+/// That somebody counts for whoever referred them, or no longer does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CountedEntry {
+    pub campaign: CampaignSlug,
+    pub counted_at: Option<Timestamp>,
+    /// When the union took them out.
+    pub voided_at: Option<Timestamp>,
+}
+
 /// What a person earned by those whom they referred.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -40,6 +83,10 @@ pub struct RewardStanding {
     pub out_cents: i64,
     /// What was paid, in cents.
     pub paid_cents: i64,
+    /// Groups, over all campaigns, that count toward the most that one person is rewarded for.
+    pub rewarded_groups: u32,
+    /// Their rewards, in cents.
+    pub rewarded_cents: i64,
     pub campaigns: Vec<CampaignStanding>,
 }
 
@@ -52,6 +99,8 @@ pub struct CampaignStanding {
     pub group_size: u32,
     /// For each group, in cents.
     pub reward_cents: i64,
+    /// Groups that one person is rewarded for at the most, over all campaigns.
+    pub max_groups: u32,
     /// Members they referred who take part and whose hold is not over.
     pub on_hold: u32,
     /// When the first of those holds is over.
@@ -60,6 +109,8 @@ pub struct CampaignStanding {
     pub waiting: u32,
     /// Groups that were rewarded.
     pub groups: u32,
+    /// Whether another group would earn nothing: they have the most that one person can earn.
+    pub has_the_most: bool,
     /// Full groups that earn nothing: the referrer has as many as may be rewarded.
     pub capped: u32,
 }

@@ -16,7 +16,7 @@ use crate::domain::campaign::CampaignMail;
 use crate::domain::language::words::OwnWords;
 use crate::domain::language::{Language, Phrase};
 use crate::domain::mail::MailKind;
-use crate::domain::person::{Answers, PersonState};
+use crate::domain::person::{Answers, PersonState, RewardsDue};
 use crate::http::request::body::SentBody;
 use crate::http::response::answer::Answer;
 use crate::mail::Delivery;
@@ -140,7 +140,7 @@ pub async fn ask_to_leave(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
             require_mailed(visit, StatusCode::OK, &session)?;
             let (visit, own_pages) = (visit.who_chose(session.file.person.language), &visit.app().own_pages);
             let token = own_pages.csrf_token(&session.cookie.nonce);
-            visit.page(view::leave(visit.frame(), &token, own_pages.times))
+            visit.page(view::leave(visit.frame(), &token, &session.file, own_pages.times))
         }
         Some(_) => visit.redirect("/me"),
         None => sign_in(visit, StatusCode::OK, None),
@@ -160,16 +160,17 @@ pub async fn ask_to_erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> P
     let session = look(visit, request.headers()).await?.ok_or_else(|| sign_in(visit, StatusCode::OK, None))?;
     require_mailed(visit, StatusCode::OK, &session)?;
     let token = visit.app().own_pages.csrf_token(&session.cookie.nonce);
-    let is_member = session.file.person.state == PersonState::Member;
     let visit = visit.who_chose(session.file.person.language);
-    Ok(visit.page(view::erase(visit.frame(), &token, is_member)))
+    Ok(visit.page(view::erase(visit.frame(), &token, &session.file, false)))
 }
 
 pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
-    let (visit, session, fields) = take(visit, request, not_signed_in).await?;
+    let (visit, mut session, fields) = take(visit, request, not_signed_in).await?;
     require_mailed(visit, StatusCode::FORBIDDEN, &session)?;
+    // The amount that they read is given up, and no more.
     let waives = field(&fields, "waiveRewards").as_deref() == Some("true");
-    Ok(match visit.app().own_pages.erase(&session.email, waives, visit.now.time).await {
+    let read = field(&fields, "dueCents").filter(|_| waives).and_then(|cents| cents.parse().ok());
+    Ok(match visit.app().own_pages.erase(&session.email, read.unwrap_or(0), visit.now.time).await {
         Ok(Some(erased)) => {
             // By another address, so that whoever loads it again does not send the form again.
             let shown = if erased.mailbox_is_shared { "/me/erased?shared" } else { "/me/erased" };
@@ -179,7 +180,14 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
         }
         Ok(None) => not_signed_in(visit),
         Err(NotErased::Store(error)) => visit.problem(error),
-        Err(NotErased::RewardsDue(_)) => visit.redirect("/me/erase"),
+        Err(NotErased::RewardsDue(RewardsDue { cents })) => {
+            session.file.rewards.due_cents = cents;
+            let token = visit.app().own_pages.csrf_token(&session.cookie.nonce);
+            let page = view::erase(visit.frame(), &token, &session.file, true);
+            let mut answer = Answer::html(StatusCode::BAD_REQUEST, page);
+            keep_apart(&mut answer);
+            answer
+        }
         Err(error @ NotErased::Log(_)) => {
             visit.report(&error.to_string());
             visit.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::Problem)
@@ -222,13 +230,16 @@ async fn own_page(
     let sign_ups_paused = file.person.state == PersonState::Left
         && (matches!(visit.app().mail, Delivery::Off)
             || matches!(visit.app().form_throttle.gate(visit.now).await, Ok(FormGate::Shut)));
-    let campaigns = visit.public_campaigns().await;
+    let public = visit.public_campaigns().await;
+    let standings = file.rewards.campaigns.iter();
+    let rewarded: Vec<_> = standings.filter_map(|standing| public.find(&standing.campaign)).collect();
     let person = &file.person;
-    let for_them = campaigns.for_member(person.us_state, person.categories, &file.participations);
+    let for_them = public.for_member(person.us_state, person.categories, &file.participations);
     let part = |state| MemberPart { token: &token, state, us_state: person.us_state };
     let campaigns: Vec<_> =
         for_them.into_iter().take(MOST_CAMPAIGNS).map(|(campaign, state)| (campaign, part(state))).collect();
-    let view = OwnView { file, token: &token, campaigns: &campaigns, done, refused, times, sign_ups_paused, now };
+    let (campaigns, rewarded, token) = (&campaigns[..], &rewarded[..], &token[..]);
+    let view = OwnView { file, token, campaigns, rewarded, done, refused, times, sign_ups_paused, now };
     let mut answer = Answer::html(status, view::own_page(visit.frame(), &view));
     // The button that copies the link is the only thing here that is done by a script.
     answer.set(CONTENT_SECURITY_POLICY, WITH_OUR_SCRIPT);

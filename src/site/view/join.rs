@@ -153,17 +153,21 @@ pub(super) struct ReferralOffer {
     pub(super) reward: String,
     pub(super) group: String,
     pub(super) most: String,
-    pub(super) rules: Vec<String>,
+    /// What it is earned for; the other rules are folded.
+    pub(super) first: String,
+    pub(super) others: Vec<String>,
 }
 
 impl ReferralOffer {
     pub(super) fn of(page: Frame<'_>) -> Self {
         let terms = &page.union.catalog.referral;
+        let mut rules = page.union.catalog.rules(page.language).into_iter();
         Self {
             reward: dollars(terms.reward_per_group),
             group: page.words.people(terms.group_size),
             most: dollars(terms.max_reward()),
-            rules: terms.rules(page.language),
+            first: rules.next().unwrap_or_default(),
+            others: rules.collect(),
         }
     }
 }

@@ -13,6 +13,7 @@ mod outcome;
 mod own_page;
 mod person;
 mod policy;
+mod rewards;
 
 use std::sync::LazyLock;
 
@@ -24,13 +25,12 @@ pub use self::campaign::{
 pub use self::join::{InvitedBy, JoinForm, ShownAgain, join};
 pub use self::mailbox::{MailboxEntry, ShownMail, inbox, mailbox, opened_mail};
 pub use self::outcome::{Home, Outcome, outcome};
-pub use self::own_page::{
-    OwnView, RefusedAnswers, SignInView, enter, erase, erased, leave, own_page, sign_in, sign_in_sent,
-};
+pub use self::own_page::{OwnView, RefusedAnswers, SignInView, enter, erased, leave, own_page, sign_in, sign_in_sent};
 pub use self::person::{
     ConfirmView, DeclineState, DeclineView, NextCampaigns, Welcome, check_inbox, confirm, decline, share,
 };
 pub use self::policy::policy;
+pub use self::rewards::erase;
 use super::branding::Branding;
 use crate::domain::language::{Language, Words};
 use crate::domain::sign_up::PENDING_FOR;

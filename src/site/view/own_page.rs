@@ -5,6 +5,7 @@ use qrcode::{Color, EcLevel, QrCode};
 
 use super::campaign::{MemberCards, MemberPart, PartPlace};
 use super::join::{Bills, ReferralOffer};
+use super::rewards::RewardsView;
 use super::{Frame, rendered, states};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignMail, CampaignSlug};
@@ -15,6 +16,7 @@ use crate::domain::mail::budget::FORM;
 use crate::domain::person::{
     Answers, MailboxStanding, PersonFile, PersonState, Referrals, RetentionTimes, SignUpEntry,
 };
+use crate::domain::reward::ledger::RewardStanding;
 use crate::domain::share;
 use crate::domain::sign_in::{SIGN_IN_FOR, TRIES};
 use crate::domain::sign_up::{Channel, SignUpState};
@@ -79,22 +81,12 @@ struct LeavePage<'a> {
     page: Frame<'a>,
     token: &'a str,
     kept: String,
+    has_rewards: bool,
 }
 
-pub fn leave(page: Frame<'_>, token: &str, times: RetentionTimes) -> String {
-    rendered(&LeavePage { page, token, kept: page.words.days(times.left) })
-}
-
-#[derive(Template)]
-#[template(path = "me/erase.html")]
-struct ErasePage<'a> {
-    page: Frame<'a>,
-    token: &'a str,
-    is_member: bool,
-}
-
-pub fn erase(page: Frame<'_>, token: &str, is_member: bool) -> String {
-    rendered(&ErasePage { page, token, is_member })
+pub fn leave(page: Frame<'_>, token: &str, file: &PersonFile, times: RetentionTimes) -> String {
+    let has_rewards = file.rewards != RewardStanding::default();
+    rendered(&LeavePage { page, token, kept: page.words.days(times.left), has_rewards })
 }
 
 #[derive(Template)]
@@ -116,6 +108,8 @@ pub struct OwnView<'a> {
     pub token: &'a str,
     /// What fits them best first, each with their part in it.
     pub campaigns: &'a [(&'a CampaignRecord, MemberPart<'a>)],
+    /// Those in which somebody whom they referred counts, as far as people know them.
+    pub rewarded: &'a [&'a CampaignRecord],
     /// What was just done.
     pub done: Option<&'a str>,
     /// Answers that were sent and not taken, and why.
@@ -154,6 +148,7 @@ struct OwnPage<'a> {
     signed_up: String,
     members: String,
     offer: ReferralOffer,
+    rewards: Option<RewardsView<'a>>,
     bills: Bills<'a>,
     states: Vec<(&'static str, &'a str)>,
     us_state: &'a str,
@@ -236,6 +231,7 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
         },
         members: grouped(referrals.members),
         offer: ReferralOffer::of(page),
+        rewards: RewardsView::of(page, view.file, view.rewarded),
         bills: Bills::of(page, answers.categories),
         states: states(page),
         us_state: answers.us_state.map(UsState::code).unwrap_or_default(),

@@ -25,6 +25,7 @@ struct AboutPage<'a> {
     docs: String,
     rows: Vec<(&'a str, String)>,
     total: String,
+    offer: ReferralOffer,
 }
 
 #[derive(Template)]
@@ -53,7 +54,7 @@ struct TermsPage<'a> {
     no_text: &'a Phrase,
     own_text: Option<String>,
     notice: &'a str,
-    offer: ReferralOffer,
+    rules: Vec<String>,
 }
 
 pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, times: RetentionTimes) -> String {
@@ -78,6 +79,7 @@ pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, tim
                 listed.map(|(category, savings)| (words.category(*category), dollars(*savings))).collect()
             },
             total: dollars(page.union.catalog.headline_savings()),
+            offer: ReferralOffer::of(page),
         }),
         PolicyPage::Privacy => rendered(&PrivacyPage {
             page,
@@ -100,7 +102,7 @@ pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, tim
             no_text: &words.terms.no_text,
             own_text,
             notice: &page.union.notices.in_language(page.language).words,
-            offer: ReferralOffer::of(page),
+            rules: page.union.catalog.rules(page.language),
         }),
     }
 }

@@ -4,7 +4,7 @@
 //! they are credited with stays right, and whoever joins again is known to have been a member.
 
 use crate::domain::email::EmailAddress;
-use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonState, RewardsDue};
+use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonState, RewardsDue, Waiver};
 use crate::domain::secret::mark::{AddressMarks, tombstone};
 use crate::domain::sign_up::{DecidedHow, SUPPRESSED_FOR};
 use crate::domain::time::Timestamp;
@@ -91,8 +91,8 @@ pub(super) struct Erase {
     pub email_normalized: String,
     pub marks: AddressMarks,
     pub account: AccountId,
-    /// Who gives up the rewards that are due, if somebody does.
-    pub waived_by: Option<String>,
+    /// The rewards that are due are given up.
+    pub waiver: Option<Waiver>,
     pub now: Timestamp,
 }
 
@@ -110,7 +110,7 @@ impl Unit for Erase {
         let found =
             sql.row(find, values![&self.email_normalized], |row| Ok((row.get::<i64>("id")?, row.get("code")?))).await?;
         let Some((person, code)) = found else { return Ok(None) };
-        if let Err(cents) = rewards::waive(sql, person, self.waived_by.as_deref(), self.now).await? {
+        if let Err(cents) = rewards::waive(sql, person, self.waiver.as_ref(), self.now).await? {
             return Ok(Some(Err(RewardsDue { cents })));
         }
         name_account(sql, person, &self.account).await?;

@@ -28,7 +28,7 @@ use crate::domain::language::Language;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
 use crate::domain::partner::idempotency::IdempotentRequest;
 use crate::domain::partner::name::PartnerId;
-use crate::domain::person::{AccountId, Erased, Leaving, Lifted, RewardsDue};
+use crate::domain::person::{AccountId, Erased, Leaving, Lifted, RewardsDue, Waiver};
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::mark::AddressMarks;
 use crate::domain::sign_up::{
@@ -178,8 +178,8 @@ area! {
 
         /// Deletes what is kept of whoever has that address, but for a tombstone that knows it by its marks. Refused while
         /// rewards are due to them, unless somebody gives those up.
-        write erase(email: &EmailAddress, marks: AddressMarks, account: AccountId, waived_by: Option<String>, now: Timestamp) -> Option<Result<Erased, RewardsDue>>
-            = Erase { email_normalized: email.normalized(), marks, account, waived_by, now };
+        write erase(email: &EmailAddress, marks: AddressMarks, account: AccountId, waiver: Option<Waiver>, now: Timestamp) -> Option<Result<Erased, RewardsDue>>
+            = Erase { email_normalized: email.normalized(), marks, account, waiver, now };
 
         /// Names somebody again who was erased; false if nobody of that address was.
         write revive(email: &EmailAddress, marks: AddressMarks, now: Timestamp) -> bool

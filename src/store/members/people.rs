@@ -11,6 +11,7 @@ use crate::domain::person::{
     AccountId, ActivityPage, ActivityPlace, KeptEvidence, KeptNotice, MailboxStanding, PersonFile, PersonRecord,
     PersonState, Referrals, RequestEntry, SignInEntry, SignUpEntry, StoppedPartner,
 };
+use crate::domain::reward::ledger::RewardHistory;
 use crate::domain::sign_up::{Channel, SignUpId, SignUpState, SignUpsOf};
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
@@ -146,6 +147,7 @@ pub(super) async fn file_of(sql: &mut dyn Sql, id: i64, now: Timestamp) -> Resul
         referrals,
         participations,
         rewards,
+        reward_history: RewardHistory::default(),
         sign_ins,
         requests,
         wrong_codes,

@@ -17,13 +17,13 @@ use self::payout::{BeginBatch, FillBatch, SettlePayouts, batches, find_batch, fi
 pub(super) use self::qualify::qualify_before_change;
 use self::qualify::{check_due, check_joined};
 use self::report::{add_campaign, on_the_way, reviewed};
-use self::standing::{accounts, ledger_of, taxed};
+use self::standing::{accounts, history_of, ledger_of, taxed};
 pub(super) use self::standing::{forget_referrer, standing_of, waive};
 use super::sql::{Failure, Sql, values};
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::person::AccountId;
 use crate::domain::reward::RewardAccount;
-use crate::domain::reward::ledger::{LedgerEntry, LedgerKind};
+use crate::domain::reward::ledger::{LedgerEntry, LedgerKind, RewardHistory};
 use crate::domain::reward::payout::{PayoutRecord, Settlement};
 use crate::domain::reward::report::{CampaignRewards, OnTheWay};
 use crate::domain::reward::review::ReviewedReferrer;
@@ -54,6 +54,11 @@ area! {
         /// The lines of an account, oldest first.
         scan ledger_of(account: AccountId) -> Vec<LedgerEntry> {
             |sql| ledger_of(sql, account).await
+        };
+
+        /// All that is kept of a person's rewards besides where they stand.
+        scan reward_history(person: i64, account: Option<AccountId>) -> RewardHistory {
+            |sql| history_of(sql, *person, account.as_ref()).await
         };
 
         /// The accounts after that one, in their order.

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use super::group::{terms, terms_columns};
 use super::payout::paid_of;
 use super::{balance, book};
-use crate::domain::person::AccountId;
-use crate::domain::reward::ledger::{CampaignStanding, LedgerEntry, LedgerKind, RewardStanding};
+use crate::domain::person::{AccountId, Waiver};
+use crate::domain::reward::ledger::{
+    CampaignStanding, CountedEntry, LedgerEntry, LedgerKind, PayoutEntry, RewardHistory, RewardStanding,
+};
+use crate::domain::reward::payout::PayoutState;
 use crate::domain::reward::{GroupState, RewardAccount};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Row, Sql, values};
@@ -28,6 +31,10 @@ pub(in crate::store) async fn standing_of(
         standing.due_cents = balance(sql, account.as_str()).await?;
         (standing.out_cents, standing.paid_cents) = paid_of(sql, account.as_str()).await?;
     }
+    let places = "SELECT rewarded_groups, rewarded_cents FROM referrers WHERE person_id = $1";
+    let read = |row: &Row<'_>| Ok((row.get("rewarded_groups")?, row.get("rewarded_cents")?));
+    let rewarded = sql.row(places, values![person], read).await?.unwrap_or_default();
+    (standing.rewarded_groups, standing.rewarded_cents) = rewarded;
     let mut campaigns = BTreeMap::new();
     let groups = "SELECT campaign_id, state, count(*) AS number_of FROM
                       (SELECT campaign_id, state FROM reward_groups WHERE referrer_id = $1 LIMIT $2) counted GROUP BY campaign_id, state";
@@ -64,7 +71,7 @@ pub(in crate::store) async fn standing_of(
         (counts.on_hold, counts.on_hold_until) = (count, until);
     }
     for (campaign, counts) in campaigns {
-        standing.campaigns.extend(counts.read(sql, campaign).await?);
+        standing.campaigns.extend(counts.read(sql, campaign, rewarded).await?);
     }
     Ok(standing)
 }
@@ -79,7 +86,13 @@ struct Counts {
 }
 
 impl Counts {
-    async fn read(self, sql: &mut dyn Sql, campaign: i64) -> Result<Option<CampaignStanding>, Failure> {
+    /// `rewarded` is how many groups are rewarded over all campaigns, and with how much.
+    async fn read(
+        self,
+        sql: &mut dyn Sql,
+        campaign: i64,
+        rewarded: (u32, i64),
+    ) -> Result<Option<CampaignStanding>, Failure> {
         let find = concat!("SELECT c.slug, ", terms_columns!(), " FROM campaigns c WHERE c.id = $1");
         let read = |row: &Row<'_>| {
             let terms = terms(row)?;
@@ -88,6 +101,8 @@ impl Counts {
                 campaign: row.parsed("slug", |slug| slug.parse().ok())?,
                 group_size: terms.group_size,
                 reward_cents: terms.reward_cents(),
+                max_groups: terms.max_groups,
+                has_the_most: !terms.may_reward(rewarded.0, rewarded.1),
                 on_hold: self.on_hold,
                 on_hold_until: self.on_hold_until,
                 waiting: self.waiting,
@@ -115,6 +130,47 @@ pub(super) async fn ledger_of(sql: &mut dyn Sql, account: &AccountId) -> Result<
         })
     };
     sql.rows(lines, values![account.as_str(), MOST_LINES], read).await
+}
+
+/// What was paid to an account, and in which campaigns a person counts for whoever referred them.
+pub(super) async fn history_of(
+    sql: &mut dyn Sql,
+    person: i64,
+    account: Option<&AccountId>,
+) -> Result<RewardHistory, Failure> {
+    let mut history = RewardHistory::default();
+    if let Some(account) = account {
+        history.ledger = ledger_of(sql, account).await?;
+        let payouts = "
+            SELECT o.external_id, c.slug, o.amount_cents, o.group_count, o.state, o.reference, o.paid_at, o.reason, o.settled_at
+            FROM payouts o JOIN campaigns c ON c.id = o.campaign_id WHERE o.account = $1 ORDER BY o.id LIMIT $2";
+        let read = |row: &Row<'_>| {
+            Ok(PayoutEntry {
+                external_id: row.get("external_id")?,
+                campaign: row.parsed("slug", |slug| slug.parse().ok())?,
+                amount_cents: row.get("amount_cents")?,
+                groups: row.get("group_count")?,
+                state: row.parsed("state", PayoutState::from_name)?,
+                reference: row.get("reference")?,
+                paid_at: row.get("paid_at")?,
+                reason: row.get("reason")?,
+                settled_at: row.get("settled_at")?,
+            })
+        };
+        history.payouts = sql.rows(payouts, values![account.as_str(), MOST_LINES], read).await?;
+    }
+    let counted =
+        "SELECT c.slug, q.qualified_at, q.voided_at FROM qualifications q JOIN campaigns c ON c.id = q.campaign_id
+                   WHERE q.person_id = $1 ORDER BY q.id LIMIT $2";
+    let read = |row: &Row<'_>| {
+        Ok(CountedEntry {
+            campaign: row.parsed("slug", |slug| slug.parse().ok())?,
+            counted_at: row.get("qualified_at")?,
+            voided_at: row.get("voided_at")?,
+        })
+    };
+    history.counted_in = sql.rows(counted, values![person, MOST_LINES], read).await?;
+    Ok(history)
 }
 
 /// An account with its sums; `$paid` is what counts as paid.
@@ -173,11 +229,12 @@ pub(super) async fn taxed(
     sql.rows(list, values![since, until, after, most], account).await
 }
 
-/// A referrer gives up what they are due; says how much that was, in cents. Their row is locked.
+/// A referrer gives up what they are due. What is due is the error where they do not, or did not know of so much. Their row is
+/// locked.
 pub(in crate::store) async fn waive(
     sql: &mut dyn Sql,
     person: i64,
-    waived_by: Option<&str>,
+    waiver: Option<&Waiver>,
     now: Timestamp,
 ) -> Result<Result<(), i64>, Failure> {
     let account = "SELECT account FROM people WHERE id = $1";
@@ -187,8 +244,8 @@ pub(in crate::store) async fn waive(
     if due <= 0 {
         return Ok(Ok(()));
     }
-    let Some(who) = waived_by else { return Ok(Err(due)) };
-    book(sql, &account, None, (LedgerKind::Reversal, -due), (who, "waived"), now).await?;
+    let Some(waiver) = waiver.filter(|waiver| due <= waiver.most_cents) else { return Ok(Err(due)) };
+    book(sql, &account, None, (LedgerKind::Reversal, -due), (&waiver.by, "waived"), now).await?;
     let waive =
         "UPDATE reward_groups SET state = 'waived' WHERE referrer_id = $1 AND state = 'accrued' AND payout_id IS NULL";
     sql.execute(waive, values![person]).await?;

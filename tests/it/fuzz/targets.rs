@@ -245,15 +245,18 @@ pub fn catalog(data: &[u8]) {
     listed.iter().for_each(|(category, _)| all.insert(*category));
     assert_eq!(catalog.savings_of(all), catalog.total_savings());
     assert!(catalog.referral.max_reward() >= catalog.referral.reward_per_group);
-    assert!(catalog.referral.rules(Language::English).iter().all(|rule| rule.ends_with('.')));
+    let rules = catalog.rules(Language::English);
+    let Some((_of_the_operator, ours)) = rules.split_last() else { panic!("there are rules") };
+    assert!(ours.iter().all(|rule| rule.ends_with('.')));
     let savings: String =
         listed.iter().map(|(category, dollars)| format!("{} = {dollars}\n", category.slug())).collect();
     let terms = catalog.referral;
     let written = format!(
-        "[savings]\n{savings}[referral]\nreward_per_group = {}\ngroup_size = {}\nmax_groups = {}\n",
-        terms.reward_per_group, terms.group_size, terms.max_groups
+        "[savings]\n{savings}[referral]\nreward_per_group = {}\ngroup_size = {}\nmax_groups = {}\nhold_days = {}\n",
+        terms.reward_per_group, terms.group_size, terms.max_groups, terms.hold_days
     );
-    assert_eq!(Catalog::parse(&written), Ok(catalog));
+    let read = Catalog::parse(&written).unwrap();
+    assert_eq!((read.listed(), read.referral), (listed, terms));
 }
 
 /// A token is good for one purpose and one sign-up, in one spelling; so is the cookie of a session. A code is what it is however

@@ -132,6 +132,7 @@ mod tests {
             file: &file,
             token: "abc",
             campaigns: &[(offered, part(Some(ParticipationState::In)))],
+            rewarded: &[active, closed],
             done: Some("Your answers are saved."),
             refused: Some(RefusedAnswers {
                 answers: &refused,
@@ -144,6 +145,8 @@ mod tests {
         };
         let mut left = file.clone();
         left.person.state = PersonState::Left;
+        let mut overpaid = file.clone();
+        (overpaid.rewards.due_cents, overpaid.rewards.out_cents) = (-10_000, 0);
         let asks = FormGate::Asks("1.a.b".to_owned());
         let declining = DeclineView {
             state: DeclineState::Asks,
@@ -224,8 +227,10 @@ mod tests {
             ("me-enter", enter(page, &masked, "/me/enter/abc")),
             ("me", own_page(page, &own)),
             ("me-left", own_page(page, &OwnView { file: &left, done: None, refused: None, ..own })),
-            ("me-leave", leave(page, "abc", RetentionTimes::DEFAULT)),
-            ("me-erase", erase(page, "abc", true)),
+            ("me-overpaid", own_page(page, &OwnView { file: &overpaid, done: None, refused: None, ..own })),
+            ("me-leave", leave(page, "abc", &file, RetentionTimes::DEFAULT)),
+            ("me-erase", erase(page, "abc", &overpaid, false)),
+            ("me-erase-refused", erase(page, "abc", &file, true)),
             ("me-erased", erased(page, false)),
             ("decline", decline(page, &declining)),
             ("decline-member", decline(page, &DeclineView { is_member: true, ..declining })),

@@ -13,7 +13,7 @@ use crate::domain::person::{
     StoppedPartner,
 };
 use crate::domain::referral::ReferralCode;
-use crate::domain::reward::ledger::RewardStanding;
+use crate::domain::reward::ledger::{CampaignStanding, RewardHistory, RewardStanding};
 use crate::domain::sign_up::{Channel, PENDING_FOR, SignUpId, SignUpState};
 use crate::domain::time::Timestamp;
 
@@ -79,11 +79,40 @@ pub(super) fn own_file(text: &str) -> PersonFile {
         mailbox,
         sign_ups: vec![sign_up],
         participations: Vec::new(),
-        rewards: RewardStanding::default(),
+        rewards: rewards_of(at),
+        reward_history: RewardHistory::default(),
         referrals: Referrals { signed_up: 1000, members: 12 },
         requests: Vec::new(),
         sign_ins: Vec::new(),
         wrong_codes: 0,
+    }
+}
+
+/// Somebody who referred people in every stage there is.
+fn rewards_of(at: Timestamp) -> RewardStanding {
+    let standing = |slug: &str, on_hold, waiting, groups, capped| CampaignStanding {
+        campaign: slug.parse().unwrap(),
+        group_size: 5,
+        reward_cents: 10_000,
+        max_groups: 10,
+        on_hold,
+        on_hold_until: (on_hold > 0).then(|| at.plus(PENDING_FOR)),
+        waiting,
+        groups,
+        has_the_most: capped > 0,
+        capped,
+    };
+    RewardStanding {
+        due_cents: 20_000,
+        out_cents: 10_000,
+        paid_cents: 700_000,
+        rewarded_groups: 10,
+        rewarded_cents: 100_000,
+        campaigns: vec![
+            standing("internet-2025", 0, 0, 4, 0),
+            standing("internet-closed", 0, 3, 1, 1),
+            standing("internet-active", 3, 2, 5, 0),
+        ],
     }
 }
 

@@ -7,6 +7,7 @@ use unionhall::domain::campaign::CampaignStep;
 use unionhall::domain::campaign::participation::{ParticipationState, Press};
 use unionhall::domain::reward::GroupState;
 use unionhall::domain::reward::ledger::RewardStanding;
+use unionhall::domain::reward::payout::PayoutState;
 use unionhall::domain::secret::session::Nonce;
 use unionhall::rewards::{RewardAdmin, Voided, worker};
 
@@ -102,4 +103,17 @@ pub(super) async fn full_groups_are_rewarded_once_the_hold_is_over(fixture: &Fix
         (-10_000, 1),
         "the place of a paid group stays taken"
     );
+    assert!(standing.campaigns[0].has_the_most && standing.rewarded_groups == TERMS.max_groups);
+    // What each of them takes along.
+    let ana = fixture.file_at("ana@example.com".to_owned(), NOW).await.unwrap().person;
+    let history = fixture.store.reward_history(ana.id, ana.account).await.unwrap();
+    assert_eq!(
+        history.ledger.iter().map(|line| line.amount_cents).collect::<Vec<_>>(),
+        [10_000, 10_000, -20_000, -10_000]
+    );
+    assert_eq!((history.payouts[0].amount_cents, history.payouts[0].state), (20_000, PayoutState::Out));
+    let friend = fixture.file_at("friend1@example.com".to_owned(), NOW).await.unwrap().person;
+    let history = fixture.store.reward_history(friend.id, friend.account).await.unwrap();
+    let counted = &history.counted_in[0];
+    assert_eq!((counted.counted_at, counted.voided_at), (Some(after_hold()), Some(after_hold())));
 }

@@ -1,0 +1,141 @@
+//! What a member earned by those whom they referred: on their own page, and before they are erased.
+
+use askama::Template;
+
+use super::{Frame, rendered};
+use crate::domain::campaign::CampaignState;
+use crate::domain::campaign::record::CampaignRecord;
+use crate::domain::figure::money;
+use crate::domain::language::{Filling, Phrase, Words};
+use crate::domain::person::{PersonFile, PersonState};
+use crate::domain::reward::ledger::{CampaignStanding, RewardStanding};
+
+/// Campaigns that are seen at once; the others are folded.
+const FIRST: usize = 2;
+
+/// A member's rewards; what is nothing is left out.
+pub(super) struct RewardsView<'a> {
+    /// Amounts and what they are: due, being paid, paid.
+    pub(super) money: Vec<(String, &'static str)>,
+    pub(super) is_due: bool,
+    pub(super) overpaid: Option<String>,
+    /// Newest first.
+    pub(super) first: Vec<CampaignRewards<'a>>,
+    pub(super) more: Vec<CampaignRewards<'a>>,
+}
+
+/// The same of one campaign.
+pub(super) struct CampaignRewards<'a> {
+    pub(super) title: &'a str,
+    /// Of its page, if people know it.
+    pub(super) slug: Option<&'a str>,
+    /// What each line is about, and what it says.
+    pub(super) lines: Vec<(&'static str, String)>,
+}
+
+impl<'a> RewardsView<'a> {
+    /// None where there is nothing to show. `campaigns` are those that people know.
+    pub(super) fn of(page: Frame<'a>, file: &'a PersonFile, campaigns: &[&'a CampaignRecord]) -> Option<Self> {
+        let (rewards, words) = (&file.rewards, &page.words.reward);
+        let sums =
+            [(rewards.due_cents, &words.due), (rewards.out_cents, &words.out), (rewards.paid_cents, &words.paid)];
+        let sums = sums.into_iter().filter(|(sum, _)| *sum > 0);
+        let sums: Vec<_> = sums.map(|(sum, label)| (money(sum), label.as_str())).collect();
+        let of_campaign = |standing: &'a CampaignStanding| {
+            let record = campaigns.iter().find(|record| *record.slug() == standing.campaign);
+            let text = record.and_then(|record| record.draft.text(page.language));
+            CampaignRewards {
+                title: text.map_or(standing.campaign.as_str(), |text| &text.title),
+                slug: record.map(|record| record.slug().as_str()),
+                lines: lines(page.words, file, standing, record.map(|record| record.state)),
+            }
+        };
+        let mut first: Vec<_> = rewards.campaigns.iter().rev().map(of_campaign).collect();
+        first.retain(|campaign| !campaign.lines.is_empty());
+        let more = first.split_off(FIRST.min(first.len()));
+        let overpaid = (rewards.due_cents < 0).then(|| money(-rewards.due_cents));
+        let is_something = !money.is_empty() || overpaid.is_some() || !first.is_empty();
+        is_something.then_some(Self { money, is_due: rewards.due_cents > 0, overpaid, first, more })
+    }
+}
+
+/// What there is to say of one campaign. Whoever left earns nothing new, so only their groups count.
+fn lines(
+    words: &'static Words,
+    file: &PersonFile,
+    standing: &CampaignStanding,
+    state: Option<CampaignState>,
+) -> Vec<(&'static str, String)> {
+    let reward = &words.reward;
+    let mut lines = Vec::new();
+    let mut add = |label: &'static Phrase, text: Filling| lines.push((label.as_str(), text.plain()));
+    let with_most = |phrase: &'static Phrase| {
+        let most = cents(standing.reward_cents * i64::from(standing.max_groups));
+        phrase.put("most_groups", words.groups(standing.max_groups)).put("most", most)
+    };
+    if standing.groups > 0 {
+        let groups = reward.groups_text.put("groups", words.groups(standing.groups));
+        add(&reward.groups, groups.put("reward", cents(standing.reward_cents)));
+    }
+    if standing.capped > 0 {
+        add(&reward.capped, with_most(&reward.capped_text).put("groups", words.groups(standing.capped)));
+    }
+    if file.person.state != PersonState::Member {
+        return lines;
+    }
+    if let Some(until) = standing.on_hold_until.filter(|_| standing.on_hold > 0) {
+        // Where not all of them are looked at, another's hold may be over before.
+        let is_all = file.referrals.members <= RewardStanding::MOST_LOOKED_AT.into();
+        let phrase = if is_all { &reward.on_hold_text } else { &reward.on_hold_some };
+        add(
+            &reward.on_hold,
+            phrase.put("members", words.members(standing.on_hold.into())).put("date", words.date(until)),
+        );
+    }
+    let is_over = match state {
+        Some(CampaignState::Closed) => standing.on_hold == 0,
+        state => state == Some(CampaignState::Cancelled),
+    };
+    if standing.waiting > 0 {
+        let phrase = if is_over { &reward.waiting_over } else { &reward.waiting_text };
+        add(&reward.waiting, phrase.put("members", words.members(standing.waiting.into())));
+    }
+    match (is_over, standing.has_the_most) {
+        (true, _) => {}
+        (false, true) if standing.capped > 0 => {}
+        (false, true) => add(&reward.next, with_most(&reward.next_capped)),
+        (false, false) => {
+            add(&reward.missing, reward.missing_text.put("members", words.members(standing.missing().into())));
+        }
+    }
+    lines
+}
+
+#[derive(Template)]
+#[template(path = "me/erase.html")]
+struct ErasePage<'a> {
+    page: Frame<'a>,
+    token: &'a str,
+    is_member: bool,
+    due: Option<String>,
+    due_cents: i64,
+    out: Option<String>,
+    /// Whether people whom they referred would still have counted.
+    lapses: bool,
+    refused: bool,
+}
+
+/// Asks whether everything is to be erased. `refused`: it was asked for, and what is due was not given up.
+pub fn erase(page: Frame<'_>, token: &str, file: &PersonFile, refused: bool) -> String {
+    let (rewards, amount) = (&file.rewards, |sum: i64| (sum > 0).then(|| money(sum)));
+    rendered(&ErasePage {
+        page,
+        token,
+        is_member: file.person.state == PersonState::Member,
+        due: amount(rewards.due_cents),
+        due_cents: rewards.due_cents,
+        out: amount(rewards.out_cents),
+        lapses: rewards.campaigns.iter().any(|campaign| campaign.on_hold > 0 || campaign.waiting > 0),
+        refused,
+    })
+}
