@@ -68,6 +68,7 @@ pub(crate) const GOALS: &[Goal] = &[
         AtMost(1.3),
         "×",
     ),
+    goal("rewards", "rewards.tail", "invite at 2 M people: p99 while rewards are checked to alone", AtMost(1.3), "×"),
     goal("mcp", "mcp.cpu", "MCP getMemberStats: CPU to REST stats, the dearer era", AtMost(1.35), "×"),
     goal("limiter", "limiter.uniform", "limiter: a check to governor's, 1 M keys", AtMost(2.5), "×"),
     goal("limiter", "limiter.hot", "limiter: a check to governor's, few keys", AtMost(1.5), "×"),

@@ -94,6 +94,8 @@ enum Section {
     Sizes,
     /// Sign-ups beside a campaign's mailing and count, at 2 M people.
     Campaigns,
+    /// Sign-ups while half a million participants are checked and groups are formed, at 2 M people.
+    Rewards,
     /// Reads and sign-ups on PostgreSQL, where it is installed.
     Postgres,
     /// Limits kept in Redis, where it is installed.
@@ -120,7 +122,7 @@ impl Section {
                 Self::Sizes => 20,
                 Self::Postgres => 10,
                 Self::Redis => 4,
-                Self::Campaigns => 2,
+                Self::Campaigns | Self::Rewards => 2,
                 Self::Footprint => 3,
                 Self::Limiter | Self::Instructions => 1,
             }
@@ -134,6 +136,7 @@ impl Section {
             Self::Invite => sections::invite::run(lab),
             Self::Sizes => sections::sizes::run(lab),
             Self::Campaigns => sections::campaigns::run(lab),
+            Self::Rewards => sections::rewards::run(lab),
             Self::Postgres => sections::postgres::run(lab),
             Self::Redis => sections::redis::run(lab),
             Self::Limiter => sections::limiter::run(lab),

@@ -284,7 +284,7 @@ CREATE TABLE qualifications (
     referrer_id  BIGINT,
     qualified_at BIGINT,          -- NULL: voided before
     group_id     BIGINT,          -- the group that they are in
-    voided_at    BIGINT,
+    voided_at    BIGINT,           -- the day, as of a group
     void_reason  TEXT COLLATE "C"
 );
 CREATE UNIQUE INDEX qualifications_unique ON qualifications (campaign_id, person_id);
@@ -302,7 +302,7 @@ CREATE TABLE reward_groups (
     -- capped: worth nothing, the referrer has as many as may be rewarded. dissolved: somebody in it was voided before it was paid.
     -- reversed: the same, after. waived: given up by the referrer. settled: the referrer was erased.
     state       TEXT COLLATE "C" NOT NULL CHECK (state IN ('accrued', 'capped', 'dissolved', 'reversed', 'waived', 'settled')),
-    formed_at   BIGINT NOT NULL,
+    formed_at   BIGINT NOT NULL, -- the day: the moment would lead to the ledger
     payout_id   BIGINT            -- the payout that it is in; NULL: not paid
 );
 CREATE INDEX reward_groups_by_referrer ON reward_groups (referrer_id, campaign_id, state, id);
@@ -566,9 +566,11 @@ CREATE TABLE referrers (
     members   BIGINT NOT NULL DEFAULT 0,
     -- Groups that count toward the most that one person is rewarded for, and their rewards.
     rewarded_groups BIGINT NOT NULL DEFAULT 0,
-    rewarded_cents  BIGINT NOT NULL DEFAULT 0
+    rewarded_cents  BIGINT NOT NULL DEFAULT 0,
+    rest_due        BOOLEAN NOT NULL DEFAULT FALSE -- a payout failed: the next batch pays what is due, with groups or without
 );
 CREATE INDEX referrers_by_members ON referrers (members);
+CREATE INDEX referrers_rest_due ON referrers (person_id) WHERE rest_due;
 
 -- People who joined (1) or left (-1) since the last roll-up, with the answers that are to be counted.
 CREATE TABLE member_changes (

@@ -290,7 +290,7 @@ CREATE TABLE qualifications (
     referrer_id  INTEGER,
     qualified_at INTEGER,          -- NULL: voided before
     group_id     INTEGER,          -- the group that they are in
-    voided_at    INTEGER,
+    voided_at    INTEGER,          -- the day, as of a group
     void_reason  TEXT
 ) STRICT;
 CREATE UNIQUE INDEX qualifications_unique ON qualifications (campaign_id, person_id);
@@ -308,7 +308,7 @@ CREATE TABLE reward_groups (
     -- capped: worth nothing, the referrer has as many as may be rewarded. dissolved: somebody in it was voided before it was paid.
     -- reversed: the same, after. waived: given up by the referrer. settled: the referrer was erased.
     state       TEXT    NOT NULL CHECK (state IN ('accrued', 'capped', 'dissolved', 'reversed', 'waived', 'settled')),
-    formed_at   INTEGER NOT NULL,
+    formed_at   INTEGER NOT NULL, -- the day: the moment would lead to the ledger
     payout_id   INTEGER            -- the payout that it is in; NULL: not paid
 ) STRICT;
 CREATE INDEX reward_groups_by_referrer ON reward_groups (referrer_id, campaign_id, state, id);
@@ -333,6 +333,9 @@ CREATE INDEX reward_ledger_by_campaign ON reward_ledger (campaign_id, id);
 CREATE TRIGGER reward_ledger_refuse_update BEFORE UPDATE ON reward_ledger
 BEGIN SELECT RAISE(ABORT, 'the table reward_ledger is append-only'); END;
 CREATE TRIGGER reward_ledger_refuse_delete BEFORE DELETE ON reward_ledger
+BEGIN SELECT RAISE(ABORT, 'the table reward_ledger is append-only'); END;
+-- Without `recursive_triggers`, which others may not set, REPLACE deletes past the trigger above.
+CREATE TRIGGER reward_ledger_refuse_replace BEFORE INSERT ON reward_ledger WHEN EXISTS (SELECT 1 FROM reward_ledger WHERE id = NEW.id)
 BEGIN SELECT RAISE(ABORT, 'the table reward_ledger is append-only'); END;
 
 -- A file of payouts for whoever pays them. It is filled in steps, in the order of the referrers' ids.
@@ -576,9 +579,11 @@ CREATE TABLE referrers (
     members   INTEGER NOT NULL DEFAULT 0,
     -- Groups that count toward the most that one person is rewarded for, and their rewards.
     rewarded_groups INTEGER NOT NULL DEFAULT 0,
-    rewarded_cents  INTEGER NOT NULL DEFAULT 0
+    rewarded_cents  INTEGER NOT NULL DEFAULT 0,
+    rest_due        INTEGER NOT NULL DEFAULT 0 -- a payout failed: the next batch pays what is due, with groups or without
 ) STRICT;
 CREATE INDEX referrers_by_members ON referrers (members);
+CREATE INDEX referrers_rest_due ON referrers (person_id) WHERE rest_due;
 
 -- People who joined (1) or left (-1) since the last roll-up, with the answers that are to be counted.
 CREATE TABLE member_changes (

@@ -356,6 +356,21 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(future)
 }
 
+/// All of them at once.
+pub(crate) async fn together<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut open: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    std::future::poll_fn(|context| {
+        for (future, done) in open.iter_mut().filter(|(_, done)| done.is_none()) {
+            if let std::task::Poll::Ready(output) = future.as_mut().poll(context) {
+                *done = Some(output);
+            }
+        }
+        if open.iter().all(|(_, done)| done.is_some()) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    open.into_iter().filter_map(|(_, done)| done).collect()
+}
+
 /// Waits for a condition, for as long as that may take at the most.
 pub(crate) async fn wait_until(patience: std::time::Duration, mut condition: impl AsyncFnMut() -> bool) {
     let waited = async {

@@ -13,6 +13,7 @@ pub(crate) mod limiter;
 pub(crate) mod mcp;
 pub(crate) mod postgres;
 pub(crate) mod redis;
+pub(crate) mod rewards;
 pub(crate) mod sizes;
 pub(crate) mod stats;
 

@@ -55,10 +55,11 @@ pub struct MemberSpan {
 }
 
 impl MemberSpan {
-    /// Whether they were a member then. Somebody who left and came back counts from when they came back.
+    /// Whether they were a member then. Who leaves in a millisecond was one in it: what happened first in it nobody can tell, and
+    /// whoever looked before they left saw a member. Somebody who left and came back counts from when they came back.
     fn was_member(&self, at: Timestamp) -> bool {
         let has_joined = self.joined_at.is_some_and(|joined_at| joined_at <= at);
-        has_joined && (self.state == PersonState::Member || self.left_at.is_some_and(|left_at| left_at > at))
+        has_joined && (self.state == PersonState::Member || self.left_at.is_some_and(|left_at| left_at >= at))
     }
 }
 
@@ -152,7 +153,7 @@ mod tests {
     fn both_are_members_at_that_moment() {
         let left = |day| MemberSpan { state: PersonState::Left, left_at: Some(at(day)), ..MEMBER };
         let by = |referrer| Referred { referrer, ..REFERRED }.qualified_at(at(60));
-        assert_eq!((by(left(39)), by(left(40)), by(left(41))), (None, None, Some(at(40))));
+        assert_eq!((by(left(39)), by(left(40)), by(left(41))), (None, Some(at(40)), Some(at(40))));
         let back = MemberSpan { joined_at: Some(at(45)), left_at: Some(at(39)), ..MEMBER };
         assert_eq!(by(back), Some(at(45)), "who comes back earns from then on");
         assert_eq!(by(MemberSpan { joined_at: None, state: PersonState::Invited, ..MEMBER }), None);

@@ -54,8 +54,8 @@ impl<'a> RewardsView<'a> {
         first.retain(|campaign| !campaign.lines.is_empty());
         let more = first.split_off(FIRST.min(first.len()));
         let overpaid = (rewards.due_cents < 0).then(|| money(-rewards.due_cents));
-        let is_something = !money.is_empty() || overpaid.is_some() || !first.is_empty();
-        is_something.then_some(Self { money, is_due: rewards.due_cents > 0, overpaid, first, more })
+        let is_something = !sums.is_empty() || overpaid.is_some() || !first.is_empty();
+        is_something.then_some(Self { money: sums, is_due: rewards.due_cents > 0, overpaid, first, more })
     }
 }
 
@@ -70,12 +70,12 @@ fn lines(
     let mut lines = Vec::new();
     let mut add = |label: &'static Phrase, text: Filling| lines.push((label.as_str(), text.plain()));
     let with_most = |phrase: &'static Phrase| {
-        let most = cents(standing.reward_cents * i64::from(standing.max_groups));
+        let most = money(standing.reward_cents * i64::from(standing.max_groups));
         phrase.put("most_groups", words.groups(standing.max_groups)).put("most", most)
     };
     if standing.groups > 0 {
         let groups = reward.groups_text.put("groups", words.groups(standing.groups));
-        add(&reward.groups, groups.put("reward", cents(standing.reward_cents)));
+        add(&reward.groups, groups.put("reward", money(standing.reward_cents)));
     }
     if standing.capped > 0 {
         add(&reward.capped, with_most(&reward.capped_text).put("groups", words.groups(standing.capped)));

@@ -67,61 +67,78 @@ macro_rules! waiting {
     };
 }
 
-/// Forms some groups of one referrer in one campaign; says whether there was anything to do.
+/// Forms some groups of one referrer; says whether there was anything to do. Over all campaigns the group that was full first comes
+/// first: which of them are rewarded does not depend on when this is done.
 pub(super) async fn form_groups(sql: &mut dyn Sql, account: &AccountId, now: Timestamp) -> Result<bool, Failure> {
-    let next = concat!(
-        "SELECT g.id, g.referrer_id, g.campaign_id, c.slug, ",
+    let next = "SELECT referrer_id FROM regroupings ORDER BY id LIMIT 1";
+    let Some(person) = sql.row(next, values![], |row| row.get::<i64>(0)).await? else { return Ok(false) };
+    let noted = concat!(
+        "SELECT g.id, g.campaign_id, c.slug, ",
         terms_columns!(),
-        " FROM regroupings g JOIN campaigns c ON c.id = g.campaign_id ORDER BY g.id LIMIT 1 FOR UPDATE OF g"
+        " FROM regroupings g JOIN campaigns c ON c.id = g.campaign_id WHERE g.referrer_id = $1 ORDER BY g.campaign_id FOR UPDATE OF g"
     );
     let read = |row: &Row<'_>| {
-        Ok((
-            row.get::<i64>("id")?,
-            row.get("referrer_id")?,
-            row.get("campaign_id")?,
-            row.get::<String>("slug")?,
-            terms(row)?,
-        ))
+        Ok((row.get::<i64>("id")?, row.get::<i64>("campaign_id")?, row.get::<String>("slug")?, terms(row)?))
     };
-    let Some((id, person, campaign, slug, terms)) = sql.row(next, values![], read).await? else { return Ok(false) };
-    if let Some(terms) = terms {
-        let referrer = Referrer { person, campaign, slug: &slug, terms };
-        // Whoever is erased holds their row: they earn before that or not at all.
-        let there = "SELECT 1 FROM people WHERE id = $1 AND erased_at IS NULL FOR UPDATE";
-        let is_there = sql.row(there, values![person], |_| Ok(())).await?.is_some();
-        for _ in 0..FORMED_AT_ONCE {
-            if !is_there || !form_group(sql, &referrer, account, now).await? {
-                sql.execute("DELETE FROM regroupings WHERE id = $1", values![id]).await?;
-                break;
+    let noted = sql.rows(noted, values![person], read).await?;
+    let of = noted.iter().filter_map(|(_, campaign, slug, terms)| {
+        Some(Referrer { person, campaign: *campaign, slug, terms: (*terms)? })
+    });
+    let of: Vec<_> = of.collect();
+    // Whoever is erased holds their row: they earn before that or not at all.
+    let there = "SELECT 1 FROM people WHERE id = $1 AND erased_at IS NULL FOR UPDATE";
+    let is_there = sql.row(there, values![person], |_| Ok(())).await?.is_some();
+    for _ in 0..FORMED_AT_ONCE {
+        let next = if is_there { first_full(sql, &of).await? } else { None };
+        let Some(next) = next else {
+            // One by one: who is noted meanwhile is looked at in the next step.
+            for (id, ..) in &noted {
+                sql.execute("DELETE FROM regroupings WHERE id = $1", values![*id]).await?;
             }
-        }
-    } else {
-        sql.execute("DELETE FROM regroupings WHERE id = $1", values![id]).await?;
+            break;
+        };
+        form_group(sql, next, account, now).await?;
     }
     Ok(true)
 }
 
-/// Forms a group of those who wait longest; false if they are too few.
+/// In which of these campaigns a group was full first; none where no group is.
+async fn first_full<'a>(sql: &mut dyn Sql, of: &'a [Referrer<'a>]) -> Result<Option<&'a Referrer<'a>>, Failure> {
+    let mut first: Option<(Timestamp, &Referrer<'_>)> = None;
+    for referrer in of {
+        let Referrer { person, campaign, terms, .. } = referrer;
+        let full = concat!(
+            "SELECT count(*) AS number_of, max(qualified_at) AS full_at FROM (",
+            waiting!("qualified_at"),
+            ") waiting"
+        );
+        let read = |row: &Row<'_>| Ok((row.get::<u32>("number_of")?, row.get::<Option<Timestamp>>("full_at")?));
+        let found = sql.row(full, values![*person, *campaign, terms.group_size], read).await?;
+        if let Some((count, Some(full_at))) = found
+            && count == terms.group_size
+            && first.is_none_or(|(at, _)| full_at < at)
+        {
+            first = Some((full_at, referrer));
+        }
+    }
+    Ok(first.map(|(_, referrer)| referrer))
+}
+
+/// Forms a group of those who wait longest.
 async fn form_group(
     sql: &mut dyn Sql,
     referrer: &Referrer<'_>,
     account: &AccountId,
     now: Timestamp,
-) -> Result<bool, Failure> {
+) -> Result<(), Failure> {
     let Referrer { person, campaign, terms, .. } = referrer;
-    let enough = concat!("SELECT count(*) FROM (", waiting!("1"), ") waiting");
-    let waiting: Option<u32> = sql.row(enough, values![*person, *campaign, terms.group_size], |row| row.get(0)).await?;
-    if waiting.unwrap_or(0) < terms.group_size {
-        return Ok(false);
-    }
     let add =
         "INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) VALUES ($1, $2, $3, $4) RETURNING id";
-    let values = values![*person, *campaign, GroupState::Capped.name(), now];
+    let values = values![*person, *campaign, GroupState::Capped.name(), now.start_of_day()];
     let group = sql.insert(add, values).await?.ok_or(Failure::Overtaken)?;
     let fill = concat!("UPDATE qualifications SET group_id = $4 WHERE id IN (", waiting!("id"), ")");
     sql.execute(fill, values![*person, *campaign, terms.group_size, group]).await?;
-    reward(sql, group, referrer, account, now).await?;
-    Ok(true)
+    reward(sql, group, referrer, account, now).await.map(|_| ())
 }
 
 /// Rewards a group that is worth nothing so far, if its referrer may be rewarded for another one; says whether it did.
@@ -199,14 +216,14 @@ impl Unit for VoidPerson {
             Some((_, _, true)) => return Ok(Voided::Already),
             Some((id, group, false)) => {
                 let void = "UPDATE qualifications SET voided_at = $2, void_reason = $3, group_id = NULL WHERE id = $1";
-                sql.execute(void, values![id, self.now, &self.reason]).await?;
+                sql.execute(void, values![id, self.now.start_of_day(), &self.reason]).await?;
                 group
             }
             None if known.referrer.is_none() => return Ok(Voided::NotReferred),
             None => {
                 let void = "INSERT INTO qualifications (campaign_id, person_id, referrer_id, voided_at, void_reason)
                             VALUES ($1, $2, $3, $4, $5)";
-                let values = values![campaign, known.person, known.referrer, self.now, &self.reason];
+                let values = values![campaign, known.person, known.referrer, self.now.start_of_day(), &self.reason];
                 sql.execute(void, values).await?;
                 None
             }

@@ -143,12 +143,16 @@ impl Unit for BeginBatch {
     }
 }
 
-/// Referrers after that one who have groups that are not paid, and still have an account.
+/// Referrers after that one who have groups that are not paid, or a payout that failed, and still have an account.
 async fn next_due(sql: &mut dyn Sql, after: i64, most: u32) -> Result<Vec<(i64, String)>, Failure> {
     let next = "
         SELECT p.id, p.account FROM
-            (SELECT DISTINCT referrer_id FROM reward_groups WHERE state = 'accrued' AND payout_id IS NULL AND referrer_id > $1
-             ORDER BY referrer_id LIMIT $2) due
+            (SELECT referrer_id FROM (SELECT DISTINCT referrer_id FROM reward_groups
+                                      WHERE state = 'accrued' AND payout_id IS NULL AND referrer_id > $1
+                                      ORDER BY referrer_id LIMIT $2) earned
+             UNION SELECT person_id FROM (SELECT person_id FROM referrers WHERE rest_due AND person_id > $1
+                                          ORDER BY person_id LIMIT $2) failed
+             ORDER BY 1 LIMIT $2) due
             JOIN people p ON p.id = due.referrer_id
         WHERE p.account IS NOT NULL ORDER BY p.id";
     sql.rows(next, values![after, most], |row| Ok((row.get("id")?, row.get("account")?))).await
@@ -187,7 +191,8 @@ impl Unit for FillBatch {
 
 impl FillBatch {
     /// Puts what one referrer is due into the batch, a payout for each campaign. What they were paid too much before is taken off the
-    /// first of them; where nothing is left, nothing is paid.
+    /// first of them; where nothing is left, nothing is paid. What is due beyond their groups is what failed after such a group was
+    /// reversed, and others were netted against it.
     async fn pay(&self, sql: &mut dyn Sql, person: i64, account: &str) -> Result<(), Failure> {
         // Whoever is being erased gives their rewards up or is paid first.
         let hold = "SELECT 1 FROM people WHERE id = $1 AND account = $2 FOR UPDATE";
@@ -202,6 +207,7 @@ impl FillBatch {
             Ok((row.get::<i64>("campaign_id")?, row.get::<u32>("number_of")?, row.get::<i64>("cents")?))
         };
         let groups = sql.rows(groups, values![person], read).await?;
+        sql.execute("UPDATE referrers SET rest_due = FALSE WHERE person_id = $1 AND rest_due", values![person]).await?;
         let earned: i64 = groups.iter().map(|(_, _, cents)| cents).sum();
         let due = balance(sql, account).await?;
         if due <= 0 {
@@ -212,6 +218,12 @@ impl FillBatch {
             let amount = (cents - owed).clamp(0, cents);
             owed -= cents - amount;
             self.pay_campaign(sql, (person, account), campaign, count, amount).await?;
+        }
+        if owed < 0 {
+            let failed =
+                "SELECT campaign_id FROM payouts WHERE account = $1 AND state = 'failed' ORDER BY id DESC LIMIT 1";
+            let campaign = sql.row(failed, values![account], |row| row.get(0)).await?.ok_or(Failure::Overtaken)?;
+            self.pay_campaign(sql, (person, account), campaign, 0, -owed).await?;
         }
         Ok(())
     }
@@ -297,6 +309,9 @@ impl SettlePayouts {
             book(sql, &account, Some(campaign), added, (&self.who, &why), self.now).await?;
             // The next batch has them again.
             sql.execute("UPDATE reward_groups SET payout_id = NULL WHERE payout_id = $1", values![id]).await?;
+            let rest =
+                "UPDATE referrers SET rest_due = TRUE WHERE person_id = (SELECT id FROM people WHERE account = $1)";
+            sql.execute(rest, values![&account]).await?;
         }
         Ok(true)
     }

@@ -252,13 +252,14 @@ pub(in crate::store) async fn waive(
     Ok(Ok(()))
 }
 
-/// Somebody is erased: nothing leads from them to the ledger any more, neither a payout nor a moment. Groups that count toward the most
-/// stay, and that they counted for somebody stays without the moment.
+/// Somebody is erased: nothing leads from them to the ledger any more, neither a payout nor a moment (groups and voids have only their
+/// day). Groups that count toward the most stay, and that they counted for somebody stays without the moment.
 pub(in crate::store) async fn forget_referrer(sql: &mut dyn Sql, person: i64) -> Result<(), Failure> {
-    let cut = "UPDATE reward_groups SET payout_id = NULL, formed_at = formed_at - formed_at % 86400000,
-                   state = CASE state WHEN 'accrued' THEN 'settled' ELSE state END
+    let cut =
+        "UPDATE reward_groups SET payout_id = NULL, state = CASE state WHEN 'accrued' THEN 'settled' ELSE state END
                WHERE referrer_id = $1 AND state <> 'capped'";
     sql.execute(cut, values![person]).await?;
+    sql.execute("UPDATE referrers SET rest_due = FALSE WHERE person_id = $1 AND rest_due", values![person]).await?;
     let own = "UPDATE qualifications SET qualified_at = qualified_at - qualified_at % 86400000, void_reason = NULL WHERE person_id = $1";
     sql.execute(own, values![person]).await.map(|_| ())
 }

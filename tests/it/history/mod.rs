@@ -32,7 +32,8 @@ use crate::server::block_on;
 /// Clients beside the operator.
 const CLIENTS: u64 = 6;
 
-fn number_from(variable: &str, default: u64) -> u64 {
+/// A number that a variable names.
+pub(crate) fn number_from(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{variable}: {text:?}")))
 }
 

@@ -63,6 +63,18 @@ async fn lived_in() -> Server {
             "UPDATE people SET state = 'member', joined_at = 5, referrer_id = 9 WHERE id <= 3;
              UPDATE installation SET member_count = 3, signups_paused = 1;
              INSERT INTO mailboxes (mailbox, sent_1, last_mail_id) VALUES ('ü@exämple.com', 5, 7), ('a@b.example', 6, 8);
+             INSERT INTO campaigns (slug, definition, state, gather_until, created_at, reward_cents, group_size, max_groups, hold_days)
+             VALUES ('one-2027', '', 'active', 1, 1, 10000, 5, 10, 30);
+             INSERT INTO qualifications (campaign_id, person_id, referrer_id, qualified_at, group_id) VALUES (1, 1, 9, 5, 1);
+             INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at, payout_id) VALUES (9, 1, 'accrued', 0, 1);
+             INSERT INTO reward_ledger (id, account, campaign_id, kind, amount_cents, at, who, why)
+             VALUES (3, 'account', 1, 'accrual', 10000, 7, 'rules', 'a group'), (8, 'account', 1, 'payout', -10000, 8, 'op', 'payout x');
+             INSERT INTO payout_batches (created_at, who, filled_at) VALUES (7, 'op', 7);
+             INSERT INTO payouts (batch_id, external_id, account, campaign_id, amount_cents, group_count, state)
+             VALUES (1, 'x', 'account', 1, 10000, 1, 'out');
+             INSERT INTO referrers (person_id, rewarded_groups, rewarded_cents, rest_due) VALUES (9, 1, 10000, 1);
+             INSERT INTO regroupings (referrer_id, campaign_id) VALUES (9, 1);
+             INSERT INTO requalifications (person_id) VALUES (4) ON CONFLICT DO NOTHING;
              DELETE FROM outbox WHERE id > 20",
         )
         .unwrap();

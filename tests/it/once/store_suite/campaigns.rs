@@ -17,7 +17,7 @@ use unionhall::store::CampaignStore;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// NOW is 2027-01-15.
-fn definition(slug: &str, states: &str) -> String {
+pub(super) fn definition(slug: &str, states: &str) -> String {
     format!(
         "slug = \"{slug}\"\ncategory = \"internet\"\nstates = [{states}]\ngather_until = 2027-01-20\n\
          [text.en]\ntitle = \"Home internet\"\nsummary = \"Less.\"\n[text.es]\ntitle = \"Internet\"\nsummary = \"Menos.\"\n"

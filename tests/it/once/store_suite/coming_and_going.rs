@@ -208,7 +208,7 @@ fn account(n: u32) -> AccountId {
 }
 
 /// Walks over everybody, as retention does.
-async fn walk(fixture: &Fixture, now: Timestamp) {
+pub(super) async fn walk(fixture: &Fixture, now: Timestamp) {
     let mut walk = Walk::new(&secret(), TIMES);
     while !fixture.store.retain(TIMES, now).await.unwrap().is_nothing() {}
     fixture.roll(now).await;

@@ -1,6 +1,7 @@
 //! What every store must do, whatever it is made of. Times are passed in; nothing here waits.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use proptest::strategy::{Union, ValueTree};
 
 use crate::database::Database;
 use crate::once::{evidence, tombstone};
+use crate::records::Records;
 use crate::server::block_on;
 use unionhall::domain::api_key::{ApiKey, IssuedKey, KeyRecord};
 use unionhall::domain::catalog::category::{Category, CategorySet};
@@ -44,9 +46,13 @@ mod decline;
 mod mail;
 mod partners;
 mod people;
+mod reward_crash;
+mod reward_histories;
+mod reward_oracle;
 mod rewards;
 mod sandbox;
 mod sources;
+mod year;
 
 use campaign_mail::*;
 use campaigns::*;
@@ -56,6 +62,8 @@ use decline::*;
 use mail::*;
 use partners::*;
 use people::*;
+use reward_crash::*;
+use reward_histories::*;
 use rewards::*;
 use sandbox::*;
 use sources::*;
@@ -67,9 +75,8 @@ macro_rules! suite {
             $(#[test]
             fn $case() {
                 let folder = tempfile::tempdir().unwrap();
-                let open = || super::SqliteStore::open(&folder.path().join("unionhall.db")).unwrap();
                 super::block_on(async {
-                    let fixture = super::Fixture::new(std::sync::Arc::new(open())).await;
+                    let fixture = super::Fixture::on_sqlite(folder.path()).await;
                     super::$case(&fixture).await;
                     fixture.store.close().await.unwrap();
                 });
@@ -81,8 +88,7 @@ macro_rules! suite {
             fn $case() {
                 super::block_on(async {
                     let database = super::Database::migrated().await;
-                    let store = super::PostgresStore::open(database.address(), super::Prepare::Upgrade, 256).await.unwrap();
-                    let fixture = super::Fixture::new(std::sync::Arc::new(store)).await;
+                    let fixture = super::Fixture::on_postgres(&database).await;
                     super::$case(&fixture).await;
                     fixture.store.close().await.unwrap();
                     database.drop().await;
@@ -94,6 +100,12 @@ macro_rules! suite {
 
 suite! {
     full_groups_are_rewarded_once_the_hold_is_over
+    rewards_follow_a_naive_oracle
+    a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing
+    what_fails_after_its_group_was_reversed_is_paid
+    the_ledger_takes_lines_and_changes_none
+    nothing_leads_from_somebody_who_was_erased_to_the_ledger
+    whoever_is_due_a_reward_is_not_forgotten
     a_named_request_is_done_once_and_answered_as_the_first_time
     named_requests_at_once_are_one
     every_open_name_of_a_sign_up_is_confirmed_and_told
@@ -241,6 +253,8 @@ struct Fixture {
     store: Arc<dyn Store>,
     codes: CodeMaker,
     partner: Partner,
+    /// The same records, for what no unit tells.
+    records: Records,
 }
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -248,9 +262,19 @@ const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 const TIMES: RetentionTimes = RetentionTimes::DEFAULT;
 
 impl Fixture {
-    async fn new(store: Arc<dyn Store>) -> Self {
+    async fn on_sqlite(folder: &Path) -> Self {
+        let store = SqliteStore::open(&folder.join("unionhall.db")).unwrap();
+        Self::new(Arc::new(store), Records::Sqlite { data: folder.to_owned() }).await
+    }
+
+    async fn on_postgres(database: &Database) -> Self {
+        let store = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
+        Self::new(Arc::new(store), Records::Postgres { store: database.url(), limits: String::new() }).await
+    }
+
+    async fn new(store: Arc<dyn Store>, records: Records) -> Self {
         let partner = issue(&*store, key(1, "Acme")).await;
-        Self { store, codes: CodeMaker::new(&Secret::new(&"s".repeat(32)).unwrap()), partner }
+        Self { store, codes: CodeMaker::new(&Secret::new(&"s".repeat(32)).unwrap()), partner, records }
     }
 
     fn person(&self, email: &str) -> NamedPerson {
@@ -576,7 +600,8 @@ fn repeats_merge_on_postgres_without_batches() {
     block_on(async {
         let database = Database::migrated().await;
         let store = PostgresStore::open(database.address(), Prepare::Upgrade, 1).await.unwrap();
-        let fixture = Fixture::new(Arc::new(store)).await;
+        let records = Records::Postgres { store: database.url(), limits: String::new() };
+        let fixture = Fixture::new(Arc::new(store), records).await;
         repeats_merge_in_their_order_whatever_shares_a_commit(&fixture).await;
         fixture.store.close().await.unwrap();
         database.drop().await;

@@ -198,14 +198,13 @@ fn an_older_nodes_confirmation_is_told_when_the_name_closes() {
     block_on(async {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("unionhall.db");
-        let fixture = Fixture::new(Arc::new(SqliteStore::open(&path).unwrap())).await;
+        let fixture = Fixture::on_sqlite(folder.path()).await;
         confirmed_by_an_older_node(&fixture, async || {
             rusqlite::Connection::open(&path).unwrap().execute_batch(BY_AN_OLDER_NODE).unwrap();
         })
         .await;
         let database = Database::migrated().await;
-        let store = PostgresStore::open(database.address(), Prepare::Upgrade, 256).await.unwrap();
-        let fixture = Fixture::new(Arc::new(store)).await;
+        let fixture = Fixture::on_postgres(&database).await;
         confirmed_by_an_older_node(&fixture, async || {
             database.client().await.batch_execute(BY_AN_OLDER_NODE).await.unwrap();
         })

@@ -2,12 +2,14 @@
 
 use super::campaigns::{TERMS, slug};
 use super::*;
-use unionhall::campaigns::Pressed;
+use unionhall::campaigns::{Pressed, TakenStep};
 use unionhall::domain::campaign::CampaignStep;
 use unionhall::domain::campaign::participation::{ParticipationState, Press};
+use unionhall::domain::catalog::ReferralTerms;
+use unionhall::domain::person::{AccountId, Waiver};
 use unionhall::domain::reward::GroupState;
 use unionhall::domain::reward::ledger::RewardStanding;
-use unionhall::domain::reward::payout::PayoutState;
+use unionhall::domain::reward::payout::{PayoutRecord, PayoutState, Settlement};
 use unionhall::domain::secret::session::Nonce;
 use unionhall::rewards::{RewardAdmin, Voided, worker};
 
@@ -16,6 +18,11 @@ const CAMPAIGN: &str = "internet-2027";
 /// When a campaign becomes active here.
 fn active_at() -> Timestamp {
     after(20 * DAY)
+}
+
+/// A moment later, when nothing else happens.
+fn paying() -> Timestamp {
+    after_hold().plus(Duration::from_secs(90))
 }
 
 fn after_hold() -> Timestamp {
@@ -116,4 +123,132 @@ pub(super) async fn full_groups_are_rewarded_once_the_hold_is_over(fixture: &Fix
     let history = fixture.store.reward_history(friend.id, friend.account).await.unwrap();
     let counted = &history.counted_in[0];
     assert_eq!((counted.counted_at, counted.voided_at), (Some(after_hold()), Some(after_hold())));
+}
+
+impl Fixture {
+    /// A referrer of that many groups of two, whose hold is over; three may be rewarded.
+    async fn rewarded(&self, groups: u8) {
+        self.offer_campaign().await;
+        let code = self.join("ana@example.com").await;
+        for n in 1..=groups * 2 {
+            self.referred(&format!("friend{n}@example.com"), n, code).await;
+        }
+        let activate = TakenStep::Activate(ReferralTerms { max_groups: 3, ..TERMS });
+        let note = (String::new(), false);
+        self.store.step_campaign(slug(CAMPAIGN), activate, "op".to_owned(), note, active_at()).await.unwrap();
+        self.reward(paying()).await;
+    }
+
+    async fn void(&self, address: &str) -> Voided {
+        let (reason, who) = ("twins".to_owned(), "op".to_owned());
+        self.store.void_person(address.to_owned(), slug(CAMPAIGN), reason, who, paying()).await.unwrap()
+    }
+
+    /// Makes a batch and its file; the payouts in it.
+    async fn paid_out(&self) -> Vec<PayoutRecord> {
+        let admin = self.reward_admin();
+        let Some(batch) = admin.make_batch("op", paying()).await.unwrap() else { return Vec::new() };
+        admin.note_written(batch, paying()).await.unwrap();
+        admin.payouts_of(batch, 0).await.unwrap().payouts
+    }
+
+    async fn settle_payout(&self, payout: &PayoutRecord, is_paid: bool) {
+        let paid_at = is_paid.then(paying);
+        let external_id = payout.external_id.clone();
+        let settlement = Settlement { external_id, is_paid, reference: None, paid_at, reason: None };
+        assert_eq!(self.store.settle(vec![settlement], "op".to_owned(), paying()).await, Ok(1));
+    }
+}
+
+/// A payout is out when its group is reversed, others are netted against it, and then it fails: nothing was ever paid too much, and what
+/// was kept back is due, though no group is unpaid.
+pub(super) async fn what_fails_after_its_group_was_reversed_is_paid(fixture: &Fixture) {
+    fixture.rewarded(1).await;
+    let shown = |payouts: &[PayoutRecord]| -> Vec<_> {
+        payouts.iter().map(|payout| (payout.amount_cents, payout.groups)).collect()
+    };
+    let first = fixture.paid_out().await;
+    assert_eq!(shown(&first), [(10_000, 1)]);
+    fixture.void("friend1@example.com").await;
+    let code = fixture.person("ana@example.com").code;
+    for n in 3..=5 {
+        fixture.referred(&format!("friend{n}@example.com"), n, code).await;
+    }
+    fixture.reward(paying()).await;
+    let due = async || fixture.rewards_of("ana@example.com").await.due_cents;
+    assert_eq!(due().await, 10_000, "two groups more, and one reversed");
+    assert_eq!(shown(&fixture.paid_out().await), [(10_000, 2)], "one is netted");
+    fixture.settle_payout(&first[0], false).await;
+    assert_eq!(due().await, 10_000);
+    assert_eq!(shown(&fixture.paid_out().await), [(10_000, 0)]);
+    assert_eq!((due().await, fixture.rewards_of("ana@example.com").await.out_cents), (0, 20_000));
+}
+
+/// No statement changes or deletes a line of the ledger, whoever opens the database.
+pub(super) async fn the_ledger_takes_lines_and_changes_none(fixture: &Fixture) {
+    fixture.rewarded(1).await;
+    let lines = "SELECT id, account, amount_cents FROM reward_ledger";
+    let before = fixture.records.rows(lines);
+    let add =
+        "INTO reward_ledger (id, account, kind, amount_cents, at, who, why) VALUES (1, 'x', 'accrual', 1, 1, 'x', 'x')";
+    let own = match fixture.records {
+        Records::Sqlite { .. } => [format!("REPLACE {add}"), "UPDATE OR REPLACE reward_ledger SET id = 7".to_owned()],
+        Records::Postgres { .. } => [
+            "TRUNCATE reward_ledger".to_owned(),
+            format!("INSERT {add} ON CONFLICT (id) DO UPDATE SET account = excluded.account"),
+        ],
+    };
+    let common = ["UPDATE reward_ledger SET amount_cents = 1", "DELETE FROM reward_ledger"].map(str::to_owned);
+    for change in common.into_iter().chain(own) {
+        let refused = fixture.records.try_rows(&change);
+        assert!(refused.is_err(), "{change}");
+        assert_eq!(fixture.records.rows(lines), before, "{change}");
+    }
+}
+
+/// Somebody earned, was paid, voided, failed and waived, and is erased: neither their account nor a moment of it is found anywhere else.
+pub(super) async fn nothing_leads_from_somebody_who_was_erased_to_the_ledger(fixture: &Fixture) {
+    fixture.rewarded(4).await;
+    let payout = &fixture.paid_out().await[0];
+    fixture.settle_payout(payout, true).await;
+    fixture.void("friend1@example.com").await;
+    fixture.settle_payout(payout, false).await;
+    let rows = |sql: &str| fixture.records.rows(sql);
+    let account = rows("SELECT DISTINCT account FROM reward_ledger")[0][0].clone();
+    let erase = async |waived_by: Option<&str>| {
+        let (email, waived_by) = (EmailAddress::parse("ana@example.com").unwrap(), waived_by.map(Waiver::of_all));
+        let (unused, now) = (AccountId::from_random(&[7; AccountId::ENTROPY]), paying());
+        fixture.store.erase(&email, marks("ana@example.com"), unused, waived_by, now).await.unwrap().unwrap()
+    };
+    assert_eq!(erase(None).await.unwrap_err().cents, 20_000);
+    assert!(erase(Some("themselves")).await.unwrap().is_whole);
+    let moments: HashSet<_> = rows("SELECT DISTINCT at FROM reward_ledger").into_iter().flatten().collect();
+    // Those name accounts alone; changes of membership on their way to the figures name nobody.
+    let ledger = ["reward_ledger", "payouts", "payout_batches", "audit", "member_changes"];
+    let mut looked_at = 0;
+    for table in unionhall::store::transfer::TABLES.iter().filter(|table| !ledger.contains(&table.name)) {
+        for row in rows(&format!("SELECT * FROM {}", table.name)) {
+            let leads = row.iter().any(|cell| *cell == account || moments.contains(cell));
+            assert!(!leads, "{}: {row:?}", table.name);
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at > 20, "{looked_at}");
+    assert_eq!(fixture.records.number("SELECT count(*) FROM reward_groups WHERE payout_id IS NOT NULL"), 0);
+    assert_eq!(rows(&format!("SELECT sum(amount_cents) FROM reward_ledger WHERE account = '{account}'")), [["0"]]);
+}
+
+/// Whoever left a year ago is forgotten, but not while a reward is due to them.
+pub(super) async fn whoever_is_due_a_reward_is_not_forgotten(fixture: &Fixture) {
+    fixture.rewarded(1).await;
+    let ana = EmailAddress::parse("ana@example.com").unwrap();
+    let unused = AccountId::from_random(&[7; AccountId::ENTROPY]);
+    fixture.store.leave(&ana, unused, paying()).await.unwrap();
+    let later = paying().plus(DAY * 400);
+    walk(fixture, later).await;
+    assert_eq!(fixture.rewards_of("ana@example.com").await.due_cents, 10_000);
+    let payout = &fixture.paid_out().await[0];
+    fixture.settle_payout(payout, true).await;
+    walk(fixture, later).await;
+    assert!(fixture.file_at("ana@example.com".to_owned(), later).await.is_none());
 }

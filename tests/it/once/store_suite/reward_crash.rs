@@ -1,0 +1,152 @@
+//! A batch whose process is killed between any two steps: nobody is paid twice, and nothing is lost.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+use super::*;
+use unionhall::domain::campaign::CampaignStep;
+use unionhall::domain::reward::payout::{PayoutRecord, Settlement};
+use unionhall::rewards::{FileSettled, RewardAdmin};
+
+/// What the process that dies is to do: where the records are, which task, and after how many steps.
+const TASK: &str = "UNIONHALL_TEST_REWARD_TASK";
+
+/// Payouts that one step settles: fewer than the service takes, so that there are more steps.
+const AT_ONCE: usize = 50;
+
+/// Referrers to whom rewards are due, in two campaigns each: more than two steps put into a batch.
+const REFERRERS: usize = 120;
+
+/// The provider's answer: every third fails.
+fn answers(payouts: &[PayoutRecord]) -> Vec<Settlement> {
+    let answer = |(n, payout): (usize, &PayoutRecord)| Settlement {
+        external_id: payout.external_id.clone(),
+        is_paid: n % 3 > 0,
+        reference: None,
+        paid_at: (n % 3 > 0).then_some(NOW),
+        reason: None,
+    };
+    payouts.iter().enumerate().map(answer).collect()
+}
+
+/// Not a test by itself: what is killed. It does so many steps of its task, as the command does, and is gone.
+#[test]
+fn the_process_that_is_killed() {
+    let Ok(task) = std::env::var(TASK) else { return };
+    let [place, what, steps] = task.split('|').collect::<Vec<_>>()[..] else { panic!("{task}") };
+    let steps: usize = steps.parse().unwrap();
+    block_on(async {
+        let store: Arc<dyn Store> = if place.starts_with("postgres") {
+            let address = unionhall::store::postgres::Address::parse(place).unwrap();
+            Arc::new(PostgresStore::open(address, Prepare::Upgrade, 256).await.unwrap())
+        } else {
+            Arc::new(SqliteStore::open(&Path::new(place).join("unionhall.db")).unwrap())
+        };
+        let batch = store.begin_batch("op".to_owned(), NOW).await.unwrap();
+        if what == "make" {
+            for _ in 0..steps {
+                store.fill_batch(batch.unwrap(), "op".to_owned(), NOW).await.unwrap();
+            }
+        } else {
+            let payouts = store.payouts_of(1, 0).await.unwrap().payouts;
+            for some in answers(&payouts).chunks(AT_ONCE).take(steps) {
+                store.settle(some.to_vec(), "op".to_owned(), NOW).await.unwrap();
+            }
+        }
+        Command::new("kill").args(["-KILL", &std::process::id().to_string()]).status().unwrap();
+    });
+    panic!("it is still there");
+}
+
+impl Fixture {
+    /// A process does so many steps of a task and is killed.
+    fn kill_after(&self, what: &str, steps: usize) {
+        let place = match &self.records {
+            Records::Sqlite { data } => data.to_str().unwrap().to_owned(),
+            Records::Postgres { store, .. } => store.clone(),
+        };
+        let mut process = Command::new(std::env::current_exe().unwrap());
+        let test = "once::store_suite::reward_crash::the_process_that_is_killed";
+        let done = process.args(["--exact", test]).env(TASK, format!("{place}|{what}|{steps}")).output().unwrap();
+        assert_eq!(done.status.signal(), Some(9), "{}", String::from_utf8_lossy(&done.stdout));
+    }
+
+    /// Referrers with one group in each of two campaigns. The first was paid too much before, by half a group.
+    async fn due_to_many(&self) {
+        for slug in ["one-2027", "two-2027"] {
+            self.make_campaign(slug, "").await;
+            for step in [CampaignStep::Open, CampaignStep::Offer, CampaignStep::Activate] {
+                self.step(slug, step, NOW).await;
+            }
+        }
+        let person = |n| {
+            format!(
+                "('r{n}@example.com', 'r{n}@example.com', 'r{n}@example.com', 'code{n:08}', 'member', 'due{n:04}', 1, 1)"
+            )
+        };
+        let people: Vec<_> = (0..REFERRERS).map(person).collect();
+        self.records.execute(&format!(
+            "INSERT INTO people (email, email_normalized, mailbox, code, state, account, created_at, joined_at) VALUES {};
+             INSERT INTO referrers (person_id, rewarded_groups, rewarded_cents) SELECT id, 2, 20000 FROM people WHERE account LIKE 'due%';
+             INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at)
+             SELECT p.id, c.id, 'accrued', 1 FROM people p CROSS JOIN campaigns c WHERE p.account LIKE 'due%';
+             INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why)
+             SELECT p.account, c.id, 'accrual', 10000, 1, 'rules', 'a group' FROM people p CROSS JOIN campaigns c WHERE p.account LIKE 'due%';
+             INSERT INTO reward_ledger (account, campaign_id, kind, amount_cents, at, who, why)
+             VALUES ('due0000', 1, 'reversal', -5000, 1, 'op', 'twins')",
+            people.join(", ")
+        ));
+    }
+}
+
+pub(super) async fn a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing(fixture: &Fixture) {
+    fixture.due_to_many().await;
+    let number = |sql: &str| fixture.records.number(sql);
+    let due = "SELECT CAST(coalesce(sum(amount_cents), 0) AS BIGINT) FROM reward_ledger";
+    let (payouts, earned) = (REFERRERS as i64 * 2, REFERRERS as i64 * 20_000 - 5_000);
+    assert_eq!(number(due), earned);
+    let admin = RewardAdmin::new(Arc::clone(&fixture.store) as _);
+    // After it was begun, and after each step; the last of them finds nobody.
+    let mut made = Vec::new();
+    for steps in [0, 1, 1, 1, 1] {
+        fixture.kill_after("make", steps);
+        made.push(number("SELECT count(*) FROM payouts"));
+    }
+    assert_eq!(made, [0, 100, 200, 240, 240], "each step is whole, and none is done twice");
+    let batch = admin.make_batch("op", NOW).await.unwrap().unwrap();
+    let page = admin.payouts_of(batch, 0).await.unwrap();
+    assert_eq!((batch, page.payouts.len() as i64, page.next), (1, payouts, None));
+    let twice =
+        "SELECT count(*) FROM (SELECT account FROM payouts GROUP BY account, campaign_id HAVING count(*) > 1) twice";
+    let unpaid = "SELECT count(*) FROM reward_groups WHERE payout_id IS NULL";
+    assert_eq!((number(twice), number(unpaid), number(due)), (0, 0, 0));
+    assert_eq!(page.payouts.iter().map(|payout| payout.amount_cents).sum::<i64>(), earned);
+    // Killed after its file was written and before that was noted: the same file comes again.
+    assert_eq!(admin.make_batch("op", NOW).await.unwrap(), Some(batch));
+    assert_eq!(admin.payouts_of(batch, 0).await.unwrap().payouts, page.payouts);
+    admin.note_written(batch, NOW).await.unwrap();
+    assert_eq!(admin.make_batch("op", NOW).await.unwrap(), None);
+
+    // The provider's answer, given again after each crash.
+    for steps in 0..=4 {
+        fixture.kill_after("settle", steps);
+        let settled = number("SELECT count(*) FROM payouts WHERE state <> 'out'");
+        assert_eq!(settled, (steps * AT_ONCE) as i64);
+    }
+    let answers = answers(&page.payouts);
+    let failed: Vec<_> = page.payouts.iter().step_by(3).collect();
+    let failed_cents: i64 = failed.iter().map(|payout| payout.amount_cents).sum();
+    let settled = admin.settle(answers.clone(), "op", NOW).await.unwrap();
+    assert_eq!(settled, FileSettled::Done { booked: 40, before: 200 });
+    let again = admin.settle(answers, "op", NOW).await.unwrap();
+    assert_eq!(again, FileSettled::Done { booked: 0, before: 240 });
+    let lines = "SELECT count(*) FROM reward_ledger WHERE kind = 'payout_failed'";
+    assert_eq!((number(lines), number(due)), (failed.len() as i64, failed_cents), "what failed is due again, once");
+    // And goes out again, under other names.
+    let batch = admin.make_batch("op", NOW).await.unwrap().unwrap();
+    let page = admin.payouts_of(batch, 0).await.unwrap();
+    assert_eq!(page.payouts.iter().map(|payout| payout.amount_cents).sum::<i64>(), failed_cents);
+    let names: HashSet<_> = page.payouts.iter().map(|payout| &payout.external_id).collect();
+    assert!(failed.iter().all(|payout| !names.contains(&payout.external_id)));
+    assert_eq!((names.len(), number(due)), (failed.len(), 0));
+}
