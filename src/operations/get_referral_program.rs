@@ -63,11 +63,9 @@ impl Operation for GetReferralProgram {
             ),
         };
         format!(
-            "Returns what a member earns for referring others: {} for each {group}, for at most {} and {} in all. The \
-             rules say in sentences who counts, and when, how and by whom rewards are paid. Use it before telling a user about \
-             rewards.\n\n\
-             Rewards hang on campaigns. {} A group is full once that many people whom the member referred {take_part}; before \
-             that, signing people up earns nothing.",
+            "Returns what a member earns for referring others: {} for each {group}, at most {} and {} in all. The rules say who \
+             counts and who pays, when and how. Use it before telling a user about rewards.\n\n\
+             {} A group is full once that many referred people {take_part}; before that, signing people up earns nothing.",
             dollars(terms.reward_per_group),
             words.groups(terms.max_groups),
             dollars(terms.max_reward()),

@@ -337,9 +337,11 @@ mod tests {
         assert!(html.contains(r#"<option value="CA" selected>California</option>"#));
         assert!(html.contains(r#"name="alaska_cruise" value="true""#));
         assert_eq!(html.matches(" checked").count(), 1);
+        // The rules of rewards stand beside the form.
+        let in_form = html.split("class=\"beside\"").next().unwrap();
         assert_eq!(
-            html.matches("<details").count(),
-            html.matches(" open>").count(),
+            in_form.matches("<details").count(),
+            in_form.matches(" open>").count(),
             "nothing that was filled in is hidden"
         );
         assert!(html.contains(">\nTwo\nlines</textarea>"));
