@@ -17,7 +17,8 @@ use unionhall::domain::campaign::draft::CampaignDraft;
 use unionhall::domain::campaign::offer::Offer;
 use unionhall::domain::campaign::participation::Press;
 use unionhall::domain::catalog::ReferralTerms;
-use unionhall::domain::person::{AccountId, Waiver};
+use unionhall::domain::figure::money;
+use unionhall::domain::person::{AccountId, PersonState, Waiver};
 use unionhall::domain::reward::payout::{PayoutRecord, Settlement};
 use unionhall::domain::secret::session::Nonce;
 use unionhall::rewards::{FileSettled, RewardAdmin, worker};
@@ -339,13 +340,79 @@ async fn figures_agree(home: Home) {
     let waived =
         number("SELECT CAST(coalesce(sum(-amount_cents), 0) AS BIGINT) FROM reward_ledger WHERE why = 'waived'");
     assert_eq!(sql.due, earned - waived - sql.paid - sql.out);
-    fixture.store.close().await.unwrap();
-    // The service on these records: it changes none of them, and a referrer's own page is there.
+    // The service on these records: it changes none of them, and its commands and pages tell the same.
     let server = Server::start_in(home, &flags);
-    let mut browser = Browser::new(&server, 1);
-    browser.sign_in(address(0).as_typed()).await;
-    assert!(browser.is_signed_in().await);
+    assert_eq!(by_list(&server), sql);
+    let (campaigns, of_all) = (by_campaigns(&server), "SELECT count(*) FROM reward_groups WHERE state IN");
+    assert_eq!(campaigns.groups, number(&format!("{of_all} ('accrued', 'settled')")));
+    assert_eq!(campaigns.capped, number(&format!("{of_all} ('capped')")));
+    // What was waived is of no campaign.
+    assert_eq!((campaigns.due - waived, campaigns.paid), (sql.due, sql.paid + sql.out));
+    own_pages_agree(&server, &fixture, people).await;
     assert_eq!(by_sql(&fixture), sql);
+    fixture.store.close().await.unwrap();
+}
+
+/// What `rewards list` says in all.
+fn by_list(server: &Server) -> Figures {
+    let listed = server.run(&["rewards", "list", "--json"]);
+    let totals: serde_json::Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
+    println!("rewards list:  {totals}");
+    let of = |name: &str| totals["totals"][name].as_i64().unwrap();
+    Figures {
+        due: of("dueCents") + of("negativeCents"),
+        out: of("outCents"),
+        paid: of("paidCents"),
+        groups: of("groups"),
+        capped: of("capped"),
+    }
+}
+
+/// What `campaigns show` says of each campaign, added up; what is being paid counts as paid there.
+fn by_campaigns(server: &Server) -> Figures {
+    let mut figures = Figures::default();
+    for campaign in 0..5 {
+        let shown: serde_json::Value =
+            serde_json::from_str(&server.run(&["campaigns", "show", &name(campaign), "--json"])).unwrap();
+        let rewards = &shown["rewards"];
+        println!("campaigns show {}: {rewards}", name(campaign));
+        assert_eq!(rewards.is_null(), campaign > 2, "only what became active has rewards");
+        let of = |name: &str| rewards[name].as_i64().unwrap_or(0);
+        figures.groups += of("groups");
+        figures.capped += of("capped");
+        figures.paid += of("paidOutCents");
+        figures.due += of("accruedCents") + of("reversedCents") - of("paidOutCents");
+    }
+    figures
+}
+
+/// The first five referrers read on their own pages what their files say.
+async fn own_pages_agree(server: &Server, fixture: &Fixture, people: usize) {
+    let (now, mut read) = (Clock::start().now().time, 0);
+    for n in (0..people).step_by(CIRCLE) {
+        let Some(file) = fixture.store.find_person(address(n).normalized(), now).await.unwrap() else { continue };
+        let rewards = &file.rewards;
+        if file.person.state != PersonState::Member || rewards.due_cents <= 0 || rewards.paid_cents == 0 {
+            continue;
+        }
+        read += 1;
+        let mut browser = Browser::new(server, read);
+        browser.sign_in(address(n).as_typed()).await;
+        let page = String::from_utf8(browser.get("/me").await.body.to_vec()).unwrap();
+        for cents in [rewards.due_cents, rewards.out_cents, rewards.paid_cents].into_iter().filter(|cents| *cents > 0) {
+            assert!(page.contains(&money(cents)), "{} of {n} in {page}", money(cents));
+        }
+        println!(
+            "/me of {}: due {}, paid {}",
+            address(n).as_typed(),
+            money(rewards.due_cents),
+            money(rewards.paid_cents)
+        );
+        if read == 5 {
+            break;
+        }
+    }
+    assert!(read > 0, "nobody was paid and is due more");
 }
 
 #[test]
