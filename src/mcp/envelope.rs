@@ -193,7 +193,8 @@ impl<'a> Envelope<'a> {
             result: &'a R,
         }
 
-        let mut body = Vec::with_capacity(512);
+        // Enough for most answers: each doubling copies what is there.
+        let mut body = Vec::with_capacity(2048);
         // Results are made of texts, numbers and what is JSON already, which always have a JSON form.
         let _infallible = serde_json::to_writer(&mut body, &Success { jsonrpc: "2.0", id: self.id, result });
         RpcResponse { body: Some(Bytes::from(body)), status: 200, retry_after: None }

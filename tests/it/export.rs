@@ -172,6 +172,7 @@ const REASONS: &[(&str, &str)] = &[
     ("notices.hash", "the same as /signUps/0/notice/hash"),
     ("notices.first_shown_at", "about the words, not about the person"),
     ("referrers.person_id", "a number inside the records"),
+    ("referrers.rest_due", "the worker's own: the next batch looks at them; what is due stands under /rewards"),
     ("member_changes.*", "figures on their way: a source, a state and categories, without a person"),
     ("demand.*", "figures without a person"),
     ("source_days.*", "figures of partners"),

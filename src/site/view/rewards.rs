@@ -20,12 +20,12 @@ pub(super) struct RewardsView<'a> {
     pub(super) is_due: bool,
     pub(super) overpaid: Option<String>,
     /// Newest first.
-    pub(super) first: Vec<CampaignRewards<'a>>,
-    pub(super) more: Vec<CampaignRewards<'a>>,
+    pub(super) first: Vec<CampaignLines<'a>>,
+    pub(super) more: Vec<CampaignLines<'a>>,
 }
 
 /// The same of one campaign.
-pub(super) struct CampaignRewards<'a> {
+pub(super) struct CampaignLines<'a> {
     pub(super) title: &'a str,
     /// Of its page, if people know it.
     pub(super) slug: Option<&'a str>,
@@ -44,7 +44,7 @@ impl<'a> RewardsView<'a> {
         let of_campaign = |standing: &'a CampaignStanding| {
             let record = campaigns.iter().find(|record| *record.slug() == standing.campaign);
             let text = record.and_then(|record| record.draft.text(page.language));
-            CampaignRewards {
+            CampaignLines {
                 title: text.map_or(standing.campaign.as_str(), |text| &text.title),
                 slug: record.map(|record| record.slug().as_str()),
                 lines: lines(page.words, file, standing, record.map(|record| record.state)),

@@ -147,7 +147,7 @@ const LAYERS: &[Layer] = &[
         NO_HTTP_NO_DATABASE,
     ),
     layer("sandbox", &["clock", "domain", "mail", "membership", "reply", "store"], NO_HTTP_NO_DATABASE),
-    layer("rewards", &["clock", "domain", "log", "membership", "store"], NO_HTTP_NO_DATABASE),
+    layer("rewards", &["clock", "domain", "log", "membership", "store", "supervise"], NO_HTTP_NO_DATABASE),
     layer(
         "membership",
         &["clock", "domain", "error", "log", "mail", "partners", "private_files", "store"],
