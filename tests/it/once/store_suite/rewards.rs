@@ -122,7 +122,7 @@ pub(super) async fn full_groups_are_rewarded_once_the_hold_is_over(fixture: &Fix
     let friend = fixture.file_at("friend1@example.com".to_owned(), NOW).await.unwrap().person;
     let history = fixture.store.reward_history(friend.id, friend.account).await.unwrap();
     let counted = &history.counted_in[0];
-    assert_eq!((counted.counted_at, counted.voided_at), (Some(after_hold()), Some(after_hold())));
+    assert_eq!((counted.counted_at, counted.voided_at), (Some(after_hold()), Some(after_hold().start_of_day())));
 }
 
 impl Fixture {
