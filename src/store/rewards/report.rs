@@ -44,13 +44,13 @@ pub(super) async fn add_campaign(
     let find = "SELECT id FROM campaigns WHERE slug = $1";
     let campaign: Option<i64> = sql.row(find, values![campaign.as_str()], |row| row.get(0)).await?;
     let groups = "SELECT state, count(*) AS number_of, max(id) AS last FROM
-                      (SELECT id, state FROM reward_groups WHERE campaign_id = $1 AND id > $2 ORDER BY id LIMIT $3) some GROUP BY state";
+                      (SELECT id, state FROM reward_groups WHERE campaign_id = $1 AND id > $2 ORDER BY id LIMIT $3) added GROUP BY state";
     let read = |row: &Row<'_>| {
         Ok((row.parsed("state", GroupState::from_name)?, row.get::<u64>("number_of")?, row.get::<i64>("last")?))
     };
     let groups = sql.rows(groups, values![campaign, so_far.last_group, ADDED_AT_ONCE], read).await?;
     let lines = "SELECT kind, count(*) AS number_of, max(id) AS last, CAST(sum(amount_cents) AS BIGINT) AS cents FROM
-                     (SELECT id, kind, amount_cents FROM reward_ledger WHERE campaign_id = $1 AND id > $2 ORDER BY id LIMIT $3) some
+                     (SELECT id, kind, amount_cents FROM reward_ledger WHERE campaign_id = $1 AND id > $2 ORDER BY id LIMIT $3) added
                  GROUP BY kind";
     let read = |row: &Row<'_>| {
         let kind = row.parsed("kind", LedgerKind::from_name)?;
