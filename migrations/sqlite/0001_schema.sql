@@ -290,8 +290,7 @@ CREATE TABLE qualifications (
     referrer_id  INTEGER,
     qualified_at INTEGER,          -- NULL: voided before
     group_id     INTEGER,          -- the group that they are in
-    voided_at    INTEGER,          -- the day, as of a group
-    void_reason  TEXT
+    voided_at    INTEGER          -- the day, as of a group
 ) STRICT;
 CREATE UNIQUE INDEX qualifications_unique ON qualifications (campaign_id, person_id);
 CREATE INDEX qualifications_by_person ON qualifications (person_id);
@@ -345,6 +344,7 @@ CREATE TABLE payout_batches (
     who        TEXT    NOT NULL,
     after_id   INTEGER NOT NULL DEFAULT 0, -- the last referrer who was looked at
     filled_at  INTEGER,
+    closed_at  INTEGER,                   -- its file is written from now on: nothing is taken out of it any more
     written_at INTEGER                     -- when its file was first written
 ) STRICT;
 
@@ -352,7 +352,7 @@ CREATE TABLE payout_batches (
 CREATE TABLE payouts (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     batch_id     INTEGER NOT NULL REFERENCES payout_batches,
-    external_id  TEXT    NOT NULL UNIQUE, -- the same for the same groups, after a restore too
+    external_id  TEXT    NOT NULL UNIQUE, -- the account, the campaign and a number
     account      TEXT    NOT NULL,
     campaign_id  INTEGER NOT NULL REFERENCES campaigns,
     amount_cents INTEGER NOT NULL CHECK (amount_cents >= 0),
@@ -580,6 +580,7 @@ CREATE TABLE referrers (
     -- Groups that count toward the most that one person is rewarded for, and their rewards.
     rewarded_groups INTEGER NOT NULL DEFAULT 0,
     rewarded_cents  INTEGER NOT NULL DEFAULT 0,
+    owed_cents      INTEGER NOT NULL DEFAULT 0, -- paid too much, to an account that was cut off since
     rest_due        INTEGER NOT NULL DEFAULT 0 -- a payout failed: the next batch pays what is due, with groups or without
 ) STRICT;
 CREATE INDEX referrers_by_members ON referrers (members);

@@ -130,5 +130,6 @@ pub(super) fn erase_command(flags: &str, address: &str) -> String {
     let end = if address.starts_with('-') { " --" } else { "" };
     let plain = |c: char| c.is_ascii_alphanumeric() || "@._-+".contains(c);
     let shown = if address.chars().all(plain) { address.to_owned() } else { quoted(address) };
-    format!("  unionhall members erase{flags}{end} {shown}")
+    // They were paid before, or gave it up; what is due to them again is not to be paid twice.
+    format!("  unionhall members erase{flags} --waive-rewards{end} {shown}")
 }

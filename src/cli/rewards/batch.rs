@@ -63,6 +63,7 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
             ]);
         };
         let id = batch.id;
+        rewards.close_batch(id, now).await?;
         let written = write(&rewards, id, &mut file, there.as_deref()).await?;
         if written.rows == 0 {
             if cause == Cause::Unfinished || cause == Cause::New {
@@ -176,7 +177,8 @@ fn report(path: &Path, batch: &BatchRecord, cause: Cause, written: &WrittenRows)
     let mut lines = match cause {
         Cause::New => vec![format!("Batch {id} is in {file}: {what}.")],
         Cause::Unfinished => vec![
-            format!("Batch {id}, begun at {} and never written, is in {file} now: {what}.", batch.created_at),
+            format!("Batch {id}, begun at {} and not finished then, is in {file} now: {what}.", batch.created_at),
+            "If its file was handed over before, have nothing paid twice: the ids are the same.".to_owned(),
             "What became due since then comes into the next batch.".to_owned(),
         ],
         Cause::NothingNew => vec![

@@ -216,6 +216,8 @@ pub(super) async fn anonymize(
     if !(rest_is_gone && deleted.is_whole && uncredited < u64::from(ERASED_AT_ONCE)) {
         return Ok(DeletedActivity { is_whole: false, ..deleted });
     }
+    // While they have an account.
+    rewards::forget_referrer(sql, person).await?;
     let anonymize = "
         UPDATE people SET email = '', email_normalized = $2, mailbox = $3, account = NULL, created_at = 0, left_at = NULL,
             joined_at = CASE WHEN joined_at IS NULL THEN NULL ELSE 0 END, undeliverable_until = NULL, soft_bounces = 0,
@@ -227,7 +229,6 @@ pub(super) async fn anonymize(
     // To the day alone: to the millisecond it would lead to the row of the audit log that says who was erased then.
     sql.execute(anonymize, values![person, &address, &tombstone, now.start_of_day()]).await?;
     campaigns::forget_times(sql, person, now.start_of_day()).await?;
-    rewards::forget_referrer(sql, person).await?;
     // What a mailbox wants not to be sent goes with the last who has it.
     let stops = "DELETE FROM stopped_partners WHERE mailbox = $1
                  AND NOT EXISTS (SELECT 1 FROM people WHERE email_normalized = $1 AND mailbox = $1)

@@ -37,7 +37,8 @@ macro_rules! is_forgettable {
                AND NOT EXISTS (SELECT 1 FROM sign_ups s WHERE s.person_id = p.id AND s.updated_at >= $2))
               OR (p.state = 'left' AND coalesce(p.left_at, p.joined_at, 0) < $3))
          AND NOT EXISTS (SELECT 1 FROM sign_ups s WHERE s.person_id = p.id AND s.state = 'pending')
-         AND coalesce((SELECT sum(l.amount_cents) FROM reward_ledger l WHERE l.account = p.account), 0) <= 0"
+         AND coalesce((SELECT sum(l.amount_cents) FROM reward_ledger l WHERE l.account = p.account), 0) <= 0
+         AND NOT EXISTS (SELECT 1 FROM payouts o WHERE o.account = p.account AND o.state = 'out')"
     };
 }
 
@@ -261,6 +262,8 @@ impl Unit for ForgetPeople {
             if !sql.try_lock(&mailbox).await? {
                 continue;
             }
+            // Held first: what others booked for them until then is seen by the question after it.
+            sql.row("SELECT 1 FROM people WHERE id = $1 FOR UPDATE", values![*id], |_| Ok(())).await?;
             let still = concat!("SELECT 1 FROM people p WHERE p.id = $1 AND ", is_forgettable!(), " FOR UPDATE");
             if sql.row(still, values![*id, unconfirmed, left], |_| Ok(())).await?.is_some() {
                 match anonymize(sql, *id, &mailbox, marks, true, self.now).await?.is_whole {

@@ -1,7 +1,9 @@
 //! Groups of referred members: forming them, which of them are rewarded, and what a void makes of them; as SQL.
 
+use super::payout::recall;
+use super::place::{Referrer, count_rewarded, move_up, reward, set_state, terms, terms_columns};
 use super::qualify::note_regrouping;
-use super::{BY_RULE, LOCK, book};
+use super::{LOCK, book};
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::catalog::ReferralTerms;
 use crate::domain::person::AccountId;
@@ -27,32 +29,6 @@ pub enum Voided {
     UnknownCampaign,
     /// Nobody is credited for them.
     NotReferred,
-}
-
-/// Columns of a campaign's terms, as [`terms`] reads them.
-macro_rules! terms_columns {
-    () => {
-        "c.reward_cents, c.group_size, c.max_groups, c.hold_days"
-    };
-}
-pub(in crate::store) use terms_columns;
-
-pub(in crate::store) fn terms(row: &Row<'_>) -> Result<Option<ReferralTerms>, Failure> {
-    let Some(cents) = row.get::<Option<i64>>("reward_cents")? else { return Ok(None) };
-    Ok(Some(ReferralTerms {
-        reward_per_group: u32::try_from(cents / 100).unwrap_or(u32::MAX),
-        group_size: row.get("group_size")?,
-        max_groups: row.get("max_groups")?,
-        hold_days: row.get("hold_days")?,
-    }))
-}
-
-/// A referrer in one campaign.
-struct Referrer<'a> {
-    person: i64,
-    campaign: i64,
-    slug: &'a str,
-    terms: ReferralTerms,
 }
 
 /// Those of a referrer who wait for a group in a campaign, in the order in which groups are formed.
@@ -141,47 +117,6 @@ async fn form_group(
     reward(sql, group, referrer, account, now).await.map(|_| ())
 }
 
-/// Rewards a group that is worth nothing so far, if its referrer may be rewarded for another one; says whether it did.
-async fn reward(
-    sql: &mut dyn Sql,
-    group: i64,
-    referrer: &Referrer<'_>,
-    account: &AccountId,
-    now: Timestamp,
-) -> Result<bool, Failure> {
-    let (groups, cents) = rewarded(sql, referrer.person).await?;
-    if !referrer.terms.may_reward(groups, cents) {
-        return Ok(false);
-    }
-    set_state(sql, group, GroupState::Accrued).await?;
-    count_rewarded(sql, referrer.person, 1, referrer.terms.reward_cents()).await?;
-    let name = "UPDATE people SET account = coalesce(account, $2) WHERE id = $1 RETURNING account";
-    let account: Option<String> = sql.row(name, values![referrer.person, account.as_str()], |row| row.get(0)).await?;
-    let account = account.ok_or(Failure::Overtaken)?;
-    let why = format!("a group of {} in {}", referrer.terms.group_size, referrer.slug);
-    let earned = (LedgerKind::Accrual, referrer.terms.reward_cents());
-    book(sql, &account, Some(referrer.campaign), earned, (BY_RULE, &why), now).await?;
-    Ok(true)
-}
-
-/// The groups that a referrer is rewarded for over all campaigns, and their sum.
-async fn rewarded(sql: &mut dyn Sql, person: i64) -> Result<(u32, i64), Failure> {
-    let count = "SELECT rewarded_groups, rewarded_cents FROM referrers WHERE person_id = $1";
-    let read = |row: &Row<'_>| Ok((row.get("rewarded_groups")?, row.get("rewarded_cents")?));
-    Ok(sql.row(count, values![person], read).await?.unwrap_or_default())
-}
-
-async fn count_rewarded(sql: &mut dyn Sql, person: i64, groups: i64, cents: i64) -> Result<(), Failure> {
-    let count = "INSERT INTO referrers (person_id, rewarded_groups, rewarded_cents) VALUES ($1, $2, $3)
-                 ON CONFLICT (person_id) DO UPDATE SET rewarded_groups = referrers.rewarded_groups + excluded.rewarded_groups,
-                     rewarded_cents = referrers.rewarded_cents + excluded.rewarded_cents";
-    sql.execute(count, values![person, groups, cents]).await.map(|_| ())
-}
-
-async fn set_state(sql: &mut dyn Sql, group: i64, state: GroupState) -> Result<(), Failure> {
-    sql.execute("UPDATE reward_groups SET state = $2 WHERE id = $1", values![group, state.name()]).await.map(|_| ())
-}
-
 pub(super) struct VoidPerson {
     pub email_normalized: String,
     pub campaign: CampaignSlug,
@@ -193,6 +128,7 @@ pub(super) struct VoidPerson {
 /// What is known of somebody who is to be voided.
 struct VoidedPerson {
     person: i64,
+    account: Option<String>,
     referrer: Option<i64>,
     /// Their row of `qualifications`, its group and whether they were voided before.
     qualification: Option<(i64, Option<i64>, bool)>,
@@ -212,19 +148,25 @@ impl Unit for VoidPerson {
         let found = sql.row(campaign, values![self.campaign.as_str()], read).await?;
         let Some((campaign, terms)) = found else { return Ok(Voided::UnknownCampaign) };
         let Some(known) = self.find(sql, campaign).await? else { return Ok(Voided::UnknownPerson) };
+        if let Some(account) = &known.account {
+            sql.about(&format!("{account} in {}", self.campaign));
+        }
         let group = match known.qualification {
             Some((_, _, true)) => return Ok(Voided::Already),
             Some((id, group, false)) => {
-                let void = "UPDATE qualifications SET voided_at = $2, void_reason = $3, group_id = NULL WHERE id = $1";
-                sql.execute(void, values![id, self.now.start_of_day(), &self.reason]).await?;
+                let void = "UPDATE qualifications SET voided_at = $2, group_id = NULL WHERE id = $1";
+                sql.execute(void, values![id, self.now.start_of_day()]).await?;
                 group
             }
             None if known.referrer.is_none() => return Ok(Voided::NotReferred),
             None => {
-                let void = "INSERT INTO qualifications (campaign_id, person_id, referrer_id, voided_at, void_reason)
-                            VALUES ($1, $2, $3, $4, $5)";
-                let values = values![campaign, known.person, known.referrer, self.now.start_of_day(), &self.reason];
-                sql.execute(void, values).await?;
+                let void = "INSERT INTO qualifications (campaign_id, person_id, referrer_id, voided_at) VALUES ($1, $2, $3, $4)
+                            ON CONFLICT (campaign_id, person_id) DO NOTHING";
+                let values = values![campaign, known.person, known.referrer, self.now.start_of_day()];
+                // Whoever leaves at this moment may have been counted first.
+                if sql.execute(void, values).await? == 0 {
+                    return Err(Failure::Overtaken);
+                }
                 None
             }
         };
@@ -237,7 +179,7 @@ impl Unit for VoidPerson {
 
 impl VoidPerson {
     async fn find(&self, sql: &mut dyn Sql, campaign: i64) -> Result<Option<VoidedPerson>, Failure> {
-        let find = "SELECT p.id AS person, p.referrer_id, q.id, q.group_id, q.voided_at
+        let find = "SELECT p.id AS person, p.account, p.referrer_id, q.id, q.group_id, q.voided_at
                     FROM people p LEFT JOIN qualifications q ON q.person_id = p.id AND q.campaign_id = $2
                     WHERE p.email_normalized = $1";
         let read = |row: &Row<'_>| {
@@ -245,7 +187,12 @@ impl VoidPerson {
                 Some(id) => Some((id, row.get("group_id")?, row.get::<Option<Timestamp>>("voided_at")?.is_some())),
                 None => None,
             };
-            Ok(VoidedPerson { person: row.get("person")?, referrer: row.get("referrer_id")?, qualification })
+            Ok(VoidedPerson {
+                person: row.get("person")?,
+                account: row.get("account")?,
+                referrer: row.get("referrer_id")?,
+                qualification,
+            })
         };
         sql.row(find, values![&self.email_normalized, campaign], read).await
     }
@@ -258,8 +205,14 @@ impl VoidPerson {
         campaign: i64,
         terms: ReferralTerms,
     ) -> Result<Voided, Failure> {
+        // A payout whose file is not written yet has paid nothing.
+        let account = "SELECT p.account FROM reward_groups g JOIN people p ON p.id = g.referrer_id WHERE g.id = $1 FOR UPDATE OF p";
+        let account: Option<Option<String>> = sql.row(account, values![group], |row| row.get(0)).await?;
+        if let Some(account) = account.flatten() {
+            recall(sql, &account, &self.who, self.now).await?;
+        }
         let find = "SELECT g.referrer_id, g.state, g.payout_id, p.account FROM reward_groups g JOIN people p ON p.id = g.referrer_id
-                    WHERE g.id = $1 FOR UPDATE OF p";
+                    WHERE g.id = $1";
         let read = |row: &Row<'_>| {
             let is_paid = row.get::<Option<i64>>("payout_id")?.is_some();
             let state = row.parsed("state", GroupState::from_name)?;
@@ -290,31 +243,5 @@ impl VoidPerson {
         }
         note_regrouping(sql, person, campaign).await?;
         Ok(Voided::Done { group: Some(after), reversed_cents })
-    }
-}
-
-/// Rewards the capped groups of a referrer for whom there is room now, oldest first.
-async fn move_up(sql: &mut dyn Sql, person: i64, account: &str, now: Timestamp) -> Result<(), Failure> {
-    let account = AccountId::kept(account);
-    loop {
-        let (groups, cents) = rewarded(sql, person).await?;
-        // The oldest of each campaign whose terms leave room.
-        let next = concat!(
-            "SELECT g.id, c.id AS campaign, c.slug, ",
-            terms_columns!(),
-            " FROM campaigns c JOIN reward_groups g ON g.id =
-                  (SELECT min(x.id) FROM reward_groups x WHERE x.referrer_id = $1 AND x.campaign_id = c.id AND x.state = 'capped')
-              WHERE c.hold_days IS NOT NULL AND c.max_groups > $2 AND $3 + c.reward_cents <= c.reward_cents * c.max_groups
-              ORDER BY g.id LIMIT 1"
-        );
-        let read = |row: &Row<'_>| {
-            Ok((row.get::<i64>("id")?, row.get::<i64>("campaign")?, row.get::<String>("slug")?, terms(row)?))
-        };
-        let found = sql.row(next, values![person, groups, cents], read).await?;
-        let Some((group, campaign, slug, Some(terms))) = found else { return Ok(()) };
-        let referrer = Referrer { person, campaign, slug: &slug, terms };
-        if !reward(sql, group, &referrer, &account, now).await? {
-            return Ok(());
-        }
     }
 }

@@ -5,15 +5,16 @@
 
 mod group;
 mod payout;
+mod place;
 mod qualify;
 mod report;
 mod standing;
 
 pub use self::group::Voided;
 use self::group::{VoidPerson, form_groups};
-pub(super) use self::group::{terms, terms_columns};
 pub use self::payout::{BatchRecord, BatchStep, PayoutPage};
 use self::payout::{BeginBatch, FillBatch, SettlePayouts, batches, find_batch, find_payouts, payouts_of};
+pub(super) use self::place::{terms, terms_columns};
 pub(super) use self::qualify::qualify_before_change;
 use self::qualify::{check_due, check_joined};
 use self::report::{add_campaign, on_the_way, reviewed};
@@ -101,6 +102,15 @@ area! {
 
         /// Puts what some referrers are due into a batch.
         write fill_batch(batch: i64, who: String, now: Timestamp) -> BatchStep = FillBatch { batch, who, now };
+
+        /// The file of a batch is written from now on: nothing is taken out of it any more.
+        transact close_batch(batch: i64, now: Timestamp) -> () {
+            |sql| {
+                sql.lock(LOCK).await?;
+                let close = "UPDATE payout_batches SET closed_at = coalesce(closed_at, $2) WHERE id = $1";
+                sql.execute(close, values![*batch, *now]).await.map(|_| ())
+            }
+        };
 
         /// Notes that the file of a batch was written.
         write note_written(batch: i64, now: Timestamp) -> () {

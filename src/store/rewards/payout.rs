@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use super::place::{count_rewarded, move_up, set_state};
 use super::{LOCK, balance, book};
+use crate::domain::reward::GroupState;
 use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::reward::payout::{PayoutRecord, PayoutState, Settlement};
 use crate::domain::time::Timestamp;
@@ -131,31 +133,52 @@ impl Unit for BeginBatch {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<i64>, Failure> {
         sql.lock(LOCK).await?;
-        let unwritten = "SELECT id FROM payout_batches WHERE written_at IS NULL ORDER BY id LIMIT 1";
+        let unwritten = "SELECT id FROM payout_batches b WHERE written_at IS NULL
+                         AND (filled_at IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.batch_id = b.id AND o.state = 'out'))
+                         ORDER BY id LIMIT 1";
         if let Some(batch) = sql.row(unwritten, values![], |row| row.get(0)).await? {
             return Ok(Some(batch));
         }
-        if next_due(sql, 0, 1).await?.is_empty() {
-            return Ok(None);
+        // Some have groups that are not paid, and owe more than that.
+        let mut after = 0;
+        loop {
+            let due = next_due(sql, after, FILL_BATCH).await?;
+            let Some(last) = due.last() else { return Ok(None) };
+            after = last.person;
+            if due.iter().any(|referrer| referrer.account.is_some() && referrer.due_cents > 0) {
+                break;
+            }
         }
         let add = "INSERT INTO payout_batches (created_at, who) VALUES ($1, $2) RETURNING id";
         sql.insert(add, values![self.now, &self.who]).await
     }
 }
 
-/// Referrers after that one who have groups that are not paid, or a payout that failed, and still have an account.
-async fn next_due(sql: &mut dyn Sql, after: i64, most: u32) -> Result<Vec<(i64, String)>, Failure> {
+/// Somebody who may be paid.
+struct DueReferrer {
+    person: i64,
+    /// None where they were erased.
+    account: Option<String>,
+    due_cents: i64,
+}
+
+/// Referrers after that one who have groups that are not paid, or a payout that failed.
+async fn next_due(sql: &mut dyn Sql, after: i64, most: u32) -> Result<Vec<DueReferrer>, Failure> {
     let next = "
-        SELECT p.id, p.account FROM
+        SELECT p.id, p.account,
+               (SELECT CAST(coalesce(sum(l.amount_cents), 0) AS BIGINT) FROM reward_ledger l WHERE l.account = p.account) AS due
+        FROM
             (SELECT referrer_id FROM (SELECT DISTINCT referrer_id FROM reward_groups
                                       WHERE state = 'accrued' AND payout_id IS NULL AND referrer_id > $1
                                       ORDER BY referrer_id LIMIT $2) earned
              UNION SELECT person_id FROM (SELECT person_id FROM referrers WHERE rest_due AND person_id > $1
                                           ORDER BY person_id LIMIT $2) failed
              ORDER BY 1 LIMIT $2) due
-            JOIN people p ON p.id = due.referrer_id
-        WHERE p.account IS NOT NULL ORDER BY p.id";
-    sql.rows(next, values![after, most], |row| Ok((row.get("id")?, row.get("account")?))).await
+            JOIN people p ON p.id = due.referrer_id ORDER BY p.id";
+    let read = |row: &Row<'_>| {
+        Ok(DueReferrer { person: row.get("id")?, account: row.get("account")?, due_cents: row.get("due")? })
+    };
+    sql.rows(next, values![after, most], read).await
 }
 
 pub(super) struct FillBatch {
@@ -178,11 +201,13 @@ impl Unit for FillBatch {
             return Ok(BatchStep { is_full: true });
         };
         let due = next_due(sql, after, FILL_BATCH).await?;
-        for (person, account) in &due {
-            self.pay(sql, *person, account).await?;
+        for DueReferrer { person, account, .. } in &due {
+            if let Some(account) = account {
+                self.pay(sql, *person, account).await?;
+            }
         }
         let is_full = due.is_empty();
-        let (last, filled_at) = (due.last().map_or(after, |(person, _)| *person), is_full.then_some(self.now));
+        let (last, filled_at) = (due.last().map_or(after, |last| last.person), is_full.then_some(self.now));
         let note = "UPDATE payout_batches SET after_id = $2, filled_at = $3 WHERE id = $1";
         sql.execute(note, values![self.batch, last, filled_at]).await?;
         Ok(BatchStep { is_full })
@@ -295,6 +320,9 @@ impl SettlePayouts {
         };
         let found = sql.row(find, values![&settlement.external_id], read).await?;
         let Some((id, account, campaign, cents, state)) = found else { return Ok(false) };
+        // Whoever is being erased holds their row.
+        let person = "SELECT id FROM people WHERE account = $1 FOR UPDATE";
+        let person: Option<i64> = sql.row(person, values![&account], |row| row.get(0)).await?;
         if !state.may_become(settlement.state()) {
             return Ok(false);
         }
@@ -304,17 +332,71 @@ impl SettlePayouts {
         let values = values![id, settlement.state().name(), reference, settlement.paid_at, reason, self.now];
         sql.execute(settle, values).await?;
         if settlement.state() == PayoutState::Failed {
-            let why = format!("payout {} failed", settlement.external_id);
-            let added = (LedgerKind::PayoutFailed, cents);
-            book(sql, &account, Some(campaign), added, (&self.who, &why), self.now).await?;
-            // The next batch has them again.
-            sql.execute("UPDATE reward_groups SET payout_id = NULL WHERE payout_id = $1", values![id]).await?;
-            let rest =
-                "UPDATE referrers SET rest_due = TRUE WHERE person_id = (SELECT id FROM people WHERE account = $1)";
-            sql.execute(rest, values![&account]).await?;
+            let payout = FailedPayout { id, external_id: &settlement.external_id, account: &account, campaign, cents };
+            payout.book(sql, &self.who, self.now).await?;
+            if let Some(person) = person {
+                free_places(sql, person, &account, self.now).await?;
+            }
         }
         Ok(true)
     }
+}
+
+/// A payout that paid nothing.
+struct FailedPayout<'a> {
+    id: i64,
+    external_id: &'a str,
+    account: &'a str,
+    campaign: i64,
+    cents: i64,
+}
+
+impl FailedPayout<'_> {
+    /// Its money is due again, and the next batch has its groups.
+    async fn book(&self, sql: &mut dyn Sql, who: &str, now: Timestamp) -> Result<(), Failure> {
+        let why = format!("payout {} failed", self.external_id);
+        let added = (LedgerKind::PayoutFailed, self.cents);
+        book(sql, self.account, Some(self.campaign), added, (who, &why), now).await?;
+        let open = "UPDATE reward_groups SET payout_id = NULL WHERE payout_id = $1 AND state <> 'reversed'";
+        sql.execute(open, values![self.id]).await?;
+        let rest = "UPDATE referrers SET rest_due = TRUE WHERE person_id = (SELECT id FROM people WHERE account = $1)";
+        sql.execute(rest, values![self.account]).await.map(|_| ())
+    }
+}
+
+/// Groups that were reversed, and whose payout failed, were never paid: their places go to others.
+async fn free_places(sql: &mut dyn Sql, person: i64, account: &str, now: Timestamp) -> Result<(), Failure> {
+    let unpaid = "SELECT g.id, c.reward_cents FROM reward_groups g JOIN campaigns c ON c.id = g.campaign_id
+                      JOIN payouts o ON o.id = g.payout_id
+                  WHERE g.referrer_id = $1 AND g.state = 'reversed' AND o.state = 'failed' ORDER BY g.id";
+    let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<i64>("reward_cents")?));
+    for (group, cents) in sql.rows(unpaid, values![person], read).await? {
+        set_state(sql, group, GroupState::Dissolved).await?;
+        sql.execute("UPDATE reward_groups SET payout_id = NULL WHERE id = $1", values![group]).await?;
+        count_rewarded(sql, person, -1, -cents).await?;
+    }
+    move_up(sql, person, account, now).await
+}
+
+/// Takes what one account is paid out of a batch whose file is not written yet: it is due again.
+pub(super) async fn recall(sql: &mut dyn Sql, account: &str, who: &str, now: Timestamp) -> Result<(), Failure> {
+    let unwritten = "SELECT o.id, o.external_id, o.campaign_id, o.amount_cents FROM payouts o JOIN payout_batches b ON b.id = o.batch_id
+                     WHERE o.account = $1 AND o.state = 'out' AND b.closed_at IS NULL AND b.written_at IS NULL ORDER BY o.id";
+    let read = |row: &Row<'_>| {
+        Ok((
+            row.get::<i64>("id")?,
+            row.get::<String>("external_id")?,
+            row.get("campaign_id")?,
+            row.get("amount_cents")?,
+        ))
+    };
+    for (id, external_id, campaign, cents) in sql.rows(unwritten, values![account], read).await? {
+        let fail =
+            "UPDATE payouts SET state = 'failed', reason = 'its file was not written', settled_at = $2 WHERE id = $1";
+        sql.execute(fail, values![id, now]).await?;
+        FailedPayout { id, external_id: &external_id, account, campaign, cents }.book(sql, who, now).await?;
+    }
+    Ok(())
 }
 
 /// What an account is being paid and was paid, in cents.

@@ -131,14 +131,6 @@ pub(super) async fn check_joined(sql: &mut dyn Sql, now: Timestamp) -> Result<bo
     let mut found = Vec::new();
     if after == 0 {
         found.extend(sql.rows(candidates!("part.person_id = $1"), values![person], referral_candidate).await?);
-        // Who counted before, and waits for a group since their referrer was erased.
-        let waiting = "SELECT DISTINCT campaign_id FROM
-                           (SELECT campaign_id FROM qualifications WHERE referrer_id = $1 AND group_id IS NULL
-                            AND voided_at IS NULL AND qualified_at IS NOT NULL LIMIT $2) waiting ORDER BY campaign_id";
-        let waiting: Vec<i64> = sql.rows(waiting, values![person, CHECK_BATCH], |row| row.get(0)).await?;
-        for campaign in waiting {
-            note_regrouping(sql, person, campaign).await?;
-        }
     }
     let next = "SELECT id FROM people WHERE referrer_id = $1 AND id > $2 ORDER BY id LIMIT $3";
     let next: Vec<i64> = sql.rows(next, values![person, after, PEOPLE_BATCH], |row| row.get(0)).await?;
@@ -146,6 +138,16 @@ pub(super) async fn check_joined(sql: &mut dyn Sql, now: Timestamp) -> Result<bo
         found.extend(sql.rows(candidates!("part.person_id = $1"), values![*referred], referral_candidate).await?);
     }
     qualify(sql, &found, now).await?;
+    if after == 0 {
+        // Who counted before, and waits for a group since their referrer was erased.
+        let waiting = "SELECT c.id FROM campaigns c WHERE c.hold_days IS NOT NULL AND EXISTS
+                           (SELECT 1 FROM qualifications q WHERE q.referrer_id = $1 AND q.campaign_id = c.id AND q.group_id IS NULL
+                            AND q.voided_at IS NULL AND q.qualified_at IS NOT NULL) ORDER BY c.id";
+        let waiting: Vec<i64> = sql.rows(waiting, values![person], |row| row.get(0)).await?;
+        for campaign in waiting {
+            note_regrouping(sql, person, campaign).await?;
+        }
+    }
     match next.last().filter(|_| next.len() == PEOPLE_BATCH as usize) {
         Some(last) => {
             let go_on = "UPDATE requalifications SET after_id = $2 WHERE person_id = $1";

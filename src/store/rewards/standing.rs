@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::group::{terms, terms_columns};
-use super::payout::paid_of;
+use super::payout::{paid_of, recall};
+use super::place::{terms, terms_columns};
 use super::{balance, book};
 use crate::domain::person::{AccountId, Waiver};
+use crate::domain::reward::RewardAccount;
 use crate::domain::reward::ledger::{
     CampaignStanding, CountedEntry, LedgerEntry, LedgerKind, PayoutEntry, RewardHistory, RewardStanding,
 };
 use crate::domain::reward::payout::PayoutState;
-use crate::domain::reward::{GroupState, RewardAccount};
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Row, Sql, values};
 
@@ -28,26 +28,27 @@ pub(in crate::store) async fn standing_of(
 ) -> Result<RewardStanding, Failure> {
     let mut standing = RewardStanding::default();
     if let Some(account) = account {
-        standing.due_cents = balance(sql, account.as_str()).await?;
+        let unwritten = unwritten(sql, account.as_str()).await?;
+        standing.due_cents = balance(sql, account.as_str()).await? + unwritten;
         (standing.out_cents, standing.paid_cents) = paid_of(sql, account.as_str()).await?;
+        standing.out_cents -= unwritten;
     }
     let places = "SELECT rewarded_groups, rewarded_cents FROM referrers WHERE person_id = $1";
     let read = |row: &Row<'_>| Ok((row.get("rewarded_groups")?, row.get("rewarded_cents")?));
     let rewarded = sql.row(places, values![person], read).await?.unwrap_or_default();
     (standing.rewarded_groups, standing.rewarded_cents) = rewarded;
     let mut campaigns = BTreeMap::new();
-    let groups = "SELECT campaign_id, state, count(*) AS number_of FROM
-                      (SELECT campaign_id, state FROM reward_groups WHERE referrer_id = $1 LIMIT $2) counted GROUP BY campaign_id, state";
-    let read = |row: &Row<'_>| {
-        let state = row.parsed("state", GroupState::from_name)?;
-        Ok((row.get::<i64>("campaign_id")?, state, row.get::<u32>("number_of")?))
-    };
-    for (campaign, state, count) in sql.rows(groups, values![person, MOST_COUNTED], read).await? {
-        let counts: &mut Counts = campaigns.entry(campaign).or_default();
-        match state {
-            GroupState::Accrued => counts.groups += count,
-            GroupState::Capped => counts.capped += count,
-            GroupState::Dissolved | GroupState::Reversed | GroupState::Waived | GroupState::Settled => {}
+    // Each campaign by itself: one of them may have more capped groups than anybody counts.
+    let groups = "
+        SELECT c.id, (SELECT count(*) FROM (SELECT 1 FROM reward_groups g WHERE g.referrer_id = $1 AND g.campaign_id = c.id
+                                            AND g.state = 'accrued' LIMIT $2) counted) AS rewarded,
+               (SELECT count(*) FROM (SELECT 1 FROM reward_groups g WHERE g.referrer_id = $1 AND g.campaign_id = c.id
+                                      AND g.state = 'capped' LIMIT $2) counted) AS capped
+        FROM campaigns c WHERE c.hold_days IS NOT NULL";
+    let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<u32>("rewarded")?, row.get::<u32>("capped")?));
+    for (campaign, groups, capped) in sql.rows(groups, values![person, MOST_COUNTED], read).await? {
+        if groups + capped > 0 {
+            campaigns.insert(campaign, Counts { groups, capped, ..Counts::default() });
         }
     }
     let waiting = "SELECT campaign_id, count(*) AS number_of FROM
@@ -241,11 +242,12 @@ pub(in crate::store) async fn waive(
     let account = "SELECT account FROM people WHERE id = $1";
     let account: Option<Option<String>> = sql.row(account, values![person], |row| row.get(0)).await?;
     let Some(account) = account.flatten() else { return Ok(Ok(())) };
-    let due = balance(sql, &account).await?;
+    let due = balance(sql, &account).await? + unwritten(sql, &account).await?;
     if due <= 0 {
         return Ok(Ok(()));
     }
     let Some(waiver) = waiver.filter(|waiver| due <= waiver.most_cents) else { return Ok(Err(due)) };
+    recall(sql, &account, &waiver.by, now).await?;
     book(sql, &account, None, (LedgerKind::Reversal, -due), (&waiver.by, "waived"), now).await?;
     let waive =
         "UPDATE reward_groups SET state = 'waived' WHERE referrer_id = $1 AND state = 'accrued' AND payout_id IS NULL";
@@ -253,14 +255,29 @@ pub(in crate::store) async fn waive(
     Ok(Ok(()))
 }
 
+/// What is in a batch whose file is not written yet, and so is not being paid, in cents.
+async fn unwritten(sql: &mut dyn Sql, account: &str) -> Result<i64, Failure> {
+    let sum = "SELECT CAST(coalesce(sum(o.amount_cents), 0) AS BIGINT) FROM payouts o JOIN payout_batches b ON b.id = o.batch_id
+               WHERE o.account = $1 AND o.state = 'out' AND b.closed_at IS NULL AND b.written_at IS NULL";
+    Ok(sql.row(sum, values![account], |row| row.get(0)).await?.unwrap_or(0))
+}
+
 /// Somebody is erased: nothing leads from them to the ledger any more, neither a payout nor a moment (groups and voids have only their
 /// day). Groups that count toward the most stay, and that they counted for somebody stays without the moment.
 pub(in crate::store) async fn forget_referrer(sql: &mut dyn Sql, person: i64) -> Result<(), Failure> {
+    // What was paid too much comes off what they earn if they come back.
+    let account = "SELECT account FROM people WHERE id = $1";
+    let account: Option<Option<String>> = sql.row(account, values![person], |row| row.get(0)).await?;
+    if let Some(account) = account.flatten() {
+        let owed = balance(sql, &account).await?.min(0).abs();
+        let keep = "UPDATE referrers SET owed_cents = owed_cents + $2 WHERE person_id = $1";
+        sql.execute(keep, values![person, owed]).await?;
+    }
     let cut =
         "UPDATE reward_groups SET payout_id = NULL, state = CASE state WHEN 'accrued' THEN 'settled' ELSE state END
                WHERE referrer_id = $1 AND state <> 'capped'";
     sql.execute(cut, values![person]).await?;
     sql.execute("UPDATE referrers SET rest_due = FALSE WHERE person_id = $1 AND rest_due", values![person]).await?;
-    let own = "UPDATE qualifications SET qualified_at = qualified_at - qualified_at % 86400000, void_reason = NULL WHERE person_id = $1";
+    let own = "UPDATE qualifications SET qualified_at = qualified_at - qualified_at % 86400000 WHERE person_id = $1";
     sql.execute(own, values![person]).await.map(|_| ())
 }

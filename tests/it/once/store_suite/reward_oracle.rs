@@ -39,6 +39,8 @@ pub(super) struct Person {
     /// How often they were erased: each time another account begins.
     pub life: usize,
     pub referrer: Option<usize>,
+    /// What they were paid too much in an earlier life.
+    pub owed: i64,
     pub parts: Vec<Part>,
 }
 
@@ -164,6 +166,7 @@ impl Oracle {
                 self.groups[group].state = "waived";
             }
         }
+        self.people[who].owed += due.min(0).abs();
         self.leave(who, self.looked_at);
         self.people[who].left_at = None;
         for part in &mut self.people[who].parts {
@@ -207,14 +210,18 @@ impl Oracle {
         }
         let (referrer, cents) = (self.groups[group].referrer, self.terms(campaign).cents);
         self.book(referrer, Some(campaign), "reversal", -cents);
-        // A place that is free goes to the oldest group that may have it.
+        self.move_up(referrer);
+        Some((Some(after), cents))
+    }
+
+    /// A place that is free goes to the oldest group that may have it.
+    fn move_up(&mut self, referrer: usize) {
         while let Some(next) = (0..self.groups.len()).find(|next| {
             let next = &self.groups[*next];
             next.referrer == referrer && next.state == "capped" && self.has_room(referrer, next.campaign)
         }) {
             self.accrue(next);
         }
-        Some((Some(after), cents))
     }
 
     /// The next group of a referrer, over all campaigns that which was full first; false if there is none.
@@ -279,6 +286,10 @@ impl Oracle {
         let Group { referrer, campaign, .. } = self.groups[group];
         self.groups[group].state = "accrued";
         self.book(referrer, Some(campaign), "accrual", self.terms(campaign).cents);
+        let owed = std::mem::take(&mut self.people[referrer].owed);
+        if owed > 0 {
+            self.book(referrer, None, "reversal", -owed);
+        }
     }
 
     /// Everybody who is due something is paid all of it, a payout a campaign. What was paid too much before is taken off the first.
@@ -333,6 +344,13 @@ impl Oracle {
                 self.lines.push(Line { purse, campaign: Some(campaign), kind: "payout_failed", cents });
                 for group in self.groups.iter_mut().filter(|group| group.payout == Some(payout)) {
                     group.payout = None;
+                    // It was never paid.
+                    if group.state == "reversed" {
+                        group.state = "dissolved";
+                    }
+                }
+                if self.purse(purse.0) == purse {
+                    self.move_up(purse.0);
                 }
             }
             _ => return false,
