@@ -209,7 +209,7 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
         let said = batch("a.csv");
         assert!(
             said.starts_with(
-                "Batch 1, begun at 2026-11-17T06:00:00Z and never written, is in a.csv now: 2 payouts, $300.\n"
+                "Batch 1, begun at 2026-11-17T06:00:00Z and not finished then, is in a.csv now: 2 payouts, $300.\n"
             ),
             "{said}"
         );

@@ -1,8 +1,8 @@
 //! Groups of referred members: forming them, which of them are rewarded, and what a void makes of them; as SQL.
 
-use super::payout::recall;
 use super::place::{Referrer, count_rewarded, move_up, reward, set_state, terms, terms_columns};
 use super::qualify::note_regrouping;
+use super::settle::recall;
 use super::{LOCK, book};
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::catalog::ReferralTerms;

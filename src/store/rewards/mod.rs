@@ -1,6 +1,6 @@
 //! Rewards: who counts for whom, groups, the ledger and payouts; as SQL.
 //!
-//! Whatever forms groups or moves money holds the lock [`LOCK`] until it is over, so that a referrer's groups are counted right. Those
+//! Whatever forms groups or moves money holds the lock `LOCK` until it is over, so that a referrer's groups are counted right. Those
 //! who leave or withdraw do not wait for it: they only note whom they counted for.
 
 mod group;
@@ -8,16 +8,18 @@ mod payout;
 mod place;
 mod qualify;
 mod report;
+mod settle;
 mod standing;
 
 pub use self::group::Voided;
 use self::group::{VoidPerson, form_groups};
 pub use self::payout::{BatchRecord, BatchStep, PayoutPage};
-use self::payout::{BeginBatch, FillBatch, SettlePayouts, batches, find_batch, find_payouts, payouts_of};
+use self::payout::{BeginBatch, FillBatch, batches, find_batch, find_payouts, payouts_of};
 pub(super) use self::place::{terms, terms_columns};
 pub(super) use self::qualify::qualify_before_change;
 use self::qualify::{check_due, check_joined};
 use self::report::{add_campaign, on_the_way, reviewed};
+use self::settle::SettlePayouts;
 use self::standing::{accounts, history_of, ledger_of, taxed};
 pub(super) use self::standing::{forget_referrer, standing_of, waive};
 use super::sql::{Failure, Sql, values};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::payout::{paid_of, recall};
+use super::payout::paid_of;
 use super::place::{terms, terms_columns};
+use super::settle::recall;
 use super::{balance, book};
 use crate::domain::person::{AccountId, Waiver};
 use crate::domain::reward::RewardAccount;

@@ -100,6 +100,7 @@ macro_rules! suite {
 
 suite! {
     full_groups_are_rewarded_once_the_hold_is_over
+    a_batch_without_a_file_pays_nobody
     rewards_follow_a_naive_oracle
     a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing
     what_fails_after_its_group_was_reversed_is_paid

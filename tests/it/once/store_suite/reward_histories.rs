@@ -186,6 +186,8 @@ async fn make_batch(fixture: &Fixture, histories: &mut [History], now: Timestamp
         return;
     };
     while !store.fill_batch(batch, "op".to_owned(), now).await.unwrap().is_full {}
+    // Its file is written from here on, and perhaps killed before that is noted.
+    store.close_batch(batch, now).await.unwrap();
     let kept = Kept::read(fixture, before);
     if filled == 1 {
         assert_eq!(payouts(&kept), payouts(&old), "a batch that is full takes nothing more");

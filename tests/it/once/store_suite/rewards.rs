@@ -184,6 +184,23 @@ pub(super) async fn what_fails_after_its_group_was_reversed_is_paid(fixture: &Fi
     assert_eq!((due().await, fixture.rewards_of("ana@example.com").await.out_cents), (0, 20_000));
 }
 
+/// A batch that was killed before its file was written pays nobody: what is in it is due, can be waived, and a void dissolves its groups.
+pub(super) async fn a_batch_without_a_file_pays_nobody(fixture: &Fixture) {
+    fixture.rewarded(2).await;
+    let (admin, mut standing) = (fixture.reward_admin(), fixture.rewards_of("ana@example.com").await);
+    let batch = admin.make_batch("op", paying()).await.unwrap().unwrap();
+    assert_eq!(fixture.rewards_of("ana@example.com").await, standing, "all of it is due, and nothing is being paid");
+    let voided = fixture.void("friend1@example.com").await;
+    assert_eq!(voided, Voided::Done { group: Some(GroupState::Dissolved), reversed_cents: 10_000 });
+    standing = fixture.rewards_of("ana@example.com").await;
+    assert_eq!((standing.due_cents, standing.out_cents), (10_000, 0));
+    assert!(admin.payouts_of(batch, 0).await.unwrap().payouts.iter().all(|payout| payout.state == PayoutState::Failed));
+    let payouts = fixture.paid_out().await;
+    assert_eq!(payouts.iter().map(|payout| payout.amount_cents).collect::<Vec<_>>(), [10_000], "the next batch has it");
+    let voided = fixture.void("friend3@example.com").await;
+    assert_eq!(voided, Voided::Done { group: Some(GroupState::Reversed), reversed_cents: 10_000 }, "its file is there");
+}
+
 /// No statement changes or deletes a line of the ledger, whoever opens the database.
 pub(super) async fn the_ledger_takes_lines_and_changes_none(fixture: &Fixture) {
     fixture.rewarded(1).await;
@@ -220,7 +237,8 @@ pub(super) async fn nothing_leads_from_somebody_who_was_erased_to_the_ledger(fix
         let (unused, now) = (AccountId::from_random(&[7; AccountId::ENTROPY]), paying());
         fixture.store.erase(&email, marks("ana@example.com"), unused, waived_by, now).await.unwrap().unwrap()
     };
-    assert_eq!(erase(None).await.unwrap_err().cents, 20_000);
+    // The place of the group that was never paid went to the fourth.
+    assert_eq!(erase(None).await.unwrap_err().cents, 30_000);
     assert!(erase(Some("themselves")).await.unwrap().is_whole);
     let moments: HashSet<_> = rows("SELECT DISTINCT at FROM reward_ledger").into_iter().flatten().collect();
     // Those name accounts alone; changes of membership on their way to the figures name nobody.
