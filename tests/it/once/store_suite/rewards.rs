@@ -240,7 +240,10 @@ pub(super) async fn nothing_leads_from_somebody_who_was_erased_to_the_ledger(fix
     // The place of the group that was never paid went to the fourth.
     assert_eq!(erase(None).await.unwrap_err().cents, 30_000);
     assert!(erase(Some("themselves")).await.unwrap().is_whole);
-    let moments: HashSet<_> = rows("SELECT DISTINCT at FROM reward_ledger").into_iter().flatten().collect();
+    // A day is many people's.
+    let moments = "SELECT DISTINCT at FROM reward_ledger WHERE at % 86400000 <> 0";
+    let moments: HashSet<_> = rows(moments).into_iter().flatten().collect();
+    assert!(!moments.is_empty());
     // Those name accounts alone; changes of membership on their way to the figures name nobody.
     let ledger = ["reward_ledger", "payouts", "payout_batches", "audit", "member_changes"];
     let mut looked_at = 0;
