@@ -169,7 +169,7 @@ fn the_drill() {
         let mut command = as_another_user(home.path());
         let told = done(&command.args(["restore", "all", "--erasures", "erasures"]).output().unwrap());
         let erase: Vec<_> = told.lines().filter(|line| line.contains("members erase")).collect();
-        assert_eq!(erase, ["  unionhall members erase cem@example.com"], "{told}");
+        assert_eq!(erase, ["  unionhall members erase --waive-rewards cem@example.com"], "{told}");
         assert!(told.contains("may have gone since"), "{told}");
         assert!(told.contains("Mail about campaigns that was under way is stopped"), "{told}");
         assert!(!told.contains("chown"), "it is the folder's owner who did it: {told}");
@@ -586,7 +586,7 @@ fn erasures_are_found_in_the_folder_and_in_the_file_that_is_given() {
     given.append(&mark("user5@example.com"), now.minus(Duration::from_secs(3600))).unwrap();
     let told = done(&run(folder, &["restore", "all", "--data", "new", "--erasures", "saved"]));
     let erase: Vec<_> = told.lines().filter(|line| line.contains("members erase")).collect();
-    let expected = [3, 4].map(|n| format!("  unionhall members erase --data new user{n}@example.com"));
+    let expected = [3, 4].map(|n| format!("  unionhall members erase --data new --waive-rewards user{n}@example.com"));
     assert_eq!(erase, expected, "{told}");
     let log = std::fs::read_to_string(folder.join("new/erasures")).unwrap();
     assert_eq!(log.lines().count(), 3, "{log}");
