@@ -43,9 +43,10 @@ pub(crate) fn run(lab: &mut Lab) -> anyhow::Result<()> {
     let quiet = lab.installation(most)?;
     let mut busy = lab.installation(most)?;
     // No mail about a campaign is queued without a postal address.
-    for (name, value) in
-        [("UNIONHALL_CAMPAIGN_MAILS_AN_HOUR", MAILS_AN_HOUR), ("UNIONHALL_POSTAL_ADDRESS", "12 Mill Street, Springfield")]
-    {
+    for (name, value) in [
+        ("UNIONHALL_CAMPAIGN_MAILS_AN_HOUR", MAILS_AN_HOUR),
+        ("UNIONHALL_POSTAL_ADDRESS", "12 Mill Street, Springfield"),
+    ] {
         busy.variables.push((name.to_owned(), value.to_owned()));
     }
     let database = busy.data.join("unionhall.db");
