@@ -13,6 +13,12 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// So many of something: 1 member, 1,234 members, 2 drafts of an offer.
+pub fn counted(count: u64, what: &str) -> String {
+    let (noun, rest) = what.find(' ').map_or((what, ""), |end| what.split_at(end));
+    if count == 1 { format!("1 {what}") } else { format!("{} {noun}s{rest}", grouped(count)) }
+}
+
 /// An amount in whole US dollars: $1,234.
 pub fn dollars(amount: u32) -> String {
     format!("${}", grouped(amount.into()))
@@ -37,6 +43,17 @@ mod tests {
             assert_eq!(dollars(amount), text);
         }
         assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        for (count, text) in [(0, "0 members"), (1, "1 member"), (1234, "1,234 members")] {
+            assert_eq!(counted(count, "member"), text);
+        }
+        assert_eq!(
+            (counted(1, "draft of an offer"), counted(2, "draft of an offer")),
+            ("1 draft of an offer".to_owned(), "2 drafts of an offer".to_owned())
+        );
     }
 
     #[test]

@@ -31,6 +31,12 @@ pub(crate) fn read<'de, D: Deserializer<'de>>(deserializer: D, what: &'static st
     deserializer.deserialize_str(Text(what))
 }
 
+/// A field of a CSV file, as RFC 4180 has it.
+pub fn csv_field(text: &str) -> Cow<'_, str> {
+    let is_plain = !text.contains(['"', ',', '\r', '\n']);
+    if is_plain { text.into() } else { format!("\"{}\"", text.replace('"', "\"\"")).into() }
+}
+
 /// Drops NUL characters, which not every store can keep; nobody types them on purpose.
 pub(crate) fn without_nuls(text: Cow<'_, str>) -> String {
     if text.contains('\0') { text.replace('\0', "") } else { text.into_owned() }

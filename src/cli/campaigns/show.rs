@@ -11,7 +11,7 @@ use crate::domain::campaign::CampaignState;
 use crate::domain::campaign::offer::{Offer, OfferText};
 use crate::domain::campaign::record::{CampaignFile, CampaignRecord, HistoryEntry, MailingEntry};
 use crate::domain::catalog::ReferralTerms;
-use crate::domain::figure::{dollars, grouped, money};
+use crate::domain::figure::{counted, dollars, grouped, money};
 use crate::domain::language::Language;
 use crate::domain::reward::report::CampaignRewards;
 use crate::domain::time::Timestamp;
@@ -32,14 +32,14 @@ pub(super) fn list(task: &ListAll) -> anyhow::Result<()> {
     print_line(&format!("{:<13}{:>8}  {:<30}NEXT", "STATE", "IN", "SLUG"))?;
     for campaign in &campaigns {
         let (state, slug) = (campaign.state.name(), campaign.slug().as_str());
-        print_line(&format!("{state:<13}{:>8}  {slug:<30}{}", counted(campaign.counted_in()), next(campaign, now)))?;
+        print_line(&format!("{state:<13}{:>8}  {slug:<30}{}", coarse(campaign.counted_in()), next(campaign, now)))?;
     }
     print_line("")?;
     print_line("IN is counted once a day at the most, and rounded down to a multiple of 5.")
 }
 
 /// A count of the last sheet.
-fn counted(members: u64) -> String {
+fn coarse(members: u64) -> String {
     if members == 0 { "<5".to_owned() } else { grouped(members) }
 }
 
@@ -97,8 +97,8 @@ fn lines(file: &CampaignFile, rewards: &CampaignRewards, now: Timestamp) -> Vec<
     lines.push(match &campaign.sheet {
         Some((taken_at, sheet)) => format!(
             "  published {} in, {} accepted, as counted at {taken_at}",
-            counted(sheet.members_in),
-            counted(sheet.accepted)
+            coarse(sheet.members_in),
+            coarse(sheet.accepted)
         ),
         None => "  published nothing yet: the first count comes once 5 members take part".to_owned(),
     });
@@ -111,7 +111,7 @@ fn lines(file: &CampaignFile, rewards: &CampaignRewards, now: Timestamp) -> Vec<
         lines.extend(reward_lines(terms, rewards));
     }
     lines.extend([String::new(), "Negotiation".to_owned()]);
-    lines.push(format!("  {}, {}", plural(file.rounds, "round"), plural(file.drafts, "draft of an offer")));
+    lines.push(format!("  {}, {}", counted(file.rounds, "round"), counted(file.drafts, "draft of an offer")));
     lines.extend([String::new(), "Mailings".to_owned()]);
     lines.extend(file.mailings.iter().map(mailing_line));
     if file.mailings.is_empty() {
@@ -127,18 +127,10 @@ fn places(campaign: &CampaignRecord) -> String {
     if codes.is_empty() { "everywhere".to_owned() } else { format!("in {}", codes.join(", ")) }
 }
 
-fn plural(count: u64, what: &str) -> String {
-    match (count, what.split_once(' ')) {
-        (1, _) => format!("1 {what}"),
-        (_, None) => format!("{count} {what}s"),
-        (_, Some((noun, rest))) => format!("{count} {noun}s {rest}"),
-    }
-}
-
 fn offer_lines(offer: &Offer) -> Vec<String> {
     let price = offer.text(Language::English).map(|text| text.price.as_str()).unwrap_or_default();
     let mut lines = vec![
-        format!("  {}: {}, {}", quote(&offer.supplier), quote(price), plural(offer.term_months.into(), "month")),
+        format!("  {}: {}, {}", quote(&offer.supplier), quote(price), counted(offer.term_months.into(), "month")),
         format!(
             "  saves {} a year against {} ({}, {})",
             dollars(offer.annual_saving),
@@ -158,7 +150,7 @@ fn offer_lines(offer: &Offer) -> Vec<String> {
 
 fn reward_lines(terms: &ReferralTerms, rewards: &CampaignRewards) -> [String; 3] {
     let CampaignRewards { groups, capped, dissolved, reversed, waived, .. } = rewards;
-    let mut counts = format!("  {} rewarded, {} capped", plural(*groups, "group"), grouped(*capped));
+    let mut counts = format!("  {} rewarded, {} capped", counted(*groups, "group"), grouped(*capped));
     for (count, what) in [(dissolved, "dissolved"), (reversed, "reversed after paying"), (waived, "waived")] {
         if *count > 0 {
             counts.push_str(&format!(", {} {what}", grouped(*count)));
@@ -193,7 +185,7 @@ fn mailing_line(mailing: &MailingEntry) -> String {
         false => "goes on",
     };
     let end = finished_at.map_or_else(|| goes_on.to_owned(), |at| format!("ended at {at}{early}"));
-    format!("  {kind}: {}, began at {started_at}, {end}", plural(*queued, "mail"))
+    format!("  {kind}: {}, began at {started_at}, {end}", counted(*queued, "mail"))
 }
 
 fn history_line(entry: &HistoryEntry) -> String {

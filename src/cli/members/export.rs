@@ -10,6 +10,7 @@ use crate::cli::terminal::progress::Bar;
 use crate::cli::{print_aside, with_live_records};
 use crate::config::StoreSettings;
 use crate::domain::person::{NO_TIME, PersonRecord, PersonState};
+use crate::domain::text::csv_field;
 use crate::domain::time::Timestamp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -142,7 +143,7 @@ pub(in crate::cli) fn csv_cell(text: &str) -> String {
     // Some programs read the full-width signs as the others.
     let signs = ['=', '+', '-', '@', '\t', '\r', '\n', '|', '%', '＝', '＋', '－', '＠'];
     let safe = if text.starts_with(signs) { format!("'{text}") } else { text.to_owned() };
-    if safe.contains(['"', ',', '\r', '\n']) { format!("\"{}\"", safe.replace('"', "\"\"")) } else { safe }
+    csv_field(&safe).into_owned()
 }
 
 #[cfg(test)]

@@ -267,8 +267,8 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
     let erased = with_live_records(&task.store, async |operator| {
         // A group that is full and not formed yet would be lost with them.
         operator.rewards().catch_up(now).await?;
-        let about = if task.waive_rewards { "rewards that are due are waived" } else { "" };
-        let act = act("members erase", about.to_owned(), now);
+        let command = if task.waive_rewards { "members erase --waive-rewards" } else { "members erase" };
+        let act = act(command, String::new(), now);
         let (who, operator) = (act.who.clone(), operator.audited(act));
         let people = people_of(&task.store, &task.secret, &operator).await?;
         people.erase(&email, task.waive_rewards.then(|| Waiver::of_all(&who)), now).await.map_err(|error| match error {

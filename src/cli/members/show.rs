@@ -7,7 +7,7 @@ use crate::cli::mail::as_json as waiting_mail_json;
 use crate::cli::terminal::quote;
 use crate::cli::{print_line, with_live_records};
 use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
-use crate::domain::figure::money;
+use crate::domain::figure::{counted, money};
 use crate::domain::mail::budget::source_name;
 use crate::domain::mail::{MailKind, WaitingMail};
 use crate::domain::person::{KeptEvidence, NO_TIME, PersonFile, PersonRecord, PersonState, SignUpEntry};
@@ -153,10 +153,6 @@ fn reward_lines(rewards: &RewardStanding) -> Vec<String> {
         _ => format!("  due {}, being paid {out}, paid {paid}", money(*due_cents)),
     });
     lines
-}
-
-fn counted(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn answer_words(person: &PersonRecord) -> String {

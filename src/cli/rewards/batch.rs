@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
-use super::{NewBatch, SettleBatch, counted, with_rewards};
+use super::{NewBatch, SettleBatch, with_rewards};
 use crate::cli::audit::act;
 use crate::cli::files::{beside, is_there, mistakes, new_file_of, put_in_place, read_text, replace};
 use crate::cli::print_line;
-use crate::domain::figure::money;
+use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutRecord, PayoutState, read_settlements};
 use crate::domain::time::Timestamp;
 use crate::rewards::{BatchRecord, FileSettled, RewardAdmin};

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{ListAccounts, SumYear, counted, with_rewards};
+use super::{ListAccounts, SumYear, with_rewards};
 use crate::cli::audit::act;
 use crate::cli::members::csv_cell;
 use crate::cli::{print_aside, print_line};
-use crate::domain::figure::{grouped, money};
+use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::report::OnTheWay;
 use crate::domain::time::Timestamp;

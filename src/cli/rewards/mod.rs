@@ -155,8 +155,3 @@ fn with_rewards<T>(
         work(operator, now).await
     })
 }
-
-/// So many of something.
-fn counted(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{} {what}s", crate::domain::figure::grouped(count)) }
-}

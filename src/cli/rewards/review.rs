@@ -1,8 +1,8 @@
 //! `unionhall rewards review`
 
-use super::{ReviewGroups, counted, with_rewards};
+use super::{ReviewGroups, with_rewards};
 use crate::cli::print_line;
-use crate::domain::figure::money;
+use crate::domain::figure::{counted, money};
 use crate::domain::reward::review::{Pattern, PatternKind, ReviewedMember, ReviewedReferrer};
 
 pub(super) fn run(task: &ReviewGroups) -> anyhow::Result<()> {

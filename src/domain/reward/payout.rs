@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::super::campaign::CampaignSlug;
 use super::super::json::named_enum;
+use super::super::text::csv_field;
 use super::super::time::Timestamp;
 
 named_enum! {
@@ -58,17 +59,11 @@ impl PayoutRecord {
         for (place, field) in fields.into_iter().enumerate() {
             let comma = if place == 0 { "" } else { "," };
             // Writing into a string cannot fail.
-            let _ = write!(line, "{comma}{}", quoted(field));
+            let _ = write!(line, "{comma}{}", csv_field(field));
         }
         line.push('\n');
         line
     }
-}
-
-/// A field as CSV has it.
-fn quoted(field: &str) -> String {
-    let is_plain = !field.contains([',', '"', '\n', '\r']);
-    if is_plain { field.to_owned() } else { format!("\"{}\"", field.replace('"', "\"\"")) }
 }
 
 /// What the provider says about one payout.
