@@ -68,7 +68,7 @@ pub struct ServeSettings {
     #[arg(long, env = "UNIONHALL_MCP_ORIGINS", value_name = "ORIGINS", value_delimiter = ',', value_parser = web_address)]
     pub mcp_origins: Vec<String>,
 
-    /// What goes to the log on standard error. No level ever shows an e-mail address, a key or a token.
+    /// What goes to the log on standard error. No level ever shows an email address, a key or a token.
     #[arg(long, env = "UNIONHALL_LOG", value_name = "LEVEL", default_value = "requests")]
     pub log: Level,
 

@@ -165,7 +165,7 @@ fn info(union: &Union) -> Value {
              if one is sent. Agent actions need a partner's key and are limited to {} a minute per key unless the key \
              was issued with another figure. A limit counts any 60 seconds; past it the answer is 429, and \
              `Retry-After` says how many seconds to wait.\n\n{CONSENT_RULE_FOR_ALL} A sign-up counts only once the user has \
-             clicked the link in the e-mail they are sent: tell them to check their inbox.\n\nEvery body has `ok`: true \
+             clicked the link in the email they are sent: tell them to check their inbox.\n\nEvery body has `ok`: true \
              on success, false with `error`, and mostly `code`, otherwise. The categories and \
              codes of /v1 are those listed here.",
             wording::what_it_is(union),
@@ -202,7 +202,7 @@ fn path_item(operation: &Entry, union: &Union, schemas: &mut SchemaGenerator) ->
             "required": false,
             "description": "A name for this request, such as a UUID: sent again with the same body within 30 days it does nothing more \
                             and is answered as the first time, with `Idempotency-Replayed: true`. Retry with the same key after a \
-                            time-out; use a new one for a new request. Never put an e-mail address into it: it outlives the person's data.",
+                            time-out; use a new one for a new request. Never put an email address into it: it outlives the person's data.",
             "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
         }]);
     }

@@ -17,7 +17,7 @@ use crate::error::Error;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReferralLinkRequest {
-    /// The user's own e-mail address, exactly as they gave it: never guessed, completed or corrected.
+    /// The user's own email address, exactly as they gave it: never guessed, completed or corrected.
     pub email: EmailAddress,
 }
 

@@ -170,7 +170,7 @@ mod tests {
             (r#"{}"#, "email: it is missing"),
             (r#"{"email": 1e999}"#, "email: "),
             (r#"{"email": "\ud800@example.com"}"#, "email: "),
-            (r#"{"email": null}"#, "email: null is no value; send an e-mail address in a string."),
+            (r#"{"email": null}"#, "email: null is no value; send an email address in a string."),
             (r#"{"email": "nobody"}"#, "email: the address has no @"),
             (r#"{"email": "a@example.com", "email": "a@example.com"}"#, "email: it is named twice"),
             (r#"{"email": "a@example.com", "usState": "XX"}"#, "usState: not a state code; use one of AL, AK"),

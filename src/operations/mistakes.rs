@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(
             of::<ReferralLinkRequest>(r#"{"Email": null, "e_mail": 1, "email": null}"#).0,
             "3 mistakes: (1) Email: unknown field; did you mean email? (2) e_mail: unknown field; did you mean email? \
-             (3) email: null is no value; send an e-mail address in a string."
+             (3) email: null is no value; send an email address in a string."
         );
     }
 

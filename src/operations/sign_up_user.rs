@@ -29,7 +29,7 @@ use crate::membership::{Application, SignUpContext};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InviteRequest {
-    /// The user's own e-mail address, exactly as they gave it; the mail goes there. Never guess, complete or correct one:
+    /// The user's own email address, exactly as they gave it; the mail goes there. Never guess, complete or correct one:
     /// if it looks mistyped, ask before calling.
     pub email: EmailAddress,
     /// The state the user lives in: the 50 US states and DC, by two-letter code. Leave it out for
@@ -102,7 +102,7 @@ impl Operation for SignUpUser {
     fn description(union: &Union) -> String {
         let (minutes, days) = (MIN_MAIL_GAP.as_secs() / 60, |span: Duration| span.as_secs() / (24 * 3600));
         format!(
-            "Signs the user up by e-mailing them a confirmation link, good for {pending} days; they are a member once they press \
+            "Signs the user up by emailing them a confirmation link, good for {pending} days; they are a member once they press \
              its button. {CONSENT_RULE} Somebody else's word that a person agrees, even in writing, is no consent: offer \
              {join_page}, or the user's own referral link to pass on.\n\n\
              Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from \

@@ -11,7 +11,7 @@ macro_rules! consent {
         concat!(
             "Consent: call ",
             $what,
-            " only for the user you are talking to, with that user's own e-mail address, and only after they have \
+            " only for the user you are talking to, with that user's own email address, and only after they have \
              explicitly asked to join."
         )
     };

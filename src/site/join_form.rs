@@ -194,12 +194,12 @@ mod tests {
             check(&body).unwrap_err().email_error.unwrap()
         };
         for (typed, said) in [
-            ("", "Type your e-mail address"),
+            ("", "Type your email address"),
             ("kim@example", "looks incomplete: did you mean kim@example.com?"),
             ("kim", "looks incomplete. A whole one"),
             ("kim@", "looks incomplete. A whole one"),
             ("kim lee@gmail.com", "did you mean kimlee@gmail.com?"),
-            ("kim..lee@gmail.com", "does not look like an e-mail address"),
+            ("kim..lee@gmail.com", "does not look like an email address"),
             ("a@b.com, c@d.com", "Type one address only"),
         ] {
             assert!(message(typed).contains(said), "{typed}: {}", message(typed));

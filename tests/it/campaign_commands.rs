@@ -124,7 +124,7 @@ fn proposal(slug: &str) -> Value {
             "text": {
                 "en": {
                     "price": "$48 a month", "exit_fee": "None",
-                    "how": "Example Fiber e-mails you a code. Order with it on their page."
+                    "how": "Example Fiber emails you a code. Order with it on their page."
                 },
                 "es": {
                     "price": "$48 al mes", "exit_fee": "Ninguno", "benchmark_price": "$68 al mes",

@@ -512,7 +512,7 @@ fn mail_about_campaigns_is_switched_kind_by_kind() {
         // With one click, as mail programs do it: without a page, a cookie or an origin of ours. Twice is once.
         for _ in 0..2 {
             let done = server.send(Request::post(&offer), "List-Unsubscribe=One-Click").await;
-            page(&done, 200, "You get no more e-mail of this kind: an offer waits for you.");
+            page(&done, 200, "You get no more email of this kind: an offer waits for you.");
             assert!(done.headers.get("set-cookie").is_none(), "nobody is signed in by it");
         }
         assert_eq!(ticked(&mut ana).await, [true, true, false, true]);

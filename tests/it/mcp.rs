@@ -298,7 +298,7 @@ mod once {
                 assert_eq!(begun["capabilities"], json!({ "tools": {} }));
                 assert_eq!(begun["serverInfo"]["name"], "unionhall");
                 let instructions = begun["instructions"].as_str().unwrap();
-                for part in ["explicitly asked to join", "own e-mail address", "check their inbox", "Authorization"] {
+                for part in ["explicitly asked to join", "own email address", "check their inbox", "Authorization"] {
                     assert!(instructions.contains(part), "{part}");
                 }
             }

@@ -81,7 +81,7 @@ impl<'a> Browser<'a> {
 
     pub(crate) async fn is_signed_in(&mut self) -> bool {
         let html = String::from_utf8(self.get("/me").await.body.to_vec()).unwrap();
-        assert_ne!(html.contains("Sign out everywhere"), html.contains("Send me the e-mail"));
+        assert_ne!(html.contains("Sign out everywhere"), html.contains("Send me the email"));
         html.contains("Sign out everywhere")
     }
 }
@@ -353,7 +353,7 @@ fn over_https_the_cookies_are_secure_and_of_this_host_alone() {
         // What stands in the address leads nowhere.
         for (name, value) in [("sec-fetch-site", "cross-site"), ("sec-fetch-site", "same-site")] {
             let led = ana.send(Request::get("/me/export").header(name, value), String::new()).await;
-            page(&led, 403, "Send me the e-mail");
+            page(&led, 403, "Send me the email");
         }
         for path in ["/me?next=https://evil.example", "/me?done=https://evil.example", "/me?done=%22%3E%3Cscript%3E"] {
             let answer = ana.get(path).await;

@@ -85,7 +85,7 @@ fn schema(name: &str) -> jsonschema::Validator {
     let output = crate::server::unionhall(folder.path()).arg("openapi").output().unwrap();
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     let schema = &document["components"]["schemas"][name];
-    // What an e-mail address is, JSON Schema leaves to each reader; the next test compares our grammar with this one's.
+    // What an email address is, JSON Schema leaves to each reader; the next test compares our grammar with this one's.
     jsonschema::options()
         .with_draft(jsonschema::Draft::Draft202012)
         .should_validate_formats(true)

@@ -151,7 +151,7 @@ export async function campaignWalk(page, tools) {
   await go(page, () => page.locator('form[action="/me/mail"]').getByRole("button").click());
   await page.getByRole("status").filter({ hasText: say("own.mail_saved") }).waitFor();
   assert(await kind.isChecked(), "and is on again");
-  await look(page, "me-mail");
+  await look(page, "memail");
   await go(page, mailed.find((one) => one.includes(`/campaigns/${slug}`)));
   await shows("Example Fiber");
   await go(page, "/me");

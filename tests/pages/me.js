@@ -42,7 +42,7 @@ export async function meWalk(page, tools) {
   await go(page, () => page.getByRole("link", { name: "Sign in to your page" }).click());
   await heading(page, "Your own page");
   await look(page, "me-sign-in");
-  const email = page.getByRole("textbox", { name: "The e-mail address you joined with" });
+  const email = page.getByRole("textbox", { name: "The email address you joined with" });
   await email.fill("mia@example");
   await go(page, () => page.keyboard.press("Enter"), 400);
   assert(await isFocused(email), "the mistake has the focus");
@@ -136,9 +136,9 @@ export async function meWalk(page, tools) {
   assert.equal(await page.getByRole("textbox", { name: /^Anything else/ }).inputValue(), "Moved <b>east</b>.");
 
   step("choose mail, and take everything along");
-  await box("E-mail me when somebody signs me up again").uncheck();
+  await box("Email me when somebody signs me up again").uncheck();
   await go(page, () => page.locator("form[action='/me/mail'] button").click());
-  assert(!(await box("E-mail me when somebody signs me up again").isChecked()));
+  assert(!(await box("Email me when somebody signs me up again").isChecked()));
   const exported = await (await page.request.get(`${base}/me/export`)).json();
   assert.equal(exported.email, address);
   assert.deepEqual(exported.answers.categories, ["internet"]);
@@ -193,8 +193,8 @@ export async function eraseWalk(page, tools) {
   const { inviteLink } = await call("/v1/invite", { email: address });
   assert.equal((await fetch(await open("/confirm/"), { method: "POST" })).status, 200);
   await go(page, "/me");
-  await page.getByRole("textbox", { name: "The e-mail address you joined with" }).fill(address);
-  await go(page, () => page.getByRole("button", { name: "Send me the e-mail" }).click());
+  await page.getByRole("textbox", { name: "The email address you joined with" }).fill(address);
+  await go(page, () => page.getByRole("button", { name: "Send me the email" }).click());
   await go(page, await open("/me/enter/"));
   await look(page, "me-enter");
   await go(page, () => page.getByRole("button", { name: "Yes, sign me in" }).click());

@@ -186,7 +186,7 @@ async function joinWalk(page) {
   }
 
   step("fill in the form with a mistake");
-  const email = page.getByRole("textbox", { name: "Your e-mail address" });
+  const email = page.getByRole("textbox", { name: "Your email address" });
   const state = page.getByRole("combobox", { name: /^State you live in/ });
   const comments = page.getByRole("textbox", { name: /^Anything else/ });
   const box = ({ slug }) => page.locator(`input[name=${slug}]`);
@@ -327,7 +327,7 @@ async function joinWalk(page) {
   const own = await link.inputValue();
   assert(own.startsWith(`${base}/joinus`) && !own.endsWith(code) && links.includes(own), own);
   assert.equal(own, (await call("/v1/referral-link", { email: address })).inviteLink);
-  for (const name of ["Send by e-mail", "Send as a text"]) {
+  for (const name of ["Send by email", "Send as a text"]) {
     const href = await page.getByRole("link", { name }).getAttribute("href");
     assert(/^(mailto|sms):\?/.test(href) && decodeURIComponent(href).includes(own), href);
   }
@@ -412,7 +412,7 @@ async function scannerWalk(page) {
 // The form has had its mail of the day (one, on this server) while somebody fills it in.
 async function throttledWalk(page) {
   const address = `eve-${size}-${scheme}@example.com`;
-  const email = page.getByRole("textbox", { name: "Your e-mail address" });
+  const email = page.getByRole("textbox", { name: "Your email address" });
   const button = page.getByRole("button", { name: "Sign me up" });
   await go(page, "/join");
   assert.equal(await page.locator("script[src='/proof.js']").count(), 0, "an open form asks for no proof");

@@ -186,7 +186,7 @@ fn contact(task: &SetContactArgs) -> anyhow::Result<()> {
         "-" => None,
         text => match EmailAddress::parse(text) {
             Ok(email) => Some(email),
-            Err(problem) => bail!("the contact is no e-mail address: {problem}; write - for none"),
+            Err(problem) => bail!("the contact is no email address: {problem}; write - for none"),
         },
     };
     let now = Clock::start().now().time;

@@ -254,7 +254,7 @@ pub(crate) mod tests {
         [text.en]
         price = "$48 a month"
         exit_fee = "None"
-        how = "Example Fiber e-mails you a code."
+        how = "Example Fiber emails you a code."
         [text.es]
         price = "$48 al mes"
         exit_fee = "Ninguno"

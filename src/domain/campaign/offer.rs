@@ -157,8 +157,8 @@ mod tests {
         let prices = Language::ALL.map(|language| offer.benchmark_price(language));
         assert_eq!(prices, ["$68 a month", "$68 al mes"]);
         let how = Language::ALL.map(|language| offer.text(language).unwrap().how.as_deref().unwrap_or_default());
-        assert_eq!(how, ["Example Fiber e-mails you a code.", "Example Fiber te manda un código por correo."]);
-        let BadFile(mistakes) = Offer::parse(&GOOD.replace("Example Fiber e-mails", &"a".repeat(1000))).unwrap_err();
+        assert_eq!(how, ["Example Fiber emails you a code.", "Example Fiber te manda un código por correo."]);
+        let BadFile(mistakes) = Offer::parse(&GOOD.replace("Example Fiber emails", &"a".repeat(1000))).unwrap_err();
         assert_eq!(mistakes, ["text.en.how: write a text of 1 to 1000 characters"]);
     }
 

@@ -1,4 +1,4 @@
-//! E-mail addresses: which texts are one, which of them are the same, and whose mailbox they lead to.
+//! Email addresses: which texts are one, which of them are the same, and whose mailbox they lead to.
 
 mod alias;
 pub mod disposable;
@@ -26,7 +26,7 @@ pub struct EmailAddress {
 /// Why a text is not an address. The messages go to callers as they are; they never repeat the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadEmail {
-    #[error("the address is empty; send the user's own e-mail address, such as ana@example.com")]
+    #[error("the address is empty; send the user's own email address, such as ana@example.com")]
     Empty,
     #[error("the address is longer than {} characters; send one bare address", EmailAddress::LONGEST)]
     TooLong,
@@ -203,7 +203,7 @@ impl std::fmt::Debug for EmailAddress {
 
 impl<'de> Deserialize<'de> for EmailAddress {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = crate::domain::text::read(deserializer, "an e-mail address in a string")?;
+        let text = crate::domain::text::read(deserializer, "an email address in a string")?;
         Self::parse(&text).map_err(D::Error::custom)
     }
 }

@@ -47,7 +47,7 @@ struct OfferFields {
     /// Who comes later may accept until the end of this day, once the deal runs. Leave it out if nobody may.
     #[schemars(default, with = "String", extend("format" = "date"))]
     open_until: Option<String>,
-    /// Where members complain about the supplier: an e-mail address, or a page that begins with https://.
+    /// Where members complain about the supplier: an email address, or a page that begins with https://.
     #[schemars(length(min = 1, max = 320))]
     complaints: String,
     benchmark: BenchmarkFields,
@@ -95,7 +95,7 @@ struct OfferTextFields {
     /// Whatever else belongs to the deal.
     #[schemars(default, with = "String", length(min = 1, max = 2000))]
     details: Option<String>,
-    /// What a member does to get the deal after accepting, or waits for, such as "Example Fiber e-mails you a code." Ask the supplier.
+    /// What a member does to get the deal after accepting, or waits for, such as "Example Fiber emails you a code." Ask the supplier.
     #[schemars(default, with = "String", length(min = 1, max = 1000))]
     how: Option<String>,
     /// The benchmark's price, if this language writes it in another way. Leave it out if it does not.
@@ -197,7 +197,7 @@ fn example_request() -> Value {
             "text": {
                 "en": {
                     "price": "$48 a month", "exit_fee": "None",
-                    "how": "Example Fiber e-mails you a code. Order with it on their page."
+                    "how": "Example Fiber emails you a code. Order with it on their page."
                 },
                 "es": {
                     "price": "$48 al mes", "exit_fee": "Ninguno", "benchmark_price": "$68 al mes",

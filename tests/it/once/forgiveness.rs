@@ -47,7 +47,7 @@ fn every_mistake_of_a_body_is_told_at_once_over_both_channels() {
         assert_eq!(refused["code"], "invalid_submission");
         let told = refused["error"].as_str().unwrap();
         assert!(told.starts_with("6 mistakes: ") && told.matches(", or leave it out.").count() == 4, "{told}");
-        assert!(told.contains("email: null is no value; send an e-mail address in a string."), "{told}");
+        assert!(told.contains("email: null is no value; send an email address in a string."), "{told}");
         let refused = refused_tool(&server, &key, "createReferralLink", json!(r#"{"email": "a@example.com"}"#)).await;
         assert!(refused["error"].as_str().unwrap().contains("encode it once, not twice"), "{refused}");
     });

@@ -110,7 +110,7 @@ fn restored_records_are_served_only_once_they_are_resumed() {
         let mut copied = Browser::new(&after, 2);
         copied.cookies.insert("union".to_owned(), session);
         let page = String::from_utf8(copied.get("/me").await.body.to_vec()).unwrap();
-        assert!(page.contains("Send me the e-mail"), "nobody is signed in");
+        assert!(page.contains("Send me the email"), "nobody is signed in");
         assert_eq!(after.number("SELECT count(*) FROM people WHERE email LIKE 'zoe%'"), 0);
         let audit = after.run(&["audit"]);
         assert!(audit.contains("resume"), "{audit}");

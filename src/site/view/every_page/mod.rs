@@ -33,7 +33,7 @@ mod tests {
             us_state: format!("CA{text}"),
             chosen,
             comments: format!("My landlord picks the provider.{text}"),
-            email_error: Some(format!("Write a whole e-mail address, such as ana@example.com.{text}")),
+            email_error: Some(format!("Write a whole email address, such as ana@example.com.{text}")),
             us_state_error: Some(format!("Choose a state from the list.{text}")),
             comments_error: Some(format!("Shorten this to 1,000 characters.{text}")),
             general_error: Some(format!("Your sign-up was not sent yet.{text}")),

@@ -141,7 +141,7 @@ pub(super) fn campaign_of(text: &str, state: CampaignState) -> CampaignRecord {
         price = "$48 a month"
         exit_fee = "None"
         details = "300 Mbit/s, router included."
-        how = "Example Fiber e-mails you a code. Order with it on their page."
+        how = "Example Fiber emails you a code. Order with it on their page."
         [text.es]
         price = "$48 al mes"
         exit_fee = "Ninguno"
