@@ -7,10 +7,10 @@ use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Row, Sql, values};
 
 /// Participations that one step checks.
-const CHECK_BATCH: u32 = 200;
+const CHECK_BATCH: u32 = 50;
 
 /// People whose participations one step checks, after their referrer joined.
-const PEOPLE_BATCH: u32 = 100;
+const PEOPLE_BATCH: u32 = 50;
 
 /// Somebody who takes part in a campaign that became active, as [`referral_candidate`] reads them. A further row of `qualifications` would
 /// be refused; those who have one are left out.
