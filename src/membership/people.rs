@@ -72,6 +72,19 @@ pub async fn fill(store: &dyn Store, mut file: PersonFile, now: Timestamp) -> Re
     Ok(file)
 }
 
+/// Forms the groups of one referrer that are full by now: the worker may be behind, and what is due is to be known. In steps, with
+/// pauses in which others' writes get their turn.
+pub async fn form_groups(store: &dyn Store, person: i64, now: Timestamp) -> Result<(), StoreError> {
+    let mut begun = Instant::now();
+    let mut after = 0;
+    while let Some(next) = store.step_referrer(person, after, new_account()?, now).await? {
+        after = next;
+        tokio::time::sleep(begun.elapsed()).await;
+        begun = Instant::now();
+    }
+    Ok(())
+}
+
 /// What the audit log and the ledger call somebody who has no name there yet.
 pub fn new_account() -> Result<AccountId, StoreError> {
     Ok(AccountId::from_random(&random()?))

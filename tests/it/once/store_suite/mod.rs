@@ -106,6 +106,7 @@ suite! {
     what_fails_after_its_group_was_reversed_is_paid
     the_ledger_takes_lines_and_changes_none
     nothing_leads_from_somebody_who_was_erased_to_the_ledger
+    the_groups_of_one_referrer_are_formed_alone
     whoever_is_due_a_reward_is_not_forgotten
     a_named_request_is_done_once_and_answered_as_the_first_time
     named_requests_at_once_are_one
