@@ -46,6 +46,7 @@ mod decline;
 mod mail;
 mod partners;
 mod people;
+mod refused_erasure;
 mod reward_crash;
 mod reward_histories;
 mod reward_oracle;
