@@ -115,9 +115,9 @@ impl RewardAdmin {
     }
 
     /// A batch of all that is due, or the one whose file was never written; none if nothing is due. Killed between any two steps, it
-    /// goes on when it is asked for again.
+    /// goes on when it is asked for again. The audit log has that it began, so that no batch is there without a row.
     pub async fn make_batch(&self, who: &str, now: Timestamp) -> Result<Option<i64>, StoreError> {
-        let Some(batch) = self.store.begin_batch(who.to_owned(), now).await? else { return Ok(None) };
+        let Some(batch) = self.audited.begin_batch(who.to_owned(), now).await? else { return Ok(None) };
         let mut begun = Instant::now();
         while !self.store.fill_batch(batch, who.to_owned(), now).await?.is_full {
             pause_after_step(begun).await;

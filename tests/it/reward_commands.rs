@@ -146,6 +146,7 @@ fn every_command_of_the_page_answers_as_it_says() {
         let audit = server.rows("SELECT command, about FROM audit WHERE command LIKE 'rewards %' ORDER BY id");
         let expected = [
             ["rewards void", &format!("account {ANA} in {CAMPAIGN}")],
+            ["rewards batch new", "batch 1 begun"],
             ["rewards batch new", "batch 1, 2 payouts, $300"],
             ["rewards batch settle", "1 paid, 1 failed"],
             ["rewards tax", "2026"],
@@ -230,6 +231,8 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
         done(&server, &["rewards", "batch", "settle", "answer.csv"]);
         let other = not("a.csv");
         assert_eq!(other, "a.csv holds another batch and is not overwritten; give another name to write batch 2");
+        let audit = "SELECT about FROM audit WHERE command = 'rewards batch new' AND about LIKE 'batch 2%'";
+        assert_eq!(server.rows(audit), [["batch 2 begun"]], "also where it ends before its file is written");
         assert_eq!(read(&server, "a.csv"), first);
         let said = batch("c.csv");
         assert!(said.starts_with("Batch 2, begun at "), "{said}");

@@ -55,9 +55,10 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
     let mut file = new_file_of(&unfinished.0, &task.store.data).with_context(cannot_write)?;
     let lines = with_rewards(&task.store, async |operator, now| {
         let command = "rewards batch new";
-        let rewards = operator.rewards();
-        let Some((batch, cause)) = choose(&rewards, task.batch, &act(command, String::new(), now).who, now).await?
-        else {
+        let nothing = act(command, "no payout is left, so no file was written".to_owned(), now);
+        let who = nothing.who.clone();
+        let rewards = operator.audited_rewards(nothing);
+        let Some((batch, cause)) = choose(&rewards, task.batch, &who, now).await? else {
             return Ok(vec![
                 "Nothing is left to pay, and no payout waits to be settled. No file was written.".to_owned(),
             ]);

@@ -164,7 +164,7 @@ impl Unit for VoidPerson {
         let Some((campaign, terms)) = found else { return Ok(Voided::UnknownCampaign) };
         let Some(known) = self.find(sql, campaign).await? else { return Ok(Voided::UnknownPerson) };
         if let Some(account) = &known.account {
-            sql.about(&format!("{account} in {}", self.campaign));
+            sql.about(&format!("account {account} in {}", self.campaign));
         }
         let group = match known.qualification {
             Some((_, _, true)) => return Ok(Voided::Already),
@@ -242,7 +242,7 @@ impl VoidPerson {
             other => return Ok(Voided::Done { group: Some(other), reversed_cents: 0 }),
         };
         if let Some(account) = &account {
-            sql.about(&format!("{account} in {}", self.campaign));
+            sql.about(&format!("account {account} in {}", self.campaign));
         }
         set_state(sql, group, after).await?;
         sql.execute("UPDATE qualifications SET group_id = NULL WHERE group_id = $1", values![group]).await?;

@@ -148,7 +148,11 @@ impl Unit for BeginBatch {
             }
         }
         let add = "INSERT INTO payout_batches (created_at, who) VALUES ($1, $2) RETURNING id";
-        sql.insert(add, values![self.now, &self.who]).await
+        let batch = sql.insert(add, values![self.now, &self.who]).await?;
+        if let Some(batch) = batch {
+            sql.about(&format!("batch {batch} begun"));
+        }
+        Ok(batch)
     }
 }
 
