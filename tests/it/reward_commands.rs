@@ -145,6 +145,8 @@ fn every_command_of_the_page_answers_as_it_says() {
         assert!(wrong.is_empty(), "{wrong}");
         let audit = server.rows("SELECT command, about FROM audit WHERE command LIKE 'rewards %' ORDER BY id");
         let expected = [
+            ["rewards list", "2 accounts"],
+            ["rewards review", "1 referrer"],
             ["rewards void", &format!("account {ANA} in {CAMPAIGN}")],
             ["rewards batch new", "batch 1 begun"],
             ["rewards batch new", "batch 1, 2 payouts, $300"],
@@ -418,7 +420,10 @@ fn a_review_shows_the_rows_behind_each_pattern() {
         );
 
         done(&server, &["rewards", "batch", "new", "payouts.csv"]);
+        let audited = || server.number("SELECT count(*) FROM audit");
+        let before = audited();
         assert_eq!(done(&server, &["rewards", "review"]), "There is no group that is not paid yet.\n");
+        assert_eq!(audited(), before, "no address was shown");
         // A batch that nobody settles.
         let doctor = || String::from_utf8(server.command().args(["doctor"]).output().unwrap().stdout).unwrap();
         assert!(!doctor().contains("payouts:"));
