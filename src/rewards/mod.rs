@@ -17,7 +17,7 @@ use crate::domain::reward::report::{CampaignRewards, OnTheWay};
 use crate::domain::reward::review::ReviewedReferrer;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
-pub use crate::store::rewards::{BatchRecord, PayoutPage, Voided};
+pub use crate::store::rewards::{BatchRecord, PayoutPage, Voided, WhichBatch};
 use crate::store::{RewardStore, StoreError, StoreReply};
 use crate::supervise::pause_after_step;
 
@@ -105,13 +105,8 @@ impl RewardAdmin {
         self.store.reviewed_referrers(after)
     }
 
-    pub fn find_batch(&self, batch: i64) -> StoreReply<'_, Option<BatchRecord>> {
-        self.store.find_batch(batch)
-    }
-
-    /// The last batches, newest first.
-    pub fn batches(&self, most: u32) -> StoreReply<'_, Vec<BatchRecord>> {
-        self.store.payout_batches(most)
+    pub fn find_batch(&self, which: WhichBatch) -> StoreReply<'_, Option<BatchRecord>> {
+        self.store.find_batch(which)
     }
 
     /// A batch of all that is due, or the one whose file was never written; none if nothing is due. Killed between any two steps, it

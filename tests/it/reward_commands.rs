@@ -429,5 +429,18 @@ fn a_review_shows_the_rows_behind_each_pattern() {
         assert!(!doctor().contains("payouts:"));
         server.execute(&format!("UPDATE payout_batches SET created_at = {}", days_ago(15)));
         assert!(doctor().contains("warn payouts: batch 1 was made at "), "{}", doctor());
+        // However many were made and settled since.
+        let now = days_ago(0);
+        for _ in 0..25 {
+            server.execute(&format!(
+                "INSERT INTO payout_batches (created_at, who, filled_at, written_at) VALUES ({now}, 'op', 1, 1)"
+            ));
+        }
+        assert!(doctor().contains("warn payouts: batch 1 was made at "), "{}", doctor());
+        let said = done(&server, &["rewards", "batch", "new", "again.csv"]);
+        assert!(
+            said.starts_with("Nothing new is due. What is not settled of batch 1 is in again.csv again: "),
+            "{said}"
+        );
     });
 }

@@ -13,8 +13,8 @@ mod standing;
 
 pub use self::group::Voided;
 use self::group::{VoidPerson, form_groups, form_groups_of};
-pub use self::payout::{BatchRecord, BatchStep, PayoutPage};
-use self::payout::{BeginBatch, FillBatch, batches, find_batch, find_payouts, payouts_of};
+pub use self::payout::{BatchRecord, BatchStep, PayoutPage, WhichBatch};
+use self::payout::{BeginBatch, FillBatch, find_batch, find_payouts, payouts_of};
 pub(super) use self::place::{terms, terms_columns};
 pub(super) use self::qualify::qualify_before_change;
 use self::qualify::{check_due, check_joined, check_referred};
@@ -89,14 +89,8 @@ area! {
             |sql| taxed(sql, *since, *until, after, *most).await
         };
 
-        /// The batches, newest first.
-        scan payout_batches(most: u32) -> Vec<BatchRecord> {
-            |sql| batches(sql, *most).await
-        };
-
-        /// One of them.
-        scan find_batch(batch: i64) -> Option<BatchRecord> {
-            |sql| find_batch(sql, *batch).await
+        scan find_batch(which: WhichBatch) -> Option<BatchRecord> {
+            |sql| find_batch(sql, *which).await
         };
 
         /// Referred members who take part and are in no group yet.
