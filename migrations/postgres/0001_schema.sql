@@ -354,6 +354,7 @@ CREATE TABLE payouts (
     settled_at   BIGINT
 );
 CREATE INDEX payouts_by_batch ON payouts (batch_id, id);
+CREATE INDEX payouts_out ON payouts (batch_id) WHERE state = 'out';
 CREATE INDEX payouts_by_account ON payouts (account, campaign_id);
 CREATE INDEX payouts_by_time ON payouts (paid_at) WHERE state = 'paid';
 

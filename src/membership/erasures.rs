@@ -9,9 +9,17 @@ use std::path::{Path, PathBuf};
 use crate::domain::time::Timestamp;
 use crate::private_files::{file_to_append, folder_of, make_folder};
 
-/// The file, a line for each erasure: when, in milliseconds since 1970, and the mark of the address.
+/// The file, a line for each erasure: when, in milliseconds since 1970, the mark of the address, and a random id. An erasure that was
+/// refused after its line was written gets a second line, which ends with [`REFUSED`]: the file only grows. The id ties the two
+/// together, whichever other lines of the same hour are merged in from another node.
 #[derive(Debug, Clone)]
 pub struct ErasureLog(PathBuf);
+
+const REFUSED: &str = " refused";
+
+/// A line that was written, for an erasure that may still be refused.
+#[derive(Debug)]
+pub struct ErasureLine(String);
 
 impl ErasureLog {
     /// In the service's data folder.
@@ -28,8 +36,19 @@ impl ErasureLog {
         &self.0
     }
 
-    /// Writes an erasure down and waits until the disk has it.
-    pub fn append(&self, mark: &str, now: Timestamp) -> io::Result<()> {
+    /// Writes an erasure down and waits until the disk has it. `id` is random.
+    pub fn append(&self, mark: &str, id: &str, now: Timestamp) -> io::Result<ErasureLine> {
+        let line = format!("{} {mark} {id}", now.as_millis());
+        self.append_line(&line)?;
+        Ok(ErasureLine(line))
+    }
+
+    /// Nobody was erased after all.
+    pub fn take_back(&self, line: &ErasureLine) -> io::Result<()> {
+        self.append_line(&format!("{}{REFUSED}", line.0))
+    }
+
+    fn append_line(&self, line: &str) -> io::Result<()> {
         let mut file = self.open()?;
         let mut last = [b'\n'];
         if file.metadata()?.len() > 0 {
@@ -38,7 +57,7 @@ impl ErasureLog {
         }
         // A line that a power cut left unfinished spoils no other.
         let begin = if last == [b'\n'] { "" } else { "\n" };
-        file.write_all(format!("{begin}{} {mark}\n", now.as_millis()).as_bytes())?;
+        file.write_all(format!("{begin}{line}\n").as_bytes())?;
         file.sync_data()
     }
 
@@ -48,17 +67,22 @@ impl ErasureLog {
         file_to_append(&self.0)
     }
 
-    /// Every erasure with its time, which is the end of its hour; a line that is none of ours is passed over.
+    /// Every erasure that was not refused with its time, which is the end of its hour; a line that is none of ours is passed over.
     pub fn all(&self) -> io::Result<Vec<(Timestamp, String)>> {
         let file = match File::open(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             file => file?,
         };
-        let mut erasures = Vec::new();
+        let (mut lines, mut refused) = (Vec::new(), HashSet::new());
         for line in BufReader::new(file).lines() {
-            erasures.extend(read(&line?).map(|(at, mark)| (at, mark.to_owned())));
+            let line = line?;
+            match line.strip_suffix(REFUSED) {
+                Some(line) => _ = refused.insert(line.to_owned()),
+                None => lines.push(line),
+            }
         }
-        Ok(erasures)
+        let erased = lines.iter().filter(|line| !refused.contains(*line)).filter_map(|line| read(line));
+        Ok(erased.map(|(at, mark)| (at, mark.to_owned())).collect())
     }
 
     /// Takes in what another log holds and this one does not, and waits until the disk has it.
@@ -79,8 +103,9 @@ impl ErasureLog {
 }
 
 fn read(line: &str) -> Option<(Timestamp, &str)> {
-    let (at, mark) = line.split_once(' ')?;
-    Some((Timestamp::from_millis(at.parse().ok()?), mark))
+    let mut words = line.split(' ');
+    let at = Timestamp::from_millis(words.next()?.parse().ok()?);
+    Some((at, words.next()?))
 }
 
 #[cfg(test)]
@@ -94,19 +119,38 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (ours, theirs) = (ErasureLog::beside(folder.path()), ErasureLog::at(&folder.path().join("old")));
         let at = Timestamp::from_millis;
-        ours.append("a", at(1)).unwrap();
-        std::fs::write(theirs.path(), "1 a\nno line of ours\n5 b\n7 c\n").unwrap();
+        ours.append("a", "x", at(1)).unwrap();
+        std::fs::write(theirs.path(), "1 a x\nno line of ours\n5 b\n7 c\n").unwrap();
         let mut torn = OpenOptions::new().append(true).open(ours.path()).unwrap();
         torn.write_all(b"3").unwrap();
         for _ in 0..2 {
             ours.merge(&theirs).unwrap();
-            assert_eq!(std::fs::read_to_string(ours.path()).unwrap(), "1 a\n3\n5 b\n7 c\n");
+            assert_eq!(std::fs::read_to_string(ours.path()).unwrap(), "1 a x\n3\n5 b\n7 c\n");
         }
         let marks = |from| ours.all().unwrap().into_iter().skip(from).map(|(_, mark)| mark).collect::<Vec<_>>();
         assert_eq!(marks(0), ["a", "b", "c"]);
         let mut torn = OpenOptions::new().append(true).open(ours.path()).unwrap();
         torn.write_all(b"8").unwrap();
-        ours.append("d", at(9)).unwrap();
+        ours.append("d", "y", at(9)).unwrap();
         assert_eq!(marks(2), ["c", "d"]);
+    }
+
+    #[test]
+    fn what_was_refused_is_no_erasure_and_takes_no_other_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ours, theirs) = (ErasureLog::beside(folder.path()), ErasureLog::at(&folder.path().join("old")));
+        let (hour, marks) = (Timestamp::from_millis(1), |log: &ErasureLog| log.all().unwrap().len());
+        let refused = ours.append("a", "x", hour).unwrap();
+        assert_eq!(marks(&ours), 1, "a crash here loses nothing");
+        // Another node erases the same person in the same hour.
+        theirs.append("a", "y", hour).unwrap();
+        ours.take_back(&refused).unwrap();
+        assert_eq!(marks(&ours), 0);
+        for _ in 0..2 {
+            theirs.merge(&ours).unwrap();
+            assert_eq!(marks(&theirs), 1);
+        }
+        ours.append("a", "z", hour).unwrap();
+        assert_eq!(marks(&ours), 1, "asked for again, and done");
     }
 }

@@ -215,13 +215,16 @@ impl OwnPages {
         self.people("own page: leave", now).leave(email, now).await
     }
 
-    /// Refused while more rewards are due to them than they give up, in cents.
+    /// Refused while more rewards are due to them than they give up, in cents; a group that is full by now counts.
     pub async fn erase(
         &self,
         email: &EmailAddress,
+        person: i64,
         waived_cents: i64,
         now: Timestamp,
     ) -> Result<Option<Erased>, NotErased> {
+        // Not audited: it follows from the rules, not from what they ask for.
+        people::form_groups(&*self.store, person, now).await?;
         let waiver = Waiver { by: BY_THEMSELVES.to_owned(), most_cents: waived_cents };
         self.people("own page: erase", now).erase(email, Some(waiver), now).await
     }

@@ -72,6 +72,19 @@ pub async fn fill(store: &dyn Store, mut file: PersonFile, now: Timestamp) -> Re
     Ok(file)
 }
 
+/// Forms the groups of one referrer that are full by now: the worker may be behind, and what is due is to be known. In steps, with
+/// pauses in which others' writes get their turn.
+pub async fn form_groups(store: &dyn Store, person: i64, now: Timestamp) -> Result<(), StoreError> {
+    let mut begun = Instant::now();
+    let mut after = 0;
+    while let Some(next) = store.step_referrer(person, after, new_account()?, now).await? {
+        after = next;
+        tokio::time::sleep(begun.elapsed()).await;
+        begun = Instant::now();
+    }
+    Ok(())
+}
+
 /// What the audit log and the ledger call somebody who has no name there yet.
 pub fn new_account() -> Result<AccountId, StoreError> {
     Ok(AccountId::from_random(&random()?))
@@ -124,17 +137,25 @@ impl People {
             return Err(NotErased::RewardsDue(RewardsDue { cents: due }));
         }
         let marks = self.marker.marks(email);
-        let (erasures, mark) = (self.erasures.clone(), marks.address.clone());
+        let (mark, id) = (marks.address.clone(), new_account()?);
         // To the hour: its moment would lead to whoever the audit log says was erased then.
         let at = now.end_of_hour();
-        let written = tokio::task::spawn_blocking(move || erasures.append(&mark, at)).await;
-        written.map_err(std::io::Error::other).and_then(|written| written).map_err(NotErased::Log)?;
+        let line = self.log(move |log| log.append(&mark, id.as_str(), at)).await?;
         let (account, mut so_far) = (new_account()?, None);
         // In steps, each of which others' writes wait for, with pauses in which those get their turn. Interrupted, it goes on when
         // it is asked for again.
         let mut begun = Instant::now();
         while let Some(step) = self.store.erase(email, marks.clone(), account.clone(), waiver.clone(), now).await? {
-            let step = step.map_err(NotErased::RewardsDue)?;
+            let step = match step {
+                Ok(step) => step,
+                Err(due) => {
+                    // Only where nothing is gone yet. An error of the store leaves the line: nobody knows what was committed.
+                    if so_far.is_none() {
+                        self.log(move |log| log.take_back(&line)).await?;
+                    }
+                    return Err(NotErased::RewardsDue(due));
+                }
+            };
             let is_whole = step.is_whole;
             so_far = Some(step.after(so_far));
             if is_whole {
@@ -144,5 +165,15 @@ impl People {
             begun = Instant::now();
         }
         Ok(so_far)
+    }
+
+    /// Writes to the log of erasures, which waits for the disk.
+    async fn log<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&ErasureLog) -> std::io::Result<T> + Send + 'static,
+    ) -> Result<T, NotErased> {
+        let erasures = self.erasures.clone();
+        let written = tokio::task::spawn_blocking(move || write(&erasures)).await;
+        written.map_err(std::io::Error::other).and_then(|written| written).map_err(NotErased::Log)
     }
 }

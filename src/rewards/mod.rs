@@ -17,7 +17,7 @@ use crate::domain::reward::report::{CampaignRewards, OnTheWay};
 use crate::domain::reward::review::ReviewedReferrer;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
-pub use crate::store::rewards::{BatchRecord, PayoutPage, Voided};
+pub use crate::store::rewards::{BatchRecord, PayoutPage, Voided, WhichBatch};
 use crate::store::{RewardStore, StoreError, StoreReply};
 use crate::supervise::pause_after_step;
 
@@ -105,19 +105,14 @@ impl RewardAdmin {
         self.store.reviewed_referrers(after)
     }
 
-    pub fn find_batch(&self, batch: i64) -> StoreReply<'_, Option<BatchRecord>> {
-        self.store.find_batch(batch)
-    }
-
-    /// The last batches, newest first.
-    pub fn batches(&self, most: u32) -> StoreReply<'_, Vec<BatchRecord>> {
-        self.store.payout_batches(most)
+    pub fn find_batch(&self, which: WhichBatch) -> StoreReply<'_, Option<BatchRecord>> {
+        self.store.find_batch(which)
     }
 
     /// A batch of all that is due, or the one whose file was never written; none if nothing is due. Killed between any two steps, it
-    /// goes on when it is asked for again.
+    /// goes on when it is asked for again. The audit log has that it began, so that no batch is there without a row.
     pub async fn make_batch(&self, who: &str, now: Timestamp) -> Result<Option<i64>, StoreError> {
-        let Some(batch) = self.store.begin_batch(who.to_owned(), now).await? else { return Ok(None) };
+        let Some(batch) = self.audited.begin_batch(who.to_owned(), now).await? else { return Ok(None) };
         let mut begun = Instant::now();
         while !self.store.fill_batch(batch, who.to_owned(), now).await?.is_full {
             pause_after_step(begun).await;

@@ -146,12 +146,11 @@ impl Job for AuditedJob {
 
     fn apply<'a>(&'a mut self, sql: &'a mut dyn Sql) -> Reply<'a, Result<(), Failure>> {
         Reply::later(async move {
-            let mut watched = Watched { sql, changed: false, account: None };
+            let mut watched = Watched { sql, changed: false, about: None };
             self.job.apply(&mut watched).await?;
-            let Watched { sql, changed, account } = watched;
+            let Watched { sql, changed, about } = watched;
             if changed {
-                let about = account.map_or_else(|| self.act.about.clone(), |account| format!("account {account}"));
-                append(sql, &self.act, &about).await?;
+                append(sql, &self.act, about.as_deref().unwrap_or(&self.act.about)).await?;
             }
             Ok(())
         })
@@ -162,11 +161,11 @@ impl Job for AuditedJob {
     }
 }
 
-/// A connection that notices whether a unit of work changes anything, and whom it is about.
+/// A connection that notices whether a unit of work changes anything, and whom or what it is about.
 struct Watched<'s> {
     sql: &'s mut dyn Sql,
     changed: bool,
-    account: Option<String>,
+    about: Option<String>,
 }
 
 /// Whether a statement only asks.
@@ -217,7 +216,7 @@ impl Sql for Watched<'_> {
         self.sql.try_lock(key)
     }
 
-    fn about(&mut self, account: &str) {
-        self.account = Some(account.to_owned());
+    fn about(&mut self, what: &str) {
+        self.about = Some(what.to_owned());
     }
 }

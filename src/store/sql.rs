@@ -114,8 +114,8 @@ pub trait Sql: Send {
     /// The same without waiting, and for those alone who ask this way: false if another unit has the key.
     fn try_lock<'a>(&'a mut self, key: &'a str) -> SqlReply<'a, bool>;
 
-    /// Whom the unit turns out to be about, by their account: for the audit log, where it is written (`audit.rs`).
-    fn about(&mut self, _account: &str) {}
+    /// What the unit turns out to be about, people by their account: for the audit log, where it is written (`audit.rs`).
+    fn about(&mut self, _what: &str) {}
 }
 
 pub type SqlReply<'a, T> = Reply<'a, Result<T, Failure>>;

@@ -145,7 +145,10 @@ fn every_command_of_the_page_answers_as_it_says() {
         assert!(wrong.is_empty(), "{wrong}");
         let audit = server.rows("SELECT command, about FROM audit WHERE command LIKE 'rewards %' ORDER BY id");
         let expected = [
+            ["rewards list", "2 accounts"],
+            ["rewards review", "1 referrer"],
             ["rewards void", &format!("account {ANA} in {CAMPAIGN}")],
+            ["rewards batch new", "batch 1 begun"],
             ["rewards batch new", "batch 1, 2 payouts, $300"],
             ["rewards batch settle", "1 paid, 1 failed"],
             ["rewards tax", "2026"],
@@ -230,6 +233,8 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
         done(&server, &["rewards", "batch", "settle", "answer.csv"]);
         let other = not("a.csv");
         assert_eq!(other, "a.csv holds another batch and is not overwritten; give another name to write batch 2");
+        let audit = "SELECT about FROM audit WHERE command = 'rewards batch new' AND about LIKE 'batch 2%'";
+        assert_eq!(server.rows(audit), [["batch 2 begun"]], "also where it ends before its file is written");
         assert_eq!(read(&server, "a.csv"), first);
         let said = batch("c.csv");
         assert!(said.starts_with("Batch 2, begun at "), "{said}");
@@ -415,11 +420,27 @@ fn a_review_shows_the_rows_behind_each_pattern() {
         );
 
         done(&server, &["rewards", "batch", "new", "payouts.csv"]);
+        let audited = || server.number("SELECT count(*) FROM audit");
+        let before = audited();
         assert_eq!(done(&server, &["rewards", "review"]), "There is no group that is not paid yet.\n");
+        assert_eq!(audited(), before, "no address was shown");
         // A batch that nobody settles.
         let doctor = || String::from_utf8(server.command().args(["doctor"]).output().unwrap().stdout).unwrap();
         assert!(!doctor().contains("payouts:"));
         server.execute(&format!("UPDATE payout_batches SET created_at = {}", days_ago(15)));
         assert!(doctor().contains("warn payouts: batch 1 was made at "), "{}", doctor());
+        // However many were made and settled since.
+        let now = days_ago(0);
+        for _ in 0..25 {
+            server.execute(&format!(
+                "INSERT INTO payout_batches (created_at, who, filled_at, written_at) VALUES ({now}, 'op', 1, 1)"
+            ));
+        }
+        assert!(doctor().contains("warn payouts: batch 1 was made at "), "{}", doctor());
+        let said = done(&server, &["rewards", "batch", "new", "again.csv"]);
+        assert!(
+            said.starts_with("Nothing new is due. What is not settled of batch 1 is in again.csv again: "),
+            "{said}"
+        );
     });
 }

@@ -176,6 +176,30 @@ fn somebody_with_money_due_is_erased_only_if_they_give_that_amount_up() {
     });
 }
 
+/// The worker looks every half minute, and a hold may be over sooner.
+#[test]
+fn a_group_that_is_full_by_now_is_due_before_anything_is_erased() {
+    block_on(async {
+        let (server, key) = start();
+        rewarded(&server, &key).await;
+        let mut ana = Browser::new(&server, 1);
+        ana.sign_in("ana@example.com").await;
+        page(&ana.get("/me/erase").await, 200, "I give up $100");
+        // Two wait, and the third has taken part for long enough.
+        server.execute("UPDATE campaigns SET group_size = 3");
+        server.execute("UPDATE participations SET accepted_at = 1");
+        let given_up = [("waiveRewards", "true"), ("dueCents", "10000")];
+        page(&ana.act("/me/erase", &given_up).await, 400, "Nothing was erased: $200 in rewards");
+        assert_eq!(
+            server.number("SELECT count(*) FROM reward_groups WHERE state = 'accrued' AND payout_id IS NULL"),
+            2
+        );
+        assert_eq!(server.number("SELECT count(*) FROM audit WHERE command = 'own page: erase'"), 0);
+        let erased = ana.act("/me/erase", &[given_up[0], ("dueCents", "20000")]).await;
+        assert_eq!((erased.status.as_u16(), erased.header("location")), (303, "/me/erased"));
+    });
+}
+
 #[test]
 fn what_is_paid_meanwhile_needs_no_giving_up() {
     block_on(async {

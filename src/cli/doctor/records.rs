@@ -10,7 +10,7 @@ use crate::domain::api_key::Mode;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::operator::{Claim, Operator};
-use crate::rewards::BatchRecord;
+use crate::rewards::{BatchRecord, WhichBatch};
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 use crate::store::postgres::{self, Address, PostgresFacts, PostgresOpenError};
@@ -27,9 +27,6 @@ const BACKUP_IS_OLD: Duration = Duration::from_secs(2 * 86_400);
 
 /// A provider answers sooner.
 const PAYOUTS_ARE_OLD: Duration = Duration::from_secs(14 * 86_400);
-
-/// Batches of payouts that are looked at.
-const LAST_BATCHES: u32 = 20;
 
 /// How far two clocks may be apart before links and limits of the one surprise the other.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
@@ -111,9 +108,8 @@ pub(super) async fn does_campaign_mail_wait(settings: &ServeSettings) -> bool {
 async fn of_payouts(operator: &Operator) -> Option<Finding> {
     const PAYOUTS: &str = "payouts";
     let before = Clock::start().now().time.minus(PAYOUTS_ARE_OLD);
-    let is_old = |batch: &BatchRecord| batch.out > 0 && batch.created_at < before;
-    match operator.rewards().batches(LAST_BATCHES).await {
-        Ok(batches) => batches.iter().rfind(|batch| is_old(batch)).map(|oldest| {
+    match operator.rewards().find_batch(WhichBatch::OldestOut).await {
+        Ok(oldest) => oldest.filter(|batch| batch.created_at < before).map(|oldest| {
             let BatchRecord { id, created_at, out, .. } = oldest;
             let message = format!("batch {id} was made at {created_at}; payouts of it that are not settled: {out}");
             Finding::warn(PAYOUTS, message, "book the provider's answer: `unionhall rewards batch settle FILE`")

@@ -13,10 +13,7 @@ use crate::cli::print_line;
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutRecord, PayoutState, read_settlements};
 use crate::domain::time::Timestamp;
-use crate::rewards::{BatchRecord, FileSettled, RewardAdmin};
-
-/// Batches that are looked through for one that is not settled.
-const LAST_BATCHES: u32 = 20;
+use crate::rewards::{BatchRecord, FileSettled, RewardAdmin, WhichBatch};
 
 /// More payouts than anybody makes at once.
 const LARGEST_ANSWER_KIB: u64 = 64 << 10;
@@ -55,9 +52,10 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
     let mut file = new_file_of(&unfinished.0, &task.store.data).with_context(cannot_write)?;
     let lines = with_rewards(&task.store, async |operator, now| {
         let command = "rewards batch new";
-        let rewards = operator.rewards();
-        let Some((batch, cause)) = choose(&rewards, task.batch, &act(command, String::new(), now).who, now).await?
-        else {
+        let nothing = act(command, "no payout is left, so no file was written".to_owned(), now);
+        let who = nothing.who.clone();
+        let rewards = operator.audited_rewards(nothing);
+        let Some((batch, cause)) = choose(&rewards, task.batch, &who, now).await? else {
             return Ok(vec![
                 "Nothing is left to pay, and no payout waits to be settled. No file was written.".to_owned(),
             ]);
@@ -97,8 +95,8 @@ async fn choose(
     now: Timestamp,
 ) -> anyhow::Result<Option<(BatchRecord, Cause)>> {
     if let Some(id) = asked {
-        let Some(batch) = rewards.find_batch(id).await? else {
-            match rewards.batches(1).await?.first() {
+        let Some(batch) = rewards.find_batch(WhichBatch::Numbered(id)).await? else {
+            match rewards.find_batch(WhichBatch::Last).await? {
                 Some(last) => bail!("there is no batch {id}; the last one is {}", last.id),
                 None => bail!("there is no batch {id}, and no other; `unionhall rewards batch new FILE` makes one"),
             }
@@ -111,7 +109,8 @@ async fn choose(
         return Ok(Some((batch, Cause::Asked)));
     }
     if let Some(id) = rewards.make_batch(who, now).await? {
-        let batch = rewards.find_batch(id).await?.context("the batch that was made is gone")?;
+        let made = rewards.find_batch(WhichBatch::Numbered(id)).await?;
+        let batch = made.context("the batch that was made is gone")?;
         if batch.payouts > 0 {
             let cause = if batch.created_at == now { Cause::New } else { Cause::Unfinished };
             return Ok(Some((batch, cause)));
@@ -119,7 +118,7 @@ async fn choose(
         // Everything went to what had been paid too much. Nobody is to go on with it.
         rewards.note_written(id, now).await?;
     }
-    let last = rewards.batches(LAST_BATCHES).await?.into_iter().find(|batch| batch.out > 0);
+    let last = rewards.find_batch(WhichBatch::NewestOut).await?;
     Ok(last.map(|batch| (batch, Cause::NothingNew)))
 }
 

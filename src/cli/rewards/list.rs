@@ -59,7 +59,7 @@ async fn each(
 }
 
 pub(super) fn run(task: &ListAccounts) -> anyhow::Result<()> {
-    with_rewards(&task.store, async |operator, _| {
+    with_rewards(&task.store, async |operator, now| {
         let rewards = operator.rewards();
         let (mut totals, on_the_way) = (AccountTotals::default(), rewards.on_the_way().await?);
         each(&rewards, |account| {
@@ -67,6 +67,10 @@ pub(super) fn run(task: &ListAccounts) -> anyhow::Result<()> {
             Ok(())
         })
         .await?;
+        if totals.accounts > 0 {
+            // Like `rewards tax`.
+            operator.append_audit(act("rewards list", counted(totals.accounts, "account"), now)).await?;
+        }
         if task.json {
             print_line(&totals_json(&totals, &on_the_way).to_string())?;
             return each(&rewards, |account| print_line(&account_json(account).to_string())).await;

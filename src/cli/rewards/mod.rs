@@ -20,7 +20,7 @@ use crate::operator::Operator;
 pub(super) enum RewardsCommand {
     /// Show what to look at before paying: patterns among the members of groups that are not paid yet.
     ///
-    /// Nothing is judged and nothing is changed. Shown, each with the rows behind it:
+    /// Nothing is judged and nothing is changed. Because it prints addresses, the audit log gets a row. Shown, each with the rows behind it:
     ///
     /// - burst: 3 or more members of one referrer joined within an hour;
     ///
@@ -33,6 +33,8 @@ pub(super) enum RewardsCommand {
     /// `rewards void` takes a member out of what their referrer earns.
     Review(ReviewGroups),
     /// List what everybody earned: the totals, then each account with its groups, what is due, what is being paid and what was paid.
+    ///
+    /// Because it prints addresses, the audit log gets a row.
     List(ListAccounts),
     /// Take a member out of what their referrer earns in a campaign, for ever: for fraud.
     ///

@@ -1,26 +1,31 @@
 //! `unionhall rewards review`
 
 use super::{ReviewGroups, with_rewards};
+use crate::cli::audit::act;
 use crate::cli::print_line;
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::review::{Pattern, PatternKind, ReviewedMember, ReviewedReferrer};
+use crate::rewards::RewardAdmin;
 
 pub(super) fn run(task: &ReviewGroups) -> anyhow::Result<()> {
     let disposable = task.disposable.read()?;
-    with_rewards(&task.store, async |operator, _| {
-        let (rewards, mut after, mut groups, mut referrers, mut shown) = (operator.rewards(), 0, 0, 0, 0);
-        loop {
-            let page = rewards.reviewed(after).await?;
-            let Some(last) = page.last() else { break };
-            after = last.person;
-            for referrer in &page {
-                (groups, referrers) = (groups + u64::from(referrer.groups), referrers + 1);
+    with_rewards(&task.store, async |operator, now| {
+        let (rewards, mut groups, mut referrers, mut shown) = (operator.rewards(), 0, 0, 0);
+        each(&rewards, |referrer| {
+            (groups, referrers) = (groups + u64::from(referrer.groups), referrers + 1);
+            shown += u64::from(!referrer.patterns(&disposable).is_empty());
+            Ok(())
+        })
+        .await?;
+        if shown > 0 {
+            // Like `rewards tax`.
+            operator.append_audit(act("rewards review", counted(shown, "referrer"), now)).await?;
+            each(&rewards, |referrer| {
                 let patterns = referrer.patterns(&disposable);
-                if !patterns.is_empty() {
-                    shown += 1;
-                    lines(referrer, &patterns).iter().try_for_each(|line| print_line(line))?;
-                }
-            }
+                let lines = if patterns.is_empty() { Vec::new() } else { lines(referrer, &patterns) };
+                lines.iter().try_for_each(|line| print_line(line))
+            })
+            .await?;
         }
         let all = format!("{} of {}", counted(groups, "group"), counted(referrers, "referrer"));
         print_line(&match (referrers, shown) {
@@ -29,6 +34,20 @@ pub(super) fn run(task: &ReviewGroups) -> anyhow::Result<()> {
             (_, _) => format!("Looked at {all}, none of them paid yet: {} shown.", counted(shown, "referrer")),
         })
     })
+}
+
+/// Each referrer with groups that are not paid, page by page: there may be many.
+async fn each(
+    rewards: &RewardAdmin,
+    mut visit: impl FnMut(&ReviewedReferrer) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut after = 0;
+    loop {
+        let page = rewards.reviewed(after).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.person;
+        page.iter().try_for_each(&mut visit)?;
+    }
 }
 
 /// One referrer with what stands out.

@@ -170,29 +170,36 @@ pub async fn erase(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResu
     // The amount that they read is given up, and no more.
     let waives = field(&fields, "waiveRewards").as_deref() == Some("true");
     let read = field(&fields, "dueCents").filter(|_| waives).and_then(|cents| cents.parse().ok());
-    Ok(match visit.app().own_pages.erase(&session.email, read.unwrap_or(0), visit.now.time).await {
-        Ok(Some(erased)) => {
-            // By another address, so that whoever loads it again does not send the form again.
-            let shown = if erased.mailbox_is_shared { "/me/erased?shared" } else { "/me/erased" };
-            let mut answer = visit.redirect(shown);
-            SiteCookie::Session.clear(&mut answer, visit.site.secure);
-            answer
-        }
-        Ok(None) => not_signed_in(visit),
-        Err(NotErased::Store(error)) => visit.problem(error),
-        Err(NotErased::RewardsDue(RewardsDue { cents })) => {
-            session.file.rewards.due_cents = cents;
-            let token = visit.app().own_pages.csrf_token(&session.cookie.nonce);
-            let page = view::erase(visit.frame(), &token, &session.file, true);
-            let mut answer = Answer::html(StatusCode::BAD_REQUEST, page);
-            keep_apart(&mut answer);
-            answer
-        }
-        Err(error @ NotErased::Log(_)) => {
-            visit.report(&error.to_string());
-            visit.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::Problem)
-        }
-    })
+    Ok(
+        match visit
+            .app()
+            .own_pages
+            .erase(&session.email, session.file.person.id, read.unwrap_or(0), visit.now.time)
+            .await
+        {
+            Ok(Some(erased)) => {
+                // By another address, so that whoever loads it again does not send the form again.
+                let shown = if erased.mailbox_is_shared { "/me/erased?shared" } else { "/me/erased" };
+                let mut answer = visit.redirect(shown);
+                SiteCookie::Session.clear(&mut answer, visit.site.secure);
+                answer
+            }
+            Ok(None) => not_signed_in(visit),
+            Err(NotErased::Store(error)) => visit.problem(error),
+            Err(NotErased::RewardsDue(RewardsDue { cents })) => {
+                session.file.rewards.due_cents = cents;
+                let token = visit.app().own_pages.csrf_token(&session.cookie.nonce);
+                let page = view::erase(visit.frame(), &token, &session.file, true);
+                let mut answer = Answer::html(StatusCode::BAD_REQUEST, page);
+                keep_apart(&mut answer);
+                answer
+            }
+            Err(error @ NotErased::Log(_)) => {
+                visit.report(&error.to_string());
+                visit.outcome(StatusCode::SERVICE_UNAVAILABLE, Outcome::Problem)
+            }
+        },
+    )
 }
 
 /// What whoever was erased is told; it says nothing of anybody.

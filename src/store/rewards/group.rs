@@ -43,11 +43,23 @@ macro_rules! waiting {
     };
 }
 
-/// Forms some groups of one referrer; says whether there was anything to do. Over all campaigns the group that was full first comes
-/// first: which of them are rewarded does not depend on when this is done.
+/// Forms some groups of the referrer who was noted first; says whether there was anything to do.
 pub(super) async fn form_groups(sql: &mut dyn Sql, account: &AccountId, now: Timestamp) -> Result<bool, Failure> {
     let next = "SELECT referrer_id FROM regroupings ORDER BY id LIMIT 1";
-    let Some(person) = sql.row(next, values![], |row| row.get::<i64>(0)).await? else { return Ok(false) };
+    match sql.row(next, values![], |row| row.get::<i64>(0)).await? {
+        Some(person) => form_groups_of(sql, person, account, now).await,
+        None => Ok(false),
+    }
+}
+
+/// Forms some groups of one referrer; says whether there was anything to do. Over all campaigns the group that was full first comes
+/// first: which of them are rewarded does not depend on when this is done.
+pub(super) async fn form_groups_of(
+    sql: &mut dyn Sql,
+    person: i64,
+    account: &AccountId,
+    now: Timestamp,
+) -> Result<bool, Failure> {
     let noted = concat!(
         "SELECT g.id, g.campaign_id, c.slug, ",
         terms_columns!(),
@@ -57,6 +69,9 @@ pub(super) async fn form_groups(sql: &mut dyn Sql, account: &AccountId, now: Tim
         Ok((row.get::<i64>("id")?, row.get::<i64>("campaign_id")?, row.get::<String>("slug")?, terms(row)?))
     };
     let noted = sql.rows(noted, values![person], read).await?;
+    if noted.is_empty() {
+        return Ok(false);
+    }
     let of = noted.iter().filter_map(|(_, campaign, slug, terms)| {
         Some(Referrer { person, campaign: *campaign, slug, terms: (*terms)? })
     });
@@ -149,7 +164,7 @@ impl Unit for VoidPerson {
         let Some((campaign, terms)) = found else { return Ok(Voided::UnknownCampaign) };
         let Some(known) = self.find(sql, campaign).await? else { return Ok(Voided::UnknownPerson) };
         if let Some(account) = &known.account {
-            sql.about(&format!("{account} in {}", self.campaign));
+            sql.about(&format!("account {account} in {}", self.campaign));
         }
         let group = match known.qualification {
             Some((_, _, true)) => return Ok(Voided::Already),
@@ -227,7 +242,7 @@ impl VoidPerson {
             other => return Ok(Voided::Done { group: Some(other), reversed_cents: 0 }),
         };
         if let Some(account) = &account {
-            sql.about(&format!("{account} in {}", self.campaign));
+            sql.about(&format!("account {account} in {}", self.campaign));
         }
         set_state(sql, group, after).await?;
         sql.execute("UPDATE qualifications SET group_id = NULL WHERE group_id = $1", values![group]).await?;

@@ -12,12 +12,12 @@ mod settle;
 mod standing;
 
 pub use self::group::Voided;
-use self::group::{VoidPerson, form_groups};
-pub use self::payout::{BatchRecord, BatchStep, PayoutPage};
-use self::payout::{BeginBatch, FillBatch, batches, find_batch, find_payouts, payouts_of};
+use self::group::{VoidPerson, form_groups, form_groups_of};
+pub use self::payout::{BatchRecord, BatchStep, PayoutPage, WhichBatch};
+use self::payout::{BeginBatch, FillBatch, find_batch, find_payouts, payouts_of};
 pub(super) use self::place::{terms, terms_columns};
 pub(super) use self::qualify::qualify_before_change;
-use self::qualify::{check_due, check_joined};
+use self::qualify::{check_due, check_joined, check_referred};
 use self::report::{add_campaign, on_the_way, reviewed};
 use self::settle::SettlePayouts;
 use self::standing::{accounts, history_of, ledger_of, taxed};
@@ -38,6 +38,9 @@ const LOCK: &str = "rewards";
 /// Who the ledger says wrote what follows from the rules by itself.
 const BY_RULE: &str = "rules";
 
+/// After everybody whom somebody referred.
+const ALL_CHECKED: i64 = i64::MAX;
+
 area! {
     /// Groups of referred members, the ledger of their rewards, and payouts.
     RewardStore {
@@ -47,6 +50,18 @@ area! {
             |sql| {
                 sql.lock(LOCK).await?;
                 Ok(check_joined(sql, *now).await? || check_due(sql, *now).await? || form_groups(sql, account, *now).await?)
+            }
+        };
+
+        /// The same for one referrer: checks some of those whom they referred, after that one, or forms some of their groups once
+        /// everybody was checked (`after` is [`ALL_CHECKED`]). Says where the next step begins; none where nothing is left.
+        transact step_referrer(person: i64, after: i64, account: AccountId, now: Timestamp) -> Option<i64> {
+            |sql| {
+                sql.lock(LOCK).await?;
+                if *after != ALL_CHECKED {
+                    return Ok(Some(check_referred(sql, *person, *after, *now).await?.unwrap_or(ALL_CHECKED)));
+                }
+                Ok(form_groups_of(sql, *person, account, *now).await?.then_some(ALL_CHECKED))
             }
         };
 
@@ -74,14 +89,8 @@ area! {
             |sql| taxed(sql, *since, *until, after, *most).await
         };
 
-        /// The batches, newest first.
-        scan payout_batches(most: u32) -> Vec<BatchRecord> {
-            |sql| batches(sql, *most).await
-        };
-
-        /// One of them.
-        scan find_batch(batch: i64) -> Option<BatchRecord> {
-            |sql| find_batch(sql, *batch).await
+        scan find_batch(which: WhichBatch) -> Option<BatchRecord> {
+            |sql| find_batch(sql, *which).await
         };
 
         /// Referred members who take part and are in no group yet.

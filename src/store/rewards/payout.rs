@@ -29,6 +29,16 @@ pub struct BatchRecord {
     pub out: u64,
 }
 
+/// A batch that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhichBatch {
+    Numbered(i64),
+    Last,
+    /// Of those that have payouts out, however many were made since.
+    OldestOut,
+    NewestOut,
+}
+
 /// What a step of filling a batch did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchStep {
@@ -69,7 +79,7 @@ fn payout(row: &Row<'_>) -> Result<PayoutRecord, Failure> {
     })
 }
 
-/// Batches, as [`batch`] reads them.
+/// A batch, as [`batch`] reads it.
 macro_rules! batches {
     ($which:literal) => {
         concat!(
@@ -78,7 +88,7 @@ macro_rules! batches {
              FROM (SELECT id, created_at, written_at FROM payout_batches ",
             $which,
             ") b LEFT JOIN payouts o ON o.batch_id = b.id AND o.state <> 'netted'
-             GROUP BY b.id, b.created_at, b.written_at ORDER BY b.id DESC"
+             GROUP BY b.id, b.created_at, b.written_at"
         )
     };
 }
@@ -94,12 +104,21 @@ fn batch(row: &Row<'_>) -> Result<BatchRecord, Failure> {
     })
 }
 
-pub(super) async fn batches(sql: &mut dyn Sql, most: u32) -> Result<Vec<BatchRecord>, Failure> {
-    sql.rows(batches!("ORDER BY id DESC LIMIT $1"), values![most], batch).await
-}
-
-pub(super) async fn find_batch(sql: &mut dyn Sql, id: i64) -> Result<Option<BatchRecord>, Failure> {
-    sql.row(batches!("WHERE id = $1"), values![id], batch).await
+pub(super) async fn find_batch(sql: &mut dyn Sql, which: WhichBatch) -> Result<Option<BatchRecord>, Failure> {
+    match which {
+        WhichBatch::Numbered(id) => sql.row(batches!("WHERE id = $1"), values![id], batch).await,
+        WhichBatch::Last => {
+            sql.row(batches!("WHERE id = (SELECT max(id) FROM payout_batches)"), values![], batch).await
+        }
+        WhichBatch::OldestOut => {
+            let oldest = batches!("WHERE id = (SELECT min(batch_id) FROM payouts WHERE state = 'out')");
+            sql.row(oldest, values![], batch).await
+        }
+        WhichBatch::NewestOut => {
+            let newest = batches!("WHERE id = (SELECT max(batch_id) FROM payouts WHERE state = 'out')");
+            sql.row(newest, values![], batch).await
+        }
+    }
 }
 
 pub(super) async fn payouts_of(sql: &mut dyn Sql, batch: i64, after: i64) -> Result<PayoutPage, Failure> {
@@ -148,7 +167,11 @@ impl Unit for BeginBatch {
             }
         }
         let add = "INSERT INTO payout_batches (created_at, who) VALUES ($1, $2) RETURNING id";
-        sql.insert(add, values![self.now, &self.who]).await
+        let batch = sql.insert(add, values![self.now, &self.who]).await?;
+        if let Some(batch) = batch {
+            sql.about(&format!("batch {batch} begun"));
+        }
+        Ok(batch)
     }
 }
 

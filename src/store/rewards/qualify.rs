@@ -128,12 +128,32 @@ pub(super) async fn check_joined(sql: &mut dyn Sql, now: Timestamp) -> Result<bo
     let joined = "SELECT person_id, after_id FROM requalifications ORDER BY person_id LIMIT 1 FOR UPDATE";
     let read = |row: &Row<'_>| Ok((row.get::<i64>("person_id")?, row.get::<i64>("after_id")?));
     let Some((person, after)) = sql.row(joined, values![], read).await? else { return Ok(false) };
-    let mut found = Vec::new();
     if after == 0 {
-        found.extend(sql.rows(candidates!("part.person_id = $1"), values![person], referral_candidate).await?);
+        let found = sql.rows(candidates!("part.person_id = $1"), values![person], referral_candidate).await?;
+        qualify(sql, &found, now).await?;
     }
+    match check_referred(sql, person, after, now).await? {
+        Some(last) => {
+            let go_on = "UPDATE requalifications SET after_id = $2 WHERE person_id = $1";
+            sql.execute(go_on, values![person, last]).await?;
+        }
+        None => {
+            sql.execute("DELETE FROM requalifications WHERE person_id = $1", values![person]).await?;
+        }
+    }
+    Ok(true)
+}
+
+/// Checks some of those whom one person referred, after that one of them; says after whom the rest begin.
+pub(super) async fn check_referred(
+    sql: &mut dyn Sql,
+    referrer: i64,
+    after: i64,
+    now: Timestamp,
+) -> Result<Option<i64>, Failure> {
     let next = "SELECT id FROM people WHERE referrer_id = $1 AND id > $2 ORDER BY id LIMIT $3";
-    let next: Vec<i64> = sql.rows(next, values![person, after, PEOPLE_BATCH], |row| row.get(0)).await?;
+    let next: Vec<i64> = sql.rows(next, values![referrer, after, PEOPLE_BATCH], |row| row.get(0)).await?;
+    let mut found = Vec::new();
     for referred in &next {
         found.extend(sql.rows(candidates!("part.person_id = $1"), values![*referred], referral_candidate).await?);
     }
@@ -143,21 +163,12 @@ pub(super) async fn check_joined(sql: &mut dyn Sql, now: Timestamp) -> Result<bo
         let waiting = "SELECT c.id FROM campaigns c WHERE c.hold_days IS NOT NULL AND EXISTS
                            (SELECT 1 FROM qualifications q WHERE q.referrer_id = $1 AND q.campaign_id = c.id AND q.group_id IS NULL
                             AND q.voided_at IS NULL AND q.qualified_at IS NOT NULL) ORDER BY c.id";
-        let waiting: Vec<i64> = sql.rows(waiting, values![person], |row| row.get(0)).await?;
+        let waiting: Vec<i64> = sql.rows(waiting, values![referrer], |row| row.get(0)).await?;
         for campaign in waiting {
-            note_regrouping(sql, person, campaign).await?;
+            note_regrouping(sql, referrer, campaign).await?;
         }
     }
-    match next.last().filter(|_| next.len() == PEOPLE_BATCH as usize) {
-        Some(last) => {
-            let go_on = "UPDATE requalifications SET after_id = $2 WHERE person_id = $1";
-            sql.execute(go_on, values![person, *last]).await?;
-        }
-        None => {
-            sql.execute("DELETE FROM requalifications WHERE person_id = $1", values![person]).await?;
-        }
-    }
-    Ok(true)
+    Ok(next.last().copied().filter(|_| next.len() == PEOPLE_BATCH as usize))
 }
 
 /// Somebody is about to leave, to be erased or to withdraw: where their hold is over, they count as before. They have one row a

@@ -156,9 +156,9 @@ fn the_drill() {
         let (log, clock) = (ErasureLog::beside(&server.data()), Clock::start());
         let marker = AddressMarker::new(&server.records().secret());
         let mark = |text: &str| marker.address(&EmailAddress::parse(text).unwrap());
-        log.append(&mark("ana@example.com"), Timestamp::from_millis(1)).unwrap();
+        log.append(&mark("ana@example.com"), "a", Timestamp::from_millis(1)).unwrap();
         server.run(&["members", "erase", "CEM@example.com"]);
-        log.append(&mark("late0@example.com"), clock.now().time).unwrap();
+        log.append(&mark("late0@example.com"), "b", clock.now().time).unwrap();
         let (_, old) = server.stop();
 
         let home = Home::new();
@@ -581,18 +581,20 @@ fn erasures_are_found_in_the_folder_and_in_the_file_that_is_given() {
 
     std::fs::create_dir(folder.join("new")).unwrap();
     let given = ErasureLog::at(&folder.join("saved"));
-    ErasureLog::beside(&folder.join("new")).append(&mark("user3@example.com"), now).unwrap();
-    given.append(&mark("user4@example.com"), now).unwrap();
-    given.append(&mark("user5@example.com"), now.minus(Duration::from_secs(3600))).unwrap();
+    ErasureLog::beside(&folder.join("new")).append(&mark("user3@example.com"), "a", now).unwrap();
+    given.append(&mark("user4@example.com"), "b", now).unwrap();
+    given.append(&mark("user5@example.com"), "c", now.minus(Duration::from_secs(3600))).unwrap();
+    let refused = given.append(&mark("user6@example.com"), "d", now).unwrap();
+    given.take_back(&refused).unwrap();
     let told = done(&run(folder, &["restore", "all", "--data", "new", "--erasures", "saved"]));
     let erase: Vec<_> = told.lines().filter(|line| line.contains("members erase")).collect();
     let expected = [3, 4].map(|n| format!("  unionhall members erase --data new --waive-rewards user{n}@example.com"));
     assert_eq!(erase, expected, "{told}");
     let log = std::fs::read_to_string(folder.join("new/erasures")).unwrap();
-    assert_eq!(log.lines().count(), 3, "{log}");
+    assert_eq!(log.lines().count(), 5, "{log}");
 
     std::fs::create_dir(folder.join("quiet")).unwrap();
-    ErasureLog::beside(&folder.join("quiet")).append(&mark("nobody@example.com"), now).unwrap();
+    ErasureLog::beside(&folder.join("quiet")).append(&mark("nobody@example.com"), "e", now).unwrap();
     let told = done(&run(folder, &["restore", "all", "--data", "quiet"]));
     assert!(told.contains("Nobody in these records was erased since"), "{told}");
 

@@ -46,6 +46,7 @@ mod decline;
 mod mail;
 mod partners;
 mod people;
+mod refused_erasure;
 mod reward_crash;
 mod reward_histories;
 mod reward_oracle;
@@ -106,6 +107,7 @@ suite! {
     what_fails_after_its_group_was_reversed_is_paid
     the_ledger_takes_lines_and_changes_none
     nothing_leads_from_somebody_who_was_erased_to_the_ledger
+    the_groups_of_one_referrer_are_formed_alone
     whoever_is_due_a_reward_is_not_forgotten
     a_named_request_is_done_once_and_answered_as_the_first_time
     named_requests_at_once_are_one

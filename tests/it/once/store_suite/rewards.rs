@@ -11,6 +11,7 @@ use unionhall::domain::reward::GroupState;
 use unionhall::domain::reward::ledger::RewardStanding;
 use unionhall::domain::reward::payout::{PayoutRecord, PayoutState, Settlement};
 use unionhall::domain::secret::session::Nonce;
+use unionhall::membership::people::form_groups;
 use unionhall::rewards::{RewardAdmin, Voided, worker};
 
 const CAMPAIGN: &str = "internet-2027";
@@ -257,6 +258,26 @@ pub(super) async fn nothing_leads_from_somebody_who_was_erased_to_the_ledger(fix
     assert!(looked_at > 20, "{looked_at}");
     assert_eq!(fixture.records.number("SELECT count(*) FROM reward_groups WHERE payout_id IS NOT NULL"), 0);
     assert_eq!(rows(&format!("SELECT sum(amount_cents) FROM reward_ledger WHERE account = '{account}'")), [["0"]]);
+}
+
+/// One referrer's groups are formed by themselves, however far the worker is behind with others.
+pub(super) async fn the_groups_of_one_referrer_are_formed_alone(fixture: &Fixture) {
+    fixture.offer_campaign().await;
+    let (ana, bob) = (fixture.join("ana@example.com").await, fixture.join("bob@example.com").await);
+    for n in 1..=6 {
+        fixture.referred(&format!("friend{n}@example.com"), n, if n < 5 { ana } else { bob }).await;
+    }
+    fixture.step(CAMPAIGN, CampaignStep::Activate, active_at()).await;
+    let due = async |address| fixture.rewards_of(address).await.due_cents;
+    let person = fixture.file_at("ana@example.com".to_owned(), NOW).await.unwrap().person.id;
+    form_groups(&*fixture.store, person, active_at()).await.unwrap();
+    assert_eq!(due("ana@example.com").await, 0, "their hold is not over");
+    for _ in 0..2 {
+        form_groups(&*fixture.store, person, after_hold()).await.unwrap();
+        assert_eq!((due("ana@example.com").await, due("bob@example.com").await), (20_000, 0));
+    }
+    fixture.reward(after_hold()).await;
+    assert_eq!((due("ana@example.com").await, due("bob@example.com").await), (20_000, 10_000));
 }
 
 /// Whoever left a year ago is forgotten, but not while a reward is due to them.
