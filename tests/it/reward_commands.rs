@@ -339,6 +339,13 @@ fn a_void_says_what_it_meant() {
         let (code, _, told) = run(&server, &arguments);
         assert!(code == 2 && told.contains("write it without an @: it stays in the ledger for ever"), "{told}");
 
+        server.execute(
+            "INSERT INTO campaigns (slug, definition, state, gather_until, created_at)
+             SELECT 'other', replace(definition, 'internet-sample', 'other'), 'draft', gather_until, 0 FROM campaigns",
+        );
+        let other = refused(&server, &["rewards", "void", "ana12@example.com", "--campaign", "other", "--reason", "x"]);
+        assert!(other.contains("they never took part in other, so they count for nobody there; nothing was changed"), "{other}");
+
         let never = "They no longer count in internet-sample, and never will.\n";
         let nothing = format!("{never}They were in no group, so their referrer loses nothing.\n");
         assert_eq!(void("ana12@example.com").1, nothing, "on hold");
@@ -346,7 +353,7 @@ fn a_void_says_what_it_meant() {
         assert_eq!(void("ana11@example.com").1, nothing, "waiting");
         done(&server, &["rewards", "batch", "new", "payouts.csv"]);
         let paid = void("bob1@example.com").1;
-        assert!(paid.contains("$100 comes off what the referrer earns next; nothing is collected."), "{paid}");
+        assert!(paid.contains("its reward of $100 comes off what the referrer earns next. Nothing is collected."), "{paid}");
         let (totals, accounts) = listed(&server);
         assert_eq!((&totals["negativeAccounts"], &totals["negativeCents"]), (&json!(1), &json!(-10_000)));
         assert_eq!(accounts["bob@example.com"]["dueCents"], -10_000);
@@ -421,9 +428,17 @@ fn a_review_shows_the_rows_behind_each_pattern() {
 
         done(&server, &["rewards", "batch", "new", "payouts.csv"]);
         let audited = || server.number("SELECT count(*) FROM audit");
+        // A batch that is not settled can still be held back.
+        assert!(done(&server, &["rewards", "review"]).contains(&format!("{CAMPAIGN} group 3, in batch 1\n")));
+        // Somebody who is erased does not hide a pattern.
+        done(&server, &["members", "erase", "bob1@mailinator.com", "--yes"]);
+        let erased = done(&server, &["rewards", "review"]);
+        assert!(erased.contains("  erased: 1 member erased since, so when and how they joined is not known\n"), "{erased}");
         let before = audited();
+        server.execute("UPDATE payouts SET state = 'paid'");
         assert_eq!(done(&server, &["rewards", "review"]), "There is no group that is not paid yet.\n");
         assert_eq!(audited(), before, "no address was shown");
+        server.execute("UPDATE payouts SET state = 'out'");
         // A batch that nobody settles.
         let doctor = || String::from_utf8(server.command().args(["doctor"]).output().unwrap().stdout).unwrap();
         assert!(!doctor().contains("payouts:"));

@@ -28,9 +28,12 @@ pub(super) enum RewardsCommand {
     ///
     /// - partner: more than half of one referrer's members, and at least 3, joined through one partner;
     ///
+    /// - erased: somebody was erased since they counted, so the patterns above cannot show them;
+    ///
     /// - ring: following who referred whom leads back to the referrer, in at most 10 steps.
     ///
-    /// `rewards void` takes a member out of what their referrer earns.
+    /// Groups in a batch that is not settled are looked at too. So review before `rewards batch new`: a payout whose file is written
+    /// cannot be taken back. `rewards void` takes a member out of what their referrer earns.
     Review(ReviewGroups),
     /// List what everybody earned: the totals, then each account with its groups, what is due, what is being paid and what was paid.
     ///

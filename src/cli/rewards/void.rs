@@ -39,6 +39,7 @@ pub(super) fn run(task: &VoidMember) -> anyhow::Result<()> {
         Voided::UnknownPerson => return Err(members::nobody()),
         Voided::UnknownCampaign => bail!("there is no campaign {slug} any more"),
         Voided::NotReferred => bail!("nobody is credited for them, so nobody earns by them; nothing was changed"),
+        Voided::NotInCampaign => bail!("they never took part in {slug}, so they count for nobody there; nothing was changed"),
         Voided::Already => return print_line(&format!("They were voided in {slug} before; nothing was changed.")),
     };
     print_line(&format!("They no longer count in {slug}, and never will."))?;
@@ -49,10 +50,10 @@ pub(super) fn run(task: &VoidMember) -> anyhow::Result<()> {
             format!("Their group was capped and earned nothing; it is dissolved. {others}")
         }
         Some(GroupState::Dissolved) => {
-            format!("Their group was not paid yet and is dissolved: the referrer loses {}. {others}", money(cents))
+            format!("Their group was not paid yet and is dissolved: its reward of {} is reversed. {others}", money(cents))
         }
         Some(GroupState::Reversed) => format!(
-            "Their group was paid or is being paid: {} comes off what the referrer earns next; nothing is collected. {others}",
+            "Their group was paid or is being paid: its reward of {} comes off what the referrer earns next. Nothing is collected. {others}",
             money(cents)
         ),
         Some(state) => format!("Their group is {}: nobody is paid for it any more. Nothing was booked.", state.name()),

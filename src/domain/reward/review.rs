@@ -53,6 +53,10 @@ pub struct ReviewedMember {
     pub partner: Option<String>,
     pub campaign: CampaignSlug,
     pub group: i64,
+    /// The batch that its payout is in.
+    pub batch: Option<i64>,
+    /// Then no other pattern can show them.
+    pub is_erased: bool,
 }
 
 /// A pattern, with the rows behind it.
@@ -71,6 +75,8 @@ pub enum PatternKind {
     Disposable,
     /// So many of all joined through one partner.
     Cluster { partner: String, people: usize, of: usize },
+    /// So many people were erased since they counted.
+    Erased(usize),
     /// So many steps from one to whoever referred them lead back to the referrer.
     Ring(usize),
 }
@@ -88,6 +94,7 @@ impl ReviewedReferrer {
             found.push(Pattern { kind: PatternKind::Disposable, members });
         }
         found.extend(self.cluster());
+        found.extend(self.erased());
         found.extend(self.ring());
         found
     }
@@ -133,6 +140,13 @@ impl ReviewedReferrer {
         Some(Pattern { kind, members: self.rows_of(&ids) })
     }
 
+    fn erased(&self) -> Option<Pattern<'_>> {
+        let ids: BTreeSet<_> =
+            self.members.iter().filter(|member| member.is_erased).map(|member| member.person.id).collect();
+        let kind = PatternKind::Erased(ids.len());
+        (!ids.is_empty()).then(|| Pattern { kind, members: self.rows_of(&ids) })
+    }
+
     fn ring(&self) -> Option<Pattern<'_>> {
         let steps = 1 + self.referred_by.iter().position(|by| by.id == self.person)?;
         let ids = self.referred_by[..steps].iter().map(|by| by.id).collect();
@@ -151,6 +165,8 @@ mod tests {
             partner: partner.map(str::to_owned),
             campaign: "internet-2027".parse().unwrap(),
             group: 1,
+            batch: None,
+            is_erased: false,
         }
     }
 
@@ -199,6 +215,9 @@ mod tests {
         one.members[1].person.email = Some("x@mailinator.com".to_owned());
         assert_eq!(found(&one), [(PatternKind::Disposable, vec![3])]);
         one.members[1].person.email = None;
+        one.members[1].is_erased = true;
+        assert_eq!(found(&one), [(PatternKind::Erased(1), vec![3])]);
+        one.members[1].is_erased = false;
         one.referred_by = [5, 2, 1].map(|id| ReviewedPerson { id, email: None }).to_vec();
         assert_eq!(found(&one), [(PatternKind::Ring(3), vec![2])], "1 by 5 by 2 by 1");
         one.referred_by.pop();

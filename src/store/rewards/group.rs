@@ -29,6 +29,8 @@ pub enum Voided {
     UnknownCampaign,
     /// Nobody is credited for them.
     NotReferred,
+    /// They never took part in the campaign.
+    NotInCampaign,
 }
 
 /// Those of a referrer who wait for a group in a campaign, in the order in which groups are formed.
@@ -147,6 +149,7 @@ struct VoidedPerson {
     referrer: Option<i64>,
     /// Their row of `qualifications`, its group and whether they were voided before.
     qualification: Option<(i64, Option<i64>, bool)>,
+    takes_part: bool,
 }
 
 impl Unit for VoidPerson {
@@ -174,6 +177,7 @@ impl Unit for VoidPerson {
                 group
             }
             None if known.referrer.is_none() => return Ok(Voided::NotReferred),
+            None if !known.takes_part => return Ok(Voided::NotInCampaign),
             None => {
                 let void = "INSERT INTO qualifications (campaign_id, person_id, referrer_id, voided_at) VALUES ($1, $2, $3, $4)
                             ON CONFLICT (campaign_id, person_id) DO NOTHING";
@@ -194,7 +198,8 @@ impl Unit for VoidPerson {
 
 impl VoidPerson {
     async fn find(&self, sql: &mut dyn Sql, campaign: i64) -> Result<Option<VoidedPerson>, Failure> {
-        let find = "SELECT p.id AS person, p.account, p.referrer_id, q.id, q.group_id, q.voided_at
+        let find = "SELECT p.id AS person, p.account, p.referrer_id, q.id, q.group_id, q.voided_at,
+                        EXISTS (SELECT 1 FROM participations part WHERE part.campaign_id = $2 AND part.person_id = p.id) AS takes_part
                     FROM people p LEFT JOIN qualifications q ON q.person_id = p.id AND q.campaign_id = $2
                     WHERE p.email_normalized = $1";
         let read = |row: &Row<'_>| {
@@ -207,6 +212,7 @@ impl VoidPerson {
                 account: row.get("account")?,
                 referrer: row.get("referrer_id")?,
                 qualification,
+                takes_part: row.get("takes_part")?,
             })
         };
         sql.row(find, values![&self.email_normalized, campaign], read).await

@@ -71,16 +71,24 @@ pub(super) async fn add_campaign(
     Ok(so_far)
 }
 
+/// Groups `g` that are not paid: neither in a payout, nor in one that was settled.
+macro_rules! not_paid {
+    () => {
+        "g.state = 'accrued' AND (g.payout_id IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.id = g.payout_id AND o.state = 'out'))"
+    };
+}
+
 /// The referrers after that one who have groups that are not paid, with those who are in them.
 pub(super) async fn reviewed(sql: &mut dyn Sql, after: i64) -> Result<Vec<ReviewedReferrer>, Failure> {
-    let next = "
-        SELECT p.id, CASE WHEN p.erased_at IS NULL THEN p.email END AS email, due.number_of, due.cents FROM
-            (SELECT g.referrer_id, count(*) AS number_of, CAST(sum(c.reward_cents) AS BIGINT) AS cents
-             FROM reward_groups g JOIN campaigns c ON c.id = g.campaign_id
-             WHERE g.state = 'accrued' AND g.payout_id IS NULL AND g.referrer_id > $1
-             GROUP BY g.referrer_id ORDER BY g.referrer_id LIMIT $2) due
-            JOIN people p ON p.id = due.referrer_id
-        ORDER BY p.id";
+    let next = concat!(
+        "SELECT p.id, CASE WHEN p.erased_at IS NULL THEN p.email END AS email, due.number_of, due.cents FROM
+             (SELECT g.referrer_id, count(*) AS number_of, CAST(sum(c.reward_cents) AS BIGINT) AS cents
+              FROM reward_groups g JOIN campaigns c ON c.id = g.campaign_id WHERE g.referrer_id > $1 AND ",
+        not_paid!(),
+        " GROUP BY g.referrer_id ORDER BY g.referrer_id LIMIT $2) due
+             JOIN people p ON p.id = due.referrer_id
+         ORDER BY p.id"
+    );
     let read = |row: &Row<'_>| {
         Ok(ReviewedReferrer {
             person: row.get("id")?,
@@ -109,11 +117,14 @@ async fn members_of(sql: &mut dyn Sql, referrer: i64) -> Result<Vec<ReviewedMemb
         "SELECT p.id, CASE WHEN p.erased_at IS NULL THEN p.email END AS email,
                 CASE WHEN p.erased_at IS NULL THEN p.joined_at END AS joined_at, ",
         source_name!("s.partner_id"),
-        " AS source, c.slug, g.id AS group_id
+        " AS source, c.slug, g.id AS group_id, p.erased_at,
+                (SELECT o.batch_id FROM payouts o WHERE o.id = g.payout_id) AS batch
          FROM reward_groups g JOIN campaigns c ON c.id = g.campaign_id JOIN qualifications q ON q.group_id = g.id
              JOIN people p ON p.id = q.person_id ",
         joined_by!(),
-        " WHERE g.referrer_id = $1 AND g.state = 'accrued' AND g.payout_id IS NULL ORDER BY g.id, p.id LIMIT $2"
+        " WHERE g.referrer_id = $1 AND ",
+        not_paid!(),
+        " ORDER BY g.id, p.id LIMIT $2"
     );
     let read = |row: &Row<'_>| {
         Ok(ReviewedMember {
@@ -122,6 +133,8 @@ async fn members_of(sql: &mut dyn Sql, referrer: i64) -> Result<Vec<ReviewedMemb
             partner: Some(row.get::<String>("source")?).filter(|source| !source.is_empty()),
             campaign: row.parsed("slug", |slug| slug.parse().ok())?,
             group: row.get("group_id")?,
+            batch: row.get("batch")?,
+            is_erased: row.get::<Option<Timestamp>>("erased_at")?.is_some(),
         })
     };
     sql.rows(members, values![referrer, ReviewedReferrer::MOST_MEMBERS], read).await
