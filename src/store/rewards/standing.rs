@@ -15,9 +15,6 @@ use crate::domain::reward::payout::PayoutState;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Row, Sql, values};
 
-/// Groups, and people who wait for one, that are counted for one person.
-const MOST_COUNTED: u32 = 2000;
-
 /// Lines of one account that are read.
 const MOST_LINES: u32 = 5000;
 
@@ -39,7 +36,8 @@ pub(in crate::store) async fn standing_of(
     let rewarded = sql.row(places, values![person], read).await?.unwrap_or_default();
     (standing.rewarded_groups, standing.rewarded_cents) = rewarded;
     let mut campaigns = BTreeMap::new();
-    // Each campaign by itself: one of them may have more capped groups than anybody counts.
+    // Each campaign by itself: one of them may have more capped groups than anybody counts. One more tells that it has.
+    let most = RewardStanding::MOST_COUNTED + 1;
     let groups = "
         SELECT c.id, (SELECT count(*) FROM (SELECT 1 FROM reward_groups g WHERE g.referrer_id = $1 AND g.campaign_id = c.id
                                             AND g.state = 'accrued' LIMIT $2) counted) AS rewarded,
@@ -47,7 +45,7 @@ pub(in crate::store) async fn standing_of(
                                       AND g.state = 'capped' LIMIT $2) counted) AS capped
         FROM campaigns c WHERE c.hold_days IS NOT NULL";
     let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<u32>("rewarded")?, row.get::<u32>("capped")?));
-    for (campaign, groups, capped) in sql.rows(groups, values![person, MOST_COUNTED], read).await? {
+    for (campaign, groups, capped) in sql.rows(groups, values![person, most], read).await? {
         if groups + capped > 0 {
             campaigns.insert(campaign, Counts { groups, capped, ..Counts::default() });
         }
@@ -56,7 +54,7 @@ pub(in crate::store) async fn standing_of(
                        (SELECT campaign_id FROM qualifications WHERE referrer_id = $1 AND group_id IS NULL AND voided_at IS NULL
                         AND qualified_at IS NOT NULL LIMIT $2) counted GROUP BY campaign_id";
     let read = |row: &Row<'_>| Ok((row.get::<i64>("campaign_id")?, row.get("number_of")?));
-    for (campaign, count) in sql.rows(waiting, values![person, MOST_COUNTED], read).await? {
+    for (campaign, count) in sql.rows(waiting, values![person, most], read).await? {
         campaigns.entry(campaign).or_default().waiting = count;
     }
     let on_hold = "
