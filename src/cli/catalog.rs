@@ -7,6 +7,7 @@ use clap::Subcommand;
 
 use super::print_line;
 use crate::domain::catalog::Catalog;
+use crate::domain::catalog::category::Category;
 use crate::domain::figure::dollars;
 use crate::domain::language::Language;
 
@@ -27,7 +28,18 @@ pub(super) fn run(command: &CatalogCommand) -> anyhow::Result<()> {
     for (category, savings) in listed {
         print_line(&format!("{:<20}{:>10}  {}", category.slug(), dollars(*savings), category.label()))?;
     }
-    print_line(&format!("{} categories, {} a year in all.", listed.len(), dollars(catalog.total_savings())))?;
+    let (all, counted) = (dollars(catalog.total_savings()), dollars(catalog.headline_savings()));
+    print_line(&format!("{} categories, {all} a year in all for the API.", listed.len()))?;
+    let left_out: Vec<_> = catalog.left_out().into_iter().map(Category::slug).collect();
+    if !left_out.is_empty() {
+        print_line(&format!("{counted} on pages, which leave out what overlaps: {}.", left_out.join(", ")))?;
+    }
     catalog.rules(Language::English).iter().try_for_each(|rule| print_line(rule))?;
+    let [run_by, cost, _] = catalog.answers(Language::English);
+    [run_by, cost].iter().try_for_each(|answer| print_line(answer))?;
+    let unanswered = catalog.unanswered();
+    if !unanswered.is_empty() {
+        print_line(&format!("[union] has no text of your own for {}; people will ask.", unanswered.join(", ")))?;
+    }
     print_line("The catalog is good.")
 }

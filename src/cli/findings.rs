@@ -144,6 +144,7 @@ pub(super) fn public_address(mail: Option<&MailTransport>, union: &Union) -> Vec
         false => Finding::ok(check, fine),
     };
     let is_sample = union.catalog.is_sample();
+    let unanswered = union.catalog.unanswered().join(", ");
     let is_plain = [&union.base_url, &union.join_site].iter().any(|address| address.starts_with("http://"));
     vec![
         judge(
@@ -159,6 +160,19 @@ pub(super) fn public_address(mail: Option<&MailTransport>, union: &Union) -> Vec
             if is_sample { "the sample, which will do on this machine alone" } else { "your own figures" },
             "the savings and rewards shown are the sample's, which are made up",
             "give yours in UNIONHALL_CATALOG",
+        ),
+        judge(
+            CATALOG,
+            !unanswered.is_empty(),
+            if unanswered.is_empty() {
+                "your own texts"
+            } else {
+                "texts are missing, which will do on this machine alone"
+            },
+            &format!(
+                "people will ask who runs the union, what it costs and how it earns: no text of yours for {unanswered}"
+            ),
+            "write them in the table [union] of your catalog",
         ),
         judge(
             "contact",

@@ -98,9 +98,9 @@ pub struct PostalSettings {
 /// Which catalog is in use.
 #[derive(Debug, Clone, Args)]
 pub struct CatalogSettings {
-    /// The catalog: a TOML file with the savings of each category and the referral terms.
+    /// The catalog: a TOML file with the savings of each category, the referral terms, and who runs the union.
     ///
-    /// Without one a built-in sample is served, whose figures are made up. `catalog.sample.toml` shows the form.
+    /// Without one a built-in sample is served, whose figures and texts are made up. `catalog.sample.toml` shows the form.
     /// Read again on SIGHUP.
     #[arg(long, env = "UNIONHALL_CATALOG", value_name = "FILE")]
     pub catalog: Option<PathBuf>,

@@ -6,11 +6,13 @@ use lettre::address::Envelope;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MessageBuilder, MultiPart, SinglePart};
 use lettre::{Address, Message};
+use tokio::sync::watch;
 
 use super::letter::{Body, LetterFacts};
 use super::message::Letter;
 use super::report::mime::RETURN_PATH;
 use super::{OutgoingMail, ReadableMail, SendError};
+use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind};
 use crate::domain::partner::endpoint::EndpointRecord;
@@ -22,6 +24,8 @@ use crate::domain::union::Union;
 #[derive(Debug, Clone)]
 pub struct Composer {
     pub union: Arc<Union>,
+    /// As it was last read.
+    pub catalog: watch::Receiver<Catalog>,
     pub from: Mailbox,
     pub tokens: TokenMaker,
     /// The domain of return paths, where each mail has one of its own (VERP).
@@ -32,7 +36,8 @@ impl Composer {
     /// Nothing that a caller wrote is in it: not in the text and not in a header but the bare address it goes to.
     pub fn compose(&self, mail: &DueMail) -> Result<OutgoingMail, SendError> {
         let to = deliverable(&mail.recipient)?;
-        let site = &self.union.join_site;
+        let union = &self.facts();
+        let site = &union.join_site;
         let decline_url = match &mail.about {
             MailAbout::SignUp(sign_up) => {
                 Some(format!("{site}/not-me/{}", self.tokens.token(Purpose::Decline, *sign_up)))
@@ -44,7 +49,7 @@ impl Composer {
                 Some(format!("{site}/unsubscribe/{token}"))
             }
         };
-        let body = self.body(mail, decline_url.as_deref().unwrap_or_default());
+        let body = self.body(union, mail, decline_url.as_deref().unwrap_or_default());
         let id = self.tokens.mail_id(mail.id.0);
         // By which a large provider tells the operator of complaints: the kind of mail, and the lane of whoever asked for it.
         let source = match (&mail.about, &mail.partner) {
@@ -144,29 +149,34 @@ impl Composer {
             .map_err(|error| SendError::Later(format!("the return path could not be made: {error}")))
     }
 
-    fn body(&self, mail: &DueMail, decline_url: &str) -> Body {
+    /// The union with the catalog as it is now.
+    fn facts(&self) -> Union {
+        Union { catalog: self.catalog.borrow().clone(), ..Union::clone(&self.union) }
+    }
+
+    fn body(&self, union: &Union, mail: &DueMail, decline_url: &str) -> Body {
         let facts = LetterFacts {
-            union: &self.union,
+            union,
             language: mail.language,
             partner: mail.partner.as_deref(),
             asked_at: mail.asked_at,
             decline_url,
-            referral_link: &mail.code.link(&self.union.join_site),
+            referral_link: &mail.code.link(&union.join_site),
         };
         match &mail.about {
             MailAbout::SignIn(sign_in) => {
-                let enter_url = format!("{}/enter/{}", self.union.own_page(), self.tokens.sign_in_token(*sign_in));
+                let enter_url = format!("{}/enter/{}", union.own_page(), self.tokens.sign_in_token(*sign_in));
                 let code = self.tokens.sign_in_code(*sign_in).to_string();
                 Letter::SignIn { enter_url: &enter_url, code: &code }.body(&facts)
             }
             MailAbout::SignUp(sign_up) if mail.kind == MailKind::Confirm => {
                 let token = self.tokens.token(Purpose::Confirm, *sign_up);
-                let confirm_url = format!("{}/confirm/{token}", self.union.join_site);
+                let confirm_url = format!("{}/confirm/{token}", union.join_site);
                 Letter::Confirm { confirm_url: &confirm_url }.body(&facts)
             }
             MailAbout::SignUp(_) => Letter::AlreadyMember.body(&facts),
             MailAbout::Campaign(CampaignNews { mail, campaign, .. }) => {
-                let page = format!("{}/campaigns/{}", self.union.join_site, campaign.slug());
+                let page = format!("{}/campaigns/{}", union.join_site, campaign.slug());
                 Letter::Campaign { mail: *mail, campaign, page: &page, unsubscribe: decline_url }.body(&facts)
             }
         }

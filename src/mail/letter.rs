@@ -37,6 +37,8 @@ pub(super) struct Common<'a> {
     pub words: &'static Words,
     /// Where the union can be reached, on one line: its postal address, its contact address, or both.
     pub contact: Option<String>,
+    /// Who runs the union, what joining costs, how the union earns.
+    pub answers: [String; 3],
     /// Who asked, and when.
     pub asked: String,
     /// What a partner who asked may learn; empty where none did.
@@ -66,6 +68,7 @@ impl<'a> LetterFacts<'a> {
             language,
             words,
             contact: union.contact_line(),
+            answers: union.catalog.answers(language),
             asked: asked.plain(),
             partner_notice: self
                 .partner

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec, wording};
+use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::json::True;
@@ -37,13 +37,10 @@ impl Operation for GetMemberStats {
     type Input = Nothing;
     type Output = MemberStats;
 
-    fn description(union: &Union) -> String {
-        format!(
-            "Returns how many people have joined the union. The figure is read at this moment and never cached: ask again \
-             rather than quoting an earlier answer. People who have not yet confirmed their sign-up are not in it.\n\n\
-             Who is behind the union: {}",
-            wording::who_runs_it(union)
-        )
+    fn description(_: &Union) -> String {
+        "Returns how many people have joined the union. The figure is read at this moment and never cached: ask again rather \
+         than quoting an earlier answer. People who have not yet confirmed their sign-up are not in it."
+            .to_owned()
     }
 
     async fn run(app: &App, _: &Caller, _: Nothing) -> Result<MemberStats, Error> {

@@ -3,6 +3,7 @@
 
 use crate::domain::catalog::Catalog;
 use crate::domain::catalog::category::Category;
+use crate::domain::language::Language;
 use crate::domain::union::Union;
 
 /// The consent rule as a literal, so that both forms of it are one.
@@ -40,7 +41,7 @@ pub fn campaigns(union: &Union) -> String {
 pub fn what_it_is(union: &Union) -> String {
     format!(
         "Members of {} pool their demand as consumers, and an AI negotiates better prices and terms on their household \
-         bills.",
+         expenses.",
         union.name
     )
 }
@@ -48,13 +49,11 @@ pub fn what_it_is(union: &Union) -> String {
 /// Who answers for the union, and where people join and write to it.
 pub fn who_runs_it(union: &Union) -> String {
     let Union { name, join_site, .. } = union;
-    let reached = match union.contact_line() {
-        Some(contact) => format!("it is reached at {contact}"),
-        None => "its operator has published no contact".to_owned(),
-    };
+    let contact = union.contact_line().unwrap_or_else(|| "not published".to_owned());
     format!(
-        "{name} runs this service; {reached}. Its site is {join_site}; anyone can join by themselves at {}. What it keeps of \
+        "{} Contact of {name}: {contact}. Its site is {join_site}; anyone can join by themselves at {}. What it keeps of \
          people and for how long stands at {}, what joining means at {}.",
+        union.catalog.answers(Language::English).join(" "),
         union.join_page(),
         union.privacy_page(),
         union.terms_page()
@@ -115,11 +114,19 @@ mod tests {
     fn a_union_says_what_it_has_told_of_itself_and_no_more() {
         let union = UnionSettings::sample();
         let message = who_runs_it(&union);
-        for part in ["Consumer Union runs", "hello@union.example", "12 Mill Street", "https://union.example/join"] {
+        for part in [
+            "Who runs the union: ",
+            "What joining costs: ",
+            "How the union earns",
+            "Consumer Union",
+            "hello@union.example",
+            "12 Mill Street",
+            "https://union.example/join",
+        ] {
             assert!(message.contains(part), "{part} in {message}");
         }
         let silent = Union { contact_email: None, postal_address: None, ..union };
-        assert!(who_runs_it(&silent).contains("has published no contact"));
+        assert!(who_runs_it(&silent).contains("Contact of Consumer Union: not published."));
     }
 
     #[test]

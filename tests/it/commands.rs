@@ -410,7 +410,13 @@ mod once {
         let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/catalog.sample.toml");
         let (code, said, _) = alone(&["catalog", "check", sample], &[]);
         assert_eq!(code, Some(0));
-        for word in ["internet", "14 categories, $8,080 a year in all.", "The catalog is good."] {
+        for word in [
+            "internet",
+            "14 categories, $4,150 a year in all for the API.",
+            "$3,400 on pages",
+            "run_by, cost, funding",
+            "The catalog is good.",
+        ] {
             assert!(said.contains(word), "{word} in {said}");
         }
         let folder = tempfile::tempdir().unwrap();

@@ -261,7 +261,7 @@ fn figures_and_words_of_the_terms_agree_wherever_they_are_read() {
             let rules = server.get("/v1/referral-program").await.good()["rules"].clone();
             let rules: Vec<_> = rules.as_array().unwrap().iter().map(|rule| rule.as_str().unwrap()).collect();
             assert_eq!(figures(&rules.join(" ")), wanted, "{rules:?}");
-            assert_eq!(rules.last(), Some(&"Who pays for rewards: Suppliers pay a fee."));
+            assert_eq!(rules.last(), Some(&"How the union earns and pays rewards: Suppliers pay a fee."));
             for (path, id) in [("/terms", "referrals"), ("/join", "referral"), ("/about", "referrals")] {
                 let english = section(&server.get(path).await, id);
                 assert_eq!(figures(&english), wanted, "{path}: {english}");

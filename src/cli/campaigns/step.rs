@@ -9,7 +9,7 @@ use crate::cli::{print_line, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{BadStep, CampaignSlug, CampaignState, CampaignStep};
-use crate::domain::catalog::{Catalog, ReferralTerms};
+use crate::domain::catalog::ReferralTerms;
 use crate::domain::figure::{dollars, grouped};
 use crate::domain::time::Timestamp;
 
@@ -26,7 +26,7 @@ pub(super) fn open(task: &OpenCampaign) -> anyhow::Result<()> {
 pub(super) fn activate(task: &ActivateCampaign) -> anyhow::Result<()> {
     let catalog = task.catalog.read()?;
     take(&task.step, &TakenStep::Activate(catalog.referral), "campaigns activate")?;
-    if catalog == Catalog::sample() {
+    if catalog.is_sample() {
         print_line(
             "These terms are the sample catalog's, and made up. They cannot be changed: name your own with --catalog next time.",
         )?;

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use crate::cli::{files, random};
 use crate::clock::Clock;
 use crate::config::{MailTransport, ServeSettings};
+use crate::domain::catalog::Catalog;
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::secret::Secret;
 use crate::domain::secret::token::TokenMaker;
@@ -44,9 +45,9 @@ struct Sending {
 }
 
 impl Sending {
-    fn composer(&self, secret: &Secret, union: &Arc<Union>) -> Composer {
+    fn composer(&self, secret: &Secret, union: &Arc<Union>, catalog: &watch::Receiver<Catalog>) -> Composer {
         let (from, bounces) = (self.from.clone(), self.bounces.clone());
-        Composer { union: Arc::clone(union), from, bounces, tokens: TokenMaker::new(secret) }
+        Composer { union: Arc::clone(union), catalog: catalog.clone(), from, bounces, tokens: TokenMaker::new(secret) }
     }
 }
 
@@ -88,9 +89,17 @@ impl Post {
     }
 
     /// How the contacts of partners are written to, where mail leaves from here.
-    pub(super) fn contact_mail(&self, secret: &Secret, union: &Arc<Union>) -> Option<ContactMail> {
+    pub(super) fn contact_mail(
+        &self,
+        secret: &Secret,
+        union: &Arc<Union>,
+        catalog: &watch::Receiver<Catalog>,
+    ) -> Option<ContactMail> {
         let sending = self.sending.as_ref()?;
-        Some(ContactMail { composer: sending.composer(secret, union), transport: Arc::clone(&sending.transport) })
+        Some(ContactMail {
+            composer: sending.composer(secret, union, catalog),
+            transport: Arc::clone(&sending.transport),
+        })
     }
 
     /// Lets the worker begin, where there is mail for it to send.
@@ -99,6 +108,7 @@ impl Post {
         store: &Arc<dyn Store>,
         secret: &Secret,
         union: &Arc<Union>,
+        catalog: &watch::Receiver<Catalog>,
         clock: Clock,
         log: &Log,
         stop: watch::Receiver<bool>,
@@ -107,7 +117,7 @@ impl Post {
         let outbox = Outbox {
             store: Arc::clone(store) as _,
             transport: Arc::clone(&sending.transport),
-            composer: sending.composer(secret, union),
+            composer: sending.composer(secret, union, catalog),
             notifier: Arc::clone(&sending.notifier),
             log: log.clone(),
             budget: Some(sending.budget),

@@ -107,13 +107,14 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
     // Before the workers begin: the start would wait for their first writes.
     app.membership.keep_notice(clock.now().time).await.context("the notice of consent could not be kept")?;
     let (stop_work, work_stops) = watch::channel(false);
-    let worker = post.start(&store, &secret, &union, clock, log, work_stops.clone());
+    let (mails, catalog) = watch::channel(union.catalog.clone());
+    let worker = post.start(&store, &secret, &union, &catalog, clock, log, work_stops.clone());
     let teller = WebhookWorker {
         store: Arc::clone(&store) as _,
         client: settings.outbound.client(&union.base_url),
         secret: secret.clone(),
         notifier: Arc::clone(&webhooks),
-        contact: post.contact_mail(&secret, &union),
+        contact: post.contact_mail(&secret, &union, &catalog),
         log: log.clone(),
         name: post.worker_name()?,
     };
@@ -139,6 +140,7 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
         settings,
         SharedParts {
             union: &union,
+            catalog: &catalog,
             secret: &secret,
             limiter: &limiter,
             disposable: &checked.disposable,
@@ -178,6 +180,7 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
         tls: checked.tls.clone(),
         union: settings.union.clone(),
         service: Arc::clone(&service),
+        mails,
         log: log.clone(),
     })?;
     greeting::greet(

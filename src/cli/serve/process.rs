@@ -4,9 +4,11 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::config::{ServeSettings, UnionSettings};
+use crate::domain::catalog::Catalog;
 use crate::http::connection::tls::Tls;
 use crate::log::{Format, Log};
 use crate::server::{HttpService, listener};
@@ -33,6 +35,8 @@ pub(super) struct Reloaded {
     pub tls: Option<Arc<Tls>>,
     pub union: UnionSettings,
     pub service: Arc<HttpService>,
+    /// For mails, which are written outside the service.
+    pub mails: watch::Sender<Catalog>,
     pub log: Log,
 }
 
@@ -55,7 +59,7 @@ pub(super) fn reload_on_hangup(reloaded: Reloaded) -> anyhow::Result<()> {
 
 impl Reloaded {
     fn read_again(&self) {
-        let Self { tls, union, service, log } = self;
+        let Self { tls, union, service, mails, log } = self;
         match tls.as_ref().map(|tls| tls.reload()) {
             None if union.figures.catalog.is_none() => {
                 log.note("there is neither a certificate nor a catalog to read again");
@@ -67,6 +71,7 @@ impl Reloaded {
         if union.figures.catalog.is_some() {
             match union.figures.read() {
                 Ok(catalog) => {
+                    mails.send_replace(catalog.clone());
                     service.show_catalog(catalog);
                     log.note("the catalog was read again");
                 }

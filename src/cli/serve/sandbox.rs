@@ -16,6 +16,7 @@ use crate::clock::Clock;
 use crate::config::{OutboundSettings, Records, SandboxRecords, ServeSettings};
 use crate::domain::api_key::Mode;
 use crate::domain::base32;
+use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
@@ -50,6 +51,8 @@ pub(super) struct SandboxRuntime {
     /// The sandbox's own.
     secret: Secret,
     union: Arc<Union>,
+    /// As it was last read.
+    catalog: watch::Receiver<Catalog>,
     limiter: Arc<dyn Limiter>,
     disposable: DisposableDomains,
     log: Log,
@@ -71,6 +74,7 @@ struct OpenedSandbox {
 /// What the live service shares with it.
 pub(super) struct SharedParts<'a> {
     pub union: &'a Union,
+    pub catalog: &'a watch::Receiver<Catalog>,
     pub secret: &'a Secret,
     pub limiter: &'a Arc<dyn Limiter>,
     pub disposable: &'a DisposableDomains,
@@ -81,7 +85,7 @@ pub(super) struct SharedParts<'a> {
 
 impl SandboxRuntime {
     pub(super) fn new(settings: &ServeSettings, shared: SharedParts<'_>) -> anyhow::Result<Arc<Self>> {
-        let SharedParts { union, secret, limiter, disposable, log, clock, stop } = shared;
+        let SharedParts { union, catalog, secret, limiter, disposable, log, clock, stop } = shared;
         let join_site = format!("{}/sandbox", union.join_site);
         Ok(Arc::new(Self {
             live: settings.store.records()?,
@@ -91,6 +95,7 @@ impl SandboxRuntime {
             outbound: settings.outbound.clone(),
             secret: secret.of_sandbox(),
             union: Arc::new(Union { notices: Notices::of(&union.name, &join_site), join_site, ..union.clone() }),
+            catalog: catalog.clone(),
             limiter: Arc::clone(limiter),
             disposable: disposable.clone(),
             log: log.clone(),
@@ -221,6 +226,7 @@ impl SandboxRuntime {
             transport: Arc::new(InboxTransport::new(Arc::clone(store) as _, membership, &self.secret, self.clock)),
             composer: Composer {
                 union: Arc::clone(&self.union),
+                catalog: self.catalog.clone(),
                 from: Mailbox::new(sender.name.clone(), sender.address.parse()?),
                 bounces: None,
                 tokens: TokenMaker::new(&self.secret),

@@ -1,10 +1,10 @@
-//! The operator's figures: what each category saves, what a referral earns, and who pays for it.
+//! The operator's figures: what each category saves and what a referral earns; and who runs the union, what it costs, how it earns.
 //!
 //! The file gives figures, and what only the union can say of itself. Labels are the contract's, sums and rules are worked out
 //! here, so that no two answers of the service can disagree.
 
 pub mod category;
-pub mod operator_text;
+mod operator_text;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use self::category::{Category, CategorySet};
-use self::operator_text::OperatorText;
+use self::operator_text::{UnionTable, UnionTexts};
 use super::figure::dollars;
 use super::language::Language;
 
@@ -24,8 +24,7 @@ pub struct Catalog {
     /// In the contract's order.
     listed: Vec<(Category, u32)>,
     pub referral: ReferralTerms,
-    /// Who pays for rewards; none where the union has not said so.
-    funding: Option<OperatorText>,
+    texts: UnionTexts,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +48,10 @@ pub enum BadCatalog {
     OutOfRange { table: &'static str, field: String, value: i64, least: u32, most: u32 },
     #[error("[{table}] {code}: it is missing; write one for each language")]
     MissingText { table: &'static str, code: &'static str },
-    #[error("[{table}] {code}: write a text of 1 to {most} characters on one line", most = OperatorText::LONGEST)]
-    BadText { table: &'static str, code: &'static str },
+    #[error("[union] {name}: write one text for each language: {name} = {{ en = \"…\", es = \"…\" }}", name = table.trim_start_matches("union."))]
+    NotByLanguage { table: &'static str },
+    #[error("[{table}] {code}: write a text of 1 to {most} characters on one line")]
+    BadText { table: &'static str, code: &'static str, most: usize },
     #[error("[{table}] {unknown}: there is no such language; there are {codes}", codes = Language::ALL.map(Language::code).join(" and "))]
     UnknownLanguage { table: &'static str, unknown: String },
 }
@@ -68,7 +69,13 @@ impl Catalog {
 
     /// Whether its figures are the sample's, which are made up.
     pub fn is_sample(&self) -> bool {
-        *self == Self::sample()
+        let sample = Self::sample();
+        self.listed == sample.listed && self.referral == sample.referral
+    }
+
+    /// What people will ask of the union and its own words do not answer, by the names of `[union]`: missing, or the sample's.
+    pub fn unanswered(&self) -> Vec<&'static str> {
+        self.texts.missing_or_of(&Self::sample().texts)
     }
 
     pub fn parse(text: &str) -> Result<Self, BadCatalog> {
@@ -78,7 +85,7 @@ impl Catalog {
             savings: BTreeMap<String, i64>,
             referral: Referral,
             #[serde(default)]
-            union: UnionTexts,
+            union: UnionTable,
         }
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -87,11 +94,6 @@ impl Catalog {
             group_size: i64,
             max_groups: i64,
             hold_days: Option<i64>,
-        }
-        #[derive(Default, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct UnionTexts {
-            funding: Option<BTreeMap<String, String>>,
         }
 
         let file: File = toml::from_str(text).map_err(|error| BadCatalog::Syntax(locate(text, &error)))?;
@@ -115,19 +117,20 @@ impl Catalog {
                 None => ReferralTerms::HOLD_DAYS,
             },
         };
-        let funding = file.union.funding.map(|texts| OperatorText::read("union.funding", texts)).transpose()?;
-        Ok(Self { listed, referral, funding })
+        Ok(Self { listed, referral, texts: UnionTexts::read(file.union)? })
     }
 
     /// What a referral earns, when, and who pays for it: in sentences, with these figures in them.
     pub fn rules(&self, language: Language) -> Vec<String> {
-        let words = &language.words().rule;
+        let [.., funding] = self.answers(language);
         let mut rules = self.referral.rules(language);
-        rules.push(match &self.funding {
-            Some(funding) => words.funding.put("funding", funding.in_language(language)).plain(),
-            None => words.no_funding.to_string(),
-        });
+        rules.push(funding);
         rules
+    }
+
+    /// Who runs the union, what joining costs, how the union earns: a sentence for each, or that the union has not published it.
+    pub fn answers(&self, language: Language) -> [String; 3] {
+        self.texts.sentences(language)
     }
 
     /// The categories that are offered, with their yearly savings in dollars.
@@ -152,6 +155,27 @@ impl Catalog {
     /// The same of all that is offered.
     pub fn headline_savings(&self) -> u32 {
         self.combined_savings(self.listed.iter().map(|(category, _)| *category).collect())
+    }
+
+    /// What that sum leaves out: parts whose whole is offered, or a whole whose parts save more.
+    pub fn left_out(&self) -> Vec<Category> {
+        let dollars =
+            |wanted| self.listed.iter().find(|(category, _)| *category == wanted).map(|(_, dollars)| *dollars);
+        let parts = |whole| {
+            let parts = self.listed.iter().filter(|(category, _)| category.part_of() == Some(whole));
+            parts.map(|(_, dollars)| dollars).sum::<u32>()
+        };
+        let is_left_out = |category: Category| match category.part_of() {
+            Some(whole) => dollars(whole).is_some_and(|dollars| dollars >= parts(whole)),
+            None => dollars(category).is_some_and(|dollars| dollars < parts(category)),
+        };
+        self.listed.iter().map(|(category, _)| *category).filter(|category| is_left_out(*category)).collect()
+    }
+
+    /// One category to tell of first: a bill that most households have, or what is offered instead.
+    pub fn example(&self) -> Option<(Category, u32)> {
+        let internet = self.listed.iter().find(|(category, _)| *category == Category::Internet);
+        internet.or(self.listed.first()).copied()
     }
 
     pub fn total_savings(&self) -> u32 {
@@ -227,10 +251,25 @@ mod tests {
     }
 
     #[test]
-    fn the_sample_lists_every_category() {
+    fn the_sample_lists_every_category_and_no_part_above_its_whole() {
         let catalog = Catalog::parse(SAMPLE).unwrap();
         assert_eq!(catalog.listed().len(), Category::ALL.len());
         assert!(catalog.listed().iter().all(|(_, dollars)| *dollars > 0));
+        let parts: Vec<_> = Category::ALL.iter().copied().filter(|category| category.part_of().is_some()).collect();
+        assert_eq!(catalog.left_out(), parts, "together they save no more than their wholes");
+    }
+
+    #[test]
+    fn what_the_sum_leaves_out_is_named() {
+        let whole = parse("insurance = 500\ncar_insurance = 300\nalaska_cruise = 90\ninternet = 300").unwrap();
+        assert_eq!(whole.left_out(), [Category::CarInsurance], "a part alone counts");
+        let parts = parse("insurance = 500\ncar_insurance = 400\nhome_insurance = 300").unwrap();
+        assert_eq!(parts.left_out(), [Category::Insurance]);
+        let counted =
+            |catalog: &Catalog| catalog.total_savings() - catalog.savings_of(catalog.left_out().into_iter().collect());
+        assert_eq!((counted(&whole), counted(&parts)), (whole.headline_savings(), parts.headline_savings()));
+        assert_eq!(whole.example(), Some((Category::Internet, 300)));
+        assert_eq!(parts.example(), Some((Category::CarInsurance, 400)));
     }
 
     #[test]
@@ -254,13 +293,21 @@ mod tests {
     }
 
     #[test]
-    fn who_pays_is_told_in_each_language_or_that_nobody_said_so() {
+    fn what_people_ask_is_told_in_each_language_or_that_the_union_has_not_published_it() {
         let with = |union: &str| Catalog::parse(&format!("[savings]\ninternet = 1\n{REFERRAL}{union}"));
         let told = with("[union.funding]\nen = \" Suppliers pay. \"\nes = \"Pagan los proveedores.\"").unwrap();
-        assert_eq!(told.rules(Language::English).pop().unwrap(), "Who pays for rewards: Suppliers pay.");
-        assert_eq!(told.rules(Language::Spanish).pop().unwrap(), "Quién paga las recompensas: Pagan los proveedores.");
-        let silent = with("").unwrap().rules(Language::English).pop().unwrap();
-        assert_eq!(silent, "The union has not published who pays for rewards.");
+        let funding = "How the union earns and pays rewards: Suppliers pay.";
+        assert_eq!(told.rules(Language::English).pop().unwrap(), funding);
+        assert!(told.answers(Language::Spanish)[2].ends_with(": Pagan los proveedores."));
+        let not_published = ["who runs it", "what joining costs", "how it earns and pays rewards"];
+        let not_published = not_published.map(|what| format!("The union has not published {what}."));
+        assert_eq!(with("").unwrap().answers(Language::English), not_published);
+        assert_eq!(told.answers(Language::English)[..2], not_published[..2]);
+        assert_eq!(told.unanswered(), ["run_by", "cost"]);
+        assert_eq!(Catalog::sample().unanswered(), ["run_by", "cost", "funding"], "the sample's are nobody's");
+        let own_texts = SAMPLE.replace("Sample text.", "Ours.");
+        let own_texts = Catalog::parse(&own_texts).unwrap();
+        assert!(own_texts.unanswered().is_empty() && own_texts.is_sample(), "its figures are the sample's");
         let refused = |union: &str| with(union).unwrap_err().to_string();
         let missing = "[union.funding] es: it is missing; write one for each language";
         assert_eq!(refused("[union.funding]\nen = \"We do.\""), missing);
@@ -273,6 +320,8 @@ mod tests {
         let unknown = format!("{}\nfr = \"x\"", text("We do."));
         assert_eq!(refused(&unknown), "[union.funding] fr: there is no such language; there are en and es");
         assert!(refused("[union]\nfounding = 1").contains("founding"));
+        let one = refused("[union]\ncost = \"Free\"");
+        assert_eq!(one, "[union] cost: write one text for each language: cost = { en = \"…\", es = \"…\" }");
     }
 
     /// Terms with every figure unlike the others.

@@ -67,6 +67,8 @@ struct JoinPage<'a> {
     /// Whether no sign-ups are taken, and there is no form.
     shut: bool,
     members: Option<String>,
+    /// One bill, and what it is estimated to save: the sum of all is no household's.
+    example: Option<(&'a str, String)>,
     bills: Bills<'a>,
     states: Vec<(&'static str, &'a str)>,
     us_state: &'a str,
@@ -85,7 +87,6 @@ pub(super) struct Bills<'a> {
     /// The others, below a line that opens them.
     pub(super) more: Vec<BillRow<'a>>,
     pub(super) more_open: bool,
-    pub(super) all: String,
     /// What is ticked, together.
     pub(super) chosen: Option<String>,
     /// Whether some are part of others, which are not added up.
@@ -141,7 +142,6 @@ impl<'a> Bills<'a> {
             more_open: more.iter().any(|row| row.chosen),
             first,
             more,
-            all: dollars(catalog.headline_savings()),
             chosen: (chosen != CategorySet::default()).then(|| dollars(catalog.combined_savings(chosen))),
             overlap,
         }
@@ -231,6 +231,7 @@ pub fn join(
         shut: *gate == FormGate::Shut,
         bits: BITS,
         members: page.members(member_count),
+        example: page.union.catalog.example().map(|(bill, savings)| (page.words.category(bill), dollars(savings))),
         bills: Bills::of(page, form.chosen),
         states: states(page),
         us_state: &form.us_state,
@@ -317,7 +318,7 @@ mod tests {
         let union = Union { catalog: Catalog::parse(text).unwrap(), ..UnionSettings::sample() };
         let chosen = CategorySet::from_slugs("insurance,car_insurance");
         let html = of(&union, None, InvitedBy::Nobody, &JoinForm { chosen, ..JoinForm::default() });
-        assert!(html.contains(r#"<span class="figure">$700</span>"#));
+        assert!(html.contains(r#"<span class="figure">$200</span> estimated savings a year on Home Internet"#));
         assert!(html.contains(r#"<output id="chosen-total">$500</output>"#), "and neither is what was ticked");
         assert!(html.contains("(part of Insurance)") && html.contains(r#"data-part-of="insurance""#));
     }

@@ -65,6 +65,11 @@ impl<'a> Frame<'a> {
         self.path.starts_with("/sandbox/")
     }
 
+    /// Who runs the union, what joining costs, how the union earns.
+    pub fn answers(&self) -> [String; 3] {
+        self.union.catalog.answers(self.language)
+    }
+
     /// "1,234 members": nothing where the figure cannot be read, or is less than the union wants to show.
     pub fn members(&self, count: Option<u64>) -> Option<String> {
         let count = count.filter(|count| *count >= self.union.show_members_from.max(1))?;

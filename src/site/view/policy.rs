@@ -25,6 +25,8 @@ struct AboutPage<'a> {
     docs: String,
     rows: Vec<(&'a str, String)>,
     total: String,
+    /// What the total does not count, by name.
+    left_out: String,
     offer: ReferralOffer,
 }
 
@@ -79,6 +81,10 @@ pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, tim
                 listed.map(|(category, savings)| (words.category(*category), dollars(*savings))).collect()
             },
             total: dollars(page.union.catalog.headline_savings()),
+            left_out: {
+                let left_out = page.union.catalog.left_out();
+                words.list(&left_out.into_iter().map(|category| words.category(category)).collect::<Vec<_>>())
+            },
             offer: ReferralOffer::of(page),
         }),
         PolicyPage::Privacy => rendered(&PrivacyPage {

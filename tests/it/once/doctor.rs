@@ -357,7 +357,9 @@ fn faults_of_other_servers_are_found() {
 fn faults_of_a_public_address_are_found() {
     let mut patient = Patient::new();
     let terms = "[savings]\ninternet = 312\n[referral]\nreward_per_group = 100\ngroup_size = 5\nmax_groups = 10\n";
-    std::fs::write(patient.path("catalog.toml"), terms).unwrap();
+    std::fs::write(patient.path("silent.toml"), terms).unwrap();
+    let texts = ["run_by", "cost", "funding"].map(|name| format!("[union.{name}]\nen = \"x\"\nes = \"x\"\n")).concat();
+    std::fs::write(patient.path("catalog.toml"), format!("{terms}{texts}")).unwrap();
     for (name, value) in [
         ("UNIONHALL_BASE_URL", "https://127.0.0.2"),
         ("UNIONHALL_JOIN_SITE", "https://192.0.2.1"),
@@ -392,6 +394,12 @@ fn faults_of_a_public_address_are_found() {
             None,
         ),
         ("UNIONHALL_CATALOG", warn("catalog", "the sample's, which are made up", "UNIONHALL_CATALOG"), None),
+        (
+            "UNIONHALL_CATALOG",
+            warn("catalog", "people will ask who runs the union, what it costs and how it earns", "[union]"),
+            Some("silent.toml"),
+        ),
+        ("UNIONHALL_CATALOG", warn("catalog", "no text of yours for run_by, cost, funding", "[union]"), None),
         ("UNIONHALL_CONTACT_EMAIL", warn("contact", "nobody can write", "UNIONHALL_CONTACT_EMAIL"), None),
         ("UNIONHALL_POSTAL_ADDRESS", warn("postal address", "give none", "UNIONHALL_POSTAL_ADDRESS"), None),
         ("UNIONHALL_JOIN_SITE", warn("encryption", "in the clear", "UNIONHALL_JOIN_SITE"), Some("http://192.0.2.1")),

@@ -135,6 +135,7 @@ impl Room {
             transport: Arc::clone(&self.transport) as Arc<dyn Transport>,
             composer: Composer {
                 union: Arc::new(UnionSettings::sample()),
+                catalog: tokio::sync::watch::channel(UnionSettings::sample().catalog).1,
                 from: "Consumer Union <hello@union.example>".parse().unwrap(),
                 tokens: TokenMaker::new(&secret()),
                 bounces: None,

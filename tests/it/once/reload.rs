@@ -201,3 +201,60 @@ fn without_anything_to_read_again_the_signal_ends_nothing() {
         server.get("/v1/referral-program").await.good();
     });
 }
+
+/// What the union says of itself is in the same words on pages, in the reference, in mails and in what assistants are told; and
+/// what it does not say is not made up.
+#[test]
+fn who_runs_it_and_what_it_costs_is_told_everywhere_and_read_again() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("catalog.toml");
+        let write = |run_by: &str, funding: &str| {
+            let terms =
+                "[savings]\ninternet = 300\n[referral]\nreward_per_group = 100\ngroup_size = 5\nmax_groups = 1\n";
+            let text = |name: &str, text: &str| format!("[union.{name}]\nen = \"{text}\"\nes = \"ES {text}\"\n");
+            let funding = if funding.is_empty() { String::new() } else { text("funding", funding) };
+            let texts = [text("run_by", run_by), text("cost", "Five dollars a year."), funding].concat();
+            std::fs::write(&file, format!("{terms}{texts}")).unwrap();
+        };
+        write("Ana and Ben & Sons.", "");
+        let server = Server::start_with(&["--catalog", file.to_str().unwrap()]);
+        let key = server.key();
+        let letter = |n: usize| {
+            let files = std::fs::read_dir(server.data().join("mailbox")).into_iter().flatten();
+            let mut letters: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+            letters.retain(|file| file.extension().is_some_and(|end| end == "json"));
+            letters.sort();
+            letters.get(n).map(|file| std::fs::read_to_string(file).unwrap())
+        };
+        let reads = async |n: usize, wanted: [&str; 3]| {
+            let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+                "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } } });
+            let request = Request::post("/mcp").header("accept", "application/json, text/event-stream");
+            let told = server.send(request, initialize.to_string()).await;
+            server.post("/v1/invite", &key, json!({ "email": format!("ana{n}@example.com") }).to_string()).await.good();
+            wait_until(Duration::from_secs(20), async || letter(n).is_some()).await;
+            let mut seen = vec![("mcp", String::from_utf8(told.body.to_vec()).unwrap()), ("mail", letter(n).unwrap())];
+            for path in ["/join", "/about", "/terms", "/docs", "/docs.md", "/openapi.json", "/llms.txt"] {
+                let answer = server.get(path).await;
+                seen.push((path, String::from_utf8(answer.body.to_vec()).unwrap()));
+            }
+            for (face, text) in seen {
+                let text = text.replace("&#38;", "&").replace("&amp;", "&");
+                for sentence in wanted {
+                    assert!(text.contains(sentence), "{face} does not say {sentence}: {text}");
+                }
+            }
+        };
+        let cost = "What joining costs: Five dollars a year.";
+        let unpublished = "The union has not published how it earns and pays rewards.";
+        reads(0, ["Who runs the union: Ana and Ben & Sons.", cost, unpublished]).await;
+        let spanish = server.send(Request::get("/join").header("accept-language", "es"), "").await;
+        let spanish = String::from_utf8(spanish.body.to_vec()).unwrap();
+        assert!(spanish.contains("Quién dirige la unión: ES Ana and Ben"), "{spanish}");
+        write("Cleo.", "Suppliers pay it.");
+        hang_up(&server, READ).await;
+        let funding = "How the union earns and pays rewards: Suppliers pay it.";
+        reads(1, ["Who runs the union: Cleo.", cost, funding]).await;
+    });
+}
