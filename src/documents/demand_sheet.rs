@@ -110,7 +110,7 @@ mod tests {
         report.campaign.title = "Fast | <b>cheap</b>\n# now".to_owned();
         let sheet = markdown(&report);
         for part in [
-            "# Fast \\| \\<b\\>cheap\\</b\\> \\# now\n\nHome Internet, in CA, OR. Counted on 1 February 2027: at least 1,230 members were in,",
+            "# Fast \\| \\<b\\>cheap\\</b\\> \\# now\n\nHome Internet, in CA, OR. Counted on Feb 1, 2027: at least 1,230 members were in,",
             "| state | members |\n|---|---:|\n| CA | 980 |\n| OR | 245 |\n\n| other bills",
             "| Mobile Plan | 610 |\n| other bills | 15 |\n",
             "$240 a year for each member, $295,200 for all.",

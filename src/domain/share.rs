@@ -40,6 +40,6 @@ mod tests {
         );
         assert!(link.ends_with("here%3A%20https%3A%2F%2Funion.example%2Fjoinus0123456789ab"));
         assert_eq!(link.matches('&').count(), 1);
-        assert!(by_text_message(words, "Union", "x").starts_with("sms:?&body=I%20am"));
+        assert!(by_text_message(words, "Union", "x").starts_with("sms:?&body=I%27m"));
     }
 }

@@ -87,9 +87,9 @@ impl Timestamp {
         Self(self.start_of_day().0.saturating_add(Self::DAY))
     }
 
-    /// The day as people write it: 14 November 2026.
+    /// The day as Americans write it: Nov 14, 2026.
     pub fn day(self) -> String {
-        self.printable().strftime("%-d %B %Y").to_string()
+        self.printable().strftime("%b %-d, %Y").to_string()
     }
 
     /// The nearest time that has a date with a year of four digits. Times before 1970 do not occur in the records.
@@ -137,7 +137,7 @@ mod tests {
     fn dates_and_times_read_and_print() {
         let date: Timestamp = "2027-01-31".parse().unwrap();
         assert_eq!(date.to_string(), "2027-01-31T00:00:00Z");
-        assert_eq!(date.day(), "31 January 2027");
+        assert_eq!(date.day(), "Jan 31, 2027");
         let time: Timestamp = "2027-01-31T18:30:05Z".parse().unwrap();
         assert_eq!(time.since(date), Duration::from_secs(18 * 3600 + 30 * 60 + 5));
         assert_eq!(date.since(time), Duration::ZERO);

@@ -196,11 +196,11 @@ mod tests {
         for (typed, said) in [
             ("", "Type your email address"),
             ("kim@example", "looks incomplete: did you mean kim@example.com?"),
-            ("kim", "looks incomplete. A whole one"),
-            ("kim@", "looks incomplete. A whole one"),
+            ("kim", "looks incomplete. A complete one"),
+            ("kim@", "looks incomplete. A complete one"),
             ("kim lee@gmail.com", "did you mean kimlee@gmail.com?"),
-            ("kim..lee@gmail.com", "does not look like an email address"),
-            ("a@b.com, c@d.com", "Type one address only"),
+            ("kim..lee@gmail.com", "doesn't look like an email address"),
+            ("a@b.com, c@d.com", "Type just one address"),
         ] {
             assert!(message(typed).contains(said), "{typed}: {}", message(typed));
         }

@@ -54,7 +54,7 @@ pub(crate) async fn step(server: &Server, slug: &str, state: &str) {
          SELECT id, 1, 'operator', '', '{state}', '' FROM campaigns WHERE slug = '{slug}'"
     ));
     wait_until(Duration::from_secs(5), async || match state {
-        "cancelled" => text(&server.get(&format!("/campaigns/{slug}")).await).contains("was cancelled"),
+        "cancelled" => text(&server.get(&format!("/campaigns/{slug}")).await).contains("was canceled"),
         _ => listed(server).await.iter().any(|one| one["slug"] == slug && one["state"] == state),
     })
     .await;
@@ -111,7 +111,7 @@ fn everybody_sees_what_is_public_and_nothing_else() {
             "Faster for less.",
             "Home Internet",
             "California and Oregon",
-            "31 January 2099",
+            "Jan 31, 2099",
             "Fewer than 5 at the last count",
         ] {
             assert!(shown.contains(part), "{part}");
@@ -123,16 +123,16 @@ fn everybody_sees_what_is_public_and_nothing_else() {
         for part in [
             "Title of internet-2099",
             "Home Internet · California and Oregon",
-            "Gathering until 31 January 2099",
+            "Gathering members until Jan 31, 2099",
             "Fewer than 5 at the last count",
         ] {
             assert!(strip.contains(part), "{part}");
         }
         page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "Título de internet-2099");
         for unknown in ["/campaigns/hidden", "/campaigns/hidden/join", "/campaigns/nothing", "/campaigns/No%20Slug"] {
-            page(&server.get(unknown).await, 404, "We do not know this campaign");
+            page(&server.get(unknown).await, 404, "Campaign not found");
         }
-        page(&server.send(Request::post("/campaigns/nothing"), "press=in").await, 404, "We do not know this campaign");
+        page(&server.send(Request::post("/campaigns/nothing"), "press=in").await, 404, "Campaign not found");
 
         // What is shown of how many is the stored sheet's.
         server.execute(
@@ -177,8 +177,8 @@ fn everybody_sees_what_is_public_and_nothing_else() {
             "12 months",
             "None, ever",
             "$240 a year",
-            "$68 a month (FCC urban rate survey, 1 December 2026)",
-            "15 March 2099",
+            "$68 a month (FCC urban rate survey, Dec 1, 2026)",
+            "Mar 15, 2099",
             "mailto:help@fiber.example",
             "Order with the code that you are mailed.",
         ] {
@@ -186,7 +186,7 @@ fn everybody_sees_what_is_public_and_nothing_else() {
         }
         page(&server.get("/campaigns/internet-2099?lang=es").await, 200, "$68 al mes (FCC urban rate survey, 1 de ");
         step(&server, "internet-2099", "active").await;
-        page(&server.get("/campaigns/internet-2099").await, 200, "The deal runs.");
+        page(&server.get("/campaigns/internet-2099").await, 200, "The deal has started.");
         step(&server, "internet-2099", "closed").await;
         let shown = page(&server.get("/campaigns").await, 200, "15 members accepted the offer");
         assert!(shown.contains("about $3,600 a year") && shown.contains("No campaign is open right now"));
@@ -218,19 +218,19 @@ fn a_member_is_in_and_out_accepts_and_passes() {
         page(&ana.get("/me").await, 200, "Count me in");
         // Out without in, and in twice: nothing is wrong with either.
         leads(&ana.act(path, &[("press", "out")]).await, "/campaigns/everywhere?done=out");
-        page(&ana.get("/campaigns/everywhere?done=out").await, 200, "You are not counted in.");
+        page(&ana.get("/campaigns/everywhere?done=out").await, 200, "You're not counted in.");
         assert_eq!(part(&server, "everywhere"), "");
         for _ in 0..2 {
             leads(&ana.act(path, &[("press", "in")]).await, "/campaigns/everywhere?done=in");
             assert_eq!(part(&server, "everywhere"), "in");
         }
-        let shown = page(&ana.get("/campaigns/everywhere?done=in").await, 200, "You are in. The public count follows");
+        let shown = page(&ana.get("/campaigns/everywhere?done=in").await, 200, "You're in. The public count changes");
         assert!(shown.contains("Count me out") && !shown.contains("Count me in"));
         assert!(!text(&ana.get("/campaigns/everywhere?done=accept").await).contains("You accepted"), "what is not so");
         page(&ana.act(path, &[("press", "accept")]).await, 409, "There is no offer yet");
         page(&ana.act(path, &[("press", "pass"), ("lang", "es")]).await, 409, "Todavía no hay oferta");
-        page(&ana.act(path, &[]).await, 400, "did not arrive whole");
-        page(&ana.act(path, &[("press", "IN")]).await, 400, "did not arrive whole");
+        page(&ana.act(path, &[]).await, 400, "arrived incomplete");
+        page(&ana.act(path, &[("press", "IN")]).await, 400, "arrived incomplete");
         page(&ana.act(path, &[("press", "in"), ("usState", "XX")]).await, 400, "Choose a state from the list");
         leads(&ana.act(path, &[("press", "out"), ("from", "me")]).await, "/me?done=campaign#campaign-everywhere");
         page(&ana.get("/me?done=campaign").await, 200, "Your choice about the campaign is saved.");
@@ -238,8 +238,8 @@ fn a_member_is_in_and_out_accepts_and_passes() {
 
         publish(&server, "everywhere", OFFER).await;
         let own = page(&ana.get("/me").await, 200, "Accept the offer");
-        assert!(own.contains("Example Fiber") && own.contains("you have not decided about the offer yet"));
-        page(&ana.act(path, &[("press", "in")]).await, 409, "no longer counted in or out");
+        assert!(own.contains("Example Fiber") && own.contains("you haven't decided on the offer yet"));
+        page(&ana.act(path, &[("press", "in")]).await, 409, "no longer be counted in or out");
         for _ in 0..2 {
             leads(&ana.act(path, &[("press", "accept")]).await, "/campaigns/everywhere?done=accept");
         }
@@ -255,13 +255,13 @@ fn a_member_is_in_and_out_accepts_and_passes() {
         assert_eq!(part(&server, "everywhere"), "passed");
         // After its last day nobody can accept.
         publish(&server, "everywhere", &OFFER.replace("2099-03-15", "2020-03-15")).await;
-        let shown = page(&ana.act(path, &[("press", "accept")]).await, 409, "The last day to accept was 15 March 2020");
-        assert!(shown.contains("has not begun yet") && !shown.contains("value=\"accept\""));
+        let shown = page(&ana.act(path, &[("press", "accept")]).await, 409, "The last day to accept was Mar 15, 2020");
+        assert!(shown.contains("has not started yet") && !shown.contains("value=\"accept\""));
         // Cancelled between the page and the press.
         let token = ana.token().await;
         step(&server, "everywhere", "cancelled").await;
         page(&ana.post(path, &[("token", &token), ("press", "accept")]).await, 409, "This campaign is over");
-        page(&ana.get("/me").await, 200, "You do not take part in this offer.");
+        page(&ana.get("/me").await, 200, "You're not taking part in this offer.");
         assert_eq!(part(&server, "everywhere"), "passed");
     });
 }
@@ -277,7 +277,7 @@ fn a_campaign_for_some_states_asks_for_one_and_keeps_it() {
         let path = "/campaigns/west";
         let shown = page(&ana.get(path).await, 200, "Choose your state");
         assert!(
-            shown.contains("This campaign is for California and Oregon. What you choose here is kept as your answer.")
+            shown.contains("This campaign is for California and Oregon. What you choose here is saved as your answer.")
         );
         page(&ana.act(path, &[("press", "in"), ("usState", "")]).await, 400, "Choose the state you live in");
         page(&ana.act(path, &[("press", "in"), ("usState", "NY")]).await, 400, "not in New York");
@@ -355,13 +355,13 @@ fn presses_cannot_be_forged_and_need_a_member() {
         assert_eq!(part(&server, "everywhere"), "");
         // Without a session they sign in, and are led back.
         let mut nobody = Browser::new(&server, 3);
-        let asked = page(&nobody.send(own(), body(&token)).await, 403, "You are not signed in, so nothing was changed");
+        let asked = page(&nobody.send(own(), body(&token)).await, 403, "You're not signed in, so nothing was changed");
         assert!(asked.contains("name=\"campaign\" value=\"everywhere\""));
         // Whoever left is no member.
         let left = ana.act("/me/leave", &[]).await;
         leads(&left, "/me?done=left");
-        page(&ana.post(path, &[("token", &token), ("press", "in")]).await, 403, "You are not a member any more");
-        page(&ana.get(path).await, 200, "You are not a member any more");
+        page(&ana.post(path, &[("token", &token), ("press", "in")]).await, 403, "You're no longer a member");
+        page(&ana.get(path).await, 200, "You're no longer a member");
         assert_eq!(part(&server, "everywhere"), "");
     });
 }
@@ -374,7 +374,7 @@ fn signing_in_leads_back_to_the_campaign() {
         open(&server, "everywhere", "").await;
         join(&server, &key, "ana@example.com", None).await;
         let mut ana = Browser::new(&server, 1);
-        let asked = page(&ana.get("/campaigns/everywhere/sign-in").await, 200, "you get back to “Title of everywhere”");
+        let asked = page(&ana.get("/campaigns/everywhere/sign-in").await, 200, "you'll come back to “Title of everywhere”");
         assert!(
             asked.contains("name=\"campaign\" value=\"everywhere\"") && asked.contains("/campaigns/everywhere/join")
         );
@@ -415,7 +415,7 @@ fn joining_leads_back_to_the_campaign() {
         );
         step(&server, "second", "negotiating").await;
         let mut ana = Browser::new(&server, 1);
-        let shown = page(&ana.get("/campaigns/second/join").await, 200, "you get back to “Title of second”");
+        let shown = page(&ana.get("/campaigns/second/join").await, 200, "you'll come back to “Title of second”");
         assert!(shown.contains("name=\"campaign\" value=\"second\""));
         let mistaken = [("email", "ana"), ("campaign", "second"), ("internet", "true")];
         page(&ana.post("/join", &mistaken).await, 400, "name=\"campaign\" value=\"second\"");
@@ -506,18 +506,18 @@ fn mail_about_campaigns_is_switched_kind_by_kind() {
         let link = |kind, person| format!("/unsubscribe/{}", tokens.person_token(Purpose::Unsubscribe(kind), person));
         let offer = link(CampaignMail::Offer, person);
         for _ in 0..2 {
-            page(&server.get(&offer).await, 200, "an offer waits for you");
+            page(&server.get(&offer).await, 200, "offers for you to decide on");
         }
         assert_eq!(ticked(&mut ana).await, [true; 4], "looking changes nothing");
         // With one click, as mail programs do it: without a page, a cookie or an origin of ours. Twice is once.
         for _ in 0..2 {
             let done = server.send(Request::post(&offer), "List-Unsubscribe=One-Click").await;
-            page(&done, 200, "You get no more email of this kind: an offer waits for you.");
+            page(&done, 200, "You no longer get this kind of email: offers for you to decide on.");
             assert!(done.headers.get("set-cookie").is_none(), "nobody is signed in by it");
         }
         assert_eq!(ticked(&mut ana).await, [true, true, false, true]);
         let done = server.send(Request::post(link(CampaignMail::Result, person)), form(&[("lang", "es")])).await;
-        page(&done, 200, "Ya no recibes correos de este tipo");
+        page(&done, 200, "Ya no recibes este tipo de correo");
         assert_eq!(ticked(&mut ana).await, [true, true, false, false]);
         let chosen = [("campaigns", "shown"), ("campaign_offer", "true")];
         leads(&ana.act("/me/mail", &chosen).await, "/me?done=mail");
@@ -532,12 +532,12 @@ fn mail_about_campaigns_is_switched_kind_by_kind() {
             offer[..offer.len() - 1].to_owned(),
             server.decline_path(1).replace("not-me", "unsubscribe"),
         ] {
-            page(&server.get(&bad).await, 404, "We do not know this link");
-            page(&server.send(Request::post(&bad), "").await, 404, "We do not know this link");
+            page(&server.get(&bad).await, 404, "We don't recognize this link");
+            page(&server.send(Request::post(&bad), "").await, 404, "We don't recognize this link");
         }
         for gone in [stranger, earlier] {
             let pressed = server.send(Request::post(link(CampaignMail::Offer, gone)), "").await;
-            page(&pressed, 404, "We do not know this link");
+            page(&pressed, 404, "We don't recognize this link");
         }
         assert_eq!(ticked(&mut ana).await, [true, false, true, false]);
     });

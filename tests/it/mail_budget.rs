@@ -191,7 +191,7 @@ fn a_throttled_form_asks_for_a_proof_of_work_once_and_takes_people_without_scrip
         let taken =
             server.send(form_from("192.0.2.2"), format!("email=ben@example.com&question={question}&answer=")).await;
         assert_eq!(taken.status, 200);
-        assert!(page(&taken).contains("may wait until one of us has looked at it"), "{}", page(&taken));
+        assert!(page(&taken).contains("may wait until one of us has reviewed it"), "{}", page(&taken));
         wait_until(Duration::from_secs(10), async || passes("ben@example.com") == 0).await;
 
         // With a proof: mailed. The same proof again: asked anew.

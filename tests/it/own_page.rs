@@ -162,7 +162,7 @@ fn a_link_signs_in_once_in_any_browser_and_looking_does_not() {
         page(&asking.get(&link).await, 410, "This link has expired");
         page(&asking.get(&format!("{link}0")).await, 404, "This link has expired");
         let after = asking.post("/me/code", &[("email", "ana@example.com"), ("code", &code(&server, id))]).await;
-        page(&after, 400, "not right");
+        page(&after, 400, "code is wrong");
         assert!(!asking.is_signed_in().await);
         // Neither a link of a sign-up nor one that has ended opens anything.
         let token = server.confirm_path(1).replace("/confirm/", "");
@@ -184,23 +184,23 @@ fn a_code_signs_in_the_browser_that_asked_and_no_other() {
         let id = ana.ask("ana@example.com").await;
         let right = code(&server, id);
         let typed = [("email", "ana@example.com"), ("code", right.as_str())];
-        page(&eve.post("/me/code", &typed).await, 400, "not right");
+        page(&eve.post("/me/code", &typed).await, 400, "code is wrong");
         // With a nonce of her own, for another address, she is no nearer.
         eve.ask("ben@example.com").await;
-        page(&eve.post("/me/code", &typed).await, 400, "not right");
-        page(&eve.post("/me/code", &[("email", "ben@example.com"), ("code", &right)]).await, 400, "not right");
+        page(&eve.post("/me/code", &typed).await, 400, "code is wrong");
+        page(&eve.post("/me/code", &[("email", "ben@example.com"), ("code", &right)]).await, 400, "code is wrong");
         // What is no code costs no try.
         for _ in 0..2 * TRIES {
             page(&ana.post("/me/code", &[typed[0], ("code", "1234")]).await, 400, "eight letters and digits");
         }
         for _ in 1..TRIES {
-            page(&ana.post("/me/code", &[typed[0], ("code", "0000-0000")]).await, 400, "not right");
+            page(&ana.post("/me/code", &[typed[0], ("code", "0000-0000")]).await, 400, "code is wrong");
         }
         let spaced = right.to_lowercase().replace('-', " ");
         assert_eq!(ana.post("/me/code", &[typed[0], ("code", &spaced)]).await.status, 303, "the last of five");
         assert!(ana.is_signed_in().await && !eve.is_signed_in().await);
         assert_eq!(ana.cookies.keys().collect::<Vec<_>>(), ["union"], "the nonce is spent");
-        page(&eve.post("/me/code", &typed).await, 400, "not right");
+        page(&eve.post("/me/code", &typed).await, 400, "code is wrong");
     });
 }
 
@@ -278,7 +278,7 @@ fn sessions_end_when_they_are_to() {
         there.sign_in("ana@example.com").await;
         ben.sign_in("ben@example.com").await;
         let (kept, before) = (there.cookies.clone(), here.cookies.clone());
-        page(&here.act("/me/sign-out", &[]).await, 200, "signed out here");
+        page(&here.act("/me/sign-out", &[]).await, 200, "signed out in this browser");
         assert!(here.cookies.is_empty() && there.is_signed_in().await, "only this browser");
         here.cookies = before.clone();
         assert!(!here.is_signed_in().await, "nor whoever copied its cookie");
@@ -392,7 +392,7 @@ fn forms_of_the_own_page_cannot_be_forged() {
                 page(&ana.send(request, body).await, 403, "nothing was changed");
             }
             let mut nobody = Browser::new(&server, 3);
-            page(&nobody.send(own(), body(&token)).await, 403, "was not taken");
+            page(&nobody.send(own(), body(&token)).await, 403, "accept what you just sent");
             // A GET changes nothing, whatever stands behind it.
             assert_eq!(ana.get(&format!("{path}?token={token}")).await.status, 200);
         }
@@ -563,7 +563,7 @@ fn a_member_changes_what_they_said_and_the_figures_follow() {
         );
         // Half a form, or a state that is none, changes nothing.
         page(&ana.act("/me/answers", &[("usState", "XX"), ("otherComments", "")]).await, 400, "Choose a state");
-        page(&ana.act("/me/answers", &[("travel", "true")]).await, 400, "did not arrive whole");
+        page(&ana.act("/me/answers", &[("travel", "true")]).await, 400, "arrived incomplete");
         assert_eq!(show(&server, "ana@example.com"), shown);
         ana.act("/me/answers", &[("usState", ""), ("otherComments", ""), ("pets", "true")]).await;
         let shown = show(&server, "ana@example.com");
@@ -571,7 +571,7 @@ fn a_member_changes_what_they_said_and_the_figures_follow() {
         ana.act("/me/answers", &[("usState", "HI"), ("travel", "true"), ("otherComments", "Aloha")]).await;
         ana.act("/me/leave", &[]).await;
         assert!(demand().is_empty(), "{:?}", demand());
-        page(&ana.get("/me").await, 200, "You are not a member any more");
+        page(&ana.get("/me").await, 200, "You're no longer a member");
         assert_eq!(ana.act("/me/answers", &[("usState", "NY"), ("otherComments", "")]).await.header("location"), "/me");
         let export: Value = serde_json::from_slice(&ana.get("/me/export").await.body).unwrap();
         assert_eq!((&export["answers"]["usState"], &export["answers"]["comments"]), (&json!("HI"), &json!("Aloha")));
@@ -609,7 +609,7 @@ fn whoever_comes_and_goes_keeps_their_code_and_earns_nobody_twice() {
         assert_eq!((left.status.as_u16(), left.header("location")), (303, "/me?done=left"));
         (credited(), assert_eq!((members(&server).await, credited()), (1, 0))).1;
         assert!(kinds().is_empty(), "nothing is mailed to who left");
-        page(&ana.get("/me").await, 200, "You are not a member any more");
+        page(&ana.get("/me").await, 200, "You're no longer a member");
         ana.act("/me/leave", &[]).await;
         assert_eq!(members(&server).await, 1, "twice is once");
         assert_eq!(show(&server, "ana@example.com")["state"], "left");
@@ -624,7 +624,7 @@ fn whoever_comes_and_goes_keeps_their_code_and_earns_nobody_twice() {
         let others = join(&server, &key, "other@example.com", None).await;
         let erased = ana.act("/me/erase", &[]).await;
         assert_eq!(erased.header("location"), "/me/erased");
-        page(&ana.get("/me/erased").await, 200, "No mail goes from us to that mailbox for 30 days");
+        page(&ana.get("/me/erased").await, 200, "We send no email to that mailbox for 30 days");
         (credited(), assert_eq!((members(&server).await, credited()), (2, 0))).1;
         assert_eq!(
             server.number("SELECT count(*) FROM people WHERE email LIKE 'ana%' OR email_normalized LIKE 'ana%'"),
@@ -687,7 +687,7 @@ fn evidence_of_consent_is_kept_and_shown() {
         let body = form(&[("email", "form@example.com")]);
         page(&server.send(Request::post("/join"), body).await, 200, "Check your inbox");
         let evidence = |email: &str| show(&server, email)["signUps"][0].clone();
-        let words = "By confirming you join Consumer Union.";
+        let words = "By confirming, you join Consumer Union.";
         for (email, channel) in [("rest@example.com", "rest"), ("mcp@example.com", "mcp"), ("form@example.com", "form")]
         {
             let kept = evidence(email);
@@ -714,8 +714,8 @@ fn evidence_of_consent_is_kept_and_shown() {
         assert_eq!((&kept["notice"]["hash"], &kept["decidedHow"]), (&json!(hash), &json!("button")));
         let mut person = Browser::new(&server, 1);
         person.sign_in("rest@example.com").await;
-        let own = page(&person.get("/me").await, 200, "Acme Assistant (over its API)");
-        assert!(own.contains(words) && own.contains("with the button that the mailed link leads to"));
+        let own = page(&person.get("/me").await, 200, "Acme Assistant (through its API)");
+        assert!(own.contains(words) && own.contains("with the button that the emailed link leads to"));
 
         server.send(Request::post(server.decline_path(2)), "List-Unsubscribe=One-Click").await;
         assert_eq!(evidence("mcp@example.com")["decidedHow"], "one-click");

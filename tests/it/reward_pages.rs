@@ -89,8 +89,8 @@ fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money() {
             "with the union's next batch",
             "Title of fiber-2099 Full groups 3 groups, $100 each",
             "On hold 1 member, the first until",
-            "Counting, in no group yet 2 members",
-            "Missing for the next group 3 members",
+            "Counting, not in a group yet 2 members",
+            "Needed for the next group 3 members",
         ] {
             assert!(shown.contains(part), "{part} in {shown}");
         }
@@ -98,12 +98,12 @@ fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money() {
         // As many as one person is rewarded for, and a further group.
         server.execute("UPDATE referrers SET rewarded_groups = 10, rewarded_cents = 100000");
         let shown = section(&ana.get("/me").await, "rewards");
-        let most = "over all campaigns, at most 10 groups are rewarded, and none that would bring your rewards above $1,000";
+        let most = "over all campaigns, at most 10 groups are rewarded, and none that would take your rewards above $1,000";
         assert!(shown.contains(&format!("Next group It would earn nothing: {most}")), "{shown}");
         server.execute("INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) SELECT person_id, 1, 'capped', 1 FROM referrers WHERE rewarded_groups = 10");
         let shown = section(&ana.get("/me").await, "rewards");
         assert!(shown.contains(&format!("Without a reward one group: {most}")), "{shown}");
-        assert!(!shown.contains("Missing") && !shown.contains("Next group"), "{shown}");
+        assert!(!shown.contains("Needed for") && !shown.contains("Next group"), "{shown}");
         // More of those than anybody counts.
         let add = |numbers: &str| {
             server.execute(&format!(
@@ -148,7 +148,7 @@ fn who_leaves_keeps_what_is_earned_and_earns_nothing_new() {
         assert_eq!(ana.act("/me/leave", &[]).await.header("location"), "/me?done=left");
         let shown = section(&ana.get("/me").await, "rewards");
         assert!(shown.contains("due to you $100") && shown.contains("3 groups, $100 each"), "{shown}");
-        assert!(!shown.contains("On hold") && !shown.contains("Missing"), "{shown}");
+        assert!(!shown.contains("On hold") && !shown.contains("Needed for"), "{shown}");
         let mut bea = Browser::new(&server, 2);
         bea.sign_in("bea@example.com").await;
         assert!(!page(&bea.get("/me/leave").await, 200, "Leave the union?").contains("full groups"));
@@ -164,8 +164,8 @@ fn somebody_with_money_due_is_erased_only_if_they_give_that_amount_up() {
         ana.sign_in("ana@example.com").await;
         let asked = page(&ana.get("/me/erase").await, 200, "I give up $100 in rewards");
         assert!(asked.contains("name=\"dueCents\" value=\"10000\"") && !asked.contains("Nothing was erased"));
-        assert!(asked.contains("$100 is being paid now, and that goes on") && asked.contains("who are on hold"));
-        let refused = "Nothing was erased: $100 in rewards is due to you";
+        assert!(asked.contains("$100 is being paid now, and that payment continues") && asked.contains("who are on hold"));
+        let refused = "Nothing was erased: we owe you $100 in rewards";
         let (waives, due) = (("waiveRewards", "true"), ("dueCents", "10000"));
         let wrong: [&[(&str, &str)]; 6] = [
             &[],
@@ -181,7 +181,7 @@ fn somebody_with_money_due_is_erased_only_if_they_give_that_amount_up() {
         }
         // Another group is full between reading and pressing.
         book(&server, "accrual", 10_000);
-        let shown = page(&ana.act("/me/erase", &[waives, due]).await, 400, "Nothing was erased: $200 in rewards");
+        let shown = page(&ana.act("/me/erase", &[waives, due]).await, 400, "Nothing was erased: we owe you $200 in rewards");
         assert!(shown.contains("value=\"20000\""), "and now it can be given up");
         assert!(ana.is_signed_in().await);
         assert_eq!(server.number("SELECT count(*) FROM reward_ledger WHERE why = 'waived'"), 0);
@@ -228,7 +228,7 @@ fn what_is_paid_meanwhile_needs_no_giving_up() {
         page(&ana.get("/me/erase").await, 200, "I give up $100");
         // The batch took it between reading and pressing.
         book(&server, "payout", -10_000);
-        let asked = page(&ana.get("/me/erase").await, 200, "Erase it all now");
+        let asked = page(&ana.get("/me/erase").await, 200, "Erase everything now");
         assert!(!asked.contains("waiveRewards"), "nothing is due");
         let erased = ana.act("/me/erase", &[("waiveRewards", "true"), ("dueCents", "10000")]).await;
         assert_eq!(erased.status.as_u16(), 303);

@@ -51,7 +51,7 @@ fn declining_by_mistake_is_taken_back_and_signing_up_again_is_mailed() {
         // A scanner that posts nothing of ours takes nothing back.
         page(&act(&[("do", "take-back")]).await, 200, "Withdraw this sign-up?");
         page(&act(&[("do", "withdraw")]).await, 200, "The sign-up is withdrawn");
-        let shown = page(&server.get(&confirm).await, 410, "Take it back");
+        let shown = page(&server.get(&confirm).await, 410, "Undo it");
         assert!(shown.contains(&decline[decline.find("/not-me/").unwrap()..]));
         page(
             &act(&[("do", "take-back"), ("seen", "1"), ("notice", "older words")]).await,
@@ -76,7 +76,7 @@ fn declining_by_mistake_is_taken_back_and_signing_up_again_is_mailed() {
         page(&back, 200, "Welcome to the union");
         assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 1);
         page(&server.get(&confirm).await, 200, "already confirmed");
-        let after = page(&server.get(&decline).await, 200, "You are a member now");
+        let after = page(&server.get(&decline).await, 200, "You are now a member");
         assert!(!after.contains("It was me"));
         let keys: serde_json::Value = serde_json::from_str(&server.run(&["keys", "list", "--json"])).unwrap();
         assert_eq!((&keys[0]["declined"], &keys[0]["confirmed"]), (&0.into(), &1.into()), "{keys}");
@@ -94,8 +94,8 @@ fn old_links_say_what_is_true_now() {
         // Declined, and its time is over: neither page leads to a button that is not there.
         server.send(Request::post(&decline), form(&[("do", "withdraw")])).await;
         server.execute("UPDATE sign_ups SET expires_at = 0");
-        let again = page(&server.get(&confirm).await, 410, "That link works no more");
-        assert!(again.contains("value=\"ana@example.com\"") && !again.contains("Take it back"));
+        let again = page(&server.get(&confirm).await, 410, "That link has expired");
+        assert!(again.contains("value=\"ana@example.com\"") && !again.contains("Undo it"));
         let withdrawn = page(&server.get(&decline).await, 200, "The sign-up is withdrawn");
         assert!(withdrawn.contains("Sign up again") && !withdrawn.contains("It was me"));
         // A member, by another sign-up; the second of which lapsed.
@@ -106,11 +106,11 @@ fn old_links_say_what_is_true_now() {
         for id in [1, 3] {
             page(&server.get(&server.confirm_path(id)).await, 200, "You are already a member");
         }
-        page(&server.get(&server.decline_path(3)).await, 200, "You are a member and stay one");
+        page(&server.get(&server.decline_path(3)).await, 200, "You're a member and will stay one");
         // They left.
         server.run(&["members", "leave", "ana@example.com"]);
-        page(&server.get(&server.confirm_path(2)).await, 200, "The membership that came of it has ended since");
-        page(&server.get(&server.decline_path(2)).await, 200, "has ended since");
+        page(&server.get(&server.confirm_path(2)).await, 200, "That membership has since ended");
+        page(&server.get(&server.decline_path(2)).await, 200, "has since ended");
     });
 }
 
@@ -163,10 +163,10 @@ mod once {
             let server = Server::start_with(&["--pages", &pages, "--theme", &theme]);
             let shown = page(&server.get("/privacy").await, 200, "<h2>Our promise</h2>");
             assert!(
-                shown.contains("<em>never</em>") && !shown.contains("<script") && !shown.contains("has added no text")
+                shown.contains("<em>never</em>") && !shown.contains("<script") && !shown.contains("hasn't added any text")
             );
             page(&read(&server, "/privacy?lang=es", "", "").await, 200, "<p>Nunca vendemos.</p>");
-            page(&server.get("/terms").await, 200, "has added no text of its own");
+            page(&server.get("/terms").await, 200, "hasn't added any text of its own");
             let style = String::from_utf8(server.get("/style.css").await.body.to_vec()).unwrap();
             assert!(style.contains("--deep:#202060") && style.contains("--sun:#ffd080"));
             assert!(

@@ -96,7 +96,7 @@ fn a_session_that_came_of_joining_cannot_export_leave_or_erase() {
 
         ana.cookies.clear();
         ana.sign_in("ana@example.com").await;
-        page(&ana.get("/me/erase").await, 200, "Erase it all now");
+        page(&ana.get("/me/erase").await, 200, "Erase everything now");
         assert_eq!(ana.get("/me/export").await.status, 200);
         // Signing out everywhere ends both kinds.
         let mut elsewhere = Browser::new(&server, 2);

@@ -40,7 +40,7 @@ export async function meWalk(page, tools) {
   step("find the way in");
   await go(page, "/join");
   await go(page, () => page.getByRole("link", { name: "Sign in to your page" }).click());
-  await heading(page, "Your own page");
+  await heading(page, "Your page");
   await look(page, "me-sign-in");
   const email = page.getByRole("textbox", { name: "The email address you joined with" });
   await email.fill("mia@example");
@@ -75,7 +75,7 @@ export async function meWalk(page, tools) {
   }
   assert.deepEqual(await cookies(elsewhere), [], "nor does a browser that runs scripts");
   await scanner.goto(`${base}/me`);
-  assert.equal(await scanner.getByRole("heading", { level: 1 }).innerText(), "Your own page");
+  assert.equal(await scanner.getByRole("heading", { level: 1 }).innerText(), "Your page");
 
   if (withScripts) {
     step("type a code that is wrong, then the right one");
@@ -103,16 +103,16 @@ export async function meWalk(page, tools) {
 
   step("see everything");
   const shown = await main.innerText();
-  for (const text of [address, "Member since", "Acme Assistant", "over its API", "with the button that the mailed link leads to"]) {
+  for (const text of [address, "Member since", "Acme Assistant", "through its API", "with the button that the emailed link leads to"]) {
     assert(shown.includes(text), text);
   }
-  const link = page.getByRole("textbox", { name: "Copy it and pass it on" });
+  const link = page.getByRole("textbox", { name: "Copy it and share it" });
   assert.equal(await link.inputValue(), inviteLink);
   const counts = await page.locator(".counts dd").allInnerTexts();
   assert.deepEqual(counts, ["1", "1"], "one signed up, one is a member");
   assert.equal(await readQr(page.getByRole("img", { name: "QR code of your referral link" })), inviteLink, "the QR code");
   await page.getByText("What you were told").first().click();
-  assert((await main.innerText()).includes("By confirming you join"), "the words of the notice");
+  assert((await main.innerText()).includes("By confirming, you join"), "the words of the notice");
   await look(page, "me");
   if (withScripts) {
     await page.evaluate(() => navigator.clipboard.writeText("something else"));
@@ -136,9 +136,9 @@ export async function meWalk(page, tools) {
   assert.equal(await page.getByRole("textbox", { name: /^Anything else/ }).inputValue(), "Moved <b>east</b>.");
 
   step("choose mail, and take everything along");
-  await box("Email me when somebody signs me up again").uncheck();
+  await box("Email me when someone signs me up again").uncheck();
   await go(page, () => page.locator("form[action='/me/mail'] button").click());
-  assert(!(await box("Email me when somebody signs me up again").isChecked()));
+  assert(!(await box("Email me when someone signs me up again").isChecked()));
   const exported = await (await page.request.get(`${base}/me/export`)).json();
   assert.equal(exported.email, address);
   assert.deepEqual(exported.answers.categories, ["internet"]);
@@ -158,19 +158,19 @@ export async function meWalk(page, tools) {
     await tab(page, target, target);
   }
   await go(page, () => page.keyboard.press("Enter"));
-  await heading(page, "You are not a member any more");
+  await heading(page, "You're no longer a member");
   assert.equal(await memberCount(), before - 1);
   await look(page, "me-left");
   await go(page, "/me/leave");
-  await heading(page, "You are not a member any more");
+  await heading(page, "You're no longer a member");
 
   step("sign out, and stay out");
   await go(page, () => page.getByRole("button", { name: "Sign out here" }).click());
-  await heading(page, "Your own page");
-  await page.getByRole("status").filter({ hasText: "You are signed out here." }).waitFor();
+  await heading(page, "Your page");
+  await page.getByRole("status").filter({ hasText: "You're signed out in this browser." }).waitFor();
   await page.goBack();
   await go(page, "/me");
-  await heading(page, "Your own page");
+  await heading(page, "Your page");
   assert.deepEqual(await cookies(page.context()), []);
 }
 
@@ -210,16 +210,16 @@ export async function eraseWalk(page, tools) {
   records.exec("INSERT INTO campaigns (slug, definition, state, gather_until, created_at) VALUES ('internet-2099', '', 'draft', 47147, 1)");
   earn(records, "internet-2099", address);
   records.close();
-  await go(page, () => page.getByRole("button", { name: "Erase it all now" }).click(), 400);
-  assert((await page.getByRole("alert").innerText()).includes("Nothing was erased: $100 in rewards is due to you."));
+  await go(page, () => page.getByRole("button", { name: "Erase everything now" }).click(), 400);
+  assert((await page.getByRole("alert").innerText()).includes("Nothing was erased: we owe you $100 in rewards."));
   await look(page, "me-erase-due");
   await page.getByRole("checkbox", { name: "I give up $100 in rewards" }).check();
-  await go(page, () => page.getByRole("button", { name: "Erase it all now" }).click());
+  await go(page, () => page.getByRole("button", { name: "Erase everything now" }).click());
   await heading(page, "Your data is erased");
   await look(page, "me-erased");
   assert.equal(await memberCount(), 0);
   await go(page, "/me");
-  await heading(page, "Your own page");
+  await heading(page, "Your page");
   assert.deepEqual(await cookies(page.context()), []);
 
   step("come back");

@@ -173,7 +173,7 @@ async function joinWalk(page) {
   }
   await go(page, `/joinus${code}`);
   await look(page, "invited");
-  await page.getByText("You have been invited").waitFor();
+  await page.getByText("You've been invited").waitFor();
   const figures = page.locator(".figures");
   assert(!(await figures.innerText()).includes("already in"), "nobody is in yet, which is no figure to show");
   const { label, annualSavings } = categories.find(({ slug }) => slug === "internet");
@@ -327,7 +327,7 @@ async function joinWalk(page) {
   await heading(page, "Welcome to the union");
   assert(!(await main.innerText()).includes("1 member"), "one member is no figure to show off");
   assert.equal(await memberCount(), before + 1);
-  const link = page.getByRole("textbox", { name: "Copy it and pass it on" });
+  const link = page.getByRole("textbox", { name: "Copy it and share it" });
   const own = await link.inputValue();
   assert(own.startsWith(`${base}/joinus`) && !own.endsWith(code) && links.includes(own), own);
   assert.equal(own, (await call("/v1/referral-link", { email: address })).inviteLink);
@@ -352,9 +352,9 @@ async function joinWalk(page) {
 
   step("confirm again");
   await go(page, () => page.reload());
-  await heading(page, "You have already confirmed");
+  await heading(page, "You've already confirmed");
   await go(page, confirm);
-  await heading(page, "You have already confirmed");
+  await heading(page, "You've already confirmed");
   assert.equal(await link.inputValue(), own);
   await look(page, "share-again");
   assert.equal(await memberCount(), before + 1, "confirming again counts no more");
@@ -441,9 +441,9 @@ async function throttledWalk(page) {
 
   if (!withScripts) {
     step("without scripts it is taken, and may wait");
-    assert((await page.content()).includes("Your browser runs no scripts"));
+    assert((await page.content()).includes("Your browser doesn't run scripts"));
     await go(page, () => button.click());
-    await heading(page, "Your sign-up is noted");
+    await heading(page, "We have your sign-up");
     await look(page, "may-wait");
     return;
   }

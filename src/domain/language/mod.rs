@@ -150,7 +150,7 @@ impl askama::filters::HtmlSafe for Filling {}
 
 /// Figures and times, as the language writes them.
 impl Words {
-    /// 14 November 2026.
+    /// Nov 14, 2026.
     pub fn date(&self, time: Timestamp) -> String {
         let text = time.to_string();
         let part = |range| text.get(range).unwrap_or_default();
@@ -161,7 +161,10 @@ impl Words {
     /// To the minute.
     pub fn moment(&self, time: Timestamp) -> String {
         let text = time.to_string();
-        let clock = text.get(11..16).unwrap_or_default();
+        let hour: u8 = text.get(11..13).and_then(|hour| hour.parse().ok()).unwrap_or_default();
+        let half = if hour < 12 { &self.site.morning } else { &self.site.afternoon };
+        let clock = format!("{}:{}", (hour + 11) % 12 + 1, text.get(14..16).unwrap_or_default());
+        let clock = half.put("time", clock).plain();
         self.site.moment.put("date", self.date(time)).put("time", clock).plain()
     }
 
@@ -269,7 +272,9 @@ mod tests {
     fn figures_and_times_are_written_as_the_language_does() {
         let (english, spanish) = (Language::English.words(), Language::Spanish.words());
         let time = Timestamp::from_millis(1_794_743_200_000);
-        assert_eq!(english.moment(time), "15 November 2026, 11:46 UTC");
+        assert_eq!(english.moment(time), "Nov 15, 2026, 11:46 AM UTC");
+        assert_eq!(spanish.moment(Timestamp::from_millis(0)), "1 de enero de 1970, 12:00 a. m. UTC");
+        assert_eq!(english.moment(Timestamp::from_millis(43_200_000)), "Jan 1, 1970, 12:00 PM UTC");
         assert_eq!(spanish.date(time), "15 de noviembre de 2026");
         assert_eq!(english.date(time), time.day());
         assert_eq!(english.days(Duration::from_secs(365 * 24 * 3600)), "365 days");

@@ -206,7 +206,7 @@ impl Operation for GetDemandSheet {
                 ok: True,
                 today: example_day(),
                 campaign: CampaignSummary::example(),
-                // 1 February 2027
+                // Feb 1, 2027
                 counted_at: Some(Timestamp::from_millis(1_801_440_000_000)),
                 not_counted: None,
                 demand: Some(demand),

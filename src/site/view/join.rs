@@ -286,16 +286,16 @@ mod tests {
         assert!(html.contains(r#"type="hidden" name="refCode" value="0123456789ab""#));
         assert!(html.contains(r#"maxlength="1000""#));
         assert!(!html.contains("aria-invalid") && !html.contains(r#"role="alert""#));
-        assert!(html.contains("You have been invited"));
+        assert!(html.contains("You've been invited"));
     }
 
     #[test]
     fn a_code_that_is_nobodys_is_told() {
         let html = of(&UnionSettings::sample(), None, InvitedBy::Unknown, &JoinForm::default());
-        assert!(html.contains("We do not know this invitation link"));
-        assert!(!html.contains("You have been invited") && !html.contains("refCode") && html.contains("noindex"));
+        assert!(html.contains("We don't recognize this invitation link"));
+        assert!(!html.contains("You've been invited") && !html.contains("refCode") && html.contains("noindex"));
         let plain = of(&UnionSettings::sample(), None, InvitedBy::Nobody, &JoinForm::default());
-        assert!(!plain.contains("We do not know this invitation") && !plain.contains("noindex"));
+        assert!(!plain.contains("We don't recognize this invitation") && !plain.contains("noindex"));
     }
 
     #[test]

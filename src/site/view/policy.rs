@@ -129,7 +129,7 @@ mod tests {
         let privacy = |language| policy(Frame::new(&union, language, "/privacy"), PolicyPage::Privacy, None, times);
         assert!(privacy(Language::English).contains("deleted 777 days after they left"));
         assert!(privacy(Language::Spanish).contains("777"));
-        assert!(privacy(Language::English).contains("has added no text of its own"));
+        assert!(privacy(Language::English).contains("hasn't added any text of its own"));
     }
 
     #[test]
@@ -142,8 +142,8 @@ mod tests {
             policy(frame, PolicyPage::Terms, None, RetentionTimes::DEFAULT)
         };
         let english = terms(Language::English);
-        assert!(english.contains("<p>Our <em>own</em> terms.</p>") && !english.contains("has added no text"));
-        assert!(english.find("own</em> terms").unwrap() < english.find("By confirming you join").unwrap());
+        assert!(english.contains("<p>Our <em>own</em> terms.</p>") && !english.contains("hasn't added any text"));
+        assert!(english.find("own</em> terms").unwrap() < english.find("By confirming, you join").unwrap());
         assert!(terms(Language::Spanish).contains("<div lang=\"en\"><p>Our"));
     }
 }

@@ -116,7 +116,7 @@ pub(super) fn understood_decision(reply: &Reply) -> Outcome {
     let says = |text: &str| reply.body.contains(text);
     let decided = |before| Outcome::Refused(Why::Decided(before));
     match reply.status {
-        200 if says("<h1>Welcome to the union</h1>") || says("<h1>You have already confirmed</h1>") => {
+        200 if says("<h1>Welcome to the union</h1>") || says("<h1>You've already confirmed</h1>") => {
             let code = between(&reply.body, "/joinus", "<").map(str::to_owned);
             Outcome::Acknowledged(Answer { code, count: members(&reply.body), ..Answer::default() })
         }
@@ -137,7 +137,7 @@ pub(super) fn seen(reply: &Reply) -> Option<String> {
     between(&reply.body, "name=\"seen\" value=\"", "\"").map(str::to_owned)
 }
 
-/// The number in "we are 1,234 members strong".
+/// The number in "the union has 1,234 members".
 fn members(page: &str) -> Option<u64> {
     let before = page.split(" member").find(|before| before.ends_with(|last: char| last.is_ascii_digit()))?;
     before.rsplit(' ').next()?.replace(',', "").parse().ok()
@@ -152,8 +152,8 @@ mod once {
 
     #[test]
     fn the_number_of_members_is_read_from_a_page() {
-        assert_eq!(members("<p>a member of Union. With you, we are 1,234 members strong.</p>"), Some(1234));
-        assert_eq!(members("We are 1 member strong."), Some(1));
+        assert_eq!(members("<p>a member of Union. With you, the union has 1,234 members.</p>"), Some(1234));
+        assert_eq!(members("With you, the union has 1 member."), Some(1));
         assert_eq!(members("You are a member of it."), None);
         assert_eq!(between("a=\"b\" c", "=\"", "\""), Some("b"));
     }

@@ -30,7 +30,7 @@ fn title(path: &str) -> &'static str {
         ("/not-me/", "Withdraw this "),
         ("/me/enter/", "Sign in"),
         ("/me", "Your page"),
-        ("/joinus", "You are invited"),
+        ("/joinus", "You&#39;re invited"),
         ("/privacy", "Privacy"),
         ("/terms", "Terms"),
     ];
@@ -56,7 +56,7 @@ async fn every_link_leads_to_its_page(proxy: fn(&[&Server]) -> Proxy) {
     let front = proxy(&[&node]);
     let key = node.key();
     let mut found = BTreeSet::new();
-    for (count, kind) in [(1, "Confirm"), (2, "already a member"), (3, "sign in")] {
+    for (count, kind) in [(1, "Confirm"), (2, "already a member"), (3, "Sign in")] {
         match count {
             3 => {
                 let address = form(&[("email", "ana@example.com")]);

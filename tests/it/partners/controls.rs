@@ -141,7 +141,7 @@ fn what_a_leaked_key_signed_up_is_ended_and_its_links_with_it() {
         assert_eq!(states, ["confirmed", "expired", "expired", "pending"]);
         assert_eq!(server.number("SELECT count(*) FROM outbox WHERE sign_up_id IN (2, 3)"), 0);
         let page = String::from_utf8(server.get(&server.confirm_path(2)).await.body.to_vec()).unwrap();
-        assert!(page.contains("That link works no more"), "{page}");
+        assert!(page.contains("That link has expired"), "{page}");
         server.confirm(2).await;
         assert_eq!(server.get("/v1/stats").await.good()["memberCount"], 1);
         assert_eq!(server.number("SELECT sum(expired) FROM source_days"), 2);

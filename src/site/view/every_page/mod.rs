@@ -35,7 +35,7 @@ mod tests {
             comments: format!("My landlord picks the provider.{text}"),
             email_error: Some(format!("Write a whole email address, such as ana@example.com.{text}")),
             us_state_error: Some(format!("Choose a state from the list.{text}")),
-            comments_error: Some(format!("Shorten this to 1,000 characters.{text}")),
+            comments_error: Some(format!("Shorten this to 1,000 characters or fewer.{text}")),
             general_error: Some(format!("Your sign-up was not sent yet.{text}")),
             suggestion: None,
             campaign: None,
@@ -85,7 +85,7 @@ mod tests {
                     name: format!("20261114-091500-1.eml{text}"),
                     to: format!("ana@example.com{text}"),
                     subject: format!("{subject}{text}"),
-                    date: format!("14 November 2026, 09:15 UTC{text}"),
+                    date: format!("Nov 14, 2026, 9:15 AM UTC{text}"),
                 })
                 .into();
         let body = format!("Good day,\n\nconfirm here:\nhttps://union.example/confirm/abc\n\nThank you{text}");
@@ -223,7 +223,7 @@ mod tests {
             ("outcome-no-campaign", simple(Outcome::NoCampaign)),
             ("unsubscribe", unsubscribe(page, CampaignMail::Offer, false)),
             ("unsubscribed", unsubscribe(page, CampaignMail::Result, true)),
-            ("me-sent", sign_in_sent(page, &form.email, Some(slug), Some("That code is not right."))),
+            ("me-sent", sign_in_sent(page, &form.email, Some(slug), Some("That code is wrong."))),
             ("me-enter", enter(page, &masked, "/me/enter/abc")),
             ("me", own_page(page, &own)),
             ("me-left", own_page(page, &OwnView { file: &left, done: None, refused: None, ..own })),

@@ -40,7 +40,7 @@ pub(super) fn own_file(text: &str) -> PersonFile {
         evidence: KeptEvidence {
             channel: Some(Channel::Mcp),
             client: Some(format!("Helper{text}")),
-            notice: Some(KeptNotice { hash: "abc".to_owned(), words: Some(format!("By confirming you join.{text}")) }),
+            notice: Some(KeptNotice { hash: "abc".to_owned(), words: Some(format!("By confirming, you join.{text}")) }),
             mailed_at: Some(at),
             decided_how: Some("button".to_owned()),
             language: Some(Language::English),
