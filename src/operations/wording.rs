@@ -82,9 +82,9 @@ pub fn savings(catalog: &Catalog) -> String {
 pub fn instructions(union: &Union) -> String {
     format!(
         "{what} {who}\n\n\
-         Describe the union with the read tools; quote figures from their answers, never from memory. Act for a user only with their own email address, after they explicitly asked to join (the consent rule of signUpUser), and \
-         tell them to check their inbox. If they have not asked, \
-         tell them about the union and let them decide. No tool shows, changes or deletes a member: send them to the site.\n\n\
+         Describe the union with the read tools; quote figures from their answers, never from memory. Act for a user only with \
+         their own email address, after they explicitly asked to join (the consent rule of signUpUser), and tell them to check their \
+         inbox. If they have not asked, tell them about the union and let them decide. No tool shows, changes or deletes a member: send them to the site.\n\n\
          signUpUser and createReferralLink need a partner's API key in the Authorization header, and are not listed without one: \
          then send the user to {join}. {ERRORS}",
         what = what_it_is(union),
