@@ -35,7 +35,7 @@ pub(super) fn text(union: &Union) -> String {
          - [Join]({})\n- [Campaigns]({}): what is negotiated now; [the same as JSON]({}.json)\n- [About the union]({join_site}/about)\n- [What it keeps of people]({})\n- [What joining means]({terms})\n- [How rewards work]({terms}#referrals)\n",
         escaped(name),
         escaped(&wording::what_it_is(union)),
-        escaped(&wording::who_runs_it_and_campaigns(union)),
+        escaped(&wording::who_and_where(union)),
         union.join_page(),
         union.campaigns_page(),
         union.campaigns_page(),

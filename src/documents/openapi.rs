@@ -169,7 +169,7 @@ fn info(union: &Union) -> Value {
              on success, false with `error`, and mostly `code`, otherwise. The categories and \
              codes of /v1 are those listed here.",
             wording::what_it_is(union),
-            wording::who_runs_it_and_campaigns(union),
+            wording::who_and_where(union),
             union.public_per_minute,
             union.key_per_minute
         ),

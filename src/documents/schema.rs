@@ -27,6 +27,27 @@ pub fn standalone(schema: fn(&mut SchemaGenerator) -> Schema) -> Schema {
     schema
 }
 
+/// The same for a tool, where every word is read by a model at each conversation: without descriptions that say what the tool's own,
+/// a name or a constant says.
+pub fn of_tool(schema: fn(&mut SchemaGenerator) -> Schema) -> Schema {
+    let mut schema = standalone(schema);
+    schema.remove("description");
+    RecursiveTransform(terse).transform(&mut schema);
+    schema
+}
+
+fn terse(schema: &mut Schema) {
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
+    for (name, property) in properties.iter_mut().filter_map(|(name, property)| Some((name, property.as_object_mut()?)))
+    {
+        let letters = |text: &str| text.to_lowercase().replace([' ', '_'], "");
+        let says_the_name = |told: &Value| told.as_str().is_some_and(|told| letters(told) == letters(name));
+        if property.contains_key("const") || property.get("description").is_some_and(says_the_name) {
+            property.remove("description");
+        }
+    }
+}
+
 /// Drops Rust's names for integer sizes, which JSON does not know, and defaults of null, which are no default at all.
 fn plain(schema: &mut Schema) {
     if schema

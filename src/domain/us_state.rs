@@ -60,7 +60,10 @@ impl<'de> Deserialize<'de> for UsState {
                 return D::Error::custom(format_args!("not a state code; did you mean {}?", state.code()));
             }
             let codes: Vec<_> = Self::ALL.iter().map(|state| state.code()).collect();
-            D::Error::custom(format_args!("not a state code; use one of {}", codes.join(", ")))
+            D::Error::custom(format_args!(
+                "not a state code; use one of {}, or leave it out for territories and other countries",
+                codes.join(", ")
+            ))
         })
     }
 }

@@ -52,8 +52,8 @@ fn tool(operation: &Entry, union: &Union) -> Value {
         "name": spec.id,
         "title": spec.title,
         "description": (operation.description)(union),
-        "inputSchema": schema::standalone(operation.input_schema),
-        "outputSchema": schema::standalone(operation.output_schema),
+        "inputSchema": schema::of_tool(operation.input_schema),
+        "outputSchema": schema::of_tool(operation.output_schema),
         // All four on every tool: directories refuse those that leave one to be guessed.
         "annotations": {
             "title": spec.title,

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::wording::{CONSENT_RULE, ERRORS_OF_ACTIONS};
 use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
@@ -17,7 +16,7 @@ use crate::error::Error;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReferralLinkRequest {
-    /// The user's own email address, exactly as they gave it: never guessed, completed or corrected.
+    /// The user's own email address, exactly as they gave it.
     pub email: EmailAddress,
 }
 
@@ -29,13 +28,13 @@ impl Input for ReferralLinkRequest {
     }
 }
 
-/// The user's personal referral link: the same for the same address, for ever.
+/// The user's personal referral link: always the same for the same address.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReferralLinkResponse {
     /// Always true.
     pub ok: True,
-    /// The link to share: `/joinus` and the code, on the union's public site.
+    /// The link to share.
     #[schemars(extend("format" = "uri"))]
     pub invite_link: String,
     /// The code in the link.
@@ -62,14 +61,15 @@ impl Operation for CreateReferralLink {
     type Input = ReferralLinkRequest;
     type Output = ReferralLinkResponse;
 
-    fn description(_: &Union) -> String {
+    fn description(union: &Union) -> String {
         format!(
-            "Returns the personal referral link of a user who has joined or has asked to, and wants their link (again). The \
-             same address has the same link for ever, signed up or not. It sends no mail and signs nobody up: signUpUser \
-             does, and returns the link too. {CONSENT_RULE} Having joined is having asked. Another person's link is theirs \
-             to ask for, never somebody else's.\n\n\
-             Whom the user refers counts once that person has confirmed and the user is a member; getReferralProgram tells \
-             what it earns.\n\n{ERRORS_OF_ACTIONS}"
+            "Returns the personal referral link of a user who has joined or asked to join. The same address always has the same link, \
+             signed up or not. It sends no email and signs nobody up: signUpUser does, and returns the link too. The consent rule of \
+             signUpUser holds: only for the user you are talking to, with their own address, after they explicitly asked to join; \
+             having joined is having asked.\n\n\
+             A referral is credited once that person has confirmed; getReferralProgram says what it earns. No tool counts referrals: \
+             members see theirs at {}.",
+            union.own_page()
         )
     }
 

@@ -174,6 +174,20 @@ mod tests {
             (r#"{"email": "nobody"}"#, "email: the address has no @"),
             (r#"{"email": "a@example.com", "email": "a@example.com"}"#, "email: it is named twice"),
             (r#"{"email": "a@example.com", "usState": "XX"}"#, "usState: not a state code; use one of AL, AK"),
+            (
+                r#"{"email": "a@example.com", "usState": "PR"}"#,
+                "usState: not a state code; use one of AL, AK, AZ, AR, CA, CO, CT, DE, DC, FL, GA, HI, ID, IL, IN, IA, KS, KY, LA, ME, \
+                 MD, MA, MI, MN, MS, MO, MT, NE, NV, NH, NJ, NM, NY, NC, ND, OH, OK, OR, PA, RI, SC, SD, TN, TX, UT, VT, VA, WA, WV, WI, \
+                 WY, or leave it out for territories and other countries.",
+            ),
+            (r#"{"email": "a@example.com", "state": "CA"}"#, "state: unknown field; did you mean usState?"),
+            (r#"{"email": "a@example.com", "comments": "x"}"#, "comments: unknown field; did you mean otherComments?"),
+            (r#"{"email": "mailto:a@example.com"}"#, "email: the address is a mailto: link; send it bare"),
+            (r#"{"email": "a@example.com, b@example.com"}"#, "email: the address is a list of two or more; send one"),
+            (
+                r#"{"email": "a@example.com", "categories": {"Home Internet": true}}"#,
+                "categories.Home Internet: not a category; did you mean internet?",
+            ),
             (r#"{"email": "a@example.com", "usState": "ca"}"#, "usState: not a state code; did you mean CA?"),
             (
                 r#"{"email": "a@example.com", "categories": ["travel"]}"#,

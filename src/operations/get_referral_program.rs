@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec, wording};
+use super::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::figure::dollars;
@@ -20,15 +20,15 @@ pub struct ReferralProgram {
     pub ok: True,
     /// Every amount is in US dollars.
     pub currency: Usd,
-    /// Paid for each full group of referred members, in US dollars.
+    /// Paid for each full group of referred members.
     pub reward_per_group: u32,
     /// How many referred members make a group.
     pub group_size: u32,
-    /// The most one person can earn, in US dollars.
+    /// The most one person can earn.
     pub max_reward: u32,
     /// The most groups that one person is rewarded for.
     pub max_groups: u32,
-    /// The terms in sentences, to be shown to people as they are.
+    /// The terms in sentences: show them as they are.
     pub rules: Vec<String>,
 }
 
@@ -63,13 +63,12 @@ impl Operation for GetReferralProgram {
             ),
         };
         format!(
-            "Returns what a member earns for referring others: {} for each {group}, at most {} and {} in all. The rules say who \
-             counts and who pays, when and how. Use it before telling a user about rewards.\n\n\
-             {} A group is full once that many referred people {take_part}; before that, signing people up earns nothing.",
+            "Returns what a member earns for referring others: {} for each {group}, at most {} and {} in all. A group is full once \
+             that many referred people {take_part}; signing people up alone earns nothing. The referrer and each of them must be members. \
+             `rules` say who counts and who pays, when and how. Use it before telling a user about rewards. Arguments are ignored.",
             dollars(terms.reward_per_group),
             words.groups(terms.max_groups),
             dollars(terms.max_reward()),
-            wording::campaigns(union),
         )
     }
 

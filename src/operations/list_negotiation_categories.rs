@@ -11,7 +11,7 @@ use crate::domain::json::{True, Usd};
 use crate::domain::union::Union;
 use crate::error::Error;
 
-/// The kinds of household bills that the union negotiates for its members.
+/// The household expenses that the union negotiates for its members.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NegotiationCategories {
@@ -21,11 +21,11 @@ pub struct NegotiationCategories {
     pub currency: Usd,
     /// What is negotiated, in a fixed order.
     pub categories: Vec<NegotiationCategory>,
-    /// The sum over all categories, in US dollars; an upper bound, for some of them overlap.
+    /// The sum over all categories, which may overlap: not what one household saves.
     pub total_potential_annual_savings: u32,
 }
 
-/// A kind of household bill that the union negotiates.
+/// A household expense that the union negotiates.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NegotiationCategory {
@@ -33,7 +33,7 @@ pub struct NegotiationCategory {
     pub slug: Category,
     /// Names the category to people.
     pub label: &'static str,
-    /// What a typical household is estimated to save in a year, in US dollars.
+    /// Estimated savings of a typical household in a year.
     pub annual_savings: u32,
 }
 
@@ -56,10 +56,9 @@ impl Operation for ListNegotiationCategories {
 
     fn description(union: &Union) -> String {
         format!(
-            "{} This lists the household bills that it negotiates, each with its estimated yearly savings, and \
-             the sum over all. Use it to tell a user what joining could save them, and to choose the categories of a \
-             sign-up.\n\n{}",
-            wording::what_it_is(union),
+            "Lists what the consumer union negotiates for its members, each category with its estimated yearly savings, and the sum \
+             of all. Use it to tell a user what joining could save them, and to choose the categories of a sign-up. Arguments are \
+             ignored.\n\n{}",
             wording::savings(&union.catalog)
         )
     }

@@ -111,14 +111,21 @@ impl Fields {
         }
     }
 
+    /// The field that an unknown name probably means: spelled otherwise, or the one that holds it (`state` for `usState`).
+    fn meant(&self, name: &str) -> Option<&String> {
+        let wanted: String = letters(name).collect();
+        let holds = |known: &&String| wanted.len() > 2 && letters(known).collect::<String>().contains(&wanted);
+        let alike = self.names.iter().find(|known| letters(known).eq(wanted.chars()));
+        alike.or_else(|| self.names.iter().find(holds))
+    }
+
     fn explain(&self, keys: &[String], wrong: &Part<'_>, message: &str) -> String {
         let (path, message) = (keys.join("."), without_position(message));
         if let (Part::Value("null"), Some(expected)) = (wrong, message.strip_prefix("invalid type: null, expected ")) {
             let or = if self.required.contains(&path) { "" } else { ", or leave it out" };
             return format!("{path}: null is no value; send {expected}{or}");
         }
-        let alike = |name: &&String| letters(name).eq(letters(&path));
-        match self.names.iter().find(alike).filter(|_| message.starts_with("unknown field")) {
+        match self.meant(&path).filter(|_| message.starts_with("unknown field")) {
             Some(meant) => format!("{path}: unknown field; did you mean {meant}?"),
             None => format!("{path}: {message}"),
         }

@@ -320,7 +320,7 @@ fn run<O: Operation>(app: &App, caller: Caller, body: Bytes) -> Answered<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::wording::{CONSENT_RULE, CONSENT_RULE_FOR_ALL, ERRORS_OF_ACTIONS};
+    use super::wording::{CONSENT_RULE, CONSENT_RULE_FOR_ALL};
     use super::*;
     use crate::config::UnionSettings;
 
@@ -353,8 +353,9 @@ mod tests {
             let length = description.chars().count();
             assert!(length < 1200, "{}: {length} characters", op.spec.id);
             let acts = op.spec.access == Access::Agent;
-            assert_eq!(description.contains(CONSENT_RULE), acts, "{}", op.spec.id);
-            assert_eq!(description.contains(ERRORS_OF_ACTIONS), acts, "{}", op.spec.id);
+            assert_eq!(description.contains(CONSENT_RULE), op.spec.effects.sends_mail(), "{}", op.spec.id);
+            let points_to_it = description.contains("consent rule of signUpUser holds");
+            assert_eq!(points_to_it, acts && !op.spec.effects.sends_mail(), "{}", op.spec.id);
             assert_eq!(CONSENT_RULE_FOR_ALL.contains(op.spec.id), acts, "{}", op.spec.id);
             texts.push(description);
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::create_referral_link::EXAMPLE_CODE;
-use super::wording::{CONSENT_RULE, ERRORS_OF_ACTIONS};
+use super::wording::CONSENT_RULE;
 use super::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
@@ -25,30 +25,25 @@ use crate::domain::us_state::UsState;
 use crate::error::Error;
 use crate::membership::{Application, SignUpContext};
 
-/// A user who wants to join, and what they care about. Ask for all of it before the first call: every call mails.
+/// A user who wants to join, and what they care about.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InviteRequest {
-    /// The user's own email address, exactly as they gave it; the mail goes there. Never guess, complete or correct one:
-    /// if it looks mistyped, ask before calling.
+    /// The user's own email address, exactly as they gave it. Never guess, complete or correct it: if it looks mistyped, ask.
     pub email: EmailAddress,
-    /// The state the user lives in: the 50 US states and DC, by two-letter code. Leave it out for
-    /// people outside the US, who may join too.
+    /// The state the user lives in, or DC. Leave it out for Puerto Rico, other territories and countries: people there may join too.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "UsState")]
     pub us_state: Option<UsState>,
-    /// True for each category the user cares about; leave the others out. Sent again it replaces the whole choice, and an
-    /// empty object clears it.
+    /// True for each one the user cares about; leave out the others. Sent again it replaces the whole choice; {} clears it.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "CategorySet")]
     pub categories: Option<CategorySet>,
-    /// Anything else the user wants the union to know, in their words. Sent again it replaces them; an empty text clears
-    /// them.
+    /// What else the user wants the union to know, in their words. Sent again it replaces them; an empty text clears them.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "Comments")]
     pub other_comments: Option<Comments>,
-    /// The referral code of whoever referred the user: the part after `/joinus` in that person's link. The whole link
-    /// works too. Left out of a repeat, an earlier one stays; `refAttributed` in the answer says whether this one counts.
+    /// Code of whoever referred the user: what follows `/joinus` in their link. The whole link works too.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "RefCode")]
     pub ref_code: Option<RefCode>,
@@ -62,23 +57,22 @@ impl Input for InviteRequest {
     }
 }
 
-/// The sign-up is saved. Its mail goes as soon as the limits on mail allow, and not at all where the address's owner has asked
-/// for silence, from everybody or from this partner; the answer is the same, for members too.
+/// The sign-up is saved. The answer is the same whether its email goes or not, and for members too.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InviteResponse {
     /// Always true.
     pub ok: True,
-    /// The user's personal referral link. Share it with the user.
+    /// The user's personal referral link.
     #[schemars(extend("format" = "uri"))]
     pub invite_link: String,
-    /// How many people have joined the union right now. This user is counted once they have confirmed.
+    /// How many people have joined right now; this user once they confirm.
     pub joined_count: u64,
-    /// What the categories of this request are estimated to save in a year, in US dollars; 0 where none are in it.
+    /// Estimated yearly savings in US dollars of the categories in this request: a plain sum, in which categories may overlap.
     #[schemars(with = "f64")]
     pub selected_savings_total: u32,
-    /// Whether the `refCode` of this request names somebody who is credited once the user, not a member before, confirms;
-    /// unless that person has left the union. False when no code was given, when it is nobody's, and when it is the user's own; if one was given, tell the user.
+    /// Whether this request's `refCode` names somebody, who is credited once the user confirms, unless the user was a member before or that
+    /// person left. False without a code, or if it is nobody's or the user's own: then tell the user.
     pub ref_attributed: bool,
 }
 
@@ -102,16 +96,20 @@ impl Operation for SignUpUser {
     fn description(union: &Union) -> String {
         let (minutes, days) = (MIN_MAIL_GAP.as_secs() / 60, |span: Duration| span.as_secs() / (24 * 3600));
         format!(
-            "Signs the user up by emailing them a confirmation link, good for {pending} days; they are a member once they press \
-             its button. {CONSENT_RULE} Somebody else's word that a person agrees, even in writing, is no consent: offer \
-             {join_page}, or the user's own referral link to pass on.\n\n\
-             Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from \
-             {sender}; a member gets \"{already}\" instead. No tool tells whether they confirmed: ask them.\n\n\
-             Calling again mails the same link again, at most once in {minutes} minutes and {MAX_MAILS_PER_DAY} times a day: have them \
-             look in spam first. Until they confirm, fields sent again replace and fields left out stay; a member's answers \
-             never change.\n\n{ERRORS_OF_ACTIONS}",
+            "Emails the user a confirmation link, good for {pending} days; they are a member once they press its button. \
+             {CONSENT_RULE} Somebody else's word that a person agrees, even in writing, is no consent: offer {join_page}, or the \
+             user's own referral link to pass on. Ask for all fields first: every call sends email.\n\n\
+             Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from {sender}; a member \
+             gets \"{already}\" instead. The email is in English, unless they chose Spanish on the \
+             site before, and links to the other language. It may wait, or never go where email bounced or its owner asked for none: \
+             the answer does not show it. No tool tells whether \
+             they confirmed: ask them.\n\n\
+             Calling again mails the link again, at most once in {minutes} minutes and {MAX_MAILS_PER_DAY} times a day, and starts the \
+             {pending} days anew. Until they confirm, fields sent again replace and fields left out stay. A member's answers never \
+             change here, but at {own_page}.",
             pending = days(PENDING_FOR),
             join_page = union.join_page(),
+            own_page = union.own_page(),
             subject = MailKind::Confirm.subject(&union.name, Language::English),
             already = MailKind::AlreadyMember.subject(&union.name, Language::English),
             sender = union.sender,

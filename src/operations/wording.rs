@@ -24,19 +24,10 @@ pub const CONSENT_RULE: &str = consent!("this");
 /// The consent rule for all agent actions, by their names; a test holds that it names them all.
 pub const CONSENT_RULE_FOR_ALL: &str = consent!("signUpUser and createReferralLink");
 
-/// What to do about an error of an agent action.
-pub const ERRORS_OF_ACTIONS: &str = "An error has a `code`, and in `error` what to do: invalid_submission lists what to mend \
-     (ask the user), rate_limited names the seconds to wait; on backend_not_configured or save_failed try again later; \
-     agent_unauthorized is about the API key.";
-
-/// What a campaign is, and where to see those that there are.
-pub fn campaigns(union: &Union) -> String {
-    format!(
-        "A campaign is one negotiation over one category that members choose to take part in; joining the union changes none \
-         of their contracts. See them at {}.",
-        union.campaigns_page()
-    )
-}
+/// What to do about an error of a tool.
+const ERRORS: &str = "A tool's error is JSON; `error` says what to do. By `code`: invalid_submission, correct it with the user; \
+     rate_limited, wait the seconds it names; backend_not_configured or save_failed, try again later; agent_unauthorized, check the \
+     API key.";
 
 pub fn what_it_is(union: &Union) -> String {
     format!(
@@ -46,24 +37,23 @@ pub fn what_it_is(union: &Union) -> String {
     )
 }
 
-/// Who answers for the union, and where people join and write to it.
-pub fn who_runs_it(union: &Union) -> String {
-    let Union { name, join_site, .. } = union;
-    let contact = union.contact_line().unwrap_or_else(|| "not published".to_owned());
+/// Who answers for the union, and what people do on its site.
+pub fn who_and_where(union: &Union) -> String {
+    let campaigns = union.campaigns_page();
     format!(
-        "{} Contact of {name}: {contact}. Its site is {join_site}; anyone can join by themselves at {}. What it keeps of \
-         people and for how long stands at {}, what joining means at {}.",
-        union.catalog.answers(Language::English).join(" "),
-        union.join_page(),
-        union.privacy_page(),
-        union.terms_page()
+        "{answers} Contact: {contact}.\n\n\
+         Anyone can join at {join}. A campaign is one negotiation over one category. After confirming, members see the campaigns at \
+         {campaigns} (JSON: {campaigns}.json) and choose there; joining changes none of their contracts. Email tells them of new \
+         campaigns for their categories, offers and results. At {me} members sign in by email to see their referrals and rewards, \
+         change their answers, stop email, download their data, leave, or delete everything. Anyone else withdraws a sign-up and \
+         stops email with \"This wasn't me\" in that email. {privacy} says what is kept and how long, {terms} what joining means.",
+        answers = union.catalog.answers(Language::English).join(" "),
+        contact = union.contact_line().unwrap_or_else(|| "not published".to_owned()),
+        join = union.join_page(),
+        me = union.own_page(),
+        privacy = union.privacy_page(),
+        terms = union.terms_page()
     )
-}
-
-/// The same, and what a campaign is and where to see them.
-pub fn who_runs_it_and_campaigns(union: &Union) -> String {
-    let page = union.campaigns_page();
-    format!("{} {} Programs read {page}.json.", who_runs_it(union), campaigns(union))
 }
 
 /// What the figures of savings are, and what they are not.
@@ -82,26 +72,24 @@ pub fn savings(catalog: &Catalog) -> String {
         .collect();
     match overlaps.is_empty() {
         true => estimates.to_owned(),
-        false => format!(
-            "{estimates} Categories overlap ({}), so a sum over all of them is an upper bound.",
-            overlaps.join(", ")
-        ),
+        false => {
+            format!("{estimates} Categories overlap ({}): their sum counts some savings twice.", overlaps.join(", "))
+        }
     }
 }
 
 /// What a model is told before it sees a tool: what this is, when to act and when not.
 pub fn instructions(union: &Union) -> String {
     format!(
-        "{what} {who} Use the read tools to describe the union truthfully; quote figures from their answers, never \
-         from memory.\n\n\
-         {CONSENT_RULE_FOR_ALL} If the user has not asked, tell them about the union and let them decide.\n\n\
-         After signUpUser, tell the user to check their inbox and press the button in the mail: they are a member only \
-         then. Give them their referral link from the answer.\n\n\
-         The tools that act for a user need a partner's API key in the Authorization header; without one only the read tools \
-         are listed, and whoever wants to join does so at the address above. An error of a tool is JSON: `error` says what to \
-         change or how long to wait, `code` names the kind.",
+        "{what} {who}\n\n\
+         Describe the union with the read tools; quote figures from their answers, never from memory. Act for a user only with \
+         their own email address, after they explicitly asked to join (the consent rule of signUpUser), and tell them to check their \
+         inbox. If they have not asked, tell them about the union and let them decide. No tool shows, changes or deletes a member: send them to the site.\n\n\
+         signUpUser and createReferralLink need a partner's API key in the Authorization header, and are not listed without one: \
+         then send the user to {join}. {ERRORS}",
         what = what_it_is(union),
-        who = who_runs_it_and_campaigns(union),
+        who = who_and_where(union),
+        join = union.join_page(),
     )
 }
 
@@ -113,12 +101,11 @@ mod tests {
     #[test]
     fn a_union_says_what_it_has_told_of_itself_and_no_more() {
         let union = UnionSettings::sample();
-        let message = who_runs_it(&union);
+        let message = who_and_where(&union);
         for part in [
             "Who runs the union: ",
             "What joining costs: ",
             "How the union earns",
-            "Consumer Union",
             "hello@union.example",
             "12 Mill Street",
             "https://union.example/join",
@@ -126,7 +113,7 @@ mod tests {
             assert!(message.contains(part), "{part} in {message}");
         }
         let silent = Union { contact_email: None, postal_address: None, ..union };
-        assert!(who_runs_it(&silent).contains("Contact of Consumer Union: not published."));
+        assert!(who_and_where(&silent).contains("Contact: not published."));
     }
 
     #[test]

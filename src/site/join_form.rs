@@ -150,12 +150,12 @@ pub(super) fn email_mistake(words: &Words, why: BadEmail, typed: &str) -> String
         BadEmail::TooLong | BadEmail::LongLocalPart => return words.email_long.to_string(),
         // Of two addresses, whatever else is wrong with them.
         _ if typed.matches('@').count() > 1 => return words.email_several.to_string(),
-        BadEmail::SecondAt => return words.email_several.to_string(),
+        BadEmail::Several | BadEmail::SecondAt => return words.email_several.to_string(),
         BadEmail::Lookalike => return words.email_letter.to_string(),
         BadEmail::NoAt | BadEmail::NoLocalPart | BadEmail::Domain => {
             (&words.email_incomplete, &words.email_incomplete_meant)
         }
-        BadEmail::Invisible | BadEmail::TwoDots | BadEmail::OuterDot | BadEmail::LocalCharacter => {
+        BadEmail::Mailto | BadEmail::Invisible | BadEmail::TwoDots | BadEmail::OuterDot | BadEmail::LocalCharacter => {
             (&words.email_wrong, &words.email_wrong_meant)
         }
     };

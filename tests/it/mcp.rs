@@ -68,14 +68,16 @@ async fn call_with(server: &Server, key: &str, message: &Value) -> Answer {
     server.send(request, message.to_string()).await
 }
 
-/// A schema with its references followed, its keys in one order.
+/// A schema with its references followed, its keys in one order, without its descriptions: a tool has fewer of them.
 fn plain(document: &Value, schema: &Value) -> Value {
     if let Some(path) = schema["$ref"].as_str() {
         return plain(document, document.pointer(path.trim_start_matches('#')).unwrap());
     }
     match schema {
         Value::Object(map) => {
-            let mut sorted: Vec<_> = map.iter().map(|(key, value)| (key.clone(), plain(document, value))).collect();
+            let told = |key: &String, value: &Value| key == "description" && value.is_string();
+            let kept = map.iter().filter(|(key, value)| !told(key, value));
+            let mut sorted: Vec<_> = kept.map(|(key, value)| (key.clone(), plain(document, value))).collect();
             sorted.sort_by(|one, other| one.0.cmp(&other.0));
             sorted.into_iter().collect()
         }
@@ -188,8 +190,15 @@ fn the_tools_claims_are_what_happens() {
         let server = Server::start_with(&["--mail-from", "The Hall <hello@union.example>", "--name", "Hall & Sons"]);
         let key = server.key();
         let list = call_with(&server, &key, &message(1, "tools/list", json!({}))).await;
-        assert!(list.body.len() < 12_000, "{} bytes", list.body.len());
         let tools = result(&list)["tools"].clone();
+        let initialize = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {} });
+        let instructions = result(&send(&server, &message(1, "initialize", initialize)).await)["instructions"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        // A model reads all of it at the start of every conversation.
+        let size = json!({ "instructions": instructions, "tools": tools }).to_string().len();
+        assert!(size <= 11_500, "{size} bytes");
         let describe = |name: &str| {
             let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
             tool["description"].as_str().unwrap().to_owned()
@@ -224,7 +233,28 @@ fn the_tools_claims_are_what_happens() {
         ] {
             assert!(told.contains(&claim), "{claim} in {told}");
         }
-        assert!(tools.to_string().contains("not at all where the address's owner has asked"));
+        // Each stands where a model looks for it, and once.
+        let all = format!("{instructions}\n{tools}");
+        for claim in [
+            "the answer does not show it",
+            "starts the 7 days anew",
+            "The email is in English, unless they chose Spanish on the site before",
+            "No tool counts referrals: members see theirs at http",
+            "The referrer and each of them must be members",
+            "No tool tells whether they confirmed",
+            "Consent: call this only",
+            "A tool's error is JSON",
+            "Who runs the union: ",
+            "What joining costs: ",
+            "How the union earns and pays rewards: ",
+            "After confirming, members see the campaigns at http",
+            "change their answers, stop email, download their data, leave, or delete everything",
+            "Leave it out for Puerto Rico, other territories and countries",
+            "a plain sum, in which categories may overlap",
+        ] {
+            assert_eq!(all.matches(claim).count(), 1, "{claim} in {all}");
+        }
+        assert_eq!(all.matches("Arguments are ignored").count(), 3, "of the tools that read");
         assert_eq!(server.get("/join").await.status, 200);
         assert!(!tools.to_string().contains("gent action"), "a word that only the documents explain");
     });

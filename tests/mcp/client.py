@@ -94,6 +94,14 @@ async def every_tool(client, mode, valid, who):
         assert tool.title and tool.description and tool.output_schema and tool.annotations, tool
         assert tool.annotations.read_only_hint is (tool.name in READ), tool
 
+    if valid and mode != "2026-07-28":
+        # A model reads all of it at the start of every conversation.
+        listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+        whole = {"instructions": client.instructions, "tools": listed}
+        size = len(json.dumps(whole, separators=(",", ":"), ensure_ascii=False).encode())
+        print(f"instructions and tools are {size} bytes")
+        assert size <= 11_500, size
+
     for name, path in PATHS.items():
         assert await call(client, name) == rest(path), name
 

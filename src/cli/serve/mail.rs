@@ -44,13 +44,6 @@ struct Sending {
     _sole_sender: std::fs::File,
 }
 
-impl Sending {
-    fn composer(&self, secret: &Secret, union: &Arc<Union>, catalog: &watch::Receiver<Catalog>) -> Composer {
-        let (from, bounces) = (self.from.clone(), self.bounces.clone());
-        Composer { union: Arc::clone(union), catalog: catalog.clone(), from, bounces, tokens: TokenMaker::new(secret) }
-    }
-}
-
 impl Post {
     pub(super) fn open(settings: &ServeSettings, mail: &MailTransport, sender: &Sender) -> anyhow::Result<Self> {
         let folder = MailboxFolder::new(settings.store.data.join("mailbox"));
@@ -88,27 +81,29 @@ impl Post {
         }
     }
 
-    /// How the contacts of partners are written to, where mail leaves from here.
-    pub(super) fn contact_mail(
+    /// What writes every mail, where mail leaves from here.
+    pub(super) fn composer(
         &self,
         secret: &Secret,
         union: &Arc<Union>,
         catalog: &watch::Receiver<Catalog>,
-    ) -> Option<ContactMail> {
-        let sending = self.sending.as_ref()?;
-        Some(ContactMail {
-            composer: sending.composer(secret, union, catalog),
-            transport: Arc::clone(&sending.transport),
-        })
+    ) -> Option<Composer> {
+        let Sending { from, bounces, .. } = self.sending.as_ref()?;
+        let (union, catalog, tokens) = (Arc::clone(union), catalog.clone(), TokenMaker::new(secret));
+        Some(Composer { union, catalog, from: from.clone(), bounces: bounces.clone(), tokens })
+    }
+
+    /// How the contacts of partners are written to.
+    pub(super) fn contact_mail(&self, composer: Composer) -> Option<ContactMail> {
+        let transport = Arc::clone(&self.sending.as_ref()?.transport);
+        Some(ContactMail { composer, transport })
     }
 
     /// Lets the worker begin, where there is mail for it to send.
     pub(super) fn start(
         &self,
         store: &Arc<dyn Store>,
-        secret: &Secret,
-        union: &Arc<Union>,
-        catalog: &watch::Receiver<Catalog>,
+        composer: Composer,
         clock: Clock,
         log: &Log,
         stop: watch::Receiver<bool>,
@@ -117,7 +112,7 @@ impl Post {
         let outbox = Outbox {
             store: Arc::clone(store) as _,
             transport: Arc::clone(&sending.transport),
-            composer: sending.composer(secret, union, catalog),
+            composer,
             notifier: Arc::clone(&sending.notifier),
             log: log.clone(),
             budget: Some(sending.budget),

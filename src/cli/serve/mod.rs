@@ -108,13 +108,15 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
     app.membership.keep_notice(clock.now().time).await.context("the notice of consent could not be kept")?;
     let (stop_work, work_stops) = watch::channel(false);
     let (mails, catalog) = watch::channel(union.catalog.clone());
-    let worker = post.start(&store, &secret, &union, &catalog, clock, log, work_stops.clone());
+    let composer = post.composer(&secret, &union, &catalog);
+    let start = |composer| post.start(&store, composer, clock, log, work_stops.clone());
+    let worker = composer.clone().and_then(start);
     let teller = WebhookWorker {
         store: Arc::clone(&store) as _,
         client: settings.outbound.client(&union.base_url),
         secret: secret.clone(),
         notifier: Arc::clone(&webhooks),
-        contact: post.contact_mail(&secret, &union, &catalog),
+        contact: composer.and_then(|composer| post.contact_mail(composer)),
         log: log.clone(),
         name: post.worker_name()?,
     };

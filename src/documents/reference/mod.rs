@@ -75,7 +75,7 @@ impl<'a> Reference<'a> {
              {base_url}/openapi.json. The same as a page: {base_url}/docs.\n\n{}\n\n{}\n",
             escaped(name),
             escaped(&wording::what_it_is(self.union)),
-            escaped(&wording::who_runs_it_and_campaigns(self.union)),
+            escaped(&wording::who_and_where(self.union)),
         );
         for Section { id, title, endpoint, body, beside, .. } in &self.sections {
             text.push_str(&format!("\n<a id=\"{id}\"></a>\n\n## {title}\n\n"));
@@ -107,7 +107,7 @@ impl<'a> Reference<'a> {
         let page = ReferencePage {
             union: self.union,
             what_it_is: wording::what_it_is(self.union),
-            who_runs_it: html::of(&escaped(&wording::who_runs_it_and_campaigns(self.union)), "intro"),
+            who_runs_it: html::of(&escaped(&wording::who_and_where(self.union)), "intro"),
             version: API_VERSION,
             contents,
             sections,

@@ -51,6 +51,15 @@ impl Category {
         Self::ALL.iter().copied().find(|category| category.slug() == slug)
     }
 
+    /// The category that a text probably names: by its slug or its label, in any case, whatever stands between the letters.
+    fn meant(text: &str) -> Option<Self> {
+        fn letters(text: &str) -> impl Iterator<Item = char> + '_ {
+            text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
+        }
+        let is = |named: &str| letters(named).eq(letters(text));
+        Self::ALL.iter().copied().find(|category| is(category.slug()) || is(category.label()))
+    }
+
     /// The category that this one is part of: whoever saves on the whole saves on the part, so the two do not add up.
     pub const fn part_of(self) -> Option<Self> {
         match self {
@@ -76,8 +85,10 @@ impl Serialize for Category {
 impl<'de> Deserialize<'de> for Category {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let slug = crate::domain::text::read(deserializer, "a category slug")?;
-        Self::from_slug(&slug)
-            .ok_or_else(|| D::Error::custom(format_args!("not a category; use one of {}", Self::slugs())))
+        Self::from_slug(&slug).ok_or_else(|| match Self::meant(&slug) {
+            Some(meant) => D::Error::custom(format_args!("not a category; did you mean {}?", meant.slug())),
+            None => D::Error::custom(format_args!("not a category; use one of {}", Self::slugs())),
+        })
     }
 }
 
@@ -112,13 +123,23 @@ impl CategorySet {
         slugs.split(',').filter_map(Category::from_slug).collect()
     }
 
-    /// What to say to whoever sent the choice in another form: the right one, with the categories that they named.
-    fn shape(sent: &str, mut meant: Self) -> String {
-        if meant == Self::default() {
-            meant.insert(Category::Internet);
-        }
-        let choices: Vec<_> = meant.iter().map(|category| format!("\"{}\": true", category.slug())).collect();
-        format!("send an object of category slugs to booleans, not {sent}: {{{}}}", choices.join(", "))
+    /// What to say to whoever sent the choice in another form: the right one, if all that they named is a category. An example that
+    /// lost some of it would be sent as it is.
+    fn shape(sent: &str, meant: Option<Self>) -> String {
+        let right = meant.map_or_else(
+            || format!("; use {}", Category::slugs()),
+            |meant| {
+                let choices: Vec<_> = meant.iter().map(|category| format!("\"{}\": true", category.slug())).collect();
+                format!(": {{{}}}", choices.join(", "))
+            },
+        );
+        format!("send an object of category slugs to booleans, not {sent}{right}")
+    }
+
+    /// All categories that a text names with anything usual between them; none if any part of it is something else.
+    fn named_in(text: &str) -> Option<Self> {
+        let text = text.replace(" and ", ",").replace(" & ", ",");
+        text.split([',', ';', '\n', '/', '|']).map(Category::meant).collect()
     }
 
     const fn bit(category: Category) -> u16 {
@@ -164,13 +185,16 @@ impl<'de> Deserialize<'de> for CategorySet {
             }
 
             fn visit_str<E: serde::de::Error>(self, slug: &str) -> Result<CategorySet, E> {
-                Err(E::custom(CategorySet::shape("a text", Category::from_slug(slug).into_iter().collect())))
+                Err(E::custom(CategorySet::shape("a text", CategorySet::named_in(slug))))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CategorySet, A::Error> {
-                let mut meant = CategorySet::default();
+                let mut meant = Some(CategorySet::default());
                 while let Some(item) = list.next_element::<serde_json::Value>()? {
-                    meant.0 |= item.as_str().and_then(Category::from_slug).map_or(0, CategorySet::bit);
+                    meant = meant.zip(item.as_str().and_then(Category::meant)).map(|(mut meant, category)| {
+                        meant.insert(category);
+                        meant
+                    });
                 }
                 Err(A::Error::custom(CategorySet::shape("a list", meant)))
             }
@@ -247,9 +271,19 @@ mod tests {
             assert!(read(bad).is_err(), "{bad}");
         }
         for (other, right) in [
-            (r#"["travel", "pets", 5, {"a": []}, "internet"]"#, r#"not a list: {"internet": true, "travel": true}"#),
-            ("[]", r#"not a list: {"internet": true}"#),
+            (r#"["travel", "Home Internet"]"#, r#"not a list: {"internet": true, "travel": true}"#),
+            (r#"["travel", "pets"]"#, "not a list; use mobile_bills, internet, "),
+            (r#"["travel", 5, {"a": []}]"#, "not a list; use mobile_bills, "),
+            ("[]", "not a list: {}"),
             (r#""travel""#, r#"not a text: {"travel": true}"#),
+            (
+                r#""Car insurance, travel and mobile plan""#,
+                r#"{"mobile_bills": true, "car_insurance": true, "travel": true}"#,
+            ),
+            (r#""travel and pets""#, "not a text; use mobile_bills, "),
+            (r#""""#, "not a text; use mobile_bills, "),
+            (r#"{"Home Internet": true}"#, "not a category; did you mean internet?"),
+            (r#"{"pets": true}"#, "not a category; use one of mobile_bills, "),
         ] {
             let message = read(other).unwrap_err().to_string();
             assert!(message.contains(right), "{other}: {message}");

@@ -32,8 +32,12 @@ pub enum BadEmail {
     TooLong,
     #[error("the address has no @; an address looks like ana@example.com")]
     NoAt,
+    #[error("the address is a list of two or more; send one, the user's own, like ana@example.com")]
+    Several,
     #[error("the address has more than one @; send one address, like ana@example.com")]
     SecondAt,
+    #[error("the address is a mailto: link; send it bare, like ana@example.com")]
+    Mailto,
     #[error(
         "the address has white space or an invisible character in it or around it; send the bare address, like ana@example.com"
     )]
@@ -94,6 +98,13 @@ impl EmailAddress {
         // A character is at most four bytes, so most texts need no count.
         if text.len() > Self::LONGEST && text.chars().count() > Self::LONGEST {
             return Err(BadEmail::TooLong);
+        }
+        if text.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("mailto:")) {
+            return Err(BadEmail::Mailto);
+        }
+        let between = |c: char| c.is_whitespace() || [',', ';', '/', '|', '<'].contains(&c);
+        if text.split(between).filter(|piece| piece.trim_matches('@').contains('@')).count() > 1 {
+            return Err(BadEmail::Several);
         }
         if text.chars().any(is_invisible) {
             return Err(BadEmail::Invisible);
@@ -250,6 +261,11 @@ mod tests {
             ("", Empty),
             ("ana", NoAt),
             ("ana@b@example.com", SecondAt),
+            ("ana@example.com, ben@example.com", Several),
+            ("ana@example.com;ben@example.com", Several),
+            ("ana@example.com <ben@example.com>", Several),
+            ("ana@example.com\nben@example.com", Several),
+            ("MailTo:ana@example.com", Mailto),
             ("@example.com", NoLocalPart),
             ("ana @example.com", Invisible),
             (" ana@example.com", Invisible),
