@@ -63,10 +63,9 @@ impl Operation for CreateReferralLink {
 
     fn description(union: &Union) -> String {
         format!(
-            "Returns the personal referral link of a user who has joined or asked to join. The same address always has the same link, \
-             signed up or not. It sends no email and signs nobody up: signUpUser does, and returns the link too. The consent rule of \
-             signUpUser holds: only for the user you are talking to, with their own address, after they explicitly asked to join; \
-             having joined is having asked.\n\n\
+            "Returns a user's personal referral link: always the same for the same address. It sends no email and signs nobody up: \
+             signUpUser does, and returns the link too. The consent rule of signUpUser holds: only for the user you are talking to, \
+             with their own address, once they have joined or explicitly asked to.\n\n\
              A referral is credited once that person has confirmed; getReferralProgram says what it earns. No tool counts referrals: \
              members see theirs at {}.",
             union.own_page()

@@ -38,8 +38,8 @@ impl Operation for GetMemberStats {
     type Output = MemberStats;
 
     fn description(_: &Union) -> String {
-        "Returns how many people have joined the union, read at this moment: ask again rather than quoting an earlier answer. Who \
-         has not confirmed yet is not in it. Arguments are ignored."
+        "Returns how many people have joined the union, read at this moment: ask again rather than quoting an earlier answer. People \
+         who have not confirmed do not count. Arguments are ignored."
             .to_owned()
     }
 

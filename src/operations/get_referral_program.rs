@@ -58,13 +58,13 @@ impl Operation for GetReferralProgram {
         let take_part = match terms.hold_days {
             0 => "take part in the same active campaign".to_owned(),
             _ => format!(
-                "have taken part in the same campaign for {} since it became active",
+                "have each taken part in the same campaign for {}, from when it became active or they accepted its offer",
                 terms.hold(Language::English)
             ),
         };
         format!(
             "Returns what a member earns for referring others: {} for each {group}, at most {} and {} in all. A group is full once \
-             that many referred people {take_part}; signing people up alone earns nothing. The referrer and each of them must be members. \
+             that many referred people {take_part}; signing people up alone earns nothing. The referrer and each of them must be members; the referrer need not take part. \
              `rules` say who counts and who pays, when and how. Use it before telling a user about rewards. Arguments are ignored.",
             dollars(terms.reward_per_group),
             words.groups(terms.max_groups),

@@ -39,11 +39,11 @@ pub struct InviteRequest {
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "CategorySet")]
     pub categories: Option<CategorySet>,
-    /// What else the user wants the union to know, in their words. Sent again it replaces them; an empty text clears them.
+    /// What else the user wants the union to know, in their words. Sent again, this replaces the old text; "" clears it.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "Comments")]
     pub other_comments: Option<Comments>,
-    /// Code of whoever referred the user: what follows `/joinus` in their link. The whole link works too.
+    /// The code of whoever referred the user, or their whole link.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "RefCode")]
     pub ref_code: Option<RefCode>,
@@ -66,13 +66,13 @@ pub struct InviteResponse {
     /// The user's personal referral link.
     #[schemars(extend("format" = "uri"))]
     pub invite_link: String,
-    /// How many people have joined right now; this user once they confirm.
+    /// How many people have joined right now. This user counts once they confirm.
     pub joined_count: u64,
     /// Estimated yearly savings in US dollars of the categories in this request: a plain sum, in which categories may overlap.
     #[schemars(with = "f64")]
     pub selected_savings_total: u32,
-    /// Whether this request's `refCode` names somebody, who is credited once the user confirms, unless the user was a member before or that
-    /// person left. False without a code, or if it is nobody's or the user's own: then tell the user.
+    /// Whether this request's `refCode` is somebody's, who is credited once the user confirms (not if the user was a member before, or that
+    /// person left). If you sent a code and this is false, tell the user: it is nobody's, or their own.
     pub ref_attributed: bool,
 }
 
@@ -98,15 +98,14 @@ impl Operation for SignUpUser {
         format!(
             "Emails the user a confirmation link, good for {pending} days; they are a member once they press its button. \
              {CONSENT_RULE} Somebody else's word that a person agrees, even in writing, is no consent: offer {join_page}, or the \
-             user's own referral link to pass on. Ask for all fields first: every call sends email.\n\n\
+             user's own referral link to pass on. Ask for what the user wants to tell first, so that one call does.\n\n\
              Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from {sender}; a member \
-             gets \"{already}\" instead. The email is in English, unless they chose Spanish on the \
-             site before, and links to the other language. It may wait, or never go where email bounced or its owner asked for none: \
-             the answer does not show it. No tool tells whether \
-             they confirmed: ask them.\n\n\
-             Calling again mails the link again, at most once in {minutes} minutes and {MAX_MAILS_PER_DAY} times a day, and starts the \
-             {pending} days anew. Until they confirm, fields sent again replace and fields left out stay. A member's answers never \
-             change here, but at {own_page}.",
+             gets \"{already}\" instead. All email is in English, unless they chose Spanish on the \
+             site, and this one links to the other language. It may be delayed, or not be sent if email to that address bounced or \
+             its owner asked for none: the response does not show that. No tool tells whether they confirmed: ask them.\n\n\
+             Calling again restarts the {pending} days and sends the link again, but at most one email in {minutes} minutes and \
+             {MAX_MAILS_PER_DAY} a day: past that the response is the same and no email goes. Until they confirm, fields sent again \
+             replace the old ones and fields left out stay. For a member it changes nothing: they change their answers at {own_page}.",
             pending = days(PENDING_FOR),
             join_page = union.join_page(),
             own_page = union.own_page(),

@@ -25,9 +25,9 @@ pub const CONSENT_RULE: &str = consent!("this");
 pub const CONSENT_RULE_FOR_ALL: &str = consent!("signUpUser and createReferralLink");
 
 /// What to do about an error of a tool.
-const ERRORS: &str = "A tool's error is JSON; `error` says what to do. By `code`: invalid_submission, correct it with the user; \
-     rate_limited, wait the seconds it names; backend_not_configured or save_failed, try again later; agent_unauthorized, check the \
-     API key.";
+const ERRORS: &str = "A tool's error is JSON; `error` says what to do. By `code`: invalid_submission, correct the \
+     arguments; rate_limited, wait as long as `error` says; backend_not_configured or save_failed, try again later; \
+     agent_unauthorized, the partner must check its API key.";
 
 pub fn what_it_is(union: &Union) -> String {
     format!(
@@ -42,11 +42,12 @@ pub fn who_and_where(union: &Union) -> String {
     let campaigns = union.campaigns_page();
     format!(
         "{answers} Contact: {contact}.\n\n\
-         Anyone can join at {join}. A campaign is one negotiation over one category. After confirming, members see the campaigns at \
-         {campaigns} (JSON: {campaigns}.json) and choose there; joining changes none of their contracts. Email tells them of new \
+         Anyone can join at {join}. A campaign is one negotiation over one category. {campaigns} shows the campaigns to all (JSON: \
+         {campaigns}.json); members choose there which to take part in. Joining changes no contract. Email tells members of new \
          campaigns for their categories, offers and results. At {me} members sign in by email to see their referrals and rewards, \
-         change their answers, stop email, download their data, leave, or delete everything. Anyone else withdraws a sign-up and \
-         stops email with \"This wasn't me\" in that email. {privacy} says what is kept and how long, {terms} what joining means.",
+         change their state and categories, turn off email, download their data, leave, or have their data erased. Anyone who \
+         has not confirmed can withdraw the sign-up and stop further email: \"This wasn't me\" in that email. {privacy} says what is \
+         kept and for how long. {terms} says what joining means.",
         answers = union.catalog.answers(Language::English).join(" "),
         contact = union.contact_line().unwrap_or_else(|| "not published".to_owned()),
         join = union.join_page(),

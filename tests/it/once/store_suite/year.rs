@@ -27,7 +27,7 @@ use unionhall::rewards::{FileSettled, RewardAdmin, worker};
 const CIRCLE: usize = 20;
 
 /// Units that are under way at once.
-const AT_ONCE: usize = 50;
+const AT_ONCE: usize = 16;
 
 /// The terms of the campaigns that become active.
 const TERMS: [ReferralTerms; 3] = [
