@@ -17,7 +17,7 @@ use crate::domain::reward::report::{CampaignRewards, OnTheWay};
 use crate::domain::reward::review::ReviewedReferrer;
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
-pub use crate::store::rewards::{BatchRecord, PayoutPage, Voided, WhichBatch};
+pub use crate::store::rewards::{BatchRecord, NextBatch, PayoutPage, Voided, WhichBatch};
 use crate::store::{RewardStore, StoreError, StoreReply};
 use crate::supervise::pause_after_step;
 
@@ -107,6 +107,17 @@ impl RewardAdmin {
 
     pub fn find_batch(&self, which: WhichBatch) -> StoreReply<'_, Option<BatchRecord>> {
         self.store.find_batch(which)
+    }
+
+    /// The batch that [`Self::make_batch`] would give.
+    pub fn next_batch(&self) -> StoreReply<'_, NextBatch> {
+        self.store.next_batch()
+    }
+
+    /// The batch that a payout is in; none where there is no such payout.
+    pub async fn batch_of(&self, external_id: &str) -> Result<Option<i64>, StoreError> {
+        let found = self.store.find_payouts(vec![external_id.to_owned()]).await?;
+        Ok(found.first().map(|payout| payout.batch))
     }
 
     /// A batch of all that is due, or the one whose file was never written; none if nothing is due. Killed between any two steps, it

@@ -232,13 +232,20 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
         write(&server, "answer.csv", &format!("external_id,status,reference,paid_at,reason\n{BOB}-1-1,failed,,,x\n"));
         done(&server, &["rewards", "batch", "settle", "answer.csv"]);
         let other = not("a.csv");
+        assert_eq!(other, "a.csv holds another batch and is not overwritten; give another name to write a new batch");
+        std::os::unix::fs::symlink("nowhere", server.data().with_file_name("link.csv")).unwrap();
+        assert_eq!(not("link.csv"), "link.csv is a link to a file that is not there; give another name");
+        let begun = server.number("SELECT count(*) FROM payout_batches");
+        assert_eq!((begun, &listed(&server).0["dueCents"]), (1, &json!(10_000)), "refused before anything is taken");
+        // Begun, and killed before its file was there.
+        server.execute("INSERT INTO payout_batches (created_at, who) VALUES (1794895200000, 'op')");
+        let other = not("a.csv");
         assert_eq!(other, "a.csv holds another batch and is not overwritten; give another name to write batch 2");
-        let audit = "SELECT about FROM audit WHERE command = 'rewards batch new' AND about LIKE 'batch 2%'";
-        assert_eq!(server.rows(audit), [["batch 2 begun"]], "also where it ends before its file is written");
-        assert_eq!(read(&server, "a.csv"), first);
+        assert_eq!((read(&server, "a.csv"), &listed(&server).0["dueCents"]), (first, &json!(10_000)));
         let said = batch("c.csv");
         assert!(said.starts_with("Batch 2, begun at "), "{said}");
         assert!(said.contains(" is in c.csv now: 1 payout, $100.\n"), "{said}");
+        assert!(not("a.csv").ends_with("; give another name to write batch 2"), "nothing new is due");
         let said = done(&server, &["rewards", "batch", "new", "a.csv", "--batch", "1"]);
         assert!(said.starts_with("What is not settled of batch 1 is in a.csv again: 1 payout, $200.\n"), "{said}");
         assert!(!read(&server, "a.csv").contains(BOB), "a provider that keeps no ids pays nobody twice");

@@ -1,10 +1,10 @@
 //! Paying: `unionhall rewards batch new` and `unionhall rewards batch settle`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 
 use super::{NewBatch, SettleBatch, with_rewards};
 use crate::cli::audit::act;
@@ -13,7 +13,7 @@ use crate::cli::print_line;
 use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutRecord, PayoutState, read_settlements};
 use crate::domain::time::Timestamp;
-use crate::rewards::{BatchRecord, FileSettled, RewardAdmin, WhichBatch};
+use crate::rewards::{BatchRecord, FileSettled, NextBatch, RewardAdmin, WhichBatch};
 
 /// More payouts than anybody makes at once.
 const LARGEST_ANSWER_KIB: u64 = 64 << 10;
@@ -55,6 +55,9 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
         let nothing = act(command, "no payout is left, so no file was written".to_owned(), now);
         let who = nothing.who.clone();
         let rewards = operator.audited_rewards(nothing);
+        if let (Some(first), None) = (&there, task.batch) {
+            check_name(&rewards, path, first).await?;
+        }
         let Some((batch, cause)) = choose(&rewards, task.batch, &who, now).await? else {
             return Ok(vec![
                 "Nothing is left to pay, and no payout waits to be settled. No file was written.".to_owned(),
@@ -73,18 +76,37 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
         }
         file.sync_all().with_context(cannot_write)?;
         match there {
-            None => put_in_place(&unfinished.0, path).with_context(cannot_write)?,
+            None => put_in_place(&unfinished.0, path).map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => {
+                    anyhow!("{} was made meanwhile; give another name to write batch {id}", path.display())
+                }
+                _ => anyhow::Error::new(error).context(cannot_write()),
+            })?,
             Some(_) if written.replaces => replace(&unfinished.0, path).with_context(cannot_write)?,
-            Some(_) => bail!(
-                "{} holds another batch and is not overwritten; give another name to write batch {id}",
-                path.display()
-            ),
+            Some(_) => return Err(holds_another(path, Some(id))),
         }
         let what = format!("batch {id}, {}, {}", counted(written.rows, "payout"), money(written.cents));
         operator.audited_rewards(act(command, what, now)).note_written(id, now).await?;
         Ok(report(path, &batch, cause, &written))
     })?;
     lines.iter().try_for_each(|line| print_line(line))
+}
+
+/// Refuses the name of a file that holds another batch than the one that comes into it, before anything is put into that.
+async fn check_name(rewards: &RewardAdmin, path: &Path, first: &str) -> anyhow::Result<()> {
+    let next = match rewards.next_batch().await? {
+        NextBatch::New => return Err(holds_another(path, None)),
+        NextBatch::Unwritten(id) => Some(id),
+        NextBatch::NothingDue => rewards.find_batch(WhichBatch::NewestOut).await?.map(|last| last.id),
+    };
+    ensure!(next.is_none() || rewards.batch_of(first).await? == next, holds_another(path, next));
+    Ok(())
+}
+
+/// `batch` is none where it is not begun yet.
+fn holds_another(path: &Path, batch: Option<i64>) -> anyhow::Error {
+    let what = batch.map_or("a new batch".to_owned(), |id| format!("batch {id}"));
+    anyhow!("{} holds another batch and is not overwritten; give another name to write {what}", path.display())
 }
 
 /// The batch whose file is to be written; none where nothing is to be paid.
@@ -153,6 +175,8 @@ async fn write(rewards: &RewardAdmin, batch: i64, file: &mut File, there: Option
 /// The first external id of a batch's file that is there; none where nothing is.
 fn first_payout(path: &Path) -> anyhow::Result<Option<String>> {
     if !is_there(path)? {
+        let is_link = path.symlink_metadata().is_ok();
+        ensure!(!is_link, "{} is a link to a file that is not there; give another name", path.display());
         return Ok(None);
     }
     let no_batch = || format!("{} is there already and is no batch's file; give another name", path.display());

@@ -30,6 +30,7 @@ impl PayoutState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PayoutRecord {
     pub id: i64,
+    pub batch: i64,
     pub external_id: String,
     /// None once they are erased.
     pub email: Option<String>,
@@ -257,6 +258,7 @@ mod tests {
     fn a_line_quotes_what_it_must() {
         let payout = PayoutRecord {
             id: 1,
+            batch: 1,
             external_id: "abc-1-1".to_owned(),
             email: Some("\"a,b\"@example.com".to_owned()),
             amount_cents: 20_000,

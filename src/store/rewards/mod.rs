@@ -13,8 +13,8 @@ mod standing;
 
 pub use self::group::Voided;
 use self::group::{VoidPerson, form_groups, form_groups_of};
-pub use self::payout::{BatchRecord, BatchStep, PayoutPage, WhichBatch};
-use self::payout::{BeginBatch, FillBatch, find_batch, find_payouts, payouts_of};
+pub use self::payout::{BatchRecord, BatchStep, NextBatch, PayoutPage, WhichBatch};
+use self::payout::{BeginBatch, FillBatch, find_batch, find_payouts, next_batch, payouts_of};
 pub(super) use self::place::{terms, terms_columns};
 pub(super) use self::qualify::qualify_before_change;
 use self::qualify::{check_due, check_joined, check_referred};
@@ -106,6 +106,11 @@ area! {
         /// The referrers after that person who have groups that are not paid, in the order of their ids.
         scan reviewed_referrers(after: i64) -> Vec<ReviewedReferrer> {
             |sql| reviewed(sql, *after).await
+        };
+
+        /// What `begin_batch` would begin or go on with.
+        scan next_batch() -> NextBatch {
+            |sql| next_batch(sql).await
         };
 
         /// Begins a batch if something is due, or goes on with one whose file was never written; none if nothing is due.

@@ -39,6 +39,16 @@ pub enum WhichBatch {
     NewestOut,
 }
 
+/// What `rewards batch new` would put its file together from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextBatch {
+    /// Its file was never written.
+    Unwritten(i64),
+    /// One that is not begun yet: something is due.
+    New,
+    NothingDue,
+}
+
 /// What a step of filling a batch did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchStep {
@@ -58,7 +68,7 @@ pub struct PayoutPage {
 macro_rules! payouts {
     ($($which:expr),*) => {
         concat!(
-            "SELECT o.id, o.external_id, o.account, o.amount_cents, o.group_count, o.state, o.paid_at, c.slug, p.email
+            "SELECT o.id, o.batch_id, o.external_id, o.account, o.amount_cents, o.group_count, o.state, o.paid_at, c.slug, p.email
              FROM payouts o JOIN campaigns c ON c.id = o.campaign_id LEFT JOIN people p ON p.account = o.account WHERE ",
             $($which,)*
             ""
@@ -69,6 +79,7 @@ macro_rules! payouts {
 fn payout(row: &Row<'_>) -> Result<PayoutRecord, Failure> {
     Ok(PayoutRecord {
         id: row.get("id")?,
+        batch: row.get("batch_id")?,
         external_id: row.get("external_id")?,
         email: row.get("email")?,
         amount_cents: row.get("amount_cents")?,
@@ -136,6 +147,25 @@ pub(super) async fn find_payouts(sql: &mut dyn Sql, external_ids: &[String]) -> 
     Ok(found)
 }
 
+pub(super) async fn next_batch(sql: &mut dyn Sql) -> Result<NextBatch, Failure> {
+    let unwritten = "SELECT id FROM payout_batches b WHERE written_at IS NULL
+                     AND (filled_at IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.batch_id = b.id AND o.state = 'out'))
+                     ORDER BY id LIMIT 1";
+    if let Some(batch) = sql.row(unwritten, values![], |row| row.get(0)).await? {
+        return Ok(NextBatch::Unwritten(batch));
+    }
+    // Some have groups that are not paid, and owe more than that.
+    let mut after = 0;
+    loop {
+        let due = next_due(sql, after, FILL_BATCH).await?;
+        let Some(last) = due.last() else { return Ok(NextBatch::NothingDue) };
+        after = last.person;
+        if due.iter().any(|referrer| referrer.account.is_some() && referrer.due_cents > 0) {
+            return Ok(NextBatch::New);
+        }
+    }
+}
+
 pub(super) struct BeginBatch {
     pub who: String,
     pub now: Timestamp,
@@ -150,21 +180,10 @@ impl Unit for BeginBatch {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<i64>, Failure> {
         sql.lock(LOCK).await?;
-        let unwritten = "SELECT id FROM payout_batches b WHERE written_at IS NULL
-                         AND (filled_at IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.batch_id = b.id AND o.state = 'out'))
-                         ORDER BY id LIMIT 1";
-        if let Some(batch) = sql.row(unwritten, values![], |row| row.get(0)).await? {
-            return Ok(Some(batch));
-        }
-        // Some have groups that are not paid, and owe more than that.
-        let mut after = 0;
-        loop {
-            let due = next_due(sql, after, FILL_BATCH).await?;
-            let Some(last) = due.last() else { return Ok(None) };
-            after = last.person;
-            if due.iter().any(|referrer| referrer.account.is_some() && referrer.due_cents > 0) {
-                break;
-            }
+        match next_batch(sql).await? {
+            NextBatch::Unwritten(batch) => return Ok(Some(batch)),
+            NextBatch::NothingDue => return Ok(None),
+            NextBatch::New => {}
         }
         let add = "INSERT INTO payout_batches (created_at, who) VALUES ($1, $2) RETURNING id";
         let batch = sql.insert(add, values![self.now, &self.who]).await?;
