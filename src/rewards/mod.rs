@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::email::EmailAddress;
+use crate::domain::person::AccountId;
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::payout::{PayoutRecord, PayoutState, Settlement};
 use crate::domain::reward::report::{CampaignRewards, OnTheWay};
@@ -118,6 +119,11 @@ impl RewardAdmin {
     pub async fn batch_of(&self, external_id: &str) -> Result<Option<i64>, StoreError> {
         let found = self.store.find_payouts(vec![external_id.to_owned()]).await?;
         Ok(found.first().map(|payout| payout.batch))
+    }
+
+    /// Payouts to an account that are not settled, and whose file may be out.
+    pub fn payouts_out(&self, account: AccountId) -> StoreReply<'_, Vec<PayoutRecord>> {
+        self.store.payouts_out(account)
     }
 
     /// A batch of all that is due, or the one whose file was never written; none if nothing is due. Killed between any two steps, it

@@ -183,7 +183,8 @@ fn every_command_of_the_page_answers_as_it_says() {
         let rewards = &campaign["rewards"];
         assert_eq!(rewards["terms"], json!({ "rewardCents": 10_000, "groupSize": 5, "maxGroups": 10, "holdDays": 30 }));
         assert_eq!((&rewards["groups"], &rewards["paidOutCents"]), (&json!(3), &json!(30_000)));
-        done(&server, &["members", "erase", "bob@example.com"]);
+        let said = done(&server, &["members", "erase", "bob@example.com"]);
+        assert!(said.contains(&format!("\nBeing paid: $100 as {BOB}-1-2 in batch 2.\nThat goes on if ")), "{said}");
         assert_eq!(listed(&server).1["erased"]["outCents"], 10_000);
     });
 }

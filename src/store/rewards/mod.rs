@@ -14,7 +14,7 @@ mod standing;
 pub use self::group::Voided;
 use self::group::{VoidPerson, form_groups, form_groups_of};
 pub use self::payout::{BatchRecord, BatchStep, NextBatch, PayoutPage, WhichBatch};
-use self::payout::{BeginBatch, FillBatch, find_batch, find_payouts, next_batch, payouts_of};
+use self::payout::{BeginBatch, FillBatch, find_batch, find_payouts, next_batch, payouts_of, payouts_out};
 pub(super) use self::place::{terms, terms_columns};
 pub(super) use self::qualify::qualify_before_change;
 use self::qualify::{check_due, check_joined, check_referred};
@@ -144,6 +144,11 @@ area! {
         /// The payouts of these external ids, as far as there are any.
         scan find_payouts(external_ids: Vec<String>) -> Vec<PayoutRecord> {
             |sql| find_payouts(sql, external_ids).await
+        };
+
+        /// Payouts to an account that are not settled, and whose file may be out; the newest of more than anybody has.
+        scan payouts_out(account: AccountId) -> Vec<PayoutRecord> {
+            |sql| payouts_out(sql, account).await
         };
 
         /// Books what became of some payouts; says how many were not booked before.

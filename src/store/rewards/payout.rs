@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::{LOCK, balance, book};
+use crate::domain::person::AccountId;
 use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::reward::payout::{PayoutRecord, PayoutState};
 use crate::domain::time::Timestamp;
@@ -137,6 +138,15 @@ pub(super) async fn payouts_of(sql: &mut dyn Sql, batch: i64, after: i64) -> Res
     let payouts = sql.rows(page, values![batch, after, PAGE], payout).await?;
     let next = payouts.last().filter(|_| payouts.len() == PAGE as usize).map(|last| last.id);
     Ok(PayoutPage { payouts, next })
+}
+
+pub(super) async fn payouts_out(sql: &mut dyn Sql, account: &AccountId) -> Result<Vec<PayoutRecord>, Failure> {
+    let out = payouts!(
+        "o.account = $1 AND o.state = 'out' AND NOT EXISTS
+             (SELECT 1 FROM payout_batches b WHERE b.id = o.batch_id AND b.closed_at IS NULL AND b.written_at IS NULL)
+         ORDER BY o.id DESC LIMIT $2"
+    );
+    sql.rows(out, values![account.as_str(), PAGE], payout).await
 }
 
 pub(super) async fn find_payouts(sql: &mut dyn Sql, external_ids: &[String]) -> Result<Vec<PayoutRecord>, Failure> {
