@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
-use crate::domain::figure::money;
+use crate::domain::figure::{counted, money};
 use crate::domain::mail::budget::source_name;
 use crate::domain::person::{Leaving, Lifted, PersonRecord, Waiver};
 use crate::domain::sign_up::{SignUpId, SignUpsOf};
@@ -293,12 +293,16 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
     let Some((erased, being_paid)) = erased else { return Err(nobody()) };
     print_line(match erased.was_member {
         true => "They were a member and are erased; the count has fallen by one.",
-        false => "They were no member and are erased.",
+        false => "They were not a member and are erased.",
     })?;
     print_line(&format!(
-        "Deleted: the address, {} sign-ups with their answers, {} waiting mails.",
-        erased.sign_ups, erased.mails
+        "Deleted: the address, {}, {}.",
+        counted(erased.sign_ups, "sign-up with all answers"),
+        counted(erased.mails, "mail that waited")
     ))?;
+    if erased.waived_cents > 0 {
+        print_line(&format!("Given up: {} of rewards.", money(erased.waived_cents)))?;
+    }
     print_line(&format!(
         "Stays: the code {}, whether they were a member and who is credited for them, under a keyed hash of the address.",
         erased.code
