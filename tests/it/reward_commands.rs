@@ -137,6 +137,8 @@ fn every_command_of_the_page_answers_as_it_says() {
         );
         let mut wrong = String::new();
         for (command, expected) in transcripts(PAGE) {
+            // The page's batch is of its day, whenever this runs.
+            server.execute("UPDATE payout_batches SET created_at = 1794895200000");
             let answered = answer(&server, &command);
             if steady(&answered) != steady(&expected) {
                 wrong.push_str(&format!("$ {command}\n{answered}\n--- the page says\n{expected}\n"));
@@ -184,7 +186,11 @@ fn every_command_of_the_page_answers_as_it_says() {
         assert_eq!(rewards["terms"], json!({ "rewardCents": 10_000, "groupSize": 5, "maxGroups": 10, "holdDays": 30 }));
         assert_eq!((&rewards["groups"], &rewards["paidOutCents"]), (&json!(3), &json!(30_000)));
         // Ana gives up what failed.
-        write(&server, "back.csv", &format!("external_id,status,reference,paid_at,reason\n{ANA}-1-1,failed,,,came back\n"));
+        write(
+            &server,
+            "back.csv",
+            &format!("external_id,status,reference,paid_at,reason\n{ANA}-1-1,failed,,,came back\n"),
+        );
         done(&server, &["rewards", "batch", "settle", "back.csv"]);
         let said = done(&server, &["members", "erase", "ana@example.com", "--waive-rewards"]);
         assert!(said.contains("\nGiven up: $200 of rewards.\n"), "{said}");
@@ -296,38 +302,80 @@ fn a_providers_answer_is_booked_once_or_not_at_all() {
             write(&server, "answer.csv", text);
             run(&server, &["rewards", "batch", "settle", "answer.csv"])
         };
+        // Made at 2025-12-30T06:00:00Z.
+        server.execute("UPDATE payout_batches SET created_at = 1767074400000");
         let header = "external_id,status,reference,paid_at,reason";
-        let (code, _, told) = settle(&format!("{header}\n{ANA}-1-1,payed,,,\n{BOB}-1-1,paid,,soon,\n"));
+        let (code, _, told) =
+            settle(&format!("{header}\n{ANA}-1-1,payed,,,\n\nnobody-1-1,paid,,2026-01-01,\n{BOB}-1-1,paid,,soon,\n"));
         assert_eq!(code, 1);
+        let expected = [
+            "unionhall: nothing was booked: answer.csv has 3 mistakes:",
+            "  line 2: status \"payed\"; ",
+            "  line 4: external_id nobody-1-1: no payout has it; ",
+            "  line 5: paid_at \"soon\"; ",
+        ];
+        let told: Vec<_> = told.lines().collect();
+        assert_eq!(told.len(), expected.len(), "{told:?}");
+        for (line, beginning) in told.iter().zip(expected) {
+            assert!(line.starts_with(beginning), "{line}");
+        }
+        // A day that cannot be, and an amount that is not the payout's.
+        let bad = |rest: &str| settle(&format!("external_id,status,paid_at,amount_cents\n{BOB}-1-1,paid,{rest}\n")).2;
         assert!(
-            told.starts_with("unionhall: nothing was booked: answer.csv has 2 mistakes:\n  line 2: status \"payed\"; "),
-            "{told}"
+            bad("2025-12-28,")
+                .contains("paid_at 2025-12-28T12:00:00Z is before batch 1 was made, 2025-12-30T06:00:00Z; ")
         );
-        let (_, _, told) = settle(&format!("{header}\n{ANA}-1-1,paid,,2026-11-18,\n\nnobody-1-1,paid,,2026-11-18,\n"));
         assert!(
-            told.contains("answer.csv has a mistake: line 4: external_id nobody-1-1: no payout has it; "),
-            "{told}"
+            bad("2925-12-31,10000")
+                .contains("paid_at 2925-12-31T12:00:00Z is later than tomorrow; write when it was paid")
         );
+        assert!(bad("2025-12-31,9900").contains("the file says $99, but the payout is $100; clear the difference"));
         assert_eq!(server.number("SELECT count(*) FROM payouts WHERE state <> 'out'"), 0);
+        std::fs::write(server.data().with_file_name("wide.csv"), b"\xff\xfee\0").unwrap();
+        let wide = refused(&server, &["rewards", "batch", "settle", "wide.csv"]);
+        assert!(wide.starts_with("wide.csv is text in UTF-16; save it in UTF-8"), "{wide}");
 
-        let good = format!("{header}\n{ANA}-1-1,paid,,2026-11-18,\n{BOB}-1-1,paid,,2027-01-01,\n");
+        let good = format!("{header}\n{ANA}-1-1,paid,,2025-12-31,\n{BOB}-1-1,paid,tx-1,2026-01-01,\n");
         let said = "answer.csv has 2 payouts: 2 paid, 0 failed.\n";
         assert_eq!(settle(&good).1, format!("{said}Booked now: 2. Booked before: 0.\n"));
         assert_eq!(settle(&good).1, format!("{said}Booked now: 0. Booked before: 2.\n"));
+        let other = settle(&good.replace("tx-1", "tx-2").replace("2025-12-31", "2026-01-02")).1;
+        let differing = format!(
+            "Booked before in other words, and left as it was:\n  line 2: external_id {ANA}-1-1: booked with paid_at 2025-12-31T12:00:00Z, not \
+             2026-01-02T12:00:00Z\n  line 3: external_id {BOB}-1-1: booked with reference \"tx-1\", not \"tx-2\"\n"
+        );
+        assert!(other.ends_with(&differing), "{other}");
         assert_eq!(server.number("SELECT count(*) FROM audit WHERE command = 'rewards batch settle'"), 1);
         let year = |year: &str| run(&server, &["rewards", "tax", "--year", year]);
-        let (_, rows, total) = year("2027");
+        let (_, rows, total) = year("2026");
         assert_eq!(rows, format!("account,email,paid_cents,currency\n{BOB},bob@example.com,10000,USD\n"));
         assert_eq!(
-            (total.as_str(), year("2025").2.as_str()),
-            ("2027: $100 paid to 1 account.\n", "2025: $0 paid to 0 accounts.\n")
+            (total.as_str(), year("2027").2.as_str()),
+            ("2026: $100 paid to 1 account.\n", "2027: $0 paid to 0 accounts.\n")
         );
         assert_eq!(year("27").0, 2);
 
         // The money came back, and goes out again.
-        settle(&format!("{header}\n{BOB}-1-1,failed,,,came back\n"));
-        assert_eq!(year("2027").2, "2027: $0 paid to 0 accounts.\n");
+        let back = format!("{header}\n{BOB}-1-1,failed,,,came back\n");
+        let said = settle(&back).1;
+        assert!(
+            said.ends_with(&format!(
+                "Booked now: 1. Booked before: 0.\nOne of them was booked as paid before: {BOB}-1-1.\n\
+                 1 failed and is due again, or what is left of it: the next batch has it under another external_id.\n"
+            )),
+            "{said}"
+        );
+        assert!(settle(&back).1.ends_with("Booked now: 0. Booked before: 1.\n"), "nothing more is due by it");
+        assert_eq!(year("2026").2, "2026: $0 paid to 0 accounts.\n");
         assert_eq!(listed(&server).1["bob@example.com"]["dueCents"], 10_000);
+        done(&server, &["rewards", "batch", "new", "second.csv"]);
+        write(&server, "again.csv", &format!("external_id,status,paid_at\n{BOB}-1-2,paid,2026-01-01\n"));
+        let arguments = ["rewards", "batch", "settle", "again.csv", "--after-restore"];
+        assert!(
+            refused(&server, &arguments[..4])
+                .ends_with("give --after-restore if the batch was made again after a restore")
+        );
+        done(&server, &arguments);
     });
 }
 
@@ -372,6 +420,11 @@ fn a_void_says_what_it_meant() {
             bob.contains("\n  $100 paid too much, which comes off later rewards; being paid $100, paid $0\n"),
             "{bob}"
         );
+
+        // What fails of it was never earned.
+        write(&server, "answer.csv", &format!("external_id,status\n{BOB}-1-1,failed\n"));
+        let said = done(&server, &["rewards", "batch", "settle", "answer.csv"]);
+        assert!(said.ends_with("Booked before: 0.\n1 failed and is not due: what it paid for was voided, or made up for what was paid too much.\n"), "{said}");
 
         // Somebody erased is known by their address still, and the ledger keeps the reason.
         done(&server, &["members", "erase", "ana1@example.com"]);

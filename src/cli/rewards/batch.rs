@@ -11,9 +11,10 @@ use crate::cli::audit::act;
 use crate::cli::files::{beside, is_there, mistakes, new_file_of, put_in_place, read_text, replace};
 use crate::cli::print_line;
 use crate::domain::figure::{counted, money};
-use crate::domain::reward::payout::{PayoutRecord, PayoutState, read_settlements};
+use crate::domain::reward::payout::{PayoutRecord, PayoutState};
+use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
-use crate::rewards::{BatchRecord, FileSettled, NextBatch, RewardAdmin, WhichBatch};
+use crate::rewards::{BatchRecord, NextBatch, PaidWithin, RewardAdmin, WhichBatch};
 
 /// More payouts than anybody makes at once.
 const LARGEST_ANSWER_KIB: u64 = 64 << 10;
@@ -251,28 +252,50 @@ impl Drop for UnfinishedFile {
 
 pub(super) fn settle(task: &SettleBatch) -> anyhow::Result<()> {
     let (text, name) = read_text(&task.file, LARGEST_ANSWER_KIB)?;
-    let refused = |wrong: Vec<String>| mistakes(name, &wrong).context("nothing was booked");
-    let (lines, settlements): (Vec<_>, Vec<_>) = read_settlements(&text).map_err(refused)?.into_iter().unzip();
-    let paid = settlements.iter().filter(|settlement| settlement.is_paid).count() as u64;
-    let failed = settlements.len() as u64 - paid;
-    let settled = with_rewards(&task.store, async |operator, now| {
-        let what = format!("{paid} paid, {failed} failed");
+    let numbered = |lines: &[(usize, String)]| -> Vec<_> {
+        lines.iter().map(|(line, what)| format!("line {line}: {what}")).collect()
+    };
+    let refused = |wrong: &[(usize, String)]| mistakes(name, &numbered(wrong)).context("nothing was booked");
+    let answer = read_answer(&text);
+    if answer.lines.is_empty() {
+        return Err(refused(&answer.mistakes));
+    }
+    let (checked, settled, paid) = with_rewards(&task.store, async |operator, now| {
+        let within = PaidWithin { now, is_after_restore: task.after_restore };
+        let checked = operator.rewards().check_answer(answer, within).await?;
+        if !checked.mistakes.is_empty() {
+            return Err(refused(&checked.mistakes));
+        }
+        let paid = checked.settlements.iter().filter(|settlement| settlement.is_paid).count();
+        let what = format!("{paid} paid, {} failed", checked.settlements.len() - paid);
         let act = act("rewards batch settle", what, now);
         let who = act.who.clone();
-        Ok(operator.audited_rewards(act).settle(settlements, &who, now).await?)
+        let settled = operator.audited_rewards(act).settle(&checked.settlements, &who, now).await?;
+        Ok((checked, settled, paid))
     })?;
-    let (booked, before) = match settled {
-        FileSettled::Done { booked, before } => (booked, before),
-        FileSettled::Refused(wrong) => {
-            return Err(refused(wrong.iter().map(|(place, why)| format!("line {}: {why}", lines[*place])).collect()));
-        }
-    };
-    print_line(&format!("{name} has {}: {paid} paid, {failed} failed.", counted(paid + failed, "payout")))?;
-    print_line(&format!("Booked now: {booked}. Booked before: {before}."))?;
-    if failed > 0 {
-        print_line(
-            "What failed is due again: the next batch has it under another external_id, unless the member was erased.",
-        )?;
+    let all = checked.settlements.len();
+    print_line(&format!("{name} has {}: {paid} paid, {} failed.", counted(all as u64, "payout"), all - paid))?;
+    print_line(&format!("Booked now: {}. Booked before: {}.", settled.booked, all as u64 - settled.booked))?;
+    let back = &checked.came_back;
+    let back = (!back.is_empty()).then(|| {
+        format!(
+            "{} booked as paid before: {}.",
+            if back.len() == 1 { "One of them was" } else { "These were" },
+            back.join(", ")
+        )
+    });
+    let became = [
+        (
+            settled.due_again,
+            "failed and is due again, or what is left of it: the next batch has it under another external_id.",
+        ),
+        (settled.not_due, "failed and is not due: what it paid for was voided, or made up for what was paid too much."),
+        (settled.of_erased, "failed of a member who was erased: no batch pays it again."),
+    ];
+    let became = became.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    back.into_iter().chain(became).try_for_each(|line| print_line(&line))?;
+    if !checked.differing.is_empty() {
+        print_line("Booked before in other words, and left as it was:")?;
     }
-    Ok(())
+    numbered(&checked.differing).iter().try_for_each(|line| print_line(&format!("  {line}")))
 }

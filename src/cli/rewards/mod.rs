@@ -65,12 +65,13 @@ pub(super) enum BatchCommand {
     New(NewBatch),
     /// Book the provider's answer: what was paid, and what failed.
     ///
-    /// The file is CSV with the columns external_id,status,reference,paid_at,reason, in any order; further columns are ignored. `status`
-    /// is `paid` or `failed`. `paid_at` is a day (2027-05-04) or a time (2027-05-04T12:00:00Z), and needed where it was paid. `reference`
-    /// and `reason` may be empty. If a line is wrong, all mistakes are listed and nothing is booked.
+    /// The file is CSV with the columns external_id,status,reference,paid_at,reason, in any order; the last three may be missing, and
+    /// further ones are ignored. `status` is `paid` or `failed`. `paid_at` is a day (2027-05-04) or a time (2027-05-04T12:00:00Z), and
+    /// needed where it was paid; not before the day before the batch was made, nor later than tomorrow. If there is a column
+    /// amount_cents, it has to be what the payout is. If a line is wrong, all mistakes are listed and nothing is booked.
     ///
     /// What failed is due again, and gets another external_id in the next batch. What was paid may fail later, if the money came back. The
-    /// same file can be given again: what is booked already stays as it is.
+    /// same file can be given again: what is booked already stays as it is, and lines that differ from it are listed.
     Settle(SettleBatch),
 }
 
@@ -122,6 +123,9 @@ pub(super) struct NewBatch {
 pub(super) struct SettleBatch {
     /// The provider's answer; `-` reads standard input.
     file: String,
+    /// Take days before the batch was made: it was made again after a restore, and its payouts were paid before that.
+    #[arg(long)]
+    after_restore: bool,
     #[command(flatten)]
     store: StoreSettings,
 }

@@ -20,6 +20,7 @@ pub(super) use self::qualify::qualify_before_change;
 use self::qualify::{check_due, check_joined, check_referred};
 use self::report::{add_campaign, on_the_way, reviewed};
 use self::settle::SettlePayouts;
+pub use self::settle::SettledPayouts;
 use self::standing::{accounts, history_of, ledger_of, taxed};
 pub(super) use self::standing::{forget_referrer, standing_of, waive};
 use super::sql::{Failure, Sql, values};
@@ -27,9 +28,10 @@ use crate::domain::campaign::CampaignSlug;
 use crate::domain::person::AccountId;
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::ledger::{LedgerEntry, LedgerKind, RewardHistory};
-use crate::domain::reward::payout::{PayoutRecord, Settlement};
+use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::reward::report::{CampaignRewards, OnTheWay};
 use crate::domain::reward::review::ReviewedReferrer;
+use crate::domain::reward::settlement::Settlement;
 use crate::domain::time::Timestamp;
 
 /// What everybody holds who forms groups or moves money.
@@ -151,8 +153,8 @@ area! {
             |sql| payouts_out(sql, account).await
         };
 
-        /// Books what became of some payouts; says how many were not booked before.
-        write settle(settlements: Vec<Settlement>, who: String, now: Timestamp) -> u64 = SettlePayouts { settlements, who, now };
+        /// Books what became of some payouts.
+        write settle(settlements: Vec<Settlement>, who: String, now: Timestamp) -> SettledPayouts = SettlePayouts { settlements, who, now };
     }
 }
 

@@ -69,8 +69,9 @@ pub struct PayoutPage {
 macro_rules! payouts {
     ($($which:expr),*) => {
         concat!(
-            "SELECT o.id, o.batch_id, o.external_id, o.account, o.amount_cents, o.group_count, o.state, o.paid_at, c.slug, p.email
-             FROM payouts o JOIN campaigns c ON c.id = o.campaign_id LEFT JOIN people p ON p.account = o.account WHERE ",
+            "SELECT o.id, o.batch_id, o.external_id, o.account, o.amount_cents, o.group_count, o.state, o.paid_at, o.reference, o.reason,
+                    c.slug, p.email, b.created_at
+             FROM payouts o JOIN payout_batches b ON b.id = o.batch_id JOIN campaigns c ON c.id = o.campaign_id LEFT JOIN people p ON p.account = o.account WHERE ",
             $($which,)*
             ""
         )
@@ -81,6 +82,7 @@ fn payout(row: &Row<'_>) -> Result<PayoutRecord, Failure> {
     Ok(PayoutRecord {
         id: row.get("id")?,
         batch: row.get("batch_id")?,
+        batch_at: row.get("created_at")?,
         external_id: row.get("external_id")?,
         email: row.get("email")?,
         amount_cents: row.get("amount_cents")?,
@@ -88,6 +90,8 @@ fn payout(row: &Row<'_>) -> Result<PayoutRecord, Failure> {
         groups: row.get("group_count")?,
         state: row.parsed("state", PayoutState::from_name)?,
         paid_at: row.get("paid_at")?,
+        reference: row.get("reference")?,
+        reason: row.get("reason")?,
     })
 }
 
@@ -142,8 +146,7 @@ pub(super) async fn payouts_of(sql: &mut dyn Sql, batch: i64, after: i64) -> Res
 
 pub(super) async fn payouts_out(sql: &mut dyn Sql, account: &AccountId) -> Result<Vec<PayoutRecord>, Failure> {
     let out = payouts!(
-        "o.account = $1 AND o.state = 'out' AND NOT EXISTS
-             (SELECT 1 FROM payout_batches b WHERE b.id = o.batch_id AND b.closed_at IS NULL AND b.written_at IS NULL)
+        "o.account = $1 AND o.state = 'out' AND (b.closed_at IS NOT NULL OR b.written_at IS NOT NULL)
          ORDER BY o.id DESC LIMIT $2"
     );
     sql.rows(out, values![account.as_str(), PAGE], payout).await

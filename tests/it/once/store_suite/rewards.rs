@@ -9,7 +9,8 @@ use unionhall::domain::catalog::ReferralTerms;
 use unionhall::domain::person::{AccountId, Waiver};
 use unionhall::domain::reward::GroupState;
 use unionhall::domain::reward::ledger::RewardStanding;
-use unionhall::domain::reward::payout::{PayoutRecord, PayoutState, Settlement};
+use unionhall::domain::reward::payout::{PayoutRecord, PayoutState};
+use unionhall::domain::reward::settlement::Settlement;
 use unionhall::domain::secret::session::Nonce;
 use unionhall::membership::people::form_groups;
 use unionhall::rewards::{RewardAdmin, Voided, worker};
@@ -157,7 +158,7 @@ impl Fixture {
         let paid_at = is_paid.then(paying);
         let external_id = payout.external_id.clone();
         let settlement = Settlement { external_id, is_paid, reference: None, paid_at, reason: None };
-        assert_eq!(self.store.settle(vec![settlement], "op".to_owned(), paying()).await, Ok(1));
+        assert_eq!(self.store.settle(vec![settlement], "op".to_owned(), paying()).await.unwrap().booked, 1);
     }
 }
 
