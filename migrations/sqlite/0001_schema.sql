@@ -136,6 +136,9 @@ CREATE TRIGGER notices_refuse_update BEFORE UPDATE ON notices
 BEGIN SELECT RAISE(ABORT, 'the table notices is append-only'); END;
 CREATE TRIGGER notices_refuse_delete BEFORE DELETE ON notices
 BEGIN SELECT RAISE(ABORT, 'the table notices is append-only'); END;
+-- Without `recursive_triggers`, which others may not set, REPLACE deletes past the trigger above; so on every table of this kind.
+CREATE TRIGGER notices_refuse_replace BEFORE INSERT ON notices WHEN EXISTS (SELECT 1 FROM notices WHERE hash = NEW.hash)
+BEGIN SELECT RAISE(ABORT, 'the table notices is append-only'); END;
 
 -- Requests to sign in, for any address that was typed.
 CREATE TABLE sign_ins (
@@ -191,6 +194,8 @@ CREATE INDEX campaign_history_by_campaign ON campaign_history (campaign_id, id);
 CREATE TRIGGER campaign_history_refuse_update BEFORE UPDATE ON campaign_history
 BEGIN SELECT RAISE(ABORT, 'the table campaign_history is append-only'); END;
 CREATE TRIGGER campaign_history_refuse_delete BEFORE DELETE ON campaign_history
+BEGIN SELECT RAISE(ABORT, 'the table campaign_history is append-only'); END;
+CREATE TRIGGER campaign_history_refuse_replace BEFORE INSERT ON campaign_history WHEN EXISTS (SELECT 1 FROM campaign_history WHERE id = NEW.id)
 BEGIN SELECT RAISE(ABORT, 'the table campaign_history is append-only'); END;
 
 -- Whether a member is in a campaign. The row of somebody who is erased stays, at their tombstone and without times, so that
@@ -266,6 +271,8 @@ CREATE TRIGGER campaign_rounds_refuse_update BEFORE UPDATE ON campaign_rounds
 BEGIN SELECT RAISE(ABORT, 'the table campaign_rounds is append-only'); END;
 CREATE TRIGGER campaign_rounds_refuse_delete BEFORE DELETE ON campaign_rounds
 BEGIN SELECT RAISE(ABORT, 'the table campaign_rounds is append-only'); END;
+CREATE TRIGGER campaign_rounds_refuse_replace BEFORE INSERT ON campaign_rounds WHEN EXISTS (SELECT 1 FROM campaign_rounds WHERE id = NEW.id)
+BEGIN SELECT RAISE(ABORT, 'the table campaign_rounds is append-only'); END;
 
 -- Offers that the negotiator proposes; a person publishes one or none. Append-only.
 CREATE TABLE campaign_offer_drafts (
@@ -279,6 +286,8 @@ CREATE INDEX campaign_offer_drafts_by_campaign ON campaign_offer_drafts (campaig
 CREATE TRIGGER campaign_offer_drafts_refuse_update BEFORE UPDATE ON campaign_offer_drafts
 BEGIN SELECT RAISE(ABORT, 'the table campaign_offer_drafts is append-only'); END;
 CREATE TRIGGER campaign_offer_drafts_refuse_delete BEFORE DELETE ON campaign_offer_drafts
+BEGIN SELECT RAISE(ABORT, 'the table campaign_offer_drafts is append-only'); END;
+CREATE TRIGGER campaign_offer_drafts_refuse_replace BEFORE INSERT ON campaign_offer_drafts WHEN EXISTS (SELECT 1 FROM campaign_offer_drafts WHERE id = NEW.id)
 BEGIN SELECT RAISE(ABORT, 'the table campaign_offer_drafts is append-only'); END;
 
 -- Who counts for whom in a campaign: people whose hold is over, and people whom the operator voided, before that or after.
@@ -333,7 +342,6 @@ CREATE TRIGGER reward_ledger_refuse_update BEFORE UPDATE ON reward_ledger
 BEGIN SELECT RAISE(ABORT, 'the table reward_ledger is append-only'); END;
 CREATE TRIGGER reward_ledger_refuse_delete BEFORE DELETE ON reward_ledger
 BEGIN SELECT RAISE(ABORT, 'the table reward_ledger is append-only'); END;
--- Without `recursive_triggers`, which others may not set, REPLACE deletes past the trigger above.
 CREATE TRIGGER reward_ledger_refuse_replace BEFORE INSERT ON reward_ledger WHEN EXISTS (SELECT 1 FROM reward_ledger WHERE id = NEW.id)
 BEGIN SELECT RAISE(ABORT, 'the table reward_ledger is append-only'); END;
 
@@ -367,7 +375,8 @@ CREATE TABLE payouts (
 CREATE INDEX payouts_by_batch ON payouts (batch_id, id);
 CREATE INDEX payouts_out ON payouts (batch_id) WHERE state = 'out';
 CREATE INDEX payouts_by_account ON payouts (account, campaign_id);
-CREATE INDEX payouts_by_time ON payouts (paid_at) WHERE state = 'paid';
+-- For the sums of a year: the accounts in their order, a page after the other, each payout read once.
+CREATE INDEX payouts_paid ON payouts (account, paid_at, amount_cents) WHERE state = 'paid';
 
 -- Referrers and campaigns of which groups may be formed.
 CREATE TABLE regroupings (
@@ -555,6 +564,8 @@ CREATE INDEX audit_about ON audit (about, at);
 CREATE TRIGGER audit_refuse_update BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END;
 CREATE TRIGGER audit_refuse_delete BEFORE DELETE ON audit
+BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END;
+CREATE TRIGGER audit_refuse_replace BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE id = NEW.id)
 BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END;
 
 -- The operator's figures. A roll-up adds what happened since the last one, at most a minute ago, to `demand`, `referrers`,

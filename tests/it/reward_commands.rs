@@ -379,6 +379,38 @@ fn a_providers_answer_is_booked_once_or_not_at_all() {
     });
 }
 
+/// Bob was paid too much, and what he earns next makes up for just that.
+#[test]
+fn what_is_netted_in_full_is_in_no_file() {
+    block_on(async {
+        let server = union_with_groups().await;
+        done(&server, &["rewards", "batch", "new", "payouts.csv"]);
+        let paid = format!(
+            "external_id,status,reference,paid_at,reason\n{ANA}-1-1,paid,,2026-11-18,\n{BOB}-1-1,paid,,2026-11-18,\n"
+        );
+        write(&server, "answer.csv", &paid);
+        done(&server, &["rewards", "batch", "settle", "answer.csv"]);
+        done(&server, &["rewards", "void", "bob1@example.com", "--campaign", CAMPAIGN, "--reason", "twins"]);
+        assert_eq!(listed(&server).1["bob@example.com"]["dueCents"], -10_000);
+        let key = server.run(&["keys", "issue", "Fourth"]);
+        let code = &server.rows("SELECT code FROM people WHERE email = 'bob@example.com'")[0][0];
+        join(&server, &key, "bob6", code).await;
+        server.execute(&format!(
+            "INSERT INTO participations (campaign_id, person_id, state, accepted_at, changed_at)
+             SELECT 1, id, 'accepted', {begun}, {begun} FROM people WHERE email = 'bob6@example.com'",
+            begun = days_ago(40)
+        ));
+        let (totals, accounts) = listed(&server);
+        let bob = &accounts["bob@example.com"];
+        assert_eq!((&bob["groups"], &bob["dueCents"], &totals["dueCents"]), (&json!(1), &json!(0), &json!(0)));
+        let said = done(&server, &["rewards", "batch", "new", "second.csv"]);
+        assert_eq!(said, "Nothing is left to pay, and no payout waits to be settled. No file was written.\n");
+        assert!(!server.data().with_file_name("second.csv").exists());
+        assert_eq!(server.number("SELECT count(*) FROM payouts"), 2);
+        assert_eq!(listed(&server).1["bob@example.com"]["dueCents"], 0);
+    });
+}
+
 #[test]
 fn a_void_says_what_it_meant() {
     block_on(async {

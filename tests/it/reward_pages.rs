@@ -104,6 +104,24 @@ fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money() {
         let shown = section(&ana.get("/me").await, "rewards");
         assert!(shown.contains(&format!("Without a reward one group: {most}")), "{shown}");
         assert!(!shown.contains("Missing") && !shown.contains("Next group"), "{shown}");
+        // More of those than anybody counts.
+        let add = |numbers: &str| {
+            server.execute(&format!(
+                "INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at)
+                 SELECT r.person_id, 1, 'capped', 1 FROM referrers r, {numbers} WHERE r.rewarded_groups = 10"
+            ));
+        };
+        let digits = "(SELECT 0 UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4
+                       UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9)";
+        add(&format!("{digits} a, {digits} b, {digits} c, (SELECT 0 UNION SELECT 1) d"));
+        server.execute("DELETE FROM reward_groups WHERE id = (SELECT max(id) FROM reward_groups)");
+        let shown = section(&ana.get("/me").await, "rewards");
+        assert!(shown.contains(&format!("Without a reward 2,000 groups: {most}")), "{shown}");
+        add("(SELECT 0) a");
+        let shown = section(&ana.get("/me").await, "rewards");
+        assert!(shown.contains(&format!("Without a reward more than 2,000 groups: {most}")), "{shown}");
+        let told = server.run(&["members", "show", "ana@example.com"]);
+        assert!(told.contains("more than 2,000 capped"), "{told}");
         // Two were paid that no longer count.
         book(&server, "reversal", -20_000);
         let shown = section(&ana.get("/me").await, "rewards");

@@ -41,9 +41,8 @@ impl ErasureLogs {
         let given: Vec<_> = given.iter().map(|path| ErasureLog::at(path)).collect();
         for log in &given {
             let path = log.path().display();
-            let known = std::fs::metadata(log.path()).and_then(|_| log.all());
-            let known = known.with_context(|| format!("cannot read the log of erasures {path}"))?;
-            ensure!(!known.is_empty(), "{path} is no log of erasures: no line of it names one; leave --erasures out");
+            let is_one = log.is_one().with_context(|| format!("cannot read the log of erasures {path}"))?;
+            ensure!(is_one, "{path} is no log of erasures: no line of it names one; leave --erasures out");
         }
         Ok(Self { here, was_here, given })
     }

@@ -7,7 +7,7 @@ use crate::cli::mail::as_json as waiting_mail_json;
 use crate::cli::terminal::quote;
 use crate::cli::{print_line, with_live_records};
 use crate::domain::campaign::participation::{ParticipationEntry, ParticipationState};
-use crate::domain::figure::{counted, money};
+use crate::domain::figure::{counted, grouped, money};
 use crate::domain::mail::budget::source_name;
 use crate::domain::mail::{MailKind, WaitingMail};
 use crate::domain::person::{KeptEvidence, NO_TIME, PersonFile, PersonRecord, PersonState, SignUpEntry};
@@ -141,6 +141,10 @@ fn reward_lines(rewards: &RewardStanding) -> Vec<String> {
         let CampaignStanding { campaign, on_hold, on_hold_until, waiting, groups, capped, .. } = standing;
         let until = on_hold_until.map_or_else(String::new, |until| format!(" (the first until {until})"));
         let groups = counted((*groups).into(), "group");
+        let capped = match standing.has_uncounted_capped() {
+            true => format!("more than {}", grouped(RewardStanding::MOST_COUNTED.into())),
+            false => grouped((*capped).into()),
+        };
         format!("  {campaign}: {groups} rewarded, {capped} capped, {waiting} waiting for a full group, {on_hold} on hold{until}")
     }));
     let RewardStanding { due_cents, out_cents, paid_cents, .. } = rewards;

@@ -111,11 +111,16 @@ pub struct CampaignStanding {
     pub groups: u32,
     /// Whether another group would earn nothing: they have the most that one person can earn.
     pub has_the_most: bool,
-    /// Full groups that earn nothing: the referrer has as many as may be rewarded.
+    /// Full groups that earn nothing: the referrer has as many as may be rewarded. 2,001 stands for more than 2,000.
     pub capped: u32,
 }
 
 impl CampaignStanding {
+    /// Whether there are more capped groups than anybody counts.
+    pub fn has_uncounted_capped(&self) -> bool {
+        self.capped > RewardStanding::MOST_COUNTED
+    }
+
     /// How many members are missing for the next group.
     pub fn missing(&self) -> u32 {
         self.group_size - self.waiting % self.group_size.max(1)
@@ -123,6 +128,9 @@ impl CampaignStanding {
 }
 
 impl RewardStanding {
+    /// Groups, and people who wait for one, that are counted for one person.
+    pub const MOST_COUNTED: u32 = 2000;
+
     /// Members whose part in campaigns is looked at for `on_hold`: the newest.
     pub const MOST_LOOKED_AT: u32 = 200;
 }

@@ -78,7 +78,9 @@ fn lines(
         add(&reward.groups, groups.put("reward", money(standing.reward_cents)));
     }
     if standing.capped > 0 {
-        add(&reward.capped, with_most(&reward.capped_text).put("groups", words.groups(standing.capped)));
+        let phrase = if standing.has_uncounted_capped() { &reward.capped_many } else { &reward.capped_text };
+        let groups = words.groups(standing.capped.min(RewardStanding::MOST_COUNTED));
+        add(&reward.capped, with_most(phrase).put("groups", groups));
     }
     if file.person.state != PersonState::Member {
         return lines;

@@ -192,7 +192,10 @@ area! {
         /// Keeps the words of a notice, once and for ever; all that are shown name campaign mail.
         write keep_notice(notice: Notice, now: Timestamp) -> () {
             |sql| {
-                let keep = "INSERT INTO notices (hash, text, first_shown_at, names_campaign_mail) VALUES ($1, $2, $3, TRUE) ON CONFLICT DO NOTHING";
+                // SQLite's trigger against REPLACE refuses what ON CONFLICT would pass over.
+                let keep = "INSERT INTO notices (hash, text, first_shown_at, names_campaign_mail)
+                            SELECT $1, $2, CAST($3 AS BIGINT), TRUE WHERE NOT EXISTS (SELECT 1 FROM notices WHERE hash = $1)
+                            ON CONFLICT DO NOTHING";
                 sql.execute(keep, values![&*notice.hash, &*notice.words, *now]).await.map(|_| ())
             }
         };

@@ -56,7 +56,7 @@ area! {
         };
 
         /// The same for one referrer: checks some of those whom they referred, after that one, or forms some of their groups once
-        /// everybody was checked (`after` is [`ALL_CHECKED`]). Says where the next step begins; none where nothing is left.
+        /// everybody was checked (`after` is `ALL_CHECKED`). Says where the next step begins; none where nothing is left.
         transact step_referrer(person: i64, after: i64, account: AccountId, now: Timestamp) -> Option<i64> {
             |sql| {
                 sql.lock(LOCK).await?;

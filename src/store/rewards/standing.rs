@@ -15,9 +15,6 @@ use crate::domain::reward::payout::PayoutState;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Row, Sql, values};
 
-/// Groups, and people who wait for one, that are counted for one person.
-const MOST_COUNTED: u32 = 2000;
-
 /// Lines of one account that are read.
 const MOST_LINES: u32 = 5000;
 
@@ -39,7 +36,8 @@ pub(in crate::store) async fn standing_of(
     let rewarded = sql.row(places, values![person], read).await?.unwrap_or_default();
     (standing.rewarded_groups, standing.rewarded_cents) = rewarded;
     let mut campaigns = BTreeMap::new();
-    // Each campaign by itself: one of them may have more capped groups than anybody counts.
+    // Each campaign by itself: one of them may have more capped groups than anybody counts. One more tells that it has.
+    let most = RewardStanding::MOST_COUNTED + 1;
     let groups = "
         SELECT c.id, (SELECT count(*) FROM (SELECT 1 FROM reward_groups g WHERE g.referrer_id = $1 AND g.campaign_id = c.id
                                             AND g.state = 'accrued' LIMIT $2) counted) AS rewarded,
@@ -47,22 +45,25 @@ pub(in crate::store) async fn standing_of(
                                       AND g.state = 'capped' LIMIT $2) counted) AS capped
         FROM campaigns c WHERE c.hold_days IS NOT NULL";
     let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<u32>("rewarded")?, row.get::<u32>("capped")?));
-    for (campaign, groups, capped) in sql.rows(groups, values![person, MOST_COUNTED], read).await? {
+    for (campaign, groups, capped) in sql.rows(groups, values![person, most], read).await? {
         if groups + capped > 0 {
             campaigns.insert(campaign, Counts { groups, capped, ..Counts::default() });
         }
     }
     let waiting = "SELECT campaign_id, count(*) AS number_of FROM
                        (SELECT campaign_id FROM qualifications WHERE referrer_id = $1 AND group_id IS NULL AND voided_at IS NULL
-                        AND qualified_at IS NOT NULL LIMIT $2) counted GROUP BY campaign_id";
+                        AND qualified_at IS NOT NULL ORDER BY campaign_id, qualified_at LIMIT $2) counted GROUP BY campaign_id";
     let read = |row: &Row<'_>| Ok((row.get::<i64>("campaign_id")?, row.get("number_of")?));
-    for (campaign, count) in sql.rows(waiting, values![person, MOST_COUNTED], read).await? {
+    for (campaign, count) in sql.rows(waiting, values![person, most], read).await? {
         campaigns.entry(campaign).or_default().waiting = count;
     }
+    // A range, not `=`, and in the order of `people_by_referrer`: of somebody who referred a large part of all people, PostgreSQL would
+    // look for the newest by walking through everybody.
     let on_hold = "
         SELECT c.id, count(*) AS number_of,
                min(CASE WHEN part.accepted_at > c.active_at THEN part.accepted_at ELSE c.active_at END + c.hold_days * 86400000) AS first_until
-        FROM (SELECT id FROM people WHERE referrer_id = $1 AND state = 'member' ORDER BY id DESC LIMIT $2) p
+        FROM (SELECT id FROM people WHERE referrer_id >= $1 AND referrer_id <= $1 AND state = 'member'
+              ORDER BY referrer_id DESC, id DESC LIMIT $2) p
             JOIN participations part ON part.person_id = p.id AND part.state = 'accepted' AND part.accepted_at IS NOT NULL
                 AND NOT part.hold_checked
             JOIN campaigns c ON c.id = part.campaign_id AND c.hold_days IS NOT NULL AND c.state IN ('active', 'closed')

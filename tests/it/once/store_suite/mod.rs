@@ -38,6 +38,7 @@ use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
 use unionhall::store::{Claim, Retained, SignedIn, Store, StoreError};
 
+mod append_only;
 mod campaign_mail;
 mod campaigns;
 mod coming_and_going;
@@ -55,6 +56,7 @@ mod sandbox;
 mod sources;
 mod year;
 
+use append_only::*;
 use campaign_mail::*;
 use campaigns::*;
 use coming_and_going::*;
@@ -105,7 +107,8 @@ suite! {
     rewards_follow_a_naive_oracle
     a_batch_that_is_killed_pays_nobody_twice_and_loses_nothing
     what_fails_after_its_group_was_reversed_is_paid
-    the_ledger_takes_lines_and_changes_none
+    append_only_tables_take_rows_and_change_none
+    what_is_netted_in_full_is_in_no_batch
     nothing_leads_from_somebody_who_was_erased_to_the_ledger
     the_groups_of_one_referrer_are_formed_alone
     whoever_is_due_a_reward_is_not_forgotten

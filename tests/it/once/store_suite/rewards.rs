@@ -186,6 +186,37 @@ pub(super) async fn what_fails_after_its_group_was_reversed_is_paid(fixture: &Fi
     assert_eq!((due().await, fixture.rewards_of("ana@example.com").await.out_cents), (0, 20_000));
 }
 
+/// What a referrer earns next goes to what they were paid too much, and where that takes all of it they are in no batch.
+pub(super) async fn what_is_netted_in_full_is_in_no_batch(fixture: &Fixture) {
+    fixture.rewarded(1).await;
+    let first = fixture.paid_out().await;
+    fixture.settle_payout(&first[0], true).await;
+    fixture.void("friend1@example.com").await;
+    let due = async || fixture.rewards_of("ana@example.com").await.due_cents;
+    assert_eq!(due().await, -10_000);
+    let (ana, bob) = (fixture.person("ana@example.com").code, fixture.join("bob@example.com").await);
+    fixture.referred("friend3@example.com", 3, ana).await;
+    fixture.reward(paying()).await;
+    assert_eq!(due().await, 0, "what was paid too much, and another group");
+    let payouts = || fixture.records.number("SELECT count(*) FROM payouts");
+    assert_eq!((fixture.paid_out().await, payouts()), (Vec::new(), 1), "no batch is made for nothing");
+    // Nor are they in the batch of others.
+    for n in 4..=5 {
+        fixture.referred(&format!("friend{n}@example.com"), n, bob).await;
+    }
+    fixture.reward(paying()).await;
+    let others = fixture.paid_out().await;
+    assert_eq!(others.iter().map(|payout| payout.email.as_deref()).collect::<Vec<_>>(), [Some("bob@example.com")]);
+    assert_eq!((due().await, payouts()), (0, 2));
+    for n in 6..=7 {
+        fixture.referred(&format!("friend{n}@example.com"), n, ana).await;
+    }
+    fixture.reward(paying()).await;
+    let last = fixture.paid_out().await;
+    assert_eq!(last.iter().map(|payout| (payout.amount_cents, payout.groups)).collect::<Vec<_>>(), [(10_000, 2)]);
+    assert_eq!(due().await, 0);
+}
+
 /// A batch that was killed before its file was written pays nobody: what is in it is due, can be waived, and a void dissolves its groups.
 pub(super) async fn a_batch_without_a_file_pays_nobody(fixture: &Fixture) {
     fixture.rewarded(2).await;
@@ -201,28 +232,6 @@ pub(super) async fn a_batch_without_a_file_pays_nobody(fixture: &Fixture) {
     assert_eq!(payouts.iter().map(|payout| payout.amount_cents).collect::<Vec<_>>(), [10_000], "the next batch has it");
     let voided = fixture.void("friend3@example.com").await;
     assert_eq!(voided, Voided::Done { group: Some(GroupState::Reversed), reversed_cents: 10_000 }, "its file is there");
-}
-
-/// No statement changes or deletes a line of the ledger, whoever opens the database.
-pub(super) async fn the_ledger_takes_lines_and_changes_none(fixture: &Fixture) {
-    fixture.rewarded(1).await;
-    let lines = "SELECT id, account, amount_cents FROM reward_ledger";
-    let before = fixture.records.rows(lines);
-    let add =
-        "INTO reward_ledger (id, account, kind, amount_cents, at, who, why) VALUES (1, 'x', 'accrual', 1, 1, 'x', 'x')";
-    let own = match fixture.records {
-        Records::Sqlite { .. } => [format!("REPLACE {add}"), "UPDATE OR REPLACE reward_ledger SET id = 7".to_owned()],
-        Records::Postgres { .. } => [
-            "TRUNCATE reward_ledger".to_owned(),
-            format!("INSERT {add} ON CONFLICT (id) DO UPDATE SET account = excluded.account"),
-        ],
-    };
-    let common = ["UPDATE reward_ledger SET amount_cents = 1", "DELETE FROM reward_ledger"].map(str::to_owned);
-    for change in common.into_iter().chain(own) {
-        let refused = fixture.records.try_rows(&change);
-        assert!(refused.is_err(), "{change}");
-        assert_eq!(fixture.records.rows(lines), before, "{change}");
-    }
 }
 
 /// Somebody earned, was paid, voided, failed and waived, and is erased: neither their account nor a moment of it is found anywhere else.
