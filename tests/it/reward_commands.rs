@@ -442,6 +442,10 @@ fn a_void_says_what_it_meant() {
         done(&server, &["rewards", "batch", "new", "payouts.csv"]);
         let paid = void("bob1@example.com").1;
         assert!(paid.contains("$100 comes off what the referrer earns next; nothing is collected."), "{paid}");
+        let row = format!(
+            "\nIts payout {BOB}-1-1 is in batch 1 and not settled. If the file was not handed over yet, delete that row "
+        );
+        assert!(paid.contains(&row), "{paid}");
         let (totals, accounts) = listed(&server);
         assert_eq!((&totals["negativeAccounts"], &totals["negativeCents"]), (&json!(1), &json!(-10_000)));
         assert_eq!(accounts["bob@example.com"]["dueCents"], -10_000);

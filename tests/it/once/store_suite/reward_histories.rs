@@ -402,7 +402,7 @@ impl History {
         let void =
             fixture.store.void_person(address, slug(&self.slugs[campaign]), "twins".to_owned(), "op".to_owned(), now);
         let got = match void.await.unwrap() {
-            Voided::Done { group, reversed_cents } => Some((group.map(|state| state.name()), reversed_cents)),
+            Voided::Done { group, reversed_cents, .. } => Some((group.map(|state| state.name()), reversed_cents)),
             Voided::Already | Voided::NotReferred => None,
             other => panic!("{other:?}: {}", self.story()),
         };
