@@ -111,6 +111,8 @@ async fn union_with_groups() -> Server {
         ),
         "{said}"
     );
+    let again = refused(&server, &["campaigns", "activate", CAMPAIGN]);
+    assert_eq!(again, "internet-sample: the campaign is active already");
     server.execute(&format!("UPDATE campaigns SET active_at = {begun}"));
     server
 }
@@ -223,10 +225,11 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
             unfinished.starts_with("batch 1 may not be full yet, for its file was never written; "),
             "{unfinished}"
         );
+        write(&server, "a.csv.part-4711-payouts", "");
         let said = batch("a.csv");
         assert!(
             said.starts_with(
-                "Batch 1, begun at 2026-11-17T06:00:00Z and not finished then, is in a.csv now: 2 payouts, $300.\n"
+                "Batch 1, begun at 2026-11-17T06:00:00Z by another run, is in a.csv now: 2 payouts, $300.\n"
             ),
             "{said}"
         );
@@ -353,7 +356,14 @@ fn a_providers_answer_is_booked_once_or_not_at_all() {
             (total.as_str(), year("2027").2.as_str()),
             ("2026: $100 paid to 1 account.\n", "2027: $0 paid to 0 accounts.\n")
         );
-        assert_eq!(year("27").0, 2);
+        for wrong in ["27", "abc", "-1"] {
+            let (code, _, told) = year(wrong);
+            assert!(code == 2 && told.contains("write a year from 2000 to 9998, such as 2027"), "{told}");
+        }
+        for wrong in ["x", "-1"] {
+            let (code, _, told) = run(&server, &["rewards", "batch", "new", "x.csv", "--batch", wrong]);
+            assert!(code == 2 && told.contains("write a batch's number, such as 3; "), "{told}");
+        }
 
         // The money came back, and goes out again.
         let back = format!("{header}\n{BOB}-1-1,failed,,,came back\n");
@@ -450,10 +460,10 @@ fn a_void_says_what_it_meant() {
         assert_eq!((&totals["negativeAccounts"], &totals["negativeCents"]), (&json!(1), &json!(-10_000)));
         assert_eq!(accounts["bob@example.com"]["dueCents"], -10_000);
         let list = done(&server, &["rewards", "list"]);
-        assert!(list.contains("Negative    1 account: $100 paid too much, which comes off later rewards\n"), "{list}");
+        assert!(list.contains("Negative    1 account: $100 more was paid, or is being paid, than was earned; it comes off later rewards\n"), "{list}");
         let bob = done(&server, &["members", "show", "bob@example.com"]);
         assert!(
-            bob.contains("\n  $100 paid too much, which comes off later rewards; being paid $100, paid $0\n"),
+            bob.contains("\n  $100 more was paid, or is being paid, than was earned; it comes off later rewards; being paid $100, paid $0\n"),
             "{bob}"
         );
 

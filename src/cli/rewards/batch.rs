@@ -14,6 +14,7 @@ use crate::domain::figure::{counted, money};
 use crate::domain::reward::payout::{PayoutRecord, PayoutState};
 use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
+use crate::private_files::folder_of;
 use crate::rewards::{BatchRecord, NextBatch, PaidWithin, RewardAdmin, WhichBatch};
 
 /// More payouts than anybody makes at once.
@@ -41,6 +42,12 @@ struct WrittenRows {
     replaces: bool,
 }
 
+/// A batch's number.
+pub(super) fn number(text: &str) -> Result<i64, &'static str> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or("write a batch's number, such as 3; `unionhall rewards list` shows those that are not settled")
+}
+
 pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
     let path = &task.file;
     if path.as_os_str() == "-" {
@@ -48,9 +55,8 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
     }
     let there = first_payout(path)?;
     // Before anything is put into a batch: whoever cannot write there is told first.
-    let unfinished = UnfinishedFile::beside(path);
     let cannot_write = || format!("cannot write {}; let this user write there, or give another place", path.display());
-    let mut file = new_file_of(&unfinished.0, &task.store.data).with_context(cannot_write)?;
+    let (unfinished, mut file) = UnfinishedFile::beside(path, &task.store.data).with_context(cannot_write)?;
     let lines = with_rewards(&task.store, async |operator, now| {
         let command = "rewards batch new";
         let nothing = act(command, "no payout is left, so no file was written".to_owned(), now);
@@ -201,17 +207,18 @@ fn report(path: &Path, batch: &BatchRecord, cause: Cause, written: &WrittenRows)
     let mut lines = match cause {
         Cause::New => vec![format!("Batch {id} is in {file}: {what}.")],
         Cause::Unfinished => vec![
-            format!("Batch {id}, begun at {} and not finished then, is in {file} now: {what}.", batch.created_at),
-            "If its file was handed over before, have nothing paid twice: the ids are the same.".to_owned(),
+            format!("Batch {id}, begun at {} by another run, is in {file} now: {what}.", batch.created_at),
+            "If its file was handed over before, make sure that nothing is paid twice: the ids are the same."
+                .to_owned(),
             "What became due since then comes into the next batch.".to_owned(),
         ],
         Cause::NothingNew => vec![
             format!("Nothing new is due. What is not settled of batch {id} is in {file} again: {what}."),
-            "Each has its external_id of before: have nothing paid that was paid already.".to_owned(),
+            "Each has its external_id of before: make sure that nothing is paid twice.".to_owned(),
         ],
         Cause::Asked => vec![
             format!("What is not settled of batch {id} is in {file} again: {what}."),
-            "Each has its external_id of before: have nothing paid that was paid already.".to_owned(),
+            "Each has its external_id of before: make sure that nothing is paid twice.".to_owned(),
         ],
     };
     lines.extend(left_out(written));
@@ -231,15 +238,37 @@ fn left_out(written: &WrittenRows) -> Option<String> {
     })
 }
 
-/// A file that is not finished: it goes when the work ends.
+/// A file that is not finished: it goes when the work ends. Whoever works on it holds its lock.
 struct UnfinishedFile(PathBuf);
 
 impl UnfinishedFile {
-    fn beside(path: &Path) -> Self {
+    fn beside(path: &Path, data: &Path) -> std::io::Result<(Self, File)> {
+        // What cannot be removed is in nobody's way.
+        let _left = Self::remove_left(path);
         let unfinished = Self(beside(path, "payouts"));
-        // Left by one that was killed.
-        let _gone = std::fs::remove_file(&unfinished.0);
-        unfinished
+        loop {
+            let file = new_file_of(&unfinished.0, data)?;
+            // Another run may have taken it for one that was left, before it was locked. Some file systems know no locks.
+            if file.lock().is_err() || unfinished.0.exists() {
+                return Ok((unfinished, file));
+            }
+        }
+    }
+
+    /// Removes those of runs that were killed.
+    fn remove_left(path: &Path) -> std::io::Result<()> {
+        let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { return Ok(()) };
+        for entry in std::fs::read_dir(folder_of(path))?.flatten() {
+            let other = entry.file_name().to_string_lossy().into_owned();
+            let rest = other.strip_prefix(&name).and_then(|rest| rest.strip_prefix(".part-"));
+            if rest.is_some_and(|rest| rest.ends_with("-payouts")) {
+                let file = File::open(entry.path())?;
+                if file.try_lock().is_ok() {
+                    std::fs::remove_file(entry.path())?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 

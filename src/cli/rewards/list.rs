@@ -124,7 +124,7 @@ fn total_lines(totals: &AccountTotals, on_the_way: &OnTheWay) -> Vec<String> {
     }
     if totals.negative_accounts > 0 {
         lines.push(format!(
-            "{:<12}{}: {} paid too much, which comes off later rewards",
+            "{:<12}{}: {} more was paid, or is being paid, than was earned; it comes off later rewards",
             "Negative",
             counted(totals.negative_accounts, "account"),
             money(-totals.negative_cents)
@@ -148,6 +148,12 @@ fn account_json(account: &RewardAccount) -> serde_json::Value {
         "earnedCents": account.earned_cents, "dueCents": account.due_cents, "outCents": account.out_cents,
         "paidCents": account.paid_cents,
     })
+}
+
+/// A year that has a next one.
+pub(super) fn year(text: &str) -> Result<u16, &'static str> {
+    let year = text.parse().ok().filter(|year| (2000..=9998).contains(year));
+    year.ok_or("write a year from 2000 to 9998, such as 2027")
 }
 
 pub(super) fn tax(task: &SumYear) -> anyhow::Result<()> {

@@ -61,7 +61,8 @@ pub(super) enum BatchCommand {
     /// readable to its owner alone. A file that is there is replaced only if it holds the same batch.
     ///
     /// What is in a batch is no longer due; it is being paid until it is settled. Run again, the command goes on with a batch whose file
-    /// was never written. If nothing new is due, it writes the file of the last batch again, with the payouts that are not settled.
+    /// was never written. If nothing new is due, it writes the file of the newest batch that is not settled again, with the
+    /// payouts that are not.
     New(NewBatch),
     /// Book the provider's answer: what was paid, and what failed.
     ///
@@ -113,7 +114,7 @@ pub(super) struct NewBatch {
     /// The file to write, such as payouts.csv.
     file: PathBuf,
     /// Make no batch; write the file of this one again, with the payouts that are not settled.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = batch::number, allow_negative_numbers = true)]
     batch: Option<i64>,
     #[command(flatten)]
     store: StoreSettings,
@@ -133,7 +134,7 @@ pub(super) struct SettleBatch {
 #[derive(Debug, Args)]
 pub(super) struct SumYear {
     /// The year, such as 2027.
-    #[arg(long, value_name = "YEAR", value_parser = clap::value_parser!(u16).range(2000..=9998))]
+    #[arg(long, value_name = "YEAR", value_parser = list::year, allow_negative_numbers = true)]
     year: u16,
     #[command(flatten)]
     store: StoreSettings,
