@@ -28,6 +28,9 @@ use crate::supervise::pause_after_step;
 /// Rows of a list that are read at once.
 const PAGE: u32 = 500;
 
+/// Batches that are not settled, of which the operator is shown.
+const MOST_OPEN_BATCHES: usize = 20;
+
 /// Payouts that are settled at once.
 const SETTLED_AT_ONCE: usize = 100;
 
@@ -102,6 +105,19 @@ impl RewardAdmin {
 
     pub fn find_batch(&self, which: WhichBatch) -> StoreReply<'_, Option<BatchRecord>> {
         self.store.find_batch(which)
+    }
+
+    /// The oldest batches that have payouts out, and whether there are more.
+    pub async fn open_batches(&self) -> Result<(Vec<BatchRecord>, bool), StoreError> {
+        let (mut found, mut after) = (Vec::new(), 0);
+        while let Some(batch) = self.store.find_batch(WhichBatch::OutAfter(after)).await? {
+            if found.len() == MOST_OPEN_BATCHES {
+                return Ok((found, true));
+            }
+            after = batch.id;
+            found.push(batch);
+        }
+        Ok((found, false))
     }
 
     /// The batch that [`Self::make_batch`] would give.

@@ -56,6 +56,7 @@ fn listed(server: &Server) -> (Value, HashMap<String, Value>) {
     let lines = done(server, &["rewards", "list", "--json"]);
     let mut rows = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let totals = rows.next().unwrap()["totals"].clone();
+    let rows = rows.filter(|row| row["account"].is_string());
     (totals, rows.map(|row| (row["email"].as_str().unwrap_or("erased").to_owned(), row)).collect())
 }
 
@@ -160,6 +161,12 @@ fn every_command_of_the_page_answers_as_it_says() {
         assert_eq!(audit, expected);
         // What failed goes out under another id, and then Bob can be erased.
         done(&server, &["rewards", "batch", "new", "second.csv"]);
+        let list = done(&server, &["rewards", "list"]);
+        let open: Vec<_> = list.lines().rev().take(2).map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+        assert_eq!(open[1].join(" "), "BATCH MADE FILE PAYOUTS AMOUNT");
+        assert_eq!((open[0][0], &open[0][2..]), ("2", &["written", "1", "$100"][..]), "batch 1 is settled");
+        let json = done(&server, &["rewards", "list", "--json"]);
+        assert!(json.ends_with("\"isWritten\":true,\"out\":1,\"outCents\":10000}\n"), "{json}");
         assert_eq!(
             read(&server, "second.csv").lines().nth(1),
             Some(&*format!("{BOB}-1-2,bob@example.com,10000,USD,{CAMPAIGN},1"))
@@ -551,6 +558,13 @@ fn a_review_shows_the_rows_behind_each_pattern() {
             ));
         }
         assert!(doctor().contains("warn payouts: batch 1 was made at "), "{}", doctor());
+        let fix = |told: &str| told.contains("book the provider's answer: `unionhall rewards batch settle FILE`");
+        assert!(fix(&doctor()), "{}", doctor());
+        server.execute("UPDATE payout_batches SET written_at = NULL WHERE id = 1");
+        let told = doctor();
+        assert!(told.contains("; its file was never written") && !fix(&told), "{told}");
+        assert!(told.contains("finish a batch without a file: `unionhall rewards batch new FILE`"), "{told}");
+        server.execute("UPDATE payout_batches SET written_at = 1 WHERE id = 1");
         let said = done(&server, &["rewards", "batch", "new", "again.csv"]);
         assert!(
             said.starts_with("Nothing new is due. What is not settled of batch 1 is in again.csv again: "),

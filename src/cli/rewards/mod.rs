@@ -32,7 +32,8 @@ pub(super) enum RewardsCommand {
     ///
     /// `rewards void` takes a member out of what their referrer earns.
     Review(ReviewGroups),
-    /// List what everybody earned: the totals, then each account with its groups, what is due, what is being paid and what was paid.
+    /// List what everybody earned: the totals, then each account with its groups, what is due, what is being paid and what was paid;
+    /// and the batches that are not settled, at most the 20 oldest.
     ///
     /// Because it prints addresses, the audit log gets a row.
     List(ListAccounts),
@@ -86,7 +87,8 @@ pub(super) struct ReviewGroups {
 
 #[derive(Debug, Args)]
 pub(super) struct ListAccounts {
-    /// As JSON Lines for programs: first an object with `totals`, then one for each account. Money is in cents.
+    /// As JSON Lines for programs: first an object with `totals`, then one for each account, then one for each batch that is not settled. Money is in
+    /// cents.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -28,6 +28,7 @@ pub struct BatchRecord {
     pub cents: i64,
     /// Payouts that are not settled.
     pub out: u64,
+    pub out_cents: i64,
 }
 
 /// A batch that is asked for.
@@ -35,8 +36,8 @@ pub struct BatchRecord {
 pub enum WhichBatch {
     Numbered(i64),
     Last,
-    /// Of those that have payouts out, however many were made since.
-    OldestOut,
+    /// The next one after that number that has payouts out.
+    OutAfter(i64),
     NewestOut,
 }
 
@@ -100,7 +101,8 @@ macro_rules! batches {
     ($which:literal) => {
         concat!(
             "SELECT b.id, b.created_at, b.written_at, count(o.id) AS payouts, CAST(coalesce(sum(o.amount_cents), 0) AS BIGINT) AS cents,
-                    CAST(coalesce(sum(CASE WHEN o.state = 'out' THEN 1 ELSE 0 END), 0) AS BIGINT) AS waiting
+                    CAST(coalesce(sum(CASE WHEN o.state = 'out' THEN 1 ELSE 0 END), 0) AS BIGINT) AS waiting,
+                    CAST(coalesce(sum(CASE WHEN o.state = 'out' THEN o.amount_cents ELSE 0 END), 0) AS BIGINT) AS waiting_cents
              FROM (SELECT id, created_at, written_at FROM payout_batches ",
             $which,
             ") b LEFT JOIN payouts o ON o.batch_id = b.id AND o.state <> 'netted'
@@ -117,6 +119,7 @@ fn batch(row: &Row<'_>) -> Result<BatchRecord, Failure> {
         payouts: row.get("payouts")?,
         cents: row.get("cents")?,
         out: row.get("waiting")?,
+        out_cents: row.get("waiting_cents")?,
     })
 }
 
@@ -126,9 +129,9 @@ pub(super) async fn find_batch(sql: &mut dyn Sql, which: WhichBatch) -> Result<O
         WhichBatch::Last => {
             sql.row(batches!("WHERE id = (SELECT max(id) FROM payout_batches)"), values![], batch).await
         }
-        WhichBatch::OldestOut => {
-            let oldest = batches!("WHERE id = (SELECT min(batch_id) FROM payouts WHERE state = 'out')");
-            sql.row(oldest, values![], batch).await
+        WhichBatch::OutAfter(id) => {
+            let next = batches!("WHERE id = (SELECT min(batch_id) FROM payouts WHERE state = 'out' AND batch_id > $1)");
+            sql.row(next, values![id], batch).await
         }
         WhichBatch::NewestOut => {
             let newest = batches!("WHERE id = (SELECT max(batch_id) FROM payouts WHERE state = 'out')");
