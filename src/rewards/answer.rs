@@ -25,24 +25,21 @@ pub struct CheckedAnswer {
 #[derive(Debug, Clone, Copy)]
 pub struct PaidWithin {
     pub now: Timestamp,
-    /// A batch that was made again after a restore is younger than its payouts.
-    pub is_after_restore: bool,
+    /// Before the batch was made, too: after a restore, or where a payout was booked wrong, it goes into another batch.
+    pub may_be_earlier: bool,
 }
 
 impl PaidWithin {
     /// What is wrong with the day of a payout. A day more on both sides: a provider may write its own day.
     fn mistake(self, paid_at: Timestamp, payout: &PayoutRecord) -> Option<String> {
         if paid_at >= self.now.start_of_day().plus(DAY * 2) {
-            return Some(format!("paid_at {} is later than tomorrow; write when it was paid", paid_at));
+            return Some(format!("paid_at {paid_at} is later than tomorrow; write when it was paid"));
         }
-        let first = payout.batch_at.start_of_day().minus(DAY);
-        (paid_at < first && !self.is_after_restore).then(|| {
+        let PayoutRecord { batch, batch_at, .. } = payout;
+        (paid_at < batch_at.start_of_day().minus(DAY) && !self.may_be_earlier).then(|| {
             format!(
-                "paid_at {} is before batch {} was made, {}; write when it was paid, or give --after-restore if the batch was made \
-                 again after a restore",
-                paid_at,
-                payout.batch,
-                payout.batch_at
+                "paid_at {paid_at} is before batch {batch} was made, {batch_at}; write when it was paid, or give --paid-earlier if it was \
+                 paid from another file"
             )
         })
     }

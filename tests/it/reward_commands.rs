@@ -387,11 +387,8 @@ fn a_providers_answer_is_booked_once_or_not_at_all() {
         assert_eq!(listed(&server).1["bob@example.com"]["dueCents"], 10_000);
         done(&server, &["rewards", "batch", "new", "second.csv"]);
         write(&server, "again.csv", &format!("external_id,status,paid_at\n{BOB}-1-2,paid,2026-01-01\n"));
-        let arguments = ["rewards", "batch", "settle", "again.csv", "--after-restore"];
-        assert!(
-            refused(&server, &arguments[..4])
-                .ends_with("give --after-restore if the batch was made again after a restore")
-        );
+        let arguments = ["rewards", "batch", "settle", "again.csv", "--paid-earlier"];
+        assert!(refused(&server, &arguments[..4]).ends_with("give --paid-earlier if it was paid from another file"));
         done(&server, &arguments);
     });
 }

@@ -251,7 +251,7 @@ fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
     match left {
         Leaving::Unknown => Err(nobody()),
         Leaving::NotAMember(state) => {
-            print_line(&format!("They are no member ({}); nothing was changed.", state.name()))
+            print_line(&format!("They are not a member ({}); nothing was changed.", state.name()))
         }
         Leaving::Left { withdrawn } => {
             print_line("They are no longer a member, and the count has fallen by one.")?;

@@ -290,7 +290,7 @@ pub(super) fn settle(task: &SettleBatch) -> anyhow::Result<()> {
         return Err(refused(&answer.mistakes));
     }
     let (checked, settled, paid) = with_rewards(&task.store, async |operator, now| {
-        let within = PaidWithin { now, is_after_restore: task.after_restore };
+        let within = PaidWithin { now, may_be_earlier: task.paid_earlier };
         let checked = operator.rewards().check_answer(answer, within).await?;
         if !checked.mistakes.is_empty() {
             return Err(refused(&checked.mistakes));

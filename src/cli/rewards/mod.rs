@@ -87,8 +87,8 @@ pub(super) struct ReviewGroups {
 
 #[derive(Debug, Args)]
 pub(super) struct ListAccounts {
-    /// As JSON Lines for programs: first an object with `totals`, then one for each account, then one for each batch that is not settled. Money is in
-    /// cents.
+    /// As JSON Lines for programs: first an object with `totals`, then one for each account, then one for each batch that is not
+    /// settled. Money is in cents.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -126,9 +126,10 @@ pub(super) struct NewBatch {
 pub(super) struct SettleBatch {
     /// The provider's answer; `-` reads standard input.
     file: String,
-    /// Take days before the batch was made: it was made again after a restore, and its payouts were paid before that.
+    /// Take a `paid_at` before the batch was made: after a restore, or for what was booked wrong, a payout that was made is booked under
+    /// the id of a later batch.
     #[arg(long)]
-    after_restore: bool,
+    paid_earlier: bool,
     #[command(flatten)]
     store: StoreSettings,
 }
