@@ -166,8 +166,10 @@ fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(40).collect()
 }
 
-/// Rows of fields, each with the line that it begins on.
-fn read_csv(text: &str) -> Result<Vec<(usize, Vec<String>)>, (usize, String)> {
+/// The line that a row begins on, and its fields.
+type CsvRow = (usize, Vec<String>);
+
+fn read_csv(text: &str) -> Result<Vec<CsvRow>, (usize, String)> {
     let (mut rows, mut row, mut field) = (Vec::new(), Vec::new(), String::new());
     let (mut line, mut first_line, mut is_quoted, mut was_quoted) = (1, 1, false, false);
     let mut chars = text.chars().peekable();
