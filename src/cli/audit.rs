@@ -80,7 +80,7 @@ pub(super) fn run(task: &ShowAudit) -> anyhow::Result<()> {
                 let (at, who, command, about) = (entry.at.to_string(), &entry.who, &entry.command, &entry.about);
                 print_line(&match task.json {
                     true => json!({ "at": at, "who": who, "command": command, "about": about }).to_string(),
-                    false => format!("{at:<22}{who:<16}{command:<22}{about}"),
+                    false => format!("{at:<22}{who:<15} {command:<21} {about}"),
                 })?;
             }
         }

@@ -79,7 +79,10 @@ pub(super) fn read_text(file: &str, largest_kib: u64) -> anyhow::Result<(String,
     if bytes.len() as u64 > largest {
         bail!("{name} is larger than {largest_kib} KiB, which is the most");
     }
-    Ok((String::from_utf8(bytes).with_context(|| format!("{name} is not text in UTF-8"))?, name))
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        bail!("{name} is text in UTF-16; save it in UTF-8 (a spreadsheet calls that CSV UTF-8)");
+    }
+    Ok((String::from_utf8(bytes).with_context(|| format!("{name} is not text in UTF-8; save it so"))?, name))
 }
 
 /// Everything that is wrong with a file, under its name.

@@ -336,6 +336,8 @@ pub struct RewardsDue {
 pub struct Erased {
     pub was_member: bool,
     pub code: ReferralCode,
+    /// The rewards that they gave up.
+    pub waived_cents: i64,
     pub sign_ups: u64,
     pub mails: u64,
     /// Others get mail there, so what is known of the mailbox stays.
@@ -351,6 +353,7 @@ impl Erased {
         let Some(before) = before else { return self };
         Self {
             was_member: before.was_member || self.was_member,
+            waived_cents: before.waived_cents + self.waived_cents,
             sign_ups: before.sign_ups + self.sign_ups,
             mails: before.mails + self.mails,
             ..self

@@ -3,26 +3,33 @@
 //! The store of rewards is private to this layer: no rule about a group or a payout can be rebuilt elsewhere. It must never know
 //! HTTP, MCP or a command line.
 
+mod answer;
 pub mod worker;
 
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
+pub use self::answer::{CheckedAnswer, PaidWithin};
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::email::EmailAddress;
+use crate::domain::person::AccountId;
 use crate::domain::reward::RewardAccount;
-use crate::domain::reward::payout::{PayoutRecord, PayoutState, Settlement};
+use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::reward::report::{CampaignRewards, OnTheWay};
 use crate::domain::reward::review::ReviewedReferrer;
+use crate::domain::reward::settlement::{ProviderAnswer, Settlement};
 use crate::domain::secret::mark::AddressMarker;
 use crate::domain::time::Timestamp;
-pub use crate::store::rewards::{BatchRecord, PayoutPage, Voided, WhichBatch};
+pub use crate::store::rewards::{BatchRecord, NextBatch, PayoutPage, SettledPayouts, Voided, WhichBatch};
 use crate::store::{RewardStore, StoreError, StoreReply};
 use crate::supervise::pause_after_step;
 
 /// Rows of a list that are read at once.
 const PAGE: u32 = 500;
+
+/// Batches that are not settled, of which the operator is shown.
+const MOST_OPEN_BATCHES: usize = 20;
 
 /// Payouts that are settled at once.
 const SETTLED_AT_ONCE: usize = 100;
@@ -33,15 +40,6 @@ pub struct RewardAdmin {
     store: Arc<dyn RewardStore>,
     /// The same store, where changes are written to the audit log.
     audited: Arc<dyn RewardStore>,
-}
-
-/// What became of a provider's file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileSettled {
-    /// How many payouts were booked by it, and how many had been before.
-    Done { booked: u64, before: u64 },
-    /// Nothing was booked; the places in what was given that cannot be, and why.
-    Refused(Vec<(usize, String)>),
 }
 
 impl RewardAdmin {
@@ -109,6 +107,35 @@ impl RewardAdmin {
         self.store.find_batch(which)
     }
 
+    /// The oldest batches that have payouts out, and whether there are more.
+    pub async fn open_batches(&self) -> Result<(Vec<BatchRecord>, bool), StoreError> {
+        let (mut found, mut after) = (Vec::new(), 0);
+        while let Some(batch) = self.store.find_batch(WhichBatch::OutAfter(after)).await? {
+            if found.len() == MOST_OPEN_BATCHES {
+                return Ok((found, true));
+            }
+            after = batch.id;
+            found.push(batch);
+        }
+        Ok((found, false))
+    }
+
+    /// The batch that [`Self::make_batch`] would give.
+    pub fn next_batch(&self) -> StoreReply<'_, NextBatch> {
+        self.store.next_batch()
+    }
+
+    /// The batch that a payout is in; none where there is no such payout.
+    pub async fn batch_of(&self, external_id: &str) -> Result<Option<i64>, StoreError> {
+        let found = self.store.find_payouts(vec![external_id.to_owned()]).await?;
+        Ok(found.first().map(|payout| payout.batch))
+    }
+
+    /// Payouts to an account that are not settled, and whose file may be out.
+    pub fn payouts_out(&self, account: AccountId) -> StoreReply<'_, Vec<PayoutRecord>> {
+        self.store.payouts_out(account)
+    }
+
     /// A batch of all that is due, or the one whose file was never written; none if nothing is due. Killed between any two steps, it
     /// goes on when it is asked for again. The audit log has that it began, so that no batch is there without a row.
     pub async fn make_batch(&self, who: &str, now: Timestamp) -> Result<Option<i64>, StoreError> {
@@ -136,44 +163,44 @@ impl RewardAdmin {
         self.audited.note_written(batch, now)
     }
 
-    /// Books a provider's answer, if all of it can be. Killed in between, it goes on when it is given the same file again.
+    /// Holds a provider's answer against the payouts that it is about; books nothing.
+    pub async fn check_answer(
+        &self,
+        mut answer: ProviderAnswer,
+        within: PaidWithin,
+    ) -> Result<CheckedAnswer, StoreError> {
+        let mut checked = CheckedAnswer::new(&mut answer);
+        let mut lines = answer.lines.into_iter();
+        loop {
+            let some: Vec<_> = lines.by_ref().take(SETTLED_AT_ONCE).collect();
+            if some.is_empty() {
+                break;
+            }
+            let ids = some.iter().map(|line| line.external_id.clone()).collect();
+            let found = self.store.find_payouts(ids).await?;
+            for line in some {
+                let payout = found.iter().find(|payout| payout.external_id == line.external_id);
+                checked.add(line, payout, within);
+            }
+        }
+        checked.mistakes.sort_by_key(|(line, _)| *line);
+        Ok(checked)
+    }
+
+    /// Books what became of payouts. Killed in between, it goes on when it is given the same again.
     pub async fn settle(
         &self,
-        settlements: Vec<Settlement>,
+        settlements: &[Settlement],
         who: &str,
         now: Timestamp,
-    ) -> Result<FileSettled, StoreError> {
-        let (mut mistakes, mut place) = (Vec::new(), 0..);
-        for some in settlements.chunks(SETTLED_AT_ONCE) {
-            let ids = some.iter().map(|settlement| settlement.external_id.clone()).collect();
-            let found = self.store.find_payouts(ids).await?;
-            let refused = |(settlement, place)| Some((place, refusal(settlement, &found)?));
-            mistakes.extend(some.iter().zip(&mut place).filter_map(refused));
-        }
-        if !mistakes.is_empty() {
-            return Ok(FileSettled::Refused(mistakes));
-        }
-        let (total, mut booked) = (settlements.len() as u64, 0);
+    ) -> Result<SettledPayouts, StoreError> {
+        let mut settled = SettledPayouts::default();
         for some in settlements.chunks(SETTLED_AT_ONCE) {
             let begun = Instant::now();
-            let store = if booked == 0 { &self.audited } else { &self.store };
-            booked += store.settle(some.to_vec(), who.to_owned(), now).await?;
+            let store = if settled.booked == 0 { &self.audited } else { &self.store };
+            settled += store.settle(some.to_vec(), who.to_owned(), now).await?;
             pause_after_step(begun).await;
         }
-        Ok(FileSettled::Done { booked, before: total - booked })
+        Ok(settled)
     }
-}
-
-/// Why a line of the provider's file cannot be booked; none where it can, or was before.
-fn refusal(settlement: &Settlement, found: &[PayoutRecord]) -> Option<String> {
-    let id = &settlement.external_id;
-    let Some(payout) = found.iter().find(|payout| payout.external_id == *id) else {
-        return Some(format!("external_id {id}: no payout has it; use the file that `rewards batch new` wrote"));
-    };
-    let (before, after) = (payout.state, settlement.state());
-    if before == after || before.may_become(after) {
-        return None;
-    }
-    let why = if before == PayoutState::Failed { ", and is due again under another id" } else { "" };
-    Some(format!("external_id {id}: the file says {}, but it was settled as {}{why}", after.name(), before.name()))
 }

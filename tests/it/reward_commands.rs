@@ -56,6 +56,7 @@ fn listed(server: &Server) -> (Value, HashMap<String, Value>) {
     let lines = done(server, &["rewards", "list", "--json"]);
     let mut rows = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let totals = rows.next().unwrap()["totals"].clone();
+    let rows = rows.filter(|row| row["account"].is_string());
     (totals, rows.map(|row| (row["email"].as_str().unwrap_or("erased").to_owned(), row)).collect())
 }
 
@@ -111,6 +112,8 @@ async fn union_with_groups() -> Server {
         ),
         "{said}"
     );
+    let again = refused(&server, &["campaigns", "activate", CAMPAIGN]);
+    assert_eq!(again, "internet-sample: the campaign is active already");
     server.execute(&format!("UPDATE campaigns SET active_at = {begun}"));
     server
 }
@@ -137,6 +140,8 @@ fn every_command_of_the_page_answers_as_it_says() {
         );
         let mut wrong = String::new();
         for (command, expected) in transcripts(PAGE) {
+            // The page's batch is of its day, whenever this runs.
+            server.execute("UPDATE payout_batches SET created_at = 1794895200000");
             let answered = answer(&server, &command);
             if steady(&answered) != steady(&expected) {
                 wrong.push_str(&format!("$ {command}\n{answered}\n--- the page says\n{expected}\n"));
@@ -156,6 +161,12 @@ fn every_command_of_the_page_answers_as_it_says() {
         assert_eq!(audit, expected);
         // What failed goes out under another id, and then Bob can be erased.
         done(&server, &["rewards", "batch", "new", "second.csv"]);
+        let list = done(&server, &["rewards", "list"]);
+        let open: Vec<_> = list.lines().rev().take(2).map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+        assert_eq!(open[1].join(" "), "BATCH MADE FILE PAYOUTS AMOUNT");
+        assert_eq!((open[0][0], &open[0][2..]), ("2", &["written", "1", "$100"][..]), "batch 1 is settled");
+        let json = done(&server, &["rewards", "list", "--json"]);
+        assert!(json.ends_with("\"isWritten\":true,\"out\":1,\"outCents\":10000}\n"), "{json}");
         assert_eq!(
             read(&server, "second.csv").lines().nth(1),
             Some(&*format!("{BOB}-1-2,bob@example.com,10000,USD,{CAMPAIGN},1"))
@@ -183,8 +194,20 @@ fn every_command_of_the_page_answers_as_it_says() {
         let rewards = &campaign["rewards"];
         assert_eq!(rewards["terms"], json!({ "rewardCents": 10_000, "groupSize": 5, "maxGroups": 10, "holdDays": 30 }));
         assert_eq!((&rewards["groups"], &rewards["paidOutCents"]), (&json!(3), &json!(30_000)));
-        done(&server, &["members", "erase", "bob@example.com"]);
-        assert_eq!(listed(&server).1["erased"]["outCents"], 10_000);
+        // Ana gives up what failed.
+        write(
+            &server,
+            "back.csv",
+            &format!("external_id,status,reference,paid_at,reason\n{ANA}-1-1,failed,,,came back\n"),
+        );
+        done(&server, &["rewards", "batch", "settle", "back.csv"]);
+        let said = done(&server, &["members", "erase", "ana@example.com", "--waive-rewards"]);
+        assert!(said.contains("\nGiven up: $200 of rewards.\n"), "{said}");
+        let audit = done(&server, &["audit", "--about", "account"]);
+        assert!(audit.contains("members erase --waive-rewards account "), "{audit}");
+        let said = done(&server, &["members", "erase", "bob@example.com"]);
+        assert!(said.contains(&format!("\nBeing paid: $100 as {BOB}-1-2 in batch 2.\nThat goes on if ")), "{said}");
+        assert_eq!(listed(&server).0["outCents"], 10_000);
     });
 }
 
@@ -209,10 +232,11 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
             unfinished.starts_with("batch 1 may not be full yet, for its file was never written; "),
             "{unfinished}"
         );
+        write(&server, "a.csv.part-4711-payouts", "");
         let said = batch("a.csv");
         assert!(
             said.starts_with(
-                "Batch 1, begun at 2026-11-17T06:00:00Z and not finished then, is in a.csv now: 2 payouts, $300.\n"
+                "Batch 1, begun at 2026-11-17T06:00:00Z by another run, is in a.csv now: 2 payouts, $300.\n"
             ),
             "{said}"
         );
@@ -232,13 +256,20 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
         write(&server, "answer.csv", &format!("external_id,status,reference,paid_at,reason\n{BOB}-1-1,failed,,,x\n"));
         done(&server, &["rewards", "batch", "settle", "answer.csv"]);
         let other = not("a.csv");
+        assert_eq!(other, "a.csv holds another batch and is not overwritten; give another name to write a new batch");
+        std::os::unix::fs::symlink("nowhere", server.data().with_file_name("link.csv")).unwrap();
+        assert_eq!(not("link.csv"), "link.csv is a link to a file that is not there; give another name");
+        let begun = server.number("SELECT count(*) FROM payout_batches");
+        assert_eq!((begun, &listed(&server).0["dueCents"]), (1, &json!(10_000)), "refused before anything is taken");
+        // Begun, and killed before its file was there.
+        server.execute("INSERT INTO payout_batches (created_at, who) VALUES (1794895200000, 'op')");
+        let other = not("a.csv");
         assert_eq!(other, "a.csv holds another batch and is not overwritten; give another name to write batch 2");
-        let audit = "SELECT about FROM audit WHERE command = 'rewards batch new' AND about LIKE 'batch 2%'";
-        assert_eq!(server.rows(audit), [["batch 2 begun"]], "also where it ends before its file is written");
-        assert_eq!(read(&server, "a.csv"), first);
+        assert_eq!((read(&server, "a.csv"), &listed(&server).0["dueCents"]), (first, &json!(10_000)));
         let said = batch("c.csv");
         assert!(said.starts_with("Batch 2, begun at "), "{said}");
         assert!(said.contains(" is in c.csv now: 1 payout, $100.\n"), "{said}");
+        assert!(not("a.csv").ends_with("; give another name to write batch 2"), "nothing new is due");
         let said = done(&server, &["rewards", "batch", "new", "a.csv", "--batch", "1"]);
         assert!(said.starts_with("What is not settled of batch 1 is in a.csv again: 1 payout, $200.\n"), "{said}");
         assert!(!read(&server, "a.csv").contains(BOB), "a provider that keeps no ids pays nobody twice");
@@ -281,38 +312,84 @@ fn a_providers_answer_is_booked_once_or_not_at_all() {
             write(&server, "answer.csv", text);
             run(&server, &["rewards", "batch", "settle", "answer.csv"])
         };
+        // Made at 2025-12-30T06:00:00Z.
+        server.execute("UPDATE payout_batches SET created_at = 1767074400000");
         let header = "external_id,status,reference,paid_at,reason";
-        let (code, _, told) = settle(&format!("{header}\n{ANA}-1-1,payed,,,\n{BOB}-1-1,paid,,soon,\n"));
+        let (code, _, told) =
+            settle(&format!("{header}\n{ANA}-1-1,payed,,,\n\nnobody-1-1,paid,,2026-01-01,\n{BOB}-1-1,paid,,soon,\n"));
         assert_eq!(code, 1);
+        let expected = [
+            "unionhall: nothing was booked: answer.csv has 3 mistakes:",
+            "  line 2: status \"payed\"; ",
+            "  line 4: external_id nobody-1-1: no payout has it; ",
+            "  line 5: paid_at \"soon\"; ",
+        ];
+        let told: Vec<_> = told.lines().collect();
+        assert_eq!(told.len(), expected.len(), "{told:?}");
+        for (line, beginning) in told.iter().zip(expected) {
+            assert!(line.starts_with(beginning), "{line}");
+        }
+        // A day that cannot be, and an amount that is not the payout's.
+        let bad = |rest: &str| settle(&format!("external_id,status,paid_at,amount_cents\n{BOB}-1-1,paid,{rest}\n")).2;
         assert!(
-            told.starts_with("unionhall: nothing was booked: answer.csv has 2 mistakes:\n  line 2: status \"payed\"; "),
-            "{told}"
+            bad("2025-12-28,")
+                .contains("paid_at 2025-12-28T12:00:00Z is before batch 1 was made, 2025-12-30T06:00:00Z; ")
         );
-        let (_, _, told) = settle(&format!("{header}\n{ANA}-1-1,paid,,2026-11-18,\n\nnobody-1-1,paid,,2026-11-18,\n"));
         assert!(
-            told.contains("answer.csv has a mistake: line 4: external_id nobody-1-1: no payout has it; "),
-            "{told}"
+            bad("2925-12-31,10000")
+                .contains("paid_at 2925-12-31T12:00:00Z is later than tomorrow; write when it was paid")
         );
+        assert!(bad("2025-12-31,9900").contains("the file says $99, but the payout is $100; clear the difference"));
         assert_eq!(server.number("SELECT count(*) FROM payouts WHERE state <> 'out'"), 0);
+        std::fs::write(server.data().with_file_name("wide.csv"), b"\xff\xfee\0").unwrap();
+        let wide = refused(&server, &["rewards", "batch", "settle", "wide.csv"]);
+        assert!(wide.starts_with("wide.csv is text in UTF-16; save it in UTF-8"), "{wide}");
 
-        let good = format!("{header}\n{ANA}-1-1,paid,,2026-11-18,\n{BOB}-1-1,paid,,2027-01-01,\n");
+        let good = format!("{header}\n{ANA}-1-1,paid,,2025-12-31,\n{BOB}-1-1,paid,tx-1,2026-01-01,\n");
         let said = "answer.csv has 2 payouts: 2 paid, 0 failed.\n";
         assert_eq!(settle(&good).1, format!("{said}Booked now: 2. Booked before: 0.\n"));
         assert_eq!(settle(&good).1, format!("{said}Booked now: 0. Booked before: 2.\n"));
+        let other = settle(&good.replace("tx-1", "tx-2").replace("2025-12-31", "2026-01-02")).1;
+        let differing = format!(
+            "Booked before in other words, and left as it was:\n  line 2: external_id {ANA}-1-1: booked with paid_at 2025-12-31T12:00:00Z, not \
+             2026-01-02T12:00:00Z\n  line 3: external_id {BOB}-1-1: booked with reference \"tx-1\", not \"tx-2\"\n"
+        );
+        assert!(other.ends_with(&differing), "{other}");
         assert_eq!(server.number("SELECT count(*) FROM audit WHERE command = 'rewards batch settle'"), 1);
         let year = |year: &str| run(&server, &["rewards", "tax", "--year", year]);
-        let (_, rows, total) = year("2027");
+        let (_, rows, total) = year("2026");
         assert_eq!(rows, format!("account,email,paid_cents,currency\n{BOB},bob@example.com,10000,USD\n"));
         assert_eq!(
-            (total.as_str(), year("2025").2.as_str()),
-            ("2027: $100 paid to 1 account.\n", "2025: $0 paid to 0 accounts.\n")
+            (total.as_str(), year("2027").2.as_str()),
+            ("2026: $100 paid to 1 account.\n", "2027: $0 paid to 0 accounts.\n")
         );
-        assert_eq!(year("27").0, 2);
+        for wrong in ["27", "abc", "-1"] {
+            let (code, _, told) = year(wrong);
+            assert!(code == 2 && told.contains("write a year from 2000 to 9998, such as 2027"), "{told}");
+        }
+        for wrong in ["x", "-1"] {
+            let (code, _, told) = run(&server, &["rewards", "batch", "new", "x.csv", "--batch", wrong]);
+            assert!(code == 2 && told.contains("write a batch's number, such as 3; "), "{told}");
+        }
 
         // The money came back, and goes out again.
-        settle(&format!("{header}\n{BOB}-1-1,failed,,,came back\n"));
-        assert_eq!(year("2027").2, "2027: $0 paid to 0 accounts.\n");
+        let back = format!("{header}\n{BOB}-1-1,failed,,,came back\n");
+        let said = settle(&back).1;
+        assert!(
+            said.ends_with(&format!(
+                "Booked now: 1. Booked before: 0.\nOne of them was booked as paid before: {BOB}-1-1.\n\
+                 1 failed and is due again, or what is left of it: the next batch has it under another external_id.\n"
+            )),
+            "{said}"
+        );
+        assert!(settle(&back).1.ends_with("Booked now: 0. Booked before: 1.\n"), "nothing more is due by it");
+        assert_eq!(year("2026").2, "2026: $0 paid to 0 accounts.\n");
         assert_eq!(listed(&server).1["bob@example.com"]["dueCents"], 10_000);
+        done(&server, &["rewards", "batch", "new", "second.csv"]);
+        write(&server, "again.csv", &format!("external_id,status,paid_at\n{BOB}-1-2,paid,2026-01-01\n"));
+        let arguments = ["rewards", "batch", "settle", "again.csv", "--paid-earlier"];
+        assert!(refused(&server, &arguments[..4]).ends_with("give --paid-earlier if it was paid from another file"));
+        done(&server, &arguments);
     });
 }
 
@@ -386,16 +463,25 @@ fn a_void_says_what_it_meant() {
         done(&server, &["rewards", "batch", "new", "payouts.csv"]);
         let paid = void("bob1@example.com").1;
         assert!(paid.contains("its reward of $100 comes off what the referrer earns next. Nothing is collected."), "{paid}");
+        let row = format!(
+            "\nIts payout {BOB}-1-1 is in batch 1 and not settled. If the file was not handed over yet, delete that row "
+        );
+        assert!(paid.contains(&row), "{paid}");
         let (totals, accounts) = listed(&server);
         assert_eq!((&totals["negativeAccounts"], &totals["negativeCents"]), (&json!(1), &json!(-10_000)));
         assert_eq!(accounts["bob@example.com"]["dueCents"], -10_000);
         let list = done(&server, &["rewards", "list"]);
-        assert!(list.contains("Negative    1 account: $100 paid too much, which comes off later rewards\n"), "{list}");
+        assert!(list.contains("Negative    1 account: $100 more was paid, or is being paid, than was earned; it comes off later rewards\n"), "{list}");
         let bob = done(&server, &["members", "show", "bob@example.com"]);
         assert!(
-            bob.contains("\n  $100 paid too much, which comes off later rewards; being paid $100, paid $0\n"),
+            bob.contains("\n  $100 more was paid, or is being paid, than was earned; it comes off later rewards; being paid $100, paid $0\n"),
             "{bob}"
         );
+
+        // What fails of it was never earned.
+        write(&server, "answer.csv", &format!("external_id,status\n{BOB}-1-1,failed\n"));
+        let said = done(&server, &["rewards", "batch", "settle", "answer.csv"]);
+        assert!(said.ends_with("Booked before: 0.\n1 failed and is not due: what it paid for was voided, or made up for what was paid too much.\n"), "{said}");
 
         // Somebody erased is known by their address still, and the ledger keeps the reason.
         done(&server, &["members", "erase", "ana1@example.com"]);
@@ -484,6 +570,13 @@ fn a_review_shows_the_rows_behind_each_pattern() {
             ));
         }
         assert!(doctor().contains("warn payouts: batch 1 was made at "), "{}", doctor());
+        let fix = |told: &str| told.contains("book the provider's answer: `unionhall rewards batch settle FILE`");
+        assert!(fix(&doctor()), "{}", doctor());
+        server.execute("UPDATE payout_batches SET written_at = NULL WHERE id = 1");
+        let told = doctor();
+        assert!(told.contains("; its file was never written") && !fix(&told), "{told}");
+        assert!(told.contains("finish a batch without a file: `unionhall rewards batch new FILE`"), "{told}");
+        server.execute("UPDATE payout_batches SET written_at = 1 WHERE id = 1");
         let said = done(&server, &["rewards", "batch", "new", "again.csv"]);
         assert!(
             said.starts_with("Nothing new is due. What is not settled of batch 1 is in again.csv again: "),

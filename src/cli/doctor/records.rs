@@ -1,5 +1,6 @@
 //! The records: whether they are there and of our time, take writes, belong to this secret and to this clock.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::cli::findings::{Finding, Grade};
@@ -10,7 +11,7 @@ use crate::domain::api_key::Mode;
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::operator::{Claim, Operator};
-use crate::rewards::{BatchRecord, WhichBatch};
+use crate::rewards::BatchRecord;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 use crate::store::postgres::{self, Address, PostgresFacts, PostgresOpenError};
@@ -108,14 +109,27 @@ pub(super) async fn does_campaign_mail_wait(settings: &ServeSettings) -> bool {
 async fn of_payouts(operator: &Operator) -> Option<Finding> {
     const PAYOUTS: &str = "payouts";
     let before = Clock::start().now().time.minus(PAYOUTS_ARE_OLD);
-    match operator.rewards().find_batch(WhichBatch::OldestOut).await {
-        Ok(oldest) => oldest.filter(|batch| batch.created_at < before).map(|oldest| {
-            let BatchRecord { id, created_at, out, .. } = oldest;
-            let message = format!("batch {id} was made at {created_at}; payouts of it that are not settled: {out}");
-            Finding::warn(PAYOUTS, message, "book the provider's answer: `unionhall rewards batch settle FILE`")
-        }),
-        Err(error) => Some(Finding::of_error(PAYOUTS, Grade::Fail, &error.into()).or_mend(SEE_TO_IT)),
+    let open = match operator.rewards().open_batches().await {
+        Ok((open, _)) => open,
+        Err(error) => return Some(Finding::of_error(PAYOUTS, Grade::Fail, &error.into()).or_mend(SEE_TO_IT)),
+    };
+    let (mut messages, mut fixes) = (Vec::new(), BTreeSet::new());
+    for BatchRecord { id, created_at, out, is_written, .. } in open.iter().filter(|batch| batch.created_at < before) {
+        let (message, fix) = match is_written {
+            true => (
+                format!("payouts of it that are not settled: {out}"),
+                "book the provider's answer: `unionhall rewards batch settle FILE`",
+            ),
+            false => (
+                "its file was never written".to_owned(),
+                "finish a batch without a file: `unionhall rewards batch new FILE`",
+            ),
+        };
+        messages.push(format!("batch {id} was made at {created_at}; {message}"));
+        fixes.insert(fix);
     }
+    let fix = fixes.into_iter().collect::<Vec<_>>().join("; ");
+    (!messages.is_empty()).then(|| Finding::warn(PAYOUTS, messages.join("; "), fix))
 }
 
 /// Test keys may fail without anybody else noticing; nothing where there are none.

@@ -17,9 +17,10 @@ use crate::clock::Clock;
 use crate::config::{SecretSettings, StoreSettings};
 use crate::domain::api_key::KeyId;
 use crate::domain::email::EmailAddress;
-use crate::domain::figure::money;
+use crate::domain::figure::{counted, money};
 use crate::domain::mail::budget::source_name;
 use crate::domain::person::{Leaving, Lifted, PersonRecord, Waiver};
+use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::sign_up::{SignUpId, SignUpsOf};
 use crate::domain::time::Timestamp;
 use crate::membership::erasures::ErasureLog;
@@ -250,7 +251,7 @@ fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
     match left {
         Leaving::Unknown => Err(nobody()),
         Leaving::NotAMember(state) => {
-            print_line(&format!("They are no member ({}); nothing was changed.", state.name()))
+            print_line(&format!("They are not a member ({}); nothing was changed.", state.name()))
         }
         Leaving::Left { withdrawn } => {
             print_line("They are no longer a member, and the count has fallen by one.")?;
@@ -267,32 +268,53 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
     let erased = with_live_records(&task.store, async |operator| {
         // A group that is full and not formed yet would be lost with them.
         operator.rewards().catch_up(now).await?;
+        let rewards = operator.rewards();
         let command = if task.waive_rewards { "members erase --waive-rewards" } else { "members erase" };
         let act = act(command, String::new(), now);
         let (who, operator) = (act.who.clone(), operator.audited(act));
         let people = people_of(&task.store, &task.secret, &operator).await?;
-        people.erase(&email, task.waive_rewards.then(|| Waiver::of_all(&who)), now).await.map_err(|error| match error {
+        // While something still leads from them to their payouts.
+        let account = people.find(&email, now).await?.and_then(|file| file.person.account);
+        let being_paid = match account {
+            Some(account) => rewards.payouts_out(account).await?,
+            None => Vec::new(),
+        };
+        let erased = people.erase(&email, task.waive_rewards.then(|| Waiver::of_all(&who)), now).await;
+        let erased = erased.map_err(|error| match error {
             NotErased::RewardsDue(due) => anyhow!(
                 "nothing was erased: {} of rewards are due to them; pay them first with `unionhall rewards batch new FILE`, or give \
                  --waive-rewards if they give them up",
                 money(due.cents)
             ),
             other => other.into(),
-        })
+        });
+        erased.map(|erased| erased.map(|erased| (erased, being_paid)))
     })?;
-    let Some(erased) = erased else { return Err(nobody()) };
+    let Some((erased, being_paid)) = erased else { return Err(nobody()) };
     print_line(match erased.was_member {
         true => "They were a member and are erased; the count has fallen by one.",
-        false => "They were no member and are erased.",
+        false => "They were not a member and are erased.",
     })?;
     print_line(&format!(
-        "Deleted: the address, {} sign-ups with their answers, {} waiting mails.",
-        erased.sign_ups, erased.mails
+        "Deleted: the address, {}, {}.",
+        counted(erased.sign_ups, "sign-up with all answers"),
+        counted(erased.mails, "mail that waited")
     ))?;
+    if erased.waived_cents > 0 {
+        print_line(&format!("Given up: {} of rewards.", money(erased.waived_cents)))?;
+    }
     print_line(&format!(
         "Stays: the code {}, whether they were a member and who is credited for them, under a keyed hash of the address.",
         erased.code
     ))?;
+    for PayoutRecord { amount_cents, external_id, batch, .. } in &being_paid {
+        print_line(&format!("Being paid: {} as {external_id} in batch {batch}.", money(*amount_cents)))?;
+    }
+    if !being_paid.is_empty() {
+        print_line(
+            "That goes on if the file was handed over. A file that is written again leaves it out. If it fails, no batch pays it again.",
+        )?;
+    }
     print_line(match erased.mailbox_is_shared {
         true => "Another member gets mail in the same mailbox, so what is known of that stays too.",
         false => "No mail goes to that mailbox for 30 days, whoever asks for it.",

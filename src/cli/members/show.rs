@@ -151,7 +151,7 @@ fn reward_lines(rewards: &RewardStanding) -> Vec<String> {
     let (out, paid) = (money(*out_cents), money(*paid_cents));
     lines.push(match due_cents {
         ..0 => format!(
-            "  {} paid too much, which comes off later rewards; being paid {out}, paid {paid}",
+            "  {} more was paid, or is being paid, than was earned; it comes off later rewards; being paid {out}, paid {paid}",
             money(-due_cents)
         ),
         _ => format!("  due {}, being paid {out}, paid {paid}", money(*due_cents)),

@@ -1,19 +1,21 @@
 //! Paying: `unionhall rewards batch new` and `unionhall rewards batch settle`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 
 use super::{NewBatch, SettleBatch, with_rewards};
 use crate::cli::audit::act;
 use crate::cli::files::{beside, is_there, mistakes, new_file_of, put_in_place, read_text, replace};
 use crate::cli::print_line;
 use crate::domain::figure::{counted, money};
-use crate::domain::reward::payout::{PayoutRecord, PayoutState, read_settlements};
+use crate::domain::reward::payout::{PayoutRecord, PayoutState};
+use crate::domain::reward::settlement::read_answer;
 use crate::domain::time::Timestamp;
-use crate::rewards::{BatchRecord, FileSettled, RewardAdmin, WhichBatch};
+use crate::private_files::folder_of;
+use crate::rewards::{BatchRecord, NextBatch, PaidWithin, RewardAdmin, WhichBatch};
 
 /// More payouts than anybody makes at once.
 const LARGEST_ANSWER_KIB: u64 = 64 << 10;
@@ -40,6 +42,12 @@ struct WrittenRows {
     replaces: bool,
 }
 
+/// A batch's number.
+pub(super) fn number(text: &str) -> Result<i64, &'static str> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or("write a batch's number, such as 3; `unionhall rewards list` shows those that are not settled")
+}
+
 pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
     let path = &task.file;
     if path.as_os_str() == "-" {
@@ -47,14 +55,16 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
     }
     let there = first_payout(path)?;
     // Before anything is put into a batch: whoever cannot write there is told first.
-    let unfinished = UnfinishedFile::beside(path);
     let cannot_write = || format!("cannot write {}; let this user write there, or give another place", path.display());
-    let mut file = new_file_of(&unfinished.0, &task.store.data).with_context(cannot_write)?;
+    let (unfinished, mut file) = UnfinishedFile::beside(path, &task.store.data).with_context(cannot_write)?;
     let lines = with_rewards(&task.store, async |operator, now| {
         let command = "rewards batch new";
         let nothing = act(command, "no payout is left, so no file was written".to_owned(), now);
         let who = nothing.who.clone();
         let rewards = operator.audited_rewards(nothing);
+        if let (Some(first), None) = (&there, task.batch) {
+            check_name(&rewards, path, first).await?;
+        }
         let Some((batch, cause)) = choose(&rewards, task.batch, &who, now).await? else {
             return Ok(vec![
                 "Nothing is left to pay, and no payout waits to be settled. No file was written.".to_owned(),
@@ -73,18 +83,37 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
         }
         file.sync_all().with_context(cannot_write)?;
         match there {
-            None => put_in_place(&unfinished.0, path).with_context(cannot_write)?,
+            None => put_in_place(&unfinished.0, path).map_err(|error| match error.kind() {
+                ErrorKind::AlreadyExists => {
+                    anyhow!("{} was made meanwhile; give another name to write batch {id}", path.display())
+                }
+                _ => anyhow::Error::new(error).context(cannot_write()),
+            })?,
             Some(_) if written.replaces => replace(&unfinished.0, path).with_context(cannot_write)?,
-            Some(_) => bail!(
-                "{} holds another batch and is not overwritten; give another name to write batch {id}",
-                path.display()
-            ),
+            Some(_) => return Err(holds_another(path, Some(id))),
         }
         let what = format!("batch {id}, {}, {}", counted(written.rows, "payout"), money(written.cents));
         operator.audited_rewards(act(command, what, now)).note_written(id, now).await?;
         Ok(report(path, &batch, cause, &written))
     })?;
     lines.iter().try_for_each(|line| print_line(line))
+}
+
+/// Refuses the name of a file that holds another batch than the one that comes into it, before anything is put into that.
+async fn check_name(rewards: &RewardAdmin, path: &Path, first: &str) -> anyhow::Result<()> {
+    let next = match rewards.next_batch().await? {
+        NextBatch::New => return Err(holds_another(path, None)),
+        NextBatch::Unwritten(id) => Some(id),
+        NextBatch::NothingDue => rewards.find_batch(WhichBatch::NewestOut).await?.map(|last| last.id),
+    };
+    ensure!(next.is_none() || rewards.batch_of(first).await? == next, holds_another(path, next));
+    Ok(())
+}
+
+/// `batch` is none where it is not begun yet.
+fn holds_another(path: &Path, batch: Option<i64>) -> anyhow::Error {
+    let what = batch.map_or("a new batch".to_owned(), |id| format!("batch {id}"));
+    anyhow!("{} holds another batch and is not overwritten; give another name to write {what}", path.display())
 }
 
 /// The batch whose file is to be written; none where nothing is to be paid.
@@ -153,6 +182,8 @@ async fn write(rewards: &RewardAdmin, batch: i64, file: &mut File, there: Option
 /// The first external id of a batch's file that is there; none where nothing is.
 fn first_payout(path: &Path) -> anyhow::Result<Option<String>> {
     if !is_there(path)? {
+        let is_link = path.symlink_metadata().is_ok();
+        ensure!(!is_link, "{} is a link to a file that is not there; give another name", path.display());
         return Ok(None);
     }
     let no_batch = || format!("{} is there already and is no batch's file; give another name", path.display());
@@ -176,17 +207,18 @@ fn report(path: &Path, batch: &BatchRecord, cause: Cause, written: &WrittenRows)
     let mut lines = match cause {
         Cause::New => vec![format!("Batch {id} is in {file}: {what}.")],
         Cause::Unfinished => vec![
-            format!("Batch {id}, begun at {} and not finished then, is in {file} now: {what}.", batch.created_at),
-            "If its file was handed over before, have nothing paid twice: the ids are the same.".to_owned(),
+            format!("Batch {id}, begun at {} by another run, is in {file} now: {what}.", batch.created_at),
+            "If its file was handed over before, make sure that nothing is paid twice: the ids are the same."
+                .to_owned(),
             "What became due since then comes into the next batch.".to_owned(),
         ],
         Cause::NothingNew => vec![
             format!("Nothing new is due. What is not settled of batch {id} is in {file} again: {what}."),
-            "Each has its external_id of before: have nothing paid that was paid already.".to_owned(),
+            "Each has its external_id of before: make sure that nothing is paid twice.".to_owned(),
         ],
         Cause::Asked => vec![
             format!("What is not settled of batch {id} is in {file} again: {what}."),
-            "Each has its external_id of before: have nothing paid that was paid already.".to_owned(),
+            "Each has its external_id of before: make sure that nothing is paid twice.".to_owned(),
         ],
     };
     lines.extend(left_out(written));
@@ -206,15 +238,37 @@ fn left_out(written: &WrittenRows) -> Option<String> {
     })
 }
 
-/// A file that is not finished: it goes when the work ends.
+/// A file that is not finished: it goes when the work ends. Whoever works on it holds its lock.
 struct UnfinishedFile(PathBuf);
 
 impl UnfinishedFile {
-    fn beside(path: &Path) -> Self {
+    fn beside(path: &Path, data: &Path) -> std::io::Result<(Self, File)> {
+        // What cannot be removed is in nobody's way.
+        let _left = Self::remove_left(path);
         let unfinished = Self(beside(path, "payouts"));
-        // Left by one that was killed.
-        let _gone = std::fs::remove_file(&unfinished.0);
-        unfinished
+        loop {
+            let file = new_file_of(&unfinished.0, data)?;
+            // Another run may have taken it for one that was left, before it was locked. Some file systems know no locks.
+            if file.lock().is_err() || unfinished.0.exists() {
+                return Ok((unfinished, file));
+            }
+        }
+    }
+
+    /// Removes those of runs that were killed.
+    fn remove_left(path: &Path) -> std::io::Result<()> {
+        let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { return Ok(()) };
+        for entry in std::fs::read_dir(folder_of(path))?.flatten() {
+            let other = entry.file_name().to_string_lossy().into_owned();
+            let rest = other.strip_prefix(&name).and_then(|rest| rest.strip_prefix(".part-"));
+            if rest.is_some_and(|rest| rest.ends_with("-payouts")) {
+                let file = File::open(entry.path())?;
+                if file.try_lock().is_ok() {
+                    std::fs::remove_file(entry.path())?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -227,28 +281,50 @@ impl Drop for UnfinishedFile {
 
 pub(super) fn settle(task: &SettleBatch) -> anyhow::Result<()> {
     let (text, name) = read_text(&task.file, LARGEST_ANSWER_KIB)?;
-    let refused = |wrong: Vec<String>| mistakes(name, &wrong).context("nothing was booked");
-    let (lines, settlements): (Vec<_>, Vec<_>) = read_settlements(&text).map_err(refused)?.into_iter().unzip();
-    let paid = settlements.iter().filter(|settlement| settlement.is_paid).count() as u64;
-    let failed = settlements.len() as u64 - paid;
-    let settled = with_rewards(&task.store, async |operator, now| {
-        let what = format!("{paid} paid, {failed} failed");
+    let numbered = |lines: &[(usize, String)]| -> Vec<_> {
+        lines.iter().map(|(line, what)| format!("line {line}: {what}")).collect()
+    };
+    let refused = |wrong: &[(usize, String)]| mistakes(name, &numbered(wrong)).context("nothing was booked");
+    let answer = read_answer(&text);
+    if answer.lines.is_empty() {
+        return Err(refused(&answer.mistakes));
+    }
+    let (checked, settled, paid) = with_rewards(&task.store, async |operator, now| {
+        let within = PaidWithin { now, may_be_earlier: task.paid_earlier };
+        let checked = operator.rewards().check_answer(answer, within).await?;
+        if !checked.mistakes.is_empty() {
+            return Err(refused(&checked.mistakes));
+        }
+        let paid = checked.settlements.iter().filter(|settlement| settlement.is_paid).count();
+        let what = format!("{paid} paid, {} failed", checked.settlements.len() - paid);
         let act = act("rewards batch settle", what, now);
         let who = act.who.clone();
-        Ok(operator.audited_rewards(act).settle(settlements, &who, now).await?)
+        let settled = operator.audited_rewards(act).settle(&checked.settlements, &who, now).await?;
+        Ok((checked, settled, paid))
     })?;
-    let (booked, before) = match settled {
-        FileSettled::Done { booked, before } => (booked, before),
-        FileSettled::Refused(wrong) => {
-            return Err(refused(wrong.iter().map(|(place, why)| format!("line {}: {why}", lines[*place])).collect()));
-        }
-    };
-    print_line(&format!("{name} has {}: {paid} paid, {failed} failed.", counted(paid + failed, "payout")))?;
-    print_line(&format!("Booked now: {booked}. Booked before: {before}."))?;
-    if failed > 0 {
-        print_line(
-            "What failed is due again: the next batch has it under another external_id, unless the member was erased.",
-        )?;
+    let all = checked.settlements.len();
+    print_line(&format!("{name} has {}: {paid} paid, {} failed.", counted(all as u64, "payout"), all - paid))?;
+    print_line(&format!("Booked now: {}. Booked before: {}.", settled.booked, all as u64 - settled.booked))?;
+    let back = &checked.came_back;
+    let back = (!back.is_empty()).then(|| {
+        format!(
+            "{} booked as paid before: {}.",
+            if back.len() == 1 { "One of them was" } else { "These were" },
+            back.join(", ")
+        )
+    });
+    let became = [
+        (
+            settled.due_again,
+            "failed and is due again, or what is left of it: the next batch has it under another external_id.",
+        ),
+        (settled.not_due, "failed and is not due: what it paid for was voided, or made up for what was paid too much."),
+        (settled.of_erased, "failed of a member who was erased: no batch pays it again."),
+    ];
+    let became = became.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    back.into_iter().chain(became).try_for_each(|line| print_line(&line))?;
+    if !checked.differing.is_empty() {
+        print_line("Booked before in other words, and left as it was:")?;
     }
-    Ok(())
+    numbered(&checked.differing).iter().try_for_each(|line| print_line(&format!("  {line}")))
 }

@@ -10,7 +10,7 @@ use crate::domain::figure::{counted, grouped, money};
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::report::OnTheWay;
 use crate::domain::time::Timestamp;
-use crate::rewards::RewardAdmin;
+use crate::rewards::{BatchRecord, RewardAdmin};
 
 /// The sums of all accounts.
 #[derive(Debug, Default)]
@@ -62,6 +62,7 @@ pub(super) fn run(task: &ListAccounts) -> anyhow::Result<()> {
     with_rewards(&task.store, async |operator, now| {
         let rewards = operator.rewards();
         let (mut totals, on_the_way) = (AccountTotals::default(), rewards.on_the_way().await?);
+        let open = rewards.open_batches().await?;
         each(&rewards, |account| {
             totals.add(account);
             Ok(())
@@ -73,7 +74,8 @@ pub(super) fn run(task: &ListAccounts) -> anyhow::Result<()> {
         }
         if task.json {
             print_line(&totals_json(&totals, &on_the_way).to_string())?;
-            return each(&rewards, |account| print_line(&account_json(account).to_string())).await;
+            each(&rewards, |account| print_line(&account_json(account).to_string())).await?;
+            return open.0.iter().try_for_each(|batch| print_line(&batch_json(batch).to_string()));
         }
         total_lines(&totals, &on_the_way).iter().try_for_each(|line| print_line(line))?;
         if totals.accounts == 0 {
@@ -94,7 +96,33 @@ pub(super) fn run(task: &ListAccounts) -> anyhow::Result<()> {
                 email,
             ))
         })
-        .await
+        .await?;
+        batch_lines(&open).iter().try_for_each(|line| print_line(line))
+    })
+}
+
+/// Batches that are not settled; `has_more` where there are further ones.
+fn batch_lines((open, has_more): &(Vec<BatchRecord>, bool)) -> Vec<String> {
+    if open.is_empty() {
+        return Vec::new();
+    }
+    let mut lines =
+        vec![String::new(), format!("{:>9}  {:<22}{:<15}{:>9}{:>12}", "BATCH", "MADE", "FILE", "PAYOUTS", "AMOUNT")];
+    lines.extend(open.iter().map(|batch| {
+        let file = if batch.is_written { "written" } else { "never written" };
+        let (made, amount) = (batch.created_at.to_string(), money(batch.out_cents));
+        format!("{:>9}  {made:<22}{file:<15}{:>9}{amount:>12}", batch.id, grouped(batch.out))
+    }));
+    if *has_more {
+        lines.push("There are more batches that are not settled.".to_owned());
+    }
+    lines
+}
+
+fn batch_json(batch: &BatchRecord) -> serde_json::Value {
+    json!({
+        "batch": batch.id, "createdAt": batch.created_at, "isWritten": batch.is_written, "out": batch.out,
+        "outCents": batch.out_cents,
     })
 }
 
@@ -124,7 +152,7 @@ fn total_lines(totals: &AccountTotals, on_the_way: &OnTheWay) -> Vec<String> {
     }
     if totals.negative_accounts > 0 {
         lines.push(format!(
-            "{:<12}{}: {} paid too much, which comes off later rewards",
+            "{:<12}{}: {} more was paid, or is being paid, than was earned; it comes off later rewards",
             "Negative",
             counted(totals.negative_accounts, "account"),
             money(-totals.negative_cents)
@@ -148,6 +176,12 @@ fn account_json(account: &RewardAccount) -> serde_json::Value {
         "earnedCents": account.earned_cents, "dueCents": account.due_cents, "outCents": account.out_cents,
         "paidCents": account.paid_cents,
     })
+}
+
+/// A year that has a next one.
+pub(super) fn year(text: &str) -> Result<u16, &'static str> {
+    let year = text.parse().ok().filter(|year| (2000..=9998).contains(year));
+    year.ok_or("write a year from 2000 to 9998, such as 2027")
 }
 
 pub(super) fn tax(task: &SumYear) -> anyhow::Result<()> {

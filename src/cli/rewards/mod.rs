@@ -35,7 +35,8 @@ pub(super) enum RewardsCommand {
     /// Groups in a batch that is not settled are looked at too. So review before `rewards batch new`: a payout whose file is written
     /// cannot be taken back. `rewards void` takes a member out of what their referrer earns.
     Review(ReviewGroups),
-    /// List what everybody earned: the totals, then each account with its groups, what is due, what is being paid and what was paid.
+    /// List what everybody earned: the totals, then each account with its groups, what is due, what is being paid and what was paid;
+    /// and the batches that are not settled, at most the 20 oldest.
     ///
     /// Because it prints addresses, the audit log gets a row.
     List(ListAccounts),
@@ -64,16 +65,18 @@ pub(super) enum BatchCommand {
     /// readable to its owner alone. A file that is there is replaced only if it holds the same batch.
     ///
     /// What is in a batch is no longer due; it is being paid until it is settled. Run again, the command goes on with a batch whose file
-    /// was never written. If nothing new is due, it writes the file of the last batch again, with the payouts that are not settled.
+    /// was never written. If nothing new is due, it writes the file of the newest batch that is not settled again, with the
+    /// payouts that are not.
     New(NewBatch),
     /// Book the provider's answer: what was paid, and what failed.
     ///
-    /// The file is CSV with the columns external_id,status,reference,paid_at,reason, in any order; further columns are ignored. `status`
-    /// is `paid` or `failed`. `paid_at` is a day (2027-05-04) or a time (2027-05-04T12:00:00Z), and needed where it was paid. `reference`
-    /// and `reason` may be empty. If a line is wrong, all mistakes are listed and nothing is booked.
+    /// The file is CSV with the columns external_id,status,reference,paid_at,reason, in any order; the last three may be missing, and
+    /// further ones are ignored. `status` is `paid` or `failed`. `paid_at` is a day (2027-05-04) or a time (2027-05-04T12:00:00Z), and
+    /// needed where it was paid; not before the day before the batch was made, nor later than tomorrow. If there is a column
+    /// amount_cents, it has to be what the payout is. If a line is wrong, all mistakes are listed and nothing is booked.
     ///
     /// What failed is due again, and gets another external_id in the next batch. What was paid may fail later, if the money came back. The
-    /// same file can be given again: what is booked already stays as it is.
+    /// same file can be given again: what is booked already stays as it is, and lines that differ from it are listed.
     Settle(SettleBatch),
 }
 
@@ -87,7 +90,8 @@ pub(super) struct ReviewGroups {
 
 #[derive(Debug, Args)]
 pub(super) struct ListAccounts {
-    /// As JSON Lines for programs: first an object with `totals`, then one for each account. Money is in cents.
+    /// As JSON Lines for programs: first an object with `totals`, then one for each account, then one for each batch that is not
+    /// settled. Money is in cents.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -115,7 +119,7 @@ pub(super) struct NewBatch {
     /// The file to write, such as payouts.csv.
     file: PathBuf,
     /// Make no batch; write the file of this one again, with the payouts that are not settled.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = batch::number, allow_negative_numbers = true)]
     batch: Option<i64>,
     #[command(flatten)]
     store: StoreSettings,
@@ -125,6 +129,10 @@ pub(super) struct NewBatch {
 pub(super) struct SettleBatch {
     /// The provider's answer; `-` reads standard input.
     file: String,
+    /// Take a `paid_at` before the batch was made: after a restore, or for what was booked wrong, a payout that was made is booked under
+    /// the id of a later batch.
+    #[arg(long)]
+    paid_earlier: bool,
     #[command(flatten)]
     store: StoreSettings,
 }
@@ -132,7 +140,7 @@ pub(super) struct SettleBatch {
 #[derive(Debug, Args)]
 pub(super) struct SumYear {
     /// The year, such as 2027.
-    #[arg(long, value_name = "YEAR", value_parser = clap::value_parser!(u16).range(2000..=9998))]
+    #[arg(long, value_name = "YEAR", value_parser = list::year, allow_negative_numbers = true)]
     year: u16,
     #[command(flatten)]
     store: StoreSettings,

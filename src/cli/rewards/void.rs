@@ -22,7 +22,7 @@ pub(super) fn reason(text: &str) -> Result<String, String> {
 
 pub(super) fn run(task: &VoidMember) -> anyhow::Result<()> {
     let (email, slug) = (members::address(&task.email)?, &task.campaign);
-    let voided = with_rewards(&task.store, async |operator, now| {
+    let (voided, batch) = with_rewards(&task.store, async |operator, now| {
         // The error names campaigns that may be meant.
         campaigns::find(&operator, slug, now).await?;
         let secret = secret::claim(&task.store, task.secret.given()?, &operator).await?.secret;
@@ -32,10 +32,14 @@ pub(super) fn run(task: &VoidMember) -> anyhow::Result<()> {
         let voided = rewards.void(&email, &AddressMarker::new(&secret), slug, (&task.reason, &who), now).await?;
         // The others may make another group at once.
         rewards.catch_up(now).await?;
-        Ok(voided)
+        let batch = match &voided {
+            Voided::Done { payout: Some(payout), .. } => rewards.batch_of(payout).await?,
+            _ => None,
+        };
+        Ok((voided, batch))
     })?;
-    let (group, cents) = match voided {
-        Voided::Done { group, reversed_cents } => (group, reversed_cents),
+    let (group, cents, payout) = match voided {
+        Voided::Done { group, reversed_cents, payout } => (group, reversed_cents, payout),
         Voided::UnknownPerson => return Err(members::nobody()),
         Voided::UnknownCampaign => bail!("there is no campaign {slug} any more"),
         Voided::NotReferred => bail!("nobody is credited for them, so nobody earns by them; nothing was changed"),
@@ -57,7 +61,14 @@ pub(super) fn run(task: &VoidMember) -> anyhow::Result<()> {
             money(cents)
         ),
         Some(state) => format!("Their group is {}: nobody is paid for it any more. Nothing was booked.", state.name()),
-    })
+    })?;
+    match payout.zip(batch) {
+        Some((payout, batch)) => print_line(&format!(
+            "Its payout {payout} is in batch {batch} and not settled. If the file was not handed over yet, delete that row from it and settle \
+             it as failed; what else it pays for comes into the next batch."
+        )),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

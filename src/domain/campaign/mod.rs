@@ -110,9 +110,13 @@ pub struct BadStep {
 
 impl BadStep {
     fn why(&self) -> String {
-        match self {
-            Self { from: CampaignState::Cancelled, step: CampaignStep::Cancel } => " already".to_owned(),
-            Self { step, .. } => format!(", and {}", step.needs()),
+        match (self.from, self.step) {
+            (CampaignState::Gathering, CampaignStep::Open)
+            | (CampaignState::Negotiating, CampaignStep::Negotiate)
+            | (CampaignState::Active, CampaignStep::Activate)
+            | (CampaignState::Closed, CampaignStep::Close)
+            | (CampaignState::Cancelled, CampaignStep::Cancel) => " already".to_owned(),
+            (_, step) => format!(", and {}", step.needs()),
         }
     }
 }

@@ -4,6 +4,7 @@ pub mod ledger;
 pub mod payout;
 pub mod report;
 pub mod review;
+pub mod settlement;
 
 use std::time::Duration;
 

@@ -110,9 +110,10 @@ impl Unit for Erase {
         let found =
             sql.row(find, values![&self.email_normalized], |row| Ok((row.get::<i64>("id")?, row.get("code")?))).await?;
         let Some((person, code)) = found else { return Ok(None) };
-        if let Err(cents) = rewards::waive(sql, person, self.waiver.as_ref(), self.now).await? {
-            return Ok(Some(Err(RewardsDue { cents })));
-        }
+        let waived_cents = match rewards::waive(sql, person, self.waiver.as_ref(), self.now).await? {
+            Ok(cents) => cents,
+            Err(cents) => return Ok(Some(Err(RewardsDue { cents }))),
+        };
         name_account(sql, person, &self.account).await?;
         // While their answers can still be taken out of the figures.
         let was_member = depart(sql, person, self.now).await?;
@@ -120,7 +121,7 @@ impl Unit for Erase {
         let keys = idempotency::forget_person(sql, person, ERASED_AT_ONCE).await?;
         let deleted = anonymize(sql, person, &mailbox, &self.marks, keys < u64::from(ERASED_AT_ONCE), self.now).await?;
         let DeletedActivity { sign_ups, mails, is_whole } = deleted;
-        let erased = Erased { was_member, code, sign_ups, mails, mailbox_is_shared: false, is_whole };
+        let erased = Erased { was_member, code, waived_cents, sign_ups, mails, mailbox_is_shared: false, is_whole };
         if !is_whole {
             if was_member {
                 count_down(sql).await?;

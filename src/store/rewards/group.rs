@@ -18,10 +18,12 @@ const FORMED_AT_ONCE: u32 = 20;
 /// What became of a void.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Voided {
-    /// Of their group: none where they were in none. `reversed_cents` is what the referrer loses by it.
+    /// Of their group: none where they were in none. `reversed_cents` is what the referrer loses by it, `payout` the external id of what
+    /// pays for it and is not settled.
     Done {
         group: Option<GroupState>,
         reversed_cents: i64,
+        payout: Option<String>,
     },
     /// They were before.
     Already,
@@ -190,7 +192,7 @@ impl Unit for VoidPerson {
             }
         };
         let (Some(group), Some(terms)) = (group, terms) else {
-            return Ok(Voided::Done { group: None, reversed_cents: 0 });
+            return Ok(Voided::Done { group: None, reversed_cents: 0, payout: None });
         };
         self.open_group(sql, group, campaign, terms).await
     }
@@ -235,17 +237,16 @@ impl VoidPerson {
         let find = "SELECT g.referrer_id, g.state, g.payout_id, p.account FROM reward_groups g JOIN people p ON p.id = g.referrer_id
                     WHERE g.id = $1";
         let read = |row: &Row<'_>| {
-            let is_paid = row.get::<Option<i64>>("payout_id")?.is_some();
             let state = row.parsed("state", GroupState::from_name)?;
-            Ok((row.get::<i64>("referrer_id")?, state, is_paid, row.get::<Option<String>>("account")?))
+            let payout = row.get::<Option<i64>>("payout_id")?;
+            Ok((row.get::<i64>("referrer_id")?, state, payout, row.get::<Option<String>>("account")?))
         };
-        let (person, before, is_paid, account) =
-            sql.row(find, values![group], read).await?.ok_or(Failure::Overtaken)?;
+        let (person, before, payout, account) = sql.row(find, values![group], read).await?.ok_or(Failure::Overtaken)?;
         let after = match before {
-            GroupState::Accrued if is_paid => GroupState::Reversed,
+            GroupState::Accrued if payout.is_some() => GroupState::Reversed,
             GroupState::Accrued | GroupState::Capped => GroupState::Dissolved,
             // Nobody earns by it any more.
-            other => return Ok(Voided::Done { group: Some(other), reversed_cents: 0 }),
+            other => return Ok(Voided::Done { group: Some(other), reversed_cents: 0, payout: None }),
         };
         if let Some(account) = &account {
             sql.about(&format!("account {account} in {}", self.campaign));
@@ -263,6 +264,8 @@ impl VoidPerson {
             }
         }
         note_regrouping(sql, person, campaign).await?;
-        Ok(Voided::Done { group: Some(after), reversed_cents })
+        let out = "SELECT external_id FROM payouts WHERE id = $1 AND state = 'out'";
+        let payout = sql.row(out, values![payout], |row| row.get(0)).await?;
+        Ok(Voided::Done { group: Some(after), reversed_cents, payout })
     }
 }

@@ -13,13 +13,14 @@ mod standing;
 
 pub use self::group::Voided;
 use self::group::{VoidPerson, form_groups, form_groups_of};
-pub use self::payout::{BatchRecord, BatchStep, PayoutPage, WhichBatch};
-use self::payout::{BeginBatch, FillBatch, find_batch, find_payouts, payouts_of};
+pub use self::payout::{BatchRecord, BatchStep, NextBatch, PayoutPage, WhichBatch};
+use self::payout::{BeginBatch, FillBatch, find_batch, find_payouts, next_batch, payouts_of, payouts_out};
 pub(super) use self::place::{terms, terms_columns};
 pub(super) use self::qualify::qualify_before_change;
 use self::qualify::{check_due, check_joined, check_referred};
 use self::report::{add_campaign, on_the_way, reviewed};
 use self::settle::SettlePayouts;
+pub use self::settle::SettledPayouts;
 use self::standing::{accounts, history_of, ledger_of, taxed};
 pub(super) use self::standing::{forget_referrer, standing_of, waive};
 use super::sql::{Failure, Sql, values};
@@ -27,9 +28,10 @@ use crate::domain::campaign::CampaignSlug;
 use crate::domain::person::AccountId;
 use crate::domain::reward::RewardAccount;
 use crate::domain::reward::ledger::{LedgerEntry, LedgerKind, RewardHistory};
-use crate::domain::reward::payout::{PayoutRecord, Settlement};
+use crate::domain::reward::payout::PayoutRecord;
 use crate::domain::reward::report::{CampaignRewards, OnTheWay};
 use crate::domain::reward::review::ReviewedReferrer;
+use crate::domain::reward::settlement::Settlement;
 use crate::domain::time::Timestamp;
 
 /// What everybody holds who forms groups or moves money.
@@ -108,6 +110,11 @@ area! {
             |sql| reviewed(sql, *after).await
         };
 
+        /// What `begin_batch` would begin or go on with.
+        scan next_batch() -> NextBatch {
+            |sql| next_batch(sql).await
+        };
+
         /// Begins a batch if something is due, or goes on with one whose file was never written; none if nothing is due.
         write begin_batch(who: String, now: Timestamp) -> Option<i64> = BeginBatch { who, now };
 
@@ -141,8 +148,13 @@ area! {
             |sql| find_payouts(sql, external_ids).await
         };
 
-        /// Books what became of some payouts; says how many were not booked before.
-        write settle(settlements: Vec<Settlement>, who: String, now: Timestamp) -> u64 = SettlePayouts { settlements, who, now };
+        /// Payouts to an account that are not settled, and whose file may be out; the newest of more than anybody has.
+        scan payouts_out(account: AccountId) -> Vec<PayoutRecord> {
+            |sql| payouts_out(sql, account).await
+        };
+
+        /// Books what became of some payouts.
+        write settle(settlements: Vec<Settlement>, who: String, now: Timestamp) -> SettledPayouts = SettlePayouts { settlements, who, now };
     }
 }
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::{LOCK, balance, book};
+use crate::domain::person::AccountId;
 use crate::domain::reward::ledger::LedgerKind;
 use crate::domain::reward::payout::{PayoutRecord, PayoutState};
 use crate::domain::time::Timestamp;
@@ -27,6 +28,7 @@ pub struct BatchRecord {
     pub cents: i64,
     /// Payouts that are not settled.
     pub out: u64,
+    pub out_cents: i64,
 }
 
 /// A batch that is asked for.
@@ -34,9 +36,19 @@ pub struct BatchRecord {
 pub enum WhichBatch {
     Numbered(i64),
     Last,
-    /// Of those that have payouts out, however many were made since.
-    OldestOut,
+    /// The next one after that number that has payouts out.
+    OutAfter(i64),
     NewestOut,
+}
+
+/// What `rewards batch new` would put its file together from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextBatch {
+    /// Its file was never written.
+    Unwritten(i64),
+    /// One that is not begun yet: something is due.
+    New,
+    NothingDue,
 }
 
 /// What a step of filling a batch did.
@@ -58,8 +70,9 @@ pub struct PayoutPage {
 macro_rules! payouts {
     ($($which:expr),*) => {
         concat!(
-            "SELECT o.id, o.external_id, o.account, o.amount_cents, o.group_count, o.state, o.paid_at, c.slug, p.email
-             FROM payouts o JOIN campaigns c ON c.id = o.campaign_id LEFT JOIN people p ON p.account = o.account WHERE ",
+            "SELECT o.id, o.batch_id, o.external_id, o.account, o.amount_cents, o.group_count, o.state, o.paid_at, o.reference, o.reason,
+                    c.slug, p.email, b.created_at
+             FROM payouts o JOIN payout_batches b ON b.id = o.batch_id JOIN campaigns c ON c.id = o.campaign_id LEFT JOIN people p ON p.account = o.account WHERE ",
             $($which,)*
             ""
         )
@@ -69,6 +82,8 @@ macro_rules! payouts {
 fn payout(row: &Row<'_>) -> Result<PayoutRecord, Failure> {
     Ok(PayoutRecord {
         id: row.get("id")?,
+        batch: row.get("batch_id")?,
+        batch_at: row.get("created_at")?,
         external_id: row.get("external_id")?,
         email: row.get("email")?,
         amount_cents: row.get("amount_cents")?,
@@ -76,6 +91,8 @@ fn payout(row: &Row<'_>) -> Result<PayoutRecord, Failure> {
         groups: row.get("group_count")?,
         state: row.parsed("state", PayoutState::from_name)?,
         paid_at: row.get("paid_at")?,
+        reference: row.get("reference")?,
+        reason: row.get("reason")?,
     })
 }
 
@@ -84,7 +101,8 @@ macro_rules! batches {
     ($which:literal) => {
         concat!(
             "SELECT b.id, b.created_at, b.written_at, count(o.id) AS payouts, CAST(coalesce(sum(o.amount_cents), 0) AS BIGINT) AS cents,
-                    CAST(coalesce(sum(CASE WHEN o.state = 'out' THEN 1 ELSE 0 END), 0) AS BIGINT) AS waiting
+                    CAST(coalesce(sum(CASE WHEN o.state = 'out' THEN 1 ELSE 0 END), 0) AS BIGINT) AS waiting,
+                    CAST(coalesce(sum(CASE WHEN o.state = 'out' THEN o.amount_cents ELSE 0 END), 0) AS BIGINT) AS waiting_cents
              FROM (SELECT id, created_at, written_at FROM payout_batches ",
             $which,
             ") b LEFT JOIN payouts o ON o.batch_id = b.id AND o.state <> 'netted'
@@ -101,6 +119,7 @@ fn batch(row: &Row<'_>) -> Result<BatchRecord, Failure> {
         payouts: row.get("payouts")?,
         cents: row.get("cents")?,
         out: row.get("waiting")?,
+        out_cents: row.get("waiting_cents")?,
     })
 }
 
@@ -110,9 +129,9 @@ pub(super) async fn find_batch(sql: &mut dyn Sql, which: WhichBatch) -> Result<O
         WhichBatch::Last => {
             sql.row(batches!("WHERE id = (SELECT max(id) FROM payout_batches)"), values![], batch).await
         }
-        WhichBatch::OldestOut => {
-            let oldest = batches!("WHERE id = (SELECT min(batch_id) FROM payouts WHERE state = 'out')");
-            sql.row(oldest, values![], batch).await
+        WhichBatch::OutAfter(id) => {
+            let next = batches!("WHERE id = (SELECT min(batch_id) FROM payouts WHERE state = 'out' AND batch_id > $1)");
+            sql.row(next, values![id], batch).await
         }
         WhichBatch::NewestOut => {
             let newest = batches!("WHERE id = (SELECT max(batch_id) FROM payouts WHERE state = 'out')");
@@ -128,12 +147,39 @@ pub(super) async fn payouts_of(sql: &mut dyn Sql, batch: i64, after: i64) -> Res
     Ok(PayoutPage { payouts, next })
 }
 
+pub(super) async fn payouts_out(sql: &mut dyn Sql, account: &AccountId) -> Result<Vec<PayoutRecord>, Failure> {
+    let out = payouts!(
+        "o.account = $1 AND o.state = 'out' AND (b.closed_at IS NOT NULL OR b.written_at IS NOT NULL)
+         ORDER BY o.id DESC LIMIT $2"
+    );
+    sql.rows(out, values![account.as_str(), PAGE], payout).await
+}
+
 pub(super) async fn find_payouts(sql: &mut dyn Sql, external_ids: &[String]) -> Result<Vec<PayoutRecord>, Failure> {
     let mut found = Vec::with_capacity(external_ids.len());
     for id in external_ids {
         found.extend(sql.row(payouts!("o.external_id = $1 AND o.state <> 'netted'"), values![id], payout).await?);
     }
     Ok(found)
+}
+
+pub(super) async fn next_batch(sql: &mut dyn Sql) -> Result<NextBatch, Failure> {
+    let unwritten = "SELECT id FROM payout_batches b WHERE written_at IS NULL
+                     AND (filled_at IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.batch_id = b.id AND o.state = 'out'))
+                     ORDER BY id LIMIT 1";
+    if let Some(batch) = sql.row(unwritten, values![], |row| row.get(0)).await? {
+        return Ok(NextBatch::Unwritten(batch));
+    }
+    // Some have groups that are not paid, and owe more than that.
+    let mut after = 0;
+    loop {
+        let due = next_due(sql, after, FILL_BATCH).await?;
+        let Some(last) = due.last() else { return Ok(NextBatch::NothingDue) };
+        after = last.person;
+        if due.iter().any(|referrer| referrer.account.is_some() && referrer.due_cents > 0) {
+            return Ok(NextBatch::New);
+        }
+    }
 }
 
 pub(super) struct BeginBatch {
@@ -150,21 +196,10 @@ impl Unit for BeginBatch {
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<i64>, Failure> {
         sql.lock(LOCK).await?;
-        let unwritten = "SELECT id FROM payout_batches b WHERE written_at IS NULL
-                         AND (filled_at IS NULL OR EXISTS (SELECT 1 FROM payouts o WHERE o.batch_id = b.id AND o.state = 'out'))
-                         ORDER BY id LIMIT 1";
-        if let Some(batch) = sql.row(unwritten, values![], |row| row.get(0)).await? {
-            return Ok(Some(batch));
-        }
-        // Some have groups that are not paid, and owe more than that.
-        let mut after = 0;
-        loop {
-            let due = next_due(sql, after, FILL_BATCH).await?;
-            let Some(last) = due.last() else { return Ok(None) };
-            after = last.person;
-            if due.iter().any(|referrer| referrer.account.is_some() && referrer.due_cents > 0) {
-                break;
-            }
+        match next_batch(sql).await? {
+            NextBatch::Unwritten(batch) => return Ok(Some(batch)),
+            NextBatch::NothingDue => return Ok(None),
+            NextBatch::New => {}
         }
         let add = "INSERT INTO payout_batches (created_at, who) VALUES ($1, $2) RETURNING id";
         let batch = sql.insert(add, values![self.now, &self.who]).await?;

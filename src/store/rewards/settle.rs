@@ -1,10 +1,11 @@
 //! What became of payouts: paid, failed, or taken back before their file was written; as SQL.
 
 use super::place::{count_rewarded, move_up, set_state};
-use super::{LOCK, book};
+use super::{LOCK, balance, book};
 use crate::domain::reward::GroupState;
 use crate::domain::reward::ledger::LedgerKind;
-use crate::domain::reward::payout::{PayoutState, Settlement};
+use crate::domain::reward::payout::PayoutState;
+use crate::domain::reward::settlement::Settlement;
 use crate::domain::time::Timestamp;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
@@ -14,26 +15,48 @@ pub(super) struct SettlePayouts {
     pub now: Timestamp,
 }
 
+/// What became of payouts that were settled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SettledPayouts {
+    /// Those that were not booked so before.
+    pub booked: u64,
+    /// Of those, what failed and is due again, perhaps in part.
+    pub due_again: u64,
+    /// What failed of somebody who was erased: no batch pays it.
+    pub of_erased: u64,
+    /// What failed and is not due: its groups were voided, or it went to what was paid too much.
+    pub not_due: u64,
+}
+
+impl std::ops::AddAssign for SettledPayouts {
+    fn add_assign(&mut self, other: Self) {
+        self.booked += other.booked;
+        self.due_again += other.due_again;
+        self.of_erased += other.of_erased;
+        self.not_due += other.not_due;
+    }
+}
+
 impl Unit for SettlePayouts {
-    type Done = u64;
+    type Done = SettledPayouts;
 
     fn is_transaction(&self) -> bool {
         true
     }
 
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
+    async fn apply(&self, sql: &mut dyn Sql) -> Result<SettledPayouts, Failure> {
         sql.lock(LOCK).await?;
-        let mut booked = 0;
+        let mut settled = SettledPayouts::default();
         for settlement in &self.settlements {
-            booked += u64::from(self.book_one(sql, settlement).await?);
+            settled += self.book_one(sql, settlement).await?;
         }
-        Ok(booked)
+        Ok(settled)
     }
 }
 
 impl SettlePayouts {
-    /// Says whether that was new.
-    async fn book_one(&self, sql: &mut dyn Sql, settlement: &Settlement) -> Result<bool, Failure> {
+    async fn book_one(&self, sql: &mut dyn Sql, settlement: &Settlement) -> Result<SettledPayouts, Failure> {
+        let mut settled = SettledPayouts::default();
         let find =
             "SELECT id, account, campaign_id, amount_cents, state FROM payouts WHERE external_id = $1 FOR UPDATE";
         let read = |row: &Row<'_>| {
@@ -47,13 +70,14 @@ impl SettlePayouts {
             ))
         };
         let found = sql.row(find, values![&settlement.external_id], read).await?;
-        let Some((id, account, campaign, cents, state)) = found else { return Ok(false) };
+        let Some((id, account, campaign, cents, state)) = found else { return Ok(settled) };
         // Whoever is being erased holds their row.
         let person = "SELECT id FROM people WHERE account = $1 FOR UPDATE";
         let person: Option<i64> = sql.row(person, values![&account], |row| row.get(0)).await?;
         if !state.may_become(settlement.state()) {
-            return Ok(false);
+            return Ok(settled);
         }
+        settled.booked = 1;
         let settle = "UPDATE payouts SET state = $2, reference = coalesce($3, reference), paid_at = coalesce($4, paid_at), reason = $5, settled_at = $6
                       WHERE id = $1";
         let (reference, reason) = (settlement.reference.as_deref(), settlement.reason.as_deref());
@@ -62,11 +86,12 @@ impl SettlePayouts {
         if settlement.state() == PayoutState::Failed {
             let payout = FailedPayout { id, external_id: &settlement.external_id, account: &account, campaign, cents };
             payout.book(sql, &self.who, self.now).await?;
-            if let Some(person) = person {
-                free_places(sql, person, &account, self.now).await?;
-            }
+            let Some(person) = person else { return Ok(SettledPayouts { of_erased: 1, ..settled }) };
+            free_places(sql, person, &account, self.now).await?;
+            let is_due = balance(sql, &account).await? > 0;
+            (settled.due_again, settled.not_due) = (is_due.into(), (!is_due).into());
         }
-        Ok(true)
+        Ok(settled)
     }
 }
 

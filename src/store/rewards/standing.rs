@@ -233,20 +233,20 @@ pub(super) async fn taxed(
     sql.rows(list, values![since, until, after, most], account).await
 }
 
-/// A referrer gives up what they are due. What is due is the error where they do not, or did not know of so much. Their row is
+/// A referrer gives up what they are due; says how much that was, in cents. What is due is the error where they do not, or did not know of so much. Their row is
 /// locked.
 pub(in crate::store) async fn waive(
     sql: &mut dyn Sql,
     person: i64,
     waiver: Option<&Waiver>,
     now: Timestamp,
-) -> Result<Result<(), i64>, Failure> {
+) -> Result<Result<i64, i64>, Failure> {
     let account = "SELECT account FROM people WHERE id = $1";
     let account: Option<Option<String>> = sql.row(account, values![person], |row| row.get(0)).await?;
-    let Some(account) = account.flatten() else { return Ok(Ok(())) };
+    let Some(account) = account.flatten() else { return Ok(Ok(0)) };
     let due = balance(sql, &account).await? + unwritten(sql, &account).await?;
     if due <= 0 {
-        return Ok(Ok(()));
+        return Ok(Ok(0));
     }
     let Some(waiver) = waiver.filter(|waiver| due <= waiver.most_cents) else { return Ok(Err(due)) };
     recall(sql, &account, &waiver.by, now).await?;
@@ -254,7 +254,7 @@ pub(in crate::store) async fn waive(
     let waive =
         "UPDATE reward_groups SET state = 'waived' WHERE referrer_id = $1 AND state = 'accrued' AND payout_id IS NULL";
     sql.execute(waive, values![person]).await?;
-    Ok(Ok(()))
+    Ok(Ok(due))
 }
 
 /// What is in a batch whose file is not written yet, and so is not being paid, in cents.

@@ -111,7 +111,15 @@ pub(super) async fn whoever_is_erased_leaves_a_tombstone(fixture: &Fixture) {
     fixture.confirm_last("ana@example.com", NOW).await;
     fixture.refer("ben@example.com", code).await;
     fixture.sign_up("ana@example.com").await;
-    let erased = Erased { was_member: true, code, sign_ups: 2, mails: 1, mailbox_is_shared: false, is_whole: true };
+    let erased = Erased {
+        was_member: true,
+        code,
+        waived_cents: 0,
+        sign_ups: 2,
+        mails: 1,
+        mailbox_is_shared: false,
+        is_whole: true,
+    };
     assert_eq!(fixture.erase("Ana@example.com").await, Some(erased));
     assert_eq!(fixture.erase("ana@example.com").await, None, "nobody has that address any more");
     assert_eq!((fixture.members().await, fixture.kept_code("ana@example.com").await), (1, None));

@@ -18,7 +18,7 @@ use unionhall::domain::campaign::offer::Offer;
 use unionhall::domain::campaign::participation::Press;
 use unionhall::domain::catalog::ReferralTerms;
 use unionhall::domain::person::{AccountId, Waiver};
-use unionhall::domain::reward::payout::Settlement;
+use unionhall::domain::reward::settlement::Settlement;
 use unionhall::domain::secret::mark::AddressMarker;
 use unionhall::domain::secret::session::Nonce;
 use unionhall::rewards::Voided;
@@ -402,7 +402,7 @@ impl History {
         let void =
             fixture.store.void_person(address, slug(&self.slugs[campaign]), "twins".to_owned(), "op".to_owned(), now);
         let got = match void.await.unwrap() {
-            Voided::Done { group, reversed_cents } => Some((group.map(|state| state.name()), reversed_cents)),
+            Voided::Done { group, reversed_cents, .. } => Some((group.map(|state| state.name()), reversed_cents)),
             Voided::Already | Voided::NotReferred => None,
             Voided::NotInCampaign => {
                 let part = self.oracle.people[who].parts[campaign];
@@ -427,8 +427,8 @@ impl History {
             paid_at: is_paid.then_some(now),
             reason: None,
         };
-        let booked = fixture.store.settle(vec![settlement], "op".to_owned(), now).await.unwrap();
-        assert_eq!(booked == 1, self.oracle.settle(payout, is_paid), "{}", self.story());
+        let settled = fixture.store.settle(vec![settlement], "op".to_owned(), now).await.unwrap();
+        assert_eq!(settled.booked == 1, self.oracle.settle(payout, is_paid), "{}", self.story());
     }
 
     fn is_nothing_due(&self) -> bool {

@@ -9,10 +9,11 @@ use unionhall::domain::catalog::ReferralTerms;
 use unionhall::domain::person::{AccountId, Waiver};
 use unionhall::domain::reward::GroupState;
 use unionhall::domain::reward::ledger::RewardStanding;
-use unionhall::domain::reward::payout::{PayoutRecord, PayoutState, Settlement};
+use unionhall::domain::reward::payout::{PayoutRecord, PayoutState};
+use unionhall::domain::reward::settlement::Settlement;
 use unionhall::domain::secret::session::Nonce;
 use unionhall::membership::people::form_groups;
-use unionhall::rewards::{RewardAdmin, Voided, worker};
+use unionhall::rewards::{NextBatch, RewardAdmin, SettledPayouts, Voided, worker};
 
 const CAMPAIGN: &str = "internet-2027";
 
@@ -103,7 +104,8 @@ pub(super) async fn full_groups_are_rewarded_once_the_hold_is_over(fixture: &Fix
             after_hold(),
         )
         .await;
-    assert_eq!(voided.unwrap(), Voided::Done { group: Some(GroupState::Reversed), reversed_cents: 10_000 });
+    let group = Some(GroupState::Reversed);
+    assert!(matches!(voided.unwrap(), Voided::Done { group: of, reversed_cents: 10_000, .. } if of == group));
     fixture.reward(after_hold()).await;
     let standing = fixture.rewards_of("ana@example.com").await;
     assert_eq!(
@@ -157,7 +159,7 @@ impl Fixture {
         let paid_at = is_paid.then(paying);
         let external_id = payout.external_id.clone();
         let settlement = Settlement { external_id, is_paid, reference: None, paid_at, reason: None };
-        assert_eq!(self.store.settle(vec![settlement], "op".to_owned(), paying()).await, Ok(1));
+        assert_eq!(self.store.settle(vec![settlement], "op".to_owned(), paying()).await.unwrap().booked, 1);
     }
 }
 
@@ -220,17 +222,37 @@ pub(super) async fn what_is_netted_in_full_is_in_no_batch(fixture: &Fixture) {
 pub(super) async fn a_batch_without_a_file_pays_nobody(fixture: &Fixture) {
     fixture.rewarded(2).await;
     let (admin, mut standing) = (fixture.reward_admin(), fixture.rewards_of("ana@example.com").await);
+    let next = async || admin.next_batch().await.unwrap();
+    assert_eq!(next().await, NextBatch::New);
     let batch = admin.make_batch("op", paying()).await.unwrap().unwrap();
+    assert_eq!(next().await, NextBatch::Unwritten(batch));
+    let account = fixture.file_at("ana@example.com".to_owned(), NOW).await.unwrap().person.account.unwrap();
+    let out = async || admin.payouts_out(account.clone()).await.unwrap();
+    assert_eq!(out().await, [], "no file may be out");
     assert_eq!(fixture.rewards_of("ana@example.com").await, standing, "all of it is due, and nothing is being paid");
     let voided = fixture.void("friend1@example.com").await;
-    assert_eq!(voided, Voided::Done { group: Some(GroupState::Dissolved), reversed_cents: 10_000 });
+    assert_eq!(voided, Voided::Done { group: Some(GroupState::Dissolved), reversed_cents: 10_000, payout: None });
     standing = fixture.rewards_of("ana@example.com").await;
     assert_eq!((standing.due_cents, standing.out_cents), (10_000, 0));
     assert!(admin.payouts_of(batch, 0).await.unwrap().payouts.iter().all(|payout| payout.state == PayoutState::Failed));
     let payouts = fixture.paid_out().await;
     assert_eq!(payouts.iter().map(|payout| payout.amount_cents).collect::<Vec<_>>(), [10_000], "the next batch has it");
     let voided = fixture.void("friend3@example.com").await;
-    assert_eq!(voided, Voided::Done { group: Some(GroupState::Reversed), reversed_cents: 10_000 }, "its file is there");
+    let payout = Some(payouts[0].external_id.clone());
+    let reversed = Voided::Done { group: Some(GroupState::Reversed), reversed_cents: 10_000, payout };
+    assert_eq!(voided, reversed, "its file is there");
+    assert_eq!((out().await, next().await), (payouts.clone(), NextBatch::NothingDue));
+    let (open, has_more) = admin.open_batches().await.unwrap();
+    let shown: Vec<_> = open.iter().map(|open| (open.id, open.is_written, open.out, open.out_cents)).collect();
+    assert_eq!((shown, has_more), (vec![(payouts[0].batch, true, 1, 10_000)], false));
+    // It fails, and nothing is due by it.
+    let external_id = payouts[0].external_id.clone();
+    let failed = Settlement { external_id, is_paid: false, reference: None, paid_at: None, reason: None };
+    let settled = admin.settle(&[failed.clone()], "op", paying()).await.unwrap();
+    assert_eq!(settled, SettledPayouts { booked: 1, not_due: 1, ..SettledPayouts::default() });
+    let settled = admin.settle(&[failed], "op", paying()).await.unwrap();
+    assert_eq!((settled, out().await), (SettledPayouts::default(), Vec::new()));
+    assert_eq!(admin.open_batches().await.unwrap().0, []);
 }
 
 /// Somebody earned, was paid, voided, failed and waived, and is erased: neither their account nor a moment of it is found anywhere else.

@@ -19,9 +19,10 @@ use unionhall::domain::campaign::participation::Press;
 use unionhall::domain::catalog::ReferralTerms;
 use unionhall::domain::figure::money;
 use unionhall::domain::person::{AccountId, PersonState, Waiver};
-use unionhall::domain::reward::payout::{PayoutRecord, Settlement};
+use unionhall::domain::reward::payout::PayoutRecord;
+use unionhall::domain::reward::settlement::Settlement;
 use unionhall::domain::secret::session::Nonce;
-use unionhall::rewards::{FileSettled, RewardAdmin, worker};
+use unionhall::rewards::{RewardAdmin, worker};
 
 /// Every so many people one refers the next dozen.
 const CIRCLE: usize = 20;
@@ -192,9 +193,9 @@ impl Year<'_> {
                     paid_at: (n % 10 > 0).then_some(self.now),
                     reason: None,
                 };
-                let (count, answers) = (payouts.len() as u64, payouts.into_iter().enumerate().map(answer).collect());
-                let settled = self.admin().settle(answers, "op", self.now).await.unwrap();
-                assert_eq!(settled, FileSettled::Done { booked: count, before: 0 });
+                let answers: Vec<_> = payouts.into_iter().enumerate().map(answer).collect();
+                let settled = self.admin().settle(&answers, "op", self.now).await.unwrap();
+                assert_eq!(settled.booked, answers.len() as u64);
                 // Fraud is found after paying.
                 for n in (0..self.people).filter(|n| n % 97 == 3 && n % CIRCLE > 0 && self.sessions[*n].is_some()) {
                     let (reason, who) = ("twins".to_owned(), "op".to_owned());

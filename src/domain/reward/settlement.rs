@@ -1,0 +1,281 @@
+//! What the provider says became of payouts: its file (CSV).
+
+use std::collections::BTreeMap;
+
+use super::super::time::Timestamp;
+use super::payout::PayoutState;
+
+/// What the provider says about one payout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settlement {
+    pub external_id: String,
+    /// Paid, or failed.
+    pub is_paid: bool,
+    pub reference: Option<String>,
+    pub paid_at: Option<Timestamp>,
+    pub reason: Option<String>,
+}
+
+impl Settlement {
+    pub const fn state(&self) -> PayoutState {
+        if self.is_paid { PayoutState::Paid } else { PayoutState::Failed }
+    }
+}
+
+/// The provider's file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ProviderAnswer {
+    pub lines: Vec<AnswerLine>,
+    /// What is wrong, each with its line.
+    pub mistakes: Vec<(usize, String)>,
+}
+
+/// A line of it that names a payout.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AnswerLine {
+    pub line: usize,
+    pub external_id: String,
+    /// How much was paid, where the file says so.
+    pub amount_cents: Option<i64>,
+    /// None where something in the line is wrong.
+    pub settlement: Option<Settlement>,
+}
+
+/// Columns that a file has to have.
+const NEEDED: [&str; 2] = ["external_id", "status"];
+
+/// Those that are read, in any order; further ones are ignored.
+const COLUMNS: [&str; 6] = [NEEDED[0], NEEDED[1], "reference", "paid_at", "reason", "amount_cents"];
+
+/// Where each of [`COLUMNS`] is.
+type Places = [Option<usize>; COLUMNS.len()];
+
+/// Reads the provider's file; all mistakes at once.
+pub fn read_answer(text: &str) -> ProviderAnswer {
+    let mut answer = ProviderAnswer::default();
+    let rows = match read_csv(text.strip_prefix('\u{feff}').unwrap_or(text)) {
+        Ok(rows) => rows,
+        Err(mistake) => return ProviderAnswer { mistakes: vec![mistake], ..answer },
+    };
+    let mut rows = rows.into_iter().filter(|(_, fields)| fields.len() > 1 || !fields[0].trim().is_empty());
+    let (first, header) = rows.next().unwrap_or((1, Vec::new()));
+    let places = match places(&header) {
+        Ok(places) => places,
+        Err(mistakes) => {
+            answer.mistakes = mistakes.into_iter().map(|mistake| (first, mistake)).collect();
+            return answer;
+        }
+    };
+    let mut seen = BTreeMap::new();
+    for (line, fields) in rows {
+        if fields.len() != header.len() {
+            answer.mistakes.push((line, format!("{} fields; the first line has {}", fields.len(), header.len())));
+            continue;
+        }
+        let (read, wrong) = read_line(line, |column| places[column].map_or("", |place| fields[place].trim()));
+        answer.mistakes.extend(wrong.into_iter().map(|mistake| (line, mistake)));
+        let Some(read) = read else { continue };
+        let before: Option<&AnswerLine> = seen.get(&read.external_id).map(|place: &usize| &answer.lines[*place]);
+        match before {
+            Some(same) if same.settlement == read.settlement && same.amount_cents == read.amount_cents => {}
+            Some(other) => answer.mistakes.push((
+                line,
+                format!("external_id {} is on line {} too, and says something else", read.external_id, other.line),
+            )),
+            None => {
+                seen.insert(read.external_id.clone(), answer.lines.len());
+                answer.lines.push(read);
+            }
+        }
+    }
+    if answer.lines.is_empty() && answer.mistakes.is_empty() {
+        answer.mistakes.push((first, "this is the only line; a line for each payout comes after it".to_owned()));
+    }
+    answer
+}
+
+/// Where the columns are, by the first line.
+fn places(header: &[String]) -> Result<Places, Vec<String>> {
+    let is_named = |column: &String, name: &str| column.trim().eq_ignore_ascii_case(name);
+    let of = |name: &str| -> Vec<_> { (0..header.len()).filter(|place| is_named(&header[*place], name)).collect() };
+    let found = COLUMNS.map(of);
+    let twice = COLUMNS.iter().zip(&found).filter(|(_, places)| places.len() > 1);
+    let mut mistakes: Vec<_> =
+        twice.map(|(name, places)| format!("{} columns are named {name}; keep one", places.len())).collect();
+    let missing: Vec<_> =
+        NEEDED.iter().zip(&found).filter(|(_, places)| places.is_empty()).map(|(name, _)| *name).collect();
+    if !missing.is_empty() {
+        let other = match header {
+            [] => "the file is empty; ".to_owned(),
+            [one] if one.contains(';') => "the columns are separated by semicolons; use commas; ".to_owned(),
+            [one] if one.contains('\t') => "the columns are separated by tabs; use commas; ".to_owned(),
+            _ => format!("no column {}; ", missing.join(", ")),
+        };
+        mistakes.push(format!(
+            "{other}the first line names the columns, such as external_id,status,reference,paid_at,reason"
+        ));
+    }
+    if mistakes.is_empty() { Ok(found.map(|places| places.first().copied())) } else { Err(mistakes) }
+}
+
+/// A line by its fields, in the order of [`COLUMNS`]; none where it names no payout. And what is wrong with it.
+fn read_line<'a>(line: usize, field: impl Fn(usize) -> &'a str) -> (Option<AnswerLine>, Vec<String>) {
+    let mut mistakes = Vec::new();
+    let [external_id, status, reference, paid_at, reason, amount] = std::array::from_fn(&field);
+    if external_id.is_empty() {
+        mistakes.push("no external_id".to_owned());
+    }
+    let is_paid = status == "paid";
+    if !is_paid && status != "failed" {
+        mistakes.push(format!("status \"{}\"; write paid or failed", shown(status)));
+    }
+    let time = read_time(paid_at);
+    if is_paid && time.is_none() {
+        mistakes.push(format!(
+            "paid_at \"{}\"; write when it was paid, such as 2027-05-04 or 2027-05-04T12:00:00Z",
+            shown(paid_at)
+        ));
+    }
+    for (name, text) in [("reference", reference), ("reason", reason)] {
+        if text.chars().count() > 200 || text.chars().any(char::is_control) {
+            mistakes.push(format!("{name} is longer than 200 characters, or has control characters"));
+        }
+    }
+    let amount_cents = amount.parse().ok();
+    if amount_cents.is_none() && !amount.is_empty() {
+        mistakes.push(format!("amount_cents \"{}\"; write whole cents, such as 10000", shown(amount)));
+    }
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let settlement = mistakes.is_empty().then(|| Settlement {
+        external_id: external_id.to_owned(),
+        is_paid,
+        reference: some(reference),
+        paid_at: time.filter(|_| is_paid),
+        reason: some(reason).filter(|_| !is_paid),
+    });
+    let read = some(external_id).map(|external_id| AnswerLine { line, external_id, amount_cents, settlement });
+    (read, mistakes)
+}
+
+/// A time, or a day, which counts from noon: the same day everywhere in the US.
+fn read_time(text: &str) -> Option<Timestamp> {
+    if text.len() == 10 { format!("{text}T12:00:00Z").parse().ok() } else { text.parse().ok() }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(40).collect()
+}
+
+/// The line that a row begins on, and its fields.
+type CsvRow = (usize, Vec<String>);
+
+fn read_csv(text: &str) -> Result<Vec<CsvRow>, (usize, String)> {
+    let (mut rows, mut row, mut field) = (Vec::new(), Vec::new(), String::new());
+    let (mut line, mut first_line, mut is_quoted, mut was_quoted) = (1, 1, false, false);
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if is_quoted && chars.peek() == Some(&'"') => {
+                chars.next();
+                field.push('"');
+            }
+            '"' if is_quoted => is_quoted = false,
+            '"' if field.is_empty() && !was_quoted => (is_quoted, was_quoted) = (true, true),
+            '"' => return Err((line, "a quotation mark inside a field; double it, and quote the field".to_owned())),
+            ',' if !is_quoted => {
+                row.push(std::mem::take(&mut field));
+                was_quoted = false;
+            }
+            '\r' if !is_quoted && chars.peek() == Some(&'\n') => {}
+            '\n' if !is_quoted => {
+                row.push(std::mem::take(&mut field));
+                rows.push((first_line, std::mem::take(&mut row)));
+                (line, was_quoted) = (line + 1, false);
+                first_line = line;
+            }
+            _ => {
+                line += usize::from(c == '\n');
+                field.push(c);
+            }
+        }
+    }
+    if is_quoted {
+        return Err((first_line, "a quotation mark that is never closed".to_owned()));
+    }
+    if !field.is_empty() || !row.is_empty() {
+        row.push(field);
+        rows.push((first_line, row));
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "external_id,status,reference,paid_at,reason\n";
+
+    fn settlements(text: &str) -> Vec<Settlement> {
+        let answer = read_answer(text);
+        assert_eq!(answer.mistakes, []);
+        answer.lines.into_iter().map(|line| line.settlement.unwrap()).collect()
+    }
+
+    fn mistakes(text: &str) -> String {
+        read_answer(text).mistakes.iter().map(|(line, what)| format!("line {line}: {what}\n")).collect()
+    }
+
+    #[test]
+    fn a_providers_answer_is_read() {
+        let text = format!(
+            "\u{feff}{HEADER}a-1-1,paid,tx-9,2027-05-04,\r\n\nb-1-1,failed,,,\"no, \"\"account\"\"\"\na-1-1,paid,tx-9,2027-05-04,\n"
+        );
+        let read = settlements(&text);
+        assert_eq!(read.len(), 2, "the same twice is once");
+        assert!(read[0].is_paid && read[0].paid_at == "2027-05-04T12:00:00Z".parse().ok());
+        assert_eq!((read[1].state(), read[1].reason.as_deref()), (PayoutState::Failed, Some("no, \"account\"")));
+        let other = "Reason,note,paid_at,Status,external_id,reference\n,x,2027-05-04T01:02:03Z,paid,a-1-1,r";
+        assert_eq!(settlements(other)[0].reference.as_deref(), Some("r"), "columns in any order, and any case");
+        assert_eq!(settlements("external_id,status\na-1-1,failed")[0].reason, None, "what may be empty may be away");
+        assert_eq!(
+            read_answer("external_id,status,amount_cents\na-1-1,failed,10000").lines[0].amount_cents,
+            Some(10_000)
+        );
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        let text = format!("{HEADER}a,payed,,,\nb,paid,,,\n,failed,,,\nc,paid\nd,failed,,,x\nd,failed,,,y\n");
+        let told = mistakes(&text);
+        for part in [
+            "line 2: status \"payed\"; write paid or failed",
+            "line 3: paid_at \"\"",
+            "line 4: no external_id",
+            "line 5: 2 fields; the first line has 5",
+            "line 7: external_id d is on line 6 too",
+        ] {
+            assert!(told.contains(part), "{part} in {told}");
+        }
+        assert_eq!(read_answer(&text).lines.len(), 3, "those that name a payout are looked for");
+        assert!(
+            mistakes("external_id,status,amount_cents\na,failed,$5").contains("amount_cents \"$5\"; write whole cents")
+        );
+        for bad in ["\"x", "a\"b\n", "\"a\"\"", "\"a\"b\"\n"] {
+            assert!(!mistakes(&format!("{HEADER}{bad}")).is_empty(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_first_line_that_is_wrong_says_how() {
+        for (text, part) in [
+            ("external_id,reason\n", "line 1: no column status; the first line names the columns, such as "),
+            ("external_id,status,Status\n", "line 1: 2 columns are named status; keep one"),
+            ("\u{feff}external_id;status\n", "line 1: the columns are separated by semicolons; use commas; "),
+            ("external_id\tstatus\n", "line 1: the columns are separated by tabs; use commas; "),
+            ("\n", "line 1: the file is empty; the first line names "),
+            (HEADER, "line 1: this is the only line; "),
+        ] {
+            assert!(mistakes(text).starts_with(part), "{text}: {}", mistakes(text));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A provider's answer, held against the payouts that it is about.
+
+use std::time::Duration;
+
+use crate::domain::figure::money;
+use crate::domain::reward::payout::{PayoutRecord, PayoutState};
+use crate::domain::reward::settlement::{AnswerLine, ProviderAnswer, Settlement};
+use crate::domain::time::Timestamp;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// A provider's answer that was looked through. Places in it are lines of its file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct CheckedAnswer {
+    /// Why it cannot be booked.
+    pub mistakes: Vec<(usize, String)>,
+    /// What was booked in other words before, and stays so.
+    pub differing: Vec<(usize, String)>,
+    /// The external ids of payouts that were booked as paid, and failed by this answer.
+    pub came_back: Vec<String>,
+    pub settlements: Vec<Settlement>,
+}
+
+/// When a payout may have been paid.
+#[derive(Debug, Clone, Copy)]
+pub struct PaidWithin {
+    pub now: Timestamp,
+    /// Before the batch was made, too: after a restore, or where a payout was booked wrong, it goes into another batch.
+    pub may_be_earlier: bool,
+}
+
+impl PaidWithin {
+    /// What is wrong with the day of a payout. A day more on both sides: a provider may write its own day.
+    fn mistake(self, paid_at: Timestamp, payout: &PayoutRecord) -> Option<String> {
+        if paid_at >= self.now.start_of_day().plus(DAY * 2) {
+            return Some(format!("paid_at {paid_at} is later than tomorrow; write when it was paid"));
+        }
+        let PayoutRecord { batch, batch_at, .. } = payout;
+        (paid_at < batch_at.start_of_day().minus(DAY) && !self.may_be_earlier).then(|| {
+            format!(
+                "paid_at {paid_at} is before batch {batch} was made, {batch_at}; write when it was paid, or give --paid-earlier if it was \
+                 paid from another file"
+            )
+        })
+    }
+}
+
+impl CheckedAnswer {
+    pub fn new(answer: &mut ProviderAnswer) -> Self {
+        Self { mistakes: std::mem::take(&mut answer.mistakes), ..Self::default() }
+    }
+
+    /// Looks at one line; `payout` is the one that it names.
+    pub fn add(&mut self, line: AnswerLine, payout: Option<&PayoutRecord>, within: PaidWithin) {
+        let AnswerLine { line, external_id: id, amount_cents, settlement } = line;
+        let mut wrong = |what: String| self.mistakes.push((line, format!("external_id {id}: {what}")));
+        let Some(payout) = payout else {
+            return wrong("no payout has it; use the file that `rewards batch new` wrote".to_owned());
+        };
+        if let Some(cents) = amount_cents.filter(|cents| *cents != payout.amount_cents) {
+            wrong(format!(
+                "the file says {}, but the payout is {}; clear the difference with the provider",
+                money(cents),
+                money(payout.amount_cents)
+            ));
+        }
+        let Some(settlement) = settlement else { return };
+        let (before, after) = (payout.state, settlement.state());
+        if before == after {
+            self.differing
+                .extend(difference(&settlement, payout).map(|what| (line, format!("external_id {id}: {what}"))));
+        } else if before.may_become(after) {
+            if let Some(mistake) = settlement.paid_at.and_then(|paid_at| within.mistake(paid_at, payout)) {
+                wrong(mistake);
+            }
+            if before == PayoutState::Paid {
+                self.came_back.push(id);
+            }
+        } else {
+            let why = if before == PayoutState::Failed { ", and is due again under another id" } else { "" };
+            wrong(format!("the file says {}, but it was settled as {}{why}", after.name(), before.name()));
+        }
+        self.settlements.push(settlement);
+    }
+}
+
+/// How a line differs from what was booked before.
+fn difference(settlement: &Settlement, payout: &PayoutRecord) -> Option<String> {
+    let mut differing = Vec::new();
+    if let (Some(at), Some(booked)) = (settlement.paid_at, payout.paid_at)
+        && settlement.is_paid
+        && at != booked
+    {
+        differing.push(format!("paid_at {booked}, not {at}"));
+    }
+    for (name, told, booked) in
+        [("reference", &settlement.reference, &payout.reference), ("reason", &settlement.reason, &payout.reason)]
+    {
+        if let Some(told) = told.as_ref().filter(|told| Some(*told) != booked.as_ref()) {
+            differing.push(format!("{name} \"{}\", not \"{told}\"", booked.as_deref().unwrap_or_default()));
+        }
+    }
+    (!differing.is_empty()).then(|| format!("booked with {}", differing.join(", ")))
+}
