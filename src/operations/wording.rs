@@ -24,7 +24,7 @@ pub const CONSENT_RULE: &str = consent!("this");
 pub const CONSENT_RULE_FOR_ALL: &str = consent!("signUpUser and createReferralLink");
 
 /// What to do about an error of an agent action.
-pub const ERRORS_OF_ACTIONS: &str = "An error has a `code`, and in `error` what to do: invalid_submission lists what to mend \
+pub const ERRORS_OF_ACTIONS: &str = "An error has a `code`, and in `error` what to do: invalid_submission lists what to fix \
      (ask the user), rate_limited names the seconds to wait; on backend_not_configured or save_failed try again later; \
      agent_unauthorized is about the API key.";
 
@@ -53,8 +53,8 @@ pub fn who_runs_it(union: &Union) -> String {
         None => "its operator has published no contact".to_owned(),
     };
     format!(
-        "{name} runs this service; {reached}. Its site is {join_site}; anyone can join by themselves at {}. What it keeps of \
-         people and for how long stands at {}, what joining means at {}.",
+        "{name} runs this service; {reached}. Its site is {join_site}; anyone can join by themselves at {}. What it keeps about \
+         people and for how long is at {}, what joining means at {}.",
         union.join_page(),
         union.privacy_page(),
         union.terms_page()

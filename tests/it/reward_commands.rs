@@ -196,14 +196,14 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
         // Nobody can write there: nothing is put into a batch.
         assert!(not("away/payouts.csv").starts_with("cannot write away/payouts.csv; "), "no such folder");
         write(&server, "notes.txt", "mine\n");
-        assert_eq!(not("notes.txt"), "notes.txt is there already and is no batch's file; give another name");
+        assert_eq!(not("notes.txt"), "notes.txt already exists and is not the file of a batch; give another name");
         assert_eq!((read(&server, "notes.txt").as_str(), listed(&server).0["outCents"].clone()), ("mine\n", json!(0)));
 
         // Begun, and killed before its file was there.
         server.execute("INSERT INTO payout_batches (created_at, who) VALUES (1794895200000, 'op')");
         let unfinished = refused(&server, &["rewards", "batch", "new", "a.csv", "--batch", "1"]);
         assert!(
-            unfinished.starts_with("batch 1 may not be full yet, for its file was never written; "),
+            unfinished.starts_with("batch 1 may not be complete yet, because its file was never written; "),
             "{unfinished}"
         );
         let said = batch("a.csv");
@@ -229,7 +229,7 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
         write(&server, "answer.csv", &format!("external_id,status,reference,paid_at,reason\n{BOB}-1-1,failed,,,x\n"));
         done(&server, &["rewards", "batch", "settle", "answer.csv"]);
         let other = not("a.csv");
-        assert_eq!(other, "a.csv holds another batch and is not overwritten; give another name to write batch 2");
+        assert_eq!(other, "a.csv contains another batch and is not overwritten; give another name to write batch 2");
         assert_eq!(read(&server, "a.csv"), first);
         let said = batch("c.csv");
         assert!(said.starts_with("Batch 2, begun at "), "{said}");
@@ -246,7 +246,7 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
         done(&server, &["members", "erase", "ana@example.com"]);
         let said = done(&server, &["rewards", "batch", "new", "d.csv", "--batch", "1"]);
         assert!(said.starts_with("No payout of batch 1 is left to be paid. No file was written.\n"), "{said}");
-        assert!(said.contains(&format!("Left out, for the member was erased: {ANA}-1-1.")), "{said}");
+        assert!(said.contains(&format!("Left out, because the member was erased: {ANA}-1-1.")), "{said}");
         let answer = format!(
             "external_id,status,reference,paid_at,reason\n{BOB}-1-2,paid,,2026-11-18,\n{ANA}-1-1,failed,,,erased\n"
         );
@@ -280,7 +280,9 @@ fn a_providers_answer_is_booked_once_or_not_at_all() {
         let (code, _, told) = settle(&format!("{header}\n{ANA}-1-1,payed,,,\n{BOB}-1-1,paid,,soon,\n"));
         assert_eq!(code, 1);
         assert!(
-            told.starts_with("unionhall: nothing was booked: answer.csv has 2 mistakes:\n  line 2: status \"payed\"; "),
+            told.starts_with(
+                "unionhall: nothing was recorded: answer.csv has 2 mistakes:\n  line 2: status \"payed\"; "
+            ),
             "{told}"
         );
         let (_, _, told) = settle(&format!("{header}\n{ANA}-1-1,paid,,2026-11-18,\n\nnobody-1-1,paid,,2026-11-18,\n"));
@@ -292,8 +294,8 @@ fn a_providers_answer_is_booked_once_or_not_at_all() {
 
         let good = format!("{header}\n{ANA}-1-1,paid,,2026-11-18,\n{BOB}-1-1,paid,,2027-01-01,\n");
         let said = "answer.csv has 2 payouts: 2 paid, 0 failed.\n";
-        assert_eq!(settle(&good).1, format!("{said}Booked now: 2. Booked before: 0.\n"));
-        assert_eq!(settle(&good).1, format!("{said}Booked now: 0. Booked before: 2.\n"));
+        assert_eq!(settle(&good).1, format!("{said}Recorded now: 2. Recorded before: 0.\n"));
+        assert_eq!(settle(&good).1, format!("{said}Recorded now: 0. Recorded before: 2.\n"));
         assert_eq!(server.number("SELECT count(*) FROM audit WHERE command = 'rewards batch settle'"), 1);
         let year = |year: &str| run(&server, &["rewards", "tax", "--year", year]);
         let (_, rows, total) = year("2027");
@@ -332,7 +334,7 @@ fn a_void_says_what_it_meant() {
         let arguments =
             ["rewards", "void", "ana1@example.com", "--campaign", CAMPAIGN, "--reason", "same as kim@x.example"];
         let (code, _, told) = run(&server, &arguments);
-        assert!(code == 2 && told.contains("write it without an @: it stays in the ledger for ever"), "{told}");
+        assert!(code == 2 && told.contains("write it without an @: it stays in the ledger forever"), "{told}");
 
         let never = "They no longer count in internet-sample, and never will.\n";
         let nothing = format!("{never}They were in no group, so their referrer loses nothing.\n");
@@ -341,22 +343,25 @@ fn a_void_says_what_it_meant() {
         assert_eq!(void("ana11@example.com").1, nothing, "waiting");
         done(&server, &["rewards", "batch", "new", "payouts.csv"]);
         let paid = void("bob1@example.com").1;
-        assert!(paid.contains("$100 comes off what the referrer earns next; nothing is collected."), "{paid}");
+        assert!(paid.contains("$100 is deducted from what the referrer earns next; nothing is collected."), "{paid}");
         let (totals, accounts) = listed(&server);
         assert_eq!((&totals["negativeAccounts"], &totals["negativeCents"]), (&json!(1), &json!(-10_000)));
         assert_eq!(accounts["bob@example.com"]["dueCents"], -10_000);
         let list = done(&server, &["rewards", "list"]);
-        assert!(list.contains("Negative    1 account: $100 paid too much, which comes off later rewards\n"), "{list}");
+        assert!(
+            list.contains("Negative    1 account: $100 paid too much, which is deducted from later rewards\n"),
+            "{list}"
+        );
         let bob = done(&server, &["members", "show", "bob@example.com"]);
         assert!(
-            bob.contains("\n  $100 paid too much, which comes off later rewards; being paid $100, paid $0\n"),
+            bob.contains("\n  $100 paid too much, which is deducted from later rewards; being paid $100, paid $0\n"),
             "{bob}"
         );
 
         // Somebody erased is known by their address still, and the ledger keeps the reason.
         done(&server, &["members", "erase", "ana1@example.com"]);
         let erased = void("ana1@example.com").1;
-        assert!(erased.contains("$100 comes off what the referrer earns next"), "{erased}");
+        assert!(erased.contains("$100 is deducted from what the referrer earns next"), "{erased}");
         assert_eq!(server.rows("SELECT DISTINCT why FROM reward_ledger WHERE kind = 'reversal'"), [["twins"]]);
         let audit = server.rows("SELECT about FROM audit WHERE command = 'rewards void' ORDER BY id").concat();
         assert_eq!(
@@ -395,7 +400,7 @@ fn a_review_shows_the_rows_behind_each_pattern() {
                 .map(|line| line.split_whitespace().collect::<Vec<_>>())
                 .collect()
         };
-        let disposable = under("  disposable: addresses at domains whose mailboxes are thrown away");
+        let disposable = under("  disposable: addresses at domains of disposable mailboxes");
         assert_eq!((disposable[0][0], &disposable[0][3..]), ("bob1@mailinator.com", &[CAMPAIGN, "group", "3"][..]));
         assert_eq!(
             disposable[1].join(" "),
@@ -415,7 +420,7 @@ fn a_review_shows_the_rows_behind_each_pattern() {
         );
 
         done(&server, &["rewards", "batch", "new", "payouts.csv"]);
-        assert_eq!(done(&server, &["rewards", "review"]), "There is no group that is not paid yet.\n");
+        assert_eq!(done(&server, &["rewards", "review"]), "Every group is paid.\n");
         // A batch that nobody settles.
         let doctor = || String::from_utf8(server.command().args(["doctor"]).output().unwrap().stdout).unwrap();
         assert!(!doctor().contains("payouts:"));

@@ -78,7 +78,7 @@ pub(super) fn new(task: &NewBatch) -> anyhow::Result<()> {
             None => put_in_place(&unfinished.0, path).with_context(cannot_write)?,
             Some(_) if written.replaces => replace(&unfinished.0, path).with_context(cannot_write)?,
             Some(_) => bail!(
-                "{} holds another batch and is not overwritten; give another name to write batch {id}",
+                "{} contains another batch and is not overwritten; give another name to write batch {id}",
                 path.display()
             ),
         }
@@ -105,7 +105,7 @@ async fn choose(
         };
         if !batch.is_written {
             bail!(
-                "batch {id} may not be full yet, for its file was never written; `unionhall rewards batch new FILE` goes on with it"
+                "batch {id} may not be complete yet, because its file was never written; `unionhall rewards batch new FILE` goes on with it"
             );
         }
         return Ok(Some((batch, Cause::Asked)));
@@ -156,7 +156,7 @@ fn first_payout(path: &Path) -> anyhow::Result<Option<String>> {
     if !is_there(path)? {
         return Ok(None);
     }
-    let no_batch = || format!("{} is there already and is no batch's file; give another name", path.display());
+    let no_batch = || format!("{} already exists and is not the file of a batch; give another name", path.display());
     // Whoever opens a pipe waits for its other end.
     ensure!(path.is_file(), no_batch());
     let mut lines = String::new();
@@ -178,21 +178,21 @@ fn report(path: &Path, batch: &BatchRecord, cause: Cause, written: &WrittenRows)
         Cause::New => vec![format!("Batch {id} is in {file}: {what}.")],
         Cause::Unfinished => vec![
             format!("Batch {id}, begun at {} and not finished then, is in {file} now: {what}.", batch.created_at),
-            "If its file was handed over before, have nothing paid twice: the ids are the same.".to_owned(),
-            "What became due since then comes into the next batch.".to_owned(),
+            "If its file was handed over before, do not pay anything twice: the ids are the same.".to_owned(),
+            "What became due since then goes into the next batch.".to_owned(),
         ],
         Cause::NothingNew => vec![
             format!("Nothing new is due. What is not settled of batch {id} is in {file} again: {what}."),
-            "Each has its external_id of before: have nothing paid that was paid already.".to_owned(),
+            "Each payout keeps its external_id: do not pay anything that was already paid.".to_owned(),
         ],
         Cause::Asked => vec![
             format!("What is not settled of batch {id} is in {file} again: {what}."),
-            "Each has its external_id of before: have nothing paid that was paid already.".to_owned(),
+            "Each payout keeps its external_id: do not pay anything that was already paid.".to_owned(),
         ],
     };
     lines.extend(left_out(written));
     lines.push(
-        "Give the file to whoever pays, then book their answer: `unionhall rewards batch settle FILE`.".to_owned(),
+        "Give the file to whoever pays, then record their answer: `unionhall rewards batch settle FILE`.".to_owned(),
     );
     lines
 }
@@ -201,7 +201,7 @@ fn left_out(written: &WrittenRows) -> Option<String> {
     let ids = &written.left_out;
     (!ids.is_empty()).then(|| {
         format!(
-            "Left out, for the member was erased: {}. If it was not paid from an earlier file, settle it as failed.",
+            "Left out, because the member was erased: {}. If it was not paid from an earlier file, settle it as failed.",
             ids.join(", ")
         )
     })
@@ -228,7 +228,7 @@ impl Drop for UnfinishedFile {
 
 pub(super) fn settle(task: &SettleBatch) -> anyhow::Result<()> {
     let (text, name) = read_text(&task.file, LARGEST_ANSWER_KIB)?;
-    let refused = |wrong: Vec<String>| mistakes(name, &wrong).context("nothing was booked");
+    let refused = |wrong: Vec<String>| mistakes(name, &wrong).context("nothing was recorded");
     let (lines, settlements): (Vec<_>, Vec<_>) = read_settlements(&text).map_err(refused)?.into_iter().unzip();
     let paid = settlements.iter().filter(|settlement| settlement.is_paid).count() as u64;
     let failed = settlements.len() as u64 - paid;
@@ -245,7 +245,7 @@ pub(super) fn settle(task: &SettleBatch) -> anyhow::Result<()> {
         }
     };
     print_line(&format!("{name} has {}: {paid} paid, {failed} failed.", counted(paid + failed, "payout")))?;
-    print_line(&format!("Booked now: {booked}. Booked before: {before}."))?;
+    print_line(&format!("Recorded now: {booked}. Recorded before: {before}."))?;
     if failed > 0 {
         print_line(
             "What failed is due again: the next batch has it under another external_id, unless the member was erased.",

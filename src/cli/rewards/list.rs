@@ -120,7 +120,7 @@ fn total_lines(totals: &AccountTotals, on_the_way: &OnTheWay) -> Vec<String> {
     }
     if totals.negative_accounts > 0 {
         lines.push(format!(
-            "{:<12}{}: {} paid too much, which comes off later rewards",
+            "{:<12}{}: {} paid too much, which is deducted from later rewards",
             "Negative",
             counted(totals.negative_accounts, "account"),
             money(-totals.negative_cents)

@@ -18,35 +18,35 @@ use crate::operator::Operator;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RewardsCommand {
-    /// Show what to look at before paying: patterns among the members of groups that are not paid yet.
+    /// Show what to review before paying: patterns among the members of groups that are not paid yet.
     ///
-    /// Nothing is judged and nothing is changed. Shown, each with the rows behind it:
+    /// Nothing is decided and nothing is changed. Each pattern is shown with the rows behind it:
     ///
     /// - burst: 3 or more members of one referrer joined within an hour;
     ///
-    /// - disposable: an address is at a domain whose mailboxes are made to be thrown away, by today's list;
+    /// - disposable: an address is at a domain of disposable mailboxes, according to today's list;
     ///
     /// - partner: more than half of one referrer's members, and at least 3, joined through one partner;
     ///
     /// - ring: following who referred whom leads back to the referrer, in at most 10 steps.
     ///
-    /// `rewards void` takes a member out of what their referrer earns.
+    /// `rewards void` removes a member from what their referrer earns.
     Review(ReviewGroups),
-    /// List what everybody earned: the totals, then each account with its groups, what is due, what is being paid and what was paid.
+    /// List what everyone earned: the totals, then each account with its groups, what is due, what is being paid and what was paid.
     List(ListAccounts),
-    /// Take a member out of what their referrer earns in a campaign, for ever: for fraud.
+    /// Permanently remove a member from what their referrer earns in a campaign, for fraud.
     ///
     /// If their group is not paid yet, it is dissolved and its reward is reversed; the others in it count for another group, and a group
-    /// that was capped may take its place. If it is paid or being paid, its reward is reversed and taken off what the referrer earns
-    /// next; nothing is collected. Somebody who is in no group yet will never be in one of that campaign.
+    /// that was capped may take its place. If it is paid or being paid, its reward is reversed and deducted from what the referrer earns
+    /// next; nothing is collected. A member who is not in a group yet will never be in one of that campaign.
     Void(VoidMember),
-    /// Pay: write what is due into a file, and book what became of it.
+    /// Pay: write what is due into a file, and record the result.
     #[command(subcommand)]
     Batch(BatchCommand),
-    /// Sum up what each account was paid in a year, as CSV (account,email,paid_cents,currency); the total goes to standard error.
+    /// Add up what each account was paid in a year, as CSV (account,email,paid_cents,currency); the total goes to standard error.
     ///
     /// A year is one of UTC. A payout belongs to the year of `paid_at` in the provider's answer; a day without a time counts as noon
-    /// UTC. Payouts that came back (failed after paid) do not count. The address is empty once somebody is erased.
+    /// UTC. Payouts that came back (failed after paid) do not count. The address is empty once the person is erased.
     Tax(SumYear),
 }
 
@@ -96,7 +96,7 @@ pub(super) struct VoidMember {
     /// The campaign's slug, as `campaigns list` shows it.
     #[arg(long, value_name = "SLUG")]
     campaign: CampaignSlug,
-    /// Why, in 1 to 200 characters on one line and without an address: it stays in the ledger for ever.
+    /// Why, in 1 to 200 characters on one line and without an address: it stays in the ledger forever.
     #[arg(long, value_name = "TEXT", value_parser = void::reason)]
     reason: String,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use crate::rewards::Voided;
 pub(super) fn reason(text: &str) -> Result<String, String> {
     let text = text.trim();
     if text.contains('@') {
-        return Err("write it without an @: it stays in the ledger for ever, and no address may".to_owned());
+        return Err("write it without an @: it stays in the ledger forever, and no address may".to_owned());
     }
     let is_good = (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control);
     if is_good { Ok(text.to_owned()) } else { Err("write 1 to 200 characters on one line".to_owned()) }
@@ -37,8 +37,10 @@ pub(super) fn run(task: &VoidMember) -> anyhow::Result<()> {
     let (group, cents) = match voided {
         Voided::Done { group, reversed_cents } => (group, reversed_cents),
         Voided::UnknownPerson => return Err(members::nobody()),
-        Voided::UnknownCampaign => bail!("there is no campaign {slug} any more"),
-        Voided::NotReferred => bail!("nobody is credited for them, so nobody earns by them; nothing was changed"),
+        Voided::UnknownCampaign => bail!("there is no campaign {slug} anymore"),
+        Voided::NotReferred => {
+            bail!("nobody is credited for them, so nobody earns a reward for them; nothing was changed")
+        }
         Voided::Already => return print_line(&format!("They were voided in {slug} before; nothing was changed.")),
     };
     print_line(&format!("They no longer count in {slug}, and never will."))?;
@@ -52,10 +54,10 @@ pub(super) fn run(task: &VoidMember) -> anyhow::Result<()> {
             format!("Their group was not paid yet and is dissolved: the referrer loses {}. {others}", money(cents))
         }
         Some(GroupState::Reversed) => format!(
-            "Their group was paid or is being paid: {} comes off what the referrer earns next; nothing is collected. {others}",
+            "Their group was paid or is being paid: {} is deducted from what the referrer earns next; nothing is collected. {others}",
             money(cents)
         ),
-        Some(state) => format!("Their group is {}: nobody is paid for it any more. Nothing was booked.", state.name()),
+        Some(state) => format!("Their group is {}: nobody is paid for it anymore. Nothing was recorded.", state.name()),
     })
 }
 
