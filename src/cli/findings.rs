@@ -27,7 +27,7 @@ impl Grade {
     }
 }
 
-/// What was found of one thing, on one line, and how it is mended.
+/// What was found of one thing, on one line, and how to fix it.
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
     pub check: &'static str,
@@ -62,7 +62,7 @@ impl Finding {
     }
 
     /// The same with a fix, where the error brought none.
-    pub(super) fn or_mend(mut self, fix: &str) -> Self {
+    pub(super) fn or_fix(mut self, fix: &str) -> Self {
         self.fix.get_or_insert_with(|| fix.to_owned());
         self
     }
@@ -150,14 +150,14 @@ pub(super) fn public_address(mail: Option<&MailTransport>, union: &Union) -> Vec
         judge(
             MAIL,
             matches!(mail, Some(MailTransport::Mailbox)),
-            "it goes into the folder `mailbox`, which will do on this machine alone",
+            "it goes into the folder `mailbox`, which is fine on this machine",
             "mail goes into the folder `mailbox` and to nobody's inbox",
             "set UNIONHALL_MAIL to an smtp:// address",
         ),
         judge(
             CATALOG,
             is_sample,
-            if is_sample { "the sample, which will do on this machine alone" } else { "your own figures" },
+            if is_sample { "the sample, which is fine on this machine" } else { "your own figures" },
             "the savings and rewards shown are the sample's, which are made up",
             "give yours in UNIONHALL_CATALOG",
         ),
@@ -177,15 +177,15 @@ pub(super) fn public_address(mail: Option<&MailTransport>, union: &Union) -> Vec
         judge(
             "contact",
             union.contact_email.is_none(),
-            if union.contact_email.is_none() { "none, which will do on this machine alone" } else { "given" },
+            if union.contact_email.is_none() { "none, which is fine on this machine" } else { "given" },
             "nobody can write to the union",
             "give an address in UNIONHALL_CONTACT_EMAIL",
         ),
         judge(
             "encryption",
             is_plain,
-            if is_plain { "none, which will do on this machine alone" } else { "the addresses are https://" },
-            "keys, addresses and links travel in the clear",
+            if is_plain { "none, which is fine on this machine" } else { "the addresses are https://" },
+            "keys, addresses and links are sent unencrypted",
             "give https:// addresses in UNIONHALL_BASE_URL and UNIONHALL_JOIN_SITE",
         ),
     ]
@@ -199,7 +199,7 @@ pub(super) fn unknown_variables(names: impl Iterator<Item = String>, known: &BTr
         let meant = near.filter(|(edits, _)| *edits <= 3).min().map(|(_, setting)| setting);
         let fix = meant
             .map_or_else(|| "`unionhall serve --help` lists them".to_owned(), |meant| format!("did you mean {meant}?"));
-        Finding::warn("variables", format!("{name} is no setting, and changes nothing"), fix)
+        Finding::warn("variables", format!("{name} is not a setting and has no effect"), fix)
     };
     unknown.map(judge).collect()
 }
@@ -216,8 +216,8 @@ mod tests {
         assert_eq!(
             message,
             [
-                "UNIONHALL_LISTN is no setting, and changes nothing; did you mean UNIONHALL_LISTEN?",
-                "UNIONHALL_SOMETHING_ELSE is no setting, and changes nothing; `unionhall serve --help` lists them",
+                "UNIONHALL_LISTN is not a setting and has no effect; did you mean UNIONHALL_LISTEN?",
+                "UNIONHALL_SOMETHING_ELSE is not a setting and has no effect; `unionhall serve --help` lists them",
             ]
         );
     }

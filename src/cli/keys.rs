@@ -19,13 +19,13 @@ use crate::operator::{Act, Operator};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
-    /// Issue a key to a partner. The key alone goes to standard output, once: only its hash is kept.
+    /// Issue a key to a partner. Only the key is printed to standard output, once: only its hash is stored.
     Issue(IssueKey),
     /// List all keys, without their secrets.
     List(ListKeys),
-    /// End a key at once.
+    /// Revoke a key right away.
     Revoke(RevokeKey),
-    /// Issue a successor to a key, with the same partner and limit, and let the old one run out.
+    /// Issue a successor to a key, with the same partner and limit, and let the old one expire.
     Rotate(RotateKey),
 }
 

@@ -21,15 +21,15 @@ use crate::operator::Operator;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MailCommand {
-    /// List the mail that waits, without addresses: how often it was tried, and why it did not go.
+    /// List the mail that waits, without addresses: how often it was tried, and why it was not sent.
     List(ListMail),
-    /// Try a mail again at once, even one that was given up, is held, or whose mailbox has had its share.
+    /// Try a mail again at once, even one that was given up, is held, or whose mailbox has reached its limit.
     ///
     /// With --all or --to, everything that failed or was given up is tried again within a minute. Mail that is held stays held, mail
-    /// of a suspended partner waits, and mailboxes at their rate limit get theirs later. When the mail server is back after an outage, the service does as much for
-    /// all that waits by itself.
+    /// of a suspended partner waits, and mailboxes at their rate limit get theirs later. After an outage of the mail server,
+    /// the service does this by itself for everything that waits.
     Retry(RetryMail),
-    /// Let mail go that is held, such as what a key asked for before it was revoked. Each person has the whole week to confirm.
+    /// Send mail that is held, such as what a key asked for before it was revoked. Each person still gets a whole week to confirm.
     Release(HeldChoice),
     /// Delete mail that is held, and end its sign-ups at once. Nobody is told.
     Drop(HeldChoice),
@@ -197,8 +197,8 @@ fn release(task: &HeldChoice) -> anyhow::Result<()> {
     let count = with_live_records(&task.store, released)?;
     print_line(&match count {
         0 => "No such mail is held.".to_owned(),
-        1 => "1 mail goes as soon as its mailbox may get one.".to_owned(),
-        _ => format!("{count} mails go, each as soon as its mailbox may get one."),
+        1 => "1 mail is sent as soon as its mailbox may get one.".to_owned(),
+        _ => format!("{count} mails are sent, each as soon as its mailbox may get one."),
     })
 }
 
@@ -234,14 +234,16 @@ fn feedback(task: &Feedback) -> anyhow::Result<()> {
     });
     match noted.map_err(TryLater::because)? {
         Ok((ReportKind::HardBounce, ReportOutcome::Noted)) => {
-            print_line("There is no such recipient; nothing more goes there for 30 days.")
+            print_line("There is no such recipient; no mail goes there for 30 days.")
         }
-        Ok((ReportKind::SoftBounce, ReportOutcome::Noted)) => print_line("It did not arrive for now; counted."),
+        Ok((ReportKind::SoftBounce, ReportOutcome::Noted)) => {
+            print_line("It was not delivered this time; that is counted.")
+        }
         Ok((ReportKind::Complaint, ReportOutcome::Noted)) => print_line(
-            "The recipient calls it unwanted; nothing goes to that mailbox until its owner confirms a mail of ours.",
+            "The recipient reported it as spam; no mail goes to that mailbox until its owner confirms one of our mails.",
         ),
-        Ok((_, ReportOutcome::Repeated)) => print_line("That was known already."),
-        Ok((_, ReportOutcome::Unknown)) => print_line("The sign-up that it is about is gone; nothing was changed."),
+        Ok((_, ReportOutcome::Repeated)) => print_line("This report was already known."),
+        Ok((_, ReportOutcome::Unknown)) => print_line("The sign-up it is about no longer exists; nothing was changed."),
         Err(why) => print_line(&format!("Nothing was changed: {why}.")),
     }
 }

@@ -63,51 +63,51 @@ const AFTER_HELP: &str = "Every setting is a flag and a variable; `unionhall COM
 enum Command {
     /// Run the service until it is told to stop (SIGTERM or Ctrl-C).
     Serve(Box<ServeSettings>),
-    /// Look for what keeps the service from working well, and say how each fault is fixed; changes no setting and no record.
+    /// Check what keeps the service from working well, and say how to fix it; changes no setting and no record.
     ///
     /// Give it the settings of `serve` and run it as the user that the service runs as; the service may be running. Each check
-    /// is a line, ok, warn or fail, with the mend below. Ends with 1 if something failed, with 0 if all is well or only warned of.
+    /// is a line, ok, warn or fail, with the fix below it. Exits with 1 if a check failed, otherwise with 0.
     Doctor(Box<doctor::DoctorSettings>),
     /// Show every setting of `serve` that is in force, its value, and where it comes from; needs no store, shows no secret.
     ///
-    /// Give it the flags and variables of `serve`. Variables that look like settings and are none are named.
+    /// Give it the flags and variables of `serve`. Variables that look like settings but are not are named.
     Settings(Box<settings::ShowSettings>),
     /// Issue, list, revoke and rotate the keys of partners; the running service notices within two seconds.
     #[command(subcommand)]
     Keys(keys::KeysCommand),
-    /// See who the partners are, and say whom to write to about each.
+    /// See who the partners are, and set a contact for each.
     #[command(subcommand)]
     Partners(partners::PartnersCommand),
-    /// Tell partners what comes of their sign-ups: add, try out and mend the endpoints that they are told at.
+    /// Tell partners what happens to their sign-ups: add, test and repair their webhook endpoints.
     #[command(subcommand)]
     Webhooks(partners::webhooks::WebhooksCommand),
-    /// See who the members are, why somebody gets no mail, and let people leave or be forgotten.
+    /// See who the members are and why someone gets no mail, end memberships, and erase people.
     #[command(subcommand)]
     Members(members::MembersCommand),
-    /// Ask members who wants to be in on a deal, publish its offer, and take it from step to step.
+    /// Run campaigns: ask members who wants to be in, publish the offer, and take each step.
     ///
     /// A campaign is one category, some states or all, and one offer: draft, gathering, negotiating, offered, active, closed; or
-    /// cancelled. Every step is kept with who took it and when. `campaigns list` says beforehand what dates do by themselves.
+    /// cancelled. Every step is recorded with who took it and when. `campaigns list` shows which steps happen by date.
     #[command(subcommand)]
     Campaigns(campaigns::CampaignsCommand),
-    /// See what members earned by referring others, look at it before paying, pay it, and take out what was fraud.
+    /// See what members earned by referring others, review it before paying, pay it, and remove fraud.
     ///
     /// A referrer earns a reward for each full group of members who take part in one campaign: `campaigns show` has its terms. Groups are
     /// formed by the service; these commands bring them up to date first. Money is kept in a ledger that only grows: a mistake is reversed,
     /// never edited.
     #[command(subcommand)]
     Rewards(rewards::RewardsCommand),
-    /// Show what came of the sign-ups: by day, partner, state, category or referrer.
+    /// Show what happened to the sign-ups: by day, partner, state, category or referrer.
     Stats(stats::ShowStats),
-    /// Look at the mail that waits in the outbox, decide about what is held, and take in what came back.
+    /// See the mail that waits in the outbox, decide on held mail, and read bounces and complaints.
     #[command(subcommand)]
     Mail(mail::MailCommand),
-    /// Switch sign-ups off and on, and see how each source behaves; the public data stays up.
+    /// Turn sign-ups off and on, and see how much mail each source causes; the public data stays available.
     #[command(subcommand)]
     Signups(signups::SignupsCommand),
-    /// Show who changed what, and when: every command that changes something is written down here, and nothing is ever taken out.
+    /// Show who changed what, and when: every command that changes something is recorded here, and nothing is ever removed.
     Audit(audit::ShowAudit),
-    /// Carry all records to another store: from SQLite to PostgreSQL when one machine is not enough, or back.
+    /// Move all records to another store: from SQLite to PostgreSQL when one machine is not enough, or back.
     ///
     /// Stop the service first, or its sign-ups fail meanwhile. Everything is copied, read back and compared; only then is the
     /// copy made valid, and the source refuses every change from then on. Interrupted at any moment nothing is lost: run it
@@ -125,28 +125,28 @@ enum Command {
     ///
     /// Records in PostgreSQL are backed up with its own tools; the refusal says how.
     Backup(backup::BackupSettings),
-    /// Put the records of a backup into a data folder that has none, fit to be served again.
+    /// Restore a backup into a data folder that has no records, ready to be served again.
     ///
     /// A file that is damaged, longer or shorter than it was, or of a newer version is refused, and so is a folder with records;
     /// then nothing is left behind. Interrupted at any moment it leaves nothing that a service would take for records: run it
     /// again. All of the database is read and checked before it is put in its place.
     ///
     /// The ids of new sign-ups begin far ahead, so that no link that was mailed after the backup opens somebody else's
-    /// sign-up. Mail that waited is held, for it may have gone since: decide with `unionhall mail release` or `drop`. Whoever was
+    /// sign-up. Mail that waited is held, because it may have been sent since: decide with `unionhall mail release` or `drop`. Whoever was
     /// erased since the backup, as the log of erasures tells, is named with the command that erases them again. What the
     /// records cannot know is listed at the end.
     ///
     /// A backup without the secret needs it from --secret-file, UNIONHALL_SECRET or the file `secret` of the data folder.
     Restore(backup::RestoreSettings),
-    /// Make records fit to be served again that were restored into PostgreSQL with its own tools.
+    /// Prepare records to be served again that were restored into PostgreSQL with its own tools.
     ///
     /// Run it once after `pg_restore` and before the first start; the service refuses such records until then. Run it also after
     /// a recovery to a point in time, which nothing in the records can tell. A standby that was promoted needs none of this.
     ///
     /// Whoever was erased since the copy was made, as the logs of erasures tell, is erased again. The ids of new sign-ups begin far
-    /// ahead. Everybody is signed out of their own page, and links to sign in end. Mail that waited is held, for it may have gone
-    /// since: decide with `unionhall mail release` or `drop`. What the records cannot know is listed at the end. Interrupted,
-    /// it is run again.
+    /// ahead. Everybody is signed out of their own page, and sign-in links stop working. Mail that waited is held, because it may have been sent
+    /// since: decide with `unionhall mail release` or `drop`. What the records cannot know is listed at the end. If it is
+    /// interrupted, run it again.
     Resume(backup::ResumeSettings),
     /// Speak MCP over standard input and output, for an assistant on this machine; works on the service's own records.
     Mcp(Box<mcp::McpSettings>),

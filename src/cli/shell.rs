@@ -44,7 +44,7 @@ fn manual_page(program: &clap::Command) -> anyhow::Result<String> {
     let mut roff = Roff::new();
     roff.control("SH", ["SYNOPSIS"]).text([bold("unionhall"), roman(" COMMAND [OPTIONS]")]);
     roff.control("SH", ["DESCRIPTION"]).text([roman(format!(
-        "{AFTER_HELP} A flag comes before its variable. A variable that is set to nothing counts as not set."
+        "{AFTER_HELP} A flag overrides its variable. A variable that is set to nothing counts as not set."
     ))]);
     roff.control("SH", ["COMMANDS"]);
     page.push_str(&roff.to_roff());

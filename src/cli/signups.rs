@@ -16,9 +16,9 @@ use crate::domain::time::Timestamp;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SignupsCommand {
-    /// Switch the agent actions off: they answer `backend_not_configured` until sign-ups are resumed.
+    /// Turn the agent actions off: they answer `backend_not_configured` until sign-ups are resumed.
     Pause(StoreSettings),
-    /// Switch the agent actions on again.
+    /// Turn the agent actions on again.
     Resume(StoreSettings),
     /// End the sign-ups of a leaked key that wait to be confirmed. Nobody is told.
     ///
@@ -65,10 +65,10 @@ pub(super) fn run(command: SignupsCommand) -> anyhow::Result<()> {
     let changed =
         with_live_records(&settings, async |operator| Ok(operator.audited(act).pause_sign_ups(pause).await?))?;
     print_line(match (pause, changed) {
-        (true, true) => "Sign-ups are paused. `unionhall signups resume` switches them on again.",
-        (true, false) => "Sign-ups were paused already.",
+        (true, true) => "Sign-ups are paused. `unionhall signups resume` turns them on again.",
+        (true, false) => "Sign-ups were already paused.",
         (false, true) => "Sign-ups are on again.",
-        (false, false) => "Sign-ups were on already.",
+        (false, false) => "Sign-ups were already on.",
     })
 }
 
@@ -121,7 +121,7 @@ fn status(task: &ShowStatus) -> anyhow::Result<()> {
         let sources: Vec<_> = sources.iter().map(|source| as_json(source, &budget)).collect();
         return print_line(&serde_json::to_string_pretty(&json!({ "paused": paused, "sources": sources }))?);
     }
-    print_line(if paused { "Sign-ups are paused." } else { "Sign-ups are taken." })?;
+    print_line(if paused { "Sign-ups are paused." } else { "Sign-ups are on." })?;
     print_line("")?;
     print_line(&format!(
         "{:<10}{:>8}{:>8}{:>8}{:>10}{:>12}{:>10}{:>9}{:>12}  SOURCE",

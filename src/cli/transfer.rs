@@ -28,7 +28,7 @@ pub(super) struct MoveSettings {
     )]
     from: Option<String>,
 
-    /// A file that holds the above, for a password that should stand nowhere else.
+    /// A file that holds the above, for a password that should be nowhere else.
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     from_file: Option<PathBuf>,
 
@@ -152,7 +152,7 @@ fn report(from: &Records, to: &Records, sums: &[Sum], settings: &MoveSettings) -
         _ => "\nStart the service with the secret it had: the links are made with it.".to_owned(),
     };
     print_line(&format!(
-        "\nThe records are now in {to}. Nothing can be changed any more in {from}: keep it as a backup.{keep}"
+        "\nThe records are now in {to}. Nothing in {from} can be changed anymore: keep it as a backup.{keep}"
     ))
 }
 

@@ -17,7 +17,7 @@ use crate::mail::smtp::Smtp;
 /// What happens to mail.
 #[derive(Debug, Clone, Args)]
 pub struct MailSettings {
-    /// How mail leaves.
+    /// How mail is sent.
     ///
     /// `mailbox:` writes each message into DATA/mailbox, for development; the start prints a link to /dev/mailbox, which shows
     /// them on this machine alone.
@@ -28,7 +28,7 @@ pub struct MailSettings {
     #[arg(long, env = "UNIONHALL_MAIL", value_name = "MAIL", default_value = "mailbox:", hide_env_values = true)]
     pub mail: Concealed,
 
-    /// A file that holds the above, for a password that should stand nowhere else.
+    /// A file that holds the above, for a password that should be nowhere else.
     #[arg(long, env = "UNIONHALL_MAIL_FILE", value_name = "FILE", conflicts_with = "mail")]
     pub mail_file: Option<PathBuf>,
 
@@ -37,9 +37,9 @@ pub struct MailSettings {
     #[arg(long, env = "UNIONHALL_MAIL_BOUNCES", value_name = "DOMAIN", value_parser = bounce_domain)]
     pub mail_bounces: Option<String>,
 
-    /// Mails about campaigns that are queued in any hour at the most, over all campaigns and nodes; 0 for none.
+    /// The most mails about campaigns that are queued in an hour, over all campaigns and nodes; 0 for none.
     ///
-    /// None is queued while the postal address is unset. Mailings are worked off at this pace, and never before mail that somebody waits for. A new domain or address begins with
+    /// None is queued while the postal address is unset. Mailings are queued at this pace, and never before mail that someone waits for. A new domain or address begins with
     /// few: large providers judge a sender by how suddenly it writes to many.
     #[arg(
         long,
@@ -57,14 +57,14 @@ pub struct MailSettings {
 /// Domains whose mailboxes are thrown away.
 #[derive(Debug, Clone, Args)]
 pub struct DisposableSettings {
-    /// A list of more domains whose mailboxes are made to be thrown away, one a line, besides the ones that are known.
+    /// A list of more domains of disposable mailboxes, one on each line, in addition to the built-in list.
     ///
     /// Sign-ups from them are taken like any other; nobody is credited for them. Read at the start.
     #[arg(long, env = "UNIONHALL_DISPOSABLE_DOMAINS", value_name = "FILE")]
     pub disposable_domains: Option<PathBuf>,
 }
 
-/// How mail leaves.
+/// How mail is sent.
 #[derive(Debug, Clone)]
 pub enum MailTransport {
     Mailbox,

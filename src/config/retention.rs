@@ -9,12 +9,12 @@ use crate::domain::person::RetentionTimes;
 /// How long what is known of people is kept.
 #[derive(Debug, Clone, Args)]
 pub struct RetentionSettings {
-    /// How long people who never confirmed are kept, and sign-ups that came to nothing. After that their address is
+    /// How long people who never confirmed are kept, and sign-ups that were not confirmed. After that their address is
     /// deleted; a keyed hash and the referral code stay, so that the code stays theirs.
     #[arg(long, env = "UNIONHALL_KEEP_UNCONFIRMED", value_name = "SPAN", default_value = "90d", value_parser = span)]
     keep_unconfirmed: Duration,
 
-    /// How long the answers of a sign-up that came to nothing are kept.
+    /// How long the answers of a sign-up that was not confirmed are kept.
     #[arg(long, env = "UNIONHALL_KEEP_ANSWERS", value_name = "SPAN", default_value = "30d", value_parser = span)]
     keep_answers: Duration,
 
@@ -22,7 +22,7 @@ pub struct RetentionSettings {
     #[arg(long, env = "UNIONHALL_KEEP_LEFT", value_name = "SPAN", default_value = "365d", value_parser = span)]
     keep_left: Duration,
 
-    /// How long it is remembered that somebody called our mail unwanted, and none goes there.
+    /// How long a complaint about our mail is kept; until then no mail goes to that mailbox.
     #[arg(long, env = "UNIONHALL_KEEP_COMPLAINTS", value_name = "SPAN", default_value = "365d", value_parser = span)]
     keep_complaints: Duration,
 }
@@ -43,7 +43,7 @@ const LONGEST: u64 = 100 * 365;
 
 /// Reads a span of days, as operators write it: `90d`, `12w`.
 fn span(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("\"{text}\" is no span; write whole days or weeks, from 1d to {LONGEST}d: 90d, 12w");
+    let wrong = || format!("\"{text}\" is not a time span; write whole days or weeks, from 1d to {LONGEST}d: 90d, 12w");
     let text = text.trim();
     let unit = if text.ends_with('w') { 7 } else { 1 };
     let number = text.strip_suffix(['d', 'w']).ok_or_else(wrong)?;

@@ -77,7 +77,7 @@ pub struct ServeSettings {
     #[arg(long, env = "UNIONHALL_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<Format>,
 
-    /// Where to answer `GET /metrics` in the text format of Prometheus, for nobody but your own monitoring [default: nowhere].
+    /// Where to answer `GET /metrics` in the text format of Prometheus, only for your own monitoring [default: nowhere].
     #[arg(long, env = "UNIONHALL_METRICS_LISTEN", value_name = "ADDRESS:PORT", value_parser = listen_address)]
     pub metrics_listen: Option<SocketAddr>,
 

@@ -28,7 +28,7 @@ pub struct StoreSettings {
     #[arg(long, env = "UNIONHALL_STORE", value_name = "STORE", default_value = "sqlite:", hide_env_values = true)]
     pub store: Concealed,
 
-    /// A file that holds the above, for a password that should stand nowhere else.
+    /// A file that holds the above, for a password that should be nowhere else.
     #[arg(long, env = "UNIONHALL_STORE_FILE", value_name = "FILE", conflicts_with = "store")]
     pub store_file: Option<PathBuf>,
 }

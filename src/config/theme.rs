@@ -42,7 +42,7 @@ fn parse(text: &str, folder: &Path) -> anyhow::Result<Theme> {
     let mut color = |name: &str, given: Option<String>, default: Color| {
         let Some(given) = given else { return default };
         Color::parse(&given).unwrap_or_else(|| {
-            wrong.push(format!("{name} = \"{given}\" is no color; write six digits such as \"{default}\""));
+            wrong.push(format!("{name} = \"{given}\" is not a color; write six digits such as \"{default}\""));
             default
         })
     };
@@ -66,7 +66,7 @@ fn kept<T>(read: anyhow::Result<T>, wrong: &mut Vec<String>) -> Option<T> {
 
 fn read_card(path: &Path) -> anyhow::Result<Bytes> {
     let bytes = read_picture("card", path, Branding::LARGEST_CARD)?;
-    let (width, height) = png_size(&bytes).with_context(|| format!("card: {} is no PNG", path.display()))?;
+    let (width, height) = png_size(&bytes).with_context(|| format!("card: {} is not a PNG", path.display()))?;
     if (width, height) != Branding::CARD_SIZE {
         let (wanted_width, wanted_height) = Branding::CARD_SIZE;
         bail!("card: {} is {width} by {height} pixels; make it {wanted_width} by {wanted_height}", path.display());
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(theme.colors.main().to_string(), "#202060");
         let text = "main = \"blue\"\nhighlight = \"#101010\"\nlogo = \"none.svg\"";
         let told = format!("{:#}", parse(text, folder.path()).unwrap_err());
-        for part in ["main = \"blue\" is no color", "too dark", "logo: cannot read"] {
+        for part in ["main = \"blue\" is not a color", "too dark", "logo: cannot read"] {
             assert!(told.contains(part), "{part} in {told}");
         }
         std::fs::write(folder.path().join("logo.gif"), b"GIF89a").unwrap();
@@ -114,8 +114,8 @@ mod tests {
         let png =
             |size: [u32; 2]| [&b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR"[..], &size.map(u32::to_be_bytes).concat()].concat();
         for (picture, wrong) in [
-            (b"GIF89a".to_vec(), "card.png is no PNG"),
-            (b"\x89PNG\r\n\x1a\n".to_vec(), "card.png is no PNG"),
+            (b"GIF89a".to_vec(), "card.png is not a PNG"),
+            (b"\x89PNG\r\n\x1a\n".to_vec(), "card.png is not a PNG"),
             (png([630, 1200]), "is 630 by 1200 pixels; make it 1200 by 630"),
             (vec![0; Branding::LARGEST_CARD + 1], "300 are the most"),
         ] {

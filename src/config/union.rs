@@ -43,11 +43,11 @@ pub struct UnionSettings {
     #[arg(long, env = "UNIONHALL_JOIN_SITE", value_name = "URL", value_parser = web_address)]
     pub join_site: Option<String>,
 
-    /// Whom people write to with questions, and partners for a key; shown on pages, in mails and in the documents.
+    /// The address that people write to with questions, and partners for a key; shown on pages, in mails and in the documents.
     #[arg(long, env = "UNIONHALL_CONTACT_EMAIL", value_name = "EMAIL", value_parser = contact)]
     pub contact_email: Option<String>,
 
-    /// Whom mail comes from: `Consumer Union <hello@union.example>` [default: no-reply at the host of the join site].
+    /// The sender of all mail: `Consumer Union <hello@union.example>` [default: no-reply at the host of the join site].
     ///
     /// The documents say it too, so that people know which mail to look for.
     #[arg(long, env = "UNIONHALL_MAIL_FROM", value_name = "SENDER")]
@@ -62,8 +62,8 @@ pub struct UnionSettings {
     /// A folder with the union's own texts for people, in Markdown: about.md, privacy.md, terms.md, and the same in other
     /// languages, about.es.md.
     ///
-    /// They stand above what the program says there by itself: what it keeps, for how long, and what joining means. Read at the
-    /// start. HTML in them is shown and not obeyed, and pictures are left out.
+    /// They are shown above what the program says there by itself: what it keeps, for how long, and what joining means. Read at the
+    /// start. HTML in them is shown as text, and pictures are left out.
     #[arg(long, env = "UNIONHALL_PAGES", value_name = "FOLDER")]
     pub pages: Option<PathBuf>,
 
@@ -74,7 +74,7 @@ pub struct UnionSettings {
     #[arg(long, env = "UNIONHALL_THEME", value_name = "FILE")]
     pub theme: Option<PathBuf>,
 
-    /// Pages say how many members there are from this many on: "1 member" wins nobody.
+    /// Pages show the number of members once there are this many: "1 member" convinces nobody.
     #[arg(long, env = "UNIONHALL_SHOW_MEMBERS_FROM", value_name = "N", default_value_t = 100)]
     pub show_members_from: u64,
 
@@ -87,10 +87,10 @@ pub struct UnionSettings {
     pub key_per_minute: u32,
 }
 
-/// Where letters reach the union. A command that mails people asks for it too.
+/// The union's postal address. A command that mails people asks for it too.
 #[derive(Debug, Clone, Args)]
 pub struct PostalSettings {
-    /// Where letters reach the union; stands at the foot of its mails and pages.
+    /// The union's postal address, shown at the foot of its mails and pages.
     #[arg(long, env = "UNIONHALL_POSTAL_ADDRESS", value_name = "ADDRESS", value_parser = one_line)]
     pub postal_address: Option<String>,
 }
@@ -160,7 +160,7 @@ impl UnionSettings {
         if let Some(Mailbox { name, email }) = &self.mail_from {
             return Ok(Sender { name: name.clone(), address: email.to_string() });
         }
-        let uri: hyper::Uri = join_site.parse().context("the join site is no web address")?;
+        let uri: hyper::Uri = join_site.parse().context("the join site is not a web address")?;
         let host = uri.host().unwrap_or("localhost");
         // An address of this machine is no domain; mail from there stays here.
         let domain = if host.parse::<std::net::IpAddr>().is_ok() || host.starts_with('[') { "localhost" } else { host };

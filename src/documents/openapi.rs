@@ -127,7 +127,7 @@ fn webhooks() -> Value {
             } } },
             "responses": {
                 "2XX": { "description": "Taken; it is not sent again." },
-                "410": { "description": "The endpoint is no more: it is disabled." },
+                "410": { "description": "The endpoint no longer exists: it is disabled." },
                 "default": { "description": "Anything else, 3xx included, is a failure and tried again; `Retry-After` is honoured." },
             },
         });

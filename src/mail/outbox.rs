@@ -191,8 +191,7 @@ impl LeaseQueue for Outbox {
                 &self.notifier.deferred
             }
             MailOutcome::Rejected => {
-                self.log
-                    .note(&format!("mail {}: there is no such recipient; nothing more goes there for 30 days", id.0));
+                self.log.note(&format!("mail {}: there is no such recipient; no mail goes there for 30 days", id.0));
                 &self.notifier.rejected
             }
             MailOutcome::GivenUp { cause, .. } => {

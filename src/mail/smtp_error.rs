@@ -126,7 +126,7 @@ fn words(kind: std::io::ErrorKind) -> &'static str {
     use std::io::ErrorKind;
     match kind {
         ErrorKind::ConnectionRefused => "nobody listens there",
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "there is no way to it",
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "there is no route to it",
         ErrorKind::TimedOut => "nobody answers there",
         ErrorKind::InvalidData => "what it sent is not SMTP, or not the TLS that was asked for",
         _ => "the connection broke, or its name was not found",

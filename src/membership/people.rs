@@ -102,7 +102,7 @@ impl People {
         Self { store, marker, erasures }
     }
 
-    /// Everything that is kept of whoever has that address; of somebody who was erased, what stayed.
+    /// Everything that is kept of whoever has that address; of someone who was erased, what stayed.
     pub async fn find(&self, email: &EmailAddress, now: Timestamp) -> Result<Option<PersonFile>, StoreError> {
         let found = match self.store.find_person(email.normalized(), now).await? {
             None => self.store.find_person(self.marker.tombstone(email), now).await?,

@@ -211,7 +211,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for BoundedStream<S> {
 fn words(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::ConnectionRefused => "nobody listens there",
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "there is no way to it",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "there is no route to it",
         io::ErrorKind::TimedOut => "nobody answers there",
         _ => "the connection broke",
     }
@@ -230,7 +230,7 @@ fn tls_words(error: &io::Error) -> &'static str {
                 "its certificate is not valid yet"
             }
             CertificateError::UnknownIssuer => {
-                "no authority that is known here stands for its certificate; is the chain complete?"
+                "its certificate is not signed by a known authority; check that its chain is complete"
             }
             _ => "its certificate is not good",
         },

@@ -276,7 +276,7 @@ fn judge(delivery: &DueDelivery, sent: Result<OutboundAnswer, EndpointProblem>, 
     let (cause, retry_after) = match sent {
         Ok(OutboundAnswer { status: 200..=299, .. }) => return DeliveryOutcome::Delivered,
         Ok(OutboundAnswer { status: 410, .. }) => {
-            return DeliveryOutcome::Gone { cause: "it answered 410: it is no more".to_owned() };
+            return DeliveryOutcome::Gone { cause: "it answered 410 Gone".to_owned() };
         }
         Ok(OutboundAnswer { status: status @ 300..=399, .. }) => {
             (format!("it answered {status}, and redirects are not followed"), None)

@@ -57,7 +57,7 @@ impl RewardAdmin {
         worker::work(&*self.store, || now).await
     }
 
-    /// Takes somebody out of what their referrer earns in a campaign; somebody who was erased is known by their mark.
+    /// Takes somebody out of what their referrer earns in a campaign; someone who was erased is known by their mark.
     pub async fn void(
         &self,
         email: &EmailAddress,

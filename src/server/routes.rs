@@ -62,6 +62,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/style.css", document(|snapshot| &snapshot.site.style)),
             get("/copy.js", document(|snapshot| &snapshot.site.copy_script)),
             get("/proof.js", document(|snapshot| &snapshot.site.proof_script)),
+            get("/times.js", document(|snapshot| &snapshot.site.times_script)),
             get("/total.js", document(|snapshot| &snapshot.site.total_script)),
             get("/healthz", own!(HttpService::health)).always(),
             get("/readyz", own!(HttpService::ready)).always(),

@@ -82,10 +82,11 @@ pub struct Site {
     /// The typeface of headings, and its licence.
     pub font: Document,
     pub font_licence: Document,
-    /// The scripts, which nothing depends on: one copies a link, one answers the form's question while it is throttled, one adds
-    /// up what is ticked.
+    /// The scripts, which nothing depends on: one copies a link, one answers the form's question while it is throttled, one writes
+    /// times in the reader's zone, one adds up what is checked.
     pub copy_script: Document,
     pub proof_script: Document,
+    pub times_script: Document,
     pub total_script: Document,
     /// What the union shows as its own mark, if that is not ours.
     pub logo: Document,
@@ -111,6 +112,7 @@ impl Site {
             font_licence: Document::new("text/plain; charset=utf-8", include_str!("../../templates/font/OFL.txt")),
             copy_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/copy.js")),
             proof_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/proof.js")),
+            times_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/times.js")),
             total_script: Document::new("text/javascript; charset=utf-8", include_str!("../../templates/total.js")),
             logo: match &branding.logo {
                 Some(logo) => Document::new(logo.content_type, logo.bytes.clone()),

@@ -301,10 +301,10 @@ fn files_are_checked_as_a_whole_and_what_members_counted_on_stays() {
 
     make(&server, "internet-sample");
     let taken = run_with(&server, &["campaigns", "new", "-"], &good).2;
-    assert!(taken.contains("there is a campaign internet-sample already; choose another slug"), "{taken}");
+    assert!(taken.contains("there is already a campaign internet-sample; choose another slug"), "{taken}");
     let edit = |text: &str| run_with(&server, &["campaigns", "edit", "internet-sample", "-"], text);
     let same = edit(&good);
-    assert_eq!(same.1, "standard input says what internet-sample says already; nothing is changed.\n");
+    assert_eq!(same.1, "standard input says the same as internet-sample; nothing was changed.\n");
     let moved = good.replace("category = \"internet\"", "category = \"mortgage\"");
     assert_eq!(edit(&moved).1, "The draft internet-sample is changed.\n");
     let unset = refused(&server, &["campaigns", "open", "internet-sample"]);

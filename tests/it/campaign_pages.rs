@@ -374,7 +374,8 @@ fn signing_in_leads_back_to_the_campaign() {
         open(&server, "everywhere", "").await;
         join(&server, &key, "ana@example.com", None).await;
         let mut ana = Browser::new(&server, 1);
-        let asked = page(&ana.get("/campaigns/everywhere/sign-in").await, 200, "you'll come back to “Title of everywhere”");
+        let asked =
+            page(&ana.get("/campaigns/everywhere/sign-in").await, 200, "you'll come back to “Title of everywhere”");
         assert!(
             asked.contains("name=\"campaign\" value=\"everywhere\"") && asked.contains("/campaigns/everywhere/join")
         );

@@ -314,7 +314,7 @@ mod once {
         assert_eq!(row("--catalog ").collect::<Vec<_>>(), ["--catalog", "default", "not", "set"]);
         assert!(
             table.contains(
-                "WARNING: UNIONHALL_LISTN is no setting, and changes nothing; did you mean UNIONHALL_LISTEN?"
+                "WARNING: UNIONHALL_LISTN is not a setting and has no effect; did you mean UNIONHALL_LISTEN?"
             )
         );
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was made");

@@ -53,7 +53,7 @@ fn a_service_that_is_well_is_found_well_while_it_runs() {
     }
     if on_postgres {
         assert!(found.of_check("database")[0]["message"].as_str().unwrap().contains("a primary, on this machine"));
-        assert_eq!(found.of_check("limits")[0]["message"], "Redis lets us in and counts");
+        assert_eq!(found.of_check("limits")[0]["message"], "Redis accepts the login and counts");
     }
     // For people: the same lines, each beginning with its state.
     let mut command = server.command();

@@ -206,7 +206,7 @@ fn what_a_revoked_key_asked_for_is_held_until_the_operator_decides() {
         assert_eq!(server.run(&["mail", "release", "--form"]), "No such mail is held.");
         assert_eq!(
             server.run(&["mail", "release", "--key", id]),
-            "4 mails go, each as soon as its mailbox may get one."
+            "4 mails are sent, each as soon as its mailbox may get one."
         );
         mail.wait_for(4).await;
         assert_eq!(server.run(&["mail", "drop"]), "No such mail is held.");

@@ -206,11 +206,11 @@ fn a_throttled_form_asks_for_a_proof_of_work_once_and_takes_people_without_scrip
         assert!(again.status == 400 && page(&again).contains("One more step"));
 
         // The operator lets the one without scripts go.
-        assert_eq!(server.run(&["mail", "release", "--form"]), "1 mail goes as soon as its mailbox may get one.");
+        assert_eq!(server.run(&["mail", "release", "--form"]), "1 mail is sent as soon as its mailbox may get one.");
         wait_until(Duration::from_secs(10), async || server.number("SELECT count(*) FROM outbox") == 0).await;
         let status = server.run(&["signups", "status", "--form-mails-a-day", "1"]);
         assert!(
-            status.contains("Sign-ups are taken.") && status.contains("throttled") && status.contains("the form"),
+            status.contains("Sign-ups are on.") && status.contains("throttled") && status.contains("the form"),
             "{status}"
         );
         server.run(&["signups", "pause"]);

@@ -271,7 +271,7 @@ fn the_last_backup_is_told_with_its_age() {
     block_on(async {
         let server = Watched::start(&[], &["--mail", "hold"]);
         let told = server.run(&["backup", "--done"]);
-        assert!(told.starts_with("It is noted that a backup was made at 20"), "{told}");
+        assert!(told.starts_with("Recorded: a backup was made at 20"), "{told}");
         assert!(server.figures().await["unionhall_last_backup_timestamp_seconds"] > 1.7e9);
         assert!(server.run(&["audit"]).contains("made with other tools"));
     });

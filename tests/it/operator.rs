@@ -192,7 +192,7 @@ fn whoever_was_erased_signs_up_again_with_the_same_code() {
         );
         assert_eq!(link().await, before);
         let told = server.run(&["members", "show", "ana@example.com"]);
-        assert!(told.contains("silenced until") && told.contains("its mail"), "{told}");
+        assert!(told.contains("suppressed until") && told.contains("its mail"), "{told}");
         server.run(&["members", "unsuppress", "ana@example.com"]);
         assert!(server.run(&["members", "show", "ana@example.com"]).contains("nothing keeps mail from this address"));
         let audit = server.run(&["audit", "--json"]);

@@ -62,21 +62,18 @@ fn what_came_back_is_heard_by_its_return_path_or_its_headers() {
 
         let ana = return_path("ana@example.com");
         let (code, said) = feedback(&server, &notification("5.1.1", "Subject: x"), &["--recipient", &ana]);
-        assert_eq!(
-            (code, said.as_str()),
-            (Some(0), "There is no such recipient; nothing more goes there for 30 days.")
-        );
+        assert_eq!((code, said.as_str()), (Some(0), "There is no such recipient; no mail goes there for 30 days."));
         let (_, said) = feedback(&server, &notification("5.1.1", "Subject: x"), &["--recipient", &ana]);
-        assert_eq!(said, "That was known already.");
+        assert_eq!(said, "This report was already known.");
         let (_, said) = feedback(&server, &notification("5.2.2", &headers("ben@example.com")), &[]);
-        assert_eq!(said, "It did not arrive for now; counted.");
+        assert_eq!(said, "It was not delivered this time; that is counted.");
         let (_, said) = feedback(&server, &notification("5.2.2", &headers("ben@example.com")), &[]);
-        assert_eq!(said, "That was known already.", "the same report is one bounce");
+        assert_eq!(said, "This report was already known.", "the same report is one bounce");
         let complaint = notification("", &headers("cleo@example.com"))
             .replace("report-type=delivery-status", "report-type=feedback-report")
             .replace("message/delivery-status", "message/feedback-report\n\nFeedback-Type: abuse");
         let (_, said) = feedback(&server, &complaint, &[]);
-        assert!(said.starts_with("The recipient calls it unwanted"), "{said}");
+        assert!(said.starts_with("The recipient reported it as spam"), "{said}");
 
         // What is no report of ours changes nothing, and is no failure: the mail server is done with it.
         let forged = return_path("ben@example.com").replacen("b-0", "b-1", 1);

@@ -222,14 +222,14 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
         // Nobody can write there: nothing is put into a batch.
         assert!(not("away/payouts.csv").starts_with("cannot write away/payouts.csv; "), "no such folder");
         write(&server, "notes.txt", "mine\n");
-        assert_eq!(not("notes.txt"), "notes.txt is there already and is no batch's file; give another name");
+        assert_eq!(not("notes.txt"), "notes.txt already exists and is not the file of a batch; give another name");
         assert_eq!((read(&server, "notes.txt").as_str(), listed(&server).0["outCents"].clone()), ("mine\n", json!(0)));
 
         // Begun, and killed before its file was there.
         server.execute("INSERT INTO payout_batches (created_at, who) VALUES (1794895200000, 'op')");
         let unfinished = refused(&server, &["rewards", "batch", "new", "a.csv", "--batch", "1"]);
         assert!(
-            unfinished.starts_with("batch 1 may not be full yet, for its file was never written; "),
+            unfinished.starts_with("batch 1 may not be complete yet, because its file was never written; "),
             "{unfinished}"
         );
         write(&server, "a.csv.part-4711-payouts", "");
@@ -282,7 +282,7 @@ fn a_batch_is_written_whole_and_over_nothing_else() {
         done(&server, &["members", "erase", "ana@example.com"]);
         let said = done(&server, &["rewards", "batch", "new", "d.csv", "--batch", "1"]);
         assert!(said.starts_with("No payout of batch 1 is left to be paid. No file was written.\n"), "{said}");
-        assert!(said.contains(&format!("Left out, for the member was erased: {ANA}-1-1.")), "{said}");
+        assert!(said.contains(&format!("Left out, because the member was erased: {ANA}-1-1.")), "{said}");
         let answer = format!(
             "external_id,status,reference,paid_at,reason\n{BOB}-1-2,paid,,2026-11-18,\n{ANA}-1-1,failed,,,erased\n"
         );
@@ -319,7 +319,7 @@ fn a_providers_answer_is_booked_once_or_not_at_all() {
             settle(&format!("{header}\n{ANA}-1-1,payed,,,\n\nnobody-1-1,paid,,2026-01-01,\n{BOB}-1-1,paid,,soon,\n"));
         assert_eq!(code, 1);
         let expected = [
-            "unionhall: nothing was booked: answer.csv has 3 mistakes:",
+            "unionhall: nothing was recorded: answer.csv has 3 mistakes:",
             "  line 2: status \"payed\"; ",
             "  line 4: external_id nobody-1-1: no payout has it; ",
             "  line 5: paid_at \"soon\"; ",
@@ -347,12 +347,12 @@ fn a_providers_answer_is_booked_once_or_not_at_all() {
 
         let good = format!("{header}\n{ANA}-1-1,paid,,2025-12-31,\n{BOB}-1-1,paid,tx-1,2026-01-01,\n");
         let said = "answer.csv has 2 payouts: 2 paid, 0 failed.\n";
-        assert_eq!(settle(&good).1, format!("{said}Booked now: 2. Booked before: 0.\n"));
-        assert_eq!(settle(&good).1, format!("{said}Booked now: 0. Booked before: 2.\n"));
+        assert_eq!(settle(&good).1, format!("{said}Recorded now: 2. Recorded before: 0.\n"));
+        assert_eq!(settle(&good).1, format!("{said}Recorded now: 0. Recorded before: 2.\n"));
         let other = settle(&good.replace("tx-1", "tx-2").replace("2025-12-31", "2026-01-02")).1;
         let differing = format!(
-            "Booked before in other words, and left as it was:\n  line 2: external_id {ANA}-1-1: booked with paid_at 2025-12-31T12:00:00Z, not \
-             2026-01-02T12:00:00Z\n  line 3: external_id {BOB}-1-1: booked with reference \"tx-1\", not \"tx-2\"\n"
+            "Recorded before in other words, and left as it was:\n  line 2: external_id {ANA}-1-1: recorded with paid_at 2025-12-31T12:00:00Z, not \
+             2026-01-02T12:00:00Z\n  line 3: external_id {BOB}-1-1: recorded with reference \"tx-1\", not \"tx-2\"\n"
         );
         assert!(other.ends_with(&differing), "{other}");
         assert_eq!(server.number("SELECT count(*) FROM audit WHERE command = 'rewards batch settle'"), 1);
@@ -377,12 +377,12 @@ fn a_providers_answer_is_booked_once_or_not_at_all() {
         let said = settle(&back).1;
         assert!(
             said.ends_with(&format!(
-                "Booked now: 1. Booked before: 0.\nOne of them was booked as paid before: {BOB}-1-1.\n\
+                "Recorded now: 1. Recorded before: 0.\nOne of them was recorded as paid before: {BOB}-1-1.\n\
                  1 failed and is due again, or what is left of it: the next batch has it under another external_id.\n"
             )),
             "{said}"
         );
-        assert!(settle(&back).1.ends_with("Booked now: 0. Booked before: 1.\n"), "nothing more is due by it");
+        assert!(settle(&back).1.ends_with("Recorded now: 0. Recorded before: 1.\n"), "nothing more is due by it");
         assert_eq!(year("2026").2, "2026: $0 paid to 0 accounts.\n");
         assert_eq!(listed(&server).1["bob@example.com"]["dueCents"], 10_000);
         done(&server, &["rewards", "batch", "new", "second.csv"]);
@@ -446,7 +446,7 @@ fn a_void_says_what_it_meant() {
         let arguments =
             ["rewards", "void", "ana1@example.com", "--campaign", CAMPAIGN, "--reason", "same as kim@x.example"];
         let (code, _, told) = run(&server, &arguments);
-        assert!(code == 2 && told.contains("write it without an @: it stays in the ledger for ever"), "{told}");
+        assert!(code == 2 && told.contains("write it without an @: it stays in the ledger forever"), "{told}");
 
         server.execute(
             "INSERT INTO campaigns (slug, definition, state, gather_until, created_at)
@@ -462,7 +462,7 @@ fn a_void_says_what_it_meant() {
         assert_eq!(void("ana11@example.com").1, nothing, "waiting");
         done(&server, &["rewards", "batch", "new", "payouts.csv"]);
         let paid = void("bob1@example.com").1;
-        assert!(paid.contains("its reward of $100 comes off what the referrer earns next. Nothing is collected."), "{paid}");
+        assert!(paid.contains("its reward of $100 is deducted from what the referrer earns next. Nothing is collected."), "{paid}");
         let row = format!(
             "\nIts payout {BOB}-1-1 is in batch 1 and not settled. If the file was not handed over yet, delete that row "
         );
@@ -471,22 +471,22 @@ fn a_void_says_what_it_meant() {
         assert_eq!((&totals["negativeAccounts"], &totals["negativeCents"]), (&json!(1), &json!(-10_000)));
         assert_eq!(accounts["bob@example.com"]["dueCents"], -10_000);
         let list = done(&server, &["rewards", "list"]);
-        assert!(list.contains("Negative    1 account: $100 more was paid, or is being paid, than was earned; it comes off later rewards\n"), "{list}");
+        assert!(list.contains("Negative    1 account: $100 more was paid, or is being paid, than was earned; it is deducted from later rewards\n"), "{list}");
         let bob = done(&server, &["members", "show", "bob@example.com"]);
         assert!(
-            bob.contains("\n  $100 more was paid, or is being paid, than was earned; it comes off later rewards; being paid $100, paid $0\n"),
+            bob.contains("\n  $100 more was paid, or is being paid, than was earned; it is deducted from later rewards; being paid $100, paid $0\n"),
             "{bob}"
         );
 
         // What fails of it was never earned.
         write(&server, "answer.csv", &format!("external_id,status\n{BOB}-1-1,failed\n"));
         let said = done(&server, &["rewards", "batch", "settle", "answer.csv"]);
-        assert!(said.ends_with("Booked before: 0.\n1 failed and is not due: what it paid for was voided, or made up for what was paid too much.\n"), "{said}");
+        assert!(said.ends_with("Recorded before: 0.\n1 failed and is not due: what it paid for was voided, or made up for what was paid too much.\n"), "{said}");
 
         // Somebody erased is known by their address still, and the ledger keeps the reason.
         done(&server, &["members", "erase", "ana1@example.com"]);
         let erased = void("ana1@example.com").1;
-        assert!(erased.contains("$100 comes off what the referrer earns next"), "{erased}");
+        assert!(erased.contains("$100 is deducted from what the referrer earns next"), "{erased}");
         assert_eq!(server.rows("SELECT DISTINCT why FROM reward_ledger WHERE kind = 'reversal'"), [["twins"]]);
         let audit = server.rows("SELECT about FROM audit WHERE command = 'rewards void' ORDER BY id").concat();
         assert_eq!(
@@ -525,7 +525,7 @@ fn a_review_shows_the_rows_behind_each_pattern() {
                 .map(|line| line.split_whitespace().collect::<Vec<_>>())
                 .collect()
         };
-        let disposable = under("  disposable: addresses at domains whose mailboxes are thrown away");
+        let disposable = under("  disposable: addresses at domains of disposable mailboxes");
         assert_eq!((disposable[0][0], &disposable[0][3..]), ("bob1@mailinator.com", &[CAMPAIGN, "group", "3"][..]));
         assert_eq!(
             disposable[1].join(" "),
@@ -570,7 +570,7 @@ fn a_review_shows_the_rows_behind_each_pattern() {
             ));
         }
         assert!(doctor().contains("warn payouts: batch 1 was made at "), "{}", doctor());
-        let fix = |told: &str| told.contains("book the provider's answer: `unionhall rewards batch settle FILE`");
+        let fix = |told: &str| told.contains("record the provider's answer: `unionhall rewards batch settle FILE`");
         assert!(fix(&doctor()), "{}", doctor());
         server.execute("UPDATE payout_batches SET written_at = NULL WHERE id = 1");
         let told = doctor();

@@ -164,7 +164,9 @@ fn somebody_with_money_due_is_erased_only_if_they_give_that_amount_up() {
         ana.sign_in("ana@example.com").await;
         let asked = page(&ana.get("/me/erase").await, 200, "I give up $100 in rewards");
         assert!(asked.contains("name=\"dueCents\" value=\"10000\"") && !asked.contains("Nothing was erased"));
-        assert!(asked.contains("$100 is being paid now, and that payment continues") && asked.contains("who are on hold"));
+        assert!(
+            asked.contains("$100 is being paid now, and that payment continues") && asked.contains("who are on hold")
+        );
         let refused = "Nothing was erased: we owe you $100 in rewards";
         let (waives, due) = (("waiveRewards", "true"), ("dueCents", "10000"));
         let wrong: [&[(&str, &str)]; 6] = [
@@ -181,7 +183,8 @@ fn somebody_with_money_due_is_erased_only_if_they_give_that_amount_up() {
         }
         // Another group is full between reading and pressing.
         book(&server, "accrual", 10_000);
-        let shown = page(&ana.act("/me/erase", &[waives, due]).await, 400, "Nothing was erased: we owe you $200 in rewards");
+        let shown =
+            page(&ana.act("/me/erase", &[waives, due]).await, 400, "Nothing was erased: we owe you $200 in rewards");
         assert!(shown.contains("value=\"20000\""), "and now it can be given up");
         assert!(ana.is_signed_in().await);
         assert_eq!(server.number("SELECT count(*) FROM reward_ledger WHERE why = 'waived'"), 0);

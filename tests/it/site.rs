@@ -163,7 +163,9 @@ mod once {
             let server = Server::start_with(&["--pages", &pages, "--theme", &theme]);
             let shown = page(&server.get("/privacy").await, 200, "<h2>Our promise</h2>");
             assert!(
-                shown.contains("<em>never</em>") && !shown.contains("<script") && !shown.contains("hasn't added any text")
+                shown.contains("<em>never</em>")
+                    && !shown.contains("<script")
+                    && !shown.contains("hasn't added any text")
             );
             page(&read(&server, "/privacy?lang=es", "", "").await, 200, "<p>Nunca vendemos.</p>");
             page(&server.get("/terms").await, 200, "hasn't added any text of its own");

@@ -113,6 +113,8 @@ export async function meWalk(page, tools) {
   assert.equal(await readQr(page.getByRole("img", { name: "QR code of your referral link" })), inviteLink, "the QR code");
   await page.getByText("What you were told").first().click();
   assert((await main.innerText()).includes("By confirming, you join"), "the words of the notice");
+  const moment = await page.locator("time").first().innerText();
+  assert.match(moment, withScripts ? /^[A-Z][a-z]{2} \d+, \d{4}, \d+:\d{2}\s[AP]M E[SD]T$/ : / UTC$/, "the reader's zone");
   await look(page, "me");
   if (withScripts) {
     await page.evaluate(() => navigator.clipboard.writeText("something else"));

@@ -72,6 +72,7 @@ async function openBrowser() {
     colorScheme: scheme,
     javaScriptEnabled: withScripts,
     locale: language === "es" ? "es-MX" : "en-US",
+    timezoneId: "America/New_York",
     permissions: ["clipboard-read", "clipboard-write"],
   });
   context.setDefaultTimeout(10_000);

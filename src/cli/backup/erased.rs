@@ -16,7 +16,7 @@ use crate::membership::erasures::ErasureLog;
 /// An erasure is written down before it is done: one that was begun before the backup may have ended after it.
 const ERASING_TAKES: Duration = Duration::from_secs(60);
 
-/// Whether somebody who was erased is in the records again.
+/// Whether someone who was erased is in the records again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CameBack {
     Yes,
@@ -42,7 +42,7 @@ impl ErasureLogs {
         for log in &given {
             let path = log.path().display();
             let is_one = log.is_one().with_context(|| format!("cannot read the log of erasures {path}"))?;
-            ensure!(is_one, "{path} is no log of erasures: no line of it names one; leave --erasures out");
+            ensure!(is_one, "{path} is not a log of erasures: no line names one; leave out --erasures");
         }
         Ok(Self { here, was_here, given })
     }
@@ -68,7 +68,7 @@ impl ErasureLogs {
         Ok(())
     }
 
-    /// Tells an address of somebody who was erased after the copy was made from others.
+    /// Tells an address of someone who was erased after the copy was made from others.
     pub(super) fn erased_since(
         &self,
         taken_at: Timestamp,

@@ -175,13 +175,13 @@ impl BackupFile {
         let shown = path.display();
         let mut file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
         let about = file.metadata().with_context(|| format!("cannot read {shown}"))?;
-        ensure!(about.is_file(), "{shown} is no file; a backup is one");
+        ensure!(about.is_file(), "{shown} is not a file; give the file that `unionhall backup` wrote");
         let mut start = Vec::new();
         (&file).take(LONGEST_LINES).read_to_end(&mut start).with_context(|| format!("cannot read {shown}"))?;
         let first = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let form = str::from_utf8(first).ok().and_then(|line| line.strip_prefix(MAGIC)?.parse::<u32>().ok());
         match form {
-            None | Some(0) => bail!("{shown} is no backup that `unionhall backup` made; give one that is"),
+            None | Some(0) => bail!("{shown} is not a backup that `unionhall backup` made; give one that is"),
             Some(FORM) => {}
             Some(newer) => bail!(
                 "{shown} is a backup of a newer form ({newer}, this unionhall reads {FORM}); restore it with the version that \
@@ -190,7 +190,7 @@ impl BackupFile {
         }
         let length = start.split_inclusive(|byte| *byte == b'\n').take(LINES).map(<[u8]>::len).sum();
         let manifest = str::from_utf8(&start[..length]).ok().and_then(Manifest::parse);
-        let manifest = manifest.ok_or_else(|| damaged(path, "its first lines are not as they were written"))?;
+        let manifest = manifest.ok_or_else(|| damaged(path, "its first lines have changed"))?;
         let expected = manifest.length().ok_or_else(|| damaged(path, "it would be longer than any file"))?;
         match about.len() {
             found if found < expected => Err(damaged(path, &format!("it ends after {found} of {expected} bytes"))),
@@ -210,7 +210,7 @@ impl BackupFile {
         let found = copy(&mut self.file, to, length, bar)
             .with_context(|| format!("the database cannot be copied out of {}", self.path.display()))?;
         if found != sum {
-            return Err(damaged(&self.path, "the database in it is not as it was written"));
+            return Err(damaged(&self.path, "the database in it has changed"));
         }
         to.sync_all().context("the disk did not take the database")
     }
@@ -220,7 +220,7 @@ impl BackupFile {
         let mut text = Vec::new();
         (&self.file).take(piece.length).read_to_end(&mut text)?;
         let text = Some(text).filter(|text| sum(text) == piece.sum).and_then(|text| String::from_utf8(text).ok());
-        let text = text.ok_or_else(|| damaged(&self.path, "the secret in it is not as it was written"))?;
+        let text = text.ok_or_else(|| damaged(&self.path, "the secret in it has changed"))?;
         Ok(Some(text.into()))
     }
 }

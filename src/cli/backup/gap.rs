@@ -45,27 +45,29 @@ impl Gap {
     /// `flags` are those of the records, for the commands that are named.
     pub(super) fn report(&self, flags: &str) -> anyhow::Result<()> {
         print_line("")?;
-        print_line(&format!("What happened after {} is not in them:", self.taken_at))?;
+        print_line(&format!("They do not contain what happened after {}:", self.taken_at))?;
         print_line(
-            "- Links that were mailed before lead where they led, but those to sign in have ended; those that were mailed after lead nowhere.",
+            "- Links mailed before that still work, except sign-in links. Links mailed after that do not work.",
         )?;
         self.report_keys(flags)?;
         self.report_endpoints(flags)?;
-        print_line("- Who left, declined or complained since is as before; who joined since has to sign up again.")?;
         print_line(
-            "- Everybody is signed out of their own page. Answers and choices of mail that were changed there since are as before.",
+            "- People who left, declined or complained since are as before. People who joined since have to sign up again.",
+        )?;
+        print_line(
+            "- Everyone is signed out of their page. Answers and mail choices that were changed there since are as before.",
         )?;
         if self.has_campaigns {
             print_line(&format!(
-                "- Campaigns are as they were: `unionhall campaigns list{flags}`. Take again each step that was taken since, with --no-mail, for \
-                 it was mailed about; what members pressed since is lost. Mail about campaigns that was under way is stopped, so that \
-                 nobody gets it twice."
+                "- Campaigns are as they were: `unionhall campaigns list{flags}`. Repeat each step that was taken since, with --no-mail, \
+                 because mail about it was already sent; what members pressed since is lost. Mail about campaigns that was under way \
+                 is stopped, so that nobody gets it twice."
             ))?;
         }
         if self.has_rewards {
             print_line(&format!(
-                "- Rewards that were paid since are due again. Before the next file goes to whoever pays, compare it with what they paid, and \
-                 book their answers again: `unionhall rewards batch settle{flags} FILE`."
+                "- Rewards that were paid since are due again. Before you send the next file to whoever pays, compare it with what they paid, and \
+                 record their answers again: `unionhall rewards batch settle{flags} FILE`."
             ))?;
         }
         if self.is_paused {
@@ -113,12 +115,12 @@ impl Gap {
 
     fn report_mail(&self, flags: &str) -> anyhow::Result<()> {
         let many = match self.held {
-            0 => return print_line("- No mail is held, for none waited then."),
-            1 => "1 mail that waited then is held: it".to_owned(),
-            count => format!("{count} mails that waited then are held: they"),
+            0 => return print_line("- No mail is held, because none was waiting then."),
+            1 => "1 mail that was waiting then is held: it".to_owned(),
+            count => format!("{count} mails that were waiting then are held: they"),
         };
         print_line(&format!(
-            "- {many} may have gone since: `unionhall mail release{flags}` sends what is held, `unionhall mail drop{flags}` \
+            "- {many} may have been sent since: `unionhall mail release{flags}` sends what is held, `unionhall mail drop{flags}` \
              deletes it. Links in mail that did arrive work either way."
         ))
     }

@@ -58,12 +58,12 @@ pub(super) fn run(task: &BackupSettings) -> anyhow::Result<()> {
     let now = Clock::start().now().time;
     let Some(file) = &task.file else {
         note(task, now, "made with other tools")?;
-        return print_line(&format!("It is noted that a backup was made at {now}."));
+        return print_line(&format!("Recorded: a backup was made at {now}."));
     };
     let (manifest, examined) = back_up(task, file)?;
     // The backup is whole, whatever becomes of the note.
     if let Err(error) = note(task, now, &file.display().to_string()) {
-        print_aside(&format!("unionhall: that this backup was made could not be noted: {error:#}"));
+        print_aside(&format!("unionhall: the time of this backup could not be recorded: {error:#}"));
     }
     report(file, &manifest, &examined)
 }
@@ -92,7 +92,7 @@ fn back_up(task: &BackupSettings, path: &Path) -> anyhow::Result<(Manifest, Exam
         );
     }
     if is_there(path)? {
-        bail!("{} is there already, and a backup is never written over another; give a new name", path.display());
+        bail!("{} already exists, and a backup never overwrites a file; give a new name", path.display());
     }
     let secret = if task.without_secret { None } else { secret_in_use(task)? };
     // Before the first look: whatever was erased in the moment between is known by its later time.
@@ -106,7 +106,7 @@ fn back_up(task: &BackupSettings, path: &Path) -> anyhow::Result<(Manifest, Exam
     bar.begin("checking what was copied");
     let examined = snapshot.examine().with_context(|| {
         format!(
-            "nothing was written, for the records in {} are not whole; keep the backups you have",
+            "nothing was written, because the records in {} are damaged; keep the backups you have",
             database.display()
         )
     })?;
@@ -203,13 +203,13 @@ fn report(path: &Path, manifest: &Manifest, examined: &Examined) -> anyhow::Resu
     print_line(&format!("{file} holds the records of {made_at}: {members}, schema {schema}, {size}."))?;
     print_line(&match (secret, &examined.secret_fingerprint) {
         (Some(_), _) => {
-            "The installation's secret is in it. Whoever reads it reads every address and can make the links of \
-                         anybody's mail: keep it like the data folder."
+            "The installation's secret is in it. Anyone who can read the file can read every address and make the \
+                         links of anyone's mail: protect it like the data folder."
                 .to_owned()
         }
         (None, Some(_)) => {
-            "The installation's secret is not in it, and without it the records are of no use: keep it, too, and \
-                            elsewhere. Whoever reads the backup reads every address: keep it like the data folder."
+            "The installation's secret is not in it, and without it the records are useless: keep the secret \
+                            in another place. Anyone who can read the backup can read every address: protect it like the data folder."
                 .to_owned()
         }
         (None, None) => "No service was started on these records yet, so there is no secret to keep.".to_owned(),

@@ -31,7 +31,7 @@ pub(in crate::cli) struct RestoreSettings {
     /// The file that `unionhall backup` wrote.
     file: PathBuf,
 
-    /// The log of erasures of the folder that was lost, if it can be had: the file `erasures` in it.
+    /// The log of erasures of the lost folder, if you can get it: the file `erasures` in it.
     ///
     /// The one in the data folder, if it is still there, is read in any case. Who is in both the log and the backup was erased
     /// since, and has to be erased again.
@@ -71,7 +71,7 @@ pub(in crate::cli) fn run(task: &RestoreSettings) -> anyhow::Result<()> {
     drop(file);
     let in_backup = backup.read_secret()?;
     bar.begin("checking the records");
-    let whole = || format!("nothing was restored, for the records in {} are not whole", task.file.display());
+    let whole = || format!("nothing was restored, because the records in {} are damaged", task.file.display());
     let mut records = SqliteSnapshot::open(copy).with_context(whole)?;
     let examined = records.examine().with_context(whole)?;
     ensure!(examined.schema == backup.manifest.schema, "{}: they are of schema {}", whole(), examined.schema);
@@ -157,7 +157,7 @@ fn lock(folder: &Path) -> anyhow::Result<File> {
     let shown = folder.display();
     let open = File::open(folder).with_context(|| format!("cannot look into {shown}"))?;
     open.try_lock().map_err(|error| match error {
-        std::fs::TryLockError::WouldBlock => anyhow!("another restore is at work in {shown}; wait for its end"),
+        std::fs::TryLockError::WouldBlock => anyhow!("another restore is running in {shown}; wait until it ends"),
         std::fs::TryLockError::Error(error) => anyhow!("cannot lock {shown}: {error}"),
     })?;
     Ok(open)
@@ -254,8 +254,8 @@ impl Restored<'_> {
         print_line("")?;
         if !self.logs.were_found() {
             return print_line(&format!(
-                "NO LOG OF ERASURES WAS FOUND in {}: whoever was erased since is in these records again, and nobody can tell \
-                 who. If the lost folder's `erasures` can be had, remove {} and restore again with --erasures FILE.",
+                "NO LOG OF ERASURES WAS FOUND in {}: people who were erased since are in these records again, and nobody \
+                 can tell who. If you can get the lost folder's `erasures`, remove {} and restore again with --erasures FILE.",
                 self.logs.here.path().display(),
                 self.database.display()
             ));
@@ -265,7 +265,7 @@ impl Restored<'_> {
         }
         print_line("ERASED SINCE, AND IN THESE RECORDS AGAIN. Erase them once more, before the service starts:")?;
         print_line(
-            "(The log tells the hour alone: whoever was erased and joined again in the hour of the backup is among them.)",
+            "(The log gives only the hour, so people who were erased and joined again in the hour of the backup are listed too.)",
         )?;
         for address in &self.erased {
             print_line(&erase_command(flags, address))?;

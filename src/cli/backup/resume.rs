@@ -31,7 +31,7 @@ pub(in crate::cli) struct ResumeSettings {
     #[arg(long, value_name = "FILE")]
     erasures: Vec<PathBuf>,
 
-    /// Take the records for complete, and change nothing: for a planned move of a database that was stopped first, such as by
+    /// Treat the records as complete, and change nothing: for a planned move of a database that was stopped first, such as by
     /// pg_upgrade.
     #[arg(long, conflicts_with = "erasures")]
     complete: bool,
@@ -69,9 +69,9 @@ async fn resume(
 ) -> anyhow::Result<()> {
     let flags = task.store.as_flags();
     if task.complete {
-        operator.append_audit(act("resume", "taken for complete".to_owned(), now)).await?;
+        operator.append_audit(act("resume", "treated as complete".to_owned(), now)).await?;
         store.note_identity().await?;
-        print_line("The records are taken for complete: no sign-up, person, key or mail was changed.")?;
+        print_line("The records are treated as complete: no sign-up, person, key or mail was changed.")?;
         return print_line(&format!("\nNext: unionhall serve{flags}"));
     }
     let secret = secret::known(&task.store, Mode::Live, task.secret.given()?, operator).await?;
@@ -90,8 +90,8 @@ async fn resume(
     print_line("")?;
     print_line(&match (logs.were_found(), erased) {
         (false, _) => format!(
-            "NO LOG OF ERASURES WAS FOUND in {}: whoever was erased since is in these records again, and nobody can tell who. \
-             If a node's `erasures` can be had, run this again with --erasures FILE.",
+            "NO LOG OF ERASURES WAS FOUND in {}: people who were erased since are in these records again, and nobody can tell who. \
+             If you can get a node's `erasures`, run this again with --erasures FILE.",
             logs.here.path().display()
         ),
         (true, 0) => {
@@ -121,7 +121,7 @@ struct Again {
     perhaps: Vec<String>,
 }
 
-/// Who gives up the rewards of somebody who was erased before: they were paid then, or gave them up themselves.
+/// Who gives up the rewards of someone who was erased before: they were paid then, or gave them up themselves.
 const RESUME: &str = "resume";
 
 /// People that are read at a time.

@@ -39,10 +39,10 @@ pub(super) fn new(task: &NewCampaign) -> anyhow::Result<()> {
     })?;
     match made {
         Made::Done => print_line(&format!(
-            "The draft {slug} is made. Nobody sees it until `unionhall campaigns open {slug}`, which needs the service's postal address."
+            "The draft {slug} is ready. Nobody sees it until `unionhall campaigns open {slug}`, which needs the service's postal address."
         )),
         Made::SlugTaken => bail!(
-            "there is a campaign {slug} already; choose another slug, or change that one with `unionhall campaigns edit {slug} FILE`"
+            "there is already a campaign {slug}; choose another slug, or change that one with `unionhall campaigns edit {slug} FILE`"
         ),
         Made::TooMany => bail!("there are {} campaigns already, which is the most", CampaignRecord::MOST),
     }
@@ -64,9 +64,9 @@ pub(super) fn edit(task: &EditedCampaign) -> anyhow::Result<()> {
     match edited {
         Edited::Done if is_public => print_line(&format!("{slug} is changed. The pages show it within two seconds.")),
         Edited::Done => print_line(&format!("The draft {slug} is changed.")),
-        Edited::Unchanged => print_line(&format!("{name} says what {slug} says already; nothing is changed.")),
+        Edited::Unchanged => print_line(&format!("{name} says the same as {slug}; nothing was changed.")),
         Edited::Refused(bad) => Err(mistakes(name, &bad)),
-        Edited::Unknown => bail!("there is no campaign {slug} any more"),
+        Edited::Unknown => bail!("there is no campaign {slug} anymore"),
     }
 }
 
@@ -90,7 +90,7 @@ pub(super) fn offer(task: &PublishOffer) -> anyhow::Result<()> {
     })?;
     print_line(&format!("The offer of {supplier} is published: members accept or pass until the end of {decide_by}."))?;
     print_line("The service mails those who are in, if they want such mail.")?;
-    print_line(&format!("Once the deal runs: `unionhall campaigns activate {slug}`."))
+    print_line(&format!("Once the deal has started: `unionhall campaigns activate {slug}`."))
 }
 
 /// The date in the samples, and the days from now on that stand there instead when one is printed.

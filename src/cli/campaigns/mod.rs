@@ -28,7 +28,7 @@ const OFFER_FORMAT: &str = concat!(
 
 #[derive(Debug, Subcommand)]
 pub(super) enum CampaignsCommand {
-    /// Make a campaign of a file. It is a draft that nobody sees until `campaigns open`.
+    /// Make a campaign from a file. It is a draft that nobody sees until `campaigns open`.
     #[command(after_long_help = CAMPAIGN_FORMAT)]
     New(NewCampaign),
     /// Replace what a campaign's file said.
@@ -41,11 +41,11 @@ pub(super) enum CampaignsCommand {
     List(ListAll),
     /// Show everything about a campaign: counts, offer, rewards, mailings, and every step with who took it.
     Show(NamedCampaign),
-    /// Show a draft to everybody, ask members whether they are in, and mail those whom it fits.
+    /// Publish a draft, ask members whether they are in, and mail the members it fits.
     ///
     /// It becomes `negotiating` by itself once the day `gather_until` has ended everywhere in the US (10:00 UTC of the next day).
-    /// Mailed are members who ticked the campaign's category, live where it is for, and want such mail. Refused while the
-    /// postal address is unset, for such mail must name it.
+    /// It mails members who chose the campaign's category, live where it is for, and want such mail. Refused while the
+    /// postal address is unset, because such mail must name it.
     Open(OpenCampaign),
     /// Begin to negotiate before `gather_until`. Members can still count themselves in or out.
     Negotiate(StepArgs),
@@ -55,19 +55,19 @@ pub(super) enum CampaignsCommand {
     /// once the day `decide_by` has ended everywhere in the US; the campaign becomes active only by `campaigns activate`.
     #[command(after_long_help = OFFER_FORMAT)]
     Offer(PublishOffer),
-    /// Say that the deal runs: those who accepted take part from now on, later ones from when they accept.
+    /// Say that the deal has started: members who accepted take part from now on, others from when they accept.
     ///
     /// The catalog's referral terms are copied into the campaign, and the command prints them: later changes of the catalog do not change
     /// what referring its members earns. Give the service's own catalog.
     Activate(ActivateCampaign),
-    /// End an active campaign: nobody can accept any more, the result is published, and those who were in are mailed.
+    /// End an active campaign: nobody can accept anymore, the result is published, and those who were in are mailed.
     Close(StepArgs),
-    /// Give a campaign up, in any state before `closed`. If members had seen it, those who were in are mailed.
+    /// Cancel a campaign, in any state before `closed`. If members had seen it, those who were in are mailed.
     Cancel(StepArgs),
-    /// Print the demand sheet: what a negotiator takes to the table.
+    /// Print the demand sheet, which a negotiator shows to suppliers.
     ///
     /// A sheet is taken once a day at the most, and only after at least five members changed. Counts are rounded down to a multiple
-    /// of 5 and smaller cells are merged, so that no figure identifies a person. Savings are reckoned with the catalog's estimate.
+    /// of 5 and smaller cells are merged, so that no figure identifies a person. Savings are calculated with the catalog's estimate.
     Demand(PrintDemand),
     /// Show the rounds with suppliers that a negotiator recorded.
     Rounds(NamedCampaign),
@@ -155,10 +155,10 @@ pub(super) struct PublishOffer {
 
 #[derive(Debug, Args)]
 struct NoteArgs {
-    /// Why, for the campaign's history; operators alone read it.
+    /// Why, for the campaign's history; only operators read it.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = note)]
     note: String,
-    /// Mail nobody about this step: for one that was taken before, and is lost by a restore.
+    /// Mail nobody about this step: for one that was taken before and lost by a restore.
     #[arg(long)]
     no_mail: bool,
 }

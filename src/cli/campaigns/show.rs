@@ -48,10 +48,10 @@ fn next(campaign: &CampaignRecord, now: Timestamp) -> String {
     let slug = campaign.slug();
     match (CampaignSummary::of(campaign, now).next, campaign.state) {
         (Some(next), _) => next,
-        (None, CampaignState::Draft) => format!("`campaigns open {slug}` shows it to everybody"),
+        (None, CampaignState::Draft) => format!("`campaigns open {slug}` publishes it"),
         (None, CampaignState::Negotiating) => format!("`campaigns offer {slug} FILE` publishes an offer"),
         (None, CampaignState::Offered) => {
-            format!("accepting has ended; `campaigns activate {slug}` once the deal runs, or `cancel`")
+            format!("accepting has ended; `campaigns activate {slug}` once the deal has started, or `cancel`")
         }
         (None, CampaignState::Active) => {
             format!("accepting has ended; `campaigns close {slug}` at the end of the deal")
@@ -87,7 +87,7 @@ fn lines(file: &CampaignFile, rewards: &CampaignRewards, now: Timestamp) -> Vec<
     }
     lines.extend([String::new(), "Members".to_owned()]);
     lines.push(format!(
-        "  now {}{} in, {} out, {} accepted, {} passed: for you alone, never publish these",
+        "  now {}{} in, {} out, {} accepted, {} passed: only for you, never publish these",
         if counts.is_whole() { "" } else { "of the first 100,000 " },
         grouped(counts.members_in),
         grouped(counts.out),
@@ -100,7 +100,7 @@ fn lines(file: &CampaignFile, rewards: &CampaignRewards, now: Timestamp) -> Vec<
             coarse(sheet.members_in),
             coarse(sheet.accepted)
         ),
-        None => "  published nothing yet: the first count comes once 5 members take part".to_owned(),
+        None => "  nothing published yet: the first count comes once 5 members take part".to_owned(),
     });
     if let Some(offer) = &campaign.offer {
         lines.extend([String::new(), "Offer".to_owned()]);
@@ -179,7 +179,7 @@ fn rewards_json(terms: &ReferralTerms, rewards: &CampaignRewards) -> Value {
 
 fn mailing_line(mailing: &MailingEntry) -> String {
     let MailingEntry { kind, queued, started_at, finished_at, ended_early, waits_for_count } = mailing;
-    let early = if *ended_early { ", before everybody was mailed: its time was over" } else { "" };
+    let early = if *ended_early { ", before everyone was mailed: its time was over" } else { "" };
     let goes_on = match waits_for_count {
         true => "waits for the last count of members, which is taken once a day at the most",
         false => "goes on",

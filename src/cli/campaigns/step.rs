@@ -65,7 +65,7 @@ pub(super) fn done(slug: &CampaignSlug, stepped: Stepped) -> anyhow::Result<Camp
     match stepped {
         Stepped::Done(state) => Ok(state),
         Stepped::Refused(bad) => Err(refusal(slug, bad)),
-        Stepped::Unknown => Err(anyhow!("there is no campaign {slug} any more")),
+        Stepped::Unknown => Err(anyhow!("there is no campaign {slug} anymore")),
     }
 }
 
@@ -92,7 +92,7 @@ fn words(before: &CampaignRecord, after: &CampaignRecord, now: Timestamp) -> Vec
                 "{slug} is gathering: members are asked until the end of {}; then it becomes negotiating by itself.",
                 after.draft.gather_until
             ),
-            "The service mails members whom it fits, if they want such mail.".to_owned(),
+            "The service mails the members it fits, if they want such mail.".to_owned(),
         ],
         CampaignState::Negotiating => vec![
             format!("{slug} is negotiating. Members can still count themselves in or out."),
@@ -100,10 +100,10 @@ fn words(before: &CampaignRecord, after: &CampaignRecord, now: Timestamp) -> Vec
         ],
         CampaignState::Active => {
             let mut lines = vec![
-                format!("{slug} is active: the deal runs, and those who accepted take part from now on."),
+                format!("{slug} is active: the deal has started, and members who accepted take part from now on."),
                 match after.last_day_to_accept().filter(|day| !day.is_over(now)) {
                     Some(day) => format!("Members can accept until the end of {day}."),
-                    None => "Nobody can accept any more.".to_owned(),
+                    None => "Nobody can accept it anymore.".to_owned(),
                 },
             ];
             lines.extend(after.terms.map(|terms| format!("Referral terms, copied for good: {}.", terms_words(&terms))));
@@ -120,12 +120,12 @@ fn words(before: &CampaignRecord, after: &CampaignRecord, now: Timestamp) -> Vec
                 ),
             };
             vec![
-                format!("{slug} is closed. Its page says what was reached: {reached}."),
+                format!("{slug} is closed. Its page shows the result: {reached}."),
                 "The service mails those who were in or accepted, if they want such mail.".to_owned(),
             ]
         }
         CampaignState::Cancelled if before.was_public => vec![
-            format!("{slug} is cancelled: nobody can take part any more."),
+            format!("{slug} is cancelled: nobody can take part anymore."),
             "The service mails those who were in or accepted, if they want such mail.".to_owned(),
         ],
         CampaignState::Cancelled => vec![format!("The draft {slug} is cancelled; nobody ever saw it.")],

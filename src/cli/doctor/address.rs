@@ -34,15 +34,15 @@ pub(super) async fn examine(
         found.push(match union.postal_address {
             None if mail_waits => Finding::warn(
                 "postal address",
-                "none, and mail about campaigns waits for one, because it must name it",
+                "none is set, and mail about campaigns waits, because it must name one",
                 "give it in UNIONHALL_POSTAL_ADDRESS and start the service again",
             ),
             None if !is_local(union) => Finding::warn(
                 "postal address",
-                "mails and pages give none, which the law of some countries asks for",
+                "none is set, and the law of some countries requires one in mails and on pages",
                 "give it in UNIONHALL_POSTAL_ADDRESS",
             ),
-            None => Finding::ok("postal address", "none, which will do on this machine alone"),
+            None => Finding::ok("postal address", "none, which is fine on this machine"),
             Some(_) => Finding::ok("postal address", "given"),
         });
         found.push(name(&union.base_url).await);
@@ -55,7 +55,7 @@ fn proxies(settings: &ServeSettings, union: Option<&Union>) -> Finding {
     let trusted = &settings.trusted_proxies;
     if let Some(everyone) = trusted.iter().find(|network| network.prefix_len() == 0) {
         let message = format!("{everyone} is trusted: anyone can forge the address that limits count by");
-        return Finding::fail(CHECK, message, "name your proxies alone in UNIONHALL_TRUSTED_PROXIES");
+        return Finding::fail(CHECK, message, "name only your own proxies in UNIONHALL_TRUSTED_PROXIES");
     }
     let https = union.is_some_and(|union| union.base_url.starts_with("https://"));
     if https && trusted.is_empty() && settings.tls_cert.is_none() {
@@ -84,7 +84,7 @@ async fn name(base_url: &str) -> Finding {
         return Finding::ok(CHECK, format!("{name} is found"));
     }
     let message = format!("the name {name} of the base address is not found");
-    Finding::warn(CHECK, message, "enter it in the DNS, or mend UNIONHALL_BASE_URL")
+    Finding::warn(CHECK, message, "add it to the DNS, or correct UNIONHALL_BASE_URL")
 }
 
 /// The addresses that the service listens on: free, or its own already.
@@ -119,6 +119,6 @@ async fn listener(
     match tokio::time::timeout(NEIGHBOUR_TIMEOUT, asked).await {
         Ok(Ok(Ok(answer))) if is_ours(&answer) => Finding::ok(check, format!("the service runs on {address}")),
         _ => Finding::of_error(check, Grade::Fail, &unusable(address, flag, &error))
-            .or_mend(&format!("choose another with {flag}")),
+            .or_fix(&format!("choose another with {flag}")),
     }
 }

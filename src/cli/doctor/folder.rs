@@ -26,10 +26,10 @@ pub(super) fn examine(settings: &ServeSettings) -> Vec<Finding> {
             let mut wrong: Vec<_> = not_ours(data, found.uid()).into_iter().collect();
             wrong.extend(not_writable(data));
             wrong.extend(open_folder);
-            or_ok(wrong, DATA_FOLDER, &format!("{} is this user's alone", data.display()))
+            or_ok(wrong, DATA_FOLDER, &format!("{} is readable by this user only", data.display()))
         }
         Ok(_) => {
-            let message = format!("{} is no folder", data.display());
+            let message = format!("{} is not a folder", data.display());
             vec![Finding::fail(
                 DATA_FOLDER,
                 message,
@@ -40,7 +40,7 @@ pub(super) fn examine(settings: &ServeSettings) -> Vec<Finding> {
     };
     let mut wrong = of_others(settings);
     wrong.extend(open_files);
-    all.extend(or_ok(wrong, FILES, "what is secret is its owner's alone"));
+    all.extend(or_ok(wrong, FILES, "secret files are readable by their owner only"));
     all.extend(room(settings));
     all
 }

@@ -1,6 +1,6 @@
 //! `unionhall doctor`: one look at everything that the service rests on, and a line for each thing.
 //!
-//! Nothing is made, mended or sent, and one fault never hides the next. Where the service has a way to connect, to read a
+//! Nothing is made, repaired or sent, and one fault never hides the next. Where the service has a way to connect, to read a
 //! setting or to judge it, that way is taken: what is well here is well there.
 
 mod address;

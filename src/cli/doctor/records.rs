@@ -33,7 +33,8 @@ const PAYOUTS_ARE_OLD: Duration = Duration::from_secs(14 * 86_400);
 const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 const CLOCKS_DISAGREE: Duration = Duration::from_secs(60);
 
-const SEE_TO_IT: &str = "see that the database is up and lets this user in, or mend --store or UNIONHALL_STORE";
+const SEE_TO_IT: &str =
+    "make sure that the database is running and accepts this user, or correct --store or UNIONHALL_STORE";
 
 const GIVE_SECRET: &str = "set UNIONHALL_SECRET_FILE to a file that holds the secret of these records";
 
@@ -56,18 +57,18 @@ pub(super) async fn examine(
     // As a command opens them: nothing is made and no schema is changed.
     let operator = match open_store(&settings.store, Prepare::Expect, WRITE_BATCH).await {
         Ok(store) => Operator::new(store, Mode::Live),
-        Err(error) => return vec![Finding::of_error(RECORDS, grade(&error), &error).or_mend(SEE_TO_IT)],
+        Err(error) => return vec![Finding::of_error(RECORDS, grade(&error), &error).or_fix(SEE_TO_IT)],
     };
     let mut found = vec![Finding::ok(RECORDS, format!("{records} opens, and its schema is up to date"))];
     found.push(match operator.check().await {
-        Ok(()) => Finding::ok(WRITES, "they are kept"),
-        Err(error) => Finding::of_error(WRITES, Grade::Fail, &error.into()).or_mend(SEE_TO_IT),
+        Ok(()) => Finding::ok(WRITES, "they are stored"),
+        Err(error) => Finding::of_error(WRITES, Grade::Fail, &error.into()).or_fix(SEE_TO_IT),
     });
     if let Some(given) = given {
         found.push(match secret::compare(&settings.store, given, &operator).await {
-            Ok(Claim::First) => Finding::ok(SECRET, "the records are nobody's yet; the first start makes them its own"),
+            Ok(Claim::First) => Finding::ok(SECRET, "the records have no secret yet; the first start makes one"),
             Ok(_) => Finding::ok(SECRET, "it is the one that the records were made with"),
-            Err(error) => Finding::of_error(SECRET, Grade::Fail, &error).or_mend(GIVE_SECRET),
+            Err(error) => Finding::of_error(SECRET, Grade::Fail, &error).or_fix(GIVE_SECRET),
         });
     }
     match &records {
@@ -85,13 +86,13 @@ pub(super) async fn examine(
     if is_public {
         found.push(match operator.last_backup().await {
             Ok(at) => judge_backup(at, Clock::start().now().time),
-            Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_mend(SEE_TO_IT),
+            Err(error) => Finding::of_error(BACKUP, Grade::Fail, &error.into()).or_fix(SEE_TO_IT),
         });
     }
     found.extend(of_payouts(&operator).await);
     found.extend(of_sandbox(settings, &records).await);
     if let Err(error) = operator.close().await {
-        found.push(Finding::of_error(RECORDS, Grade::Fail, &error.into()).or_mend(SEE_TO_IT));
+        found.push(Finding::of_error(RECORDS, Grade::Fail, &error.into()).or_fix(SEE_TO_IT));
     }
     found
 }
@@ -111,14 +112,14 @@ async fn of_payouts(operator: &Operator) -> Option<Finding> {
     let before = Clock::start().now().time.minus(PAYOUTS_ARE_OLD);
     let open = match operator.rewards().open_batches().await {
         Ok((open, _)) => open,
-        Err(error) => return Some(Finding::of_error(PAYOUTS, Grade::Fail, &error.into()).or_mend(SEE_TO_IT)),
+        Err(error) => return Some(Finding::of_error(PAYOUTS, Grade::Fail, &error.into()).or_fix(SEE_TO_IT)),
     };
     let (mut messages, mut fixes) = (Vec::new(), BTreeSet::new());
     for BatchRecord { id, created_at, out, is_written, .. } in open.iter().filter(|batch| batch.created_at < before) {
         let (message, fix) = match is_written {
             true => (
                 format!("payouts of it that are not settled: {out}"),
-                "book the provider's answer: `unionhall rewards batch settle FILE`",
+                "record the provider's answer: `unionhall rewards batch settle FILE`",
             ),
             false => (
                 "its file was never written".to_owned(),
@@ -144,14 +145,14 @@ async fn of_sandbox(settings: &ServeSettings, live: &Records) -> Option<Finding>
         anyhow::Ok(Some(Finding::ok(SANDBOX, format!("{records} opens, for test keys"))))
     };
     let fix = "test keys do not work meanwhile; if nothing in it matters, delete it and issue them anew";
-    opened.await.unwrap_or_else(|error| Some(Finding::of_error(SANDBOX, Grade::Warn, &error).or_mend(fix)))
+    opened.await.unwrap_or_else(|error| Some(Finding::of_error(SANDBOX, Grade::Warn, &error).or_fix(fix)))
 }
 
 /// Whether the last backup is recent enough for records that people rely on.
 fn judge_backup(at: Option<Timestamp>, now: Timestamp) -> Finding {
     let fix = "make one every night: `unionhall backup FILE`, or other tools and then `unionhall backup --done`";
     match at {
-        None => Finding::warn(BACKUP, "none was ever noted", fix),
+        None => Finding::warn(BACKUP, "no backup was ever recorded", fix),
         Some(at) if now.since(at) > BACKUP_IS_OLD => {
             Finding::warn(BACKUP, format!("the last one was made at {at}, more than two days ago"), fix)
         }
@@ -159,7 +160,7 @@ fn judge_backup(at: Option<Timestamp>, now: Timestamp) -> Finding {
     }
 }
 
-/// What the next start of the service mends by itself is no failure.
+/// What the next start of the service repairs by itself is not a failure.
 fn grade(error: &anyhow::Error) -> Grade {
     let sqlite = matches!(error.downcast_ref(), Some(SqliteOpenError::Older { .. }));
     let postgres = matches!(error.downcast_ref(), Some(PostgresOpenError::Older { .. } | PostgresOpenError::Missing));
@@ -175,8 +176,8 @@ async fn clock_of_records(operator: &Operator) -> Finding {
             format!("it says {now}, and the latest record was written at {latest}"),
             "set this machine's clock by NTP (timedatectl set-ntp true); if it was ahead before, wait until it has caught up",
         ),
-        Ok(_) => Finding::ok(CLOCK, "no record is of the future"),
-        Err(error) => Finding::of_error(CLOCK, Grade::Fail, &error.into()).or_mend(SEE_TO_IT),
+        Ok(_) => Finding::ok(CLOCK, "no record is from the future"),
+        Err(error) => Finding::of_error(CLOCK, Grade::Fail, &error.into()).or_fix(SEE_TO_IT),
     }
 }
 
@@ -185,7 +186,7 @@ async fn of_postgres(address: &Address) -> Vec<Finding> {
     let before = clock.now().time;
     let facts = match postgres::learn(address.clone()).await {
         Ok(facts) => facts,
-        Err(error) => return vec![Finding::of_error("database", Grade::Fail, &error.into()).or_mend(SEE_TO_IT)],
+        Err(error) => return vec![Finding::of_error("database", Grade::Fail, &error.into()).or_fix(SEE_TO_IT)],
     };
     let after = clock.now().time;
     let PostgresFacts { version, encrypted, time, synchronous_commit, fsync, is_restored } = facts;
@@ -199,14 +200,14 @@ async fn of_postgres(address: &Address) -> Vec<Finding> {
         (false, false) => Finding::ok("database", format!("{version}, a primary, on this machine")),
         (false, true) => Finding::warn(
             "database",
-            format!("{version} is spoken to without TLS, on another machine"),
-            "switch TLS on there and write sslmode=verify-full in UNIONHALL_STORE",
+            format!("{version} is on another machine and connected without TLS"),
+            "turn on TLS there and write sslmode=verify-full in UNIONHALL_STORE",
         ),
     };
     let durability = if !fsync {
         Finding::warn(
             "durability",
-            "the server's fsync is off: a power cut may cost all records",
+            "the server's fsync is off: a power failure may lose all records",
             "set fsync = on in postgresql.conf",
         )
     } else if synchronous_commit == "off" {
@@ -220,7 +221,7 @@ async fn of_postgres(address: &Address) -> Vec<Finding> {
 /// The server read its clock at some moment between the two of ours.
 fn clock_of_server(before: Timestamp, server: Timestamp, after: Timestamp) -> Finding {
     let apart = before.since(server).max(server.since(after));
-    let message = format!("the database's is {:.1} s from this machine's", apart.as_secs_f64());
+    let message = format!("the database's clock is {:.1} s away from this machine's", apart.as_secs_f64());
     if apart > CLOCKS_DISAGREE {
         Finding::fail(CLOCK, message, SET_CLOCKS)
     } else if apart > CLOCKS_DIFFER {

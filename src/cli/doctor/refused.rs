@@ -15,9 +15,9 @@ pub(in crate::cli) fn without_refused(mut command: clap::Command) -> (clap::Comm
     let mut refused = Vec::new();
     while let Err(error) = command.clone().try_get_matches() {
         let why = in_one_line(&error);
-        let without = |name: String| mended_without(&command, &name, &why).map(|mended| (name, mended));
-        let Some((name, mended)) = candidates(&command, &error).into_iter().find_map(without) else { break };
-        command = mended;
+        let without = |name: String| command_without(&command, &name, &why).map(|without_it| (name, without_it));
+        let Some((name, without_it)) = candidates(&command, &error).into_iter().find_map(without) else { break };
+        command = without_it;
         refused.push(RefusedVariable { name, why });
     }
     (command, refused)
@@ -37,12 +37,12 @@ fn candidates(command: &clap::Command, error: &clap::Error) -> Vec<String> {
 }
 
 /// The command line without a variable, if that makes a difference to what is wrong.
-fn mended_without(command: &clap::Command, name: &str, why: &str) -> Option<clap::Command> {
+fn command_without(command: &clap::Command, name: &str, why: &str) -> Option<clap::Command> {
     let forget = |argument: clap::Arg| match argument.get_env() {
         Some(variable) if variable == name => argument.env(None::<&str>),
         _ => argument,
     };
-    let mended = command.clone().mut_subcommand("doctor", |doctor| doctor.mut_args(forget));
-    let still = mended.clone().try_get_matches().is_err_and(|other| in_one_line(&other) == why);
-    (!still).then_some(mended)
+    let without_it = command.clone().mut_subcommand("doctor", |doctor| doctor.mut_args(forget));
+    let still = without_it.clone().try_get_matches().is_err_and(|other| in_one_line(&other) == why);
+    (!still).then_some(without_it)
 }

@@ -19,7 +19,7 @@ pub(super) async fn limits(address: Option<LimitsAddress>, public_per_minute: u3
         None => return Vec::new(),
         Some(LimitsAddress::Memory) => Finding::ok(LIMITS, "counted in this process"),
         Some(LimitsAddress::Redis(target)) => match Box::pin(try_redis(&target, public_per_minute)).await {
-            Ok(()) => Finding::ok(LIMITS, "Redis lets us in and counts"),
+            Ok(()) => Finding::ok(LIMITS, "Redis accepts the login and counts"),
             Err(error) => Finding::of_error(LIMITS, Grade::Fail, &error),
         },
     };
@@ -37,25 +37,26 @@ pub(super) async fn mail(transport: Option<&MailTransport>, union: Option<&Union
         Some(MailTransport::Hold) if public => Finding::warn(
             MAIL,
             "it waits in the outbox, and nothing is sent from here",
-            "see that another node sends it, or set UNIONHALL_MAIL to an smtp:// address",
+            "make sure that another node sends it, or set UNIONHALL_MAIL to an smtp:// address",
         ),
         Some(MailTransport::Hold) => Finding::ok(MAIL, "it waits in the outbox for another node to send"),
         Some(MailTransport::None) if public => Finding::warn(
             MAIL,
             "it is off, and so are sign-ups, though the base address is public",
-            "set UNIONHALL_MAIL to an smtp:// address, unless that is meant",
+            "set UNIONHALL_MAIL to an smtp:// address, unless you want it off",
         ),
         Some(MailTransport::None) => Finding::ok(MAIL, "it is off, and so are sign-ups"),
         Some(MailTransport::Smtp(smtp)) => {
-            let fix =
-                "mend the address, the login or the encryption in UNIONHALL_MAIL, or the server; nothing was sent";
+            let fix = "correct the address, the login or the encryption in UNIONHALL_MAIL, or fix the server; nothing was sent";
             match tokio::time::timeout(MAIL_LOGIN_TIMEOUT, smtp.try_out()).await {
-                Ok(Ok(())) => Finding::ok(MAIL, format!("the server lets us in at {smtp}")),
+                Ok(Ok(())) => Finding::ok(MAIL, format!("the server at {smtp} accepts the login")),
                 Ok(Err(why)) => {
-                    let finding = Finding::of_error(MAIL, Grade::Fail, &anyhow::anyhow!(why)).or_mend(fix);
+                    let finding = Finding::of_error(MAIL, Grade::Fail, &anyhow::anyhow!(why)).or_fix(fix);
                     Finding { message: format!("{} ({smtp})", finding.message), ..finding }
                 }
-                Err(_) => Finding::fail(MAIL, format!("the mail server does not let us in within 15 s ({smtp})"), fix),
+                Err(_) => {
+                    Finding::fail(MAIL, format!("the mail server did not accept the login within 15 s ({smtp})"), fix)
+                }
             }
         }
     };

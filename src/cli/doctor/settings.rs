@@ -34,7 +34,8 @@ impl ReadSettings {
     pub(super) fn read(settings: &ServeSettings) -> (Self, Vec<Finding>) {
         let mut found = Vec::new();
         for RefusedVariable { name, why } in without_refused(without_empty_variables(command_line())).1 {
-            let fix = format!("mend {name}, which `unionhall serve --help` explains; what follows is without it");
+            let fix =
+                format!("correct {name}, which `unionhall serve --help` explains; the checks below ran without it");
             found.push(Finding::fail(SETTINGS, why, fix));
         }
         let scheme = if settings.tls_cert.is_some() { "https" } else { "http" };
@@ -61,7 +62,7 @@ impl ReadSettings {
         kept(settings.mail.disposable.read(), &mut found);
         kept(settings.mail_hooks.hooks(), &mut found);
         kept(read_tls(settings), &mut found);
-        let mut all = or_ok(found, SETTINGS, "all of them can be read");
+        let mut all = or_ok(found, SETTINGS, "all of them are valid");
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let unknown = findings::unknown_variables(names, &variables());
         all.extend(or_ok(unknown, "variables", "each UNIONHALL_ variable is a setting"));
@@ -72,8 +73,7 @@ impl ReadSettings {
 
 /// The value, or a finding that says why there is none.
 fn kept<T>(read: anyhow::Result<T>, found: &mut Vec<Finding>) -> Option<T> {
-    let fault =
-        |error| Finding::of_error(SETTINGS, Grade::Fail, &error).or_mend("`unionhall serve --help` explains it");
+    let fault = |error| Finding::of_error(SETTINGS, Grade::Fail, &error).or_fix("`unionhall serve --help` explains it");
     read.map_err(|error| found.push(fault(error))).ok()
 }
 

@@ -31,18 +31,18 @@ use crate::operator::Operator;
 pub(super) enum MembersCommand {
     /// Print how many members there are now.
     Count(CountMembers),
-    /// Show everything that is kept of a person: state, sign-ups, mail that went or waits, what keeps mail from them, and rewards.
+    /// Show everything that is kept about a person: state, sign-ups, sent and waiting mail, what keeps mail from them, and rewards.
     Show(ShowPerson),
     /// Find people by the beginning of their address, by their code or account; or all that a key, a partner or the form signed up.
     Find(FindPeople),
     /// Write people to standard output, as CSV or JSON Lines, however many there are.
     Export(export::ExportPeople),
-    /// End a membership at once, because the person asks for it. Their code stays theirs, should they come back.
+    /// End a membership at once, because the person asks for it. They keep their code, in case they come back.
     Leave(NamedMember),
-    /// Delete what is kept of a person. It cannot be undone.
+    /// Delete what is kept about a person. It cannot be undone.
     ///
-    /// What stays is no address: a keyed hash of it, so that the referral code stays theirs and nothing is earned twice if they
-    /// come back; whether they were a member, and who is credited for them. For 30 days no mail goes there.
+    /// The address is not kept. A keyed hash of it is, so that the referral code stays theirs and nothing is earned twice if they
+    /// come back. Whether they were a member and who is credited for them is kept, too. No mail goes there for 30 days.
     ///
     /// Refused while rewards are due to them: pay those first with `rewards batch new`, or give --waive-rewards. What is being paid already
     /// goes on. The ledger of rewards stays, under a random account that no longer leads to them.
@@ -107,7 +107,7 @@ pub(super) struct NamedMember {
 pub(super) struct EraseMember {
     /// The person's address; `-` to read it on standard input, so that it is not in the shell's history.
     email: String,
-    /// Give up the rewards that are due to them, because they say so. Without it, somebody with rewards due is not erased.
+    /// Give up the rewards that are due to them, because they say so. Without it, a person with rewards due is not erased.
     #[arg(long)]
     waive_rewards: bool,
     #[command(flatten)]
@@ -175,7 +175,7 @@ fn find(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
     }
     let text = given(task.text.as_deref().unwrap_or_default(), "what is to be found")?.trim().to_lowercase();
     if text.is_empty() {
-        bail!("say what the address begins with; `unionhall members export` writes everybody");
+        bail!("say what the address begins with; `unionhall members export` writes everyone");
     }
     // A link is as good as its code.
     let text = match crate::domain::referral::ReferralCode::from_pasted(&text) {
@@ -187,7 +187,7 @@ fn find(task: &FindPeople, now: Timestamp) -> anyhow::Result<()> {
         return found.iter().try_for_each(|person| print_line(&export::as_json(person).to_string()));
     }
     if found.is_empty() {
-        return print_line("Nobody is found by that.");
+        return print_line("Nobody matches that.");
     }
     print_line(&format!("{:<9}{:<14}{:<22}{:<18}ADDRESS", "STATE", "CODE", "SINCE", "JOINED THROUGH"))?;
     for person in &found {
@@ -254,11 +254,11 @@ fn leave(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
             print_line(&format!("They are not a member ({}); nothing was changed.", state.name()))
         }
         Leaving::Left { withdrawn } => {
-            print_line("They are no longer a member, and the count has fallen by one.")?;
+            print_line("They are no longer a member, and the member count went down by one.")?;
             if withdrawn > 0 {
-                print_line(&format!("{withdrawn} of their sign-ups waited to be confirmed and lapsed."))?;
+                print_line(&format!("{withdrawn} of their sign-ups were waiting to be confirmed and have lapsed."))?;
             }
-            print_line("Their referral code stays theirs; whoever wants to come back signs up again.")
+            print_line("They keep their referral code. To come back, they sign up again.")
         }
     }
 }
@@ -292,19 +292,19 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
     })?;
     let Some((erased, being_paid)) = erased else { return Err(nobody()) };
     print_line(match erased.was_member {
-        true => "They were a member and are erased; the count has fallen by one.",
+        true => "They were a member and are erased; the member count went down by one.",
         false => "They were not a member and are erased.",
     })?;
     print_line(&format!(
-        "Deleted: the address, {}, {}.",
-        counted(erased.sign_ups, "sign-up with all answers"),
-        counted(erased.mails, "mail that waited")
+        "Deleted: the address, {} with all answers, {}.",
+        counted(erased.sign_ups, "sign-up"),
+        counted(erased.mails, "waiting mail")
     ))?;
     if erased.waived_cents > 0 {
         print_line(&format!("Given up: {} of rewards.", money(erased.waived_cents)))?;
     }
     print_line(&format!(
-        "Stays: the code {}, whether they were a member and who is credited for them, under a keyed hash of the address.",
+        "Kept: the code {}, whether they were a member and who is credited for them, under a keyed hash of the address.",
         erased.code
     ))?;
     for PayoutRecord { amount_cents, external_id, batch, .. } in &being_paid {
@@ -312,14 +312,14 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
     }
     if !being_paid.is_empty() {
         print_line(
-            "That goes on if the file was handed over. A file that is written again leaves it out. If it fails, no batch pays it again.",
+            "It is paid if the file was handed over. A file that is written again leaves it out. If it fails, no batch pays it again.",
         )?;
     }
     print_line(match erased.mailbox_is_shared {
-        true => "Another member gets mail in the same mailbox, so what is known of that stays too.",
-        false => "No mail goes to that mailbox for 30 days, whoever asks for it.",
+        true => "Another member gets mail in the same mailbox, so what is known about that mailbox is kept, too.",
+        false => "No mail goes to that mailbox for 30 days, no matter who asks for it.",
     })?;
-    print_line("Backups made before now still hold them: `unionhall restore` says who has to be erased again.")
+    print_line("Backups made before now still contain them: `unionhall restore` says who has to be erased again.")
 }
 
 fn unsuppress(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
@@ -330,10 +330,10 @@ fn unsuppress(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
     let Some(lifted) = lifted else { return Err(nobody()) };
     let Lifted { suppression, complaint, undeliverable, partners } = lifted;
     for (was, what) in [
-        (suppression, "Somebody there had asked for silence, or was erased; that is lifted."),
-        (complaint, "Its owner had called our mail unwanted; that is lifted."),
-        (undeliverable, "Mail had come back from there; that is forgotten."),
-        (partners, "It wanted nothing that some partners ask for; that is lifted."),
+        (suppression, "Someone who uses that mailbox had asked for no mail, or was erased; that is lifted."),
+        (complaint, "Its owner had reported our mail as spam; that is lifted."),
+        (undeliverable, "Mail to it had bounced; that is cleared."),
+        (partners, "Mail that some partners ask for was stopped; that is lifted."),
     ] {
         if was {
             print_line(what)?;
@@ -341,6 +341,6 @@ fn unsuppress(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
     }
     match lifted == Lifted::default() {
         true => print_line("Nothing kept mail from that address."),
-        false => print_line("Mail that was dropped meanwhile does not come back: the person signs up again."),
+        false => print_line("Mail that was dropped in the meantime is not sent: the person has to sign up again."),
     }
 }

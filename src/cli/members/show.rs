@@ -28,15 +28,16 @@ pub(super) fn run(task: &ShowPerson, now: Timestamp) -> anyhow::Result<()> {
     lines(&file, now).iter().try_for_each(|line| print_line(line))
 }
 
-/// Why no mail goes there now, whatever is asked for; each with what would mend it.
+/// Why no mail goes there now, whatever is asked for; each with what would fix it.
 fn obstacles(file: &PersonFile, now: Timestamp) -> Vec<String> {
     let mut obstacles = Vec::new();
     let (person, mailbox) = (&file.person, &file.mailbox);
     if let Some(until) = mailbox.suppressed_until.filter(|until| *until > now) {
-        obstacles.push(format!("silenced until {until}: somebody there asked for silence, or was erased"));
+        obstacles
+            .push(format!("suppressed until {until}: someone who uses the mailbox asked for no mail, or was erased"));
     }
     if let Some(since) = mailbox.complained_at {
-        obstacles.push(format!("called unwanted by its owner at {since}"));
+        obstacles.push(format!("reported as spam by its owner at {since}"));
     }
     if let Some(until) = person.undeliverable_until.filter(|until| *until > now) {
         obstacles.push(format!("undeliverable until {until}: a mail server said that there is no such address"));
@@ -44,7 +45,7 @@ fn obstacles(file: &PersonFile, now: Timestamp) -> Vec<String> {
     let stopped = mailbox.stopped.iter();
     obstacles.extend(
         stopped.map(|stop| {
-            format!("wants nothing that {} asks for, since {}", source_name(&stop.partner), stop.stopped_at)
+            format!("gets nothing that {} asks for, since {}", source_name(&stop.partner), stop.stopped_at)
         }),
     );
     obstacles
@@ -56,7 +57,7 @@ fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
         let was = if person.joined_at.is_some() { "They had been a member." } else { "They had never been a member." };
         return vec![
             format!("Erased on {}, on request or because the time was up. {was}", at.day()),
-            format!("What stays is the code {}, should they sign up again.", person.code),
+            format!("The code {} is kept, in case they sign up again.", person.code),
         ];
     }
     let mut lines = vec![person.email.clone(), format!("  {}", state_words(person))];
@@ -71,7 +72,7 @@ fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
         lines.push(format!("  changed their answers on their own page at {at}: {}", answer_words(person)));
     }
     if !person.mail_choices.wants(MailKind::AlreadyMember) {
-        lines.push("  wants no mail when somebody signs them up again".to_owned());
+        lines.push("  wants no mail when someone signs them up again".to_owned());
     }
     lines.extend([String::new(), "Mail".to_owned()]);
     let obstacles = obstacles(file, now);
@@ -83,27 +84,27 @@ fn lines(file: &PersonFile, now: Timestamp) -> Vec<String> {
         }
     }
     if person.soft_bounces > 0 {
-        lines.push(format!("  came back for now {}", counted(person.soft_bounces, "time")));
+        lines.push(format!("  temporary bounces: {}", counted(person.soft_bounces, "time")));
     }
     if file.mailbox.shared_with > 0 {
         lines.push(format!("  the mailbox is shared with {} other address(es)", file.mailbox.shared_with));
     }
     lines.extend(file.sign_ins.iter().map(|sign_in| {
         let used = sign_in.used_at.map_or_else(|| "not used".to_owned(), |at| format!("used at {at}"));
-        format!("  {}  a way to sign in was asked for and mailed, {used}", sign_in.asked_at)
+        format!("  {}  a sign-in link was asked for and mailed, {used}", sign_in.asked_at)
     }));
     if !file.sign_ins.is_empty() {
         lines.push(
-            "  of those a mailbox gets one a minute, 5 an hour and 10 a day; what is asked for past that is not mailed"
+            "  a mailbox gets at most one of these a minute, 5 an hour and 10 a day; requests past that are not mailed"
                 .to_owned(),
         );
     }
     let sent = &file.mailbox.record.sent;
     lines.extend(
-        sent.iter().map(|(time, source)| format!("  {time}  a mail went there, asked for by {}", source_name(source))),
+        sent.iter().map(|(time, source)| format!("  {time}  a mail was sent, asked for by {}", source_name(source))),
     );
     if sent.is_empty() {
-        lines.push("  none went there yet, as far as is remembered".to_owned());
+        lines.push("  no mail was sent there yet, as far as the records tell".to_owned());
     }
     if !file.participations.is_empty() {
         lines.extend([String::new(), "Campaigns".to_owned()]);
@@ -151,7 +152,7 @@ fn reward_lines(rewards: &RewardStanding) -> Vec<String> {
     let (out, paid) = (money(*out_cents), money(*paid_cents));
     lines.push(match due_cents {
         ..0 => format!(
-            "  {} more was paid, or is being paid, than was earned; it comes off later rewards; being paid {out}, paid {paid}",
+            "  {} more was paid, or is being paid, than was earned; it is deducted from later rewards; being paid {out}, paid {paid}",
             money(-due_cents)
         ),
         _ => format!("  due {}, being paid {out}, paid {paid}", money(*due_cents)),
@@ -197,7 +198,7 @@ fn sign_up_lines(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Ve
         answers.push(format!("referred by {referrer}"));
     }
     if sign_up.disposable {
-        answers.push("an address of a kind that is thrown away".to_owned());
+        answers.push("a disposable address".to_owned());
     }
     if !sign_up.comments.is_empty() {
         answers.push(quote(&sign_up.comments));
@@ -231,14 +232,14 @@ fn mail_words(sign_up: &SignUpEntry, file: &PersonFile, now: Timestamp) -> Optio
         return None;
     }
     Some(match sign_up.evidence.mailed_at {
-        Some(at) => format!("its mail left at {at}"),
+        Some(at) => format!("its mail was sent at {at}"),
         None if file.person.state == PersonState::Member
             && !file.person.mail_choices.wants(MailKind::AlreadyMember) =>
         {
-            "they want no mail about such".to_owned()
+            "they turned off this kind of mail".to_owned()
         }
         None if !obstacles(file, now).is_empty() => "its mail was dropped, for the reason above".to_owned(),
-        None => "no mail waits for it: it left, or others of this mailbox came first".to_owned(),
+        None => "no mail waits for it: it was sent, or other mail to this mailbox came first".to_owned(),
     })
 }
 
@@ -251,7 +252,7 @@ fn waiting_words(mail: &WaitingMail, sign_up: &SignUpEntry, file: &PersonFile, n
     }
     if let Some(since) = mail.held_at {
         return format!(
-            "mail {id} is held since {since}: its source has had its mail of the day, its key was revoked, its partner was \
+            "mail {id} is held since {since}: its source has used up its mail of the day, its key was revoked, its partner was \
              suspended, or the records were restored; `unionhall mail retry {id}` lets it go"
         );
     }
@@ -261,9 +262,9 @@ fn waiting_words(mail: &WaitingMail, sign_up: &SignUpEntry, file: &PersonFile, n
     let allowed = file.mailbox.record.next_allowed(&sign_up.source, now);
     match allowed.max(mail.send_after) {
         at if at > now => {
-            format!("mail {id} waits until {at}: the mailbox has had its share (one in ten minutes, four a day)")
+            format!("mail {id} waits until {at}: the mailbox has reached its limit (one every ten minutes, four a day)")
         }
-        _ => format!("mail {id} is due now; is the service running, and its mail not `hold`?"),
+        _ => format!("mail {id} is due now; check that the service is running and that its mail is not `hold`"),
     }
 }
 

@@ -98,7 +98,7 @@ pub(super) fn resume(task: &NamedPartner) -> anyhow::Result<()> {
     })?;
     print_line(&match resumed {
         true => format!(
-            "{name} is no longer suspended: within two seconds its{} keys work again, but for those that expired or were revoked.",
+            "{name} is no longer suspended: within two seconds its{} keys work again, except those that expired or were revoked.",
             kind(&task.records)
         ),
         false => format!("{name} was not suspended."),

@@ -22,9 +22,9 @@ use crate::operator::Operator;
 pub(in crate::cli) enum PartnersCommand {
     /// List all partners. `keys issue NAME` makes one.
     List(ListPartners),
-    /// Show a partner: whom to write to, its keys and its webhook endpoints.
+    /// Show a partner: its contact, keys and webhook endpoints.
     Show(ShowPartner),
-    /// Say whom to write to when something of a partner's fails, such as a webhook endpoint.
+    /// Set the address to write to when something of a partner's fails, such as a webhook endpoint.
     Contact(SetContactArgs),
     /// Stop a partner for now: within two seconds none of its keys works, and its mail and webhooks wait.
     ///
@@ -186,7 +186,7 @@ fn contact(task: &SetContactArgs) -> anyhow::Result<()> {
         "-" => None,
         text => match EmailAddress::parse(text) {
             Ok(email) => Some(email),
-            Err(problem) => bail!("the contact is no email address: {problem}; write - for none"),
+            Err(problem) => bail!("the contact is not an email address: {problem}; write - for none"),
         },
     };
     let now = Clock::start().now().time;
@@ -197,8 +197,8 @@ fn contact(task: &SetContactArgs) -> anyhow::Result<()> {
         Ok(operator.audited(act).partners().set_contact(&partner.name, email.clone()).await?)
     })?;
     print_line(&match &email {
-        Some(_) => format!("{} is written to from now on when something of theirs fails.", task.name),
-        None => format!("{} has no contact any more.", task.name),
+        Some(_) => format!("{} will be emailed from now on when something of theirs fails.", task.name),
+        None => format!("{} no longer has a contact.", task.name),
     })
 }
 

@@ -18,20 +18,20 @@ use crate::partners::webhooks::Webhooks;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum WebhooksCommand {
-    /// Add an endpoint of a partner. Its secret alone goes to standard output, once: it is kept nowhere.
+    /// Add an endpoint of a partner. Only its secret is printed to standard output, once: it is not stored.
     ///
-    /// From then on the endpoint is told what comes of every sign-up that the partner sent with an Idempotency-Key. The address
+    /// From then on the endpoint is told what happens to every sign-up that the partner sent with an Idempotency-Key. The address
     /// is checked as at every delivery: https, a public address, no redirects. `webhooks test` sends it a ping.
     Add(AddEndpointArgs),
-    /// List all endpoints, with what waits for them and how they do.
+    /// List all endpoints, with what waits for them and whether they work.
     List(ListEndpoints),
     /// Send a ping to an endpoint, now, and say what it answered.
     Test(OneEndpoint),
-    /// Give an endpoint a new secret, which alone goes to standard output; the old one signs beside it for 24 hours.
+    /// Give an endpoint a new secret, printed to standard output; the old one also signs for 24 hours.
     Rotate(RotateSecret),
-    /// Tell an endpoint once more what came of one sign-up.
+    /// Send an endpoint the event of one sign-up again.
     Resend(ResendEventArgs),
-    /// Enable an endpoint again, and tell it once more everything since a time; at most 30 days are kept.
+    /// Enable an endpoint again, and resend all events since a time; at most 30 days are kept.
     Recover(RecoverEndpoint),
     /// Delete an endpoint, and what waits for it.
     Remove(OneEndpoint),
@@ -163,7 +163,7 @@ pub(in crate::cli) fn state(endpoint: &EndpointRecord) -> String {
         (None, Some(since), _) => {
             format!("failing since {since}: {}", endpoint.last_error.as_deref().unwrap_or("it failed"))
         }
-        (None, None, Some(at)) => format!("well, at {at}"),
+        (None, None, Some(at)) => format!("ok, at {at}"),
         (None, None, None) => "nothing was sent yet".to_owned(),
     }
 }
@@ -223,7 +223,7 @@ fn rotate(task: &RotateSecret, now: Timestamp) -> anyhow::Result<()> {
     let secret =
         with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.rotate(task.id, task.now, now).await?))?;
     print_aside(&format!(
-        "The new secret of endpoint {}; the old one signs beside it for 24 hours. It is shown only now:",
+        "The new secret of endpoint {}; the old one also signs for 24 hours. It is shown only now:",
         task.id
     ));
     print_line(&secret.reveal())
@@ -231,17 +231,17 @@ fn rotate(task: &RotateSecret, now: Timestamp) -> anyhow::Result<()> {
 
 fn resend(task: &ResendEventArgs, now: Timestamp) -> anyhow::Result<()> {
     let Ok(key) = IdempotencyKey::parse(&task.key) else {
-        bail!("that is no Idempotency-Key: those have 1 to {} visible ASCII characters", IdempotencyKey::LONGEST);
+        bail!("that is not an Idempotency-Key: it has 1 to {} visible ASCII characters", IdempotencyKey::LONGEST);
     };
     let act = act("webhooks resend", format!("endpoint {}", task.id), now);
     let found =
         with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.resend(task.id, key, now).await?))?;
     if !found {
         bail!(
-            "nothing has come of that sign-up yet, or its partner sent none with that key in the last 30 days; nothing is sent"
+            "that sign-up has no result yet, or its partner sent none with that key in the last 30 days; nothing is sent"
         );
     }
-    print_line("It is sent once more, under the id that it had.")
+    print_line("It is sent again, with the same id.")
 }
 
 fn recover(task: &RecoverEndpoint, now: Timestamp) -> anyhow::Result<()> {
@@ -249,11 +249,11 @@ fn recover(task: &RecoverEndpoint, now: Timestamp) -> anyhow::Result<()> {
     let resent = with_webhooks(&task.settings, Some(act), async |webhooks| {
         Ok(webhooks.recover(task.id, task.since, now).await?)
     })?;
-    print_line(&format!("Endpoint {} is enabled. Sent once more, each under the id that it had: {resent}.", task.id))
+    print_line(&format!("Endpoint {} is enabled. Sent again, each with the same id: {resent}.", task.id))
 }
 
 fn remove(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
     let act = act("webhooks remove", format!("endpoint {}", task.id), now);
     with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.remove(task.id).await?))?;
-    print_line(&format!("Endpoint {} is gone, and what waited for it.", task.id))
+    print_line(&format!("Endpoint {} is deleted, with everything that waited for it.", task.id))
 }

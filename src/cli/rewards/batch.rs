@@ -132,7 +132,7 @@ async fn choose(
         };
         if !batch.is_written {
             bail!(
-                "batch {id} may not be full yet, for its file was never written; `unionhall rewards batch new FILE` goes on with it"
+                "batch {id} may not be complete yet, because its file was never written; `unionhall rewards batch new FILE` goes on with it"
             );
         }
         return Ok(Some((batch, Cause::Asked)));
@@ -186,7 +186,7 @@ fn first_payout(path: &Path) -> anyhow::Result<Option<String>> {
         ensure!(!is_link, "{} is a link to a file that is not there; give another name", path.display());
         return Ok(None);
     }
-    let no_batch = || format!("{} is there already and is no batch's file; give another name", path.display());
+    let no_batch = || format!("{} already exists and is not the file of a batch; give another name", path.display());
     // Whoever opens a pipe waits for its other end.
     ensure!(path.is_file(), no_batch());
     let mut lines = String::new();
@@ -223,7 +223,7 @@ fn report(path: &Path, batch: &BatchRecord, cause: Cause, written: &WrittenRows)
     };
     lines.extend(left_out(written));
     lines.push(
-        "Give the file to whoever pays, then book their answer: `unionhall rewards batch settle FILE`.".to_owned(),
+        "Give the file to whoever pays, then record their answer: `unionhall rewards batch settle FILE`.".to_owned(),
     );
     lines
 }
@@ -232,7 +232,7 @@ fn left_out(written: &WrittenRows) -> Option<String> {
     let ids = &written.left_out;
     (!ids.is_empty()).then(|| {
         format!(
-            "Left out, for the member was erased: {}. If it was not paid from an earlier file, settle it as failed.",
+            "Left out, because the member was erased: {}. If it was not paid from an earlier file, settle it as failed.",
             ids.join(", ")
         )
     })
@@ -284,7 +284,7 @@ pub(super) fn settle(task: &SettleBatch) -> anyhow::Result<()> {
     let numbered = |lines: &[(usize, String)]| -> Vec<_> {
         lines.iter().map(|(line, what)| format!("line {line}: {what}")).collect()
     };
-    let refused = |wrong: &[(usize, String)]| mistakes(name, &numbered(wrong)).context("nothing was booked");
+    let refused = |wrong: &[(usize, String)]| mistakes(name, &numbered(wrong)).context("nothing was recorded");
     let answer = read_answer(&text);
     if answer.lines.is_empty() {
         return Err(refused(&answer.mistakes));
@@ -304,11 +304,11 @@ pub(super) fn settle(task: &SettleBatch) -> anyhow::Result<()> {
     })?;
     let all = checked.settlements.len();
     print_line(&format!("{name} has {}: {paid} paid, {} failed.", counted(all as u64, "payout"), all - paid))?;
-    print_line(&format!("Booked now: {}. Booked before: {}.", settled.booked, all as u64 - settled.booked))?;
+    print_line(&format!("Recorded now: {}. Recorded before: {}.", settled.booked, all as u64 - settled.booked))?;
     let back = &checked.came_back;
     let back = (!back.is_empty()).then(|| {
         format!(
-            "{} booked as paid before: {}.",
+            "{} recorded as paid before: {}.",
             if back.len() == 1 { "One of them was" } else { "These were" },
             back.join(", ")
         )
@@ -324,7 +324,7 @@ pub(super) fn settle(task: &SettleBatch) -> anyhow::Result<()> {
     let became = became.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     back.into_iter().chain(became).try_for_each(|line| print_line(&line))?;
     if !checked.differing.is_empty() {
-        print_line("Booked before in other words, and left as it was:")?;
+        print_line("Recorded before in other words, and left as it was:")?;
     }
     numbered(&checked.differing).iter().try_for_each(|line| print_line(&format!("  {line}")))
 }

@@ -152,7 +152,7 @@ fn total_lines(totals: &AccountTotals, on_the_way: &OnTheWay) -> Vec<String> {
     }
     if totals.negative_accounts > 0 {
         lines.push(format!(
-            "{:<12}{}: {} more was paid, or is being paid, than was earned; it comes off later rewards",
+            "{:<12}{}: {} more was paid, or is being paid, than was earned; it is deducted from later rewards",
             "Negative",
             counted(totals.negative_accounts, "account"),
             money(-totals.negative_cents)

@@ -18,13 +18,13 @@ use crate::operator::Operator;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RewardsCommand {
-    /// Show what to look at before paying: patterns among the members of groups that are not paid yet.
+    /// Show what to review before paying: patterns among the members of groups that are not paid yet.
     ///
     /// Nothing is judged and nothing is changed. Because it prints addresses, the audit log gets a row. Shown, each with the rows behind it:
     ///
     /// - burst: 3 or more members of one referrer joined within an hour;
     ///
-    /// - disposable: an address is at a domain whose mailboxes are made to be thrown away, by today's list;
+    /// - disposable: an address is at a domain of disposable mailboxes, according to today's list;
     ///
     /// - partner: more than half of one referrer's members, and at least 3, joined through one partner;
     ///
@@ -40,19 +40,19 @@ pub(super) enum RewardsCommand {
     ///
     /// Because it prints addresses, the audit log gets a row.
     List(ListAccounts),
-    /// Take a member out of what their referrer earns in a campaign, for ever: for fraud.
+    /// Permanently remove a member from what their referrer earns in a campaign, for fraud.
     ///
     /// If their group is not paid yet, it is dissolved and its reward is reversed; the others in it count for another group, and a group
-    /// that was capped may take its place. If it is paid or being paid, its reward is reversed and taken off what the referrer earns
-    /// next; nothing is collected. Somebody who is in no group yet will never be in one of that campaign.
+    /// that was capped may take its place. If it is paid or being paid, its reward is reversed and deducted from what the referrer earns
+    /// next; nothing is collected. A member who is not in a group yet will never be in one of that campaign.
     Void(VoidMember),
-    /// Pay: write what is due into a file, and book what became of it.
+    /// Pay: write what is due into a file, and record the result.
     #[command(subcommand)]
     Batch(BatchCommand),
-    /// Sum up what each account was paid in a year, as CSV (account,email,paid_cents,currency); the total goes to standard error.
+    /// Add up what each account was paid in a year, as CSV (account,email,paid_cents,currency); the total goes to standard error.
     ///
-    /// A year is one of UTC. A payout belongs to the year of `paid_at` in the provider's answer; a day without a time counts as noon
-    /// UTC. Payouts that came back (failed after paid) do not count. The address is empty once somebody is erased.
+    /// A year is a year in UTC. A payout belongs to the year of `paid_at` in the provider's answer; a day without a time counts as noon
+    /// UTC. Payouts that came back (failed after paid) do not count. The address is empty once the person is erased.
     Tax(SumYear),
 }
 
@@ -68,15 +68,15 @@ pub(super) enum BatchCommand {
     /// was never written. If nothing new is due, it writes the file of the newest batch that is not settled again, with the
     /// payouts that are not.
     New(NewBatch),
-    /// Book the provider's answer: what was paid, and what failed.
+    /// Record the provider's answer: what was paid, and what failed.
     ///
     /// The file is CSV with the columns external_id,status,reference,paid_at,reason, in any order; the last three may be missing, and
     /// further ones are ignored. `status` is `paid` or `failed`. `paid_at` is a day (2027-05-04) or a time (2027-05-04T12:00:00Z), and
     /// needed where it was paid; not before the day before the batch was made, nor later than tomorrow. If there is a column
-    /// amount_cents, it has to be what the payout is. If a line is wrong, all mistakes are listed and nothing is booked.
+    /// amount_cents, it has to be what the payout is. If a line is wrong, all mistakes are listed and nothing is recorded.
     ///
     /// What failed is due again, and gets another external_id in the next batch. What was paid may fail later, if the money came back. The
-    /// same file can be given again: what is booked already stays as it is, and lines that differ from it are listed.
+    /// same file can be given again: what is recorded already stays as it is, and lines that differ from it are listed.
     Settle(SettleBatch),
 }
 
@@ -105,7 +105,7 @@ pub(super) struct VoidMember {
     /// The campaign's slug, as `campaigns list` shows it.
     #[arg(long, value_name = "SLUG")]
     campaign: CampaignSlug,
-    /// Why, in 1 to 200 characters on one line and without an address: it stays in the ledger for ever.
+    /// Why, in 1 to 200 characters on one line and without an address: it stays in the ledger forever.
     #[arg(long, value_name = "TEXT", value_parser = void::reason)]
     reason: String,
     #[command(flatten)]
@@ -129,7 +129,7 @@ pub(super) struct NewBatch {
 pub(super) struct SettleBatch {
     /// The provider's answer; `-` reads standard input.
     file: String,
-    /// Take a `paid_at` before the batch was made: after a restore, or for what was booked wrong, a payout that was made is booked under
+    /// Take a `paid_at` before the batch was made: after a restore, or for what was recorded wrong, a payout that was made is recorded under
     /// the id of a later batch.
     #[arg(long)]
     paid_earlier: bool,

@@ -29,8 +29,8 @@ pub(super) fn run(task: &ReviewGroups) -> anyhow::Result<()> {
         }
         let all = format!("{} of {}", counted(groups, "group"), counted(referrers, "referrer"));
         print_line(&match (referrers, shown) {
-            (0, _) => "There is no group that is not paid yet.".to_owned(),
-            (_, 0) => format!("Looked at {all}, none of them paid yet: nothing stands out."),
+            (0, _) => "Every group is paid.".to_owned(),
+            (_, 0) => format!("Looked at {all}, none of them paid yet: nothing to report."),
             (_, _) => format!("Looked at {all}, none of them paid yet: {} shown.", counted(shown, "referrer")),
         })
     })
@@ -73,7 +73,7 @@ fn lines(referrer: &ReviewedReferrer, patterns: &[Pattern<'_>]) -> Vec<String> {
 fn words(kind: &PatternKind, referrer: &ReviewedReferrer) -> String {
     match kind {
         PatternKind::Burst(people) => format!("burst: {people} members joined within an hour"),
-        PatternKind::Disposable => "disposable: addresses at domains whose mailboxes are thrown away".to_owned(),
+        PatternKind::Disposable => "disposable: addresses at domains of disposable mailboxes".to_owned(),
         PatternKind::Cluster { partner, people, of } => {
             format!("partner: {people} of {of} members joined through {partner}")
         }
@@ -88,7 +88,7 @@ fn words(kind: &PatternKind, referrer: &ReviewedReferrer) -> String {
 }
 
 fn shown(email: Option<&str>) -> &str {
-    email.unwrap_or("somebody who was erased")
+    email.unwrap_or("someone who was erased")
 }
 
 fn row(member: &ReviewedMember) -> String {

@@ -14,7 +14,7 @@ use crate::rewards::Voided;
 pub(super) fn reason(text: &str) -> Result<String, String> {
     let text = text.trim();
     if text.contains('@') {
-        return Err("write it without an @: it stays in the ledger for ever, and no address may".to_owned());
+        return Err("write it without an @: it stays in the ledger forever, and no address may".to_owned());
     }
     let is_good = (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control);
     if is_good { Ok(text.to_owned()) } else { Err("write 1 to 200 characters on one line".to_owned()) }
@@ -41,8 +41,8 @@ pub(super) fn run(task: &VoidMember) -> anyhow::Result<()> {
     let (group, cents, payout) = match voided {
         Voided::Done { group, reversed_cents, payout } => (group, reversed_cents, payout),
         Voided::UnknownPerson => return Err(members::nobody()),
-        Voided::UnknownCampaign => bail!("there is no campaign {slug} any more"),
-        Voided::NotReferred => bail!("nobody is credited for them, so nobody earns by them; nothing was changed"),
+        Voided::UnknownCampaign => bail!("there is no campaign {slug} anymore"),
+        Voided::NotReferred => bail!("nobody is credited for them, so nobody earns a reward for them; nothing was changed"),
         Voided::NotInCampaign => bail!("they never took part in {slug}, so they count for nobody there; nothing was changed"),
         Voided::Already => return print_line(&format!("They were voided in {slug} before; nothing was changed.")),
     };
@@ -57,10 +57,10 @@ pub(super) fn run(task: &VoidMember) -> anyhow::Result<()> {
             format!("Their group was not paid yet and is dissolved: its reward of {} is reversed. {others}", money(cents))
         }
         Some(GroupState::Reversed) => format!(
-            "Their group was paid or is being paid: its reward of {} comes off what the referrer earns next. Nothing is collected. {others}",
+            "Their group was paid or is being paid: its reward of {} is deducted from what the referrer earns next. Nothing is collected. {others}",
             money(cents)
         ),
-        Some(state) => format!("Their group is {}: nobody is paid for it any more. Nothing was booked.", state.name()),
+        Some(state) => format!("Their group is {}: nobody is paid for it anymore. Nothing was recorded.", state.name()),
     })?;
     match payout.zip(batch) {
         Some((payout, batch)) => print_line(&format!(

@@ -64,7 +64,7 @@ pub(super) fn greet(
     };
     let mail = match mail {
         MailTransport::Mailbox => format!(
-            "Mail: nobody is written to. Each message lands in {data}/mailbox/; open this and click:\n     {mailbox}"
+            "Mail: nothing is sent. Each message is written to {data}/mailbox/; open this and click:\n     {mailbox}"
         ),
         MailTransport::Smtp(_) => "Mail: confirmation mails leave through the mail server you gave.".to_owned(),
         MailTransport::Hold => {

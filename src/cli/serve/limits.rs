@@ -44,7 +44,7 @@ async fn connect(
     let local = MemoryLimiter::new(public_per_minute);
     RedisLimiter::connect(target, Manner::default(), local, tell).await.map_err(|refused| {
         anyhow!(
-            "Redis turns us away: {refused}; mend the address in --limits or UNIONHALL_LIMITS, or what it may do there"
+            "Redis refuses us: {refused}; correct the address in --limits or UNIONHALL_LIMITS, or the permissions of its user"
         )
     })
 }
@@ -67,7 +67,7 @@ pub(in crate::cli) async fn try_redis(target: &Target, public_per_minute: u32) -
         tokio::time::sleep(BETWEEN_TRIES).await;
     }
     bail!(
-        "Redis cannot be used: {cause}; start it, or mend the address in --limits or UNIONHALL_LIMITS: until then each node \
+        "Redis cannot be used: {cause}; start it, or correct the address in --limits or UNIONHALL_LIMITS: until then each node \
          counts alone"
     )
 }

@@ -200,7 +200,7 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
         tokio::select! {
             () = signal => {}
             what = supervise::wait() => {
-                let ends = "ended by a mistake in the program; the process ends, to be started anew";
+                let ends = "ended because of a bug in the program; the process exits, to be restarted";
                 log.problem(None, &format!("{what} {ends}"));
             }
         }
@@ -213,7 +213,7 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
     let _in_time_or_not = tokio::time::timeout(LAST_TEST_TIMEOUT, sandbox.close()).await;
     let closed = tokio::time::timeout(LAST_WRITES_TIMEOUT, store.close()).await;
     if let Some(what) = supervise::ended() {
-        bail!("{what} ended by a mistake in the program; the log says where");
+        bail!("{what} ended because of a bug in the program; the log says where");
     }
     closed.context("the store was not done with its last writes in time")?.context("the store did not close cleanly")
 }
@@ -287,7 +287,7 @@ pub(super) fn unusable(address: SocketAddr, flag: &str, error: &std::io::Error) 
     use std::io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
     match error.kind() {
         AddrInUse => anyhow!("{address} is taken by another program; choose another address with {flag}"),
-        AddrNotAvailable => anyhow!("{} is no address of this machine; choose another with {flag}", address.ip()),
+        AddrNotAvailable => anyhow!("{} is not an address of this machine; choose another with {flag}", address.ip()),
         PermissionDenied => anyhow!("port {} needs more rights; choose one above 1023 with {flag}", address.port()),
         _ => anyhow!("cannot listen on {address}: {error}"),
     }

@@ -101,7 +101,7 @@ pub(super) fn report_panics(log: &Log) {
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
         // Straight to where the log goes: the process may end before its thread gets to it. At every level, for it is ours.
-        let line = log.error_line(&format!("a mistake in the program at {place}"));
+        let line = log.error_line(&format!("a bug in the program at {place}"));
         let _gone = std::io::stderr().write_all(line.as_bytes());
     }));
 }

@@ -31,7 +31,7 @@ struct Section {
     title: String,
     endpoint: Option<Endpoint>,
     body: String,
-    /// What stands at its side where there is room: snippets and answers.
+    /// What is shown beside it where there is room: snippets and answers.
     beside: String,
 }
 

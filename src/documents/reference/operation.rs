@@ -94,9 +94,9 @@ fn errors_of(operation: &Entry, union: &Union) -> String {
 /// Every error there is, with what to do about it.
 pub(super) fn all_errors(union: &Union) -> String {
     let rows = ErrorKind::ALL.iter().map(|kind| {
-        let (ErrorText { name, meaning, mend }, example) = (kind.text(), kind.example(union.public_per_minute));
+        let (ErrorText { name, meaning, fix }, example) = (kind.text(), kind.example(union.public_per_minute));
         let code = if example.body().code.is_some() { format!("`{name}`") } else { "–".to_owned() };
-        [example.status().as_u16().to_string(), code, sentence(meaning), prose::escaped(mend)]
+        [example.status().as_u16().to_string(), code, sentence(meaning), prose::escaped(fix)]
     });
     prose::table(["Status", "Code", "Meaning", "What to do"], rows)
 }

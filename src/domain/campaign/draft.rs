@@ -82,7 +82,7 @@ impl CampaignDraft {
             mistakes.push(format!("gather_until: it stays {}; gathering is over", self.gather_until));
         }
         if matches!(state, CampaignState::Closed | CampaignState::Cancelled) {
-            mistakes.push(format!("the campaign is {}, and nothing of it changes any more", state.name()));
+            mistakes.push(format!("the campaign is {}, and nothing of it changes anymore", state.name()));
         }
         if mistakes.is_empty() { Ok(()) } else { Err(BadFile(mistakes)) }
     }

@@ -156,7 +156,7 @@ mod tests {
         assert!(CampaignMail::Opened.is_for(&campaign(CampaignState::Negotiating), &member(), NOW));
         assert!(!CampaignMail::Opened.is_for(&offered_now, &member(), NOW), "it gathers no more");
         let late = "2027-03-16T10:00:00Z".parse().unwrap();
-        assert!(!CampaignMail::Offer.is_for(&offered_now, &with(Some(In)), late), "nobody can accept any more");
+        assert!(!CampaignMail::Offer.is_for(&offered_now, &with(Some(In)), late), "nobody can accept anymore");
         assert!(CampaignMail::Offer.is_for(&offered(CampaignState::Active), &with(Some(In)), NOW), "activated early");
         assert!(!CampaignMail::Result.is_for(&offered(CampaignState::Active), &with(Some(In)), NOW));
     }

@@ -15,7 +15,7 @@ struct Provider {
     tag: Option<char>,
     /// Whether `anything@name.domain` is `name@domain`.
     subdomains: bool,
-    /// Where the provider says so; for whoever mends this table.
+    /// Where the provider says so; for whoever corrects this table.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers"))]
     source: &'static str,
 }

@@ -12,7 +12,7 @@ pub struct DisposableDomains(HashSet<String>);
 
 /// What is wrong with a list.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("line {0} is no domain; write one a line, such as mailinator.com, and comments after #")]
+#[error("line {0} is not a domain; write one on each line, such as mailinator.com, and comments after #")]
 pub struct BadList(usize);
 
 impl Default for DisposableDomains {

@@ -69,7 +69,7 @@ pub fn suggestion(typed: &str) -> Option<String> {
     }
     let bare = bare(typed);
     let (local, domain) = match bare.split_once('@') {
-        Some((local, domain)) => (local, mended(domain)?),
+        Some((local, domain)) => (local, corrected(domain)?),
         None => without_at(&bare)?,
     };
     let meant = format!("{local}@{domain}");
@@ -88,7 +88,7 @@ fn bare(typed: &str) -> String {
 }
 
 /// A domain as it was probably meant: the same where it looks right.
-fn mended(domain: &str) -> Option<String> {
+fn corrected(domain: &str) -> Option<String> {
     if domain.contains('@') {
         return None;
     }

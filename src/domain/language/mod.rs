@@ -87,6 +87,11 @@ impl Phrase {
     pub const fn as_str(&self) -> &'static str {
         self.0
     }
+
+    /// What is before and after a hole, for a value that is an element.
+    pub fn around(&self, hole: &str) -> (&'static str, &'static str) {
+        self.0.split_once(&format!("{{{hole}}}")).unwrap_or((self.0, ""))
+    }
 }
 
 impl fmt::Display for Phrase {
@@ -144,7 +149,21 @@ impl fmt::Display for Filling {
     }
 }
 
+/// A point in time to the minute. It is written in UTC, and `templates/times.js` writes it in the reader's own zone.
+#[derive(Debug)]
+pub struct Moment {
+    exact: Timestamp,
+    text: String,
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<time datetime=\"{}\">{}</time>", self.exact, self.text)
+    }
+}
+
 // Ours and escaped by ourselves.
+impl askama::filters::HtmlSafe for Moment {}
 impl askama::filters::HtmlSafe for Phrase {}
 impl askama::filters::HtmlSafe for Filling {}
 
@@ -159,13 +178,13 @@ impl Words {
     }
 
     /// To the minute.
-    pub fn moment(&self, time: Timestamp) -> String {
+    pub fn moment(&self, time: Timestamp) -> Moment {
         let text = time.to_string();
         let hour: u8 = text.get(11..13).and_then(|hour| hour.parse().ok()).unwrap_or_default();
         let half = if hour < 12 { &self.site.morning } else { &self.site.afternoon };
         let clock = format!("{}:{}", (hour + 11) % 12 + 1, text.get(14..16).unwrap_or_default());
         let clock = half.put("time", clock).plain();
-        self.site.moment.put("date", self.date(time)).put("time", clock).plain()
+        Moment { exact: time, text: self.site.moment.put("date", self.date(time)).put("time", clock).plain() }
     }
 
     /// A span in whole days.
@@ -272,9 +291,11 @@ mod tests {
     fn figures_and_times_are_written_as_the_language_does() {
         let (english, spanish) = (Language::English.words(), Language::Spanish.words());
         let time = Timestamp::from_millis(1_794_743_200_000);
-        assert_eq!(english.moment(time), "Nov 15, 2026, 11:46 AM UTC");
-        assert_eq!(spanish.moment(Timestamp::from_millis(0)), "1 de enero de 1970, 12:00 a. m. UTC");
-        assert_eq!(english.moment(Timestamp::from_millis(43_200_000)), "Jan 1, 1970, 12:00 PM UTC");
+        let element = "<time datetime=\"2026-11-15T11:46:40Z\">Nov 15, 2026, 11:46 AM UTC</time>";
+        assert_eq!(english.moment(time).to_string(), element);
+        assert_eq!(spanish.moment(Timestamp::from_millis(0)).text, "1 de enero de 1970, 12:00 a. m. UTC");
+        assert_eq!(english.moment(Timestamp::from_millis(43_200_000)).text, "Jan 1, 1970, 12:00 PM UTC");
+        assert_eq!(spanish.own.pending.around("moment"), ("Sin confirmar; vence el ", ""));
         assert_eq!(spanish.date(time), "15 de noviembre de 2026");
         assert_eq!(english.date(time), time.day());
         assert_eq!(english.days(Duration::from_secs(365 * 24 * 3600)), "365 days");

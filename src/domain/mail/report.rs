@@ -8,7 +8,7 @@ use crate::domain::time::Timestamp;
 pub enum ReportKind {
     /// There is no such recipient: nothing goes there for a while.
     HardBounce,
-    /// It did not arrive for now; counted.
+    /// It was not delivered this time; that is counted.
     SoftBounce,
     /// The recipient calls it unwanted: nothing goes to the mailbox until its owner presses the button of a mail of ours.
     Complaint,

@@ -23,7 +23,7 @@ pub struct EndpointUrl {
 pub enum BadEndpoint {
     #[error("the address is too long: it may have {} characters", EndpointUrl::LONGEST)]
     TooLong,
-    #[error("that is no web address; write the whole of it, such as https://partner.example/webhooks")]
+    #[error("that is not a web address; write all of it, such as https://partner.example/webhooks")]
     NotAbsolute,
     #[error("only https:// is spoken to other machines; http:// is for localhost while you try things out")]
     NotHttps,
@@ -33,7 +33,7 @@ pub enum BadEndpoint {
     UserInfo,
     #[error("leave out the # and what follows: it is never sent")]
     Fragment,
-    #[error("the host is no name and no address; write partner.example, 203.0.113.7 or [2001:db8::7]")]
+    #[error("the host is neither a name nor an address; write partner.example, 203.0.113.7 or [2001:db8::7]")]
     Host,
     #[error("the host ends in a number but is no IPv4 address; write all four parts in decimals, as in 203.0.113.7")]
     OddNumber,

@@ -33,7 +33,7 @@ pub enum TlsError {
     EncryptedKey { path: PathBuf },
     #[error("there is no private key in {}; it should hold PEM with a line BEGIN PRIVATE KEY", path.display())]
     NoKey { path: PathBuf },
-    #[error("{} is no certificate: {source}", path.display())]
+    #[error("{} is not a certificate: {source}", path.display())]
     NotX509 { path: PathBuf, source: x509_cert::der::Error },
     #[error("the certificate and the key do not go together: {0}")]
     Mismatch(rustls::Error),

@@ -64,7 +64,7 @@ struct KindFacts {
 }
 
 macro_rules! kinds {
-    ($($kind:ident $met_by:ident $status:ident $name:literal $meaning:literal $mend:literal)*) => {
+    ($($kind:ident $met_by:ident $status:ident $name:literal $meaning:literal $fix:literal)*) => {
         /// One of each error.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum ErrorKind { $($kind),* }
@@ -78,7 +78,7 @@ macro_rules! kinds {
                     $(Self::$kind => KindFacts {
                         met_by: MetBy::$met_by,
                         status: StatusCode::$status,
-                        text: ErrorText { name: $name, meaning: $meaning, mend: $mend },
+                        text: ErrorText { name: $name, meaning: $meaning, fix: $fix },
                     },)*
                 }
             }
@@ -141,7 +141,7 @@ pub struct ErrorText {
     pub name: &'static str,
     pub meaning: &'static str,
     /// What to do.
-    pub mend: &'static str,
+    pub fix: &'static str,
 }
 
 /// Who may meet an error.

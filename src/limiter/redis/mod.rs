@@ -91,7 +91,7 @@ pub enum Change {
     Shared,
 }
 
-/// Redis is there and turns us away; waiting would not mend that.
+/// Redis is there and turns us away; waiting would not fix that.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(String);
@@ -327,7 +327,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// Whether Redis turned us away for a reason that only the operator can mend: a wrong password, or none where one is
+/// Whether Redis turned us away for a reason that only the operator can fix: a wrong password, or none where one is
 /// needed, a command that is not allowed, a database that is not there; or that it is one of a cluster, of which we would
 /// reach a part of the keys.
 fn is_refusal(error: &RedisError) -> bool {

@@ -21,7 +21,7 @@ pub const RETURN_PATH: &str = "b-";
 /// Why a mail is no report of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoReport {
-    #[error("it is no report: neither a delivery status notification (RFC 3464) nor a complaint (RFC 5965)")]
+    #[error("it is not a report: neither a delivery status notification (RFC 3464) nor a complaint (RFC 5965)")]
     Kind,
     #[error("it reports nothing that concerns us: the mail was delivered or relayed, or it is not about unwanted mail")]
     Harmless,

@@ -10,7 +10,7 @@ use super::{Frame, rendered, states};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignMail, CampaignSlug};
 use crate::domain::figure::grouped;
-use crate::domain::language::{Language, Phrase, Words};
+use crate::domain::language::{Language, Moment, Phrase, Words};
 use crate::domain::mail::MailKind;
 use crate::domain::mail::budget::FORM;
 use crate::domain::person::{
@@ -174,11 +174,12 @@ struct QrView {
 
 /// A sign-up, as its person reads how it came about.
 struct EvidenceView<'a> {
-    asked: String,
+    asked: Moment,
     through: String,
     client: Option<&'a str>,
-    mailed: Option<String>,
-    outcome: String,
+    mailed: Option<Moment>,
+    /// What was decided, when, and how.
+    outcome: (&'static str, Option<Moment>, String),
     referrer: Option<&'a str>,
     /// What was said then.
     said: String,
@@ -276,10 +277,11 @@ fn evidence<'a>(words: &Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {
         SignUpState::Expired => (&own.lapsed_on, &own.lapsed),
         SignUpState::Pending => (&own.pending, &own.pending),
     };
+    let (before, after) = on.around("moment");
     let outcome = match (sign_up.state, sign_up.decided_at) {
-        (SignUpState::Pending, _) => on.put("moment", words.moment(sign_up.expires_at)).plain(),
-        (_, Some(at)) => format!("{}{how}", on.put("moment", words.moment(at)).plain()),
-        (_, None) => format!("{alone}{how}"),
+        (SignUpState::Pending, _) => (before, Some(words.moment(sign_up.expires_at)), after.to_owned()),
+        (_, Some(at)) => (before, Some(words.moment(at)), format!("{after}{how}")),
+        (_, None) => (alone.as_str(), None, how.to_owned()),
     };
     let mut said: Vec<_> = sign_up.us_state.iter().map(|state| words.state(*state)).collect();
     said.extend(sign_up.categories.iter().map(|category| words.category(category)));

@@ -16,7 +16,7 @@ use crate::store::sql::{Failure, Sql, Unit, expected, values};
 /// Holds the database against the note in it; the first start makes the note.
 pub(super) async fn check(pool: &Pool, prepare: Prepare) -> Result<(), PostgresOpenError> {
     if prepare != Prepare::Upgrade {
-        // A command that may be the first to act on the records; others only look, or mend them.
+        // A command that may be the first to act on the records; others only look, or repair them.
         let is_restored = prepare == Prepare::Make && pool.run(&mut LookForCopy).await?;
         return if is_restored { Err(PostgresOpenError::Restored) } else { Ok(()) };
     }

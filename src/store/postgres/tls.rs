@@ -87,7 +87,7 @@ pub(super) fn connector(trust: Trust, files: &Files, direct: bool) -> Result<Mak
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// The system's cryptography does not do what every server needs; no option of ours mends that.
+/// The system's cryptography does not do what every server needs; no option of ours fixes that.
 fn unusable(error: &Error) -> BadOption {
     BadOption { option: "sslmode", problem: error.to_string(), remedy: "use another build of this program" }
 }

@@ -145,7 +145,7 @@ fn the_drill() {
             done(&output.unwrap())
         };
         let ((), (), told) = tokio::join!(load("load"), load("more"), backup);
-        assert!(told.contains("keep it like the data folder"), "{told}");
+        assert!(told.contains("protect it like the data folder"), "{told}");
 
         // And afterwards.
         let mut late = Vec::new();
@@ -170,7 +170,7 @@ fn the_drill() {
         let told = done(&command.args(["restore", "all", "--erasures", "erasures"]).output().unwrap());
         let erase: Vec<_> = told.lines().filter(|line| line.contains("members erase")).collect();
         assert_eq!(erase, ["  unionhall members erase --waive-rewards cem@example.com"], "{told}");
-        assert!(told.contains("may have gone since"), "{told}");
+        assert!(told.contains("may have been sent since"), "{told}");
         assert!(told.contains("Mail about campaigns that was under way is stopped"), "{told}");
         assert!(!told.contains("chown"), "it is the folder's owner who did it: {told}");
         let data = home.path().join("data");
@@ -283,11 +283,11 @@ fn what_is_damaged_is_refused_and_leaves_nothing_behind() {
         [head.as_bytes(), &whole[lines..]].concat()
     };
     let newest = unionhall::store::migration::MIGRATIONS.len();
-    let header = "its first lines are not as they were written";
+    let header = "its first lines have changed";
     let cases: Vec<(Vec<u8>, &str)> = vec![
-        (changed(0), "is no backup that `unionhall backup` made"),
-        (Vec::new(), "is no backup"),
-        (b"SQLite format 3\0".repeat(1000), "is no backup"),
+        (changed(0), "is not a backup that `unionhall backup` made"),
+        (Vec::new(), "is not a backup"),
+        (b"SQLite format 3\0".repeat(1000), "is not a backup"),
         (replaced("backup 1", "backup 2"), "a backup of a newer form (2, this unionhall reads 1)"),
         (replaced("backup 1", "backup 01"), header),
         (changed(place("\nmade ")), header),
@@ -297,11 +297,11 @@ fn what_is_damaged_is_refused_and_leaves_nothing_behind() {
         (changed(place("\nsum ")), header),
         (changed(lines - 1), header),
         (changed(lines - 70), header),
-        (changed(lines), "the database in it is not as it was written"),
-        (changed(lines + 50_000), "the database in it is not as it was written"),
-        (changed(whole.len() - 53), "the database in it is not as it was written"),
-        (changed(whole.len() - 52), "the secret in it is not as it was written"),
-        (changed(whole.len() - 1), "the secret in it is not as it was written"),
+        (changed(lines), "the database in it has changed"),
+        (changed(lines + 50_000), "the database in it has changed"),
+        (changed(whole.len() - 53), "the database in it has changed"),
+        (changed(whole.len() - 52), "the secret in it has changed"),
+        (changed(whole.len() - 1), "the secret in it has changed"),
         (whole[..20].to_vec(), header),
         (whole[..lines].to_vec(), "it ends after "),
         (whole[..lines + 40_000].to_vec(), "it ends after "),
@@ -349,7 +349,7 @@ fn records_that_are_not_whole_are_not_backed_up() {
     ] {
         Connection::open(&database).unwrap().execute_batch(harm).unwrap();
         let told = refusal(&run(home.path(), &["backup", "harmed"]));
-        assert!(told.contains("are not whole; keep the backups you have") && told.contains(expected), "{told}");
+        assert!(told.contains("are damaged; keep the backups you have") && told.contains(expected), "{told}");
         assert_eq!(names(home.path()), before);
         Connection::open(&database).unwrap().execute_batch(mend).unwrap();
     }
@@ -440,7 +440,7 @@ fn nothing_is_ever_written_over() {
     assert_eq!(names(&folder.join("data")), ["secret", "unionhall.db"]);
 
     let told = refusal(&run(folder, &["backup", "all"]));
-    assert!(told.contains("all is there already"), "{told}");
+    assert!(told.contains("all already exists"), "{told}");
     let told = refusal(&run(folder, &["backup", "nowhere/all"]));
     assert!(told.contains("cannot write nowhere/all"), "{told}");
     let told = refusal(&run(folder, &["backup", "other", "--data", "none"]));
@@ -599,7 +599,7 @@ fn erasures_are_found_in_the_folder_and_in_the_file_that_is_given() {
     assert!(told.contains("Nobody in these records was erased since"), "{told}");
 
     for (file, expected) in
-        [("not-there", "cannot read the log of erasures not-there"), ("all.log", "is no log of erasures")]
+        [("not-there", "cannot read the log of erasures not-there"), ("all.log", "is not a log of erasures")]
     {
         std::fs::write(folder.join("all.log"), "words that name nobody\n").unwrap();
         let told = refusal(&run(folder, &["restore", "all", "--data", "wrong", "--erasures", file]));

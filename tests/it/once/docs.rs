@@ -1,4 +1,4 @@
-//! The pages of the project, held to its files: every path, name and link in them leads somewhere.
+//! The pages of the project, held to its files: every path, name and link in them leads somewhere, and what people read is plain.
 
 use std::collections::BTreeSet;
 
@@ -176,4 +176,74 @@ fn every_link_between_the_pages_leads_somewhere() {
     let beside = ["BENCHMARKS.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "catalog.sample.toml"];
     files.extend(beside.into_iter().flat_map(read_tree));
     assert_eq!(dead_links(&pages, &files), Vec::<String>::new());
+}
+
+/// Words that readers in the US had to read twice or do not write, in lower case; for English, then for Spanish.
+const ODD: &[&str] = &[
+    "any, or none",
+    "as often as we may",
+    "e-mail",
+    "hopefully you",
+    "is forgotten after",
+    "mend",
+    "nought",
+    "pass the code on",
+    "stands at",
+    "we hope you",
+    "what stays is no",
+    "works no more",
+    "avalanchas",
+    "factura",
+    "facturas",
+    "pulsa",
+    "ti mismo",
+];
+
+/// What people read of a file, on one line. Of Rust that is all but comments; those of a command or a setting are its help.
+fn read_by_people(path: &str, text: &str) -> String {
+    let has_help = path.starts_with("src/cli/") || path.starts_with("src/config/");
+    let is_read = |line: &&str| match line.trim_start() {
+        line if path.ends_with(".rs") && line.starts_with("//") => has_help && line.starts_with("/// "),
+        _ => true,
+    };
+    let lines = text.lines().filter(is_read).map(|line| line.trim().trim_start_matches("/// ").trim_end_matches('\\'));
+    lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// Files in which people read an odd word.
+fn odd_words(files: &Tree) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (path, text) in files {
+        let shown = read_by_people(path, text);
+        let is_whole = |(at, word): (usize, &str)| {
+            let ends = [shown[..at].chars().next_back(), shown[at + word.len()..].chars().next()];
+            ends.iter().flatten().all(|c| !c.is_alphanumeric() && *c != '_')
+        };
+        let odd = ODD.iter().filter(|word| shown.match_indices(**word).any(is_whole));
+        faults.extend(odd.map(|word| format!("{path} says {word}")));
+    }
+    faults
+}
+
+#[test]
+fn what_people_read_is_said_plainly() {
+    let planted = tree(&[
+        ("docs/mail.md", "Your E-mail is\nforgotten after a week. Recommended."),
+        ("languages/es.toml", "a = \"Tus facturas. Se pulsan.\""),
+        ("src/cli/mail.rs", "//! What stands at.\n/// Mend it.\n// mend\nlet text = \"as often \\\n    as we may\";"),
+        ("src/mail/mod.rs", "/// It stands at the end.\nlet amend = \"works no more\";"),
+    ]);
+    let faults = [
+        "docs/mail.md says e-mail",
+        "docs/mail.md says is forgotten after",
+        "languages/es.toml says facturas",
+        "src/cli/mail.rs says as often as we may",
+        "src/cli/mail.rs says mend",
+        "src/mail/mod.rs says works no more",
+    ];
+    assert_eq!(odd_words(&planted), faults);
+    let (pages, files) = repository();
+    let shown = ["docs/", "examples/", "languages/", "src/", "templates/"];
+    let files = files.into_iter().filter(|(path, _)| shown.iter().any(|folder| path.starts_with(folder)));
+    assert_eq!(odd_words(&files.chain(pages).collect()), Vec::<String>::new());
 }

@@ -100,7 +100,7 @@ fn faults_of_the_settings_are_found() {
     let mut patient = Patient::new();
     assert_eq!(patient.look().faults(), Vec::<&serde_json::Value>::new(), "it is well to begin with");
     patient.suffers(
-        warn("variables", "UNIONHALL_MAIL_FORM is no setting", "did you mean UNIONHALL_MAIL_FROM?"),
+        warn("variables", "UNIONHALL_MAIL_FORM is not a setting", "did you mean UNIONHALL_MAIL_FROM?"),
         |patient| patient.set("UNIONHALL_MAIL_FORM", "hello@union.example"),
         |patient| patient.forget("UNIONHALL_MAIL_FORM"),
     );
@@ -326,7 +326,7 @@ fn faults_of_other_servers_are_found() {
     assert!(limits["fix"].as_str().unwrap().contains("UNIONHALL_LIMITS"), "{limits}");
     redis.start_again();
     patient.suffers(
-        fail("limits", "Redis turns us away", "UNIONHALL_LIMITS"),
+        fail("limits", "Redis refuses us", "UNIONHALL_LIMITS"),
         |patient| patient.set("UNIONHALL_LIMITS", redis.url().replace("redis://", "redis://:hunter2@")),
         |patient| patient.set("UNIONHALL_LIMITS", redis.url()),
     );
@@ -401,7 +401,7 @@ fn faults_of_a_public_address_are_found() {
         ),
         ("UNIONHALL_CATALOG", warn("catalog", "no text of yours for run_by, cost, funding", "[union]"), None),
         ("UNIONHALL_CONTACT_EMAIL", warn("contact", "nobody can write", "UNIONHALL_CONTACT_EMAIL"), None),
-        ("UNIONHALL_POSTAL_ADDRESS", warn("postal address", "give none", "UNIONHALL_POSTAL_ADDRESS"), None),
+        ("UNIONHALL_POSTAL_ADDRESS", warn("postal address", "none is set", "UNIONHALL_POSTAL_ADDRESS"), None),
         ("UNIONHALL_JOIN_SITE", warn("encryption", "in the clear", "UNIONHALL_JOIN_SITE"), Some("http://192.0.2.1")),
         // A name that never is anybody's (RFC 6761).
         (

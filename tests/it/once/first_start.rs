@@ -50,7 +50,7 @@ This is its first start. What it keeps is in data/; the file `secret` there make
 4. Make a sample campaign, a draft that nobody sees until you open it:
      unionhall campaigns sample | unionhall campaigns new -
 
-Mail: nobody is written to. Each message lands in data/mailbox/; open this and click:
+Mail: nothing is sent. Each message is written to data/mailbox/; open this and click:
      http://HOST:PORT/dev/mailbox?key=KEY
 Reference: http://HOST:PORT/docs   Settings: unionhall serve --help   The savings shown are samples until you give a --catalog.
 Contact: people find none on the pages, and partners none in the documents, until you give a --contact-email.
@@ -88,7 +88,7 @@ fn the_printed_commands_work() {
     assert!(said.contains("/v1/negotiate-categories|\n"), "{said}");
     assert!(said.contains("|-H|Authorization: Bearer uh_"), "{said}");
     assert!(said.contains("|-d|{\"email\": \"ana@example.com\", \"categories\": {\"internet\": true}}|"), "{said}");
-    assert!(said.contains("The draft internet-sample is made."), "{said}");
+    assert!(said.contains("The draft internet-sample is ready."), "{said}");
     assert!(folder.path().join("it's here.db").exists() && !folder.path().join("my data/unionhall.db").exists());
 }
 

@@ -45,7 +45,7 @@ fn evidence() -> Evidence {
     Evidence { channel: Channel::Rest, client: None, notice: "a notice".into() }
 }
 
-/// By which the tests' stores know somebody who was erased.
+/// By which the tests' stores know someone who was erased.
 fn tombstone(email: &EmailAddress) -> MailboxTombstone {
     AddressMarker::new(&Secret::new(&"s".repeat(32)).unwrap()).mailbox_tombstone(email)
 }

@@ -436,7 +436,7 @@ fn a_certificate_must_be_good_and_for_that_name() {
         for (tls, told) in [
             (authority.certify("other.example", 2100), "its certificate is for another name"),
             (authority.certify("partner.example", 2001), "its certificate has expired"),
-            (stranger.certify("partner.example", 2100), "no authority that is known here"),
+            (stranger.certify("partner.example", 2100), "its certificate is not signed by a known authority"),
         ] {
             let endpoint = Endpoint::start_with(tls, says("200 OK")).await;
             let error = post(&guarded, &endpoint.url("https://partner.example", "/?token=1")).await.unwrap_err();

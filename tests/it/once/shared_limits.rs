@@ -428,7 +428,7 @@ fn what_only_the_operator_can_mend_is_told_at_the_start() {
         let wrong = redis.url().replace("redis://", "redis://:hunter2@");
         for url in [&wrong, &redis.url(), &format!("{right}/99")] {
             let told = refusal(&["--limits", url]);
-            assert!(told.contains("\"message\":\"Redis turns us away: ") && told.contains("--limits"), "{told}");
+            assert!(told.contains("\"message\":\"Redis refuses us: ") && told.contains("--limits"), "{told}");
         }
         assert!(refusal(&["--limits", "memcached://:hunter2@host"]).contains("write memory:, redis://"));
         assert!(refusal(&["--limits", "redis://:hunter2@host/first"]).contains("Invalid database number"));

@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn without_our_scripts(html: &str) -> String {
-        ["copy", "proof", "total"].iter().fold(html.to_owned(), |html, name| {
+        ["copy", "proof", "times", "total"].iter().fold(html.to_owned(), |html, name| {
             html.replace(&format!("<script src=\"/{name}.js\" defer></script>"), "")
         })
     }

@@ -121,7 +121,7 @@ pub(super) async fn whoever_is_erased_leaves_a_tombstone(fixture: &Fixture) {
         is_whole: true,
     };
     assert_eq!(fixture.erase("Ana@example.com").await, Some(erased));
-    assert_eq!(fixture.erase("ana@example.com").await, None, "nobody has that address any more");
+    assert_eq!(fixture.erase("ana@example.com").await, None, "nobody has that address anymore");
     assert_eq!((fixture.members().await, fixture.kept_code("ana@example.com").await), (1, None));
     assert!(fixture.file("ana@example.com").await.is_none());
     assert_eq!(fixture.store.people_after(0, None, 10).await.unwrap().len(), 2, "nor is a tombstone listed");
