@@ -337,7 +337,10 @@ async fn route(
     request: Request<SentBody<'_>>,
 ) -> Result<Answer, HttpError> {
     let Some(FoundRoute { route, parameter, .. }) = found else {
-        return Err(HttpError::NotFound(near_miss::not_found(request.uri().path())));
+        return match routes::canonical(request.method(), request.uri()) {
+            Some(path) => Ok(Answer::moved(path)),
+            None => Err(HttpError::NotFound(near_miss::not_found(request.uri().path()))),
+        };
     };
     if *request.method() == Method::OPTIONS {
         return Ok(route.preflight());

@@ -11,7 +11,7 @@ use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, HeaderValue,
 };
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode, Uri};
 
 use super::catalog_snapshot::CatalogSnapshot;
 use super::{Exchange, HttpService, mail_hooks, security_text};
@@ -214,6 +214,11 @@ impl Route {
     pub(super) fn handler(&self, method: &Method) -> Option<Handler> {
         match *method {
             Method::GET | Method::HEAD => self.get,
+    /// Whether its address is one that people type: a page, or the reference.
+    fn is_read_by_people(&self) -> bool {
+        self.is_page() || self.pattern == "/docs"
+    }
+
             Method::POST => self.post,
             _ => None,
         }
@@ -246,7 +251,9 @@ impl Route {
             Some((before, rest)) => {
                 let after = rest.split_once('}').map_or("", |(_name, after)| after);
                 let parameter = path.strip_prefix(before)?.strip_suffix(after)?;
-                (!parameter.contains('/')).then_some(parameter)
+                // `/joinus` alone is a link that lost its code; `/campaigns/` is one slash too many.
+                let is_missing = parameter.is_empty() && before.ends_with('/');
+                (!parameter.contains('/') && !is_missing).then_some(parameter)
             }
         }
     }
@@ -270,6 +277,18 @@ pub(super) fn find(path: &str) -> Option<FoundRoute<'_>> {
 
 /// How what is no route is called.
 pub(super) const NONE: &str = "(none)";
+
+/// The address of the page that a path with slashes at its end or with capital letters means, as people type and paste them;
+/// none if it means none. An operation has one spelling: its callers are programs.
+pub(super) fn canonical(method: &Method, uri: &Uri) -> Option<HeaderValue> {
+    if ![Method::GET, Method::HEAD].contains(method) {
+        return None;
+    }
+    let path = uri.path().trim_end_matches('/').to_ascii_lowercase();
+    find(&path).filter(|found| found.route.is_read_by_people())?;
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    HeaderValue::from_str(&[path, query].concat()).ok()
+}
 
 /// Every name there is: a place for each route, and the last for what is none.
 pub(super) fn names() -> Vec<&'static str> {
