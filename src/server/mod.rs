@@ -61,7 +61,7 @@ use crate::mail::report::MailHooks;
 use crate::operations::dispatch::CallTrace;
 use crate::site::branding::Branding;
 use crate::site::reader::Reader;
-use crate::site::{EarlyEnd, Home, Visit, join};
+use crate::site::{EarlyEnd, Home, Visit, invitation, join};
 
 /// Requests that may be under way at once; past it callers are asked to come back. No caller gets more than a share.
 const IN_FLIGHT: usize = 8192;
@@ -374,7 +374,8 @@ impl<'a> Exchange<'a> {
         let home = if snapshot.app().is_sandbox() { Home::Sandbox } else { Home::Join };
         let site = &snapshot.site;
         let reader = Reader::of(request.uri(), request.headers(), site.secure);
-        let visit = Visit { site, path, reader, parameter, client, peer, now, id, home };
+        let invited_by = invitation::handed_on(request.uri());
+        let visit = Visit { site, path, reader, invited_by, parameter, client, peer, now, id, home };
         let mut answer = page(visit, request).await.or_else(EarlyEnd::into_answer)?;
         reader.remember(&mut answer, site.secure);
         Ok(answer)

@@ -21,8 +21,13 @@ pub(super) const FORMS_A_MINUTE: u32 = 10;
 
 /// A code that is nobody's does no harm: it is told, and the sign-up is not attributed.
 pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
-    // Where `/joinus` is all there is, the code was lost.
-    let code = if visit.parameter.is_empty() && visit.path.starts_with("/joinus") { "?" } else { visit.parameter };
+    let handed_on = visit.invited_by;
+    let code = match (visit.path.starts_with("/joinus"), &handed_on) {
+        // The whole link is read: a chat may have put something behind the code. Where `/joinus` is all there is, it was lost.
+        (true, _) => visit.path,
+        (false, Some(code)) => code.as_str(),
+        (false, None) => "",
+    };
     Ok(page(visit, StatusCode::OK, code, &JoinForm::default()).await)
 }
 
@@ -116,12 +121,14 @@ pub(super) async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form:
     // What failed for another reason is shown again with what was typed: a pause that is over may be remembered for a moment.
     let gate = if gate == FormGate::Shut && form.general_error.is_some() { FormGate::Open } else { gate };
     // In another language, neither whoever invited them nor the campaign is forgotten.
-    let path = match (invited_by, &form.campaign) {
-        (InvitedBy::Code(code), _) => format!("/joinus{code}"),
-        (_, Some(slug)) => format!("/campaigns/{slug}/join"),
-        (InvitedBy::Nobody | InvitedBy::Unknown, None) => visit.path.to_owned(),
+    let path = match (&form.campaign, invited_by) {
+        (Some(slug), _) => format!("/campaigns/{slug}/join"),
+        (None, InvitedBy::Code(code)) => format!("/joinus{code}"),
+        (None, InvitedBy::Nobody | InvitedBy::Unknown) => visit.path.to_owned(),
     };
-    let (frame, campaigns) = (Frame { path: &path, ..visit.frame() }, visit.public_campaigns().await);
+    let known = pasted.filter(|_| matches!(invited_by, InvitedBy::Code(_)));
+    let (frame, campaigns) =
+        (Frame { path: &path, invited_by: known, ..visit.frame() }, visit.public_campaigns().await);
     let campaigns = OpenCampaigns { listed: campaigns.listed(), now: visit.now.time };
     let mut answer = Answer::html(status, view::join(frame, count, invited_by, &gate, form, campaigns));
     if gate != FormGate::Shut {

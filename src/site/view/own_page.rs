@@ -42,7 +42,7 @@ pub struct SignInView<'a> {
 }
 
 pub fn sign_in(page: Frame<'_>, view: SignInView<'_>) -> String {
-    rendered(&SignInPage { page, view })
+    rendered(page, &SignInPage { page, view })
 }
 
 #[derive(Template)]
@@ -59,7 +59,7 @@ struct SentPage<'a> {
 
 /// The page after it. It is the same whatever the address's state, so that it tells nobody who is a member.
 pub fn sign_in_sent(page: Frame<'_>, email: &str, campaign: Option<&CampaignSlug>, error: Option<&str>) -> String {
-    rendered(&SentPage { page, email, campaign, error, minutes: SIGN_IN_FOR.as_secs() / 60, tries: TRIES })
+    rendered(page, &SentPage { page, email, campaign, error, minutes: SIGN_IN_FOR.as_secs() / 60, tries: TRIES })
 }
 
 #[derive(Template)]
@@ -72,7 +72,7 @@ struct EnterPage<'a> {
 
 /// What a mailed link shows: whom it signs in, and a button. Opening it changes nothing.
 pub fn enter(page: Frame<'_>, masked_address: &str, path: &str) -> String {
-    rendered(&EnterPage { page, address: masked_address, path })
+    rendered(page, &EnterPage { page, address: masked_address, path })
 }
 
 #[derive(Template)]
@@ -86,7 +86,7 @@ struct LeavePage<'a> {
 
 pub fn leave(page: Frame<'_>, token: &str, file: &PersonFile, times: RetentionTimes) -> String {
     let has_rewards = file.rewards != RewardStanding::default();
-    rendered(&LeavePage { page, token, kept: page.words.days(times.left), has_rewards })
+    rendered(page, &LeavePage { page, token, kept: page.words.days(times.left), has_rewards })
 }
 
 #[derive(Template)]
@@ -97,7 +97,7 @@ struct ErasedPage<'a> {
 }
 
 pub fn erased(page: Frame<'_>, mailbox_is_shared: bool) -> String {
-    rendered(&ErasedPage { page, mailbox_is_shared })
+    rendered(page, &ErasedPage { page, mailbox_is_shared })
 }
 
 /// What the page shows besides what is kept.

@@ -27,7 +27,7 @@ struct CheckInboxPage<'a> {
 /// The page after the form, to whoever sent it. It is the same whatever the address's state, so that it tells nobody who is a
 /// member.
 pub fn check_inbox(page: Frame<'_>, email: &str, sent: &[(&'static str, String)], may_wait: bool) -> String {
-    rendered(&CheckInboxPage { page, email, sent, may_wait, days: days_to_confirm() })
+    rendered(page, &CheckInboxPage { page, email, sent, may_wait, days: days_to_confirm() })
 }
 
 /// What a person is about to confirm.
@@ -78,7 +78,7 @@ struct ConfirmPage<'a> {
 pub fn confirm(page: Frame<'_>, view: &ConfirmView<'_>) -> String {
     let notice = page.union.notices.in_language(page.language);
     let (categories, total, overlap) = view.bills();
-    rendered(&ConfirmPage { page, notice, view, categories, total, overlap })
+    rendered(page, &ConfirmPage { page, notice, view, categories, total, overlap })
 }
 
 #[derive(Template)]
