@@ -90,8 +90,19 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     }
 }
 
+/// To the page after the form, which can be loaded again. Its address is the same length whatever the state of who was signed up,
+/// and holds what was sent where only we can read it: no address is in a log or in another site's sight.
 fn check_inbox(visit: Visit<'_>, sent: &SentForm, may_wait: bool) -> Answer {
-    visit.page(view::check_inbox(visit.frame(), sent.email(), &sent.fields(), may_wait))
+    visit.redirect(&format!("/join/sent/{}", sent.seal(&visit.app().sent_forms, may_wait, visit.now.time)))
+}
+
+/// The page after the form: check your inbox.
+pub async fn sent(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
+    let form = SentForm::unseal(&visit.app().sent_forms, visit.parameter, visit.now.time);
+    let Some((form, may_wait)) = form else { return Ok(visit.redirect("/join")) };
+    let visit = visit.of_form(form.language.as_deref());
+    let frame = Frame { invited_by: ReferralCode::from_pasted(&form.ref_code), ..visit.frame() };
+    Ok(visit.page(view::check_inbox(frame, form.email(), &form.fields(), may_wait)))
 }
 
 /// The page with a form as it was filled in; `code` is whatever came as the code of whoever referred the reader.

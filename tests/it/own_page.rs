@@ -685,7 +685,7 @@ fn evidence_of_consent_is_kept_and_shown() {
         let answer = server.send(request.header("mcp-name", "signUpUser"), call.to_string()).await.json_rpc();
         assert_eq!(answer["result"]["isError"], false, "{answer}");
         let body = form(&[("email", "form@example.com")]);
-        page(&server.send(Request::post("/join"), body).await, 200, "Check your inbox");
+        page(&server.submit(Request::post("/join"), body).await, 200, "Check your inbox");
         let evidence = |email: &str| show(&server, email)["signUps"][0].clone();
         let words = "By confirming you join Consumer Union.";
         for (email, channel) in [("rest@example.com", "rest"), ("mcp@example.com", "mcp"), ("form@example.com", "form")]
