@@ -83,6 +83,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
                 .posted(page!(site::campaigns::unsubscribe::switch_off)),
             get("/confirm/{token}", page!(site::confirm::show)).posted(page!(site::confirm::press)),
             get("/not-me/{token}", page!(site::decline::show)).posted(page!(site::decline::press)),
+            get("/already-member/{token}", page!(site::decline::read)),
             get("/me", page!(site::own_page::show)),
             get("/me/export", page!(site::own_page::export)),
             get("/me/export.schema.json", document(|snapshot| &snapshot.site.export_schema)).open(),
@@ -103,6 +104,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
                 .posted(page!(site::confirm::press))
                 .of_sandbox(),
             get("/sandbox/not-me/{token}", page!(site::decline::show)).posted(page!(site::decline::press)).of_sandbox(),
+            get("/sandbox/already-member/{token}", page!(site::decline::read)).of_sandbox(),
             get("/sandbox/inbox/{token}", page!(site::sandbox::inbox)).of_sandbox(),
             get("/sandbox/inbox/{mail}/html", page!(site::sandbox::mail_html)).of_sandbox(),
             // Whatever else the real site has is not there.
@@ -212,14 +214,14 @@ impl Route {
         matches!(self.get, Some(Handler::Page(_)))
     }
 
-    pub(super) fn handler(&self, method: &Method) -> Option<Handler> {
-        match *method {
-            Method::GET | Method::HEAD => self.get,
     /// Whether its address is one that people type: a page, or the reference.
     fn is_read_by_people(&self) -> bool {
         self.is_page() || self.pattern == "/docs"
     }
 
+    pub(super) fn handler(&self, method: &Method) -> Option<Handler> {
+        match *method {
+            Method::GET | Method::HEAD => self.get,
             Method::POST => self.post,
             _ => None,
         }
@@ -276,9 +278,6 @@ pub(super) fn find(path: &str) -> Option<FoundRoute<'_>> {
     })
 }
 
-/// How what is no route is called.
-pub(super) const NONE: &str = "(none)";
-
 /// The address of the page that a path with slashes at its end or with capital letters means, as people type and paste them;
 /// none if it means none. An operation has one spelling: its callers are programs.
 pub(super) fn canonical(method: &Method, uri: &Uri) -> Option<HeaderValue> {
@@ -290,6 +289,9 @@ pub(super) fn canonical(method: &Method, uri: &Uri) -> Option<HeaderValue> {
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     HeaderValue::from_str(&[path, query].concat()).ok()
 }
+
+/// How what is no route is called.
+pub(super) const NONE: &str = "(none)";
 
 /// Every name there is: a place for each route, and the last for what is none.
 pub(super) fn names() -> Vec<&'static str> {
@@ -317,13 +319,14 @@ mod tests {
             ("/join", "/join", ""),
             ("/joinus0123456789ab", "/joinus{code}", "0123456789ab"),
             ("/joinus", "/joinus{code}", ""),
+            ("/join/sent/abc", "/join/sent/{form}", "abc"),
             ("/confirm/abc", "/confirm/{token}", "abc"),
             ("/campaigns.json", "/campaigns.json", ""),
-            ("/join/sent/abc", "/join/sent/{form}", "abc"),
             ("/unsubscribe/abc", "/unsubscribe/{token}", "abc"),
             ("/campaigns/internet-2027", "/campaigns/{slug}", "internet-2027"),
             ("/campaigns/internet-2027/join", "/campaigns/{slug}/join", "internet-2027"),
             ("/not-me/abc", "/not-me/{token}", "abc"),
+            ("/already-member/abc", "/already-member/{token}", "abc"),
             ("/me", "/me", ""),
             ("/me/enter/abc", "/me/enter/{token}", "abc"),
             ("/me/export.schema.json", "/me/export.schema.json", ""),
