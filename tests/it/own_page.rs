@@ -157,7 +157,9 @@ fn a_link_signs_in_once_in_any_browser_and_looking_does_not() {
         }
         assert_eq!(other.post(&link, &[]).await.status, 303);
         assert!(other.is_signed_in().await);
-        page(&other.post(&link, &[]).await, 410, "This link has expired");
+        for again in [other.get(&link).await, other.post(&link, &[]).await] {
+            assert_eq!((again.status.as_u16(), again.header("location")), (303, "/me"), "whoever is in is led there");
+        }
         page(&asking.post(&link, &[]).await, 410, "This link has expired");
         page(&asking.get(&link).await, 410, "This link has expired");
         page(&asking.get(&format!("{link}0")).await, 404, "This link has expired");
