@@ -449,8 +449,9 @@ fn what_is_answered_does_not_tell_whose_address_it_is() {
         let mailed = server.rows("SELECT kind, recipient FROM outbox ORDER BY recipient, kind");
         assert_eq!(
             mailed.iter().map(|row| row.join(" ")).collect::<Vec<_>>(),
-            ["sign_in members@example.com", "confirm pending@example.com"].map(str::to_owned),
-            "a member is mailed a way in, and who has not confirmed that mail; nobody else anything"
+            ["sign_in lefties@example.com", "sign_in members@example.com", "confirm pending@example.com"]
+                .map(str::to_owned),
+            "a member or who left is mailed a way in, and who has not confirmed that mail; nobody else anything"
         );
     });
 }
