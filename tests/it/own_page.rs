@@ -627,7 +627,7 @@ fn whoever_comes_and_goes_keeps_their_code_and_earns_nobody_twice() {
         let others = join(&server, &key, "other@example.com", None).await;
         let erased = ana.act("/me/erase", &[]).await;
         assert_eq!(erased.header("location"), "/me/erased");
-        page(&ana.get("/me/erased").await, 200, "No mail goes from us to that mailbox for 30 days");
+        page(&ana.get("/me/erased").await, 200, "We send no email to that mailbox for 30 days");
         (credited(), assert_eq!((members(&server).await, credited()), (2, 0))).1;
         assert_eq!(
             server.number("SELECT count(*) FROM people WHERE email LIKE 'ana%' OR email_normalized LIKE 'ana%'"),

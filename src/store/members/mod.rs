@@ -185,9 +185,9 @@ area! {
         write revive(email: &EmailAddress, marks: AddressMarks, now: Timestamp) -> bool
             = Revive { email: email.clone(), marks, now };
 
-        /// Lets mail go to whoever has that address, whatever kept it from them.
-        write unsuppress(email: &EmailAddress, account: AccountId) -> Option<Lifted>
-            = Unsuppress { email_normalized: email.normalized(), account };
+        /// Lets mail go to whoever has that normalized address, or its tombstone, whatever kept it from them.
+        write unsuppress(email_normalized: String, account: AccountId) -> Option<Lifted>
+            = Unsuppress { email_normalized, account };
 
         /// Keeps the words of a notice, once and for ever; all that are shown name campaign mail.
         write keep_notice(notice: Notice, now: Timestamp) -> () {
