@@ -578,11 +578,23 @@ fn a_member_changes_what_they_said_and_the_figures_follow() {
         assert_eq!(ana.act("/me/answers", &[("usState", "NY"), ("otherComments", "")]).await.header("location"), "/me");
         let export: Value = serde_json::from_slice(&ana.get("/me/export").await.body).unwrap();
         assert_eq!((&export["answers"]["usState"], &export["answers"]["comments"]), (&json!("HI"), &json!("Aloha")));
-        // Whoever comes back begins with what they sign up with then.
-        join(&server, &key, "ana@example.com", None).await;
+        // Whoever comes back keeps what they do not answer anew; they are shown it before they confirm.
+        invite(&server, &key, "ana@example.com", None).await;
+        let id = server.number("SELECT max(id) FROM sign_ups");
+        let asked = page(&server.get(&server.confirm_path(id)).await, 200, "Hawaii");
+        assert!(asked.contains("Aloha") && asked.contains("Travel"), "{asked}");
+        page(&server.confirm(id).await, 200, "Welcome");
         let shown = show(&server, "ana@example.com");
-        assert_eq!((&shown["usState"], &shown["answers"]["changedAt"]), (&Value::Null, &Value::Null));
-        assert_eq!(demand(), [" 1"].map(|cell| format!(" {cell}")));
+        assert_eq!((&shown["usState"], &shown["categories"]), (&json!("HI"), &json!(["travel"])));
+        assert_eq!(shown["answers"]["changedAt"], Value::Null);
+        assert_eq!(demand(), [" HI 1", "travel HI 1"]);
+        // By the form, where an empty field is an answer of everybody else.
+        ana.act("/me/leave", &[]).await;
+        let back = [("email", "ana@example.com"), ("usState", ""), ("otherComments", "Back"), ("internet", "true")];
+        page(&server.submit(Request::post("/join"), form(&back)).await, 200, "Check your inbox");
+        page(&server.confirm(server.number("SELECT max(id) FROM sign_ups")).await, 200, "Welcome");
+        let shown = show(&server, "ana@example.com");
+        assert_eq!((&shown["usState"], &shown["categories"]), (&json!("HI"), &json!(["internet"])));
     });
 }
 
