@@ -149,7 +149,7 @@ impl SentForm {
     pub(super) fn check(&self, words: &Words) -> Result<Application, Box<JoinForm>> {
         let email = EmailAddress::parse(&self.email);
         let (us_state, comments) = (self.us_state(words), self.comments(words));
-        let meant = if email.is_ok() && self.sure != self.email { suggestion(&self.email) } else { None };
+        let meant = if self.sure != self.email { suggestion(&self.email) } else { None };
         match (email, us_state, comments, meant) {
             (Ok(email), Ok(us_state), Ok(comments), None) => Ok(Application {
                 email,
@@ -211,6 +211,9 @@ mod tests {
         assert_eq!(changed.email.as_typed(), "kim@gmail.com");
         let another = check("email=kim%40yaho.com&sure=kim%40gmial.com").unwrap_err();
         assert_eq!(another.suggestion.as_deref(), Some("kim@yahoo.com"), "another address is asked about anew");
+        let half = check("email=maria%40gmail").unwrap_err();
+        assert_eq!(half.suggestion.as_deref(), Some("maria@gmail.com"), "to take with one press");
+        assert!(half.email_error.unwrap().contains("maria@gmail.com"));
     }
 
     #[test]
