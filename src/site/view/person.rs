@@ -8,7 +8,7 @@ use super::{Frame, days_to_confirm, rendered};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::dollars;
 use crate::domain::language::Words;
-use crate::domain::share;
+use crate::domain::share::ShareWays;
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notice;
 
@@ -87,8 +87,7 @@ struct SharePage<'a> {
     page: Frame<'a>,
     welcome: Welcome,
     link: &'a str,
-    by_mail: String,
-    by_text_message: String,
+    ways: ShareWays,
     members: Option<String>,
     offer: ReferralOffer,
     campaigns: MemberCards<'a>,
@@ -120,16 +119,18 @@ pub fn share<'a>(
     member_count: Option<u64>,
     next: NextCampaigns<'a>,
 ) -> String {
-    rendered(&SharePage {
+    rendered(
         page,
-        welcome,
-        link,
-        by_mail: share::by_mail(page.words, &page.union.name, link),
-        by_text_message: share::by_text_message(page.words, &page.union.name, link),
-        members: page.members(member_count),
-        offer: ReferralOffer::of(page),
-        campaigns: MemberCards::of(page, next.campaigns, PartPlace::Welcome, next.now),
-    })
+        &SharePage {
+            page,
+            welcome,
+            link,
+            ways: ShareWays::of(page.words, &page.union.name, link),
+            members: page.members(member_count),
+            offer: ReferralOffer::of(page),
+            campaigns: MemberCards::of(page, next.campaigns, PartPlace::Welcome, next.now),
+        },
+    )
 }
 
 /// What "this wasn't me" is about.
@@ -238,24 +239,27 @@ pub fn decline(page: Frame<'_>, view: &DeclineView<'_>) -> String {
         }
     };
     let (categories, total, overlap) = view.facts.bills();
-    rendered(&DeclinePage {
+    rendered(
         page,
-        notice: page.union.notices.in_language(page.language),
-        categories,
-        total,
-        overlap,
-        asks: view,
-        view: &view.facts,
-        title: title.as_str(),
-        kicker: kicker.as_str(),
-        heading: heading.as_str(),
-        texts: texts.into_iter().map(Html).collect(),
-        button: if view.is_member { &words.member_button } else { &words.button }.as_str(),
-        silence: match view.silent_until {
-            Some(until) => words.no_mail_until.put("date", page.words.date(until)).plain(),
-            None => words.no_mail.to_string(),
+        &DeclinePage {
+            page,
+            notice: page.union.notices.in_language(page.language),
+            categories,
+            total,
+            overlap,
+            asks: view,
+            view: &view.facts,
+            title: title.as_str(),
+            kicker: kicker.as_str(),
+            heading: heading.as_str(),
+            texts: texts.into_iter().map(Html).collect(),
+            button: if view.is_member { &words.member_button } else { &words.button }.as_str(),
+            silence: match view.silent_until {
+                Some(until) => words.no_mail_until.put("date", page.words.date(until)).plain(),
+                None => words.no_mail.to_string(),
+            },
         },
-    })
+    )
 }
 
 #[cfg(test)]
