@@ -366,8 +366,8 @@ async function joinWalk(page) {
   const own = await link.inputValue();
   assert(own.startsWith(`${base}/joinus`) && !own.endsWith(code) && links.includes(own), own);
   assert.equal(own, (await call("/v1/referral-link", { email: address })).inviteLink);
-  for (const name of ["Send by email", "Send as a text", "Send on WhatsApp"]) {
-    const href = await page.getByRole("link", { name }).getAttribute("href");
+  for (const name of ["Email", "Text", "WhatsApp"]) {
+    const href = await page.getByRole("link", { name, exact: true }).getAttribute("href");
     assert(/^(mailto:|sms:|https:\/\/wa\.me\/)\?/.test(href) && decodeURIComponent(href).includes(own), href);
   }
 
