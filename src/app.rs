@@ -15,6 +15,7 @@ use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::budget::MailBudget;
 use crate::domain::person::RetentionTimes;
 use crate::domain::secret::Secret;
+use crate::domain::secret::seal::Sealer;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::union::Union;
 pub use crate::keys::Refusal;
@@ -109,6 +110,8 @@ pub struct Core {
     /// What `unionhall negotiator` works with.
     pub negotiator: Negotiator,
     pub form_throttle: FormThrottle,
+    /// Seals forms that were sent, for the page after them.
+    pub sent_forms: Sealer,
     pub log: Log,
     pub mail: Delivery,
     pub webhooks: Arc<WebhookNotifier>,
@@ -168,6 +171,7 @@ impl App {
             campaigns: Campaigns::new(Arc::clone(&store) as _),
             negotiator: Negotiator::new(Arc::clone(&store)),
             form_throttle: FormThrottle::new(Arc::clone(&store) as _, budget, &secret),
+            sent_forms: Sealer::new(&secret, "sent form"),
             keys: Keys::of_mode(Arc::clone(&store) as _, mode),
             sources: Arc::clone(&store) as _,
             figures: Arc::clone(&store) as _,

@@ -13,7 +13,7 @@ use crate::domain::mail::budget::SourceStatus;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
 use crate::domain::mail::{HeldMail, MailId, WaitingMail};
 use crate::domain::partner::endpoint::ListedEndpoint;
-use crate::domain::person::{Leaving, Lifted, PersonRecord, PersonState, SignUpEntry};
+use crate::domain::person::{Leaving, PersonRecord, PersonState, SignUpEntry};
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
@@ -88,11 +88,6 @@ impl Operator {
     /// Ends a membership, because the person asks for it.
     pub async fn leave(&self, email: &EmailAddress, now: Timestamp) -> Result<Leaving, StoreError> {
         people::leave(&*self.store, email, now).await
-    }
-
-    /// Lets mail go to whoever has that address, whatever kept it from them.
-    pub async fn unsuppress(&self, email: &EmailAddress) -> Result<Option<Lifted>, StoreError> {
-        people::unsuppress(&*self.store, email).await
     }
 
     pub fn member_count(&self) -> StoreReply<'_, u64> {

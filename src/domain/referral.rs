@@ -28,7 +28,8 @@ impl ReferralCode {
         base32::is_canonical(&bytes).then_some(Self(bytes))
     }
 
-    /// Reads what a person pasted as their friend's code: in any case, with white space around it, or the whole link.
+    /// Reads what a person pasted as their friend's code: in any case, with white space or punctuation around it, or the whole
+    /// link, with whatever a sentence or a chat put behind it.
     /// Anything else is no code, and a sign-up that carries it is simply not attributed.
     pub fn from_pasted(text: &str) -> Option<Self> {
         // A code holds no "u", so the last "joinus" is always the link's own.
@@ -36,9 +37,9 @@ impl ReferralCode {
         let code = match lower.rfind(LINK_PATH) {
             Some(start) => {
                 let rest = &lower[start + LINK_PATH.len()..];
-                rest.split(['/', '?', '#', '&']).next().unwrap_or(rest)
+                rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or(rest)
             }
-            None => &lower,
+            None => lower.trim_matches(|c: char| !c.is_alphanumeric()),
         };
         let bytes: [u8; Self::LENGTH] = code.as_bytes().try_into().ok()?;
         let mut folded = [0; Self::LENGTH];
@@ -130,6 +131,11 @@ mod tests {
             "/joinus0123456789ab",
             "joinus0123456789ab",
             "https://joinus.example/joinus0123456789ab",
+            "union.example/joinus0123456789ab.",
+            "(https://union.example/joinus0123456789ab)",
+            "/joinus0123456789ab%20",
+            "/JOINUS0123456789AB%E2%80%9D",
+            "\u{201c}0123456789ab\u{201d}.",
         ] {
             assert_eq!(ReferralCode::from_pasted(pasted), Some(code), "{pasted}");
         }

@@ -9,9 +9,27 @@ pub fn by_mail(words: &Words, union: &str, link: &str) -> String {
     format!("mailto:?subject={}&body={}", encoded(&subject), encoded(&message(words, union, link)))
 }
 
-/// A text message to nobody yet. The odd `?&` is what both iOS and Android read.
-pub fn by_text_message(words: &Words, union: &str, link: &str) -> String {
-    format!("sms:?&body={}", encoded(&message(words, union, link)))
+/// The ways from a page: links that open a message to nobody yet, and the message for the system's own share sheet.
+#[derive(Debug)]
+pub struct ShareWays {
+    pub by_mail: String,
+    pub by_text_message: String,
+    pub by_whatsapp: String,
+    pub message: String,
+}
+
+impl ShareWays {
+    pub fn of(words: &Words, union: &str, link: &str) -> Self {
+        let message = message(words, union, link);
+        Self {
+            by_mail: by_mail(words, union, link),
+            // The odd `?&` is what both iOS and Android read.
+            by_text_message: format!("sms:?&body={}", encoded(&message)),
+            // In the app, where there is one.
+            by_whatsapp: format!("https://wa.me/?text={}", encoded(&message)),
+            message,
+        }
+    }
 }
 
 fn message(words: &Words, union: &str, link: &str) -> String {
@@ -40,6 +58,8 @@ mod tests {
         );
         assert!(link.ends_with("here%3A%20https%3A%2F%2Funion.example%2Fjoinus0123456789ab"));
         assert_eq!(link.matches('&').count(), 1);
-        assert!(by_text_message(words, "Union", "x").starts_with("sms:?&body=I%27m"));
+        let ways = ShareWays::of(words, "Union&", "x");
+        assert!(ways.by_whatsapp.starts_with("https://wa.me/?text=I%27m%20a%20member%20of%20Union%26."));
+        assert!(ways.by_text_message.starts_with("sms:?&body=I%27m%20a%20member%20of%20Union%26."));
     }
 }

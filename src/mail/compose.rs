@@ -174,7 +174,11 @@ impl Composer {
                 let confirm_url = format!("{}/confirm/{token}", union.join_site);
                 Letter::Confirm { confirm_url: &confirm_url }.body(&facts)
             }
-            MailAbout::SignUp(_) => Letter::AlreadyMember.body(&facts),
+            MailAbout::SignUp(sign_up) => {
+                let token = self.tokens.token(Purpose::Decline, *sign_up);
+                let page = format!("{}/already-member/{token}", self.union.join_site);
+                Letter::AlreadyMember { page: &page }.body(&facts)
+            }
             MailAbout::Campaign(CampaignNews { mail, campaign, .. }) => {
                 let page = format!("{}/campaigns/{}", union.join_site, campaign.slug());
                 Letter::Campaign { mail: *mail, campaign, page: &page, unsubscribe: decline_url }.body(&facts)

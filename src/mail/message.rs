@@ -21,7 +21,10 @@ pub enum Letter<'a> {
     Confirm { confirm_url: &'a str },
     /// Tells a member that somebody asked to sign their address up again. Only the mailbox learns of the membership; the
     /// caller who asked does not.
-    AlreadyMember,
+    AlreadyMember {
+        /// The same on a page, in whatever language.
+        page: &'a str,
+    },
     /// The way to one's own page: a link, and a code for another device.
     SignIn { enter_url: &'a str, code: &'a str },
     /// News of a campaign: its page, and where its kind of mail is switched off.
@@ -82,7 +85,7 @@ struct SignInHtml<'a> {
 
 impl Letter<'_> {
     pub fn body(&self, facts: &LetterFacts<'_>) -> Body {
-        let letter = &facts.common(self.leads_to(facts));
+        let letter = &facts.common(self.leads_to());
         let (union, language) = (facts.union, letter.language);
         match *self {
             Letter::Confirm { confirm_url } => {
@@ -95,7 +98,7 @@ impl Letter<'_> {
                     subject,
                 }
             }
-            Letter::AlreadyMember => {
+            Letter::AlreadyMember { .. } => {
                 let subject = MailKind::AlreadyMember.subject(&union.name, language);
                 let share_by_mail = share::by_mail(letter.words, &union.name, facts.referral_link);
                 Body {
@@ -120,10 +123,10 @@ impl Letter<'_> {
     }
 
     /// Where its link leads.
-    fn leads_to<'b>(&'b self, facts: &LetterFacts<'b>) -> &'b str {
+    fn leads_to(&self) -> &str {
         match *self {
             Letter::Confirm { confirm_url } => confirm_url,
-            Letter::AlreadyMember => facts.decline_url,
+            Letter::AlreadyMember { page } => page,
             Letter::SignIn { enter_url, .. } => enter_url,
             Letter::Campaign { page, .. } => page,
         }
@@ -142,6 +145,7 @@ mod tests {
     use crate::domain::union::Union;
 
     const CONFIRM: Letter<'_> = Letter::Confirm { confirm_url: "https://union.example/confirm/1-abc" };
+    const ALREADY_MEMBER: Letter<'_> = Letter::AlreadyMember { page: "https://union.example/already-member/1-abc" };
     const SIGN_IN: Letter<'_> = Letter::SignIn { enter_url: "https://union.example/me/enter/1-abc", code: "7KQ2-M9X4" };
 
     fn facts(union: &Union) -> LetterFacts<'_> {
@@ -192,9 +196,9 @@ mod tests {
             ("confirm", CONFIRM.body(&facts(&union))),
             ("confirm_by_form", CONFIRM.body(&by_form)),
             ("confirm_spanish", CONFIRM.body(&spanish)),
-            ("already_member", Letter::AlreadyMember.body(&facts(&union))),
-            ("already_member_by_form", Letter::AlreadyMember.body(&by_form)),
-            ("already_member_spanish", Letter::AlreadyMember.body(&spanish)),
+            ("already_member", ALREADY_MEMBER.body(&facts(&union))),
+            ("already_member_by_form", ALREADY_MEMBER.body(&by_form)),
+            ("already_member_spanish", ALREADY_MEMBER.body(&spanish)),
             ("sign_in", SIGN_IN.body(&facts(&union))),
             ("sign_in_spanish", SIGN_IN.body(&spanish)),
         ]

@@ -32,11 +32,6 @@ pub async fn leave(store: &dyn Store, email: &EmailAddress, now: Timestamp) -> R
     store.leave(email, new_account()?, now).await
 }
 
-/// Lets mail go to whoever has that address, whatever kept it from them.
-pub async fn unsuppress(store: &dyn Store, email: &EmailAddress) -> Result<Option<Lifted>, StoreError> {
-    store.unsuppress(email, new_account()?).await
-}
-
 /// Ends the pending sign-ups that were made with a key since that time; says how many. In steps, each of which others' writes wait
 /// for, with pauses in which those get their turn; what an interrupted one left is ended by the next. Only the first step that
 /// changes something is `audited`: the log is to say it once.
@@ -118,8 +113,12 @@ impl People {
         leave(&*self.store, email, now).await
     }
 
+    /// Lets mail go to whoever has that address, or had it before they were erased, whatever kept it from them.
     pub async fn unsuppress(&self, email: &EmailAddress) -> Result<Option<Lifted>, StoreError> {
-        unsuppress(&*self.store, email).await
+        match self.store.unsuppress(email.normalized(), new_account()?).await? {
+            None => self.store.unsuppress(self.marker.tombstone(email), new_account()?).await,
+            lifted => Ok(lifted),
+        }
     }
 
     /// Deletes what is kept of whoever has that address; none if nobody has. It is written down beside the database first:

@@ -61,7 +61,7 @@ use crate::mail::report::MailHooks;
 use crate::operations::dispatch::CallTrace;
 use crate::site::branding::Branding;
 use crate::site::reader::Reader;
-use crate::site::{EarlyEnd, Home, Visit, join};
+use crate::site::{EarlyEnd, Home, Visit, invitation, join};
 
 /// Requests that may be under way at once; past it callers are asked to come back. No caller gets more than a share.
 const IN_FLIGHT: usize = 8192;
@@ -337,7 +337,10 @@ async fn route(
     request: Request<SentBody<'_>>,
 ) -> Result<Answer, HttpError> {
     let Some(FoundRoute { route, parameter, .. }) = found else {
-        return Err(HttpError::NotFound(near_miss::not_found(request.uri().path())));
+        return match routes::canonical(request.method(), request.uri()) {
+            Some(path) => Ok(Answer::moved(path)),
+            None => Err(HttpError::NotFound(near_miss::not_found(request.uri().path()))),
+        };
     };
     if *request.method() == Method::OPTIONS {
         return Ok(route.preflight());
@@ -371,7 +374,8 @@ impl<'a> Exchange<'a> {
         let home = if snapshot.app().is_sandbox() { Home::Sandbox } else { Home::Join };
         let site = &snapshot.site;
         let reader = Reader::of(request.uri(), request.headers(), site.secure);
-        let visit = Visit { site, path, reader, parameter, client, peer, now, id, home };
+        let invited_by = invitation::handed_on(request.uri());
+        let visit = Visit { site, path, reader, invited_by, parameter, client, peer, now, id, home };
         let mut answer = page(visit, request).await.or_else(EarlyEnd::into_answer)?;
         reader.remember(&mut answer, site.secure);
         Ok(answer)

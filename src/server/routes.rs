@@ -11,7 +11,7 @@ use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, HeaderValue,
 };
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode, Uri};
 
 use super::catalog_snapshot::CatalogSnapshot;
 use super::{Exchange, HttpService, mail_hooks, security_text};
@@ -70,6 +70,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             post("/hooks/mail/resend", own!(mail_hooks::resend)),
             post("/hooks/mail/postmark", own!(mail_hooks::postmark)),
             get("/join", page!(site::join::show)).posted(page!(site::join::send)),
+            get("/join/sent/{form}", page!(site::join::sent)),
             get("/joinus{code}", page!(site::join::show)),
             get("/about", page!(site::policy::about)),
             get("/privacy", page!(site::policy::privacy)),
@@ -83,6 +84,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
                 .posted(page!(site::campaigns::unsubscribe::switch_off)),
             get("/confirm/{token}", page!(site::confirm::show)).posted(page!(site::confirm::press)),
             get("/not-me/{token}", page!(site::decline::show)).posted(page!(site::decline::press)),
+            get("/already-member/{token}", page!(site::decline::read)),
             get("/me", page!(site::own_page::show)),
             get("/me/export", page!(site::own_page::export)),
             get("/me/export.schema.json", document(|snapshot| &snapshot.site.export_schema)).open(),
@@ -103,6 +105,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
                 .posted(page!(site::confirm::press))
                 .of_sandbox(),
             get("/sandbox/not-me/{token}", page!(site::decline::show)).posted(page!(site::decline::press)).of_sandbox(),
+            get("/sandbox/already-member/{token}", page!(site::decline::read)).of_sandbox(),
             get("/sandbox/inbox/{token}", page!(site::sandbox::inbox)).of_sandbox(),
             get("/sandbox/inbox/{mail}/html", page!(site::sandbox::mail_html)).of_sandbox(),
             // Whatever else the real site has is not there.
@@ -212,6 +215,11 @@ impl Route {
         matches!(self.get, Some(Handler::Page(_)))
     }
 
+    /// Whether its address is one that people type: a page, or the reference.
+    fn is_read_by_people(&self) -> bool {
+        self.is_page() || self.pattern == "/docs"
+    }
+
     pub(super) fn handler(&self, method: &Method) -> Option<Handler> {
         match *method {
             Method::GET | Method::HEAD => self.get,
@@ -247,7 +255,9 @@ impl Route {
             Some((before, rest)) => {
                 let after = rest.split_once('}').map_or("", |(_name, after)| after);
                 let parameter = path.strip_prefix(before)?.strip_suffix(after)?;
-                (!parameter.contains('/')).then_some(parameter)
+                // `/joinus` alone is a link that lost its code; `/campaigns/` is one slash too many.
+                let is_missing = parameter.is_empty() && before.ends_with('/');
+                (!parameter.contains('/') && !is_missing).then_some(parameter)
             }
         }
     }
@@ -267,6 +277,18 @@ pub(super) fn find(path: &str) -> Option<FoundRoute<'_>> {
         let parameter = route.matches(path)?;
         Some(FoundRoute { route, place, parameter })
     })
+}
+
+/// The address of the page that a path with slashes at its end or with capital letters means, as people type and paste them;
+/// none if it means none. An operation has one spelling: its callers are programs.
+pub(super) fn canonical(method: &Method, uri: &Uri) -> Option<HeaderValue> {
+    if ![Method::GET, Method::HEAD].contains(method) {
+        return None;
+    }
+    let path = uri.path().trim_end_matches('/').to_ascii_lowercase();
+    find(&path).filter(|found| found.route.is_read_by_people())?;
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    HeaderValue::from_str(&[path, query].concat()).ok()
 }
 
 /// How what is no route is called.
@@ -298,12 +320,14 @@ mod tests {
             ("/join", "/join", ""),
             ("/joinus0123456789ab", "/joinus{code}", "0123456789ab"),
             ("/joinus", "/joinus{code}", ""),
+            ("/join/sent/abc", "/join/sent/{form}", "abc"),
             ("/confirm/abc", "/confirm/{token}", "abc"),
             ("/campaigns.json", "/campaigns.json", ""),
             ("/unsubscribe/abc", "/unsubscribe/{token}", "abc"),
             ("/campaigns/internet-2027", "/campaigns/{slug}", "internet-2027"),
             ("/campaigns/internet-2027/join", "/campaigns/{slug}/join", "internet-2027"),
             ("/not-me/abc", "/not-me/{token}", "abc"),
+            ("/already-member/abc", "/already-member/{token}", "abc"),
             ("/me", "/me", ""),
             ("/me/enter/abc", "/me/enter/{token}", "abc"),
             ("/me/export.schema.json", "/me/export.schema.json", ""),

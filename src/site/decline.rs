@@ -1,4 +1,5 @@
 //! `/not-me/<token>`: "this wasn't me", taking that back, what is not to be sent; and unsubscribing with one click (RFC 8058).
+//! `/already-member/<token>`: what that mail says to a member, as a page.
 
 use std::sync::Arc;
 
@@ -17,6 +18,16 @@ use crate::membership::LinkedSignUp;
 pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     visit.check_link(Purpose::Decline).await?;
     page(visit, false).await
+}
+
+/// What the mail to a member says who is signed up again, for whoever reads it in another language.
+pub async fn read(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
+    visit.check_link(Purpose::Decline).await?;
+    let found = visit.find_sign_up(Purpose::Decline).await?;
+    match found.record.is_member {
+        true => Ok(super::confirm::share(visit.who_chose(found.record.language), &found, Welcome::Member, &[]).await),
+        false => page(visit, false).await,
+    }
 }
 
 pub async fn press(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {

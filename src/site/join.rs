@@ -21,8 +21,13 @@ pub(super) const FORMS_A_MINUTE: u32 = 10;
 
 /// A code that is nobody's does no harm: it is told, and the sign-up is not attributed.
 pub async fn show(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
-    // Where `/joinus` is all there is, the code was lost.
-    let code = if visit.parameter.is_empty() && visit.path.starts_with("/joinus") { "?" } else { visit.parameter };
+    let handed_on = visit.invited_by;
+    let code = match (visit.path.starts_with("/joinus"), &handed_on) {
+        // The whole link is read: a chat may have put something behind the code. Where `/joinus` is all there is, it was lost.
+        (true, _) => visit.path,
+        (false, Some(code)) => code.as_str(),
+        (false, None) => "",
+    };
     Ok(page(visit, StatusCode::OK, code, &JoinForm::default()).await)
 }
 
@@ -85,8 +90,19 @@ pub async fn send(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     }
 }
 
+/// To the page after the form, which can be loaded again. Its address is the same length whatever the state of who was signed up,
+/// and holds what was sent where only we can read it: no address is in a log or in another site's sight.
 fn check_inbox(visit: Visit<'_>, sent: &SentForm, may_wait: bool) -> Answer {
-    visit.page(view::check_inbox(visit.frame(), sent.email(), &sent.fields(), may_wait))
+    visit.redirect(&format!("/join/sent/{}", sent.seal(&visit.app().sent_forms, may_wait, visit.now.time)))
+}
+
+/// The page after the form: check your inbox.
+pub async fn sent(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
+    let form = SentForm::unseal(&visit.app().sent_forms, visit.parameter, visit.now.time);
+    let Some((form, may_wait)) = form else { return Ok(visit.redirect("/join")) };
+    let visit = visit.of_form(form.language.as_deref());
+    let frame = Frame { invited_by: ReferralCode::from_pasted(&form.ref_code), ..visit.frame() };
+    Ok(visit.page(view::check_inbox(frame, form.email(), &form.fields(), may_wait)))
 }
 
 /// The page with a form as it was filled in; `code` is whatever came as the code of whoever referred the reader.
@@ -116,12 +132,14 @@ pub(super) async fn page(visit: Visit<'_>, status: StatusCode, code: &str, form:
     // What failed for another reason is shown again with what was typed: a pause that is over may be remembered for a moment.
     let gate = if gate == FormGate::Shut && form.general_error.is_some() { FormGate::Open } else { gate };
     // In another language, neither whoever invited them nor the campaign is forgotten.
-    let path = match (invited_by, &form.campaign) {
-        (InvitedBy::Code(code), _) => format!("/joinus{code}"),
-        (_, Some(slug)) => format!("/campaigns/{slug}/join"),
-        (InvitedBy::Nobody | InvitedBy::Unknown, None) => visit.path.to_owned(),
+    let path = match (&form.campaign, invited_by) {
+        (Some(slug), _) => format!("/campaigns/{slug}/join"),
+        (None, InvitedBy::Code(code)) => format!("/joinus{code}"),
+        (None, InvitedBy::Nobody | InvitedBy::Unknown) => visit.path.to_owned(),
     };
-    let (frame, campaigns) = (Frame { path: &path, ..visit.frame() }, visit.public_campaigns().await);
+    let known = pasted.filter(|_| matches!(invited_by, InvitedBy::Code(_)));
+    let (frame, campaigns) =
+        (Frame { path: &path, invited_by: known, ..visit.frame() }, visit.public_campaigns().await);
     let campaigns = OpenCampaigns { listed: campaigns.listed(), now: visit.now.time };
     let mut answer = Answer::html(status, view::join(frame, count, invited_by, &gate, form, campaigns));
     if gate != FormGate::Shut {

@@ -1,6 +1,9 @@
 //! The join form: from what a browser sent to what a person says when they sign up, or back to the person with each mistake
 //! beside its field.
 
+use std::borrow::Cow;
+use std::time::Duration;
+
 use super::view::JoinForm;
 use crate::domain::campaign::CampaignSlug;
 use crate::domain::catalog::category::{Category, CategorySet};
@@ -8,10 +11,15 @@ use crate::domain::email::suggestion::suggestion;
 use crate::domain::email::{BadEmail, EmailAddress};
 use crate::domain::language::Words;
 use crate::domain::referral::ReferralCode;
+use crate::domain::secret::seal::Sealer;
 use crate::domain::sign_up::SignUpAnswers;
 use crate::domain::text::Comments;
+use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
 use crate::membership::Application;
+
+/// How long the page after the form can be loaded again; then it leads to the form.
+const SHOWN_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// The join form as it was sent.
 #[derive(Debug, Default)]
@@ -39,9 +47,27 @@ pub(super) struct SentForm {
 
 impl SentForm {
     pub(super) fn read(body: &[u8]) -> Self {
+        Self::of(form_urlencoded::parse(body))
+    }
+
+    /// A form that was sealed, and whether its mail may wait; none if its time is over or it is none of ours.
+    pub(super) fn unseal(sealer: &Sealer, sealed: &str, now: Timestamp) -> Option<(Self, bool)> {
+        let (may_wait, fields): (bool, Vec<(String, String)>) =
+            serde_json::from_str(&sealer.open(sealed, now, SHOWN_FOR)?).ok()?;
+        Some((Self::of(fields.into_iter().map(|(name, value)| (name.into(), value.into()))), may_wait))
+    }
+
+    /// The same for the address of the page after it, so that whoever loads that page again sends nothing.
+    pub(super) fn seal(&self, sealer: &Sealer, may_wait: bool, now: Timestamp) -> String {
+        let language = self.language.as_ref().map(|code| ("lang", code.clone()));
+        let fields: Vec<_> = self.fields().into_iter().chain(language).collect();
+        sealer.seal(&serde_json::json!((may_wait, fields)).to_string(), now)
+    }
+
+    fn of<'a>(fields: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>) -> Self {
         let mut sent = Self::default();
         let mut instead = None;
-        for (name, value) in form_urlencoded::parse(body) {
+        for (name, value) in fields {
             match &*name {
                 "email" => sent.email = value.trim().to_owned(),
                 // The button of the address that was meant.
@@ -123,7 +149,7 @@ impl SentForm {
     pub(super) fn check(&self, words: &Words) -> Result<Application, Box<JoinForm>> {
         let email = EmailAddress::parse(&self.email);
         let (us_state, comments) = (self.us_state(words), self.comments(words));
-        let meant = if email.is_ok() && self.sure != self.email { suggestion(&self.email) } else { None };
+        let meant = if self.sure != self.email { suggestion(&self.email) } else { None };
         match (email, us_state, comments, meant) {
             (Ok(email), Ok(us_state), Ok(comments), None) => Ok(Application {
                 email,
@@ -185,6 +211,9 @@ mod tests {
         assert_eq!(changed.email.as_typed(), "kim@gmail.com");
         let another = check("email=kim%40yaho.com&sure=kim%40gmial.com").unwrap_err();
         assert_eq!(another.suggestion.as_deref(), Some("kim@yahoo.com"), "another address is asked about anew");
+        let half = check("email=maria%40gmail").unwrap_err();
+        assert_eq!(half.suggestion.as_deref(), Some("maria@gmail.com"), "to take with one press");
+        assert!(half.email_error.unwrap().contains("maria@gmail.com"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod confirm;
 mod cookie;
 pub mod decline;
 pub mod dev_mailbox;
+pub mod invitation;
 pub mod join;
 mod join_form;
 pub mod own_page;
@@ -39,6 +40,7 @@ use crate::campaigns::public::PublicCampaigns;
 use crate::clock::Moment;
 use crate::domain::language::{Language, Words};
 use crate::domain::mail::lane::Lane;
+use crate::domain::referral::ReferralCode;
 use crate::domain::secret::token::Purpose;
 use crate::http::request::host::{self, Origins};
 use crate::http::request::id::RequestId;
@@ -169,6 +171,8 @@ pub struct Visit<'a> {
     /// Where the page is.
     pub path: &'a str,
     pub reader: Reader,
+    /// Whose invitation brought them, as the address has it.
+    pub invited_by: Option<ReferralCode>,
     /// What stood at the `{…}` of the route's pattern.
     pub parameter: &'a str,
     /// Whose request it is, behind proxies or not.
@@ -201,7 +205,9 @@ impl<'a> Visit<'a> {
 
     /// What its page has around it.
     fn frame(&self) -> Frame<'a> {
-        Frame::new(&self.site.app.union, self.reader.language, self.path).branded(&self.site.branding)
+        let invited_by = self.invited_by.filter(|_| !self.app().is_sandbox());
+        let frame = Frame::new(&self.site.app.union, self.reader.language, self.path);
+        Frame { invited_by, ..frame.branded(&self.site.branding) }
     }
 
     /// The texts of its reader's language.

@@ -1,10 +1,11 @@
 //! `/me/sign-in`, `/me/code`, `/me/enter/<token>`: the way into one's own page, by mail.
 
-use hyper::{Request, StatusCode};
+use hyper::{HeaderMap, Request, StatusCode};
 
 use super::cookie::SiteCookie;
 use super::join::FORMS_A_MINUTE;
 use super::join_form::email_mistake;
+use super::own_page::session::look_if_any;
 use super::view::{self, Outcome, SignInView};
 use super::{FORM_BYTES, LINKS_A_MINUTE, PageResult, Visit, field};
 use crate::domain::campaign::CampaignSlug;
@@ -81,11 +82,11 @@ pub async fn enter_by_code(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
 }
 
 /// A mailed link: whom it signs in, and a button.
-pub async fn show_link(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
+pub async fn show_link(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResult {
     let visit = visit.of_own_page();
     check_link(visit).await?;
     let email = visit.stored(visit.app().own_pages.find_link(visit.parameter, visit.now.time).await)?;
-    let Some(email) = email else { return Ok(used(visit).await) };
+    let Some(email) = email else { return used(visit, request.headers()).await };
     let path = format!("/me/enter/{}", visit.parameter);
     Ok(visit.page(view::enter(visit.frame(), &email.masked(), &path)))
 }
@@ -99,15 +100,23 @@ pub async fn enter_by_link(visit: Visit<'_>, request: Request<SentBody<'_>>) -> 
     let entered = visit.stored(visit.app().own_pages.enter_by_link(visit.parameter, visit.now.time).await)?;
     match entered {
         Some(entered) => Ok(signed_in(visit, &entered)),
-        None => Ok(used(visit).await),
+        None => used(visit, &head.headers).await,
     }
 }
 
-/// It works no more; another leads to where this one did.
-async fn used(visit: Visit<'_>) -> Answer {
+/// It works no more; another leads to where this one did. Whoever is signed in is led there at once.
+async fn used(visit: Visit<'_>, headers: &HeaderMap) -> PageResult {
     let campaign = visit.app().own_pages.campaign_of_link(visit.parameter).await.ok().flatten();
+    if look_if_any(visit, headers).await?.is_some() {
+        return Ok(visit.redirect(&place(campaign.as_ref())));
+    }
     let again = campaign.map(|slug| format!("/campaigns/{slug}/sign-in"));
-    visit.outcome(StatusCode::GONE, Outcome::LinkUsed { again: again.as_deref().unwrap_or("/me") })
+    Ok(visit.outcome(StatusCode::GONE, Outcome::LinkUsed { again: again.as_deref().unwrap_or("/me") }))
+}
+
+/// Where a sign-in leads to: the campaign that they came from, or their own page.
+fn place(campaign: Option<&CampaignSlug>) -> String {
+    campaign.map_or_else(|| "/me".to_owned(), |slug| format!("/campaigns/{slug}"))
 }
 
 async fn check_link(visit: Visit<'_>) -> PageResult<()> {
@@ -117,12 +126,8 @@ async fn check_link(visit: Visit<'_>) -> PageResult<()> {
     visit.spend(Class::Link, LINKS_A_MINUTE).await
 }
 
-/// To the campaign that they came from, or to their own page.
 fn signed_in(visit: Visit<'_>, entered: &Entered) -> Answer {
-    let mut answer = match &entered.campaign {
-        Some(slug) => visit.redirect(&format!("/campaigns/{slug}")),
-        None => visit.redirect("/me"),
-    };
+    let mut answer = visit.redirect(&place(entered.campaign.as_ref()));
     SiteCookie::Session.set(&mut answer, visit.site.secure, &entered.cookie, SESSION_FOR);
     SiteCookie::Asked.clear(&mut answer, visit.site.secure);
     answer

@@ -32,6 +32,13 @@ pub(super) fn each_answer(sql: &str) -> String {
     pieces.join(", ")
 }
 
+/// An answer of a sign-up `s`; where somebody who left comes back and gives none, the one that is kept of them. For [`each_answer`].
+pub(super) const ANSWER_OR_KEPT: &str = "coalesce(nullif(s.{}, ''),
+    (SELECT CASE WHEN back.answered_at >= back.joined_at THEN back.own_{} ELSE old.{} END
+     FROM people back LEFT JOIN sign_ups old ON old.id =
+         (SELECT max(id) FROM sign_ups WHERE person_id = back.id AND state = 'confirmed' AND decided_at = back.joined_at)
+     WHERE back.id = s.person_id AND back.state = 'left'), s.{})";
+
 /// What a partner's pending sign-up becomes when it is sent again: what is sent replaces, what is left out stays, and an
 /// attribution is replaced only by another. A post of the form never changes another.
 pub(super) static MERGE: LazyLock<String> = LazyLock::new(|| {

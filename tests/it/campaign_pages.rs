@@ -421,7 +421,8 @@ fn joining_leads_back_to_the_campaign() {
         let mistaken = [("email", "ana"), ("campaign", "second"), ("internet", "true")];
         page(&ana.post("/join", &mistaken).await, 400, "name=\"campaign\" value=\"second\"");
         let fields = [("email", "ana@example.com"), ("campaign", "second"), ("internet", "true")];
-        page(&ana.post("/join", &fields).await, 200, "name=\"campaign\" value=\"second\"");
+        let sent = ana.post("/join", &fields).await;
+        page(&ana.get(sent.header("location")).await, 200, "name=\"campaign\" value=\"second\"");
         // The mail is opened elsewhere.
         let mut phone = Browser::new(&server, 2);
         let welcome = page(&phone.post(&server.confirm_path(1), &[]).await, 200, "What you can do next");

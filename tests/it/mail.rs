@@ -367,7 +367,7 @@ mod once {
                 server.post("/v1/invite", &key, sign_up(email)).await.good();
             }
             let form = Request::post("/join").header("content-type", "application/x-www-form-urlencoded");
-            assert_eq!(server.send(form, "email=kim%40example.com&consent=yes").await.status, 200);
+            assert_eq!(server.submit(form, "email=kim%40example.com&consent=yes").await.status, 200);
             let folder = server.data().join("mailbox");
             let all = async || std::fs::read_dir(&folder).is_ok_and(|files| files.count() == 8);
             wait_until(Duration::from_secs(10), all).await;

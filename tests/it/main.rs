@@ -44,4 +44,5 @@ mod server;
 mod site;
 mod stopping;
 mod stored;
+mod turns;
 mod welcome;

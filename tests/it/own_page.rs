@@ -157,7 +157,9 @@ fn a_link_signs_in_once_in_any_browser_and_looking_does_not() {
         }
         assert_eq!(other.post(&link, &[]).await.status, 303);
         assert!(other.is_signed_in().await);
-        page(&other.post(&link, &[]).await, 410, "This link has expired");
+        for again in [other.get(&link).await, other.post(&link, &[]).await] {
+            assert_eq!((again.status.as_u16(), again.header("location")), (303, "/me"), "whoever is in is led there");
+        }
         page(&asking.post(&link, &[]).await, 410, "This link has expired");
         page(&asking.get(&link).await, 410, "This link has expired");
         page(&asking.get(&format!("{link}0")).await, 404, "This link has expired");
@@ -447,8 +449,9 @@ fn what_is_answered_does_not_tell_whose_address_it_is() {
         let mailed = server.rows("SELECT kind, recipient FROM outbox ORDER BY recipient, kind");
         assert_eq!(
             mailed.iter().map(|row| row.join(" ")).collect::<Vec<_>>(),
-            ["sign_in members@example.com", "confirm pending@example.com"].map(str::to_owned),
-            "a member is mailed a way in, and who has not confirmed that mail; nobody else anything"
+            ["sign_in lefties@example.com", "sign_in members@example.com", "confirm pending@example.com"]
+                .map(str::to_owned),
+            "a member or who left is mailed a way in, and who has not confirmed that mail; nobody else anything"
         );
     });
 }
@@ -575,11 +578,23 @@ fn a_member_changes_what_they_said_and_the_figures_follow() {
         assert_eq!(ana.act("/me/answers", &[("usState", "NY"), ("otherComments", "")]).await.header("location"), "/me");
         let export: Value = serde_json::from_slice(&ana.get("/me/export").await.body).unwrap();
         assert_eq!((&export["answers"]["usState"], &export["answers"]["comments"]), (&json!("HI"), &json!("Aloha")));
-        // Whoever comes back begins with what they sign up with then.
-        join(&server, &key, "ana@example.com", None).await;
+        // Whoever comes back keeps what they do not answer anew; they are shown it before they confirm.
+        invite(&server, &key, "ana@example.com", None).await;
+        let id = server.number("SELECT max(id) FROM sign_ups");
+        let asked = page(&server.get(&server.confirm_path(id)).await, 200, "Hawaii");
+        assert!(asked.contains("Aloha") && asked.contains("Travel"), "{asked}");
+        page(&server.confirm(id).await, 200, "Welcome");
         let shown = show(&server, "ana@example.com");
-        assert_eq!((&shown["usState"], &shown["answers"]["changedAt"]), (&Value::Null, &Value::Null));
-        assert_eq!(demand(), [" 1"].map(|cell| format!(" {cell}")));
+        assert_eq!((&shown["usState"], &shown["categories"]), (&json!("HI"), &json!(["travel"])));
+        assert_eq!(shown["answers"]["changedAt"], Value::Null);
+        assert_eq!(demand(), [" HI 1", "travel HI 1"]);
+        // By the form, where an empty field is an answer of everybody else.
+        ana.act("/me/leave", &[]).await;
+        let back = [("email", "ana@example.com"), ("usState", ""), ("otherComments", "Back"), ("internet", "true")];
+        page(&server.submit(Request::post("/join"), form(&back)).await, 200, "Check your inbox");
+        page(&server.confirm(server.number("SELECT max(id) FROM sign_ups")).await, 200, "Welcome");
+        let shown = show(&server, "ana@example.com");
+        assert_eq!((&shown["usState"], &shown["categories"]), (&json!("HI"), &json!(["internet"])));
     });
 }
 
@@ -685,7 +700,7 @@ fn evidence_of_consent_is_kept_and_shown() {
         let answer = server.send(request.header("mcp-name", "signUpUser"), call.to_string()).await.json_rpc();
         assert_eq!(answer["result"]["isError"], false, "{answer}");
         let body = form(&[("email", "form@example.com")]);
-        page(&server.send(Request::post("/join"), body).await, 200, "Check your inbox");
+        page(&server.submit(Request::post("/join"), body).await, 200, "Check your inbox");
         let evidence = |email: &str| show(&server, email)["signUps"][0].clone();
         let words = "By confirming, you join Consumer Union.";
         for (email, channel) in [("rest@example.com", "rest"), ("mcp@example.com", "mcp"), ("form@example.com", "form")]

@@ -202,6 +202,12 @@ impl Server {
         self.send_from(Ipv4Addr::LOCALHOST, request, body).await
     }
 
+    /// Sends a form, and goes where the answer leads, as a browser does.
+    pub(crate) async fn submit(&self, request: hyper::http::request::Builder, body: impl Into<Bytes>) -> Answer {
+        let answer = self.send(request, body).await;
+        if answer.status == StatusCode::SEE_OTHER { self.get(answer.header("location")).await } else { answer }
+    }
+
     /// Sends from another loopback address: to the server, another client.
     pub(crate) async fn send_from(
         &self,

@@ -18,7 +18,7 @@ fn mail_and_its_pages_are_in_the_language_of_the_form_and_stay_so() {
         let server = Server::start();
         let key = server.key();
         let sent = Request::post("/join").header("accept-language", "en");
-        let sent = server.send(sent, form(&[("email", "ana@example.com"), ("lang", "es")])).await;
+        let sent = server.submit(sent, form(&[("email", "ana@example.com"), ("lang", "es")])).await;
         page(&sent, 200, "<html lang=\"es\">");
         let mail = letter(&server, 1).await;
         assert!(mail.contains("Content-Language") || mail.contains("/privacy"), "{mail}");
@@ -62,7 +62,7 @@ fn declining_by_mistake_is_taken_back_and_signing_up_again_is_mailed() {
         // Signing up again is mailed: nothing was silenced.
         server.execute("UPDATE mailboxes SET sent_1 = NULL, last_mail_id = NULL");
         page(
-            &server.send(Request::post("/join"), form(&[("email", "ana@example.com")])).await,
+            &server.submit(Request::post("/join"), form(&[("email", "ana@example.com")])).await,
             200,
             "Check your inbox",
         );
@@ -253,7 +253,7 @@ mod once {
             let server = Server::start();
             let fields =
                 [("email", "ana@example.com"), ("usState", "CA"), ("travel", "true"), ("otherComments", "<b>\r\nx")];
-            let sent = server.send(Request::post("/join"), form(&fields)).await;
+            let sent = server.submit(Request::post("/join"), form(&fields)).await;
             let shown = page(&sent, 200, "name=\"change\" value=\"true\"");
             for kept in ["value=\"ana@example.com\"", "value=\"CA\"", "name=\"travel\" value=\"true\"", "&#60;b&#62;"] {
                 assert!(shown.contains(kept), "{kept}");

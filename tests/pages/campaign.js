@@ -145,11 +145,14 @@ export async function campaignWalk(page, tools) {
   await go(page, () => button(say("unsubscribe.button")).click());
   await look(page, "unsubscribed");
   await go(page, "/me");
+  const unfold = () => page.locator("details.fold > summary", { hasText: say("own.mail") }).click();
+  await unfold();
   const kind = page.getByRole("checkbox", { name: say("own.want_offer"), exact: true });
   assert.equal(await kind.isChecked(), false, "what was switched off by the mail");
   await kind.check();
   await go(page, () => page.locator('form[action="/me/mail"]').getByRole("button").click());
   await page.getByRole("status").filter({ hasText: say("own.mail_saved") }).waitFor();
+  await unfold();
   assert(await kind.isChecked(), "and is on again");
   await look(page, "memail");
   await go(page, mailed.find((one) => one.includes(`/campaigns/${slug}`)));

@@ -18,9 +18,11 @@ async function readQr(figure) {
 const cookies = async (context) => (await context.cookies()).filter(({ name }) => name.includes("union"));
 
 export async function meWalk(page, tools) {
-  const { base, call, go, heading, isFocused, look, memberCount, openLetter, size, scheme, step, tab, withScripts } = tools;
+  const { base, call, data, go, heading, isFocused, look, memberCount, openLetter, size, scheme, step, tab, withScripts } = tools;
   const address = `mia-${size}-${scheme}@example.com`;
   const main = page.getByRole("main");
+  // What is folded away is opened by its heading.
+  const unfold = (name) => page.locator("details.fold > summary", { hasText: name }).click();
   const confirmed = async (email, refCode) => {
     const { inviteLink } = await call("/v1/invite", refCode ? { email, refCode } : { email, usState: "CA", categories: { travel: true } });
     const letter = await openLetter(page, email);
@@ -100,8 +102,13 @@ export async function meWalk(page, tools) {
   await heading(page, "Your page");
   const used = await fetch(enter);
   assert.equal(used.status, 410, "the link was used");
+  await go(page, enter);
+  assert.equal(new URL(page.url()).pathname, "/me", "and leads whoever is signed in to their page");
 
-  step("see everything");
+  step("see everything, and what to do first");
+  await page.getByRole("link", { name: "Send your link to a friend" }).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Save my answers" }).isVisible(), false, "what few need is folded away");
+  await unfold("How you joined");
   const shown = await main.innerText();
   for (const text of [address, "Member since", "Acme Assistant", "through its API", "with the button that the emailed link leads to"]) {
     assert(shown.includes(text), text);
@@ -124,6 +131,7 @@ export async function meWalk(page, tools) {
   }
 
   step("change the answers");
+  await unfold("Your answers");
   const box = (name) => page.getByRole("checkbox", { name });
   assert(await box(/^Travel/).isChecked());
   await box(/^Travel/).uncheck();
@@ -133,13 +141,16 @@ export async function meWalk(page, tools) {
   await page.getByRole("textbox", { name: /^Anything else/ }).fill("Moved <b>east</b>.");
   await go(page, () => page.getByRole("button", { name: "Save my answers" }).click());
   await page.getByRole("status").filter({ hasText: "Your answers are saved." }).waitFor();
+  await unfold("Your answers");
   assert(!(await page.locator("input[name=travel]").isChecked()) && (await box(/^Home Internet/).isChecked()));
   assert.equal(await page.getByRole("combobox", { name: /^State you live in/ }).inputValue(), "NY");
   assert.equal(await page.getByRole("textbox", { name: /^Anything else/ }).inputValue(), "Moved <b>east</b>.");
 
   step("choose mail, and take everything along");
+  await unfold("Email from us");
   await box("Email me when someone signs me up again").uncheck();
   await go(page, () => page.locator("form[action='/me/mail'] button").click());
+  await unfold("Email from us");
   assert(!(await box("Email me when someone signs me up again").isChecked()));
   const exported = await (await page.request.get(`${base}/me/export`)).json();
   assert.equal(exported.email, address);
@@ -174,6 +185,33 @@ export async function meWalk(page, tools) {
   await go(page, "/me");
   await heading(page, "Your page");
   assert.deepEqual(await cookies(page.context()), []);
+
+  step("whoever left can sign in again, to take everything along or have it erased");
+  const records = new DatabaseSync(join(data, "unionhall.db"));
+  records.exec("PRAGMA busy_timeout = 5000; UPDATE sign_ins SET created_at = created_at - 3600001; UPDATE mailboxes SET sent_1 = NULL, last_mail_id = NULL");
+  records.close();
+  const newest = async (wanted) => {
+    for (const deadline = Date.now() + 10_000; ; ) {
+      const letter = await openLetter(page, address);
+      await go(page, () => letter.click());
+      const links = await page.locator("pre.letter").getByRole("link").evaluateAll((found) => found.map((link) => link.href));
+      const link = links.find((link) => link.includes(wanted));
+      if (link && link !== enter) return link;
+      assert(Date.now() < deadline, `no mail with ${wanted} within ten seconds`);
+    }
+  };
+  await email.fill(address);
+  await go(page, () => page.keyboard.press("Enter"));
+  await go(page, await newest("/me/enter/"));
+  await go(page, () => page.getByRole("button", { name: "Yes, sign me in" }).click());
+  await heading(page, "You're no longer a member");
+  await page.getByRole("link", { name: "Erase everything about me" }).waitFor();
+  assert.equal((await (await page.request.get(`${base}/me/export`)).json()).email, address);
+
+  step("and come back with the answers that were kept");
+  await call("/v1/invite", { email: address });
+  await go(page, await newest("/confirm/"));
+  for (const text of ["New York", "Moved <b>east</b>.", "Home Internet"]) assert((await main.innerText()).includes(text), text);
 }
 
 // Somebody has themselves erased, and comes back.
@@ -218,6 +256,8 @@ export async function eraseWalk(page, tools) {
   await page.getByRole("checkbox", { name: "I give up $100 in rewards" }).check();
   await go(page, () => page.getByRole("button", { name: "Erase everything now" }).click());
   await heading(page, "Your data is erased");
+  const told = await page.getByRole("main").innerText();
+  assert(told.includes("no email to that mailbox for 30 days") && told.includes("unionhall members unsuppress"), told);
   await look(page, "me-erased");
   assert.equal(await memberCount(), 0);
   await go(page, "/me");

@@ -79,14 +79,45 @@ export async function trustWalk(page, tools) {
   await look(page, "unknown-code");
   const { code } = await call("/v1/referral-link", { email: "friend@example.net" });
 
+  step("a friend's code is kept while somebody looks around, and however its link was pasted");
+  const keepsCode = async () => assert.equal(await page.locator("input[name=refCode]").inputValue(), code, page.url());
+  const footer = (name) => page.getByRole("contentinfo").getByRole("link", { name: say(`site.${name}`), exact: true });
+  for (const path of [`/joinus${code}.`, `/joinus${code}/`, `/JOINUS${code.toUpperCase()}`]) {
+    await go(page, path);
+    await keepsCode();
+  }
+  for (const name of ["about", "privacy", "terms"]) await go(page, () => footer(name).click());
+  await go(page, () => main.getByRole("link", { name: say("site.join"), exact: true }).last().click());
+  await keepsCode();
+  await go(page, () => footer("campaigns").click());
+  await go(page, () => page.getByRole("link", { name: others("site.language"), exact: true }).click());
+  await go(page, () => page.getByRole("link", { name: say("site.language"), exact: true }).click());
+  await go(page, () => page.getByRole("link", { name: union, exact: true }).click());
+  await keepsCode();
+  await go(page, "/about/");
+  assert.equal(new URL(page.url()).pathname, "/about");
+
+  step("half an address is offered whole");
+  await go(page, `/joinus${code}`);
+  await email.fill("maria@gmail");
+  await go(page, () => page.keyboard.press("Enter"), 400);
+  await button(say("join.meant_yes", { suggestion: "maria@gmail.com" })).waitFor();
+  assert(await isFocused(email));
+  await keepsCode();
+
   step("sign up, and find the mail in the same language");
   const ana = who("ana");
-  await go(page, `/joinus${code}`);
   await email.fill(ana);
   await go(page, () => page.keyboard.press("Enter"));
   await heading(page, say("check_inbox.heading"));
   await shows(ana);
   await look(page, "check-inbox-trust");
+  await go(page, () => page.getByRole("link", { name: others("site.language"), exact: true }).click());
+  await heading(page, others("check_inbox.heading"));
+  await shows(ana);
+  await go(page, () => page.getByRole("link", { name: say("site.language"), exact: true }).click());
+  await go(page, () => page.getByRole("link", { name: union, exact: true }).click());
+  await keepsCode();
   const mail = await links(ana, say("mail.confirm_subject", { union }));
   await go(page, mail.confirm);
   await heading(page, say("confirm.heading"));
@@ -139,6 +170,9 @@ export async function trustWalk(page, tools) {
   record.exec("PRAGMA busy_timeout = 5000; UPDATE mailboxes SET sent_1 = NULL, sent_2 = NULL, sent_3 = NULL, sent_4 = NULL, last_mail_id = NULL");
   await call("/v1/invite", { email: ana });
   const again = await links(ana, say("mail.member_subject", { union }));
+  await go(page, again.found.find((link) => link.endsWith(`?lang=${other}`)));
+  await heading(page, others("mail.member_heading"));
+  await page.context().clearCookies({ name: "union-language" });
   await go(page, again.decline);
   await heading(page, say("decline.member_heading"));
   await shows(say("decline.member_ask"));
@@ -198,6 +232,7 @@ export async function trustWalk(page, tools) {
   await go(page, () => button(say("sign_in.enter_button")).click());
   await heading(page, say("own.heading"));
   await look(page, "me-trust");
+  await page.locator("details.fold > summary", { hasText: say("own.mail") }).click();
   await page.getByRole("combobox", { name: say("own.language") }).selectOption(other);
   await go(page, () => page.locator("form[action='/me/language'] button").click());
   await page.getByRole("status").filter({ hasText: others("own.language_saved") }).waitFor();

@@ -47,8 +47,8 @@ pub(super) enum MembersCommand {
     /// Refused while rewards are due to them: pay those first with `rewards batch new`, or give --waive-rewards. What is being paid already
     /// goes on. The ledger of rewards stays, under a random account that no longer leads to them.
     Erase(EraseMember),
-    /// Let mail go to a person again, whatever keeps it: "this wasn't me", a complaint, or an address that seemed not to exist.
-    Unsuppress(NamedMember),
+    /// Let mail go to a person again, whatever keeps it: "this wasn't me", an erasure, a complaint, or an address that seemed not to exist.
+    Unsuppress(SuppressedPerson),
 }
 
 #[derive(Debug, Args)]
@@ -99,6 +99,16 @@ pub(super) struct FindPeople {
 pub(super) struct NamedMember {
     /// The person's address; `-` to read it on standard input, so that it is not in the shell's history.
     email: String,
+    #[command(flatten)]
+    store: StoreSettings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SuppressedPerson {
+    /// The person's address; `-` to read it on standard input, so that it is not in the shell's history.
+    email: String,
+    #[command(flatten)]
+    secret: SecretSettings,
     #[command(flatten)]
     store: StoreSettings,
 }
@@ -322,10 +332,11 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
     print_line("Backups made before now still contain them: `unionhall restore` says who has to be erased again.")
 }
 
-fn unsuppress(task: &NamedMember, now: Timestamp) -> anyhow::Result<()> {
+fn unsuppress(task: &SuppressedPerson, now: Timestamp) -> anyhow::Result<()> {
     let email = address(&task.email)?;
     let lifted = with_live_records(&task.store, async |operator| {
-        Ok(operator.audited(act("members unsuppress", String::new(), now)).unsuppress(&email).await?)
+        let operator = operator.audited(act("members unsuppress", String::new(), now));
+        Ok(people_of(&task.store, &task.secret, &operator).await?.unsuppress(&email).await?)
     })?;
     let Some(lifted) = lifted else { return Err(nobody()) };
     let Lifted { suppression, complaint, undeliverable, partners } = lifted;

@@ -79,7 +79,7 @@ impl MailFacts {
             MailKind::Confirm => self.person == PersonState::Member,
             MailKind::AlreadyMember => !self.choices.wants(self.kind),
             MailKind::SignIn => {
-                self.person != PersonState::Member || self.sign_in_used || is_over(self.sign_in_expires_at)
+                self.person == PersonState::Invited || self.sign_in_used || is_over(self.sign_in_expires_at)
             }
             // `CampaignMail::is_for` decides about these.
             MailKind::CampaignOpened | MailKind::CampaignOffer | MailKind::CampaignResult => false,
@@ -237,7 +237,8 @@ mod tests {
             ("a way to sign in", sign_in.clone(), false),
             ("that was used", MailFacts { sign_in_used: true, ..sign_in.clone() }, true),
             ("that expired", MailFacts { sign_in_expires_at: past, ..sign_in.clone() }, true),
-            ("of somebody who left since", MailFacts { person: PersonState::Left, ..sign_in }, true),
+            ("of somebody who left since", MailFacts { person: PersonState::Left, ..sign_in.clone() }, false),
+            ("of somebody who never joined", MailFacts { person: PersonState::Invited, ..sign_in }, true),
         ] {
             assert_eq!(facts.is_pointless(at(NOW)), is_pointless, "{name}");
         }

@@ -17,6 +17,11 @@ pub fn tombstone(mark: &str) -> String {
     format!("{PREFIX}{mark}")
 }
 
+/// Whether a text is a tombstone, of an address or a mailbox.
+pub fn is_tombstone(text: &str) -> bool {
+    text.starts_with(PREFIX)
+}
+
 /// A mailbox's tombstone: what stands in its place once somebody of it is erased.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MailboxTombstone([u8; PREFIX.len() + LENGTH]);

@@ -2,6 +2,7 @@
 
 pub mod mark;
 pub mod proof;
+pub mod seal;
 pub mod session;
 pub mod token;
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use hyper::{Response, StatusCode};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -38,6 +38,13 @@ impl Answer {
         *response.status_mut() = status;
         response.headers_mut().reserve(16);
         Self(response)
+    }
+
+    /// What was asked for has another address, for good.
+    pub fn moved(to: HeaderValue) -> Self {
+        let mut answer = Self::empty(StatusCode::MOVED_PERMANENTLY);
+        answer.set(LOCATION, to);
+        answer
     }
 
     pub fn set(&mut self, name: HeaderName, value: HeaderValue) {

@@ -130,7 +130,8 @@ pub async fn sign_in(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageRe
 pub async fn join(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult {
     let found = Found::at(visit).await?;
     let form = JoinForm { campaign: Some(found.slug), ..JoinForm::default() };
-    Ok(join_page::page(visit, StatusCode::OK, "", &form).await)
+    let code = visit.invited_by.map(|code| code.to_string()).unwrap_or_default();
+    Ok(join_page::page(visit, StatusCode::OK, &code, &form).await)
 }
 
 /// What a page says on top.

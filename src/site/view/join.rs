@@ -180,6 +180,11 @@ impl JoinPage<'_> {
             .any(|error| error.is_some())
     }
 
+    /// Whether it is shown again to whoever filled it in: then the form comes first.
+    fn is_again(&self) -> bool {
+        self.has_problems() || self.form.suggestion.is_some() || self.form.again.is_some()
+    }
+
     fn title(&self) -> &str {
         let words = &self.page.words.join;
         if self.code.is_some() { &words.title_invited } else { &words.title }.as_str()
@@ -213,36 +218,39 @@ pub fn join(
     campaigns: OpenCampaigns<'_>,
 ) -> String {
     let campaign = form.campaign.as_ref().and_then(|slug| campaigns.open().find(|campaign| campaign.slug() == slug));
-    rendered(&JoinPage {
+    rendered(
         page,
-        form,
-        campaign: campaign.and_then(|campaign| campaign.draft.text(page.language)).map(|text| text.title.as_str()),
-        strip: strip(page, campaigns),
-        code: match invited_by {
-            InvitedBy::Code(code) => Some(code),
-            InvitedBy::Nobody | InvitedBy::Unknown => None,
+        &JoinPage {
+            page,
+            form,
+            campaign: campaign.and_then(|campaign| campaign.draft.text(page.language)).map(|text| text.title.as_str()),
+            strip: strip(page, campaigns),
+            code: match invited_by {
+                InvitedBy::Code(code) => Some(code),
+                InvitedBy::Nobody | InvitedBy::Unknown => None,
+            },
+            unknown_code: invited_by == InvitedBy::Unknown,
+            is_private: invited_by != InvitedBy::Nobody || form.again.is_some() || form.campaign.is_some(),
+            question: match gate {
+                FormGate::Asks(question) => Some(question),
+                FormGate::Open | FormGate::Shut => None,
+            },
+            shut: *gate == FormGate::Shut,
+            bits: BITS,
+            members: page.members(member_count),
+            example: page.union.catalog.example().map(|(bill, savings)| (page.words.category(bill), dollars(savings))),
+            bills: Bills::of(page, form.chosen),
+            states: states(page),
+            us_state: &form.us_state,
+            comments: &form.comments,
+            state_error: &form.us_state_error,
+            comments_error: &form.comments_error,
+            notice: &page.union.notices.in_language(page.language).words,
+            offer: ReferralOffer::of(page),
+            longest_comments: Comments::LONGEST,
+            days: days_to_confirm(),
         },
-        unknown_code: invited_by == InvitedBy::Unknown,
-        is_private: invited_by != InvitedBy::Nobody || form.again.is_some() || form.campaign.is_some(),
-        question: match gate {
-            FormGate::Asks(question) => Some(question),
-            FormGate::Open | FormGate::Shut => None,
-        },
-        shut: *gate == FormGate::Shut,
-        bits: BITS,
-        members: page.members(member_count),
-        example: page.union.catalog.example().map(|(bill, savings)| (page.words.category(bill), dollars(savings))),
-        bills: Bills::of(page, form.chosen),
-        states: states(page),
-        us_state: &form.us_state,
-        comments: &form.comments,
-        state_error: &form.us_state_error,
-        comments_error: &form.comments_error,
-        notice: &page.union.notices.in_language(page.language).words,
-        offer: ReferralOffer::of(page),
-        longest_comments: Comments::LONGEST,
-        days: days_to_confirm(),
-    })
+    )
 }
 
 #[cfg(test)]
@@ -346,8 +354,8 @@ mod tests {
             "nothing that was filled in is hidden"
         );
         assert!(html.contains(">\nTwo\nlines</textarea>"));
-        assert!(html.contains(r##"<a href="#email">Write a whole address.</a>"##), "the summary leads to the field");
-        assert!(html.contains(r#"aria-invalid="true" aria-describedby="email-hint email-error""#));
+        assert_eq!(html.matches("Write a whole address.").count(), 1, "beside its field, and nowhere else");
+        assert!(html.contains(r#"aria-invalid="true" aria-describedby="email-hint email-error" autofocus"#));
         assert_eq!(html.matches("aria-invalid").count(), 1);
         assert!(html.contains("<title>Problem: "));
     }

@@ -32,7 +32,7 @@ struct MailboxPage<'a> {
 
 /// The mails in the order given: newest first.
 pub fn mailbox(page: Frame<'_>, entries: &[MailboxEntry]) -> String {
-    rendered(&MailboxPage { page, entries })
+    rendered(page, &MailboxPage { page, entries })
 }
 
 #[derive(Template)]
@@ -46,7 +46,7 @@ struct OpenedMailPage<'a> {
 
 /// One mail; its HTML part is served apart, at `html_path`: it brings styles of its own.
 pub fn opened_mail(page: Frame<'_>, mail: &ReadableMail, html_path: &str) -> String {
-    rendered(&OpenedMailPage { page, mail, pieces: pieces(&mail.text), html_path })
+    rendered(page, &OpenedMailPage { page, mail, pieces: pieces(&mail.text), html_path })
 }
 
 /// A mail of a partner's inbox in the sandbox, as its page shows it.
@@ -79,7 +79,7 @@ struct InboxTemplate<'a> {
 
 /// A partner's mails in the order given: newest first, `most` of them.
 pub fn inbox(page: Frame<'_>, partner: &str, most: u32, mails: &[ShownMail]) -> String {
-    rendered(&InboxTemplate { page, partner, most, mails })
+    rendered(page, &InboxTemplate { page, partner, most, mails })
 }
 
 #[derive(Debug, PartialEq, Eq)]

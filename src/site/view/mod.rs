@@ -32,7 +32,9 @@ pub use self::person::{
 pub use self::policy::policy;
 pub use self::rewards::erase;
 use super::branding::Branding;
+use super::invitation::hand_on;
 use crate::domain::language::{Language, Words};
+use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::PENDING_FOR;
 use crate::domain::union::Union;
 use crate::domain::us_state::UsState;
@@ -47,12 +49,14 @@ pub struct Frame<'a> {
     pub words: &'static Words,
     /// Where the page is, for the same in another language.
     pub path: &'a str,
+    /// The friend's code that its links hand on.
+    pub invited_by: Option<ReferralCode>,
 }
 
 impl<'a> Frame<'a> {
     pub fn new(union: &'a Union, language: Language, path: &'a str) -> Self {
         static PLAIN: LazyLock<Branding> = LazyLock::new(Branding::default);
-        Self { union, branding: &PLAIN, language, words: language.words(), path }
+        Self { union, branding: &PLAIN, language, words: language.words(), path, invited_by: None }
     }
 
     #[must_use]
@@ -78,8 +82,12 @@ impl<'a> Frame<'a> {
 }
 
 /// Writing to a string fails only where a value's own formatting does, and these are texts and numbers.
-pub(super) fn rendered(page: &impl Template) -> String {
-    page.render().unwrap_or_default()
+pub(super) fn rendered(page: Frame<'_>, template: &impl Template) -> String {
+    let html = template.render().unwrap_or_default();
+    match page.invited_by {
+        Some(code) => hand_on(&html, code),
+        None => html,
+    }
 }
 
 /// The states by the names that the reader's language has for them, in its order.

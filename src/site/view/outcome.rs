@@ -109,7 +109,7 @@ pub fn outcome(page: Frame<'_>, outcome: Outcome<'_>, home: Home) -> String {
         Outcome::TooMany { retry_after } => happened.put("wait", page.words.wait(retry_after)).plain(),
         _ => happened.to_string(),
     };
-    rendered(&OutcomePage { page, title: title.as_str(), happened, next: next.as_str(), action })
+    rendered(page, &OutcomePage { page, title: title.as_str(), happened, next: next.as_str(), action })
 }
 
 #[cfg(test)]

@@ -7,8 +7,10 @@ use super::campaign::{MemberCards, MemberPart, PartPlace};
 use super::join::{Bills, ReferralOffer};
 use super::rewards::RewardsView;
 use super::{Frame, rendered, states};
+use crate::domain::campaign::participation::{ParticipationState, Press};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignMail, CampaignSlug};
+use crate::domain::catalog::category::CategorySet;
 use crate::domain::figure::grouped;
 use crate::domain::language::{Language, Moment, Phrase, Words};
 use crate::domain::mail::MailKind;
@@ -17,7 +19,7 @@ use crate::domain::person::{
     Answers, MailboxStanding, PersonFile, PersonState, Referrals, RetentionTimes, SignUpEntry,
 };
 use crate::domain::reward::ledger::RewardStanding;
-use crate::domain::share;
+use crate::domain::share::ShareWays;
 use crate::domain::sign_in::{SIGN_IN_FOR, TRIES};
 use crate::domain::sign_up::{Channel, SignUpState};
 use crate::domain::text::Comments;
@@ -42,7 +44,7 @@ pub struct SignInView<'a> {
 }
 
 pub fn sign_in(page: Frame<'_>, view: SignInView<'_>) -> String {
-    rendered(&SignInPage { page, view })
+    rendered(page, &SignInPage { page, view })
 }
 
 #[derive(Template)]
@@ -59,7 +61,7 @@ struct SentPage<'a> {
 
 /// The page after it. It is the same whatever the address's state, so that it tells nobody who is a member.
 pub fn sign_in_sent(page: Frame<'_>, email: &str, campaign: Option<&CampaignSlug>, error: Option<&str>) -> String {
-    rendered(&SentPage { page, email, campaign, error, minutes: SIGN_IN_FOR.as_secs() / 60, tries: TRIES })
+    rendered(page, &SentPage { page, email, campaign, error, minutes: SIGN_IN_FOR.as_secs() / 60, tries: TRIES })
 }
 
 #[derive(Template)]
@@ -72,7 +74,7 @@ struct EnterPage<'a> {
 
 /// What a mailed link shows: whom it signs in, and a button. Opening it changes nothing.
 pub fn enter(page: Frame<'_>, masked_address: &str, path: &str) -> String {
-    rendered(&EnterPage { page, address: masked_address, path })
+    rendered(page, &EnterPage { page, address: masked_address, path })
 }
 
 #[derive(Template)]
@@ -86,7 +88,7 @@ struct LeavePage<'a> {
 
 pub fn leave(page: Frame<'_>, token: &str, file: &PersonFile, times: RetentionTimes) -> String {
     let has_rewards = file.rewards != RewardStanding::default();
-    rendered(&LeavePage { page, token, kept: page.words.days(times.left), has_rewards })
+    rendered(page, &LeavePage { page, token, kept: page.words.days(times.left), has_rewards })
 }
 
 #[derive(Template)]
@@ -97,7 +99,7 @@ struct ErasedPage<'a> {
 }
 
 pub fn erased(page: Frame<'_>, mailbox_is_shared: bool) -> String {
-    rendered(&ErasedPage { page, mailbox_is_shared })
+    rendered(page, &ErasedPage { page, mailbox_is_shared })
 }
 
 /// What the page shows besides what is kept.
@@ -133,6 +135,8 @@ struct OwnPage<'a> {
     page: Frame<'a>,
     token: &'a str,
     campaigns: MemberCards<'a>,
+    /// Where to begin: places on the page, and what to do there.
+    first: Vec<(String, String)>,
     done: Option<&'a str>,
     state_error: Option<&'a str>,
     comments_error: Option<&'a str>,
@@ -142,8 +146,7 @@ struct OwnPage<'a> {
     left_on: String,
     left_kept: String,
     link: &'a str,
-    by_mail: String,
-    by_text_message: String,
+    ways: ShareWays,
     qr: Option<QrView>,
     signed_up: String,
     members: String,
@@ -189,6 +192,9 @@ struct EvidenceView<'a> {
     lacks_notice: bool,
 }
 
+/// Campaigns among what to do first, at the most.
+const FIRST_CAMPAIGNS: usize = 2;
+
 /// What others asked for, at the most: the download has all of it.
 const OTHERS: usize = 10;
 
@@ -210,50 +216,75 @@ pub fn own_page<'a>(page: Frame<'a>, view: &OwnView<'a>) -> String {
         .rev()
         .partition(|entry| entry.state == SignUpState::Confirmed && entry.decided_at == person.joined_at);
     let day = |time: Option<Timestamp>| time.map(|time| words.date(time)).unwrap_or_default();
-    rendered(&OwnPage {
+    let campaigns = MemberCards::of(page, view.campaigns, PartPlace::OwnPage, view.now);
+    let obstacles = obstacles(words, mailbox, person.undeliverable_until, view.now);
+    rendered(
         page,
-        token: view.token,
-        campaigns: MemberCards::of(page, view.campaigns, PartPlace::OwnPage, view.now),
-        done: view.done,
-        state_error: view.refused.and_then(|refused| refused.state_error),
-        comments_error: view.refused.and_then(|refused| refused.comments_error),
-        email: &person.email,
-        is_member: person.state == PersonState::Member,
-        since: day(person.joined_at.or(Some(person.created_at))),
-        left_on: day(person.left_at),
-        left_kept: words.days(view.times.left),
-        by_mail: share::by_mail(words, &union.name, &link),
-        by_text_message: share::by_text_message(words, &union.name, &link),
-        qr: qr(&link),
-        link: &link,
-        signed_up: match referrals.signed_up < Referrals::MOST_COUNTED.into() {
-            true => grouped(referrals.signed_up),
-            false => format!("{}+", grouped(referrals.signed_up)),
+        &OwnPage {
+            page,
+            token: view.token,
+            first: first(words, view, &campaigns, obstacles.len() > mailbox.stopped.len()),
+            campaigns,
+            done: view.done,
+            state_error: view.refused.and_then(|refused| refused.state_error),
+            comments_error: view.refused.and_then(|refused| refused.comments_error),
+            email: &person.email,
+            is_member: person.state == PersonState::Member,
+            since: day(person.joined_at.or(Some(person.created_at))),
+            left_on: day(person.left_at),
+            left_kept: words.days(view.times.left),
+            ways: ShareWays::of(words, &union.name, &link),
+            qr: qr(&link),
+            link: &link,
+            signed_up: match referrals.signed_up < Referrals::MOST_COUNTED.into() {
+                true => grouped(referrals.signed_up),
+                false => format!("{}+", grouped(referrals.signed_up)),
+            },
+            members: grouped(referrals.members),
+            offer: ReferralOffer::of(page),
+            rewards: RewardsView::of(page, view.file, view.rewarded),
+            bills: Bills::of(page, answers.categories),
+            states: states(page),
+            us_state: answers.us_state.map(UsState::code).unwrap_or_default(),
+            comments: &answers.comments,
+            longest_comments: Comments::LONGEST,
+            joined_by: joined_by.into_iter().map(|entry| evidence(words, entry)).collect(),
+            older: older(others.len(), sign_ups.len()),
+            others: others.into_iter().take(OTHERS).map(|entry| evidence(words, entry)).collect(),
+            obstacles,
+            wants_already_member: person.mail_choices.wants(MailKind::AlreadyMember),
+            campaign_mail: CampaignMail::ALL.map(|mail| {
+                let label = match mail {
+                    CampaignMail::Opened => &words.own.want_opened,
+                    CampaignMail::Offer => &words.own.want_offer,
+                    CampaignMail::Result => &words.own.want_result,
+                };
+                (mail.name(), label, person.mail_choices.wants(mail.into()))
+            }),
+            kept_language: person.language.unwrap_or(page.language),
+            sign_ups_paused: view.sign_ups_paused,
         },
-        members: grouped(referrals.members),
-        offer: ReferralOffer::of(page),
-        rewards: RewardsView::of(page, view.file, view.rewarded),
-        bills: Bills::of(page, answers.categories),
-        states: states(page),
-        us_state: answers.us_state.map(UsState::code).unwrap_or_default(),
-        comments: &answers.comments,
-        longest_comments: Comments::LONGEST,
-        joined_by: joined_by.into_iter().map(|entry| evidence(words, entry)).collect(),
-        older: older(others.len(), sign_ups.len()),
-        others: others.into_iter().take(OTHERS).map(|entry| evidence(words, entry)).collect(),
-        obstacles: obstacles(words, mailbox, person.undeliverable_until, view.now),
-        wants_already_member: person.mail_choices.wants(MailKind::AlreadyMember),
-        campaign_mail: CampaignMail::ALL.map(|mail| {
-            let label = match mail {
-                CampaignMail::Opened => &words.own.want_opened,
-                CampaignMail::Offer => &words.own.want_offer,
-                CampaignMail::Result => &words.own.want_result,
-            };
-            (mail.name(), label, person.mail_choices.wants(mail.into()))
-        }),
-        kept_language: person.language.unwrap_or(page.language),
-        sign_ups_paused: view.sign_ups_paused,
-    })
+    )
+}
+
+/// Where a member begins: what waits for a decision of theirs, and what makes the rest work.
+fn first(words: &Words, view: &OwnView<'_>, cards: &MemberCards<'_>, no_mail: bool) -> Vec<(String, String)> {
+    let mut first = Vec::new();
+    if no_mail {
+        first.push(("#mail".to_owned(), words.own.first_mail.to_string()));
+    }
+    let undecided = view.campaigns.iter().zip(&cards.0).filter_map(|((_, part), card)| {
+        let is_open = matches!(part.state, None | Some(ParticipationState::In));
+        let (press, ..) = card.part.as_ref()?.buttons.iter().find(|(.., is_first)| *is_first && is_open)?;
+        let what = if *press == Press::Accept.name() { &words.own.first_accept } else { &words.own.first_in };
+        Some((format!("#campaign-{}", card.slug), what.put("title", card.title).plain()))
+    });
+    first.extend(undecided.take(FIRST_CAMPAIGNS));
+    if view.file.person.categories == CategorySet::default() {
+        first.push(("#answers".to_owned(), words.own.first_bills.to_string()));
+    }
+    first.push(("#yours".to_owned(), words.own.first_share.to_string()));
+    first
 }
 
 fn evidence<'a>(words: &Words, sign_up: &'a SignUpEntry) -> EvidenceView<'a> {

@@ -8,7 +8,7 @@ use super::{Frame, days_to_confirm, rendered};
 use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::figure::dollars;
 use crate::domain::language::Words;
-use crate::domain::share;
+use crate::domain::share::ShareWays;
 use crate::domain::time::Timestamp;
 use crate::domain::union::notice::Notice;
 
@@ -27,7 +27,7 @@ struct CheckInboxPage<'a> {
 /// The page after the form, to whoever sent it. It is the same whatever the address's state, so that it tells nobody who is a
 /// member.
 pub fn check_inbox(page: Frame<'_>, email: &str, sent: &[(&'static str, String)], may_wait: bool) -> String {
-    rendered(&CheckInboxPage { page, email, sent, may_wait, days: days_to_confirm() })
+    rendered(page, &CheckInboxPage { page, email, sent, may_wait, days: days_to_confirm() })
 }
 
 /// What a person is about to confirm.
@@ -78,7 +78,7 @@ struct ConfirmPage<'a> {
 pub fn confirm(page: Frame<'_>, view: &ConfirmView<'_>) -> String {
     let notice = page.union.notices.in_language(page.language);
     let (categories, total, overlap) = view.bills();
-    rendered(&ConfirmPage { page, notice, view, categories, total, overlap })
+    rendered(page, &ConfirmPage { page, notice, view, categories, total, overlap })
 }
 
 #[derive(Template)]
@@ -87,8 +87,7 @@ struct SharePage<'a> {
     page: Frame<'a>,
     welcome: Welcome,
     link: &'a str,
-    by_mail: String,
-    by_text_message: String,
+    ways: ShareWays,
     members: Option<String>,
     offer: ReferralOffer,
     campaigns: MemberCards<'a>,
@@ -120,16 +119,18 @@ pub fn share<'a>(
     member_count: Option<u64>,
     next: NextCampaigns<'a>,
 ) -> String {
-    rendered(&SharePage {
+    rendered(
         page,
-        welcome,
-        link,
-        by_mail: share::by_mail(page.words, &page.union.name, link),
-        by_text_message: share::by_text_message(page.words, &page.union.name, link),
-        members: page.members(member_count),
-        offer: ReferralOffer::of(page),
-        campaigns: MemberCards::of(page, next.campaigns, PartPlace::Welcome, next.now),
-    })
+        &SharePage {
+            page,
+            welcome,
+            link,
+            ways: ShareWays::of(page.words, &page.union.name, link),
+            members: page.members(member_count),
+            offer: ReferralOffer::of(page),
+            campaigns: MemberCards::of(page, next.campaigns, PartPlace::Welcome, next.now),
+        },
+    )
 }
 
 /// What "this wasn't me" is about.
@@ -238,24 +239,27 @@ pub fn decline(page: Frame<'_>, view: &DeclineView<'_>) -> String {
         }
     };
     let (categories, total, overlap) = view.facts.bills();
-    rendered(&DeclinePage {
+    rendered(
         page,
-        notice: page.union.notices.in_language(page.language),
-        categories,
-        total,
-        overlap,
-        asks: view,
-        view: &view.facts,
-        title: title.as_str(),
-        kicker: kicker.as_str(),
-        heading: heading.as_str(),
-        texts: texts.into_iter().map(Html).collect(),
-        button: if view.is_member { &words.member_button } else { &words.button }.as_str(),
-        silence: match view.silent_until {
-            Some(until) => words.no_mail_until.put("date", page.words.date(until)).plain(),
-            None => words.no_mail.to_string(),
+        &DeclinePage {
+            page,
+            notice: page.union.notices.in_language(page.language),
+            categories,
+            total,
+            overlap,
+            asks: view,
+            view: &view.facts,
+            title: title.as_str(),
+            kicker: kicker.as_str(),
+            heading: heading.as_str(),
+            texts: texts.into_iter().map(Html).collect(),
+            button: if view.is_member { &words.member_button } else { &words.button }.as_str(),
+            silence: match view.silent_until {
+                Some(until) => words.no_mail_until.put("date", page.words.date(until)).plain(),
+                None => words.no_mail.to_string(),
+            },
         },
-    })
+    )
 }
 
 #[cfg(test)]

@@ -68,48 +68,57 @@ pub fn policy(page: Frame<'_>, which: PolicyPage, member_count: Option<u64>, tim
             false => format!("<div lang=\"{}\">{html}</div>", language.code()),
         });
     match which {
-        PolicyPage::About => rendered(&AboutPage {
+        PolicyPage::About => rendered(
             page,
-            title: words.about.title.as_str(),
-            heading: words.about.heading.put("union", &page.union.name).plain(),
-            no_text: &words.about.no_text,
-            own_text,
-            members: page.members(member_count).and(member_count).map(grouped),
-            docs: format!("{}/docs", page.union.base_url),
-            rows: {
-                let listed = page.union.catalog.listed().iter();
-                listed.map(|(category, savings)| (words.category(*category), dollars(*savings))).collect()
+            &AboutPage {
+                page,
+                title: words.about.title.as_str(),
+                heading: words.about.heading.put("union", &page.union.name).plain(),
+                no_text: &words.about.no_text,
+                own_text,
+                members: page.members(member_count).and(member_count).map(grouped),
+                docs: format!("{}/docs", page.union.base_url),
+                rows: {
+                    let listed = page.union.catalog.listed().iter();
+                    listed.map(|(category, savings)| (words.category(*category), dollars(*savings))).collect()
+                },
+                total: dollars(page.union.catalog.headline_savings()),
+                left_out: {
+                    let left_out = page.union.catalog.left_out();
+                    words.list(&left_out.into_iter().map(|category| words.category(category)).collect::<Vec<_>>())
+                },
+                offer: ReferralOffer::of(page),
             },
-            total: dollars(page.union.catalog.headline_savings()),
-            left_out: {
-                let left_out = page.union.catalog.left_out();
-                words.list(&left_out.into_iter().map(|category| words.category(category)).collect::<Vec<_>>())
+        ),
+        PolicyPage::Privacy => rendered(
+            page,
+            &PrivacyPage {
+                page,
+                title: words.privacy.title.as_str(),
+                heading: words.privacy.heading.to_string(),
+                no_text: &words.privacy.no_text,
+                own_text,
+                sign_ins: words.days(REMEMBERED_FOR),
+                pending: words.days(PENDING_FOR),
+                answers: words.days(times.answers),
+                unconfirmed: words.days(times.unconfirmed),
+                left: words.days(times.left),
+                mailboxes: words.days(MAILBOXES_KEPT_FOR),
+                complaints: words.days(times.complaints),
             },
-            offer: ReferralOffer::of(page),
-        }),
-        PolicyPage::Privacy => rendered(&PrivacyPage {
+        ),
+        PolicyPage::Terms => rendered(
             page,
-            title: words.privacy.title.as_str(),
-            heading: words.privacy.heading.to_string(),
-            no_text: &words.privacy.no_text,
-            own_text,
-            sign_ins: words.days(REMEMBERED_FOR),
-            pending: words.days(PENDING_FOR),
-            answers: words.days(times.answers),
-            unconfirmed: words.days(times.unconfirmed),
-            left: words.days(times.left),
-            mailboxes: words.days(MAILBOXES_KEPT_FOR),
-            complaints: words.days(times.complaints),
-        }),
-        PolicyPage::Terms => rendered(&TermsPage {
-            page,
-            title: words.terms.title.as_str(),
-            heading: words.terms.heading.to_string(),
-            no_text: &words.terms.no_text,
-            own_text,
-            notice: &page.union.notices.in_language(page.language).words,
-            rules: page.union.catalog.rules(page.language),
-        }),
+            &TermsPage {
+                page,
+                title: words.terms.title.as_str(),
+                heading: words.terms.heading.to_string(),
+                no_text: &words.terms.no_text,
+                own_text,
+                notice: &page.union.notices.in_language(page.language).words,
+                rules: page.union.catalog.rules(page.language),
+            },
+        ),
     }
 }
 

@@ -130,14 +130,17 @@ struct ErasePage<'a> {
 /// Asks whether everything is to be erased. `refused`: it was asked for, and what is due was not given up.
 pub fn erase(page: Frame<'_>, token: &str, file: &PersonFile, refused: bool) -> String {
     let (rewards, amount) = (&file.rewards, |sum: i64| (sum > 0).then(|| money(sum)));
-    rendered(&ErasePage {
+    rendered(
         page,
-        token,
-        is_member: file.person.state == PersonState::Member,
-        due: amount(rewards.due_cents),
-        due_cents: rewards.due_cents,
-        out: amount(rewards.out_cents),
-        lapses: rewards.campaigns.iter().any(|campaign| campaign.on_hold > 0 || campaign.waiting > 0),
-        refused,
-    })
+        &ErasePage {
+            page,
+            token,
+            is_member: file.person.state == PersonState::Member,
+            due: amount(rewards.due_cents),
+            due_cents: rewards.due_cents,
+            out: amount(rewards.out_cents),
+            lapses: rewards.campaigns.iter().any(|campaign| campaign.on_hold > 0 || campaign.waiting > 0),
+            refused,
+        },
+    )
 }

@@ -5,7 +5,7 @@
 
 use crate::domain::email::EmailAddress;
 use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonState, RewardsDue, Waiver};
-use crate::domain::secret::mark::{AddressMarks, tombstone};
+use crate::domain::secret::mark::{AddressMarks, is_tombstone, tombstone};
 use crate::domain::sign_up::{DecidedHow, SUPPRESSED_FOR};
 use crate::domain::time::Timestamp;
 use crate::store::partners::idempotency;
@@ -325,7 +325,8 @@ impl Unit for Unsuppress {
         let lift = "DELETE FROM stopped_partners WHERE mailbox = $1";
         let partners = sql.execute(lift, values![&mailbox]).await? > 0;
         let lifted = Lifted { suppression, complaint, undeliverable, partners };
-        if lifted != Lifted::default() {
+        // A tombstone has no name there, and gets none.
+        if lifted != Lifted::default() && !is_tombstone(&self.email_normalized) {
             let find = "SELECT id FROM people WHERE email_normalized = $1";
             if let Some(person) = sql.row(find, values![&self.email_normalized], |row| row.get(0)).await? {
                 name_account(sql, person, &self.account).await?;

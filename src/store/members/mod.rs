@@ -19,7 +19,7 @@ use self::withdraw::Withdraw;
 use super::outbox;
 use super::partners::idempotency;
 use super::report::NoteReport;
-use super::sign_up::{answers, each_answer};
+use super::sign_up::{ANSWER_OR_KEPT, answers, each_answer};
 use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, values};
 use crate::domain::api_key::KeyId;
@@ -185,9 +185,9 @@ area! {
         write revive(email: &EmailAddress, marks: AddressMarks, now: Timestamp) -> bool
             = Revive { email: email.clone(), marks, now };
 
-        /// Lets mail go to whoever has that address, whatever kept it from them.
-        write unsuppress(email: &EmailAddress, account: AccountId) -> Option<Lifted>
-            = Unsuppress { email_normalized: email.normalized(), account };
+        /// Lets mail go to whoever has that normalized address, or its tombstone, whatever kept it from them.
+        write unsuppress(email_normalized: String, account: AccountId) -> Option<Lifted>
+            = Unsuppress { email_normalized, account };
 
         /// Keeps the words of a notice, once and for ever; all that are shown name campaign mail.
         write keep_notice(notice: Notice, now: Timestamp) -> () {
@@ -220,8 +220,13 @@ static FIND_SIGN_UP: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {what}, {} FROM sign_ups s JOIN people p ON p.id = s.person_id LEFT JOIN people r ON r.id = s.referrer_id
          WHERE s.id = $1 AND s.created_at = $3",
-        each_answer("s.{}")
+        each_answer(&format!("{ANSWER_OR_KEPT} AS {{}}"))
     )
+});
+
+/// Whoever comes back joins with what they were shown: their new answers, and those that were kept.
+static KEEP_ANSWERS: LazyLock<String> = LazyLock::new(|| {
+    format!("UPDATE sign_ups AS s SET {} WHERE id = $1", each_answer(&format!("{{}} = {ANSWER_OR_KEPT}")))
 });
 
 fn record(row: &Row<'_>) -> Result<SignUpRecord, Failure> {
@@ -332,6 +337,7 @@ impl Unit for Confirm {
             let shown = "UPDATE sign_ups SET notice = $2 WHERE id = $1 AND notice IS DISTINCT FROM $2";
             sql.execute(shown, values![self.sign_up.id.0, &**notice]).await?;
         }
+        sql.execute(&KEEP_ANSWERS, values![self.sign_up.id.0]).await?;
         outbox::forget(sql, self.sign_up.id).await?;
         idempotency::confirm(sql, self.sign_up.id, self.now).await?;
         let join = concat!(

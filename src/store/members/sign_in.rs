@@ -16,8 +16,8 @@ use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
 area! {
     /// Requests to sign in.
     SignInStore {
-        /// Somebody in a browser typed an address. A member is mailed a link and a code, unless their mailbox has had its share;
-        /// somebody who has not confirmed yet, that mail once more.
+        /// Somebody in a browser typed an address. A member, or somebody who left, is mailed a link and a code, unless their mailbox
+        /// has had its share; somebody who has not confirmed yet, that mail once more.
         /// `campaign` is the one that they want to get back to.
         write ask_sign_in(email: &EmailAddress, browser: String, campaign: Option<CampaignSlug>, lane: Lane, now: Timestamp) -> ()
             = AskSignIn { email_normalized: email.normalized(), mailbox: email.mailbox(), browser, campaign, lane, now };
@@ -26,7 +26,7 @@ area! {
         read find_sign_in(sign_in: SignInRef, now: Timestamp) -> Option<EmailAddress> {
             |sql| {
                 let find = "SELECT p.email FROM sign_ins i JOIN people p ON p.id = i.person_id
-                            WHERE i.id = $1 AND i.created_at = $3 AND i.mailed AND i.used_at IS NULL AND i.expires_at > $2 AND p.state = 'member'";
+                            WHERE i.id = $1 AND i.created_at = $3 AND i.mailed AND i.used_at IS NULL AND i.expires_at > $2 AND p.state IN ('member', 'left')";
                 sql.row(find, values![sign_in.id.0, *now, sign_in.created_at], |row| row.parsed(0, |text| EmailAddress::kept(text).ok())).await
             }
         };
@@ -63,7 +63,7 @@ area! {
             }
         };
 
-        /// Uses a request, once: the member is signed in, with the session that they have or else with this one. None if it
+        /// Uses a request, once: the person is signed in, with the session that they have or else with this one. None if it
         /// cannot be used.
         write use_sign_in(sign_in: SignInRef, by_code: bool, session: Nonce, now: Timestamp) -> Option<SignedIn>
             = UseSignIn { sign_in, by_code, session, now };
@@ -106,7 +106,8 @@ struct SignInTarget {
     /// None where nobody may be.
     id: Option<i64>,
     email: String,
-    is_member: bool,
+    /// A member, or somebody who left and is still on record.
+    may_sign_in: bool,
 }
 
 /// The same statements one after the other, whoever's address it is: their number is what the time of an answer tells.
@@ -122,41 +123,41 @@ impl Unit for AskSignIn {
         sql.lock(&self.mailbox).await?;
         let asked = self.find(sql).await?;
         let has_room = self.has_room(sql).await?;
-        let member = asked.id.filter(|_| asked.is_member && has_room);
-        let id = self.note(sql, member).await?;
+        let person = asked.id.filter(|_| asked.may_sign_in && has_room);
+        let id = self.note(sql, person).await?;
         let mail = "INSERT INTO outbox (sign_in_id, kind, recipient, created_at, send_after, lane)
                     SELECT i.id, $2, $3, $4, $4, $5 FROM sign_ins i WHERE i.id = $1 AND i.mailed";
         // Where the mail goes is what they joined with, not what was typed just now.
         let values = values![id, MailKind::SignIn.name(), &asked.email, self.now, self.lane.number()];
         sql.execute(mail, values).await?;
-        self.remind(sql, asked.id.filter(|_| !asked.is_member), &asked.email).await
+        self.remind(sql, asked.id.filter(|_| !asked.may_sign_in), &asked.email).await
     }
 }
 
 impl AskSignIn {
     /// Whoever has the address and may be mailed at all.
     async fn find(&self, sql: &mut dyn Sql) -> Result<SignInTarget, Failure> {
-        let find = "SELECT p.id, p.email, p.state = 'member' AS is_member FROM people p
+        let find = "SELECT p.id, p.email, p.state IN ('member', 'left') AS may_sign_in FROM people p
                     WHERE p.email_normalized = $1 AND coalesce(p.undeliverable_until <= $2, TRUE) AND NOT EXISTS
                         (SELECT 1 FROM mailboxes m WHERE m.mailbox = p.mailbox
                          AND (m.suppressed_until > $2 OR m.complained_at IS NOT NULL))";
         let asked = |row: &Row<'_>| {
-            Ok(SignInTarget { id: row.get("id")?, email: row.get("email")?, is_member: row.get("is_member")? })
+            Ok(SignInTarget { id: row.get("id")?, email: row.get("email")?, may_sign_in: row.get("may_sign_in")? })
         };
         Ok(sql.row(find, values![&self.email_normalized, self.now], asked).await?.unwrap_or_default())
     }
 
     /// Writes the request down; without a person where nobody can sign in by it, so that such are soon forgotten.
-    async fn note(&self, sql: &mut dyn Sql, member: Option<i64>) -> Result<i64, Failure> {
+    async fn note(&self, sql: &mut dyn Sql, person: Option<i64>) -> Result<i64, Failure> {
         let note = concat!(
             "INSERT INTO sign_ins (person_id, browser, mailed, mailbox, created_at, expires_at, campaign_id)
              VALUES ($1, $2, $3, $4, $5, $6, ",
             seen_campaign!("$7"),
             ") RETURNING id"
         );
-        let (mailbox, expires_at) = (member.map(|_| &self.mailbox), self.now.plus(SIGN_IN_FOR));
+        let (mailbox, expires_at) = (person.map(|_| &self.mailbox), self.now.plus(SIGN_IN_FOR));
         let campaign = self.campaign.as_ref().map(CampaignSlug::as_str);
-        let values = values![member, &self.browser, member.is_some(), mailbox, self.now, expires_at, campaign];
+        let values = values![person, &self.browser, person.is_some(), mailbox, self.now, expires_at, campaign];
         expected(sql.insert(note, values).await?)
     }
 
@@ -201,7 +202,7 @@ impl Unit for UseSignIn {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Option<SignedIn>, Failure> {
         let once = "UPDATE sign_ins SET used_at = $2
                     WHERE id = $1 AND created_at = $3 AND mailed AND used_at IS NULL AND expires_at > $2 AND EXISTS
-                        (SELECT 1 FROM people p WHERE p.id = sign_ins.person_id AND p.state = 'member')
+                        (SELECT 1 FROM people p WHERE p.id = sign_ins.person_id AND p.state IN ('member', 'left'))
                     RETURNING person_id, (SELECT c.slug FROM campaigns c WHERE c.id = sign_ins.campaign_id) AS slug";
         let values = values![self.sign_in.id.0, self.now, self.sign_in.created_at];
         let read = |row: &Row<'_>| {
@@ -211,7 +212,7 @@ impl Unit for UseSignIn {
         let Some((person, campaign)) = sql.row(once, values, read).await? else { return Ok(None) };
         let enter = "UPDATE people SET session = coalesce(session, $2),
                          wrong_codes = CASE WHEN $3 AND wrong_codes > 0 THEN wrong_codes - 1 ELSE wrong_codes END
-                     WHERE id = $1 AND state = 'member' RETURNING session";
+                     WHERE id = $1 AND state IN ('member', 'left') RETURNING session";
         let values = values![person, self.session.as_str(), self.by_code];
         let session = sql.row(enter, values, |row| row.parsed(0, Nonce::read)).await?;
         Ok(session.map(|session| SignedIn { session, campaign }))

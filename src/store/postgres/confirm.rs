@@ -3,6 +3,8 @@
 //! As a unit of nine statements it took 1.7 times the processor time of a node (`bench --against`), for what every member does
 //! once; on SQLite a statement more is nothing, and the unit of `members.rs` stays. The suite holds both to the same.
 
+use std::sync::LazyLock;
+
 use super::connection::{Parameter, PgConnection};
 use super::pool::Work;
 use crate::domain::language::Language;
@@ -10,6 +12,7 @@ use crate::domain::mail::budget::day_of;
 use crate::domain::sign_up::{Confirmation, DecidedHow, SeenPage, SignUpRef, SignUpState};
 use crate::domain::time::Timestamp;
 use crate::store::members::credited;
+use crate::store::sign_up::{ANSWER_OR_KEPT, each_answer};
 use crate::store::sql::{Failure, Row};
 
 /// Serializes what is decided about one mailbox: whether somebody of it joined before cannot be told by locking rows.
@@ -19,12 +22,17 @@ const LOCK_MAILBOX: &str = "
 
 /// The counter comes last, because every confirmation of the union waits for its row: it asks for what the others did, or
 /// PostgreSQL would leave what nobody asks for to the end, and hold that row while it waits for a mail's.
-const CONFIRM: &str = concat!(
-    "
+static CONFIRM: LazyLock<String> =
+    LazyLock::new(|| [BEGIN, &each_answer(&format!("{{}} = {ANSWER_OR_KEPT}")), END].concat());
+
+const BEGIN: &str = "
     WITH found AS (
         SELECT state, updated_at, expires_at FROM sign_ups WHERE id = $1 AND created_at = $8
     ), confirmed AS (
-        UPDATE sign_ups SET state = 'confirmed', decided_at = $3, decided_how = $5, notice = coalesce($6, notice)
+        UPDATE sign_ups s SET state = 'confirmed', decided_at = $3, decided_how = $5, notice = coalesce($6, notice), ";
+
+const END: &str = concat!(
+    "
         WHERE id = $1 AND created_at = $8 AND state = 'pending' AND expires_at > $3 AND updated_at = coalesce($2, updated_at)
         RETURNING id, person_id, CASE WHEN disposable THEN NULL ELSE referrer_id END AS referrer_id, partner_id, disposable
     ), forgotten AS (
@@ -86,7 +94,7 @@ impl Work for PgConfirm {
         let language = self.seen.language.map(Language::code);
         let (id, created_at) = (self.sign_up.id.0, self.sign_up.created_at.as_millis());
         let values: [Parameter<'_>; 8] = [&id, &seen, &now, &today, &how, &notice, &language, &created_at];
-        let row = connection.locked((LOCK_MAILBOX, &[&id, &created_at]), (CONFIRM, &values)).await?;
+        let row = connection.locked((LOCK_MAILBOX, &[&id, &created_at]), (&CONFIRM, &values)).await?;
         let Some(row) = row else { return Ok(Confirmation::Unknown) };
         let row = Row(&row);
         Ok(match row.parsed("state", SignUpState::from_name)? {

@@ -104,7 +104,7 @@ pub(super) fn understood(channel: Channel, reply: &Reply) -> Outcome {
 /// What the answer to the join form means.
 pub(super) fn understood_form(reply: &Reply) -> Outcome {
     match reply.status {
-        200 if reply.body.contains("<h1>Check your inbox</h1>") => Outcome::Acknowledged(Answer::default()),
+        303 => Outcome::Acknowledged(Answer::default()),
         500 if reply.body.contains("Sign-ups are paused") => Outcome::Refused(Why::Paused),
         status if status >= 500 => Outcome::Unknown(format!("{status}")),
         status => Outcome::Refused(Why::Other(format!("{status}: {}", reply.body))),

@@ -329,6 +329,8 @@ fn no_token_stands_in_nginxs_log() {
         let paths = [
             "/confirm/SECRET",
             "/not-me/SECRET",
+            "/already-member/SECRET",
+            "/join/sent/SECRET",
             "/me/enter/SECRET",
             "/sandbox/confirm/SECRET",
             "/sandbox/not-me/SECRET",

@@ -159,7 +159,7 @@ fn sign_ups_and_acts_are_found_by_whose_they_are() {
             server.post("/v1/invite", key, sign_up(&format!("{email}@example.com"))).await.good();
         }
         let form = hyper::Request::post("/join").header("content-type", "application/x-www-form-urlencoded");
-        assert_eq!(server.send(form, "email=dan@example.com").await.status, 200);
+        assert_eq!(server.submit(form, "email=dan@example.com").await.status, 200);
         let found = |flags: &[&str]| {
             let lines = server.run(&[&["members", "find", "--json"], flags].concat());
             let email = |line: &str| serde_json::from_str::<Value>(line).unwrap()["email"].as_str().unwrap().to_owned();

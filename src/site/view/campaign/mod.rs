@@ -211,7 +211,7 @@ pub fn campaigns(page: Frame<'_>, listed: &[CampaignRecord], now: Timestamp) -> 
     let (over, open): (Vec<_>, Vec<_>) = listed.iter().partition(|campaign| campaign.state == CampaignState::Closed);
     let cards =
         |campaigns: Vec<_>| campaigns.into_iter().map(|campaign| CampaignCard::of(page, campaign, now)).collect();
-    rendered(&CampaignsPage { page, open: cards(open), over: cards(over) })
+    rendered(page, &CampaignsPage { page, open: cards(open), over: cards(over) })
 }
 
 /// The page of a campaign.
@@ -264,28 +264,31 @@ pub fn campaign(page: Frame<'_>, view: &CampaignView<'_>) -> String {
         CampaignReader::Stranger | CampaignReader::Left => None,
     };
     let is_cancelled = campaign.state == CampaignState::Cancelled;
-    rendered(&CampaignPage {
+    rendered(
         page,
-        card: CampaignCard::of(page, campaign, now),
-        is_public: campaign.state.is_public() && matches!(reader, CampaignReader::Stranger),
-        done,
-        refused,
-        stands: stands(page.words, campaign, now),
-        step: step(page.words, campaign.state),
-        until: (campaign.state == CampaignState::Gathering).then(|| day(page.words, campaign.draft.gather_until)),
-        // Of what was given up only what it was about.
-        offer: OfferView::of(page, campaign, part).filter(|_| !is_cancelled),
-        shows_count: !is_cancelled && campaign.state != CampaignState::Closed,
-        part: match reader {
-            CampaignReader::Member(part) => {
-                let part = PartView::of(page, campaign, part, PartPlace::CampaignPage, now);
-                Some(part).filter(|part| part.said.is_some())
-            }
-            CampaignReader::Stranger | CampaignReader::Left => None,
+        &CampaignPage {
+            page,
+            card: CampaignCard::of(page, campaign, now),
+            is_public: campaign.state.is_public() && matches!(reader, CampaignReader::Stranger),
+            done,
+            refused,
+            stands: stands(page.words, campaign, now),
+            step: step(page.words, campaign.state),
+            until: (campaign.state == CampaignState::Gathering).then(|| day(page.words, campaign.draft.gather_until)),
+            // Of what was given up only what it was about.
+            offer: OfferView::of(page, campaign, part).filter(|_| !is_cancelled),
+            shows_count: !is_cancelled && campaign.state != CampaignState::Closed,
+            part: match reader {
+                CampaignReader::Member(part) => {
+                    let part = PartView::of(page, campaign, part, PartPlace::CampaignPage, now);
+                    Some(part).filter(|part| part.said.is_some())
+                }
+                CampaignReader::Stranger | CampaignReader::Left => None,
+            },
+            stranger: led_to.filter(|_| matches!(reader, CampaignReader::Stranger)),
+            has_left: led_to.is_some() && matches!(reader, CampaignReader::Left),
         },
-        stranger: led_to.filter(|_| matches!(reader, CampaignReader::Stranger)),
-        has_left: led_to.is_some() && matches!(reader, CampaignReader::Left),
-    })
+    )
 }
 
 /// Campaigns for a member, with what they can press: on their own page, or on the page that welcomes them.
@@ -319,7 +322,7 @@ pub fn unsubscribe(page: Frame<'_>, kind: CampaignMail, done: bool) -> String {
         CampaignMail::Offer => &words.offer,
         CampaignMail::Result => &words.result,
     };
-    rendered(&UnsubscribePage { page, kind, done })
+    rendered(page, &UnsubscribePage { page, kind, done })
 }
 
 /// What the page to join on shows of campaigns.

@@ -37,7 +37,7 @@ mod tests {
             us_state_error: Some(format!("Choose a state from the list.{text}")),
             comments_error: Some(format!("Shorten this to 1,000 characters or fewer.{text}")),
             general_error: Some(format!("Your sign-up was not sent yet.{text}")),
-            suggestion: None,
+            suggestion: Some(format!("ana@example.com{text}")),
             campaign: None,
             again: None,
         };

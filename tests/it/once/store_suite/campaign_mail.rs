@@ -251,7 +251,7 @@ pub(super) async fn reports_of_campaign_mail_are_about_their_person(fixture: &Fi
     // Whoever lifts the complaint is still mailed nothing about campaigns.
     let email = EmailAddress::parse("ana@example.com").unwrap();
     let account = unionhall::domain::person::AccountId::from_random(&[7; 10]);
-    fixture.store.unsuppress(&email, account).await.unwrap();
+    fixture.store.unsuppress(email.normalized(), account).await.unwrap();
     let person = fixture.file("ana@example.com").await.unwrap().person;
     let choices: BTreeMap<_, _> = unionhall::domain::mail::choices::MailChoices::KINDS
         .into_iter()

@@ -84,7 +84,7 @@ pub(super) async fn one_partners_mail_is_stopped_and_no_other(fixture: &Fixture)
     fixture.store.choose_silence(linked(1), tick(stop), NOW).await.unwrap();
     let lifted = fixture
         .store
-        .unsuppress(&EmailAddress::parse("ana@example.com").unwrap(), AccountId::kept("a"))
+        .unsuppress(EmailAddress::parse("ana@example.com").unwrap().normalized(), AccountId::kept("a"))
         .await
         .unwrap()
         .unwrap();

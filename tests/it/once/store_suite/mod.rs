@@ -186,6 +186,7 @@ suite! {
     a_complaint_silences_the_mailbox_until_its_owner_confirms
     soft_bounces_and_repeats_are_counted_once_each
     whoever_leaves_is_no_member_and_can_come_back
+    whoever_comes_back_keeps_what_they_do_not_answer_anew
     whoever_is_erased_leaves_a_tombstone
     whoever_was_erased_and_comes_back_is_known_again
     a_shared_mailbox_outlives_one_of_its_addresses

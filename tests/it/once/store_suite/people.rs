@@ -104,6 +104,40 @@ pub(super) async fn whoever_leaves_is_no_member_and_can_come_back(fixture: &Fixt
     assert_eq!((fixture.members().await, fixture.kept_code("ana@example.com").await), (1, Some(code)));
 }
 
+pub(super) async fn whoever_comes_back_keeps_what_they_do_not_answer_anew(fixture: &Fixture) {
+    let set = CategorySet::from_slugs;
+    let sign_up = async |answers: SignUpAnswers, now| {
+        let new = NewSignUp { answers, ..fixture.new_sign_up("ana@example.com") };
+        fixture.store.sign_up(new, now).await.unwrap();
+    };
+    let given = async || {
+        let person = fixture.file("ana@example.com").await.unwrap().person;
+        (person.us_state, person.categories, person.comments, person.answered_at)
+    };
+    sign_up(answers(Some(UsState::CA), Some(set("travel,internet")), Some("Two cars")), NOW).await;
+    fixture.confirm_last("ana@example.com", NOW).await;
+    fixture.leave("ana@example.com").await;
+    // An empty field of the form, and one that was not sent.
+    sign_up(answers(None, Some(set("")), Some("New")), after(DAY)).await;
+    let last = of_entry(fixture.file("ana@example.com").await.unwrap().sign_ups.last().unwrap());
+    let shown = fixture.store.find_sign_up(last, after(DAY)).await.unwrap().unwrap().answers;
+    assert_eq!(shown, answers(Some(UsState::CA), Some(set("travel,internet")), Some("New")), "what is asked about");
+    fixture.confirm_last("ana@example.com", after(DAY)).await;
+    assert_eq!(given().await, (Some(UsState::CA), set("travel,internet"), "New".to_owned(), None));
+    fixture.roll_up(after(2 * DAY)).await;
+    let counted = fixture.demand().await;
+    assert!(counted.contains(&("travel".to_owned(), "CA".to_owned(), 1)), "{counted:?}");
+    // What a member answers anew is theirs alone to change: nothing comes from before.
+    sign_up(answers(None, None, None), after(3 * DAY)).await;
+    assert_eq!(fixture.confirm_last("ana@example.com", after(3 * DAY)).await, Confirmation::AlreadyMember);
+    let last = fixture.file("ana@example.com").await.unwrap().sign_ups.last().unwrap().clone();
+    assert_eq!(
+        (last.us_state, last.categories),
+        (None, set("")),
+        "what a member is signed up with again stays as it came"
+    );
+}
+
 pub(super) async fn whoever_is_erased_leaves_a_tombstone(fixture: &Fixture) {
     assert_eq!(fixture.erase("ana@example.com").await, None);
     let referrer = fixture.join("ron@example.com").await;
@@ -175,7 +209,7 @@ pub(super) async fn a_shared_mailbox_outlives_one_of_its_addresses(fixture: &Fix
 }
 
 pub(super) async fn the_operator_lifts_whatever_keeps_mail_from_somebody(fixture: &Fixture) {
-    let lift = async || fixture.store.unsuppress(&email("ana@example.com"), account(3)).await.unwrap();
+    let lift = async || fixture.store.unsuppress(email("ana@example.com").normalized(), account(3)).await.unwrap();
     assert_eq!(lift().await, None);
     fixture.sign_up("ana@example.com").await;
     assert_eq!(lift().await, Some(Lifted::default()));
@@ -187,6 +221,13 @@ pub(super) async fn the_operator_lifts_whatever_keeps_mail_from_somebody(fixture
     assert_eq!(lift().await, Some(Lifted { undeliverable: true, ..Lifted::default() }));
     fixture.sign_up_at("ana@example.com", after(2 * DAY)).await;
     assert_eq!(fixture.send_due(after(2 * DAY)).await, ["ana@example.com"]);
+    // Of somebody who was erased, by what stayed of them; the audit log gets no name for it.
+    fixture.erase("ana@example.com").await.unwrap();
+    assert_eq!(lift().await, None);
+    let tombstone = format!("erased:{}", marks("ana@example.com").address);
+    let lifted = fixture.store.unsuppress(tombstone.clone(), account(4)).await.unwrap();
+    assert_eq!(lifted, Some(Lifted { suppression: true, ..Lifted::default() }));
+    assert_eq!(fixture.file_at(tombstone, NOW).await.unwrap().person.account, None);
 }
 
 pub(super) async fn people_are_found_by_what_one_has_of_them(fixture: &Fixture) {
@@ -353,8 +394,10 @@ pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixtu
             let now = if n == 1 { after(2 * DAY) } else { after(DAY) };
             fixture.store.decline(ben, DecidedHow::OneClick, None, now).await.unwrap();
             let act = Act { who: BY_THEMSELVES.to_owned(), at: now, ..act("own page: mail again", "") };
-            let lifted =
-                Arc::clone(&fixture.store).audited(act).unsuppress(&email("ben@example.com"), account(3)).await;
+            let lifted = Arc::clone(&fixture.store)
+                .audited(act)
+                .unsuppress(email("ben@example.com").normalized(), account(3))
+                .await;
             assert!(lifted.unwrap().is_some_and(|lifted| lifted.suppression), "it is done each time");
         }
         assert_eq!(fixture.store.audit_entries(after(DAY), NEVER, 0, 100).await.unwrap().len(), rows);
