@@ -99,13 +99,12 @@ impl Operation for SignUpUser {
             "Emails the user a confirmation link, good for {pending} days; they are a member once they press its button. \
              {CONSENT_RULE} Somebody else's word that a person agrees, even in writing, is no consent: offer {join_page}, or the \
              user's own referral link to pass on. Ask for all fields first: every call sends email.\n\n\
-             Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from {sender}; a member \
-             gets \"{already}\" instead. The email is in English, unless they chose Spanish on the \
-             site before, and links to the other language. It may wait, or never go where email bounced or its owner asked for none: \
-             the answer does not show it. No tool tells whether \
-             they confirmed: ask them.\n\n\
-             Calling again mails the link again, at most once in {minutes} minutes and {MAX_MAILS_PER_DAY} times a day, and starts the \
-             {pending} days anew. Until they confirm, fields sent again replace and fields left out stay. A member's answers never \
+             Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from {sender}; a \
+             member gets \"{already}\" instead. The email is in English, unless they chose Spanish on the site before, and links to \
+             the other language. It may wait, or never go where email bounced or its owner asked for none: the answer does not show \
+             it. No tool tells whether they confirmed: ask them.\n\n\
+             Calling again mails the link again, at most once in {minutes} minutes and {MAX_MAILS_PER_DAY} times a day, and starts \
+             the {pending} days anew. Until they confirm, fields sent replace and fields left out stay. A member's answers never \
              change here, but at {own_page}.",
             pending = days(PENDING_FOR),
             join_page = union.join_page(),
