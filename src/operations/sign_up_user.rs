@@ -97,15 +97,15 @@ impl Operation for SignUpUser {
         let (minutes, days) = (MIN_MAIL_GAP.as_secs() / 60, |span: Duration| span.as_secs() / (24 * 3600));
         format!(
             "Emails the user a confirmation link, good for {pending} days; they are a member once they press its button. \
-             {CONSENT_RULE} Somebody else's word that a person agrees, even in writing, is no consent: offer {join_page}, or the \
-             user's own referral link to pass on. Ask for what the user wants to tell first, so that one call does.\n\n\
-             Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from {sender}; a member \
-             gets \"{already}\" instead. All email is in English, unless they chose Spanish on the \
-             site, and this one links to the other language. It may be delayed, or not be sent if email to that address bounced or \
-             its owner asked for none: the response does not show that. No tool tells whether they confirmed: ask them.\n\n\
-             Calling again restarts the {pending} days and sends the link again, but at most one email in {minutes} minutes and \
-             {MAX_MAILS_PER_DAY} a day: past that the response is the same and no email goes. Until they confirm, fields sent again \
-             replace the old ones and fields left out stay. For a member it changes nothing: they change their answers at {own_page}.",
+             {CONSENT_RULE} Somebody else's word that a person agrees is no consent: offer {join_page}, or the \
+             user's own referral link to pass on. First ask what the user wants to tell, so that one call does.\n\n\
+             Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from {sender}; a \
+             member gets \"{already}\" instead. Email is in English unless they chose Spanish on the site; this one links to both. \
+             It may be delayed, or not be sent if email there bounced or its owner asked for none: the response does not show that. \
+             No tool tells whether they confirmed: ask them.\n\n\
+             Calling again restarts the {pending} days and emails the link again, at most once in {minutes} minutes and \
+             {MAX_MAILS_PER_DAY} times a day: past that the response is the same and no email goes. Until they confirm, fields sent \
+             replace old ones and fields left out stay. For a member nothing changes here, but at {own_page}.",
             pending = days(PENDING_FOR),
             join_page = union.join_page(),
             own_page = union.own_page(),
