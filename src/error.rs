@@ -172,13 +172,13 @@ impl Error {
                 .into()
             }
             Self::BackendNotConfigured => {
-                "Sign-ups are switched off for the moment. Nothing was saved; try again later.".into()
+                "Sign-ups are turned off right now. Nothing was saved; try again later.".into()
             }
             Self::SaveFailed { .. } => {
                 "The record could not be saved. Nothing was changed; try again in a minute.".into()
             }
             Self::OutcomeUnknown { .. } => {
-                "The store's answer was lost: the record may have been saved, or not. Sending the \
+                "The store's answer was lost: the record may or may not have been saved. Sending the \
                                             same again is safe; try it in a minute."
                     .into()
             }

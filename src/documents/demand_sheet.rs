@@ -73,7 +73,7 @@ fn tables(report: &DemandReport) -> Vec<DemandTable> {
     let bill = |slug: &str| Category::from_slug(slug).map_or(slug, |category| category.label()).to_owned();
     let states = rows(&demand.by_state, str::to_owned, "other states", demand.in_other_states);
     let bills = rows(&demand.by_category, bill, "other bills", demand.in_other_categories);
-    let all = [("state", states), ("other bills that they ticked", bills)];
+    let all = [("state", states), ("other bills they chose", bills)];
     all.into_iter().filter(|(_, rows)| !rows.is_empty()).collect()
 }
 

@@ -123,9 +123,9 @@ impl Composer {
         };
         let text = format!(
             "Webhook endpoint {id} of {partner} gets no more messages from {union}: {why}.{since}\n\n\
-             Nothing is lost yet: what it missed can be told again for 30 days after each sign-up. Mend the endpoint, then \
-             {operator} and name the endpoint and since when it failed. Until then, GET {base}/partner/v1/sign-ups says what came of \
-             your sign-ups.\n\nHow webhooks are sent and tried again: {base}/docs#webhooks\n",
+             Nothing is lost yet: what it missed can be sent again for 30 days after each sign-up. Fix the endpoint, then \
+             {operator} and name the endpoint and when it began to fail. Until then, GET {base}/partner/v1/sign-ups shows the status \
+             of your sign-ups.\n\nHow webhooks are sent and tried again: {base}/docs#webhooks\n",
             base = self.union.base_url,
         );
         let name = self.tokens.endpoint_mail_id(id.0, endpoint.disabled_at.map_or(0, Timestamp::as_millis));

@@ -97,11 +97,11 @@ impl Operation for SignUpUser {
         let (minutes, days) = (MIN_MAIL_GAP.as_secs() / 60, |span: Duration| span.as_secs() / (24 * 3600));
         format!(
             "Emails the user a confirmation link, good for {pending} days; they are a member once they press its button. \
-             {CONSENT_RULE} Somebody else's word that a person agrees is no consent: offer {join_page}, or the \
-             user's own referral link to pass on. First ask what the user wants to tell, so that one call does.\n\n\
+             {CONSENT_RULE} Somebody else's word for it is no consent: offer {join_page}, or the user's own referral link to pass \
+             on. First ask what they want to tell, so that one call does.\n\n\
              Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from {sender}; a \
              member gets \"{already}\" instead. Email is in English unless they chose Spanish on the site; this one links to both. \
-             It may be delayed, or not be sent if email there bounced or its owner asked for none: the response does not show that. \
+             It may be delayed, or not go where email bounced or was declined: the response does not show it. \
              No tool tells whether they confirmed: ask them.\n\n\
              Calling again restarts the {pending} days and emails the link again, at most once in {minutes} minutes and \
              {MAX_MAILS_PER_DAY} times a day: past that the response is the same and no email goes. Until they confirm, fields sent \

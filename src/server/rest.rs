@@ -51,7 +51,7 @@ pub(super) async fn call(
             body.read(body::LARGEST).await.map_err(|error| match error {
                 // The contract has no 413 for the agent actions, and no 400 without a code.
                 HttpError::TooLarge => Error::shapeless("The body is larger than 1 MiB.").into(),
-                HttpError::Broken => Error::InvalidJson("it broke off before its end; send it again".to_owned()).into(),
+                HttpError::Broken => Error::InvalidJson("it ended early; send it again".to_owned()).into(),
                 other => other,
             })
         })

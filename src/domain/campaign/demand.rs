@@ -30,7 +30,7 @@ pub struct DemandSheet {
     pub by_state: Vec<DemandCell>,
     /// Members of all states with fewer than five, together.
     pub in_other_states: u64,
-    /// By the other bills that they ticked: the category's slug. A member with several is counted at each.
+    /// By the other bills they chose: the category's slug. A member with several is counted at each.
     pub by_category: Vec<DemandCell>,
     /// Ticks of all other bills with fewer than five, together.
     pub in_other_categories: u64,

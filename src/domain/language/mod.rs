@@ -151,19 +151,19 @@ impl fmt::Display for Filling {
 
 /// A point in time to the minute. It is written in UTC, and `templates/times.js` writes it in the reader's own zone.
 #[derive(Debug)]
-pub struct Moment {
+pub struct WrittenTime {
     exact: Timestamp,
     text: String,
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for WrittenTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "<time datetime=\"{}\">{}</time>", self.exact, self.text)
     }
 }
 
 // Ours and escaped by ourselves.
-impl askama::filters::HtmlSafe for Moment {}
+impl askama::filters::HtmlSafe for WrittenTime {}
 impl askama::filters::HtmlSafe for Phrase {}
 impl askama::filters::HtmlSafe for Filling {}
 
@@ -178,13 +178,13 @@ impl Words {
     }
 
     /// To the minute.
-    pub fn moment(&self, time: Timestamp) -> Moment {
+    pub fn moment(&self, time: Timestamp) -> WrittenTime {
         let text = time.to_string();
         let hour: u8 = text.get(11..13).and_then(|hour| hour.parse().ok()).unwrap_or_default();
         let half = if hour < 12 { &self.site.morning } else { &self.site.afternoon };
         let clock = format!("{}:{}", (hour + 11) % 12 + 1, text.get(14..16).unwrap_or_default());
         let clock = half.put("time", clock).plain();
-        Moment { exact: time, text: self.site.moment.put("date", self.date(time)).put("time", clock).plain() }
+        WrittenTime { exact: time, text: self.site.moment.put("date", self.date(time)).put("time", clock).plain() }
     }
 
     /// A span in whole days.

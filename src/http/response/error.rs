@@ -89,15 +89,15 @@ macro_rules! kinds {
 // Each kind: who meets it, its status, its code or a word for it, what it means, what to do.
 kinds! {
     InvalidJson Actions BAD_REQUEST "invalid_json"
-        "the body is not one complete JSON text." "Mend the body; `error` says where it breaks."
+        "the body is not one complete JSON text." "Fix the body; `error` says where it breaks."
     InvalidSubmission Actions BAD_REQUEST "invalid_submission"
-        "the body does not fit the schema." "Mend what `error` lists: every mistake, with its path."
+        "the body does not fit the schema." "Fix what `error` lists: every mistake, with its path."
     AgentUnauthorized Actions UNAUTHORIZED "agent_unauthorized"
         "the API key is missing or not valid." "Send a valid key; ask the operator for one."
     RateLimited All TOO_MANY_REQUESTS "rate_limited"
         "too many requests." "Wait as many seconds as Retry-After says, then go on."
     BackendNotConfigured Actions INTERNAL_SERVER_ERROR "backend_not_configured"
-        "sign-ups are switched off." "Tell the user to try later; the public data stays up."
+        "sign-ups are turned off." "Tell the user to try later; the public data stays available."
     SaveFailed Actions INTERNAL_SERVER_ERROR "save_failed"
         "the record could not be saved, or the store's answer was lost; `error` says which."
         "Send the same request again in a minute: that is safe in either case."
@@ -110,11 +110,11 @@ kinds! {
     TooLarge Others PAYLOAD_TOO_LARGE "too_large"
         "the body is larger than 1 MiB." "Send less."
     Broken Others BAD_REQUEST "broken"
-        "the body broke off before its end." "Send the request again."
+        "the body ended early." "Send the request again."
     Host Others BAD_REQUEST "host"
         "the request names no host, or several." "Send one Host header."
     Malformed Others BAD_REQUEST "malformed"
-        "what came cannot be read as HTTP." "Mend the request line or the header that is wrong."
+        "the request cannot be read as HTTP." "Fix the request line or the header that is wrong."
     AddressTooLong Others URI_TOO_LONG "address"
         "the address is longer than 32 KiB." "Send a shorter one."
     HeadTooLarge Others REQUEST_HEADER_FIELDS_TOO_LARGE "head"
@@ -127,7 +127,7 @@ kinds! {
     NotFound Others NOT_FOUND "not_found"
         "there is nothing at this path." "`error` names the likely one."
     MethodNotAllowed Others METHOD_NOT_ALLOWED "method"
-        "the path does not take this method." "The Allow header lists those it takes."
+        "the path does not allow this method." "The Allow header lists the allowed ones."
     NotReady Others SERVICE_UNAVAILABLE "not_ready"
         "the store cannot be used." "The operator's log says why."
     Internal Others INTERNAL_SERVER_ERROR "internal"
@@ -279,16 +279,14 @@ impl HttpError {
         let error: Cow<'static, str> = match self {
             Self::Operation(error) => return error.into(),
             Self::NotFound(message) => message.clone().into(),
-            Self::MethodNotAllowed { allow } => format!("This path does not take this method; use {allow}.").into(),
+            Self::MethodNotAllowed { allow } => format!("This path does not allow this method; use {allow}.").into(),
             Self::TooLarge => "The body is larger than 1 MiB.".into(),
             Self::Timeout => "The body did not arrive in time. Send the request again.".into(),
-            Self::Broken => "The body broke off before its end. Send the request again.".into(),
+            Self::Broken => "The body ended early. Send the request again.".into(),
             Self::Host => "A request names one host in one Host header; this one has none, or several.".into(),
-            Self::Malformed => {
-                "This cannot be read as HTTP: the first line is to be METHOD PATH HTTP/1.1, each header \
+            Self::Malformed => "This cannot be read as HTTP: the first line must be METHOD PATH HTTP/1.1, each header \
                                 Name: value, and a length one whole number."
-                    .into()
-            }
+                .into(),
             Self::AddressTooLong => "The address is longer than 32 KiB; what is long belongs in the body.".into(),
             Self::HeadTooLarge => "There are more than 100 headers, or they are larger than 32 KiB together.".into(),
             Self::Unproved => {

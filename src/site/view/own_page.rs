@@ -12,7 +12,7 @@ use crate::domain::campaign::record::CampaignRecord;
 use crate::domain::campaign::{CampaignMail, CampaignSlug};
 use crate::domain::catalog::category::CategorySet;
 use crate::domain::figure::grouped;
-use crate::domain::language::{Language, Moment, Phrase, Words};
+use crate::domain::language::{Language, Phrase, Words, WrittenTime};
 use crate::domain::mail::MailKind;
 use crate::domain::mail::budget::FORM;
 use crate::domain::person::{
@@ -177,12 +177,12 @@ struct QrView {
 
 /// A sign-up, as its person reads how it came about.
 struct EvidenceView<'a> {
-    asked: Moment,
+    asked: WrittenTime,
     through: String,
     client: Option<&'a str>,
-    mailed: Option<Moment>,
+    mailed: Option<WrittenTime>,
     /// What was decided, when, and how.
-    outcome: (&'static str, Option<Moment>, String),
+    outcome: (&'static str, Option<WrittenTime>, String),
     referrer: Option<&'a str>,
     /// What was said then.
     said: String,

@@ -402,7 +402,7 @@ fn faults_of_a_public_address_are_found() {
         ("UNIONHALL_CATALOG", warn("catalog", "no text of yours for run_by, cost, funding", "[union]"), None),
         ("UNIONHALL_CONTACT_EMAIL", warn("contact", "nobody can write", "UNIONHALL_CONTACT_EMAIL"), None),
         ("UNIONHALL_POSTAL_ADDRESS", warn("postal address", "none is set", "UNIONHALL_POSTAL_ADDRESS"), None),
-        ("UNIONHALL_JOIN_SITE", warn("encryption", "in the clear", "UNIONHALL_JOIN_SITE"), Some("http://192.0.2.1")),
+        ("UNIONHALL_JOIN_SITE", warn("encryption", "unencrypted", "UNIONHALL_JOIN_SITE"), Some("http://192.0.2.1")),
         // A name that never is anybody's (RFC 6761).
         (
             "UNIONHALL_BASE_URL",
