@@ -248,7 +248,7 @@ pub(super) async fn a_batch_without_a_file_pays_nobody(fixture: &Fixture) {
     // It fails, and nothing is due by it.
     let external_id = payouts[0].external_id.clone();
     let failed = Settlement { external_id, is_paid: false, reference: None, paid_at: None, reason: None };
-    let settled = admin.settle(&[failed.clone()], "op", paying()).await.unwrap();
+    let settled = admin.settle(std::slice::from_ref(&failed), "op", paying()).await.unwrap();
     assert_eq!(settled, SettledPayouts { booked: 1, not_due: 1, ..SettledPayouts::default() });
     let settled = admin.settle(&[failed], "op", paying()).await.unwrap();
     assert_eq!((settled, out().await), (SettledPayouts::default(), Vec::new()));
