@@ -98,14 +98,14 @@ impl Operation for SignUpUser {
         format!(
             "Emails the user a confirmation link, good for {pending} days; they are a member once they press its button. \
              {CONSENT_RULE} Somebody else's word for it is no consent: offer {join_page}, or the user's own referral link to pass \
-             on. First ask what they want to tell, so that one call does.\n\n\
+             on. First ask what they want to tell: one call should do.\n\n\
              Then give the user their referral link, and tell them to check their inbox and spam for \"{subject}\" from {sender}; a \
              member gets \"{already}\" instead. Email is in English unless they chose Spanish on the site; this one links to both. \
              It may be delayed, or not go where email bounced or was declined: the response does not show it. \
              No tool tells whether they confirmed: ask them.\n\n\
              Calling again restarts the {pending} days and emails the link again, at most once in {minutes} minutes and \
              {MAX_MAILS_PER_DAY} times a day: past that the response is the same and no email goes. Until they confirm, fields sent \
-             replace old ones and fields left out stay. For a member nothing changes here, but at {own_page}.",
+             replace old ones, others stay. For a member nothing changes here, but at {own_page}.",
             pending = days(PENDING_FOR),
             join_page = union.join_page(),
             own_page = union.own_page(),

@@ -453,7 +453,10 @@ fn a_void_says_what_it_meant() {
              SELECT 'other', replace(definition, 'internet-sample', 'other'), 'draft', gather_until, 0 FROM campaigns",
         );
         let other = refused(&server, &["rewards", "void", "ana12@example.com", "--campaign", "other", "--reason", "x"]);
-        assert!(other.contains("they never took part in other, so they count for nobody there; nothing was changed"), "{other}");
+        assert!(
+            other.contains("they never took part in other, so they count for nobody there; nothing was changed"),
+            "{other}"
+        );
 
         let never = "They no longer count in internet-sample, and never will.\n";
         let nothing = format!("{never}They were in no group, so their referrer loses nothing.\n");
@@ -462,7 +465,10 @@ fn a_void_says_what_it_meant() {
         assert_eq!(void("ana11@example.com").1, nothing, "waiting");
         done(&server, &["rewards", "batch", "new", "payouts.csv"]);
         let paid = void("bob1@example.com").1;
-        assert!(paid.contains("its reward of $100 is deducted from what the referrer earns next. Nothing is collected."), "{paid}");
+        assert!(
+            paid.contains("its reward of $100 is deducted from what the referrer earns next. Nothing is collected."),
+            "{paid}"
+        );
         let row = format!(
             "\nIts payout {BOB}-1-1 is in batch 1 and not settled. If the file was not handed over yet, delete that row "
         );
@@ -551,7 +557,10 @@ fn a_review_shows_the_rows_behind_each_pattern() {
         // Somebody who is erased does not hide a pattern.
         done(&server, &["members", "erase", "bob1@mailinator.com", "--yes"]);
         let erased = done(&server, &["rewards", "review"]);
-        assert!(erased.contains("  erased: 1 member erased since, so when and how they joined is not known\n"), "{erased}");
+        assert!(
+            erased.contains("  erased: 1 member erased since, so when and how they joined is not known\n"),
+            "{erased}"
+        );
         let before = audited();
         server.execute("UPDATE payouts SET state = 'paid'");
         assert_eq!(done(&server, &["rewards", "review"]), "There is no group that is not paid yet.\n");

@@ -98,7 +98,8 @@ fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money() {
         // As many as one person is rewarded for, and a further group.
         server.execute("UPDATE referrers SET rewarded_groups = 10, rewarded_cents = 100000");
         let shown = section(&ana.get("/me").await, "rewards");
-        let most = "over all campaigns, at most 10 groups are rewarded, and none that would take your rewards above $1,000";
+        let most =
+            "over all campaigns, at most 10 groups are rewarded, and none that would take your rewards above $1,000";
         assert!(shown.contains(&format!("Next group It would earn nothing: {most}")), "{shown}");
         server.execute("INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) SELECT person_id, 1, 'capped', 1 FROM referrers WHERE rewarded_groups = 10");
         let shown = section(&ana.get("/me").await, "rewards");

@@ -78,7 +78,10 @@ fn words(kind: &PatternKind, referrer: &ReviewedReferrer) -> String {
             format!("partner: {people} of {of} members joined through {partner}")
         }
         PatternKind::Erased(people) => {
-            format!("erased: {} erased since, so when and how they joined is not known", counted(*people as u64, "member"))
+            format!(
+                "erased: {} erased since, so when and how they joined is not known",
+                counted(*people as u64, "member")
+            )
         }
         PatternKind::Ring(steps) => {
             let ring: Vec<_> = referrer.referred_by.iter().take(*steps).map(|by| shown(by.email.as_deref())).collect();
@@ -96,7 +99,10 @@ fn row(member: &ReviewedMember) -> String {
     let ReviewedMember { campaign, group, .. } = member;
     let batch = member.batch.map(|batch| format!(", in batch {batch}")).unwrap_or_default();
     let partner = member.partner.as_deref().unwrap_or("-");
-    format!("    {:<32}  {joined:<20}  {partner:<16}  {campaign} group {group}{batch}", shown(member.person.email.as_deref()))
+    format!(
+        "    {:<32}  {joined:<20}  {partner:<16}  {campaign} group {group}{batch}",
+        shown(member.person.email.as_deref())
+    )
 }
 
 /// The command that would take one of them out; none where nobody can be named.

@@ -42,8 +42,12 @@ pub(super) fn run(task: &VoidMember) -> anyhow::Result<()> {
         Voided::Done { group, reversed_cents, payout } => (group, reversed_cents, payout),
         Voided::UnknownPerson => return Err(members::nobody()),
         Voided::UnknownCampaign => bail!("there is no campaign {slug} anymore"),
-        Voided::NotReferred => bail!("nobody is credited for them, so nobody earns a reward for them; nothing was changed"),
-        Voided::NotInCampaign => bail!("they never took part in {slug}, so they count for nobody there; nothing was changed"),
+        Voided::NotReferred => {
+            bail!("nobody is credited for them, so nobody earns a reward for them; nothing was changed")
+        }
+        Voided::NotInCampaign => {
+            bail!("they never took part in {slug}, so they count for nobody there; nothing was changed")
+        }
         Voided::Already => return print_line(&format!("They were voided in {slug} before; nothing was changed.")),
     };
     print_line(&format!("They no longer count in {slug}, and never will."))?;
@@ -54,7 +58,10 @@ pub(super) fn run(task: &VoidMember) -> anyhow::Result<()> {
             format!("Their group was capped and earned nothing; it is dissolved. {others}")
         }
         Some(GroupState::Dissolved) => {
-            format!("Their group was not paid yet and is dissolved: its reward of {} is reversed. {others}", money(cents))
+            format!(
+                "Their group was not paid yet and is dissolved: its reward of {} is reversed. {others}",
+                money(cents)
+            )
         }
         Some(GroupState::Reversed) => format!(
             "Their group was paid or is being paid: its reward of {} is deducted from what the referrer earns next. Nothing is collected. {others}",
