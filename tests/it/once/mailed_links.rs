@@ -28,6 +28,7 @@ fn title(path: &str) -> &'static str {
     let pages = [
         ("/confirm/", "Confirm your sign-up"),
         ("/not-me/", "Withdraw this "),
+        ("/already-member/", "You are already a member"),
         ("/me/enter/", "Sign in"),
         ("/me", "Your page"),
         ("/joinus", "You&#39;re invited"),
@@ -38,7 +39,8 @@ fn title(path: &str) -> &'static str {
 }
 
 fn token(link: &str) -> Option<&str> {
-    let after = ["/confirm/", "/not-me/", "/me/enter/"].iter().find_map(|page| Some(link.split_once(page)?.1))?;
+    let pages = ["/confirm/", "/not-me/", "/already-member/", "/me/enter/"];
+    let after = pages.iter().find_map(|page| Some(link.split_once(page)?.1))?;
     after.split('?').next()
 }
 
