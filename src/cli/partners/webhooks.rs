@@ -29,7 +29,7 @@ pub(in crate::cli) enum WebhooksCommand {
     Test(OneEndpoint),
     /// Give an endpoint a new secret, which alone goes to standard output; the old one signs beside it for 24 hours.
     Rotate(RotateSecret),
-    /// Tell an endpoint once more what came of one sign-up.
+    /// Tell an endpoint once more what came of one sign-up. Refused while the endpoint is disabled: see `webhooks recover`.
     Resend(ResendEventArgs),
     /// Enable an endpoint again, and tell it once more everything since a time; at most 30 days are kept.
     Recover(RecoverEndpoint),
@@ -254,6 +254,6 @@ fn recover(task: &RecoverEndpoint, now: Timestamp) -> anyhow::Result<()> {
 
 fn remove(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
     let act = act("webhooks remove", format!("endpoint {}", task.id), now);
-    with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.remove(task.id).await?))?;
+    with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.remove(task.id, now).await?))?;
     print_line(&format!("Endpoint {} is gone, and what waited for it.", task.id))
 }
