@@ -506,7 +506,7 @@ CREATE TABLE webhook_endpoints (
     generation          BIGINT NOT NULL DEFAULT 1,                           -- of the secret
     rotated_at          BIGINT,                                              -- when the secret before this one began to expire
     created_at          BIGINT NOT NULL,
-    delivered_at        BIGINT,                                              -- the last success
+    delivered_at        BIGINT,                                              -- a success within a minute of the last, which its deliveries tell
     failing_since       BIGINT,                                              -- the first failure after it
     last_error          TEXT COLLATE "C",
     disabled_at         BIGINT,
@@ -535,8 +535,8 @@ CREATE UNIQUE INDEX webhook_deliveries_unique ON webhook_deliveries (endpoint_id
 CREATE INDEX webhook_deliveries_by_event ON webhook_deliveries (event_id);
 CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_id, send_after)
     WHERE delivered_at IS NULL AND given_up_at IS NULL;
+CREATE INDEX webhook_deliveries_delivered ON webhook_deliveries (endpoint_id, delivered_at) WHERE delivered_at IS NOT NULL;
 CREATE INDEX webhook_deliveries_given_up ON webhook_deliveries (endpoint_id) WHERE given_up_at IS NOT NULL;
-CREATE INDEX webhook_deliveries_leased ON webhook_deliveries (leased_by) WHERE leased_by IS NOT NULL;
 
 -- Mail of the sandbox, which is never sent. Empty in live records.
 CREATE TABLE inbox (

@@ -21,6 +21,13 @@ macro_rules! columns {
     };
 }
 
+/// When the last delivery to an endpoint `e` succeeded, as far as its deliveries are kept.
+macro_rules! last_success {
+    () => {
+        "(SELECT max(d.delivered_at) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.delivered_at IS NOT NULL)"
+    };
+}
+
 /// A row at an endpoint `w` for each of some events `e` of its partner, due at `$2`; one that is there already is sent anew.
 macro_rules! tell_again {
     ($which:literal) => {
@@ -48,13 +55,15 @@ area! {
                 let list = concat!(
                     "SELECT ",
                     columns!(),
-                    ", (SELECT count(*) FROM webhook_deliveries d
+                    ", ",
+                    last_success!(),
+                    " AS last_success, (SELECT count(*) FROM webhook_deliveries d
                         WHERE d.endpoint_id = e.id AND d.delivered_at IS NULL AND d.given_up_at IS NULL) AS waiting,
                        (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NOT NULL) AS given_up
                      FROM webhook_endpoints e ORDER BY e.id"
                 );
                 let listed = |row: &Row<'_>| {
-                    Ok(ListedEndpoint { endpoint: endpoint(row)?, waiting: row.get("waiting")?, given_up: row.get("given_up")? })
+                    Ok(ListedEndpoint { endpoint: known_endpoint(row)?, waiting: row.get("waiting")?, given_up: row.get("given_up")? })
                 };
                 sql.rows(list, values![], listed).await
             }
@@ -62,8 +71,10 @@ area! {
 
         read find_endpoint(id: EndpointId) -> Option<EndpointRecord> {
             |sql| {
-                let find = concat!("SELECT ", columns!(), " FROM webhook_endpoints e WHERE e.id = $1");
-                sql.row(find, values![id.0], endpoint).await
+                let find = concat!(
+                    "SELECT ", columns!(), ", ", last_success!(), " AS last_success FROM webhook_endpoints e WHERE e.id = $1"
+                );
+                sql.row(find, values![id.0], known_endpoint).await
             }
         };
 
@@ -98,8 +109,9 @@ area! {
         };
 
         /// Tells an endpoint once more what came of a request; false if nothing has come of it yet, or nobody knows of it.
-        write resend_event(id: EndpointId, key: IdempotencyKey, now: Timestamp) -> bool {
+        transact resend_event(id: EndpointId, key: IdempotencyKey, now: Timestamp) -> bool {
             |sql| {
+                keep_last_success(sql, *id).await?;
                 let tell = tell_again!("e.idempotency_key = $3");
                 Ok(sql.execute(tell, values![id.0, *now, key.as_str()]).await? > 0)
             }
@@ -134,6 +146,7 @@ area! {
                 let read = |row: &Row<'_>| Ok((row.get::<Timestamp>("at")?, row.get::<i64>("id")?));
                 let last = sql.row(next, values![id.0, *since, *after, DELIVERY_BATCH], read).await?;
                 let Some((end, last)) = last else { return Ok((None, 0)) };
+                keep_last_success(sql, *id).await?;
                 let tell = tell_again!(
                     "e.at >= $3 AND (e.at > $3 OR e.id > $4) AND e.at <= $5 AND (e.at < $5 OR e.id <= $6)"
                 );
@@ -201,6 +214,9 @@ area! {
     }
 }
 
+/// How often a success is written down at the endpoint itself: its row would hold up one delivery behind the other.
+const SUCCESS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// Deliveries that are queued anew, or deleted, in one commit.
 const DELIVERY_BATCH: u32 = 500;
 
@@ -219,6 +235,23 @@ fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
         disabled_why: row.get("disabled_reason")?,
         suspended_at: row.get("suspended_at")?,
     })
+}
+
+/// The same, with the time of the last success that its deliveries tell.
+fn known_endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
+    let endpoint = endpoint(row)?;
+    Ok(EndpointRecord { delivered_at: endpoint.delivered_at.max(row.get("last_success")?), ..endpoint })
+}
+
+/// Before deliveries to an endpoint begin anew: the last success stays known.
+async fn keep_last_success(sql: &mut dyn Sql, id: EndpointId) -> Result<(), Failure> {
+    let last = concat!("SELECT ", last_success!(), " FROM webhook_endpoints e WHERE e.id = $1");
+    let last: Option<Timestamp> = sql.row(last, values![id.0], |row| row.get(0)).await?.flatten();
+    let keep = "UPDATE webhook_endpoints SET delivered_at = $2 WHERE id = $1 AND coalesce(delivered_at, 0) < $2";
+    match last {
+        Some(last) => sql.execute(keep, values![id.0, last]).await.map(|_| ()),
+        None => Ok(()),
+    }
 }
 
 struct AddEndpoint {
@@ -311,8 +344,8 @@ impl Unit for SettleDelivery {
                                      leased_until = 0, leased_by = NULL WHERE id = $1 AND attempts = $2";
                 sql.execute(delivered, values![delivery.id, delivery.attempts, *now, *status]).await?;
                 let well = "UPDATE webhook_endpoints SET delivered_at = $2, failing_since = NULL, last_error = NULL
-                            WHERE id = $1 AND (failing_since IS NOT NULL OR coalesce(delivered_at, 0) < $2)";
-                sql.execute(well, values![id.0, *now]).await?;
+                            WHERE id = $1 AND (failing_since IS NOT NULL OR coalesce(delivered_at, 0) <= $3)";
+                sql.execute(well, values![id.0, *now, now.minus(SUCCESS_INTERVAL)]).await?;
                 return Ok(false);
             }
             DeliveryOutcome::Retry { at, cause } => (cause, Some(*at), false),
@@ -350,7 +383,9 @@ impl Unit for ReleaseDeliveries {
     type Done = u64;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
-        let release = "UPDATE webhook_deliveries SET leased_until = 0, leased_by = NULL WHERE leased_by = $1";
+        // Only what is on its way is leased, and is found by an index.
+        let release = "UPDATE webhook_deliveries SET leased_until = 0, leased_by = NULL
+                       WHERE leased_by = $1 AND delivered_at IS NULL AND given_up_at IS NULL";
         sql.execute(release, values![&self.worker]).await
     }
 }

@@ -74,9 +74,13 @@ pub(super) async fn events_are_recorded_without_an_endpoint_and_tell_of_deliveri
     // The time of the last success is true, however short ago the one before was.
     let again = retried.plus(Duration::from_secs(1));
     assert!(fixture.store.resend_event(endpoint, due[0].key.clone(), again).await.unwrap());
+    let listed = &fixture.store.list_endpoints().await.unwrap()[0];
+    assert_eq!((listed.waiting, listed.endpoint.delivered_at), (1, Some(retried)), "nor does it fall back");
     let due = fixture.due(endpoint, again).await;
     fixture.store.settle_delivery(endpoint, &due[0], DeliveryOutcome::Delivered, Some(200), again).await.unwrap();
     assert_eq!(fixture.store.list_endpoints().await.unwrap()[0].endpoint.delivered_at, Some(again));
+    let found = fixture.store.find_endpoint(endpoint).await.unwrap().unwrap();
+    assert_eq!(found.delivered_at, Some(again));
 
     // What is erased is the person: the event has nothing of theirs.
     let (email, account) =
