@@ -540,14 +540,14 @@ CREATE TABLE webhook_deliveries (
     last_status     INTEGER,                    -- the HTTP status of its answer; NULL: there was none
     last_error      TEXT,
     delivered_at    INTEGER,
-    given_up_at     INTEGER
+    settled_at      INTEGER                     -- when it was delivered or given up
 ) STRICT;
 CREATE UNIQUE INDEX webhook_deliveries_unique ON webhook_deliveries (endpoint_id, event_id);
 CREATE INDEX webhook_deliveries_by_event ON webhook_deliveries (event_id);
-CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_id, send_after)
-    WHERE delivered_at IS NULL AND given_up_at IS NULL;
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_id, send_after) WHERE settled_at IS NULL;
 CREATE INDEX webhook_deliveries_delivered ON webhook_deliveries (endpoint_id, delivered_at) WHERE delivered_at IS NOT NULL;
-CREATE INDEX webhook_deliveries_given_up ON webhook_deliveries (endpoint_id) WHERE given_up_at IS NOT NULL;
+CREATE INDEX webhook_deliveries_given_up ON webhook_deliveries (endpoint_id)
+    WHERE settled_at IS NOT NULL AND delivered_at IS NULL;
 
 -- Mail of the sandbox, which is never sent. Empty in live records.
 CREATE TABLE inbox (

@@ -65,7 +65,7 @@ impl Unit for EventsAfter {
         let mut events = sql.rows(list, values![self.partner, self.after, self.most], event).await?;
         if let Some(last) = events.last().map(|last| last.position) {
             let tried = "SELECT d.event_id, d.endpoint_id, d.last_attempt_at, d.last_status, d.delivered_at,
-                             CASE WHEN d.delivered_at IS NULL AND d.given_up_at IS NULL AND w.disabled_at IS NULL
+                             CASE WHEN d.settled_at IS NULL AND w.disabled_at IS NULL
                                  THEN d.send_after END AS next_attempt_at
                          FROM partner_events e JOIN webhook_deliveries d ON d.event_id = e.id
                              JOIN webhook_endpoints w ON w.id = d.endpoint_id

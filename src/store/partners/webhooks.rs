@@ -37,7 +37,7 @@ macro_rules! tell_again {
              WHERE w.id = $1 AND ",
             $which,
             " ON CONFLICT (endpoint_id, event_id) DO UPDATE
-                  SET send_after = excluded.send_after, attempts = 0, delivered_at = NULL, given_up_at = NULL
+                  SET send_after = excluded.send_after, attempts = 0, delivered_at = NULL, settled_at = NULL
                   WHERE webhook_deliveries.leased_until <= excluded.send_after"
         )
     };
@@ -58,8 +58,8 @@ area! {
                     ", ",
                     last_success!(),
                     " AS last_success, (SELECT count(*) FROM webhook_deliveries d
-                        WHERE d.endpoint_id = e.id AND d.delivered_at IS NULL AND d.given_up_at IS NULL) AS waiting,
-                       (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NOT NULL) AS given_up
+                        WHERE d.endpoint_id = e.id AND d.settled_at IS NULL) AS waiting,
+                       (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NOT NULL AND d.delivered_at IS NULL) AS given_up
                      FROM webhook_endpoints e ORDER BY e.id"
                 );
                 let listed = |row: &Row<'_>| {
@@ -127,7 +127,7 @@ area! {
                 let anew = "UPDATE webhook_deliveries SET send_after = $2,
                                 attempts = CASE WHEN leased_until <= $2 THEN 0 ELSE attempts + 1 END,
                                 leased_until = 0, leased_by = NULL
-                            WHERE endpoint_id = $1 AND delivered_at IS NULL AND given_up_at IS NULL";
+                            WHERE endpoint_id = $1 AND settled_at IS NULL";
                 sql.execute(anew, values![id.0, *now]).await?;
                 Ok(found)
             }
@@ -163,7 +163,7 @@ area! {
                     "SELECT ",
                     columns!(),
                     " FROM webhook_endpoints e WHERE e.disabled_at IS NULL AND EXISTS
-                          (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.delivered_at IS NULL AND d.given_up_at IS NULL
+                          (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NULL
                            AND d.send_after <= $1 AND d.leased_until <= $1)
                         AND EXISTS (SELECT 1 FROM api_keys k WHERE k.partner_id = e.partner_id AND k.revoked_at IS NULL)
                       ORDER BY e.id"
@@ -301,7 +301,7 @@ impl Unit for LeaseDeliveries {
         let lease = "
             UPDATE webhook_deliveries SET attempts = attempts + 1, leased_until = $3, leased_by = $2 WHERE id IN
                 (SELECT id FROM webhook_deliveries
-                 WHERE endpoint_id = $1 AND delivered_at IS NULL AND given_up_at IS NULL AND send_after <= $4 AND leased_until <= $4
+                 WHERE endpoint_id = $1 AND settled_at IS NULL AND send_after <= $4 AND leased_until <= $4
                  ORDER BY send_after, id LIMIT $5 FOR UPDATE SKIP LOCKED)
             RETURNING id, event_id, attempts,
                 (SELECT e.kind FROM partner_events e WHERE e.id = event_id) AS kind,
@@ -340,7 +340,7 @@ impl Unit for SettleDelivery {
         let Self { id, delivery, outcome, status, now } = self;
         let (cause, next, is_gone) = match outcome {
             DeliveryOutcome::Delivered => {
-                let delivered = "UPDATE webhook_deliveries SET delivered_at = $3, last_attempt_at = $3, last_status = $4, last_error = NULL,
+                let delivered = "UPDATE webhook_deliveries SET delivered_at = $3, settled_at = $3, last_attempt_at = $3, last_status = $4, last_error = NULL,
                                      leased_until = 0, leased_by = NULL WHERE id = $1 AND attempts = $2";
                 sql.execute(delivered, values![delivery.id, delivery.attempts, *now, *status]).await?;
                 let well = "UPDATE webhook_endpoints SET delivered_at = $2, failing_since = NULL, last_error = NULL
@@ -355,12 +355,12 @@ impl Unit for SettleDelivery {
         // No text of ours holds a NUL: PostgreSQL could not keep it.
         let cause = cause.replace('\0', "");
         let keep =
-            "UPDATE webhook_deliveries SET send_after = coalesce($3, send_after), given_up_at = $4, last_error = $5,
+            "UPDATE webhook_deliveries SET send_after = coalesce($3, send_after), settled_at = $4, last_error = $5,
                         last_attempt_at = $6, last_status = $7, leased_until = 0, leased_by = NULL
              WHERE id = $1 AND attempts = $2";
-        let given_up_at = next.is_none().then_some(*now);
+        let settled_at = next.is_none().then_some(*now);
         // Whoever lost the lease has nothing to say of the endpoint either.
-        let kept = values![delivery.id, delivery.attempts, next, given_up_at, &cause, *now, *status];
+        let kept = values![delivery.id, delivery.attempts, next, settled_at, &cause, *now, *status];
         if sql.execute(keep, kept).await? == 0 {
             return Ok(false);
         }
@@ -385,7 +385,7 @@ impl Unit for ReleaseDeliveries {
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
         // Only what is on its way is leased, and is found by an index.
         let release = "UPDATE webhook_deliveries SET leased_until = 0, leased_by = NULL
-                       WHERE leased_by = $1 AND delivered_at IS NULL AND given_up_at IS NULL";
+                       WHERE leased_by = $1 AND settled_at IS NULL";
         sql.execute(release, values![&self.worker]).await
     }
 }

@@ -296,7 +296,7 @@ fn a_dead_endpoint_does_not_delay_a_live_one() {
         let live = server.run(&["keys", "issue", "Zoe"]);
         invite(&server, &live, "fresh", "zoe@example.com").await.good();
         let waiting =
-            || server.number("SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = 2 AND delivered_at IS NULL");
+            || server.number("SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = 2 AND settled_at IS NULL");
         wait_until(Duration::from_secs(60), async || waiting() == 0).await;
         assert_eq!(receiver.at("/ok").len(), 10_000, "each once");
         assert!(receiver.at("/hang").len() <= 40, "the dead one has a few places: {}", receiver.at("/hang").len());
