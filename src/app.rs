@@ -29,6 +29,7 @@ use crate::membership::erasures::ErasureLog;
 use crate::membership::form_throttle::FormThrottle;
 use crate::membership::own_page::OwnPages;
 use crate::partners::Partners;
+use crate::partners::events::Events;
 use crate::partners::worker::WebhookNotifier;
 use crate::sandbox::Inbox;
 pub use crate::store::figures::SourceTotals;
@@ -105,6 +106,7 @@ impl Deref for App {
 pub struct Core {
     pub membership: Membership,
     pub partners: Partners,
+    pub events: Events,
     pub own_pages: OwnPages,
     pub campaigns: Campaigns,
     /// What `unionhall negotiator` works with.
@@ -165,6 +167,7 @@ impl App {
                 disposable,
                 notices,
             ),
+            events: Events::new(Arc::clone(&store) as _, &secret, Arc::clone(&webhooks), mode),
             webhooks,
             partners: Partners::new(Arc::clone(&store) as _),
             own_pages: OwnPages::new(Arc::clone(&store), &secret, erasures, retention),

@@ -1,4 +1,5 @@
-// Signs somebody up in the sandbox, waits to be told that they confirmed, and prints what came of it.
+// Signs somebody up in the sandbox, waits to be told that they confirmed, catches up by the events if nobody tells, and prints
+// what came of it.
 //
 //     node sign-up.ts [EMAIL]      EMAIL [default: one at simulator.test, which confirms by itself]
 //
@@ -32,6 +33,7 @@ const [attempts, longestPause, largestMessage] = [4, 60, 65_536];
 // In earnest: kept with the user's request before the first attempt, so that a restart goes on under the same key.
 const key = `example-${randomUUID()}`;
 const email = process.argv[2] ?? `confirm+${randomUUID().slice(0, 13)}@simulator.test`;
+// The ids of what was processed; an event has the id of its webhook. In earnest: in your database.
 const known = new Set<string>();
 const told = Promise.withResolvers<string>();
 
@@ -93,6 +95,25 @@ async function signUp(): Promise<string> {
   }
 }
 
+/** What the events say of this sign-up: whatever no webhook brought is listed there. */
+async function caughtUp(): Promise<string | undefined> {
+  let [cursor, outcome, more]: [string, string | undefined, boolean] = ["", undefined, true];
+  while (more) {
+    // In earnest: from the cursor on that was stored last.
+    const query = cursor ? { after: cursor, limit: 100 } : { limit: 100 };
+    const { data } = await partner.GET("/partner/v1/events", { params: { query } });
+    if (!data) giveUp("the events could not be read");
+    for (const event of data.events.filter(({ id }) => !known.has(id))) {
+      known.add(event.id);
+      console.log(`found ${event.type} of ${event.data.idempotencyKey}`);
+      if (event.data.idempotencyKey === key) outcome = event.type.replace("sign_up.", "");
+    }
+    // In earnest: stored, now that the page is processed.
+    [cursor, more] = [data.cursor, data.hasMore];
+  }
+  return outcome;
+}
+
 async function ask(): Promise<string> {
   const { data } = await partner.GET("/partner/v1/sign-ups/{idempotencyKey}", { params: { path: { idempotencyKey: key } } });
   return data?.status ?? "unknown";
@@ -106,6 +127,8 @@ await new Promise<void>((listening) => receiver.listen(port, "127.0.0.1", listen
 
 console.log("their link to pass on:", await signUp());
 const outcome = await Promise.race([told.promise, sleep(patience * 1000, undefined, { ref: false })]);
-console.log(outcome ? `${key} is ${outcome}, by webhook` : `${key} is ${await ask()}, by asking`);
+const found = outcome ? undefined : await caughtUp();
+if (outcome) console.log(`${key} is ${outcome}, by webhook`);
+else console.log(found ? `${key} is ${found}, by events` : `${key} is ${await ask()}, by asking`);
 receiver.close();
 receiver.closeIdleConnections();

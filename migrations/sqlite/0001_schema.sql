@@ -23,12 +23,14 @@ CREATE TABLE readiness (
 INSERT INTO readiness (id, checked_at) VALUES (1, 0);
 
 CREATE TABLE partners (
-    id           INTEGER PRIMARY KEY AUTOINCREMENT,
-    name         TEXT    NOT NULL UNIQUE,
-    contact      TEXT,                    -- the address that is notified when a webhook endpoint fails
-    created_at   INTEGER NOT NULL,
-    suspended_at INTEGER,                 -- set while the operator suspends it: no key works, no mail or webhook goes
-    mails_a_day  INTEGER                  -- its fixed mail budget; NULL: the server's setting and its reputation decide
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    name            TEXT    NOT NULL UNIQUE,
+    contact         TEXT,                       -- the address that is notified when a webhook endpoint fails
+    created_at      INTEGER NOT NULL,
+    suspended_at    INTEGER,                    -- set while the operator suspends it: no key works, no mail or webhook goes
+    mails_a_day     INTEGER,                    -- its fixed mail budget; NULL: the server's setting and its reputation decide
+    events_numbered INTEGER NOT NULL DEFAULT 0, -- the last position that was given to an event of it
+    events_deleted  INTEGER NOT NULL DEFAULT 0  -- its events up to this position were deleted
 ) STRICT;
 
 CREATE TABLE api_keys (
@@ -480,7 +482,7 @@ CREATE INDEX used_once_to_delete ON used_once (ends_at);
 
 -- Requests with an Idempotency-Key, and the answer to the first of each. Kept for 30 days.
 CREATE TABLE idempotency_keys (
-    id           INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: webhook message ids are made from it
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
     partner_id   INTEGER NOT NULL REFERENCES partners,
     key          TEXT    NOT NULL,
     operation    TEXT    NOT NULL,
@@ -494,7 +496,7 @@ CREATE TABLE idempotency_keys (
     created_at   INTEGER NOT NULL,
     closes_at    INTEGER,                           -- NULL: only a link was asked for
     confirmed_at INTEGER,                           -- set only if the person confirmed before `closes_at`
-    closed_at    INTEGER                            -- when the webhook of the closing was queued
+    closed_at    INTEGER                            -- when the event of the closing was recorded
 ) STRICT;
 CREATE UNIQUE INDEX idempotency_keys_unique ON idempotency_keys (partner_id, key);
 CREATE INDEX idempotency_keys_by_partner ON idempotency_keys (partner_id, created_at, id) WHERE closes_at IS NOT NULL;
@@ -503,6 +505,21 @@ CREATE INDEX idempotency_keys_by_sign_up ON idempotency_keys (sign_up_id) WHERE 
 CREATE INDEX idempotency_keys_to_close ON idempotency_keys (closes_at)
     WHERE closes_at IS NOT NULL AND confirmed_at IS NULL AND closed_at IS NULL;
 
+-- What partners learn of their sign-ups. A row is written in the transaction that causes the event, with or without an
+-- endpoint, and kept for 30 days.
+CREATE TABLE partner_events (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: webhook message ids are made from it
+    partner_id      INTEGER NOT NULL REFERENCES partners,
+    idempotency_key TEXT    NOT NULL,
+    kind            TEXT    NOT NULL,
+    at              INTEGER NOT NULL,                  -- when it happened
+    position        INTEGER                            -- its place in the partner's list, given after the commit
+) STRICT;
+CREATE INDEX partner_events_by_time ON partner_events (partner_id, at, id);
+CREATE INDEX partner_events_by_key ON partner_events (partner_id, idempotency_key);
+CREATE UNIQUE INDEX partner_events_by_position ON partner_events (partner_id, position) WHERE position IS NOT NULL;
+CREATE INDEX partner_events_to_number ON partner_events (partner_id, at, id) WHERE position IS NULL;
+
 CREATE TABLE webhook_endpoints (
     id                  INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: secrets are made from it
     partner_id          INTEGER NOT NULL REFERENCES partners,
@@ -510,7 +527,7 @@ CREATE TABLE webhook_endpoints (
     generation          INTEGER NOT NULL DEFAULT 1,        -- of the secret
     rotated_at          INTEGER,                           -- when the secret before this one began to expire
     created_at          INTEGER NOT NULL,
-    delivered_at        INTEGER,                           -- the last success
+    delivered_at        INTEGER,                           -- a success within a minute of the last, which its deliveries tell
     failing_since       INTEGER,                           -- the first failure after it
     last_error          TEXT,
     disabled_at         INTEGER,
@@ -520,23 +537,27 @@ CREATE TABLE webhook_endpoints (
 ) STRICT;
 CREATE INDEX webhook_endpoints_by_partner ON webhook_endpoints (partner_id);
 
--- Events to be delivered, one row per endpoint, written in the transaction that causes the event. Deleted once delivered.
+-- Events to be delivered, one row per endpoint, written in the transaction that causes the event. Kept as long as the event.
 CREATE TABLE webhook_deliveries (
-    id             INTEGER PRIMARY KEY AUTOINCREMENT,
-    endpoint_id    INTEGER NOT NULL REFERENCES webhook_endpoints ON DELETE CASCADE,
-    idempotency_id INTEGER NOT NULL REFERENCES idempotency_keys ON DELETE CASCADE,
-    kind           TEXT    NOT NULL,
-    at             INTEGER NOT NULL,           -- the time of the event
-    send_after     INTEGER NOT NULL,
-    attempts       INTEGER NOT NULL DEFAULT 0, -- counts leases; a worker whose count is outdated lost its lease
-    leased_until   INTEGER NOT NULL DEFAULT 0,
-    leased_by      TEXT,
-    last_error     TEXT,
-    given_up_at    INTEGER
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    endpoint_id     INTEGER NOT NULL REFERENCES webhook_endpoints ON DELETE CASCADE,
+    event_id        INTEGER NOT NULL REFERENCES partner_events ON DELETE CASCADE,
+    send_after      INTEGER NOT NULL,
+    attempts        INTEGER NOT NULL DEFAULT 0, -- counts leases; a worker whose count is outdated lost its lease
+    leased_until    INTEGER NOT NULL DEFAULT 0,
+    leased_by       TEXT,
+    last_attempt_at INTEGER,                    -- when the last attempt ended
+    last_status     INTEGER,                    -- the HTTP status of its answer; NULL: there was none
+    last_error      TEXT,
+    delivered_at    INTEGER,
+    settled_at      INTEGER                     -- when it was delivered or given up
 ) STRICT;
-CREATE UNIQUE INDEX webhook_deliveries_unique ON webhook_deliveries (endpoint_id, idempotency_id, kind);
-CREATE INDEX webhook_deliveries_by_key ON webhook_deliveries (idempotency_id);
-CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_id, send_after) WHERE given_up_at IS NULL;
+CREATE UNIQUE INDEX webhook_deliveries_unique ON webhook_deliveries (endpoint_id, event_id);
+CREATE INDEX webhook_deliveries_by_event ON webhook_deliveries (event_id);
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_id, send_after) WHERE settled_at IS NULL;
+CREATE INDEX webhook_deliveries_delivered ON webhook_deliveries (endpoint_id, delivered_at) WHERE delivered_at IS NOT NULL;
+CREATE INDEX webhook_deliveries_given_up ON webhook_deliveries (endpoint_id)
+    WHERE settled_at IS NOT NULL AND delivered_at IS NULL;
 
 -- Mail of the sandbox, which is never sent. Empty in live records.
 CREATE TABLE inbox (

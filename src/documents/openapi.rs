@@ -5,6 +5,7 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::{API_VERSION, schema};
+use crate::domain::api_key::Mode;
 use crate::domain::json::open_enumeration;
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
@@ -47,10 +48,10 @@ pub fn partner_document(union: &Union) -> Value {
     info["summary"] = "Learn what came of the sign-ups you sent.".into();
     info["description"] = format!(
         "Beside the five operations of {0}/openapi.json: what a partner may know of the sign-ups that it sent with an \
-         `Idempotency-Key`, the sandbox's inbox for test keys, and the webhooks that spare it the asking. Every operation needs the \
+         `Idempotency-Key`, the events in their order, the sandbox's inbox for test keys, and the webhooks that spare it the asking. Every operation needs the \
          partner's key and is limited to {1} requests a minute and key, apart from the other limits.\n\nWebhooks follow Standard \
          Webhooks 1.0.0: `webhook-id`, `webhook-timestamp`, `webhook-signature`. Deliveries are repeated until they are answered \
-         with 2xx, so the same `webhook-id` may come more than once.",
+         with 2xx, so the same `webhook-id` may come more than once. `listEvents` lists what they tell, to catch up or to work without an endpoint.",
         union.base_url, union.public_per_minute
     )
     .into();
@@ -94,7 +95,7 @@ fn webhooks() -> Value {
     let event = |kind: EventKind, summary: &str| {
         let (key, at) =
             ((kind != EventKind::Ping).then_some("sign-up-1042"), Timestamp::from_millis(1_794_823_471_000));
-        let example: Value = serde_json::from_str(&webhook::body(kind, at, key)).unwrap_or_default();
+        let example: Value = serde_json::from_str(&webhook::body(kind, at, Mode::Live, key)).unwrap_or_default();
         let data = match key {
             Some(_) => json!({
                 "type": "object",
@@ -116,10 +117,11 @@ fn webhooks() -> Value {
             "requestBody": { "required": true, "content": { "application/json": {
                 "schema": {
                     "type": "object",
-                    "required": ["type", "timestamp", "data"],
+                    "required": ["type", "timestamp", "mode", "data"],
                     "properties": {
                         "type": { "type": "string", "const": kind.name() },
                         "timestamp": { "type": "string", "format": "date-time", "description": "When it happened." },
+                        "mode": { "type": "string", "enum": [Mode::Live.name(), Mode::Test.name()], "description": "`test` for the sandbox." },
                         "data": data,
                     },
                 },
@@ -241,7 +243,7 @@ fn path_item(operation: &Entry, union: &Union, schemas: &mut SchemaGenerator) ->
 
 /// One of each error that the operation can answer with.
 pub(super) fn errors(operation: &Entry, union: &Union) -> impl Iterator<Item = HttpError> {
-    let (access, live) = (operation.spec.access, operation.spec.answer == Lifetime::Live);
+    let (access, live) = (operation.spec.access, operation.spec.answer != Lifetime::Fixed);
     let limit = match access {
         Access::Public | Access::Partner | Access::Operator => union.public_per_minute,
         Access::Agent => union.key_per_minute,

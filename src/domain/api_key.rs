@@ -31,6 +31,14 @@ pub enum Mode {
 impl Mode {
     const ALL: [Self; 2] = [Self::Test, Self::Live];
 
+    /// As documents and messages write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Test => "test",
+        }
+    }
+
     const fn prefix(self) -> &'static str {
         match self {
             Self::Live => "uh_",

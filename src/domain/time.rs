@@ -109,22 +109,26 @@ impl std::fmt::Display for Timestamp {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("\"{0}\" is not a date: write 2027-01-31, or 2027-01-31T18:00:00Z for an exact time in UTC")]
+#[error(
+    "\"{0}\" is not a date: write 2027-01-31, or an exact time such as 2027-01-31T18:00:00Z or 2027-01-31T19:00:00+01:00"
+)]
 pub struct NotADate(String);
 
 impl std::str::FromStr for Timestamp {
     type Err = NotADate;
 
-    /// A date (its first second, UTC) or a full RFC 3339 time in UTC.
+    /// A date (its first second, UTC) or a full RFC 3339 time with any offset.
     fn from_str(text: &str) -> Result<Self, NotADate> {
         let refuse = || NotADate(text.to_owned());
-        // UTC and nothing else: whoever pastes another zone is told, and not guessed at.
-        let time: DateTime = match text.strip_suffix('Z') {
-            Some(time) => time.parse().map_err(|_| refuse())?,
-            None if text.len() == 10 => text.parse::<Date>().map_err(|_| refuse())?.to_datetime(Time::midnight()),
-            None => return Err(refuse()),
+        let millis = match text.len() {
+            10 => {
+                let date = text.parse::<Date>().map_err(|_| refuse())?;
+                i64::try_from(date.to_datetime(Time::midnight()).duration_since(EPOCH).as_millis())
+                    .map_err(|_| refuse())?
+            }
+            // A time without an offset is refused: nobody knows whose it is.
+            _ => text.parse::<jiff::Timestamp>().map_err(|_| refuse())?.as_millisecond(),
         };
-        let millis = i64::try_from(time.duration_since(EPOCH).as_millis()).map_err(|_| refuse())?;
         if millis < 0 { Err(refuse()) } else { Ok(Self(millis)) }
     }
 }
@@ -141,15 +145,19 @@ mod tests {
         let time: Timestamp = "2027-01-31T18:30:05Z".parse().unwrap();
         assert_eq!(time.since(date), Duration::from_secs(18 * 3600 + 30 * 60 + 5));
         assert_eq!(date.since(time), Duration::ZERO);
+        for same in ["2027-01-31T20:30:05+02:00", "2027-01-31T14:30:05.000-04:00", "2027-02-01T00:00:05+05:30"] {
+            assert_eq!(same.parse::<Timestamp>().unwrap(), time, "{same}");
+        }
         for bad in [
             "",
             "Z",
             "2027-01-31T18:30:05",
+            "2027-01-31T18:30:05+25:61",
+            "1970-01-01T00:30:00+01:00",
             "tomorrow",
             "2027-13-01",
             "2027-1-1",
             "1969-12-31",
-            "2027-01-31T18:30:05+02:00",
         ] {
             assert!(bad.parse::<Timestamp>().is_err(), "{bad}");
         }

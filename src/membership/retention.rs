@@ -22,6 +22,9 @@ use crate::store::{ForgottenTestData, InboxStore, Store, StoreError};
 /// How often sign-ups are looked at; what there is more of than one round takes is taken at once.
 const EVERY: Duration = Duration::from_secs(60);
 
+/// How often sign-ups are looked for whose time is up for their partners, who are told within a minute of it.
+const CLOSING_INTERVAL: Duration = Duration::from_secs(10);
+
 /// Between two steps others write: SQLite has one writer, and gives nobody their turn.
 const BETWEEN_STEPS: Duration = Duration::from_millis(5);
 
@@ -52,7 +55,7 @@ pub async fn run(
     let mut walk = Walk::new(&secret, times);
     // Mail may wait for a time that a wrong clock wrote before this start.
     let mut heal = true;
-    let (mut next_round, mut next_step) = (clock.now().tick, clock.now().tick);
+    let (mut next_closing, mut next_round, mut next_step) = (clock.now().tick, clock.now().tick, clock.now().tick);
     let mut test_data = (mode == Mode::Test).then(TestDataWalk::default);
     while !*stop.borrow() {
         let now = clock.now();
@@ -77,6 +80,20 @@ pub async fn run(
                 Err(error) => log.problem(None, &format!("mail may wait for a time that a wrong clock wrote: {error}")),
             }
         }
+        // At the start too: partners are told in time, and the status that they may ask for goes by the same clock.
+        if now.tick >= next_closing && !watch.has_jumped(now.tick) {
+            match store.close_sign_ups(now.time).await {
+                Ok(0) => next_closing = now.tick.plus(CLOSING_INTERVAL),
+                Ok(_) => {
+                    tokio::time::sleep(BETWEEN_STEPS).await;
+                    continue;
+                }
+                Err(error) => {
+                    next_closing = now.tick.plus(CLOSING_INTERVAL);
+                    log.problem(None, &format!("sign-ups whose time is up could not be closed: {error}"));
+                }
+            }
+        }
         if watch.is_believed(now.tick) {
             if now.tick >= next_round {
                 match store.retain(times, now.time).await {
@@ -86,6 +103,14 @@ pub async fn run(
                     }
                     Ok(_) => {}
                     Err(error) => log.problem(None, &format!("expired sign-ups could not be cleared away: {error}")),
+                }
+                match store.forget_events(now.time).await {
+                    Ok(0) => {}
+                    Ok(_) => {
+                        tokio::time::sleep(BETWEEN_STEPS).await;
+                        continue;
+                    }
+                    Err(error) => log.problem(None, &format!("old events of partners are still there: {error}")),
                 }
                 match test_data.as_mut().map(|walk| walk.step(&*store, now.time)) {
                     None => {}
@@ -189,11 +214,12 @@ struct ClockWatch {
     last: Moment,
     /// When it was last seen to jump, or begun to be watched.
     since: Tick,
+    jumps: u32,
 }
 
 impl ClockWatch {
     fn new(now: Moment) -> Self {
-        Self { last: now, since: now.tick }
+        Self { last: now, since: now.tick, jumps: 0 }
     }
 
     /// By how much it jumped since the last look, if it did.
@@ -204,9 +230,14 @@ impl ClockWatch {
         self.last = now;
         let jumped = jump > SLEWED;
         if jumped {
-            self.since = now.tick;
+            (self.since, self.jumps) = (now.tick, self.jumps.saturating_add(1));
         }
         jumped.then_some(jump)
+    }
+
+    /// Whether it was seen to jump and is not believed yet.
+    fn has_jumped(&self, now: Tick) -> bool {
+        self.jumps > 0 && !self.is_believed(now)
     }
 
     fn is_believed(&self, now: Tick) -> bool {
@@ -242,5 +273,18 @@ mod tests {
         // A jump that lasts is the new time.
         assert_eq!(believed(33 * 60, DAY), (true, false));
         assert_eq!(believed(48 * 60, DAY), (false, true));
+    }
+
+    #[test]
+    fn partners_are_told_of_closings_from_the_start_but_not_by_a_clock_that_jumped() {
+        let mut watch = ClockWatch::new(at(0, 0));
+        let mut closes = |seconds, ahead| {
+            let now = at(seconds, ahead);
+            watch.look(now);
+            !watch.has_jumped(now.tick)
+        };
+        assert!(closes(0, 0) && closes(60, 0));
+        assert!(!closes(61, DAY) && !closes(16 * 60, DAY));
+        assert!(closes(16 * 60 + 1, DAY));
     }
 }

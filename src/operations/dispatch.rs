@@ -3,8 +3,9 @@
 //! REST and MCP both use it, so that keys, rate limits and errors are the same in every channel.
 
 use std::net::IpAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -38,6 +39,9 @@ pub struct CallTrace {
     pub key: Option<KeyId>,
     /// What it was refused with.
     pub refusal: Option<RefusedCall>,
+    /// It may be waiting, because its caller asked for that; and for how long it did, once it is over.
+    pub may_wait: bool,
+    pub waited: Duration,
 }
 
 /// What came of it, and what the channel may say besides.
@@ -86,7 +90,7 @@ impl Dispatcher {
         body: impl AsyncFnOnce() -> Result<Bytes, E>,
     ) -> Dispatched<E> {
         let mut budget = None;
-        let result = self.run(operation, call, body, &mut budget, &mut trace.key).await;
+        let result = self.run(operation, call, body, &mut budget, trace).await;
         trace.refusal = result.as_ref().err().and_then(E::operations).and_then(Error::refusal);
         let replayed = result.as_ref().is_ok_and(|answer| answer.replayed);
         Dispatched { result: result.map(|answer| answer.json), budget, replayed }
@@ -98,11 +102,11 @@ impl Dispatcher {
         call: Call<'_>,
         body: impl AsyncFnOnce() -> Result<Bytes, E>,
         budget: &mut Option<Budget>,
-        key: &mut Option<KeyId>,
+        trace: &mut CallTrace,
     ) -> Result<OperationAnswer, E> {
         let app = &self.app;
         let holder = authenticate(app, operation.spec.access, call).await?;
-        *key = holder.as_ref().map(|holder| holder.record.id);
+        trace.key = holder.as_ref().map(|holder| holder.record.id);
 
         let mut limit = u32::MAX;
         if operation.spec.access != Access::Operator {
@@ -116,7 +120,7 @@ impl Dispatcher {
 
         let fixed = (operation.spec.answer == Lifetime::Fixed).then(|| &self.fixed[operation.position]);
         if let Some(kept) = fixed.and_then(OnceLock::get) {
-            return Ok(OperationAnswer { json: kept.clone(), replayed: false });
+            return Ok(OperationAnswer { json: kept.clone(), replayed: false, waited: Duration::ZERO });
         }
         let body = if operation.takes_input { body().await? } else { Bytes::new() };
         let partner = holder.map(|Holder { record, .. }| Partner {
@@ -127,8 +131,11 @@ impl Dispatcher {
         let client = call.client.and_then(ClientName::new);
         let idempotency_key = call.idempotency_key.filter(|_| operation.spec.access == Access::Agent).cloned();
         let (now, channel) = (call.now.time, call.channel);
-        let caller = Caller { partner, now, channel, client, limit, idempotency_key, replayed: AtomicBool::new(false) };
+        let (replayed, waited) = (AtomicBool::new(false), AtomicU64::new(0));
+        let caller = Caller { partner, now, channel, client, limit, idempotency_key, replayed, waited };
+        trace.may_wait = operation.spec.answer == Lifetime::Awaited;
         let answer = (operation.run)(app, caller, body).await?;
+        (trace.may_wait, trace.waited) = (false, answer.waited);
         if let Some(place) = fixed {
             // Two first requests at once make the same answer; either may stay.
             let _kept_already = place.set(answer.json.clone());

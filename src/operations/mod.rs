@@ -14,7 +14,8 @@ pub mod sign_up_user;
 pub mod wording;
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -176,6 +177,8 @@ pub enum Lifetime {
     Fixed,
     /// Only now.
     Live,
+    /// The same, and the operation may wait for something to answer with: that time is no latency.
+    Awaited,
 }
 
 /// Who calls, once the key is checked and the limit has let them pass.
@@ -191,6 +194,8 @@ pub struct Caller {
     pub idempotency_key: Option<Result<IdempotencyKey, BadIdempotencyKey>>,
     /// Set where the answer is that of an earlier request with the same idempotency key.
     pub replayed: AtomicBool,
+    /// For how many microseconds nothing was done but wait, because the caller asked for that.
+    pub waited: AtomicU64,
     /// How often they may call, a minute.
     pub limit: u32,
 }
@@ -203,6 +208,10 @@ impl Caller {
 
     fn note_replay(&self, done: &SignedUp) {
         self.replayed.store(done.replayed.is_some(), Ordering::Relaxed);
+    }
+
+    fn note_wait(&self, waited: Duration) {
+        self.waited.store(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Reports a malformed idempotency key together with everything else that is wrong.
@@ -282,6 +291,8 @@ pub struct OperationAnswer {
     pub json: Bytes,
     /// It is what an earlier request with the same idempotency key was answered.
     pub replayed: bool,
+    /// How long nothing was done but wait, because the caller asked for that.
+    pub waited: Duration,
 }
 
 type Answered<'a> = Reply<'a, Result<OperationAnswer, Error>>;
@@ -314,7 +325,11 @@ fn run<O: Operation>(app: &App, caller: Caller, body: Bytes) -> Answered<'_> {
         let output = O::run(app, &caller, input).await?;
         // Every output is made of names, numbers and texts, which always have a JSON form.
         let json = serde_json::to_vec(&output).map_err(|e| Error::Unavailable { cause: e.to_string() })?;
-        Ok(OperationAnswer { json: json.into(), replayed: caller.replayed.load(Ordering::Relaxed) })
+        Ok(OperationAnswer {
+            json: json.into(),
+            replayed: caller.replayed.load(Ordering::Relaxed),
+            waited: Duration::from_micros(caller.waited.load(Ordering::Relaxed)),
+        })
     })
 }
 

@@ -28,6 +28,7 @@ use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 
 use super::{LONGEST_ANSWER, OutboundAnswer, OutboundError};
 use crate::domain::time::Timestamp;
+use crate::domain::webhook;
 use crate::domain::webhook::url::EndpointUrl;
 
 /// How long the rest of an answer is listened to once its head is there: the status is all that counts, but a server that is
@@ -36,8 +37,6 @@ const REST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The head of an answer has no reason to be longer.
 const LONGEST_HEAD: usize = 16 * 1024;
-
-const NAME: &str = "unionhall-webhooks/1";
 
 pub(super) fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
@@ -63,7 +62,7 @@ pub(super) fn request(
 ) -> Result<Request<Full<Bytes>>, OutboundError> {
     let mut request = Request::post(url.path_and_query())
         .header(HOST, url.authority())
-        .header(USER_AGENT, NAME)
+        .header(USER_AGENT, webhook::USER_AGENT)
         .header(CONTENT_TYPE, "application/json")
         .header(CONNECTION, "close");
     for (name, value) in headers {

@@ -3,6 +3,7 @@
 //! The stores of partners and of webhooks are private to this layer. It must never tell a partner anything about an address that
 //! the partner did not cause.
 
+pub mod events;
 pub mod webhooks;
 pub mod worker;
 
@@ -14,7 +15,7 @@ use crate::domain::email::EmailAddress;
 use crate::domain::mail::MailId;
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::name::PartnerId;
-use crate::domain::partner::{NamedSignUp, PartnerRecord};
+use crate::domain::partner::{NamedSignUp, PartnerRecord, SignUpStatus};
 use crate::domain::time::Timestamp;
 pub use crate::store::StoreError;
 use crate::store::{PartnerStore, StoreReply};
@@ -28,9 +29,12 @@ pub struct Partners {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusPage {
     pub sign_ups: Vec<NamedSignUp>,
-    /// There are more after these.
-    pub has_more: bool,
+    /// The last that was looked at; none where there are no more after it.
+    pub next: Option<IdempotencyKey>,
 }
+
+/// Sign-ups that are looked at for a page of those with one status, however few have it.
+const LOOKED_AT: u32 = 1000;
 
 impl Partners {
     pub fn new(store: Arc<dyn PartnerStore>) -> Self {
@@ -78,12 +82,14 @@ impl Partners {
         self.store.sign_up_status(partner, key).await
     }
 
-    /// The partner's own, oldest first, from that time on and after that one; none where there is no such one to begin after.
+    /// The partner's own, oldest first, from that time on and after that one; none where there is no such one to begin after. Only
+    /// those with a status at a moment, if one is given.
     pub async fn statuses(
         &self,
         partner: PartnerId,
         after: Option<IdempotencyKey>,
         since: Timestamp,
+        status: Option<(SignUpStatus, Timestamp)>,
         most: u32,
     ) -> Result<Option<StatusPage>, StoreError> {
         let after = match after {
@@ -94,9 +100,21 @@ impl Partners {
             None => 0,
         };
         // One more tells whether there is more.
-        let mut sign_ups = self.store.named_sign_ups(partner, after, since, most.saturating_add(1)).await?;
-        let has_more = sign_ups.len() > most as usize;
-        sign_ups.truncate(most as usize);
-        Ok(Some(StatusPage { sign_ups, has_more }))
+        let looked_at = if status.is_some() { LOOKED_AT } else { most };
+        let mut looked = self.store.named_sign_ups(partner, after, since, looked_at.saturating_add(1)).await?;
+        let mut has_more = looked.len() > looked_at as usize;
+        looked.truncate(looked_at as usize);
+        let (mut sign_ups, mut last) = (Vec::new(), None);
+        for named in looked {
+            if sign_ups.len() == most as usize {
+                has_more = true;
+                break;
+            }
+            last = Some(named.key.clone());
+            if status.is_none_or(|(status, now)| named.status(now) == status) {
+                sign_ups.push(named);
+            }
+        }
+        Ok(Some(StatusPage { sign_ups, next: last.filter(|_| has_more) }))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::domain::api_key::Mode;
 use crate::domain::partner::endpoint::{EndpointId, EndpointRecord, ListedEndpoint, NotAdded};
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::secret::Secret;
@@ -19,6 +20,8 @@ pub struct Webhooks {
     audited: Arc<dyn WebhookStore>,
     secret: Secret,
     client: GuardedClient,
+    /// Of the records; messages say so.
+    mode: Mode,
 }
 
 /// Why an endpoint was not added, or not tried.
@@ -37,6 +40,10 @@ pub enum EndpointProblem {
     JustRotated { id: EndpointId, at: Timestamp },
     #[error("there is no endpoint {0}; `unionhall webhooks list` shows them")]
     Unknown(EndpointId),
+    #[error(
+        "endpoint {id} is disabled since {at}: {why}; `unionhall webhooks recover {id} --since DATE` enables it and sends what it missed"
+    )]
+    Disabled { id: EndpointId, at: Timestamp, why: String },
     #[error(transparent)]
     Unanswered(#[from] OutboundError),
     #[error(transparent)]
@@ -49,8 +56,9 @@ impl Webhooks {
         audited: Arc<dyn WebhookStore>,
         secret: Secret,
         client: GuardedClient,
+        mode: Mode,
     ) -> Self {
-        Self { store, audited, secret, client }
+        Self { store, audited, secret, client, mode }
     }
 
     /// Adds an endpoint that can be reached; its secret is shown this once.
@@ -73,7 +81,7 @@ impl Webhooks {
     /// Sends a ping, now; `unique` makes its id another than that of any before.
     pub async fn test(&self, id: EndpointId, unique: i64, now: Timestamp) -> Result<OutboundAnswer, EndpointProblem> {
         let endpoint = self.find(id).await?;
-        let body = webhook::body(EventKind::Ping, now, None);
+        let body = webhook::body(EventKind::Ping, now, self.mode, None);
         let message = message_id(&self.secret, unique, EventKind::Ping);
         send(&self.client, &self.secret, &endpoint, message, body, now).await
     }
@@ -96,7 +104,11 @@ impl Webhooks {
 
     /// Tells an endpoint once more what came of a request; false if nothing has yet.
     pub async fn resend(&self, id: EndpointId, key: IdempotencyKey, now: Timestamp) -> Result<bool, EndpointProblem> {
-        self.find(id).await?;
+        let endpoint = self.find(id).await?;
+        if let Some(at) = endpoint.disabled_at {
+            let why = endpoint.disabled_why.unwrap_or_else(|| "it failed".to_owned());
+            return Err(EndpointProblem::Disabled { id, at, why });
+        }
         Ok(self.audited.resend_event(id, key, now).await?)
     }
 
@@ -105,16 +117,17 @@ impl Webhooks {
         if !self.audited.enable_endpoint(id, now).await? {
             return Err(EndpointProblem::Unknown(id));
         }
-        let (mut after, mut queued) = (0, 0);
+        let (mut since, mut after, mut queued) = (since, 0, 0);
         while let (Some(last), some) = self.store.recover_events(id, since, after, now).await? {
-            after = last;
+            (since, after) = last;
             queued += some;
         }
         Ok(queued)
     }
 
-    /// Deletes an endpoint, and what is on its way there.
-    pub async fn remove(&self, id: EndpointId) -> Result<(), EndpointProblem> {
+    /// Deletes an endpoint, and what is on its way there, in steps.
+    pub async fn remove(&self, id: EndpointId, now: Timestamp) -> Result<(), EndpointProblem> {
+        while self.store.empty_endpoint(id, now).await? > 0 {}
         if self.audited.remove_endpoint(id).await? { Ok(()) } else { Err(EndpointProblem::Unknown(id)) }
     }
 

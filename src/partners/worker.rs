@@ -13,7 +13,8 @@ use tokio::time::Instant;
 
 use super::webhooks::{EndpointProblem, send};
 use crate::clock::Clock;
-use crate::domain::partner::endpoint::{DeliveryOutcome, DueDelivery, EndpointId, EndpointRecord};
+use crate::domain::api_key::Mode;
+use crate::domain::partner::endpoint::{DELIVERIES_AT_ONCE, DeliveryOutcome, DueDelivery, EndpointId, EndpointRecord};
 use crate::domain::secret::Secret;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook;
@@ -25,8 +26,7 @@ use crate::mail::compose::Composer;
 use crate::outbound::{GuardedClient, OutboundAnswer};
 use crate::store::{StoreError, WebhookStore};
 
-/// Places of one endpoint, of all endpoints of one partner, and of all that failed the last time, of which each has one.
-const MAX_PER_ENDPOINT: usize = 8;
+/// Places of all endpoints of one partner, and of all that failed the last time, of which each has one.
 const MAX_PER_PARTNER: usize = WebhookWorker::MAX_IN_FLIGHT / 4;
 const MAX_FAILING: usize = WebhookWorker::MAX_IN_FLIGHT / 2;
 
@@ -42,10 +42,13 @@ const CONTACT_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 const CONTACT_RETRY_AFTER: Duration = Duration::from_secs(3600);
 const CONTACT_RETRY_FOR: Duration = Duration::from_secs(3 * 24 * 3600);
 
-/// The worker as others see it: it is woken when there may be something to deliver, and counts outcomes.
+/// The worker as others see it: it is woken when there may be something to deliver, and counts outcomes. Whoever waits for
+/// events is woken with it.
 #[derive(Debug, Default)]
 pub struct WebhookNotifier {
     wake: Notify,
+    /// True once the process stops: nobody may wait any longer.
+    news: watch::Sender<bool>,
     delivered: AtomicU64,
     failed: AtomicU64,
     given_up: AtomicU64,
@@ -55,6 +58,12 @@ impl WebhookNotifier {
     /// There may be something to deliver.
     pub fn notify(&self) {
         self.wake.notify_one();
+        self.news.send_modify(|_| ());
+    }
+
+    /// Changes whenever there may be an event, and when the process stops, of which it then says so.
+    pub fn news(&self) -> watch::Receiver<bool> {
+        self.news.subscribe()
     }
 
     /// Attempts since the start, by what became of them.
@@ -80,6 +89,8 @@ pub struct WebhookWorker {
     /// None where no mail leaves.
     pub contact: Option<ContactMail>,
     pub log: Log,
+    /// Of the records; messages say so.
+    pub mode: Mode,
     /// The same after a restart: what this worker had leased when it was ended is its own again.
     pub name: String,
 }
@@ -109,7 +120,7 @@ fn room_for(in_flight: &InFlight<WebhookWorker>, endpoint: &EndpointRecord, fail
     let of_it = count(&|place| place.endpoint == endpoint.id);
     let of_partner = count(&|place| place.partner == endpoint.partner);
     let of_failing = count(&|place| place.fails);
-    let most = if fails { usize::from(of_failing < MAX_FAILING) } else { MAX_PER_ENDPOINT };
+    let most = if fails { usize::from(of_failing < MAX_FAILING) } else { DELIVERIES_AT_ONCE };
     // Half of its places at a time: a lease costs a write.
     let free = most.saturating_sub(of_it);
     let worth = if of_it * 2 > most { 0 } else { free };
@@ -159,9 +170,11 @@ impl LeaseQueue for WebhookWorker {
                 in_flight.begin(place, async move {
                     let at = || now.plus(since.elapsed());
                     let outcome = worker.deliver(&endpoint, &delivery, at()).await;
+                    let status = outcome.as_ref().ok().map(|answer| u32::from(answer.status));
                     let outcome = judge(&delivery, outcome, at());
                     let settled_at = at();
-                    let write = || worker.store.settle_delivery(endpoint.id, &delivery, outcome.clone(), settled_at);
+                    let write =
+                        || worker.store.settle_delivery(endpoint.id, &delivery, outcome.clone(), status, settled_at);
                     let disabled = settle(write).await?;
                     Ok((endpoint, outcome, disabled))
                 });
@@ -187,7 +200,7 @@ impl LeaseQueue for WebhookWorker {
 impl WebhookWorker {
     /// Works until `stop` is true; what was begun is finished.
     pub async fn run(self, clock: Clock, mut stop: watch::Receiver<bool>) {
-        let worker = Arc::new(self);
+        let (worker, stopping) = (Arc::new(self), stop.clone());
         let delivers = lease_queue::run(Arc::clone(&worker), clock, stop.clone());
         let notifies_contacts = async {
             let mut due = tokio::time::interval(CONTACT_CHECK_INTERVAL);
@@ -198,7 +211,13 @@ impl WebhookWorker {
                 }
             }
         };
-        tokio::join!(delivers, notifies_contacts);
+        let mut stopped = stopping;
+        let ends_waits = async {
+            // Fails only when the sender is gone, and then nobody waits either.
+            let _told = stopped.wait_for(|stop| *stop).await;
+            worker.notifier.news.send_replace(true);
+        };
+        tokio::join!(delivers, notifies_contacts, ends_waits);
     }
 
     async fn deliver(
@@ -207,8 +226,8 @@ impl WebhookWorker {
         delivery: &DueDelivery,
         now: Timestamp,
     ) -> Result<OutboundAnswer, EndpointProblem> {
-        let message = message_id(&self.secret, delivery.about, delivery.kind);
-        let body = webhook::body(delivery.kind, delivery.at, Some(delivery.key.as_str()));
+        let message = message_id(&self.secret, delivery.event, delivery.kind);
+        let body = webhook::body(delivery.kind, delivery.at, self.mode, Some(delivery.key.as_str()));
         send(&self.client, &self.secret, endpoint, message, body, now).await
     }
 

@@ -40,7 +40,9 @@ impl Drop for LogEntry<'_> {
         if let Some(watched) = watched
             && !self.in_sandbox
         {
-            watched.requests.count(self.found.map_or(routes::ROUTES.len(), |found| found.place), self.status, took);
+            // Whoever asked to wait, and perhaps hung up meanwhile, saw no slow answer.
+            let busy = if self.trace.may_wait { Duration::ZERO } else { took.saturating_sub(self.trace.waited) };
+            watched.requests.count(self.found.map_or(routes::ROUTES.len(), |found| found.place), self.status, busy);
             if self.by_pause {
                 watched.paused.fetch_add(1, Ordering::Relaxed);
             }

@@ -58,7 +58,7 @@ pub(super) async fn call(
         .await;
     let mut answer = match outcome.result {
         Ok(body) => match operation.spec.answer {
-            Lifetime::Live => Answer::json(StatusCode::OK, body),
+            Lifetime::Live | Lifetime::Awaited => Answer::json(StatusCode::OK, body),
             Lifetime::Fixed => {
                 let answer = Answer::json(StatusCode::OK, body.clone());
                 snapshot.tags[operation.position].attach(answer, &body, &head.headers)

@@ -1,4 +1,4 @@
-//! What the union remembers, behind traits by area: keys, partners, webhooks, members, people, signing in, retention, campaigns,
+//! What the union remembers, behind traits by area: keys, partners, events, webhooks, members, people, signing in, retention, campaigns,
 //! outbox, inboxes, sources, figures, audit, installation.
 //!
 //! A method is a whole unit of work: it commits everything it did or nothing, and no transaction crosses a trait. The
@@ -101,6 +101,7 @@ pub use self::members::retention::{ForgottenPeople, MAILBOXES_KEPT_FOR, Retained
 pub use self::members::sign_in::{SignInStore, SignedIn};
 pub use self::outbox::OutboxStore;
 pub use self::partners::PartnerStore;
+pub use self::partners::events::EventStore;
 pub use self::partners::webhooks::WebhookStore;
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
 pub use self::rewards::RewardStore;
@@ -117,6 +118,7 @@ pub trait Store:
     KeyStore
     + PartnerStore
     + WebhookStore
+    + EventStore
     + MemberStore
     + PeopleStore
     + SignInStore

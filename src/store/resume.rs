@@ -41,6 +41,10 @@ impl Unit for Resume {
             values![],
         )
         .await?;
+        // Positions that partners have seen since may be given again, so all events get new ones, and no cursor of before is taken.
+        sql.execute("UPDATE partner_events SET position = NULL WHERE position IS NOT NULL", values![]).await?;
+        let anew = "UPDATE partners SET events_numbered = events_numbered + $1, events_deleted = events_numbered + $1";
+        sql.execute(anew, values![self.id_gap()]).await?;
         // Nobody is mailed twice about a campaign: how far a mailing has come since is not known.
         sql.execute("DELETE FROM outbox WHERE campaign_mail_id IS NOT NULL", values![]).await?;
         let stop = "UPDATE campaign_mailings SET finished_at = $1 WHERE finished_at IS NULL";

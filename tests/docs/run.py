@@ -24,7 +24,7 @@ from pathlib import Path
 URL, KEY = os.environ["UNION_URL"], os.environ["UNION_KEY"]
 OPERATIONS = ["listNegotiationCategories", "getReferralProgram", "getMemberStats", "signUpUser", "createReferralLink"]
 BEGIN = ["start", "authentication", "limits", "retries", "errors"]
-PARTNER = ["getSignUpStatus", "listSignUps", "listInbox", "sign-up-status", "sandbox"]
+PARTNER = ["getSignUpStatus", "listSignUps", "listEvents", "listInbox", "sign-up-status", "events", "sandbox"]
 
 # No programs: compared with what the server says where it says such a thing, and made up where it does not.
 SHOWN = ["http", "json", "text"]
@@ -225,7 +225,7 @@ def webhooks():
 
     new = lambda: "whsec_" + base64.b64encode(os.urandom(24)).decode()
     secret, other, now = new(), new(), int(time.time())
-    body = b'{"type":"sign_up.confirmed","timestamp":"2026-11-16T10:04:31Z","data":{"idempotencyKey":"sign-up-1042"}}'
+    body = b'{"type":"sign_up.confirmed","timestamp":"2026-11-16T10:04:31Z","mode":"live","data":{"idempotencyKey":"sign-up-1042"}}'
     good = signed(secret, body, now)
     # What signs here signs as the library does.
     assert Webhook(secret).verify(body, good)["type"] == "sign_up.confirmed"
@@ -315,8 +315,10 @@ def partner():
         if snippet.language in SHOWN:
             continue
         printed = run(snippet, patience=20)
-        if snippet.section in ["getSignUpStatus", "listSignUps", "listInbox"] or snippet.language == "bash":
+        if snippet.section in ["getSignUpStatus", "listSignUps", "listEvents", "listInbox"] or snippet.language == "bash":
             succeeded(snippet, printed)
+        elif snippet.section == "events":
+            assert printed.splitlines()[-1] == "caught up", (snippet.name, printed)
         else:
             assert printed.strip() in ("pending", "confirmed", "closed"), (snippet.name, printed)
 

@@ -90,7 +90,7 @@ class Front(Quiet):
     plan: queue.SimpleQueue = queue.SimpleQueue()
     # Each attempt at a sign-up: when, and under which key.
     attempts = []
-    # Whether a question about a sign-up is held back until the server has told of it: then nothing hangs on how fast this machine is.
+    # Whether a question is held back until the server has told of the sign-up: then nothing hangs on how fast this machine is.
     waits_for_message = False
 
     def pass_on(self):
@@ -116,7 +116,7 @@ class Front(Quiet):
 
     def do_GET(self):
         if Front.waits_for_message:
-            until(lambda: self.path.rsplit("/", 1)[-1] in Mailbox.kept, "message about the sign-up that is asked about")
+            until(lambda: Front.attempts[-1][1] in Mailbox.kept, "message about the sign-up that is asked about")
         self.answer(*self.pass_on())
 
 
@@ -235,14 +235,18 @@ def full_course():
     assert printed[-1] == f"{key} is confirmed, by webhook" and not complained, (printed, complained)
 
 def nothing_comes():
-    """Messages that are not passed on: the example asks, once it has waited."""
-    for email, status in ((None, "confirmed"), (f"decline+{EXAMPLE[0]}@simulator.test", "pending")):
+    """Messages that are not passed on: the example catches up by the events, and asks for what they do not tell."""
+    for email, status, how in ((None, "confirmed", "events"), (f"decline+{EXAMPLE[0]}@simulator.test", "pending", "asking")):
         Front.waits_for_message = status == "confirmed"
         with running(*([email] if email else []), patience=0.5) as example:
             printed, complained = ended(example, 0)
         (_, key), = Front.attempts
         assert printed[0] == "signed up" and not complained, (printed, complained)
-        assert printed[-1] == f"{key} is {status}, by asking", printed
+        assert printed[-1] == f"{key} is {status}, by {how}", printed
+        # From the beginning, each once, in the order in which they happened.
+        found = [line.rsplit(" ", 1)[-1] for line in printed if line.startswith("found sign_up.confirmed of ")]
+        assert found[0] == "before" and len(found) == len(set(found)) == 3, printed
+        assert (found[-1] == key) == (how == "events"), printed
 
 
 def no_sign_up():

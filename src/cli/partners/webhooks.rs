@@ -29,7 +29,7 @@ pub(in crate::cli) enum WebhooksCommand {
     Test(OneEndpoint),
     /// Give an endpoint a new secret, printed to standard output; the old one also signs for 24 hours.
     Rotate(RotateSecret),
-    /// Send an endpoint the event of one sign-up again.
+    /// Send an endpoint the event of one sign-up again. Refused while the endpoint is disabled: see `webhooks recover`.
     Resend(ResendEventArgs),
     /// Enable an endpoint again, and resend all events since a time; at most 30 days are kept.
     Recover(RecoverEndpoint),
@@ -254,6 +254,6 @@ fn recover(task: &RecoverEndpoint, now: Timestamp) -> anyhow::Result<()> {
 
 fn remove(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
     let act = act("webhooks remove", format!("endpoint {}", task.id), now);
-    with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.remove(task.id).await?))?;
+    with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.remove(task.id, now).await?))?;
     print_line(&format!("Endpoint {} is deleted, with everything that waited for it.", task.id))
 }

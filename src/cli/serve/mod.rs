@@ -118,6 +118,7 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
         notifier: Arc::clone(&webhooks),
         contact: composer.and_then(|composer| post.contact_mail(composer)),
         log: log.clone(),
+        mode: Mode::Live,
         name: post.worker_name()?,
     };
     let teller = tokio::spawn(supervise::vitally("the webhooks", teller.run(clock, work_stops.clone())));

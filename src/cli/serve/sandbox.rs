@@ -175,6 +175,7 @@ impl SandboxRuntime {
             notifier: webhooks,
             contact: None,
             log: self.log.of_sandbox(),
+            mode: Mode::Test,
             name: outbox.name.clone(),
         };
         let workers = [

@@ -7,8 +7,12 @@ use super::{Section, operation, prose};
 use crate::documents::API_VERSION;
 use crate::domain::language::Language;
 use crate::domain::mail::{MAX_MAILS_PER_DAY, MIN_MAIL_GAP, MailKind, budget};
+use crate::domain::partner::endpoint::{DELIVERIES_AT_ONCE, ENDPOINTS_OF_ONE};
+use crate::domain::partner::event::{EVENTS_KEPT_FOR, MAX_WAITING};
 use crate::domain::sign_up::{PENDING_FOR, SUPPRESSED_FOR};
 use crate::domain::union::Union;
+use crate::domain::webhook::USER_AGENT;
+use crate::operations::partner::page::PageSize;
 use crate::operations::wording::CONSENT_RULE_FOR_ALL;
 use crate::operations::{ALL, Access};
 
@@ -23,7 +27,7 @@ type OurText = (&'static str, &'static str, &'static str);
 
 const BEGIN: [OurText; 6] = texts!["Begin": "start", "authentication", "consent", "limits", "retries", "errors"];
 const ASSISTANTS: [OurText; 1] = texts!["Assistants": "mcp"];
-const PARTNERS: [OurText; 4] = texts!["Partner API": "partner-api", "sign-up-status", "webhooks", "sandbox"];
+const PARTNERS: [OurText; 5] = texts!["Partner API": "partner-api", "sign-up-status", "events", "webhooks", "sandbox"];
 const MORE: [OurText; 3] = texts!["The API itself": "versioning", "changelog", "security"];
 
 /// What `{{name}}` stands for in a text.
@@ -61,6 +65,13 @@ pub(super) fn facts(union: &Union) -> Facts {
         ("public_left", union.public_per_minute.saturating_sub(1).to_string()),
         ("pending_days", days(PENDING_FOR)),
         ("silence_days", days(SUPPRESSED_FOR)),
+        ("event_days", days(EVENTS_KEPT_FOR)),
+        ("max_waiting", MAX_WAITING.to_string()),
+        ("page_default", PageSize::DEFAULT.to_string()),
+        ("page_most", PageSize::MOST.to_string()),
+        ("endpoints", ENDPOINTS_OF_ONE.to_string()),
+        ("in_flight", DELIVERIES_AT_ONCE.to_string()),
+        ("user_agent", USER_AGENT.to_owned()),
         ("apart_minutes", (MIN_MAIL_GAP.as_secs() / 60).to_string()),
         ("mails_a_day", MAX_MAILS_PER_DAY.to_string()),
         ("subject", prose::escaped(&subject)),

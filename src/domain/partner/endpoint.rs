@@ -44,6 +44,9 @@ pub enum NotAdded {
 /// Endpoints of one partner at the most: every event goes to each of them.
 pub const ENDPOINTS_OF_ONE: u32 = 10;
 
+/// Messages that are on their way to one endpoint at once, on a node.
+pub const DELIVERIES_AT_ONCE: usize = 8;
+
 /// An endpoint, as the records have it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EndpointRecord {
@@ -86,8 +89,8 @@ pub struct ListedEndpoint {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueDelivery {
     pub id: i64,
-    /// The row that it is about: its message's id is made from it.
-    pub about: i64,
+    /// The event that it is about: its message's id is made from it.
+    pub event: i64,
     pub kind: EventKind,
     pub at: Timestamp,
     pub key: IdempotencyKey,

@@ -1,6 +1,7 @@
 //! Partners as records: who they are, and what they may learn of the sign-ups they asked for.
 
 pub mod endpoint;
+pub mod event;
 pub mod idempotency;
 pub mod name;
 
@@ -9,6 +10,7 @@ use std::time::Duration;
 use self::idempotency::IdempotencyKey;
 use self::name::PartnerId;
 use super::email::EmailAddress;
+use super::json::named_enum;
 use super::time::Timestamp;
 
 /// A partner, as the operator knows it.
@@ -30,13 +32,14 @@ pub struct PartnerRecord {
 /// How long a sign-up can become `confirmed` for the partner that asked for it; from then on it is `closed` for good.
 pub const CLOSES_AFTER: Duration = super::sign_up::PENDING_FOR;
 
-/// What a partner may know of a sign-up: whether the person pressed its button, and nothing about their address that the
-/// partner did not cause. Declined, lapsed, undeliverable and "a member already" all look the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignUpStatus {
-    Pending,
-    Confirmed,
-    Closed,
+named_enum! {
+    /// What a partner may know of a sign-up: whether the person pressed its button, and nothing about their address that the
+    /// partner did not cause. Declined, lapsed, undeliverable and "a member already" all look the same.
+    pub enum SignUpStatus {
+        Pending = "pending",
+        Confirmed = "confirmed",
+        Closed = "closed",
+    }
 }
 
 /// A sign-up with an idempotency key, as its partner may know it.

@@ -10,9 +10,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::api_key::Mode;
 use super::backoff::backoff_with_jitter;
 use super::json::named_enum;
 use super::time::Timestamp;
+
+/// What a delivery calls itself.
+pub const USER_AGENT: &str = "unionhall-webhooks/1";
 
 const HOUR: u64 = 3600;
 
@@ -56,6 +60,7 @@ struct EventBody<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     timestamp: String,
+    mode: &'static str,
     data: EventData<'a>,
 }
 
@@ -67,8 +72,9 @@ struct EventData<'a> {
 }
 
 /// What is sent about something that happened at a time: the same bytes at every attempt.
-pub fn body(kind: EventKind, at: Timestamp, idempotency_key: Option<&str>) -> String {
-    let body = EventBody { kind: kind.name(), timestamp: at.to_string(), data: EventData { idempotency_key } };
+pub fn body(kind: EventKind, at: Timestamp, mode: Mode, idempotency_key: Option<&str>) -> String {
+    let (kind, timestamp, mode) = (kind.name(), at.to_string(), mode.name());
+    let body = EventBody { kind, timestamp, mode, data: EventData { idempotency_key } };
     serde_json::to_string(&body).expect("texts are JSON")
 }
 
@@ -93,12 +99,12 @@ mod tests {
     fn a_body_is_thin_and_always_the_same() {
         let time: Timestamp = "2026-11-16T10:00:00Z".parse().unwrap();
         assert_eq!(
-            body(EventKind::Confirmed, time, Some("order \"17\"")),
-            r#"{"type":"sign_up.confirmed","timestamp":"2026-11-16T10:00:00Z","data":{"idempotencyKey":"order \"17\""}}"#
+            body(EventKind::Confirmed, time, Mode::Live, Some("order \"17\"")),
+            r#"{"type":"sign_up.confirmed","timestamp":"2026-11-16T10:00:00Z","mode":"live","data":{"idempotencyKey":"order \"17\""}}"#
         );
         assert_eq!(
-            body(EventKind::Ping, time.plus(Duration::from_millis(999)), None),
-            r#"{"type":"ping","timestamp":"2026-11-16T10:00:00Z","data":{}}"#
+            body(EventKind::Ping, time.plus(Duration::from_millis(999)), Mode::Test, None),
+            r#"{"type":"ping","timestamp":"2026-11-16T10:00:00Z","mode":"test","data":{}}"#
         );
         for kind in EventKind::ALL {
             assert_eq!(EventKind::from_name(kind.name()), Some(kind));

@@ -70,11 +70,11 @@ pub fn signatures(secrets: &[WebhookSecret], message_id: &str, timestamp_seconds
     all.join(" ")
 }
 
-/// The value of `webhook-id`: the same for ever for one event of one request, by which a partner knows a repeat. It does not
-/// tell how many requests there are. For a ping, any number that is new each time.
-pub fn message_id(secret: &Secret, idempotency_row: i64, kind: EventKind) -> String {
+/// The value of `webhook-id`, and the id of the event in the list: the same for ever, by which a partner knows a repeat. It does
+/// not tell how many events there are. For a ping, any number that is new each time.
+pub fn message_id(secret: &Secret, event: i64, kind: EventKind) -> String {
     let mut sum = hmac::Context::with_key(&secret.derive("webhook message"));
-    sum.update(&idempotency_row.to_be_bytes());
+    sum.update(&event.to_be_bytes());
     sum.update(kind.name().as_bytes());
     format!("msg_{}", String::from_utf8_lossy(&base32::encode::<20>(sum.sign().as_ref())))
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::get_sign_up_status::StatusOfSignUp;
-use super::page::{KeyParameter, PageSize, Since};
+use super::page::{KeyParameter, PageSize, Since, StatusParameter};
 use crate::app::App;
 use crate::domain::catalog::Catalog;
 use crate::domain::json::True;
@@ -18,10 +18,15 @@ use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Metho
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct StatusListRequest {
-    /// Only those that were taken from this moment on: `2026-11-16`, or `2026-11-16T10:00:00Z`.
+    /// Only those that were taken from this moment on: `2026-11-16` (of UTC), or a time of RFC 3339 with any offset, such as
+    /// `2026-11-16T10:00:00Z` or `2026-11-16T11:00:00+01:00`.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "Since")]
     pub since: Option<Since>,
+    /// Only those that have this status now.
+    #[serde(default, deserialize_with = "decode::present")]
+    #[schemars(with = "StatusParameter")]
+    pub status: Option<StatusParameter>,
     /// The `nextCursor` of the page before.
     #[serde(default, deserialize_with = "decode::present")]
     #[schemars(with = "KeyParameter")]
@@ -71,8 +76,10 @@ impl Operation for ListSignUps {
     type Output = StatusList;
 
     fn description(_: &Union) -> String {
-        "Lists the sign-ups that you sent with an `Idempotency-Key` within the last 30 days, oldest first, each with what came of \
-         it. Page by page: send the `nextCursor` of one as `cursor` for the next, until there is none."
+        "Lists the sign-ups that you sent with an `Idempotency-Key` within the last 30 days, by when they were sent, oldest first, \
+         each with what came of it. Page by page: send the `nextCursor` of one as `cursor` for the next, until there is none. With \
+         `status` a page may hold fewer than `limit`, even none, and be followed by more.\n\n\
+         `since` is about when a sign-up was sent. To learn what happened since you last looked, use `listEvents`."
             .to_owned()
     }
 
@@ -80,16 +87,16 @@ impl Operation for ListSignUps {
         let partner = caller.partner()?;
         let since = input.since.map_or(Timestamp::from_millis(0), |since| since.0);
         let most = input.limit.map_or(PageSize::DEFAULT, |limit| limit.0);
-        let page = app.partners.statuses(partner.id, input.cursor.map(|cursor| cursor.0), since, most).await;
+        let (cursor, status) = (input.cursor.map(|cursor| cursor.0), input.status.map(|status| (status.0, caller.now)));
+        let page = app.partners.statuses(partner.id, cursor, since, status, most).await;
         let page = page.map_err(|error| Error::Unavailable { cause: error.to_string() })?;
         let page = page.ok_or_else(|| Error::InvalidSubmission {
             what: "cursor: it is not one of this list, or is too old; begin again without it.".to_owned(),
             fields: vec!["cursor".to_owned()],
         })?;
-        let last = page.sign_ups.last().filter(|_| page.has_more);
         Ok(StatusList {
             ok: True,
-            next_cursor: last.map(|last| last.key.as_str().to_owned()),
+            next_cursor: page.next.map(|last| last.as_str().to_owned()),
             sign_ups: page.sign_ups.iter().map(|named| StatusOfSignUp::of(named, caller.now)).collect(),
         })
     }

@@ -1,9 +1,10 @@
-//! Pagination of listings: limit, start time and cursor. They come from a query string, so they are strings.
+//! Pagination of listings: limit, start time, cursor, status and how long to wait. They come from a query string, so they are strings.
 
 use schemars::json_schema;
 use serde::de::{Deserialize, Deserializer, Error};
 
 use crate::domain::json::inline_schema;
+use crate::domain::partner::SignUpStatus;
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::text;
 use crate::domain::time::Timestamp;
@@ -40,7 +41,14 @@ parameter!(
 parameter!(
     /// From when on.
     Since(Timestamp),
-    |text| text.parse().map_err(|error: crate::domain::time::NotADate| error.to_string()),
+    |text| {
+        // A plus that was not percent-encoded arrives as a space.
+        let text = match text.rsplit_once(' ') {
+            Some((time, offset)) if time.contains(['T', 't']) => format!("{time}+{offset}"),
+            _ => text.to_owned(),
+        };
+        text.parse().map_err(|error: crate::domain::time::NotADate| error.to_string())
+    },
     { "type": "string", "format": "date-time" }
 );
 
@@ -61,7 +69,35 @@ parameter!(
     { "type": "string" }
 );
 
+parameter!(
+    /// A place in the list of events.
+    CursorParameter(String),
+    |text| Ok(text.to_owned()),
+    { "type": "string" }
+);
+
+parameter!(
+    /// How many seconds to wait.
+    WaitSeconds(u32),
+    |text| match text.parse() {
+        Ok(seconds @ 0..=WaitSeconds::MOST) => Ok(seconds),
+        _ => Err(format!("write a whole number of seconds from 0 to {}", WaitSeconds::MOST)),
+    },
+    { "type": "integer", "minimum": 0, "maximum": 30, "default": 0 }
+);
+
+parameter!(
+    /// Which sign-ups are listed.
+    StatusParameter(SignUpStatus),
+    |text| SignUpStatus::from_name(text).ok_or_else(|| "write pending, confirmed or closed".to_owned()),
+    { "type": "string", "enum": ["pending", "confirmed", "closed"] }
+);
+
+impl WaitSeconds {
+    const MOST: u32 = 30;
+}
+
 impl PageSize {
-    const MOST: u32 = 100;
+    pub const MOST: u32 = 100;
     pub const DEFAULT: u32 = 50;
 }

@@ -136,7 +136,7 @@ pub struct Retained {
     pub purged: u64,
     /// Requests to sign in that were deleted.
     pub sign_ins: u64,
-    /// Requests that named themselves and were closed, or deleted.
+    /// Requests that named themselves and were deleted.
     pub named: u64,
 }
 

@@ -3,7 +3,7 @@
 //! A row is written in the transaction of what was asked for. Its unique name makes a second request that comes at the same moment
 //! wait for the first, and then find its answer.
 
-use super::webhooks;
+use super::events;
 use crate::domain::partner::CLOSES_AFTER;
 use crate::domain::partner::idempotency::{IdempotentRequest, KEPT_FOR, KEYS_COUNTED_FOR, MOST_KEYS, Replayed};
 use crate::domain::partner::name::PartnerId;
@@ -111,15 +111,15 @@ pub(in crate::store) async fn confirm(sql: &mut dyn Sql, sign_up: SignUpId, now:
                    WHERE sign_up_id = $1 AND confirmed_at IS NULL AND closed_at IS NULL AND closes_at > $2";
     match sql.execute(confirm, values![sign_up.0, now]).await? {
         0 => Ok(()),
-        _ => webhooks::tell_confirmed(sql, sign_up, now).await,
+        _ => events::record_confirmed(sql, sign_up, now).await,
     }
 }
 
 /// How many are closed, or forgotten, in one commit.
 const PURGE_BATCH: u32 = 200;
 
-/// Closes what was not confirmed in time, and forgets what was kept long enough; says how many rows it was.
-pub(in crate::store) async fn retain(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failure> {
+/// Closes what was not confirmed in time; says how many.
+pub(in crate::store) async fn close(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failure> {
     // A node of an older version confirms without a word to the partner.
     let confirmed = "
         UPDATE idempotency_keys SET confirmed_at =
@@ -138,15 +138,19 @@ pub(in crate::store) async fn retain(sql: &mut dyn Sql, now: Timestamp) -> Resul
         RETURNING id";
     let mut decided: Vec<i64> = sql.rows(confirmed, values![now, PURGE_BATCH], |row| row.get(0)).await?;
     decided.extend(sql.rows(close, values![now, PURGE_BATCH], |row| row.get::<i64>(0)).await?);
-    for row in &decided {
-        webhooks::tell(sql, *row, now).await?;
+    for request in &decided {
+        events::record(sql, *request, now).await?;
     }
+    Ok(decided.len() as u64)
+}
+
+/// Forgets what was kept long enough; says how many rows it was.
+pub(in crate::store) async fn retain(sql: &mut dyn Sql, now: Timestamp) -> Result<u64, Failure> {
     // The oldest have the lowest ids.
     let forget = "
         DELETE FROM idempotency_keys WHERE id IN
             (SELECT id FROM (SELECT id, created_at FROM idempotency_keys ORDER BY id LIMIT $2) oldest WHERE created_at <= $1)";
-    let forgotten = sql.execute(forget, values![now.minus(KEPT_FOR), PURGE_BATCH]).await?;
-    Ok(decided.len() as u64 + forgotten)
+    sql.execute(forget, values![now.minus(KEPT_FOR), PURGE_BATCH]).await
 }
 
 /// Somebody is erased: what leads to them goes. The keyed hash of the request and its answer stay as long as they would have,

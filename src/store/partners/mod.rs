@@ -1,5 +1,6 @@
 //! Partners, as SQL: their records, and what they may know of the sign-ups that they gave names to.
 
+pub mod events;
 pub(in crate::store) mod idempotency;
 pub mod webhooks;
 
@@ -73,11 +74,16 @@ area! {
             }
         };
 
+        /// Closes sign-ups that were not confirmed in time, some at once; says how many.
+        transact close_sign_ups(now: Timestamp) -> u64 {
+            |sql| idempotency::close(sql, *now).await
+        };
+
         /// What came of a sign-up that the partner gave that name to; none where it gave the name to none.
         read sign_up_status(partner: PartnerId, key: IdempotencyKey) -> Option<NamedSignUp> = FindStatus { partner, key };
 
         /// The partner's own after that place (the id of one), oldest first, from that time on.
-        read named_sign_ups(partner: PartnerId, after: i64, since: Timestamp, most: u32) -> Vec<NamedSignUp>
+        scan named_sign_ups(partner: PartnerId, after: i64, since: Timestamp, most: u32) -> Vec<NamedSignUp>
             = ListStatuses { partner, after, since, most };
     }
 }

@@ -8,10 +8,8 @@ use crate::domain::partner::endpoint::{
 };
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::name::PartnerId;
-use crate::domain::sign_up::SignUpId;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::{DISABLED_AFTER, EventKind};
-use crate::store::partners::time_of;
 use crate::store::sql::{Failure, Row, Sql, Unit, values};
 
 /// What an endpoint is, as [`endpoint`] reads it.
@@ -23,29 +21,24 @@ macro_rules! columns {
     };
 }
 
-/// A row at an endpoint `e` for each of some decided requests `k`, due at `$2`.
-macro_rules! deliveries {
-    ($which:literal, $where_there_is_one:literal) => {
-        concat!(
-            "INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
-             SELECT e.id, k.id, CASE WHEN k.confirmed_at IS NULL THEN 'sign_up.closed' ELSE 'sign_up.confirmed' END,
-                 coalesce(k.confirmed_at, k.closes_at), $2
-             FROM webhook_endpoints e JOIN idempotency_keys k ON k.partner_id = e.partner_id
-             WHERE (k.confirmed_at IS NOT NULL OR k.closed_at IS NOT NULL) AND ",
-            $which,
-            " ON CONFLICT (endpoint_id, idempotency_id, kind) DO ",
-            $where_there_is_one
-        )
+/// When the last delivery to an endpoint `e` succeeded, as far as its deliveries are kept.
+macro_rules! last_success {
+    () => {
+        "(SELECT max(d.delivered_at) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.delivered_at IS NOT NULL)"
     };
 }
 
-/// The same; one that is there already is tried anew.
+/// A row at an endpoint `w` for each of some events `e` of its partner, due at `$2`; one that is there already is sent anew.
 macro_rules! tell_again {
     ($which:literal) => {
-        deliveries!(
+        concat!(
+            "INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after)
+             SELECT w.id, e.id, $2 FROM webhook_endpoints w JOIN partner_events e ON e.partner_id = w.partner_id
+             WHERE w.id = $1 AND ",
             $which,
-            "UPDATE SET send_after = excluded.send_after, attempts = 0, given_up_at = NULL
-             WHERE webhook_deliveries.leased_until <= excluded.send_after"
+            " ON CONFLICT (endpoint_id, event_id) DO UPDATE
+                  SET send_after = excluded.send_after, attempts = 0, delivered_at = NULL, settled_at = NULL
+                  WHERE webhook_deliveries.leased_until <= excluded.send_after"
         )
     };
 }
@@ -62,12 +55,15 @@ area! {
                 let list = concat!(
                     "SELECT ",
                     columns!(),
-                    ", (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NULL) AS waiting,
-                       (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NOT NULL) AS given_up
+                    ", ",
+                    last_success!(),
+                    " AS last_success, (SELECT count(*) FROM webhook_deliveries d
+                        WHERE d.endpoint_id = e.id AND d.settled_at IS NULL) AS waiting,
+                       (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NOT NULL AND d.delivered_at IS NULL) AS given_up
                      FROM webhook_endpoints e ORDER BY e.id"
                 );
                 let listed = |row: &Row<'_>| {
-                    Ok(ListedEndpoint { endpoint: endpoint(row)?, waiting: row.get("waiting")?, given_up: row.get("given_up")? })
+                    Ok(ListedEndpoint { endpoint: known_endpoint(row)?, waiting: row.get("waiting")?, given_up: row.get("given_up")? })
                 };
                 sql.rows(list, values![], listed).await
             }
@@ -75,8 +71,10 @@ area! {
 
         read find_endpoint(id: EndpointId) -> Option<EndpointRecord> {
             |sql| {
-                let find = concat!("SELECT ", columns!(), " FROM webhook_endpoints e WHERE e.id = $1");
-                sql.row(find, values![id.0], endpoint).await
+                let find = concat!(
+                    "SELECT ", columns!(), ", ", last_success!(), " AS last_success FROM webhook_endpoints e WHERE e.id = $1"
+                );
+                sql.row(find, values![id.0], known_endpoint).await
             }
         };
 
@@ -89,7 +87,20 @@ area! {
             }
         };
 
-        /// Deletes an endpoint with all that is on its way there; false if there is none.
+        /// Stops an endpoint that is about to be removed, and deletes some of its deliveries; says how many.
+        transact empty_endpoint(id: EndpointId, now: Timestamp) -> u64 {
+            |sql| {
+                // Its partner's contact is not written to about it.
+                let stop = "UPDATE webhook_endpoints SET disabled_at = $2, disabled_reason = 'it is being removed', notified_at = $2
+                            WHERE id = $1";
+                sql.execute(stop, values![id.0, *now]).await?;
+                let delete = "DELETE FROM webhook_deliveries WHERE id IN
+                                  (SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 LIMIT $2)";
+                sql.execute(delete, values![id.0, DELIVERY_BATCH]).await
+            }
+        };
+
+        /// Deletes an endpoint with what is left of its deliveries; false if there is none.
         transact remove_endpoint(id: EndpointId) -> bool {
             |sql| {
                 sql.execute("DELETE FROM webhook_deliveries WHERE endpoint_id = $1", values![id.0]).await?;
@@ -98,9 +109,10 @@ area! {
         };
 
         /// Tells an endpoint once more what came of a request; false if nothing has come of it yet, or nobody knows of it.
-        write resend_event(id: EndpointId, key: IdempotencyKey, now: Timestamp) -> bool {
+        transact resend_event(id: EndpointId, key: IdempotencyKey, now: Timestamp) -> bool {
             |sql| {
-                let tell = tell_again!("e.id = $1 AND k.key = $3");
+                keep_last_success(sql, *id).await?;
+                let tell = tell_again!("e.idempotency_key = $3");
                 Ok(sql.execute(tell, values![id.0, *now, key.as_str()]).await? > 0)
             }
         };
@@ -115,32 +127,31 @@ area! {
                 let anew = "UPDATE webhook_deliveries SET send_after = $2,
                                 attempts = CASE WHEN leased_until <= $2 THEN 0 ELSE attempts + 1 END,
                                 leased_until = 0, leased_by = NULL
-                            WHERE endpoint_id = $1 AND given_up_at IS NULL";
+                            WHERE endpoint_id = $1 AND settled_at IS NULL";
                 sql.execute(anew, values![id.0, *now]).await?;
                 Ok(found)
             }
         };
 
-        /// Tells an endpoint once more what came of its partner's requests since a time, some after that place; the last place that
-        /// was looked at, none at the end, and how many they were.
-        transact recover_events(id: EndpointId, since: Timestamp, after: i64, now: Timestamp) -> (Option<i64>, u64) {
+        /// Tells an endpoint once more of its partner's events from a time on and after an id at that time, some at once; where to go
+        /// on, none at the end, and how many they were.
+        transact recover_events(id: EndpointId, since: Timestamp, after: i64, now: Timestamp) -> (Option<(Timestamp, i64)>, u64) {
             |sql| {
-                let begin = time_of(sql, *after).await?;
-                let next = "SELECT id, created_at FROM
-                                (SELECT k.id, k.created_at FROM idempotency_keys k JOIN webhook_endpoints e ON e.partner_id = k.partner_id
-                                 WHERE e.id = $1 AND k.created_at >= $2 AND (k.created_at > $2 OR k.id > $3) AND k.closes_at IS NOT NULL
-                                 ORDER BY k.created_at, k.id LIMIT $4) batch
-                            ORDER BY created_at DESC, id DESC LIMIT 1";
-                let read = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<Timestamp>("created_at")?));
-                let last = sql.row(next, values![id.0, begin, *after, RECOVERED_AT_ONCE], read).await?;
-                let Some((last, end)) = last else { return Ok((None, 0)) };
+                let next = "SELECT at, id FROM
+                                (SELECT e.at, e.id FROM partner_events e
+                                 WHERE e.partner_id = (SELECT w.partner_id FROM webhook_endpoints w WHERE w.id = $1)
+                                   AND e.at >= $2 AND (e.at > $2 OR e.id > $3)
+                                 ORDER BY e.at, e.id LIMIT $4) batch
+                            ORDER BY at DESC, id DESC LIMIT 1";
+                let read = |row: &Row<'_>| Ok((row.get::<Timestamp>("at")?, row.get::<i64>("id")?));
+                let last = sql.row(next, values![id.0, *since, *after, DELIVERY_BATCH], read).await?;
+                let Some((end, last)) = last else { return Ok((None, 0)) };
+                keep_last_success(sql, *id).await?;
                 let tell = tell_again!(
-                    "e.id = $1 AND k.closes_at IS NOT NULL AND k.created_at >= $3 AND (k.created_at > $3 OR k.id > $4)
-                     AND k.created_at <= $5 AND (k.created_at < $5 OR k.id <= $6)
-                     AND coalesce(k.confirmed_at, k.closes_at) >= $7"
+                    "e.at >= $3 AND (e.at > $3 OR e.id > $4) AND e.at <= $5 AND (e.at < $5 OR e.id <= $6)"
                 );
-                let told = sql.execute(tell, values![id.0, *now, begin, *after, end, last, *since]).await?;
-                Ok((Some(last), told))
+                let told = sql.execute(tell, values![id.0, *now, *since, *after, end, last]).await?;
+                Ok((Some((end, last)), told))
             }
         };
 
@@ -152,7 +163,7 @@ area! {
                     "SELECT ",
                     columns!(),
                     " FROM webhook_endpoints e WHERE e.disabled_at IS NULL AND EXISTS
-                          (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.given_up_at IS NULL
+                          (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NULL
                            AND d.send_after <= $1 AND d.leased_until <= $1)
                         AND EXISTS (SELECT 1 FROM api_keys k WHERE k.partner_id = e.partner_id AND k.revoked_at IS NULL)
                       ORDER BY e.id"
@@ -169,9 +180,11 @@ area! {
         write lease_deliveries(id: EndpointId, worker: &str, most: u32, until: Timestamp, now: Timestamp) -> Vec<DueDelivery>
             = LeaseDeliveries { id, worker: worker.to_owned(), most, until, now };
 
-        /// Writes down what became of an attempt, without effect if it was leased again since; true if the endpoint is disabled for it.
-        write settle_delivery(id: EndpointId, delivery: &DueDelivery, outcome: DeliveryOutcome, now: Timestamp) -> bool
-            = SettleDelivery { id, delivery: delivery.clone(), outcome, now };
+        /// Writes down what became of an attempt and the status of its answer, without effect if it was leased again since; true if the
+        /// endpoint is disabled for it.
+        write settle_delivery(
+            id: EndpointId, delivery: &DueDelivery, outcome: DeliveryOutcome, status: Option<u32>, now: Timestamp
+        ) -> bool = SettleDelivery { id, delivery: delivery.clone(), outcome, status, now };
 
         /// Gives back what `worker` had leased when it was ended.
         write release_deliveries(worker: &str) -> u64 = ReleaseDeliveries { worker: worker.to_owned() };
@@ -201,11 +214,11 @@ area! {
     }
 }
 
-/// Requests that a step of a recovery looks at.
-const RECOVERED_AT_ONCE: u32 = 500;
+/// How often a success is written down at the endpoint itself: its row would hold up one delivery behind the other.
+const SUCCESS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Once a minute is often enough to write down that an endpoint is well.
-const WELL_EVERY: std::time::Duration = std::time::Duration::from_secs(60);
+/// Deliveries that are queued anew, or deleted, in one commit.
+const DELIVERY_BATCH: u32 = 500;
 
 fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
     Ok(EndpointRecord {
@@ -224,20 +237,21 @@ fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
     })
 }
 
-/// Has every endpoint of its partner told what came of a request that is decided.
-pub(in crate::store) async fn tell(sql: &mut dyn Sql, request: i64, now: Timestamp) -> Result<(), Failure> {
-    let tell = deliveries!("k.id = $1 AND e.disabled_at IS NULL", "NOTHING");
-    sql.execute(tell, values![request, now]).await.map(|_| ())
+/// The same, with the time of the last success that its deliveries tell.
+fn known_endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
+    let endpoint = endpoint(row)?;
+    Ok(EndpointRecord { delivered_at: endpoint.delivered_at.max(row.get("last_success")?), ..endpoint })
 }
 
-/// The same for those of a sign-up that were confirmed at this moment.
-pub(in crate::store) async fn tell_confirmed(
-    sql: &mut dyn Sql,
-    sign_up: SignUpId,
-    now: Timestamp,
-) -> Result<(), Failure> {
-    let tell = deliveries!("k.sign_up_id = $1 AND k.confirmed_at = $2 AND e.disabled_at IS NULL", "NOTHING");
-    sql.execute(tell, values![sign_up.0, now]).await.map(|_| ())
+/// Before deliveries to an endpoint begin anew: the last success stays known.
+async fn keep_last_success(sql: &mut dyn Sql, id: EndpointId) -> Result<(), Failure> {
+    let last = concat!("SELECT ", last_success!(), " FROM webhook_endpoints e WHERE e.id = $1");
+    let last: Option<Timestamp> = sql.row(last, values![id.0], |row| row.get(0)).await?.flatten();
+    let keep = "UPDATE webhook_endpoints SET delivered_at = $2 WHERE id = $1 AND coalesce(delivered_at, 0) < $2";
+    match last {
+        Some(last) => sql.execute(keep, values![id.0, last]).await.map(|_| ()),
+        None => Ok(()),
+    }
 }
 
 struct AddEndpoint {
@@ -287,17 +301,19 @@ impl Unit for LeaseDeliveries {
         let lease = "
             UPDATE webhook_deliveries SET attempts = attempts + 1, leased_until = $3, leased_by = $2 WHERE id IN
                 (SELECT id FROM webhook_deliveries
-                 WHERE endpoint_id = $1 AND given_up_at IS NULL AND send_after <= $4 AND leased_until <= $4
+                 WHERE endpoint_id = $1 AND settled_at IS NULL AND send_after <= $4 AND leased_until <= $4
                  ORDER BY send_after, id LIMIT $5 FOR UPDATE SKIP LOCKED)
-            RETURNING id, idempotency_id, kind, at,
-                (SELECT key FROM idempotency_keys k WHERE k.id = idempotency_id) AS key, attempts";
+            RETURNING id, event_id, attempts,
+                (SELECT e.kind FROM partner_events e WHERE e.id = event_id) AS kind,
+                (SELECT e.at FROM partner_events e WHERE e.id = event_id) AS at,
+                (SELECT e.idempotency_key FROM partner_events e WHERE e.id = event_id) AS idempotency_key";
         let due = |row: &Row<'_>| {
             Ok(DueDelivery {
                 id: row.get("id")?,
-                about: row.get("idempotency_id")?,
+                event: row.get("event_id")?,
                 kind: row.parsed("kind", EventKind::from_name)?,
                 at: row.get("at")?,
-                key: row.parsed("key", |text| IdempotencyKey::parse(text).ok())?,
+                key: row.parsed("idempotency_key", |text| IdempotencyKey::parse(text).ok())?,
                 attempts: row.get("attempts")?,
             })
         };
@@ -309,6 +325,7 @@ struct SettleDelivery {
     id: EndpointId,
     delivery: DueDelivery,
     outcome: DeliveryOutcome,
+    status: Option<u32>,
     now: Timestamp,
 }
 
@@ -320,14 +337,15 @@ impl Unit for SettleDelivery {
     }
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        let Self { id, delivery, outcome, now } = self;
+        let Self { id, delivery, outcome, status, now } = self;
         let (cause, next, is_gone) = match outcome {
             DeliveryOutcome::Delivered => {
-                let delete = "DELETE FROM webhook_deliveries WHERE id = $1 AND attempts = $2";
-                sql.execute(delete, values![delivery.id, delivery.attempts]).await?;
+                let delivered = "UPDATE webhook_deliveries SET delivered_at = $3, settled_at = $3, last_attempt_at = $3, last_status = $4, last_error = NULL,
+                                     leased_until = 0, leased_by = NULL WHERE id = $1 AND attempts = $2";
+                sql.execute(delivered, values![delivery.id, delivery.attempts, *now, *status]).await?;
                 let well = "UPDATE webhook_endpoints SET delivered_at = $2, failing_since = NULL, last_error = NULL
                             WHERE id = $1 AND (failing_since IS NOT NULL OR coalesce(delivered_at, 0) <= $3)";
-                sql.execute(well, values![id.0, *now, now.minus(WELL_EVERY)]).await?;
+                sql.execute(well, values![id.0, *now, now.minus(SUCCESS_INTERVAL)]).await?;
                 return Ok(false);
             }
             DeliveryOutcome::Retry { at, cause } => (cause, Some(*at), false),
@@ -337,11 +355,13 @@ impl Unit for SettleDelivery {
         // No text of ours holds a NUL: PostgreSQL could not keep it.
         let cause = cause.replace('\0', "");
         let keep =
-            "UPDATE webhook_deliveries SET send_after = coalesce($3, send_after), given_up_at = $4, last_error = $5,
-                        leased_until = 0, leased_by = NULL WHERE id = $1 AND attempts = $2";
-        let given_up_at = next.is_none().then_some(*now);
+            "UPDATE webhook_deliveries SET send_after = coalesce($3, send_after), settled_at = $4, last_error = $5,
+                        last_attempt_at = $6, last_status = $7, leased_until = 0, leased_by = NULL
+             WHERE id = $1 AND attempts = $2";
+        let settled_at = next.is_none().then_some(*now);
         // Whoever lost the lease has nothing to say of the endpoint either.
-        if sql.execute(keep, values![delivery.id, delivery.attempts, next, given_up_at, &cause]).await? == 0 {
+        let kept = values![delivery.id, delivery.attempts, next, settled_at, &cause, *now, *status];
+        if sql.execute(keep, kept).await? == 0 {
             return Ok(false);
         }
         let fails =
@@ -363,7 +383,9 @@ impl Unit for ReleaseDeliveries {
     type Done = u64;
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
-        let release = "UPDATE webhook_deliveries SET leased_until = 0, leased_by = NULL WHERE leased_by = $1";
+        // Only what is on its way is leased, and is found by an index.
+        let release = "UPDATE webhook_deliveries SET leased_until = 0, leased_by = NULL
+                       WHERE leased_by = $1 AND settled_at IS NULL";
         sql.execute(release, values![&self.worker]).await
     }
 }

@@ -40,12 +40,16 @@ const END: &str = concat!(
     ), named AS (
         UPDATE idempotency_keys k SET confirmed_at = $3 FROM confirmed c
         WHERE k.sign_up_id = c.id AND k.confirmed_at IS NULL AND k.closed_at IS NULL AND k.closes_at > $3
-        RETURNING k.id, k.partner_id
+        RETURNING k.key, k.partner_id
+    ), recorded AS (
+        INSERT INTO partner_events (partner_id, idempotency_key, kind, at)
+        SELECT n.partner_id, n.key, 'sign_up.confirmed', $3 FROM named n
+        RETURNING id, partner_id
     ), notified AS (
-        INSERT INTO webhook_deliveries (endpoint_id, idempotency_id, kind, at, send_after)
-        SELECT e.id, n.id, 'sign_up.confirmed', $3, $3
-        FROM named n JOIN webhook_endpoints e ON e.partner_id = n.partner_id AND e.disabled_at IS NULL
-        ON CONFLICT DO NOTHING RETURNING id
+        INSERT INTO webhook_deliveries (endpoint_id, event_id, send_after)
+        SELECT e.id, r.id, $3
+        FROM recorded r JOIN webhook_endpoints e ON e.partner_id = r.partner_id AND e.disabled_at IS NULL
+        RETURNING id
     ), joined AS (
         UPDATE people p SET
             state = 'member',

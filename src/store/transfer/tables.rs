@@ -57,6 +57,7 @@ pub const TABLES: &[Table] = &[
     numbered("source_days"),
     keyed("used_once", "name"),
     numbered("idempotency_keys"),
+    numbered("partner_events"),
     numbered("webhook_endpoints"),
     numbered("webhook_deliveries"),
     numbered("inbox"),

@@ -1,6 +1,7 @@
 //! What partners gain beside the contract: safe retries, what came of a sign-up, webhooks.
 
 mod controls;
+mod events;
 mod webhooks;
 
 use std::sync::Arc;

@@ -44,6 +44,7 @@ mod campaigns;
 mod coming_and_going;
 mod controls;
 mod decline;
+mod events;
 mod mail;
 mod partners;
 mod people;
@@ -62,6 +63,7 @@ use campaigns::*;
 use coming_and_going::*;
 use controls::*;
 use decline::*;
+use events::*;
 use mail::*;
 use partners::*;
 use people::*;
@@ -118,6 +120,9 @@ suite! {
     a_declined_sign_up_that_is_taken_back_is_told
     an_erased_person_leaves_a_name_without_anything_of_theirs
     names_are_listed_in_their_order_and_kept_for_thirty_days
+    events_are_recorded_without_an_endpoint_and_tell_of_deliveries_with_one
+    events_are_deleted_in_time_and_older_cursors_are_told_so
+    many_unread_events_are_numbered_in_steps
     deliveries_are_leased_tried_again_and_given_up
     an_endpoint_is_disabled_in_time_and_its_partner_told
     a_new_store_is_empty

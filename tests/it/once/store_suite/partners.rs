@@ -46,7 +46,7 @@ impl Fixture {
         outcome: DeliveryOutcome,
         now: Timestamp,
     ) -> bool {
-        self.store.settle_delivery(id, delivery, outcome, now).await.unwrap()
+        self.store.settle_delivery(id, delivery, outcome, None, now).await.unwrap()
     }
 }
 
@@ -163,19 +163,19 @@ pub(super) async fn every_open_name_of_a_sign_up_is_confirmed_and_told(fixture: 
     fixture.sign_up_named("ana@example.com", "member", after(DAY)).await;
     fixture.store.decline(linked(2), DecidedHow::Button, Some(SilenceChange::default()), after(2 * DAY)).await.unwrap();
     let before = after(8 * DAY).minus(Duration::from_millis(1));
-    fixture.store.retain(TIMES, before).await.unwrap();
+    fixture.store.close_sign_ups(before).await.unwrap();
     for key in ["ben", "member"] {
         assert_eq!(fixture.status(key, before).await, Some(SignUpStatus::Pending));
         assert_eq!(fixture.status(key, after(8 * DAY)).await, Some(SignUpStatus::Closed));
     }
-    fixture.store.retain(TIMES, after(8 * DAY)).await.unwrap();
+    fixture.store.close_sign_ups(after(8 * DAY)).await.unwrap();
     let due = fixture.due(endpoint, after(8 * DAY)).await;
     let closed = |key| (EventKind::Closed, key);
     let expected = [closed("ben"), closed("early"), (EventKind::Confirmed, "late"), closed("member")];
     assert_eq!(told(&due), expected, "the lease of the first has ended");
     assert_eq!(due.iter().find(|one| one.key.as_str() == "ben").unwrap().at, after(8 * DAY));
     assert!(fixture.due(others, after(8 * DAY)).await.is_empty(), "another partner hears nothing");
-    fixture.store.retain(TIMES, after(9 * DAY)).await.unwrap();
+    fixture.store.close_sign_ups(after(9 * DAY)).await.unwrap();
     assert!(fixture.due(endpoint, after(8 * DAY)).await.is_empty(), "once");
 }
 
@@ -218,9 +218,9 @@ async fn confirmed_by_an_older_node(fixture: &Fixture, confirm: impl AsyncFnOnce
     let endpoint = fixture.endpoint("Acme").await;
     fixture.sign_up_named("ana@example.com", "one", NOW).await;
     confirm().await;
-    fixture.store.retain(TIMES, after(6 * DAY)).await.unwrap();
+    fixture.store.close_sign_ups(after(6 * DAY)).await.unwrap();
     assert!(fixture.due(endpoint, after(6 * DAY)).await.is_empty());
-    fixture.store.retain(TIMES, after(7 * DAY)).await.unwrap();
+    fixture.store.close_sign_ups(after(7 * DAY)).await.unwrap();
     assert_eq!(fixture.status("one", after(8 * DAY)).await, Some(SignUpStatus::Confirmed));
     let due = fixture.due(endpoint, after(8 * DAY)).await;
     assert_eq!((told(&due), due[0].at), (vec![(EventKind::Confirmed, "one")], NOW));
@@ -311,7 +311,8 @@ pub(super) async fn deliveries_are_leased_tried_again_and_given_up(fixture: &Fix
     assert_eq!(fixture.due(endpoint, after(HOUR)).await.len(), 1);
     let (last, all) = fixture.store.recover_events(endpoint, NOW, 0, after(2 * HOUR)).await.unwrap();
     assert_eq!(all, 3);
-    assert_eq!(fixture.store.recover_events(endpoint, NOW, last.unwrap(), NOW).await.unwrap(), (None, 0));
+    let (at, last) = last.unwrap();
+    assert_eq!(fixture.store.recover_events(endpoint, at, last, NOW).await.unwrap(), (None, 0));
     assert_eq!(fixture.store.recover_events(endpoint, after(HOUR), 0, NOW).await.unwrap().1, 0, "nothing since");
     assert_eq!(fixture.due(endpoint, after(2 * HOUR)).await.len(), 3);
     assert!(fixture.store.remove_endpoint(endpoint).await.unwrap());

@@ -1,0 +1,119 @@
+//! What partners learn of their sign-ups, as a list of events in one order, and the cursors that mark a place in it.
+
+use std::time::Duration;
+
+use ring::hmac;
+
+use super::endpoint::EndpointId;
+use super::idempotency::IdempotencyKey;
+use super::name::PartnerId;
+use crate::domain::base32;
+use crate::domain::secret::Secret;
+use crate::domain::time::Timestamp;
+use crate::domain::webhook::EventKind;
+
+/// How long an event is kept after it happened.
+pub const EVENTS_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Requests of one partner that wait for an event at once on a node; the next is answered without waiting.
+pub const MAX_WAITING: u32 = 2;
+
+/// An event, and what is known of its deliveries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartnerEvent {
+    /// Names it inside the store; the id of its message is made from it.
+    pub id: i64,
+    /// Its place in the partner's list, from 1 on.
+    pub position: i64,
+    pub kind: EventKind,
+    pub key: IdempotencyKey,
+    pub at: Timestamp,
+    pub deliveries: Vec<EventDelivery>,
+}
+
+/// How far an event has come on its way to one endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventDelivery {
+    pub endpoint: EndpointId,
+    pub last_attempt_at: Option<Timestamp>,
+    /// Of the answer to the last attempt, if there was one.
+    pub last_status: Option<u32>,
+    pub delivered_at: Option<Timestamp>,
+    /// None where no further attempt is planned.
+    pub next_attempt_at: Option<Timestamp>,
+}
+
+/// Why a list cannot begin after a cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadCursor {
+    #[error(
+        "this is not a cursor of your events; send the `cursor` of the answer before, or begin again without it: you then get every \
+         event of the last {} days",
+        days()
+    )]
+    Unknown,
+    #[error(
+        "events after this cursor are older than {0} days and were deleted; begin again without it: you then get every event of the \
+         last {0} days, and miss the deleted ones",
+        days()
+    )]
+    TooOld,
+}
+
+const fn days() -> u64 {
+    EVENTS_KEPT_FOR.as_secs() / (24 * 3600)
+}
+
+/// Makes and reads cursors. They are signed, so that one of another partner, or of the sandbox, is not taken for a place in
+/// this list.
+#[derive(Debug, Clone)]
+pub struct EventCursors(hmac::Key);
+
+impl EventCursors {
+    const SIGNATURE: usize = 8;
+
+    pub fn new(secret: &Secret) -> Self {
+        Self(secret.derive("event cursor"))
+    }
+
+    pub fn write(&self, partner: PartnerId, position: i64) -> String {
+        let mut bytes = [0; 8 + Self::SIGNATURE];
+        bytes[..8].copy_from_slice(&position.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.signature(partner, position));
+        String::from_utf8_lossy(&base32::encode::<26>(&bytes)).into_owned()
+    }
+
+    pub fn read(&self, partner: PartnerId, cursor: &str) -> Result<i64, BadCursor> {
+        let bytes: [u8; 8 + Self::SIGNATURE] = base32::decode(cursor.as_bytes()).ok_or(BadCursor::Unknown)?;
+        let (position, signature) = bytes.split_at(8);
+        let position = i64::from_be_bytes(position.try_into().map_err(|_| BadCursor::Unknown)?);
+        if signature == self.signature(partner, position) { Ok(position) } else { Err(BadCursor::Unknown) }
+    }
+
+    /// Nothing is protected by it, so a short one will do.
+    fn signature(&self, partner: PartnerId, position: i64) -> [u8; Self::SIGNATURE] {
+        let signed = [partner.0.to_be_bytes(), position.to_be_bytes()].concat();
+        let signature = hmac::sign(&self.0, &signed);
+        std::array::from_fn(|n| signature.as_ref()[n])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_of_one_partner_and_one_installation() {
+        let cursors = |letter: &str| EventCursors::new(&Secret::new(&letter.repeat(32)).unwrap());
+        let (ours, acme) = (cursors("s"), PartnerId(1));
+        for position in [0, 1, 77, i64::MAX] {
+            let cursor = ours.write(acme, position);
+            assert_eq!(ours.read(acme, &cursor), Ok(position));
+            assert_eq!(ours.read(PartnerId(2), &cursor), Err(BadCursor::Unknown));
+            assert_eq!(cursors("t").read(acme, &cursor), Err(BadCursor::Unknown));
+        }
+        for bad in ["", "1", "nonsense", &ours.write(acme, 1).to_uppercase(), &"z".repeat(26), &"0".repeat(26)] {
+            assert_eq!(ours.read(acme, bad), Err(BadCursor::Unknown), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! A partner's events page by page, and waiting for the next one (long polling).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::worker::WebhookNotifier;
+use crate::domain::api_key::Mode;
+use crate::domain::partner::event::{BadCursor, EventCursors, MAX_WAITING, PartnerEvent};
+use crate::domain::partner::name::PartnerId;
+use crate::domain::secret::Secret;
+use crate::domain::webhook::signature::message_id;
+use crate::store::{EventStore, StoreError};
+
+/// How often whoever waits looks for what other nodes committed, and at the most after something happened on this node: it may
+/// have been another partner's.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const MIN_LOOK_GAP: Duration = Duration::from_millis(200);
+
+#[derive(Debug)]
+pub struct Events {
+    store: Arc<dyn EventStore>,
+    secret: Secret,
+    cursors: EventCursors,
+    notifier: Arc<WebhookNotifier>,
+    /// Which records these are events of.
+    pub mode: Mode,
+    /// How many requests of each partner wait.
+    waiting: Mutex<HashMap<PartnerId, u32>>,
+}
+
+/// Some of a partner's events, and where to go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventPage {
+    pub events: Vec<PartnerEvent>,
+    pub cursor: String,
+    /// There are more after these.
+    pub has_more: bool,
+    /// How long nothing was done but wait.
+    pub waited: Duration,
+}
+
+impl Events {
+    pub fn new(store: Arc<dyn EventStore>, secret: &Secret, notifier: Arc<WebhookNotifier>, mode: Mode) -> Self {
+        let cursors = EventCursors::new(secret);
+        Self { store, secret: secret.clone(), cursors, notifier, mode, waiting: Mutex::default() }
+    }
+
+    /// The id that the event's webhook has too.
+    pub fn message_id(&self, event: &PartnerEvent) -> String {
+        message_id(&self.secret, event.id, event.kind)
+    }
+
+    /// The partner's events after a cursor, or from the oldest that is kept. Where there are none, waits for one, up to `wait`.
+    pub async fn list(
+        &self,
+        partner: PartnerId,
+        after: Option<&str>,
+        most: u32,
+        wait: Duration,
+    ) -> Result<Result<EventPage, BadCursor>, StoreError> {
+        let after = match after.map(|cursor| self.cursors.read(partner, cursor)).transpose() {
+            Ok(after) => after,
+            Err(bad) => return Ok(Err(bad)),
+        };
+        // Heard from before the first look on: what happens during it is not missed.
+        let (begun, mut news) = (Instant::now(), self.notifier.news());
+        let mut page = self.read(partner, after, most).await?;
+        let is_empty = |page: &Result<EventPage, BadCursor>| page.as_ref().is_ok_and(|page| page.events.is_empty());
+        if wait.is_zero() || !is_empty(&page) {
+            return Ok(page);
+        }
+        let Some(_place) = WaitingPlace::take(self, partner) else { return Ok(page) };
+        let (until, mut waited) = (begun + wait, Duration::ZERO);
+        while is_empty(&page) && !*news.borrow() && Instant::now() < until {
+            let looked = Instant::now();
+            // Nothing of the store is held here.
+            if timeout_at(until.min(looked + LOOK_INTERVAL), news.changed()).await.is_ok() && !*news.borrow() {
+                sleep_until(until.min(looked + MIN_LOOK_GAP)).await;
+            }
+            waited += looked.elapsed();
+            page = self.read(partner, after, most).await?;
+        }
+        Ok(page.map(|page| EventPage { waited, ..page }))
+    }
+
+    /// What there is at this moment.
+    async fn read(
+        &self,
+        partner: PartnerId,
+        after: Option<i64>,
+        most: u32,
+    ) -> Result<Result<EventPage, BadCursor>, StoreError> {
+        let from = after.unwrap_or(0);
+        // One more tells whether there is more.
+        let read = || self.store.events_after(partner, from, most.saturating_add(1));
+        let mut list = read().await?;
+        if list.has_unnumbered && list.events.len() <= most as usize {
+            self.store.number_events(partner).await?;
+            list = read().await?;
+        }
+        match after {
+            Some(after) if after > list.numbered => return Ok(Err(BadCursor::Unknown)),
+            Some(after) if after < list.deleted => return Ok(Err(BadCursor::TooOld)),
+            _ => {}
+        }
+        let has_more = list.events.len() > most as usize || list.has_unnumbered;
+        list.events.truncate(most as usize);
+        let last = list.events.last().map(|last| last.position).or(after).unwrap_or(list.deleted);
+        let cursor = self.cursors.write(partner, last);
+        Ok(Ok(EventPage { events: list.events, cursor, has_more, waited: Duration::ZERO }))
+    }
+}
+
+/// A request's place among those of its partner that wait.
+struct WaitingPlace<'a> {
+    events: &'a Events,
+    partner: PartnerId,
+}
+
+impl<'a> WaitingPlace<'a> {
+    fn take(events: &'a Events, partner: PartnerId) -> Option<Self> {
+        let mut waiting = events.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = waiting.entry(partner).or_default();
+        (*count < MAX_WAITING).then(|| {
+            *count += 1;
+            Self { events, partner }
+        })
+    }
+}
+
+impl Drop for WaitingPlace<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.events.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = waiting.get_mut(&self.partner) {
+            *count -= 1;
+            if *count == 0 {
+                waiting.remove(&self.partner);
+            }
+        }
+    }
+}
