@@ -241,7 +241,7 @@ fn what_stands_before_the_at_is_bounded() {
         let page = server.send(form("/join"), typed.clone()).await;
         let text = String::from_utf8(page.body.to_vec()).unwrap();
         assert_eq!(page.status, 400, "{text}");
-        assert!(text.contains("That address is too long to be one."), "{text}");
+        assert!(text.contains("That is too long for an email address."), "{text}");
         assert_eq!(server.send(form("/me/sign-in"), typed).await.status, 200);
     });
 }
