@@ -120,7 +120,7 @@ mod once {
                 let line = log.iter().find(|line| line.to_string().contains(part));
                 line.unwrap_or_else(|| panic!("no {part} in {log:#?}"))["level"].clone()
             };
-            assert_eq!(level("UNIONHALL_LISTN is no setting"), "warn");
+            assert_eq!(level("UNIONHALL_LISTN is not a setting"), "warn");
             assert_eq!(level("the savings and rewards shown are the sample's"), "warn");
             assert_eq!(level("people will ask who runs the union"), "warn");
             assert_eq!((level("\"status\":200"), level("\"status\":400")), ("info".into(), "info".into()));

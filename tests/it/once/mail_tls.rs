@@ -84,7 +84,7 @@ fn what_is_wrong_with_the_certificate_of_a_mail_server_is_told() {
     let [ca, ca_key] = certify("ca", "localhost", is_ca);
     let not_trusted = "the mail server's certificate is not trusted: ";
     for (cert, key, authorities, message, fix) in [
-        (&trusted, &trusted_key, &trusted, "the server lets us in", ""),
+        (&trusted, &trusted_key, &trusted, "accepts the login", ""),
         (&strange, &strange_key, &trusted, "it is signed by no CA that this machine trusts", "in SSL_CERT_FILE"),
         (&other, &other_key, &other, "it is not for localhost", "write a name that it is for in UNIONHALL_MAIL"),
         (&old, &old_key, &old, "it has expired", "renew it on the mail server"),
