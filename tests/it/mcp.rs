@@ -236,9 +236,10 @@ fn the_tools_claims_are_what_happens() {
         // Each stands where a model looks for it, and once.
         let all = format!("{instructions}\n{tools}");
         for claim in [
-            "the answer does not show it",
-            "starts the 7 days anew",
-            "The email is in English, unless they chose Spanish on the site before",
+            "the response does not show it",
+            "Calling again restarts the 7 days",
+            "past that the response is the same and no email goes",
+            "Email is in English unless they chose Spanish on the site",
             "No tool counts referrals: members see theirs at http",
             "The referrer and each of them must be members",
             "No tool tells whether they confirmed",
@@ -247,8 +248,8 @@ fn the_tools_claims_are_what_happens() {
             "Who runs the union: ",
             "What joining costs: ",
             "How the union earns and pays rewards: ",
-            "After confirming, members see the campaigns at http",
-            "change their answers, stop email, download their data, leave, or delete everything",
+            "members choose there which to take part in",
+            "change their state and categories, turn off email, download their data, leave, or have their data erased",
             "Leave it out for Puerto Rico, other territories and countries",
             "a plain sum, in which categories may overlap",
         ] {
