@@ -65,7 +65,7 @@ impl Operation for CreateReferralLink {
         format!(
             "Returns a user's personal referral link: always the same for the same address. It sends no email and signs nobody up: \
              signUpUser does, and returns the link too. The consent rule of signUpUser holds: only for the user you are talking to, \
-             with their own address, once they have joined or explicitly asked to.\n\n\
+             with their own address, once they have joined or explicitly asked to join.\n\n\
              A referral is credited once that person has confirmed; getReferralProgram says what it earns. No tool counts referrals: \
              members see theirs at {}.",
             union.own_page()

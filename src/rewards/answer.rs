@@ -100,5 +100,5 @@ fn difference(settlement: &Settlement, payout: &PayoutRecord) -> Option<String> 
             differing.push(format!("{name} \"{}\", not \"{told}\"", booked.as_deref().unwrap_or_default()));
         }
     }
-    (!differing.is_empty()).then(|| format!("booked with {}", differing.join(", ")))
+    (!differing.is_empty()).then(|| format!("recorded with {}", differing.join(", ")))
 }

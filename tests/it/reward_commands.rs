@@ -206,7 +206,7 @@ fn every_command_of_the_page_answers_as_it_says() {
         let audit = done(&server, &["audit", "--about", "account"]);
         assert!(audit.contains("members erase --waive-rewards account "), "{audit}");
         let said = done(&server, &["members", "erase", "bob@example.com"]);
-        assert!(said.contains(&format!("\nBeing paid: $100 as {BOB}-1-2 in batch 2.\nThat goes on if ")), "{said}");
+        assert!(said.contains(&format!("\nBeing paid: $100 as {BOB}-1-2 in batch 2.\nIt is paid if ")), "{said}");
         assert_eq!(listed(&server).0["outCents"], 10_000);
     });
 }
@@ -555,7 +555,7 @@ fn a_review_shows_the_rows_behind_each_pattern() {
         // A batch that is not settled can still be held back.
         assert!(done(&server, &["rewards", "review"]).contains(&format!("{CAMPAIGN} group 3, in batch 1\n")));
         // Somebody who is erased does not hide a pattern.
-        done(&server, &["members", "erase", "bob1@mailinator.com", "--yes"]);
+        done(&server, &["members", "erase", "bob1@mailinator.com"]);
         let erased = done(&server, &["rewards", "review"]);
         assert!(
             erased.contains("  erased: 1 member erased since, so when and how they joined is not known\n"),

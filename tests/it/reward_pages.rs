@@ -211,7 +211,7 @@ fn a_group_that_is_full_by_now_is_due_before_anything_is_erased() {
         server.execute("UPDATE campaigns SET group_size = 3");
         server.execute("UPDATE participations SET accepted_at = 1");
         let given_up = [("waiveRewards", "true"), ("dueCents", "10000")];
-        page(&ana.act("/me/erase", &given_up).await, 400, "Nothing was erased: $200 in rewards");
+        page(&ana.act("/me/erase", &given_up).await, 400, "Nothing was erased: we owe you $200 in rewards");
         assert_eq!(
             server.number("SELECT count(*) FROM reward_groups WHERE state = 'accrued' AND payout_id IS NULL"),
             2

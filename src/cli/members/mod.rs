@@ -306,9 +306,9 @@ fn erase(task: &EraseMember, now: Timestamp) -> anyhow::Result<()> {
         false => "They were not a member and are erased.",
     })?;
     print_line(&format!(
-        "Deleted: the address, {} with all answers, {}.",
+        "Deleted: the address, {} with all answers, {} in the outbox.",
         counted(erased.sign_ups, "sign-up"),
-        counted(erased.mails, "waiting mail")
+        counted(erased.mails, "mail")
     ))?;
     if erased.waived_cents > 0 {
         print_line(&format!("Given up: {} of rewards.", money(erased.waived_cents)))?;
