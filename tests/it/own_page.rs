@@ -730,7 +730,7 @@ fn evidence_of_consent_is_kept_and_shown() {
         let mut person = Browser::new(&server, 1);
         person.sign_in("rest@example.com").await;
         let own = page(&person.get("/me").await, 200, "Acme Assistant (through its API)");
-        assert!(own.contains(words) && own.contains("with the button that the emailed link leads to"));
+        assert!(own.contains(words) && own.contains("with the button behind our emailed link"));
 
         server.send(Request::post(server.decline_path(2)), "List-Unsubscribe=One-Click").await;
         assert_eq!(evidence("mcp@example.com")["decidedHow"], "one-click");

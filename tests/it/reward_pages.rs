@@ -88,7 +88,7 @@ fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money() {
             "due to you $100 being paid now $100 paid to you $100",
             "with the union's next batch",
             "Title of fiber-2099 Full groups 3 groups, $100 each",
-            "On hold 1 member, the first until",
+            "On hold 1 member; the first hold ends",
             "Counting, not in a group yet 2 members",
             "Needed for the next group 3 members",
         ] {
@@ -99,7 +99,7 @@ fn a_member_sees_what_is_on_hold_what_counts_what_is_missing_and_the_money() {
         server.execute("UPDATE referrers SET rewarded_groups = 10, rewarded_cents = 100000");
         let shown = section(&ana.get("/me").await, "rewards");
         let most =
-            "over all campaigns, at most 10 groups are rewarded, and none that would take your rewards above $1,000";
+            "at most 10 groups are rewarded across all campaigns, and none that would bring your total above $1,000";
         assert!(shown.contains(&format!("Next group It would earn nothing: {most}")), "{shown}");
         server.execute("INSERT INTO reward_groups (referrer_id, campaign_id, state, formed_at) SELECT person_id, 1, 'capped', 1 FROM referrers WHERE rewarded_groups = 10");
         let shown = section(&ana.get("/me").await, "rewards");

@@ -110,7 +110,7 @@ export async function meWalk(page, tools) {
   assert.equal(await page.getByRole("button", { name: "Save my answers" }).isVisible(), false, "what few need is folded away");
   await unfold("How you joined");
   const shown = await main.innerText();
-  for (const text of [address, "Member since", "Acme Assistant", "through its API", "with the button that the emailed link leads to"]) {
+  for (const text of [address, "Member since", "Acme Assistant", "through its API", "with the button behind our emailed link"]) {
     assert(shown.includes(text), text);
   }
   const link = page.getByRole("textbox", { name: "Copy it and share it" });

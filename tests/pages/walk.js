@@ -481,7 +481,7 @@ async function throttledWalk(page) {
 
   if (!withScripts) {
     step("without scripts it is taken, and may wait");
-    assert((await page.content()).includes("Your browser doesn't run scripts"));
+    assert((await page.content()).includes("JavaScript is off in your browser"));
     await go(page, () => button.click());
     await heading(page, "We have your sign-up");
     await look(page, "may-wait");
