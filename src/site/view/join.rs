@@ -326,7 +326,7 @@ mod tests {
         let union = Union { catalog: Catalog::parse(text).unwrap(), ..UnionSettings::sample() };
         let chosen = CategorySet::from_slugs("insurance,car_insurance");
         let html = of(&union, None, InvitedBy::Nobody, &JoinForm { chosen, ..JoinForm::default() });
-        assert!(html.contains(r#"<span class="figure">$200</span> estimated savings a year on Home Internet"#));
+        assert!(html.contains(r#"<span class="figure">$200</span> estimated yearly savings on Home Internet"#));
         assert!(html.contains(r#"<output id="chosen-total">$500</output>"#), "and neither is what was ticked");
         assert!(html.contains("(part of Insurance)") && html.contains(r#"data-part-of="insurance""#));
     }
