@@ -555,7 +555,7 @@ fn a_review_shows_the_rows_behind_each_pattern() {
         // A batch that is not settled can still be held back.
         assert!(done(&server, &["rewards", "review"]).contains(&format!("{CAMPAIGN} group 3, in batch 1\n")));
         // Somebody who is erased does not hide a pattern.
-        done(&server, &["members", "erase", "bob1@mailinator.com"]);
+        done(&server, &["members", "erase", "bob1@example.com"]);
         let erased = done(&server, &["rewards", "review"]);
         assert!(
             erased.contains("  erased: 1 member erased since, so when and how they joined is not known\n"),
