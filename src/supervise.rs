@@ -58,8 +58,18 @@ pub async fn wait() -> &'static str {
 /// Between two steps of background work others get their turn: the work takes a fifth of the time at the most, and SQLite's one writer,
 /// which serves who comes first, is free for the rest of it.
 pub async fn pause_after_step(begun: Instant) {
+    pause(begun, 4).await;
+}
+
+/// The same for work that nobody waits for: it takes a twentieth of the time at the most. Where sign-ups fill most of the writer's time
+/// already, a fifth more would make them queue.
+pub async fn pause_long_after_step(begun: Instant) {
+    pause(begun, 19).await;
+}
+
+async fn pause(begun: Instant, times: u32) {
     const SHORTEST: Duration = Duration::from_millis(5);
-    tokio::time::sleep(SHORTEST.max(begun.elapsed() * 4)).await;
+    tokio::time::sleep(SHORTEST.max(begun.elapsed() * times)).await;
 }
 
 #[cfg(test)]

@@ -177,7 +177,7 @@ fn the_form_joins_by_the_same_double_opt_in() {
             assert_eq!(shown.contains(&format!("value=\"{code}\"")), path.contains(code));
         }
         let front = page(&server.send(Request::get("/").header("accept", "text/html"), "").await, 200, "<form");
-        assert!(front.contains("$300</span> estimated savings a year on Home Internet, for example"));
+        assert!(front.contains("$300</span> estimated yearly savings on Home Internet, for example"));
         server.get("/").await.good();
 
         let send = async |fields: &[(&str, &str)]| {

@@ -563,7 +563,7 @@ fn a_review_shows_the_rows_behind_each_pattern() {
         );
         let before = audited();
         server.execute("UPDATE payouts SET state = 'paid'");
-        assert_eq!(done(&server, &["rewards", "review"]), "There is no group that is not paid yet.\n");
+        assert_eq!(done(&server, &["rewards", "review"]), "No group is waiting to be paid.\n");
         assert_eq!(audited(), before, "no address was shown");
         server.execute("UPDATE payouts SET state = 'out'");
         // A batch that nobody settles.

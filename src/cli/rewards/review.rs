@@ -29,7 +29,7 @@ pub(super) fn run(task: &ReviewGroups) -> anyhow::Result<()> {
         }
         let all = format!("{} of {}", counted(groups, "group"), counted(referrers, "referrer"));
         print_line(&match (referrers, shown) {
-            (0, _) => "Every group is paid.".to_owned(),
+            (0, _) => "No group is waiting to be paid.".to_owned(),
             (_, 0) => format!("Looked at {all}, none of them paid yet: nothing to report."),
             (_, _) => format!("Looked at {all}, none of them paid yet: {} shown.", counted(shown, "referrer")),
         })

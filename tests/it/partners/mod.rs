@@ -273,7 +273,7 @@ fn the_person_reads_what_the_partner_may_learn() {
         let server = Server::start();
         let key = server.key();
         invite(&server, &key, "one", "ana@example.com").await.good();
-        let told = "If you confirm, we may tell Acme Assistant that you did, and nothing else.";
+        let told = "If you confirm, all we may tell Acme Assistant about it is that you did.";
         let page = server.get(&server.confirm_path(1)).await;
         assert!(String::from_utf8(page.body.to_vec()).unwrap().contains(told));
         let folder = server.data().join("mailbox");
