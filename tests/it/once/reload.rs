@@ -28,7 +28,8 @@ fn write_catalog(file: &Path, number: u32) {
 /// The numbers of the catalogs whose figures stand in a text.
 fn numbers_in(text: &str) -> BTreeSet<u32> {
     // A port may look like a figure of a catalog.
-    let text: String = text.split("127.0.0.1:").map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit())).collect();
+    let text: String =
+        text.split("127.0.0.1:").map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit())).collect();
     let figures = text.split(|c: char| !c.is_ascii_digit() && c != ',').map(|run| run.replace(',', ""));
     let number =
         |figure: u32| [SAVINGS, REWARD].into_iter().find_map(|base| figure.checked_sub(base).filter(|n| *n < 100));
