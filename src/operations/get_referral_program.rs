@@ -58,7 +58,7 @@ impl Operation for GetReferralProgram {
         let take_part = match terms.hold_days {
             0 => "take part in the same active campaign".to_owned(),
             _ => format!(
-                "have each taken part in the same campaign for {}, from when it became active or they accepted its offer",
+                "have each taken part in the same campaign for {}, from when it became active or they accepted its offer, the later of the two",
                 terms.hold(Language::English)
             ),
         };

@@ -45,8 +45,8 @@ pub fn who_and_where(union: &Union) -> String {
          Anyone can join at {join}. A campaign is one negotiation over one category. {campaigns} shows the campaigns to all (JSON: \
          {campaigns}.json); members choose there which to take part in. Joining changes no contract. Email tells members of new \
          campaigns for their categories, offers and results. At {me} members sign in by email to see their referrals and rewards, \
-         change their state and categories, turn off email, download their data, leave, or have their data erased. Anyone who \
-         has not confirmed can withdraw the sign-up and stop further email: \"This wasn't me\" in that email. {privacy} says what is \
+         change their state and categories, turn off email, download their data, leave, or have their data erased, which also ends \
+         membership and email. Anyone who has not confirmed can withdraw the sign-up and stop further email: \"This wasn't me\" in that email. {privacy} says what is \
          kept and for how long. {terms} says what joining means.",
         answers = union.catalog.answers(Language::English).join(" "),
         contact = union.contact_line().unwrap_or_else(|| "not published".to_owned()),
