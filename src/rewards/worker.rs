@@ -19,7 +19,8 @@ const EVERY: Duration = Duration::from_secs(30);
 /// Works until told to stop.
 pub async fn run(store: Arc<dyn RewardStore>, log: Log, clock: Clock, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
-        if let Err(error) = work_in_background(&*store, clock, &stop).await {
+        let now = || clock.now().time;
+        if let Err(error) = steps(&*store, now, || !*stop.borrow(), pause_long_after_step).await {
             log.problem(None, &format!("rewards are not up to date: {error}"));
         }
         tokio::select! {
@@ -29,25 +30,20 @@ pub async fn run(store: Arc<dyn RewardStore>, log: Log, clock: Clock, mut stop: 
     }
 }
 
-/// Everything that is to be done now, in no hurry.
-async fn work_in_background(
-    store: &dyn RewardStore,
-    clock: Clock,
-    stop: &watch::Receiver<bool>,
-) -> Result<(), StoreError> {
-    let mut begun = Instant::now();
-    while !*stop.borrow() && store.step_rewards(new_account()?, clock.now().time).await? {
-        pause_long_after_step(begun).await;
-        begun = Instant::now();
-    }
-    Ok(())
-}
-
 /// Everything that is to be done now, for somebody who waits for it.
 pub async fn work(store: &dyn RewardStore, now: impl Fn() -> Timestamp) -> Result<(), StoreError> {
+    steps(store, now, || true, pause_after_step).await
+}
+
+async fn steps<P: Future<Output = ()>>(
+    store: &dyn RewardStore,
+    now: impl Fn() -> Timestamp,
+    goes_on: impl Fn() -> bool,
+    pause: impl Fn(Instant) -> P,
+) -> Result<(), StoreError> {
     let mut begun = Instant::now();
-    while store.step_rewards(new_account()?, now()).await? {
-        pause_after_step(begun).await;
+    while goes_on() && store.step_rewards(new_account()?, now()).await? {
+        pause(begun).await;
         begun = Instant::now();
     }
     Ok(())

@@ -55,8 +55,6 @@ pub struct ReviewedMember {
     pub group: i64,
     /// The batch that its payout is in.
     pub batch: Option<i64>,
-    /// Then no other pattern can show them.
-    pub is_erased: bool,
 }
 
 /// A pattern, with the rows behind it.
@@ -141,8 +139,13 @@ impl ReviewedReferrer {
     }
 
     fn erased(&self) -> Option<Pattern<'_>> {
-        let ids: BTreeSet<_> =
-            self.members.iter().filter(|member| member.is_erased).map(|member| member.person.id).collect();
+        let ids: BTreeSet<_> = self
+            .members
+            .iter()
+            .map(|member| &member.person)
+            .filter(|one| one.email.is_none())
+            .map(|one| one.id)
+            .collect();
         let kind = PatternKind::Erased(ids.len());
         (!ids.is_empty()).then(|| Pattern { kind, members: self.rows_of(&ids) })
     }
@@ -166,7 +169,6 @@ mod tests {
             campaign: "internet-2027".parse().unwrap(),
             group: 1,
             batch: None,
-            is_erased: false,
         }
     }
 
@@ -215,9 +217,8 @@ mod tests {
         one.members[1].person.email = Some("x@mailinator.com".to_owned());
         assert_eq!(found(&one), [(PatternKind::Disposable, vec![3])]);
         one.members[1].person.email = None;
-        one.members[1].is_erased = true;
         assert_eq!(found(&one), [(PatternKind::Erased(1), vec![3])]);
-        one.members[1].is_erased = false;
+        one.members[1].person.email = Some("c@example.com".to_owned());
         one.referred_by = [5, 2, 1].map(|id| ReviewedPerson { id, email: None }).to_vec();
         assert_eq!(found(&one), [(PatternKind::Ring(3), vec![2])], "1 by 5 by 2 by 1");
         one.referred_by.pop();

@@ -117,7 +117,7 @@ async fn members_of(sql: &mut dyn Sql, referrer: i64) -> Result<Vec<ReviewedMemb
         "SELECT p.id, CASE WHEN p.erased_at IS NULL THEN p.email END AS email,
                 CASE WHEN p.erased_at IS NULL THEN p.joined_at END AS joined_at, ",
         source_name!("s.partner_id"),
-        " AS source, c.slug, g.id AS group_id, p.erased_at,
+        " AS source, c.slug, g.id AS group_id,
                 (SELECT o.batch_id FROM payouts o WHERE o.id = g.payout_id) AS batch
          FROM reward_groups g JOIN campaigns c ON c.id = g.campaign_id JOIN qualifications q ON q.group_id = g.id
              JOIN people p ON p.id = q.person_id ",
@@ -134,7 +134,6 @@ async fn members_of(sql: &mut dyn Sql, referrer: i64) -> Result<Vec<ReviewedMemb
             campaign: row.parsed("slug", |slug| slug.parse().ok())?,
             group: row.get("group_id")?,
             batch: row.get("batch")?,
-            is_erased: row.get::<Option<Timestamp>>("erased_at")?.is_some(),
         })
     };
     sql.rows(members, values![referrer, ReviewedReferrer::MOST_MEMBERS], read).await
