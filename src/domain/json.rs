@@ -1,14 +1,16 @@
 //! How values look in JSON: fields whose value the contract fixes, as types that can have no other; values that are a text; and
 //! the schema of a list that may grow.
 
-use schemars::{Schema, json_schema};
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
-/// The schema of a value in an answer that is one of a list today, and of a longer one some day. Programs that are made of the
-/// schema know the list by `title`, and take any other text too.
-pub fn open_enumeration(title: &str, known: &serde_json::Value) -> Schema {
-    let values = &known["enum"];
-    json_schema!({ "anyOf": [{ "title": title, "type": "string", "enum": values }, { "type": "string" }] })
+/// The schema of a value in an answer that is one of a list today, and of a longer one some day. The list is one type under `name`,
+/// wherever it is used; programs that are made of the schema take any other text too.
+pub fn open_enumeration(generator: &mut SchemaGenerator, name: &str, values: &[&str]) -> Schema {
+    let list = json_schema!({ "type": "string", "enum": values });
+    generator.definitions_mut().insert(name.to_owned(), list.to_value());
+    let list = format!("#{}/{name}", generator.settings().definitions_path);
+    json_schema!({ "anyOf": [{ "$ref": list }, { "type": "string" }] })
 }
 
 /// Gives a type the schema that is written down here, at each place that uses the type.

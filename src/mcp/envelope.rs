@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{LEGACY, MODERN, Raw, RpcHeaders, RpcResponse};
-use crate::operations::decode;
+use crate::operations::{LARGEST_MESSAGE, decode};
 
 /// With its padding or without.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -236,7 +236,8 @@ impl Fault {
     }
 
     pub(super) fn too_large() -> Self {
-        Self::new(-32600, 413, "Invalid request: the message is larger than 64 KiB")
+        let largest = LARGEST_MESSAGE >> 10;
+        Self::new(-32600, 413, format!("Invalid request: the message is larger than {largest} KiB"))
     }
 
     pub(super) fn broken() -> Self {

@@ -17,14 +17,11 @@ use crate::http::response::answer::Answer;
 use crate::http::response::error::HttpError;
 use crate::loopback::is_loopback;
 use crate::operations::dispatch::{CallTrace, Dispatcher};
-use crate::operations::{CONTRACT_TOOLS, decode};
+use crate::operations::{CONTRACT_TOOLS, LARGEST_MESSAGE, decode};
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
-
-/// The largest message: far more than any call of ours needs.
-const LARGEST_MESSAGE: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub struct McpEndpoint {

@@ -23,7 +23,7 @@ use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::language::Language;
 use crate::domain::mail::lane::Lane;
 use crate::domain::mail::report::{MailReport, ReportOutcome};
-use crate::domain::partner::idempotency::{IdempotencyKey, IdempotentRequest, InputHasher, MOST_KEYS};
+use crate::domain::partner::idempotency::{IdempotencyKey, IdempotentRequest, InputHasher, MOST_KEYS, REUSED_KEY};
 use crate::domain::referral::{CodeMaker, ReferralCode};
 use crate::domain::secret::Secret;
 use crate::domain::secret::mark::AddressMarker;
@@ -344,9 +344,7 @@ fn refused(error: StoreError) -> Error {
     match error {
         StoreError::Paused => Error::BackendNotConfigured,
         StoreError::KeyReused => Error::InvalidSubmission {
-            what: "Idempotency-Key: it was used before with another input. Send exactly what you sent then, or use a new key \
-                   for a new request."
-                .to_owned(),
+            what: format!("{REUSED_KEY} Send exactly what you sent then, or use a new key for a new request."),
             fields: vec!["Idempotency-Key".to_owned()],
         },
         StoreError::TooManyKeys => Error::InvalidSubmission {

@@ -70,6 +70,9 @@ pub struct Toolset {
 /// What `/mcp` and `unionhall mcp` serve.
 pub const CONTRACT_TOOLS: Toolset = Toolset { name: "unionhall", operations: ALL, instructions: wording::instructions };
 
+/// The bytes of a message to MCP over HTTP, at the most: far more than any call needs.
+pub const LARGEST_MESSAGE: u64 = 64 << 10;
+
 /// One thing that callers can ask of the union.
 pub trait Operation: 'static {
     const SPEC: Spec;

@@ -7,6 +7,7 @@ import ast
 import base64
 import hashlib
 import hmac
+import http.server
 import importlib.util
 import json
 import os
@@ -14,11 +15,12 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 URL, KEY = os.environ["UNION_URL"], os.environ["UNION_KEY"]
@@ -132,10 +134,55 @@ def operations():
             assert answer is None or shape(answer) == shape(shown), (snippet.name, answer, shown)
 
 
+class BadProxy(http.server.BaseHTTPRequestHandler):
+    """Stands before the server: its own error page comes first, then half of the server's answer, then the whole of it."""
+
+    protocol_version = "HTTP/1.1"
+    # How often each user agent has asked, and with which keys.
+    asked = {}
+
+    def do_POST(self):
+        keys = BadProxy.asked.setdefault(self.headers["User-Agent"].split("/")[0], [])
+        keys.append(self.headers["Idempotency-Key"])
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        names = ("Authorization", "Content-Type", "Idempotency-Key")
+        status, _, answer = ask(self.path, {name: self.headers[name] for name in names}, body)
+        kind, length = "application/json", len(answer)
+        if len(keys) == 1:
+            status, kind, answer = 502, "text/html", b"<html><h1>502 Bad Gateway</h1></html>"
+            length = len(answer)
+        elif len(keys) == 2:
+            answer = answer[: len(answer) // 2]
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+        self.wfile.write(answer)
+        self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+def survive_a_bad_proxy(snippets):
+    """Each reaches the server in the end, with one key for all attempts."""
+    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), BadProxy)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    there = f"http://127.0.0.1:{proxy.server_port}"
+    behind = [replace(one, code=one.code.replace(URL, there), number=2) for one in snippets]
+    assert all(there in one.code for one in behind), snippets
+    with ThreadPoolExecutor() as pool:
+        for snippet, printed in zip(behind, pool.map(run, behind)):
+            succeeded(snippet, printed)
+    assert list(BadProxy.asked.values()) == [["link-1042"] * 3] * len(behind), BadProxy.asked
+    proxy.shutdown()
+
+
 def begin():
     for snippet in of(*BEGIN):
         if snippet.language not in SHOWN:
             succeeded(snippet, run(snippet))
+    survive_a_bad_proxy([one for one in of("retries") if one.language not in SHOWN])
     # What is shown of limits is what the server says.
     good, refused = [one for one in of("limits") if one.language == "http"]
     status, headers, _ = ask("/v1/stats")

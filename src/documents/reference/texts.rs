@@ -9,12 +9,14 @@ use crate::domain::language::Language;
 use crate::domain::mail::{MAX_MAILS_PER_DAY, MIN_MAIL_GAP, MailKind, budget};
 use crate::domain::partner::endpoint::{DELIVERIES_AT_ONCE, ENDPOINTS_OF_ONE};
 use crate::domain::partner::event::{EVENTS_KEPT_FOR, MAX_WAITING};
+use crate::domain::partner::idempotency::REUSED_KEY;
 use crate::domain::sign_up::{PENDING_FOR, SUPPRESSED_FOR};
 use crate::domain::union::Union;
 use crate::domain::webhook::USER_AGENT;
+use crate::http::request::body;
 use crate::operations::partner::page::PageSize;
 use crate::operations::wording::CONSENT_RULE_FOR_ALL;
-use crate::operations::{ALL, Access};
+use crate::operations::{ALL, Access, LARGEST_MESSAGE};
 
 macro_rules! texts {
     ($group:literal: $($id:literal),*) => {
@@ -72,6 +74,9 @@ pub(super) fn facts(union: &Union) -> Facts {
         ("endpoints", ENDPOINTS_OF_ONE.to_string()),
         ("in_flight", DELIVERIES_AT_ONCE.to_string()),
         ("user_agent", USER_AGENT.to_owned()),
+        ("reused_key", REUSED_KEY.to_owned()),
+        ("largest_body", format!("{} MiB", body::LARGEST >> 20)),
+        ("largest_message", format!("{} KiB", LARGEST_MESSAGE >> 10)),
         ("apart_minutes", (MIN_MAIL_GAP.as_secs() / 60).to_string()),
         ("mails_a_day", MAX_MAILS_PER_DAY.to_string()),
         ("subject", prose::escaped(&subject)),

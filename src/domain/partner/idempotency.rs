@@ -29,6 +29,9 @@ pub struct IdempotencyKey(Arc<str>);
 )]
 pub struct BadIdempotencyKey;
 
+/// How the refusal of a key begins that was used before with another input. Programs compare it, as the reference says they may.
+pub const REUSED_KEY: &str = "Idempotency-Key: it was used before with another input.";
+
 impl IdempotencyKey {
     pub const LONGEST: usize = 255;
 

@@ -30,22 +30,6 @@ impl Input for StatusRequest {
     }
 }
 
-/// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum StatusName {
-    Pending,
-    Confirmed,
-    Closed,
-}
-
-impl StatusName {
-    fn open_schema(generator: &mut SchemaGenerator) -> Schema {
-        open_enumeration("Status", Self::json_schema(generator).as_value())
-    }
-}
-
 /// A sign-up that the partner sent with an idempotency key.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -54,8 +38,8 @@ pub struct StatusOfSignUp {
     pub idempotency_key: String,
     /// `confirmed` once the person pressed the button of this sign-up; `closed` seven days after it was taken, whatever else
     /// became of it; `pending` until then. More may come: treat what you do not know as `pending`.
-    #[schemars(schema_with = "StatusName::open_schema")]
-    pub status: StatusName,
+    #[schemars(schema_with = "statuses")]
+    pub status: SignUpStatus,
     /// When it was taken.
     #[schemars(extend("format" = "date-time"))]
     pub created_at: String,
@@ -68,15 +52,15 @@ pub struct StatusOfSignUp {
     pub confirmed_at: Option<String>,
 }
 
+fn statuses(generator: &mut SchemaGenerator) -> Schema {
+    open_enumeration(generator, "SignUpStatus", &SignUpStatus::ALL.map(SignUpStatus::name))
+}
+
 impl StatusOfSignUp {
     pub(super) fn of(named: &NamedSignUp, now: Timestamp) -> Self {
         Self {
             idempotency_key: named.key.as_str().to_owned(),
-            status: match named.status(now) {
-                SignUpStatus::Pending => StatusName::Pending,
-                SignUpStatus::Confirmed => StatusName::Confirmed,
-                SignUpStatus::Closed => StatusName::Closed,
-            },
+            status: named.status(now),
             created_at: named.created_at.to_string(),
             closes_at: named.closes_at.to_string(),
             confirmed_at: named.confirmed_at.map(|time| time.to_string()),
@@ -86,7 +70,7 @@ impl StatusOfSignUp {
     pub(super) fn example() -> Self {
         Self {
             idempotency_key: "sign-up-1042".to_owned(),
-            status: StatusName::Confirmed,
+            status: SignUpStatus::Confirmed,
             created_at: "2026-11-16T10:00:00Z".to_owned(),
             closes_at: "2026-11-23T10:00:00Z".to_owned(),
             confirmed_at: Some("2026-11-16T10:04:31Z".to_owned()),

@@ -112,8 +112,8 @@ pub struct ListedDelivery {
     pub next_attempt_at: Option<String>,
 }
 
-fn event_types(_: &mut SchemaGenerator) -> Schema {
-    open_enumeration("EventType", &json!({ "enum": [EventKind::Confirmed.name(), EventKind::Closed.name()] }))
+fn event_types(generator: &mut SchemaGenerator) -> Schema {
+    open_enumeration(generator, "EventType", &[EventKind::Confirmed.name(), EventKind::Closed.name()])
 }
 
 impl ListedEvent {

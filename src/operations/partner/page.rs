@@ -90,7 +90,7 @@ parameter!(
     /// Which sign-ups are listed.
     StatusParameter(SignUpStatus),
     |text| SignUpStatus::from_name(text).ok_or_else(|| "write pending, confirmed or closed".to_owned()),
-    { "type": "string", "enum": ["pending", "confirmed", "closed"] }
+    { "$ref": "#/components/schemas/SignUpStatus" }
 );
 
 impl WaitSeconds {

@@ -51,7 +51,7 @@ fn a_repeat_is_answered_byte_for_byte_and_mails_nobody() {
             [body("ben@example.com"), json!({ "email": "ana@example.com" }).to_string(), sign_up("Ana@example.com")]
         {
             let refused = send(&server, &key, "/v1/invite", "order-1", other).await.refused(400, "invalid_submission");
-            assert!(refused.starts_with("Idempotency-Key: it was used before"), "{refused}");
+            assert!(refused.starts_with("Idempotency-Key: it was used before with another input. "), "{refused}");
         }
         let refused = send(&server, &key, "/v1/referral-link", "order-1", sign_up("ana@example.com")).await;
         refused.refused(400, "invalid_submission");
