@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hyper::Request;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use unionhall::domain::partner::endpoint::EndpointId;
@@ -423,11 +423,17 @@ mod once {
             let document = server.send(Request::get("/partner/openapi.json"), "").await;
             assert_eq!(document.status, 200);
             let document: serde_json::Value = serde_json::from_slice(&document.body).unwrap();
-            let code = &document["components"]["schemas"]["Error"]["properties"]["code"];
-            assert_eq!(
-                (code["anyOf"][0]["enum"].as_array().unwrap().len(), &code["anyOf"][1]["type"]),
-                (6, &"string".into())
-            );
+            let schemas = &document["components"]["schemas"];
+            let open = |list: &str| json!([{ "$ref": format!("#/components/schemas/{list}") }, { "type": "string" }]);
+            assert_eq!(schemas["Error"]["properties"]["code"]["anyOf"], open("ErrorCode"));
+            assert_eq!(schemas["ErrorCode"]["enum"].as_array().unwrap().len(), 6);
+            // One type for one thing, wherever it is used.
+            for answer in ["StatusAnswer", "StatusOfSignUp"] {
+                assert_eq!(schemas[answer]["properties"]["status"]["anyOf"], open("SignUpStatus"), "{answer}");
+            }
+            let filter = &document["paths"]["/partner/v1/sign-ups"]["get"]["parameters"][1];
+            assert_eq!((&filter["name"], &filter["schema"]), (&json!("status"), &open("SignUpStatus")[0]));
+            assert_eq!(schemas["SignUpStatus"]["enum"], json!(["pending", "confirmed", "closed"]));
         });
     }
 }
