@@ -12,7 +12,8 @@ use unionhall::domain::secret::token::TokenMaker;
 
 use crate::metrics::Watched;
 use crate::pages::page;
-use crate::records::{Records, SECRET, ask};
+use crate::partners::ask;
+use crate::records::{self, Records, SECRET};
 use crate::server::{Answer, Server, block_on, sign_up, wait_until};
 
 mod each_partner;
@@ -44,7 +45,7 @@ impl Server {
                 statement.query_map([], row).unwrap().collect::<Result<_, _>>().unwrap()
             }
             Records::Postgres { store, .. } => {
-                ask(&format!("{store}?options=-c%20search_path%3Dpublic_sandbox"), sql).unwrap()
+                records::ask(&format!("{store}?options=-c%20search_path%3Dpublic_sandbox"), sql).unwrap()
             }
         }
     }
@@ -86,6 +87,11 @@ impl Server {
 
     async fn invite(&self, key: &str, email: &str) -> Answer {
         self.post("/v1/invite", key, sign_up(email)).await
+    }
+
+    /// What a partner is told of the sign-up that it gave that name to.
+    async fn status_of(&self, key: &str, name: &str) -> Value {
+        ask(self, key, &format!("/partner/v1/sign-ups/{name}")).await.good()["status"].clone()
     }
 
     /// The state of the latest sign-up of an address in the sandbox.
@@ -314,7 +320,7 @@ fn a_sandbox_that_cannot_be_opened_is_no_trouble_of_the_unions() {
                 std::fs::write(data.join("sandbox.db"), "no database at all ".repeat(100)).unwrap();
             }
             Records::Postgres { store, .. } => {
-                ask(store, "DROP TABLE public_sandbox.unionhall_schema").unwrap();
+                records::ask(store, "DROP TABLE public_sandbox.unionhall_schema").unwrap();
             }
         }
         let server = Server::start_in(home, &[]);

@@ -1,7 +1,7 @@
 //! The sandbox is each partner's own: two of them try the same things out, and neither can learn or change anything of the other's.
 
 use super::*;
-use crate::partners::{ask, invite};
+use crate::partners::invite;
 
 const KIM: &str = "kim@example.com";
 
@@ -43,10 +43,6 @@ async fn press(server: &Server, link: &Value, form: &str) {
     page(&server.send(Request::post(path_of(link)), form.to_owned()).await, 200, "Sandbox");
 }
 
-async fn status(server: &Server, key: &str, name: &str) -> Value {
-    ask(server, key, &format!("/partner/v1/sign-ups/{name}")).await.good()["status"].clone()
-}
-
 #[test]
 fn the_same_address_of_two_partners_is_two_people() {
     block_on(async {
@@ -66,8 +62,8 @@ fn the_same_address_of_two_partners_is_two_people() {
         // One joins, and the other partner sees nothing of it.
         press(&server, &our_mail["confirmLink"], "").await;
         assert_eq!((server.count_of(&acme).await, server.count_of(&zoe).await), (1, 0));
-        assert_eq!(status(&server, &acme, "order-1").await, "confirmed");
-        assert_eq!(status(&server, &zoe, "order-1").await, "pending");
+        assert_eq!(server.status_of(&acme, "order-1").await, "confirmed");
+        assert_eq!(server.status_of(&zoe, "order-1").await, "pending");
         let again = server.post("/v1/invite", &zoe, json!({ "email": KIM, "usState": "CA" }).to_string()).await.good();
         assert_eq!((&again["joinedCount"], &again["inviteLink"]), (&json!(0), &theirs["inviteLink"]));
         assert_eq!(server.invite(&acme, "ben@example.com").await.good()["joinedCount"], 1);
@@ -110,7 +106,7 @@ fn a_partner_learns_and_changes_nothing_of_anothers_sandbox() {
     block_on(async {
         let (server, [acme, zoe]) = two_partners();
         invite(&server, &acme, "order-1", "confirm@simulator.test").await.good();
-        wait_until(SOON, async || status(&server, &acme, "order-1").await == "confirmed").await;
+        wait_until(SOON, async || server.status_of(&acme, "order-1").await == "confirmed").await;
         let mail = mailed(&server, &acme, 1).await[0].clone();
 
         // Names, events and counts.

@@ -1,11 +1,7 @@
 //! Addresses at `simulator.test`: each outcome, as often as a test needs it, and with test keys alone.
 
 use super::*;
-use crate::partners::{ask, invite};
-
-async fn status(server: &Server, key: &str, name: &str) -> Value {
-    ask(server, key, &format!("/partner/v1/sign-ups/{name}")).await.good()["status"].clone()
-}
+use crate::partners::invite;
 
 /// The events of a partner, each as its type and the name of its sign-up.
 async fn events(server: &Server, key: &str) -> Vec<(String, String)> {
@@ -24,7 +20,7 @@ fn an_address_that_confirms_does_so_each_time() {
             for email in ["confirm+17@simulator.test", "confirm@simulator.test"] {
                 let name = format!("{email}-{round}");
                 invite(&server, &test, &name, email).await.good();
-                wait_until(SOON, async || status(&server, &test, &name).await == "confirmed").await;
+                wait_until(SOON, async || server.status_of(&test, &name).await == "confirmed").await;
             }
             // It does not matter what was said in between: "this wasn't me", and that no mail is wanted.
             server.invite(&test, "decline@simulator.test").await.good();
@@ -87,7 +83,7 @@ fn one_closes_after_a_minute_whatever_is_restarted_meanwhile() {
         let closes = "SELECT (closes_at - created_at) / 1000 FROM idempotency_keys ORDER BY id";
         assert_eq!(server.sandbox_rows(closes), [["60"], ["60"], ["604800"]]);
         wait_until(SOON, async || server.sandbox_number("SELECT count(*) FROM inbox") == 3).await;
-        assert_eq!(status(&server, &test, names[0]).await, "pending");
+        assert_eq!(server.status_of(&test, names[0]).await, "pending");
         let (code, home) = server.stop();
         assert_eq!(code, Some(0));
         let server = Server::start_in(home, &["--public-per-minute", "10000"]);
@@ -103,9 +99,9 @@ fn one_closes_after_a_minute_whatever_is_restarted_meanwhile() {
             "{told:?}"
         );
         for name in &names[..2] {
-            assert_eq!(status(&server, &test, name).await, "closed");
+            assert_eq!(server.status_of(&test, name).await, "closed");
         }
-        assert_eq!(status(&server, &test, names[2]).await, "pending");
+        assert_eq!(server.status_of(&test, names[2]).await, "pending");
         assert_eq!(server.test_state("close@simulator.test"), "pending", "nobody decided it");
     });
 }
