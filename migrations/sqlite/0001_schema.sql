@@ -30,7 +30,8 @@ CREATE TABLE partners (
     suspended_at    INTEGER,                    -- set while the operator suspends it: no key works, no mail or webhook goes
     mails_a_day     INTEGER,                    -- its fixed mail budget; NULL: the server's setting and its reputation decide
     events_numbered INTEGER NOT NULL DEFAULT 0, -- the last position that was given to an event of it
-    events_deleted  INTEGER NOT NULL DEFAULT 0  -- its events up to this position were deleted
+    events_deleted  INTEGER NOT NULL DEFAULT 0, -- its events up to this position were deleted
+    sandbox_members INTEGER NOT NULL DEFAULT 0 CHECK (sandbox_members >= 0) -- members of its sandbox; 0 in live records
 ) STRICT;
 
 CREATE TABLE api_keys (

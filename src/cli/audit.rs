@@ -3,8 +3,9 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{print_line, with_live_records};
+use super::{Prepare, print_line, with_records};
 use crate::config::StoreSettings;
+use crate::domain::api_key::Mode;
 use crate::domain::time::Timestamp;
 use crate::operator::{Act, AuditEntry};
 
@@ -22,6 +23,9 @@ pub(super) struct ShowAudit {
     /// Only where the column ABOUT contains this text, such as a key's id, an account or a partner's name; in any case of letters.
     #[arg(long, value_name = "TEXT")]
     about: Option<String>,
+    /// What commands changed in the sandbox, whose log is its own.
+    #[arg(long)]
+    test: bool,
     /// As JSON Lines, an object a line, for programs.
     #[arg(long)]
     json: bool,
@@ -66,7 +70,7 @@ pub(super) fn run(task: &ShowAudit) -> anyhow::Result<()> {
         task.by.as_ref().is_none_or(|who| entry.who == *who)
             && about.as_ref().is_none_or(|text| entry.about.to_lowercase().contains(text))
     };
-    with_live_records(&task.store, async |operator| {
+    with_records(&task.store, Mode::of_flag(task.test), Prepare::Expect, async |operator| {
         let (mut last, mut listed) = (0, 0);
         loop {
             let entries = operator.audit_entries(since, until, last, PAGE).await?;

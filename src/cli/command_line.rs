@@ -8,6 +8,7 @@ use clap::{ArgMatches, FromArgMatches};
 
 use super::terminal::{print_aside, print_line};
 use super::{CommandLine, command_line, doctor};
+use crate::domain::api_key::Mode;
 
 /// Reads the command line. A variable that is set to nothing counts as not set: compose files write those. What is wrong
 /// is told in one line.
@@ -27,7 +28,8 @@ pub(super) fn parse() -> Result<(CommandLine, ArgMatches), ExitCode> {
             let _gone = error.render().to_string().lines().try_for_each(print_line);
             return ExitCode::SUCCESS;
         }
-        print_aside(&format!("unionhall: {} (--help explains)", in_one_line(&error)));
+        let mode = Mode::of_flag(std::env::args().any(|word| word == "--test"));
+        print_aside(&format!("unionhall: {} (--help explains)", mode.in_commands(&in_one_line(&error))));
         ExitCode::from(2)
     })
 }

@@ -115,12 +115,8 @@ impl std::str::FromStr for NamedKey {
 
 impl NamedKey {
     fn mode(self, test: bool) -> Mode {
-        mode(test || self.is_test)
+        Mode::of_flag(test || self.is_test)
     }
-}
-
-fn mode(test: bool) -> Mode {
-    if test { Mode::Test } else { Mode::Live }
 }
 
 pub(super) fn run(command: KeysCommand) -> anyhow::Result<()> {
@@ -156,7 +152,7 @@ fn issue(task: IssueKey, now: Timestamp) -> anyhow::Result<()> {
     if task.expires.is_some_and(|end| end <= now) {
         bail!("--expires lies in the past: the key would never work");
     }
-    let mode = mode(task.test);
+    let mode = Mode::of_flag(task.test);
     let key = ApiKey::of_mode(mode, &random()?);
     let records = task.store.records()?;
     // Where there is a union there may be a sandbox.
@@ -219,10 +215,10 @@ async fn partner_of(task: &IssueKey, operator: &Operator) -> anyhow::Result<Part
         },
     };
     if found.suspended_at.is_some() {
-        let (name, test) = (quoted(&found.name), if task.test { " --test" } else { "" });
         bail!(
-            "{} is suspended, so no key was issued, for none would work; `unionhall partners resume {name}{test}` lifts that",
-            found.name
+            "{} is suspended, so no key was issued, for none would work; `unionhall partners resume {}` lifts that",
+            found.name,
+            quoted(&found.name)
         );
     }
     PartnerName::kept(&found.name).context("the partner has no name")
@@ -238,17 +234,17 @@ fn is_meant(task: &IssueKey, alike: &str) -> anyhow::Result<bool> {
         Some("new") => Ok(false),
         Some(_) => bail!("no key was issued: answer existing or new"),
         None => {
-            let (alike_argument, name, test) = (quoted(alike), quoted(name), if task.test { " --test" } else { "" });
+            let (alike_argument, name) = (quoted(alike), quoted(name));
             bail!(
-                "there is a partner {alike}, so no key was issued; `unionhall keys issue {alike_argument}{test}` issues one to it, \
-                 `unionhall keys issue {name}{test} --new-partner` makes another partner"
+                "there is a partner {alike}, so no key was issued; `unionhall keys issue {alike_argument}` issues one to it, \
+                 `unionhall keys issue {name} --new-partner` makes another partner"
             )
         }
     }
 }
 
 fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
-    let (keys, sources) = with_records(&task.store, mode(task.test), Prepare::Expect, async |operator| {
+    let (keys, sources) = with_records(&task.store, Mode::of_flag(task.test), Prepare::Expect, async |operator| {
         Ok((operator.keys().list().await?, operator.source_statuses(now).await?))
     })?;
     let budget = task.budget.budget();
@@ -268,8 +264,8 @@ fn list(task: &ListKeys, now: Timestamp) -> anyhow::Result<()> {
         return print_line(&serde_json::to_string_pretty(&rows)?);
     }
     if keys.is_empty() {
-        let test = if task.test { " --test" } else { "" };
-        return print_line(&format!("No keys yet. `unionhall keys issue NAME{test}` issues one."));
+        let hint = "No keys yet. `unionhall keys issue NAME` issues one.";
+        return print_line(&Mode::of_flag(task.test).in_commands(hint));
     }
     print_line(&format!(
         "{:<10}{:<11}{:>7}{:>10}{:>11}{:>10}{:>13}{:>7}  {:<22}{:<22}{:<22}PARTNER",
@@ -343,7 +339,7 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
     let (id, mode) = (task.id.id, task.id.mode(task.test));
     let act = act("keys revoke", format!("key {id}"), now);
     let found = with_keys(&task.store, mode, Prepare::Expect, act, async |keys| Ok(keys.revoke(id, now).await?))?;
-    let key = found.with_context(|| no_such_key(id))?;
+    let key = found.with_context(|| mode.in_commands(&no_such_key(id)))?;
     let at = key.revoked_at.unwrap_or(now);
     let before = if at < now { format!(" already, at {at}") } else { String::new() };
     print_line(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))?;

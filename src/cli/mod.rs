@@ -319,7 +319,11 @@ fn run_on_records<'a>(
         let store = open_records(&records, &settings.data, prepare, WRITE_BATCH).await?;
         let done = work(Operator::new(Arc::clone(&store), mode)).await;
         store.close().await?;
-        done
+        done.map_err(|error| {
+            let said = format!("{error:#}");
+            let there = mode.in_commands(&said);
+            if there == said { error } else { anyhow::anyhow!(there) }
+        })
     })
 }
 

@@ -1,14 +1,18 @@
 //! Addresses that act by themselves in the sandbox, so that a partner sees every outcome without a person: `confirm@simulator.test`
-//! and its like. Among live records they mean nothing: no mail server answers for a name below `.test`.
+//! and its like. Live keys and the form refuse them: no mail server answers for a name below `.test`.
 
 use std::time::Duration;
 
 use super::email::EmailAddress;
+use super::partner::CLOSES_AFTER;
 
 const HOST: &str = "simulator.test";
 
 /// How long the slow one takes to confirm.
 pub const SLOW_FOR: Duration = Duration::from_secs(60);
+
+/// How long it takes the sign-up of `close@` to close, where others take a week.
+pub const SIMULATED_CLOSES_AFTER: Duration = Duration::from_secs(60);
 
 /// When whoever met the simulated limit may come again, in seconds.
 pub const LIMITED_FOR: u32 = 30;
@@ -24,6 +28,8 @@ pub enum Simulated {
     Bounce,
     /// Confirms after [`SLOW_FOR`].
     Slow,
+    /// Never confirms, and its sign-up closes after [`SIMULATED_CLOSES_AFTER`].
+    Close,
     /// The operation answers that there were too many requests.
     Limit,
     /// The operation answers that nothing could be saved.
@@ -33,7 +39,7 @@ pub enum Simulated {
 impl Simulated {
     /// What an address does, if it is one of these; a tag after a plus makes as many of each as one likes.
     pub fn of(email: &EmailAddress) -> Option<Self> {
-        if !email.domain().eq_ignore_ascii_case(HOST) {
+        if !is_simulators(email) {
             return None;
         }
         let name = email.local_part().split('+').next().unwrap_or_default();
@@ -42,6 +48,7 @@ impl Simulated {
             "decline" => Self::Decline,
             "bounce" => Self::Bounce,
             "slow" => Self::Slow,
+            "close" => Self::Close,
             "limit" => Self::Limit,
             "fail" => Self::Fail,
             _ => return None,
@@ -49,8 +56,27 @@ impl Simulated {
     }
 }
 
+/// Whether an address is the simulator's, be there one of that name or not.
+pub fn is_simulators(email: &EmailAddress) -> bool {
+    email.domain() == HOST
+}
+
+/// Whether it is one in the sandbox, where no cap and no silence holds for it.
+pub fn is_free(email: &EmailAddress) -> bool {
+    email.scope().is_some() && is_simulators(email)
+}
+
+/// After which time a sign-up that nobody confirmed is closed for its partner.
+pub fn closes_after(email: &EmailAddress) -> Duration {
+    match Simulated::of(email).filter(|_| is_free(email)) {
+        Some(Simulated::Close) => SIMULATED_CLOSES_AFTER,
+        _ => CLOSES_AFTER,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::partner::name::PartnerId;
     use super::*;
 
     #[test]
@@ -63,6 +89,7 @@ mod tests {
             ("decline@simulator.test", Simulated::Decline),
             ("bounce@simulator.test", Simulated::Bounce),
             ("slow+x@simulator.test", Simulated::Slow),
+            ("close+week@simulator.test", Simulated::Close),
             ("LIMIT@simulator.test", Simulated::Limit),
             ("fail@simulator.test", Simulated::Fail),
         ] {
@@ -78,6 +105,25 @@ mod tests {
             "confirm@example.com",
         ] {
             assert_eq!(of(other), None, "{other}");
+        }
+    }
+    #[test]
+    fn the_simulators_addresses_are_free_in_the_sandbox_alone() {
+        let live = |text: &str| EmailAddress::parse(text).unwrap();
+        let test = |text: &str| live(text).in_sandbox_of(PartnerId(1));
+        for (text, is_the_simulators) in
+            [("ana@Simulator.test", true), ("close+1@simulator.test", true), ("close@simulator.test.example", false)]
+        {
+            assert_eq!((is_simulators(&live(text)), is_free(&live(text))), (is_the_simulators, false), "{text}");
+            assert_eq!(
+                (is_simulators(&test(text)), is_free(&test(text))),
+                (is_the_simulators, is_the_simulators),
+                "{text}"
+            );
+        }
+        assert_eq!(closes_after(&test("close+1@simulator.test")), SIMULATED_CLOSES_AFTER);
+        for week in [live("close@simulator.test"), test("slow@simulator.test"), test("close@example.com")] {
+            assert_eq!(closes_after(&week), CLOSES_AFTER);
         }
     }
 }

@@ -74,12 +74,12 @@ impl Operation for CreateReferralLink {
 
     async fn run(app: &App, caller: &Caller, input: ReferralLinkRequest) -> Result<ReferralLinkResponse, Error> {
         let (partner, site) = (caller.partner()?, &app.union.join_site);
-        caller.meet_simulator(app, &input.email)?;
+        let email = caller.address(app, input.email)?;
         let Some(key) = caller.idempotency_key() else {
-            let code = app.membership.referral_code(&input.email, caller.now).await?;
+            let code = app.membership.referral_code(&email, caller.now).await?;
             return Ok(ReferralLinkResponse { ok: True, invite_link: code.link(site), code: code.to_string() });
         };
-        let done = app.membership.idempotent_referral_code(partner, key, &input.email, site, caller.now).await?;
+        let done = app.membership.idempotent_referral_code(partner, key, &email, site, caller.now).await?;
         caller.note_replay(&done);
         let invite_link = done.replayed.map_or_else(|| done.code.link(site), |first| first.link);
         Ok(ReferralLinkResponse { ok: True, invite_link, code: done.code.to_string() })

@@ -43,8 +43,11 @@ impl Operation for GetMemberStats {
             .to_owned()
     }
 
-    async fn run(app: &App, _: &Caller, _: Nothing) -> Result<MemberStats, Error> {
-        let counted = app.membership.count().await;
+    async fn run(app: &App, caller: &Caller, _: Nothing) -> Result<MemberStats, Error> {
+        let counted = match &app.inbox {
+            None => app.membership.count().await,
+            Some(inbox) => inbox.member_count(caller.partner()?.id).await,
+        };
         let member_count = counted.map_err(|error| Error::Unavailable { cause: error.to_string() })?;
         Ok(MemberStats { ok: True, member_count })
     }

@@ -116,9 +116,8 @@ impl Operation for SignUpUser {
     }
 
     async fn run(app: &App, caller: &Caller, input: InviteRequest) -> Result<InviteResponse, Error> {
-        caller.meet_simulator(app, &input.email)?;
         let application = Application {
-            email: input.email,
+            email: caller.address(app, input.email)?,
             answers: SignUpAnswers {
                 us_state: input.us_state,
                 categories: input.categories,

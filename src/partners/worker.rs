@@ -256,10 +256,10 @@ impl WebhookWorker {
         if disabled {
             self.log.problem(
                 None,
-                &format!(
+                &self.mode.in_commands(&format!(
                     "webhook endpoint {id} of {partner} is disabled: {cause}; `unionhall webhooks recover {id} --since DATE` enables it \
                      and tells it what it missed"
-                ),
+                )),
             );
         } else if failing.insert(*id) {
             self.log.note(&format!("webhook endpoint {id} of {partner} fails: {cause}; it is tried again"));

@@ -77,6 +77,11 @@ impl Inbox {
         Ok(self.store.find_in_inbox(partner, id).await?.map(|mail| self.received(mail)))
     }
 
+    /// How many members the partner's sandbox has now.
+    pub async fn member_count(&self, partner: PartnerId) -> Result<u64, StoreError> {
+        self.store.sandbox_members(partner).await
+    }
+
     /// Where the partner's people see it in a browser: nobody else can guess the address.
     pub fn page(&self, partner: &str) -> String {
         format!("{}/inbox/{}", self.site, self.tokens.inbox_token(partner))

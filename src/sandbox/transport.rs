@@ -61,7 +61,7 @@ impl InboxTransport {
                 let done = self.membership.decline(&token, DecidedHow::Button, None, now).await;
                 done.map(|_| ()).map_err(not_now)
             }
-            Some(Simulated::Bounce | Simulated::Limit | Simulated::Fail) | None => Ok(()),
+            Some(Simulated::Bounce | Simulated::Close | Simulated::Limit | Simulated::Fail) | None => Ok(()),
         }
     }
 }

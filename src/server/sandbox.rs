@@ -13,12 +13,12 @@ use tokio::sync::Mutex;
 
 use super::catalog_snapshot::CatalogSnapshot;
 use super::routes::FoundRoute;
-use crate::app::App;
+use crate::app::{App, Refusal};
 use crate::clock::Moment;
 use crate::domain::api_key::{ApiKey, Mode};
 use crate::domain::catalog::Catalog;
 use crate::domain::time::Tick;
-use crate::error::Error;
+use crate::error::{Error, KeyProblem};
 use crate::http::request::authorization;
 use crate::http::response::error::HttpError;
 use crate::operations::Access;
@@ -63,7 +63,7 @@ impl SandboxRouter {
         }
     }
 
-    /// What a request for the sandbox is answered by. A key that opens nothing there is nobody's, and the live records refuse it:
+    /// What a request for the sandbox is answered by. A key that was never one there is nobody's, and the live records refuse it:
     /// neither does it see the sandbox, nor is it left out of the metrics.
     pub(super) async fn answers(
         &self,
@@ -82,8 +82,15 @@ impl SandboxRouter {
             Ok(Some(snapshot)) => {
                 let looked_up = snapshot.app().authenticate(authorization::of(headers), now.time);
                 // Where it cannot say, or not soon, the key is as unknown as one that was made up.
-                let holder = tokio::time::timeout(LOOKED_UP_FOR, looked_up).await;
-                Ok(if matches!(holder, Ok(Ok(_))) { snapshot } else { Arc::clone(live) })
+                let is_answered_there = match tokio::time::timeout(LOOKED_UP_FOR, looked_up).await {
+                    Ok(Ok(_)) => true,
+                    // What was somebody's key is told what became of it, as a live one is; public data needs none.
+                    Ok(Err(Refusal::Key(KeyProblem::Expired | KeyProblem::Revoked | KeyProblem::Suspended))) => {
+                        found.and_then(|found| found.route.access()) != Some(Access::Public)
+                    }
+                    _ => false,
+                };
+                Ok(if is_answered_there { snapshot } else { Arc::clone(live) })
             }
             Ok(None) if is_page => Err(HttpError::NotFound("There is nothing at this path.".to_owned())),
             Ok(None) => Ok(Arc::clone(live)),

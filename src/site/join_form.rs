@@ -13,6 +13,7 @@ use crate::domain::language::Words;
 use crate::domain::referral::ReferralCode;
 use crate::domain::secret::seal::Sealer;
 use crate::domain::sign_up::SignUpAnswers;
+use crate::domain::simulator::is_simulators;
 use crate::domain::text::Comments;
 use crate::domain::time::Timestamp;
 use crate::domain::us_state::UsState;
@@ -147,7 +148,11 @@ impl SentForm {
     /// The same types as the API's, so that a form can bring nothing that a partner could not; or the form again, with
     /// each mistake beside its field. An address at a host that looks misspelled is asked about, once.
     pub(super) fn check(&self, words: &Words) -> Result<Application, Box<JoinForm>> {
-        let email = EmailAddress::parse(&self.email);
+        let email = EmailAddress::parse(&self.email).map_err(|why| email_mistake(words, why, &self.email));
+        let email = match email {
+            Ok(email) if is_simulators(&email) => Err(words.mistake.email_simulator.to_string()),
+            email => email,
+        };
         let (us_state, comments) = (self.us_state(words), self.comments(words));
         let meant = if self.sure != self.email { suggestion(&self.email) } else { None };
         match (email, us_state, comments, meant) {
@@ -158,7 +163,7 @@ impl SentForm {
                 ref_code: ReferralCode::from_pasted(&self.ref_code),
             }),
             (email, us_state, comments, meant) => Err(Box::new(JoinForm {
-                email_error: email.err().map(|why| email_mistake(words, why, &self.email)),
+                email_error: email.err(),
                 us_state_error: us_state.err(),
                 comments_error: comments.err(),
                 suggestion: meant,
@@ -230,6 +235,7 @@ mod tests {
             ("kim lee@gmail.com", "did you mean kimlee@gmail.com?"),
             ("kim..lee@gmail.com", "doesn't look like an email address"),
             ("a@b.com, c@d.com", "Type just one address"),
+            ("confirm+1@Simulator.test", "only for tests with a test key"),
         ] {
             assert!(message(typed).contains(said), "{typed}: {}", message(typed));
         }

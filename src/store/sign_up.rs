@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 use super::partners::idempotency::{self, Asked, FirstAnswer};
 use super::sources::{self, SourceEvent};
 use super::sql::{Failure, Row, Sql, Unit, Value, expected, values};
-use super::{StoreError, outbox};
+use super::{StoreError, outbox, sandbox};
+use crate::domain::email::scope::SandboxScope;
 use crate::domain::language::Language;
 use crate::domain::mail::MailKind;
 use crate::domain::partner::name::PartnerId;
@@ -16,6 +17,7 @@ use crate::domain::referral::ReferralCode;
 use crate::domain::sign_up::{
     CONSENT_VERSION, NamedPerson, NewSignUp, PENDING_FOR, POSTS_PENDING, SignUpAnswers, SignUpId, SignedUp,
 };
+use crate::domain::simulator::{closes_after, is_free};
 use crate::domain::time::Timestamp;
 
 /// What a sign-up brings beside its answers, in the order in which both statements write it.
@@ -112,7 +114,11 @@ impl Unit for SignUp {
         let installation = "SELECT signups_paused, member_count FROM installation WHERE id = 1";
         let installation =
             sql.row(installation, values![], |row| Ok((row.get("signups_paused")?, row.get("member_count")?))).await?;
-        let (paused, joined_count) = expected(installation)?;
+        let (paused, mut joined_count) = expected(installation)?;
+        let (email, now) = (&self.new.person.email, self.now);
+        if let Some(SandboxScope(partner)) = email.scope() {
+            joined_count = sandbox::members(sql, partner).await?;
+        }
         let named = self.new.request.as_ref().zip(self.partner());
         if let Some((request, partner)) = named
             && let Some(first) = idempotency::find(sql, partner, Asked::SignUp, request).await?
@@ -121,22 +127,31 @@ impl Unit for SignUp {
         }
         refuse_if(paused)?;
         let person = find_or_add(sql, &self.new.person, self.now).await?;
-        if let Some((_, partner)) = named.filter(|_| !person.is_new) {
-            idempotency::refuse_too_many(sql, partner, person.id, self.now).await?;
+        match named.filter(|_| !person.is_new) {
+            Some((_, partner)) if is_free(email) => {
+                idempotency::limit_keys_of_pending(sql, partner, person.id, now).await?;
+            }
+            Some((_, partner)) => idempotency::refuse_too_many(sql, partner, person.id, now).await?,
+            None => {}
         }
         // Of somebody who is known as well: who is new may not cost more.
         keep_silent(sql, &person.mailbox, &self.new.person, self.now).await?;
         let referrer = match &self.new.ref_code {
             Some(code) => {
                 // Nor is somebody of the same mailbox who was erased anybody else.
-                let other = "SELECT id FROM people WHERE code = $1 AND mailbox <> $2 AND mailbox <> $3";
+                let other = "SELECT id, mailbox FROM people WHERE code = $1 AND mailbox <> $2 AND mailbox <> $3";
                 let tombstone = self.new.person.tombstone.as_str();
-                sql.row(other, values![code, &person.mailbox, tombstone], |row| row.get(0)).await?
+                let theirs =
+                    |row: &Row<'_>| Ok((row.get::<i64>("id")?, SandboxScope::of_compared(row.get::<&str>("mailbox")?)));
+                let found = sql.row(other, values![code, &person.mailbox, tombstone], theirs).await?;
+                // Nobody of another partner's sandbox is known in this one.
+                found.filter(|(_, scope)| *scope == email.scope()).map(|(id, _)| id)
             }
             None => None,
         };
         let sign_up = self.write(sql, &person, referrer).await?;
-        let kind = if person.is_member { MailKind::AlreadyMember } else { MailKind::Confirm };
+        // The simulator's confirm as often as they are asked.
+        let kind = if person.is_member && !is_free(email) { MailKind::AlreadyMember } else { MailKind::Confirm };
         if !person.is_new {
             outbox::replace(sql, sign_up, self.now).await?;
         }
@@ -144,7 +159,8 @@ impl Unit for SignUp {
         outbox::put(sql, sign_up, kind, typed, way, self.now).await?;
         let given = SignedUp { code: person.code, joined_count, attributed: referrer.is_some(), replayed: None };
         if let Some((request, partner)) = named {
-            let first = FirstAnswer { partner, request, person: person.id, sign_up: Some(sign_up), given: &given };
+            let (sign_up, closes_at) = (Some(sign_up), Some(now.plus(closes_after(email))));
+            let first = FirstAnswer { partner, request, person: person.id, sign_up, closes_at, given: &given };
             idempotency::keep(sql, first, self.now).await?;
         }
         Ok(given)

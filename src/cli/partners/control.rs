@@ -58,7 +58,7 @@ impl std::str::FromStr for MailsADay {
 }
 
 pub(super) fn suspend(task: &NamedPartner) -> anyhow::Result<()> {
-    let (now, name, test) = (Clock::start().now().time, &task.name, task.records.flag());
+    let (now, name) = (Clock::start().now().time, &task.name);
     let before = task.records.with(async |operator| {
         let partner = find(&operator, name).await?;
         let act = act("partners suspend", name.clone(), now);
@@ -74,7 +74,7 @@ pub(super) fn suspend(task: &NamedPartner) -> anyhow::Result<()> {
     };
     let argument = quoted(name);
     print_line(&format!("{name} is suspended: within two seconds none of its{} keys works.", kind(&task.records)))?;
-    print_line(&format!("{waits} `unionhall partners resume {argument}{test}` lifts this."))?;
+    task.records.print(&format!("{waits} `unionhall partners resume {argument}` lifts this."))?;
     if task.records.mode() == Mode::Live {
         print_aside(&format!(
             "If it has test keys, they still work: `unionhall partners suspend {argument} --test` suspends them."

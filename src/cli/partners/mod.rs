@@ -83,12 +83,12 @@ pub(in crate::cli) struct PartnerRecords {
 
 impl PartnerRecords {
     fn mode(&self) -> Mode {
-        if self.test { Mode::Test } else { Mode::Live }
+        Mode::of_flag(self.test)
     }
 
-    /// For a command that is named to the operator: it works on the same records.
-    fn flag(&self) -> &'static str {
-        if self.test { " --test" } else { "" }
+    /// Prints a line whose commands work on the same records.
+    fn print(&self, line: &str) -> anyhow::Result<()> {
+        print_line(&self.mode().in_commands(line))
     }
 
     fn with<T>(&self, work: impl AsyncFnOnce(Operator) -> anyhow::Result<T>) -> anyhow::Result<T> {
@@ -127,7 +127,7 @@ fn list(task: &ListPartners) -> anyhow::Result<()> {
         return print_line(&serde_json::to_string_pretty(&rows)?);
     }
     if partners.is_empty() {
-        return print_line("No partners yet. `unionhall keys issue NAME` makes one and issues its first key.");
+        return task.records.print("No partners yet. `unionhall keys issue NAME` makes one and issues its first key.");
     }
     print_line(&format!(
         "{:<6}{:<11}{:>6}{:>11}{:>13}  {:<22}{:<32}NAME",
@@ -161,13 +161,13 @@ fn show(task: &ShowPartner) -> anyhow::Result<()> {
         return print_line(&serde_json::to_string_pretty(&shown)?);
     }
     print_line(&format!("{} (partner {}) since {}", partner.name, partner.id, partner.created_at))?;
-    print_line(&match &partner.contact {
+    task.records.print(&match &partner.contact {
         Some(contact) => format!("Contact: {contact}", contact = contact.as_typed()),
         None => "Contact: none; `unionhall partners contact NAME EMAIL` sets one".to_owned(),
     })?;
     if let Some(since) = partner.suspended_at {
-        let resume = format!("partners resume {}{}", quoted(&partner.name), task.records.flag());
-        print_line(&format!("Suspended since {since}; `unionhall {resume}` lifts this"))?;
+        let resume = format!("partners resume {}", quoted(&partner.name));
+        task.records.print(&format!("Suspended since {since}; `unionhall {resume}` lifts this"))?;
     }
     if let Some(mails) = partner.mails_a_day {
         print_line(&format!("Mail budget of its own: {mails} a day"))?;

@@ -146,10 +146,10 @@ fn add(task: &AddEndpointArgs, now: Timestamp) -> anyhow::Result<()> {
         webhooks.add(&task.partner, &url, now).await.context("the endpoint was not added")
     })?;
     let (id, secret) = added;
-    print_aside(&format!(
+    print_aside(&task.settings.records.mode().in_commands(&format!(
         "Endpoint {id} of {}. `unionhall webhooks test {id}` sends it a ping. Its secret is shown only now:",
         task.partner
-    ));
+    )));
     print_line(&secret.reveal())
 }
 
@@ -175,7 +175,7 @@ fn list(task: &ListEndpoints) -> anyhow::Result<()> {
         return print_line(&serde_json::to_string_pretty(&rows)?);
     }
     if endpoints.is_empty() {
-        return print_line("No endpoints yet. `unionhall webhooks add PARTNER URL` adds one.");
+        return task.records.print("No endpoints yet. `unionhall webhooks add PARTNER URL` adds one.");
     }
     print_line(&format!("{:<6}{:>9}{:>10}  {:<24} URL and STATE", "ID", "WAITING", "GIVEN UP", "PARTNER"))?;
     for ListedEndpoint { endpoint, waiting, given_up } in &endpoints {

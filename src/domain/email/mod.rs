@@ -2,13 +2,16 @@
 
 mod alias;
 pub mod disposable;
+pub mod scope;
 pub mod suggestion;
 
 use schemars::json_schema;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use unicode_normalization::UnicodeNormalization;
 
+use self::scope::SandboxScope;
 use crate::domain::json::inline_schema;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::text::is_hidden;
 
 /// An address mail can be sent to, as it was typed.
@@ -21,6 +24,8 @@ pub struct EmailAddress {
     at: usize,
     /// The domain as DNS knows it: one spelling, whatever script and width it was typed in.
     domain: String,
+    /// Set in the sandbox alone.
+    scope: Option<SandboxScope>,
 }
 
 /// Why a text is not an address. The messages go to callers as they are; they never repeat the text.
@@ -129,7 +134,24 @@ impl EmailAddress {
             return Err(BadEmail::Domain);
         }
         let domain = one_spelling(domain).ok_or(BadEmail::Domain)?;
-        Ok(Self { typed: text.to_owned(), at: local.len(), domain })
+        Ok(Self { typed: text.to_owned(), at: local.len(), domain, scope: None })
+    }
+
+    /// The same address among those of a partner's sandbox.
+    #[must_use]
+    pub fn in_sandbox_of(self, partner: PartnerId) -> Self {
+        Self { scope: Some(SandboxScope(partner)), ..self }
+    }
+
+    /// The same in the sandbox that it was kept in; `compared` is its normalized form or its mailbox, as kept.
+    #[must_use]
+    pub fn with_scope_of(self, compared: &str) -> Self {
+        Self { scope: SandboxScope::of_compared(compared), ..self }
+    }
+
+    /// Whose sandbox it belongs to; none of a live address.
+    pub fn scope(&self) -> Option<SandboxScope> {
+        self.scope
     }
 
     /// The address as typed: where mail goes.
@@ -164,12 +186,19 @@ impl EmailAddress {
     /// The form in which two addresses are compared: letters of any case are the same, an accent is whether it was typed with its
     /// letter or after it (NFC and NFD), and so are the spellings of one domain.
     pub fn normalized(&self) -> String {
-        format!("{}@{}", compared(self.local_part()), self.domain)
+        self.scoped(format!("{}@{}", compared(self.local_part()), self.domain))
     }
 
     /// The mailbox that the address leads to, so that two spellings of it share mail caps and cannot refer each other.
     pub fn mailbox(&self) -> String {
-        alias::mailbox(&compared(self.local_part()), &self.domain)
+        self.scoped(alias::mailbox(&compared(self.local_part()), &self.domain))
+    }
+
+    fn scoped(&self, compared: String) -> String {
+        match self.scope {
+            None => compared,
+            Some(scope) => scope.put_before(&compared),
+        }
     }
 }
 

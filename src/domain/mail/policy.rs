@@ -92,8 +92,10 @@ impl MailFacts {
             || !is_over(self.suppressed_until)
     }
 
-    /// Whatever kept mail from its mailbox counts no more.
-    pub fn lift_silence(&mut self) {
+    /// Whatever kept mail from its mailbox counts no more, nor that its person is a member by now: the simulator's addresses confirm
+    /// each time.
+    pub fn make_free(&mut self) {
+        self.person = PersonState::Invited;
         (self.source_stopped, self.complained) = (false, false);
         (self.undeliverable_until, self.suppressed_until) = (None, None);
     }

@@ -4,6 +4,7 @@
 //! they are credited with stays right, and whoever joins again is known to have been a member.
 
 use crate::domain::email::EmailAddress;
+use crate::domain::email::scope::SandboxScope;
 use crate::domain::person::{AccountId, Erased, Leaving, Lifted, PersonState, RewardsDue, Waiver};
 use crate::domain::secret::mark::{AddressMarks, is_tombstone, tombstone};
 use crate::domain::sign_up::{DecidedHow, SUPPRESSED_FOR};
@@ -23,9 +24,15 @@ pub(in crate::store) async fn depart(sql: &mut dyn Sql, person: i64, now: Timest
     Ok(was_member)
 }
 
-pub(in crate::store) async fn count_down(sql: &mut dyn Sql) -> Result<(), Failure> {
+/// Counts a member more (1) or less (-1); in the sandbox also among its partner's own, whose mailboxes say whose they are.
+pub(in crate::store) async fn count_member(sql: &mut dyn Sql, mailbox: &str, change: i64) -> Result<(), Failure> {
+    if let Some(SandboxScope(partner)) = SandboxScope::of_compared(mailbox) {
+        let own = "UPDATE partners SET sandbox_members = sandbox_members + $2 WHERE id = $1";
+        sql.execute(own, values![partner, change]).await?;
+    }
     // Last, because every confirmation of the union waits for this row.
-    sql.execute("UPDATE installation SET member_count = member_count - 1 WHERE id = 1", values![]).await.map(|_| ())
+    let all = "UPDATE installation SET member_count = member_count + $1 WHERE id = 1";
+    sql.execute(all, values![change]).await.map(|_| ())
 }
 
 /// Tells the audit log whom a unit is about.
@@ -61,9 +68,7 @@ impl Unit for Leave {
     }
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Leaving, Failure> {
-        if lock_mailbox_of(sql, &self.email_normalized).await?.is_none() {
-            return Ok(Leaving::Unknown);
-        }
+        let Some(mailbox) = lock_mailbox_of(sql, &self.email_normalized).await? else { return Ok(Leaving::Unknown) };
         let find = "SELECT id, state FROM people WHERE email_normalized = $1 FOR UPDATE";
         let found = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.parsed("state", PersonState::from_name)?));
         let Some((person, state)) = sql.row(find, values![&self.email_normalized], found).await? else {
@@ -82,7 +87,7 @@ impl Unit for Leave {
         let withdraw = "UPDATE sign_ups SET state = 'expired', decided_at = $2, decided_how = $3
                         WHERE person_id = $1 AND state = 'pending'";
         let withdrawn = sql.execute(withdraw, values![person, self.now, DecidedHow::Leaving.name()]).await?;
-        count_down(sql).await?;
+        count_member(sql, &mailbox, -1).await?;
         Ok(Leaving::Left { withdrawn })
     }
 }
@@ -124,7 +129,7 @@ impl Unit for Erase {
         let erased = Erased { was_member, code, waived_cents, sign_ups, mails, mailbox_is_shared: false, is_whole };
         if !is_whole {
             if was_member {
-                count_down(sql).await?;
+                count_member(sql, &mailbox, -1).await?;
             }
             return Ok(Some(Ok(erased)));
         }
@@ -140,7 +145,7 @@ impl Unit for Erase {
             outbox::suppress(sql, &tombstone(&self.marks.mailbox), until).await?;
         }
         if was_member {
-            count_down(sql).await?;
+            count_member(sql, &mailbox, -1).await?;
         }
         Ok(Some(Ok(Erased { mailbox_is_shared, ..erased })))
     }

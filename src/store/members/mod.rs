@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use self::code::{CreateCode, FindCode, IdempotentCode};
 use self::decline::{ChooseSilence, Decline, TakeBack};
 use self::leave::{Erase, Leave, Revive, Unsuppress};
-pub(super) use self::leave::{count_down, delete_activity, depart, people_of};
+pub(super) use self::leave::{count_member, delete_activity, depart, people_of};
 use self::withdraw::Withdraw;
 use super::outbox;
 use super::partners::idempotency;
@@ -362,8 +362,7 @@ impl Unit for Confirm {
         if let Some(Declined { source, at }) = &self.declined {
             sources::uncount_declined(sql, *source, *at).await?;
         }
-        // Last, because every confirmation of the union waits for this row.
-        sql.execute("UPDATE installation SET member_count = member_count + 1 WHERE id = 1", values![]).await?;
+        count_member(sql, &mailbox, 1).await?;
         Ok(Confirmation::Joined)
     }
 }

@@ -61,11 +61,15 @@ area! {
         scan people_to_forget(after: i64, times: RetentionTimes, now: Timestamp) -> PeopleLookedAt {
             |sql| {
                 let look = concat!(
-                    "SELECT p.id, CASE WHEN ", is_forgettable!(), " THEN p.email ELSE '' END AS email
+                    "SELECT p.id, p.mailbox, CASE WHEN ", is_forgettable!(), " THEN p.email ELSE '' END AS email
                      FROM people p WHERE p.id > $1 ORDER BY p.id LIMIT $4"
                 );
                 let (unconfirmed, left) = (now.minus(times.unconfirmed), now.minus(times.left));
-                let person = |row: &Row<'_>| Ok((row.get::<i64>("id")?, row.get::<String>("email")?));
+                let person = |row: &Row<'_>| {
+                    let email = EmailAddress::kept(row.get("email")?).ok();
+                    let mailbox: &str = row.get("mailbox")?;
+                    Ok((row.get::<i64>("id")?, email.map(|email| email.with_scope_of(mailbox))))
+                };
                 let people = sql.rows(look, values![*after, unconfirmed, left, LOOKED_AT], person).await?;
                 let Some((last, _)) = people.last() else { return Ok(PeopleLookedAt::default()) };
                 let spent = concat!(
@@ -75,7 +79,7 @@ area! {
                 );
                 let has_spent = sql.row(spent, values![*after, *last, unconfirmed], |row| row.get(0)).await?;
                 let last = Some(*last);
-                let named = people.into_iter().filter_map(|(id, email)| Some((id, EmailAddress::kept(&email).ok()?)));
+                let named = people.into_iter().filter_map(|(id, email)| Some((id, email?)));
                 Ok(PeopleLookedAt { last, forgettable: named.collect(), has_spent: has_spent.unwrap_or(false) })
             }
         };

@@ -12,7 +12,7 @@ use crate::domain::mail::lane::Lane;
 use crate::domain::mail::policy::{HoldReason, MailboxDecision, Priority, at_mailbox};
 use crate::domain::mail::{DueMail, Leased, MAIL_LEASE, MailId, MailKind};
 use crate::domain::partner::name::PartnerId;
-use crate::domain::simulator::Simulated;
+use crate::domain::simulator::is_simulators;
 use crate::domain::time::Timestamp;
 use crate::store::sources::{self, SourceEvent};
 use crate::store::sql::{Failure, Sql, Unit, values};
@@ -23,7 +23,7 @@ pub(super) struct Lease {
     pub worker: String,
     pub most: usize,
     pub busy: Vec<Lane>,
-    /// None where neither sources nor mailboxes are spared.
+    /// None in the sandbox: no source is held to a budget, and the simulator's mailboxes have no caps.
     pub budget: Option<MailBudget>,
     pub now: Timestamp,
 }
@@ -123,9 +123,10 @@ impl Lease {
         candidate: Candidate,
     ) -> Result<Considered, Failure> {
         let Candidate { mut mail, mailbox, source, mut facts } = candidate;
-        // Every partner of the sandbox has the same ones to try things out with: no one silences them for the others.
-        if self.budget.is_none() && is_simulated(&mail.recipient) {
-            facts.lift_silence();
+        // They are there to try things out with, as often as a test needs.
+        let is_simulated = self.budget.is_none() && is_simulated(&mail.recipient);
+        if is_simulated {
+            facts.make_free();
         }
         if facts.is_pointless(self.now) {
             sql.execute("DELETE FROM outbox WHERE id = $1", values![mail.id.0]).await?;
@@ -151,7 +152,7 @@ impl Lease {
         if !sql.try_lock(&mailbox).await? {
             return Ok(Considered::Left);
         }
-        let bypasses_caps = facts.priority >= Priority::Forced || self.budget.is_none();
+        let bypasses_caps = facts.priority >= Priority::Forced || is_simulated;
         let record = hold_mailbox(sql, &mailbox).await?;
         let queue = if bypasses_caps { Vec::new() } else { waiting_for(sql, &mailbox, &record, self.now).await? };
         match at_mailbox((mail.id, &source), &record, &queue, bypasses_caps, self.now) {
@@ -197,7 +198,7 @@ async fn put_off(sql: &mut dyn Sql, mail: MailId, until: Timestamp, now: Timesta
     Ok(if is_put_off { Considered::Deferred } else { Considered::Left })
 }
 
-/// Whether an address acts by itself in the sandbox.
+/// Whether an address is the simulator's.
 fn is_simulated(recipient: &str) -> bool {
-    EmailAddress::parse(recipient).is_ok_and(|email| Simulated::of(&email).is_some())
+    EmailAddress::parse(recipient).is_ok_and(|email| is_simulators(&email))
 }

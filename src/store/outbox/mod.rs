@@ -65,7 +65,7 @@ area! {
         write lease_mail(worker: &str, most: usize, busy: Vec<Lane>, budget: MailBudget, now: Timestamp) -> Leased
             = Lease { worker: worker.to_owned(), most, busy, budget: Some(budget), now };
 
-        /// The same where mail goes nowhere: no source is held to a budget, and no mailbox spared.
+        /// The same in the sandbox: no source is held to a budget, and the simulator's mailboxes have neither caps nor silence.
         write lease_mail_without_budget(worker: &str, most: usize, busy: Vec<Lane>, now: Timestamp) -> Leased
             = Lease { worker: worker.to_owned(), most, busy, budget: None, now };
 

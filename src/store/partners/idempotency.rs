@@ -4,7 +4,6 @@
 //! wait for the first, and then find its answer.
 
 use super::events;
-use crate::domain::partner::CLOSES_AFTER;
 use crate::domain::partner::idempotency::{IdempotentRequest, KEPT_FOR, KEYS_COUNTED_FOR, MOST_KEYS, Replayed};
 use crate::domain::partner::name::PartnerId;
 use crate::domain::referral::ReferralCode;
@@ -70,6 +69,19 @@ pub(in crate::store) async fn refuse_too_many(
     if used >= Some(MOST_KEYS) { Err(Failure::Refused(StoreError::TooManyKeys)) } else { Ok(()) }
 }
 
+/// At an address that may have any number of keys a pending sign-up with [`MOST_KEYS`] of them ends, so that another begins: one
+/// button still confirms no more than so many.
+pub(in crate::store) async fn limit_keys_of_pending(
+    sql: &mut dyn Sql,
+    partner: PartnerId,
+    person: i64,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let end = "UPDATE sign_ups SET expires_at = $3 WHERE person_id = $1 AND partner_id = $2 AND state = 'pending' AND $4 <=
+                   (SELECT count(*) FROM (SELECT 1 FROM idempotency_keys k WHERE k.sign_up_id = sign_ups.id LIMIT $4) used)";
+    sql.execute(end, values![person, partner, now, MOST_KEYS]).await.map(|_| ())
+}
+
 /// What a request asked for and got, to be kept under its name.
 pub(in crate::store) struct FirstAnswer<'a> {
     pub partner: PartnerId,
@@ -77,12 +89,14 @@ pub(in crate::store) struct FirstAnswer<'a> {
     pub person: i64,
     /// None where only a link was asked for.
     pub sign_up: Option<i64>,
+    /// When that closes, if nobody confirms it.
+    pub closes_at: Option<Timestamp>,
     pub given: &'a SignedUp,
 }
 
 /// Keeps it; another request of the same name that came at this moment is told by [`Failure::Overtaken`].
 pub(in crate::store) async fn keep(sql: &mut dyn Sql, first: FirstAnswer<'_>, now: Timestamp) -> Result<(), Failure> {
-    let FirstAnswer { partner, request, person, sign_up, given } = first;
+    let FirstAnswer { partner, request, person, sign_up, closes_at, given } = first;
     let keep = "INSERT INTO idempotency_keys (partner_id, key, operation, input, person_id, sign_up_id, link, joined_count, savings,
                     attributed, created_at, closes_at)
                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (partner_id, key) DO NOTHING";
@@ -100,7 +114,7 @@ pub(in crate::store) async fn keep(sql: &mut dyn Sql, first: FirstAnswer<'_>, no
         request.savings,
         given.attributed,
         now,
-        sign_up.map(|_| now.plus(CLOSES_AFTER)),
+        closes_at,
     ];
     if sql.execute(keep, kept).await? == 1 { Ok(()) } else { Err(Failure::Overtaken) }
 }

@@ -29,6 +29,7 @@ use self::identity::{NoteIdentity, PgResume};
 use self::pool::{Pool, Shares};
 use super::audit::{Act, Audited};
 use super::installation::{CHECK, Check};
+use super::members::Confirm;
 use super::migration::{MIGRATIONS, Migration, Prepare};
 use super::resume::Resume;
 use super::sql::{Failure, Job, JobReply, Sql, Unit, expected, values};
@@ -48,6 +49,8 @@ pub struct PostgresStore {
     pool: Pool,
     batcher: Batcher,
     counter: PostgresCounter,
+    /// Its sign-ups and confirmations are plain units, which also count for each partner.
+    is_sandbox: bool,
 }
 
 /// Sorting more than its memory makes the server write a file of its own, some 300 kB beside the tables: a full disk refuses
@@ -100,6 +103,7 @@ impl PostgresStore {
             batcher: Batcher::start(Pool::new(address.clone(), shares.sign_ups, Arc::clone(&expected))?, batch),
             counter: PostgresCounter::start(Pool::new(address, shares.count, expected)?),
             pool,
+            is_sandbox,
         })
     }
 
@@ -138,6 +142,9 @@ impl Engine for PostgresStore {
     }
 
     fn confirm(&self, sign_up: SignUpRef, seen: SeenPage, now: Timestamp) -> StoreReply<'_, Confirmation> {
+        if self.is_sandbox {
+            return (self as &dyn Engine).write(Confirm { sign_up, seen, declined: None, now });
+        }
         Reply::later(async move { self.pool.run_patiently(&mut PgConfirm { sign_up, seen, now }).await })
     }
 

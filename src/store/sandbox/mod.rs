@@ -4,7 +4,7 @@ mod test_data;
 
 use self::test_data::ForgetTestData;
 pub use self::test_data::ForgottenTestData;
-use super::sql::{Failure, Row, values};
+use super::sql::{Failure, Row, Sql, values};
 use crate::domain::mail::inbox::{ArrivingMail, INBOX_HOLDS, InboxMail};
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
@@ -62,11 +62,22 @@ area! {
             }
         };
 
+        /// How many members the sandbox of a partner has.
+        read sandbox_members(partner: PartnerId) -> u64 {
+            |sql| members(sql, *partner).await
+        };
+
         /// Deletes what is older than that, for real and without a trace, a little at a time: of the next people after that
         /// id, and at the end of all else. Live records are never asked this.
         write forget_test_data(after: i64, before: Timestamp, now: Timestamp) -> ForgottenTestData
             = ForgetTestData { after, before, now };
     }
+}
+
+/// How many members the sandbox of a partner has now.
+pub(super) async fn members(sql: &mut dyn Sql, partner: PartnerId) -> Result<u64, Failure> {
+    let count = "SELECT sandbox_members FROM partners WHERE id = $1";
+    Ok(sql.row(count, values![partner], |row| row.get(0)).await?.unwrap_or(0))
 }
 
 fn mail(row: &Row<'_>) -> Result<InboxMail, Failure> {

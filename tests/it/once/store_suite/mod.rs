@@ -214,7 +214,8 @@ suite! {
     a_complaint_is_remembered_for_a_year
     notices_are_kept_once
     an_inbox_is_its_partners_newest_first_and_bounded
-    mail_that_goes_nowhere_spares_neither_sources_nor_mailboxes
+    mail_of_the_sandbox_has_caps_for_mailboxes_and_none_for_sources
+    people_of_two_sandboxes_never_meet
     test_data_is_deleted_for_real_in_time
     a_closed_store_says_so
     an_old_link_is_not_about_whoever_has_its_id_now

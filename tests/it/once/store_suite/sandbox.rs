@@ -1,7 +1,9 @@
 //! What every store makes of what only a sandbox has: inboxes, mail that spares nobody, and data that does not last.
 
 use unionhall::domain::mail::inbox::{ArrivingMail, INBOX_HOLDS, TEST_DATA_KEPT_FOR};
+use unionhall::domain::sign_up::{Silence, SilenceChange};
 use unionhall::membership::retention::TestDataWalk;
+use unionhall::store::postgres::{Address, make_sandbox};
 
 use super::*;
 
@@ -54,29 +56,37 @@ pub(super) async fn an_inbox_is_its_partners_newest_first_and_bounded(fixture: &
     assert_eq!(store.inbox_partners().await.unwrap(), known[1..], "nobody reads the inbox of a partner without keys");
 }
 
-pub(super) async fn mail_that_goes_nowhere_spares_neither_sources_nor_mailboxes(fixture: &Fixture) {
+pub(super) async fn mail_of_the_sandbox_has_caps_for_mailboxes_and_none_for_sources(fixture: &Fixture) {
     let lease = async |now| fixture.store.lease_mail_without_budget("w", 100, Vec::new(), now).await.unwrap().mails;
     for round in 0..6 {
-        fixture.sign_up_at("ana@example.com", after(Duration::from_secs(round))).await;
-        fixture.sign_up_at("ana+b@example.com", after(Duration::from_secs(round))).await;
-        let mails = lease(after(Duration::from_secs(round))).await;
-        assert_eq!(mails.len(), 2, "round {round}");
+        let now = after(Duration::from_secs(round));
+        for address in ["confirm@simulator.test", "confirm+b@simulator.test", "ana@example.com", "ana+b@example.com"] {
+            fixture.sign_up_at(address, now).await;
+        }
+        let mails = lease(now).await;
+        let ordinary = mails.iter().filter(|mail| mail.recipient.ends_with("@example.com")).count();
+        assert_eq!((mails.len() - ordinary, ordinary), (2, usize::from(round == 0)), "round {round}");
         for mail in &mails {
-            fixture.settle(mail, MailOutcome::Sent, after(Duration::from_secs(round))).await;
+            fixture.settle(mail, MailOutcome::Sent, now).await;
         }
     }
     assert!(fixture.store.revoke_key(fixture.partner.key, NOW).await.unwrap().is_some());
     fixture.sign_up_at("ben@example.com", NOW).await;
-    let mails = lease(after(HOUR)).await;
+    let to_ben = async |now| {
+        let mails = lease(now).await;
+        mails.into_iter().filter(|mail| mail.recipient == "ben@example.com").collect::<Vec<_>>()
+    };
+    let mails = to_ben(after(HOUR)).await;
     assert_eq!(mails.len(), 1, "nor is it held with its key");
     // One that is wanted later waits for its time, and is not in trouble.
     fixture.settle(&mails[0], MailOutcome::Wait { at: after(HOUR * 2) }, after(HOUR)).await;
-    let waiting = &fixture.store.list_mail().await.unwrap()[0];
+    let waiting = fixture.store.list_mail().await.unwrap();
+    let waiting = waiting.iter().find(|waiting| waiting.id == mails[0].id).unwrap();
     assert_eq!((waiting.send_after, &waiting.last_error, waiting.given_up_at), (after(HOUR * 2), &None, None));
-    assert_eq!(lease(after(HOUR * 2).minus(Duration::from_millis(1))).await.len(), 0);
-    assert_eq!(lease(after(HOUR * 2)).await[0].attempts, 2);
+    assert_eq!(to_ben(after(HOUR * 2).minus(Duration::from_millis(1))).await.len(), 0);
+    assert_eq!(to_ben(after(HOUR * 2)).await[0].attempts, 2);
 
-    // An address that acts by itself is everybody's: what one partner silences there, others still get.
+    // What is silenced there is still mailed to an address that acts by itself.
     for (address, others) in [("decline@simulator.test", 1), ("zoe@example.com", 0)] {
         fixture.sign_up_at(address, after(DAY)).await;
         let to_it =
@@ -142,4 +152,77 @@ pub(super) async fn test_data_is_deleted_for_real_in_time(fixture: &Fixture) {
     // Whoever comes again is new, and is counted again.
     assert_eq!(fixture.join("ana@example.com").await, ana);
     assert_eq!(fixture.members().await, 1);
+}
+
+/// The store that serves a sandbox, which is another on PostgreSQL.
+async fn sandbox_store(fixture: &Fixture) -> Arc<dyn Store> {
+    match &fixture.records {
+        Records::Sqlite { .. } => Arc::clone(&fixture.store),
+        Records::Postgres { store, .. } => {
+            let address = make_sandbox(&Address::parse(store).unwrap()).await.unwrap();
+            let store: Arc<dyn Store> = Arc::new(PostgresStore::open(address, Prepare::Upgrade, 256).await.unwrap());
+            issue(&*store, key(1, "Acme")).await;
+            store
+        }
+    }
+}
+
+pub(super) async fn people_of_two_sandboxes_never_meet(fixture: &Fixture) {
+    let store = &sandbox_store(fixture).await;
+    let (acme, zoe) = (fixture.partner.clone(), issue(&**store, key(2, "Zoe")).await);
+    let new = |partner: &Partner, address: &str, code: Option<ReferralCode>| {
+        let email = EmailAddress::parse(address).unwrap().in_sandbox_of(partner.id);
+        let person = NamedPerson { code: fixture.codes.code(&email, 0), tombstone: tombstone(&email), email };
+        let partner = Some(partner.clone());
+        NewSignUp { person, partner, ref_code: code, ..fixture.new_sign_up(address) }
+    };
+    let sign_up =
+        async |partner: &Partner, address: &str, code| store.sign_up(new(partner, address, code), NOW).await.unwrap();
+    let confirm = async |id| store.confirm(linked(id), SeenPage::default(), NOW).await.unwrap();
+    let counts = async || {
+        let of = async |partner: &Partner| store.sandbox_members(partner.id).await.unwrap();
+        (of(&acme).await, of(&zoe).await, store.member_count().await.unwrap())
+    };
+    let ours = sign_up(&acme, "ana@example.com", None).await;
+    let theirs = sign_up(&zoe, "ana@example.com", None).await;
+    assert_ne!(ours.code, theirs.code);
+    assert_eq!((confirm(1).await, confirm(1).await), (Confirmation::Joined, Confirmation::AlreadyMember));
+    assert_eq!(counts().await, (1, 0, 1));
+    assert_eq!(confirm(2).await, Confirmation::Joined, "of the same address, and somebody else");
+    assert_eq!(counts().await, (1, 1, 2));
+
+    // Codes are known to their own partner alone.
+    for (partner, attributed) in [(&acme, true), (&zoe, false)] {
+        let ben = sign_up(partner, "ben@example.com", Some(ours.code)).await;
+        assert_eq!((ben.attributed, ben.joined_count), (attributed, 1));
+    }
+    confirm(3).await;
+    assert_eq!(counts().await, (2, 1, 3));
+    let ben = sign_up(&acme, "cleo@example.com", None).await;
+    assert_eq!(ben.joined_count, 2);
+
+    // What is declined, silenced or capped with one is neither with the other.
+    let silence =
+        Some(SilenceChange { add: Silence { mailbox: true, ..Silence::default() }, lift: Silence::default() });
+    store.decline(linked(1), DecidedHow::Button, silence, NOW).await.unwrap();
+    sign_up(&acme, "ana@example.com", None).await;
+    sign_up(&zoe, "ana@example.com", None).await;
+    let mails = store.lease_mail_without_budget("w", 100, Vec::new(), NOW).await.unwrap().mails;
+    let to_ana: Vec<_> = mails.iter().filter(|mail| mail.recipient == "ana@example.com").collect();
+    assert_eq!(to_ana.iter().map(|mail| mail.partner_id).collect::<Vec<_>>(), [Some(zoe.id)]);
+    assert_eq!(to_ana[0].kind, MailKind::AlreadyMember);
+
+    // Somebody who is forgotten is known again by their own partner alone.
+    let times = RetentionTimes { unconfirmed: Duration::ZERO, ..TIMES };
+    let later = after(PENDING_FOR * 2);
+    while !store.retain(times, later).await.unwrap().is_nothing() {}
+    let looked = store.people_to_forget(0, times, later).await.unwrap();
+    let cleo = looked.forgettable.iter().find(|(_, email)| email.as_typed() == "cleo@example.com");
+    assert_eq!(cleo.unwrap().1, EmailAddress::parse("cleo@example.com").unwrap().in_sandbox_of(acme.id));
+
+    // In time all of it is deleted, and counted no more.
+    let mut walk = TestDataWalk::default();
+    while walk.step(&**store, NOW.plus(TEST_DATA_KEPT_FOR * 2)).await.unwrap() {}
+    assert_eq!(counts().await, (0, 0, 0));
+    assert!(!store.is_code_known(ours.code).await.unwrap());
 }
