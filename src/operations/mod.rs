@@ -106,6 +106,7 @@ pub struct Spec {
 pub enum Method {
     Get,
     Post,
+    Delete,
 }
 
 impl Method {
@@ -113,6 +114,7 @@ impl Method {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Delete => "DELETE",
         }
     }
 }
@@ -152,6 +154,8 @@ pub enum Effects {
     AddsEachTime,
     /// It adds records and has mail sent; the same again mails again.
     AddsAndMails,
+    /// It changes what is the caller's own, keys and endpoints; the same again may be refused.
+    Changes,
 }
 
 impl Effects {

@@ -80,10 +80,10 @@ impl SandboxRouter {
         match self.snapshot(live, now.tick).await {
             Ok(Some(snapshot)) if is_page => Ok(snapshot),
             Ok(Some(snapshot)) => {
-                let looked_up = snapshot.app().authenticate(authorization::of(headers), now.time);
+                let looked_up = snapshot.app().recognizes(authorization::of(headers), now.time);
                 // Where it cannot say, or not soon, the key is as unknown as one that was made up.
                 let holder = tokio::time::timeout(LOOKED_UP_FOR, looked_up).await;
-                Ok(if matches!(holder, Ok(Ok(_))) { snapshot } else { Arc::clone(live) })
+                Ok(if matches!(holder, Ok(true)) { snapshot } else { Arc::clone(live) })
             }
             Ok(None) if is_page => Err(HttpError::NotFound("There is nothing at this path.".to_owned())),
             Ok(None) => Ok(Arc::clone(live)),
