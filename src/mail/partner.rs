@@ -55,21 +55,23 @@ impl Composer {
             ChangeKind::KeyRotated => "an API key was rotated",
             ChangeKind::KeyRevoked => "an API key was revoked",
         };
-        // A thief's successor outlives the key that it was made with.
-        let successor = match change.kind {
-            ChangeKind::KeyRotated => {
-                " The new key goes on working when the old one is revoked: only the operator can end it for you."
-            }
-            _ => "",
+        let operator = self.write_to_operator();
+        let unless = match change.kind {
+            // A successor outlives the key that it was made with.
+            ChangeKind::KeyRotated => format!(
+                "somebody else has this key: {operator} now, and have both keys revoked. Revoking the old one does not end the new one."
+            ),
+            ChangeKind::KeyRevoked => format!("somebody else had this key: {operator}, who can issue you another."),
+            _ => format!(
+                "somebody else has this key. End it now: send POST {base}/partner/v1/keys/revoke with it, or {operator}. \
+                 GET {base}/partner/v1/webhooks and GET {base}/partner/v1/keys show what you have."
+            ),
         };
         let text = format!(
             "{partner}: {what}, over the API of {union}.{about_test}\n\n\
              What: {about}\nWhen: {at}\nWith the key: {key}\n\n\
-             If that was you, there is nothing to do. If it was not, somebody else has this key. End it now: send \
-             POST {base}/partner/v1/keys/revoke with it, or {operator}.{successor} GET {base}/partner/v1/webhooks and \
-             GET {base}/partner/v1/keys show what you have.\n",
+             If that was you, there is nothing to do. If it was not, {unless}\n",
             about_test = about_test(mode),
-            operator = self.write_to_operator(),
         );
         let name = self.tokens.change_mail_id(change.id, at.as_millis());
         let to = Contact { partner: change.partner_id, address: &change.contact };

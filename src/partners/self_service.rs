@@ -56,7 +56,7 @@ pub struct SelfService {
 pub enum NotDone {
     /// There is no such endpoint of the partner's, or nothing by that name.
     NotFound(&'static str),
-    /// It cannot be done as it was asked for; about which field.
+    /// It cannot be done as it was asked for; about which field, if it is about one.
     Refused(&'static str, String),
     /// Not now; after how many seconds.
     Later(String, u32),
@@ -267,9 +267,8 @@ impl SelfService {
                 "This can be asked for {} times in 24 hours, over all your keys, and was. Try again at {again}.",
                 kind.max_a_day()
             );
-            // The moment itself is over by the second after it.
-            let seconds = u32::try_from(again.since(now).as_secs()).unwrap_or(u32::MAX).saturating_add(1);
-            NotDone::Later(what, seconds)
+            let seconds = again.since(now).as_millis().div_ceil(1000);
+            NotDone::Later(what, u32::try_from(seconds).unwrap_or(u32::MAX))
         })
     }
 
@@ -335,18 +334,18 @@ fn told(problem: EndpointProblem) -> NotDone {
 }
 
 fn not_rotated(problem: NotRotated) -> NotDone {
-    let refused = |what: String| NotDone::Refused("key", what);
+    let refused = |what: String| NotDone::Refused("", what);
     match problem {
         NotRotated::Store(error) => error.into(),
         NotRotated::Replaced(_, by) => refused(format!(
-            "this key was rotated to key {by} before, and a key is rotated once: go on with that one; if you do not know it, somebody \
+            "This key was rotated to key {by} before, and a key is rotated once: go on with that one; if you do not know it, somebody \
              else may have this key: ask the operator to revoke {by}"
         )),
         NotRotated::TooMany => refused(format!(
             "{MAX_ENDING_KEYS} of your keys that were rotated still work; wait until one of them ends, or revoke one"
         )),
         NotRotated::Unknown(_) | NotRotated::Over(_) | NotRotated::Suspended(..) => {
-            refused("this key no longer works".to_owned())
+            refused("This key no longer works".to_owned())
         }
     }
 }

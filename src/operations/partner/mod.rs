@@ -32,9 +32,9 @@ operations! {
     enable_webhook::EnableWebhook,
     recover_webhook::RecoverWebhook,
     resend_webhook_event::ResendWebhookEvent,
-    list_keys::ListKeys,
-    rotate_key::RotateKey,
-    revoke_key::RevokeKey,
+    list_keys::ListOwnKeys,
+    rotate_key::RotateOwnKey,
+    revoke_key::RevokeOwnKey,
     get_usage::GetUsage,
     list_inbox::ListInbox,
 }
@@ -43,6 +43,7 @@ operations! {
 fn not_done(effects: Effects, problem: NotDone) -> Error {
     match problem {
         NotDone::NotFound(what) => Error::NotFound(what),
+        NotDone::Refused("", what) => Error::shapeless(&format!("{what}.")),
         NotDone::Refused(field, what) => {
             Error::InvalidSubmission { what: format!("{field}: {what}."), fields: vec![field.to_owned()] }
         }

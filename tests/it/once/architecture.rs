@@ -414,7 +414,7 @@ fn the_store_is_private() {
         &[
             ("src/cli/mail.rs", "use crate::store::Store;"),
             ("src/cli/mod.rs", "use crate::store::Store; fn open() -> Arc<dyn Store> {}"),
-            ("src/keys.rs", "use crate::store::KeyStore; pub struct K { pub store: Arc<dyn KeyStore> }"),
+            ("src/keys/mod.rs", "use crate::store::KeyStore; pub struct K { pub store: Arc<dyn KeyStore> }"),
             (
                 "src/membership/mod.rs",
                 "pub struct M { s: Arc<dyn MemberStore> } impl M { pub fn s(&self) -> &dyn MemberStore {} }",
@@ -426,7 +426,7 @@ fn the_store_is_private() {
         ],
         &[
             "src/cli/mail.rs names the store",
-            "src/keys.rs has a store as a public field",
+            "src/keys/mod.rs has a store as a public field",
             "src/membership/mod.rs hands a store on",
         ],
     );

@@ -92,9 +92,9 @@ pub struct KeyList {
 }
 
 #[derive(Debug)]
-pub struct ListKeys;
+pub struct ListOwnKeys;
 
-impl Operation for ListKeys {
+impl Operation for ListOwnKeys {
     const SPEC: Spec = Spec {
         id: "listKeys",
         method: Method::Get,

@@ -31,9 +31,9 @@ pub struct EndedKey {
 }
 
 #[derive(Debug)]
-pub struct RevokeKey;
+pub struct RevokeOwnKey;
 
-impl Operation for RevokeKey {
+impl Operation for RevokeOwnKey {
     const SPEC: Spec = Spec {
         id: "revokeKey",
         method: Method::Post,

@@ -88,9 +88,9 @@ impl std::fmt::Debug for NextKey {
 }
 
 #[derive(Debug)]
-pub struct RotateKey;
+pub struct RotateOwnKey;
 
-impl Operation for RotateKey {
+impl Operation for RotateOwnKey {
     const SPEC: Spec = Spec {
         id: "rotateKey",
         method: Method::Post,
