@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 
 use crate::campaigns::Campaigns;
 use crate::campaigns::negotiator::Negotiator;
-use crate::domain::api_key::Mode;
+use crate::domain::api_key::{KeyId, Mode};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::disposable::DisposableDomains;
 use crate::domain::mail::budget::MailBudget;
@@ -19,7 +19,7 @@ use crate::domain::secret::seal::Sealer;
 use crate::domain::time::{Tick, Timestamp};
 use crate::domain::union::Union;
 pub use crate::keys::Refusal;
-use crate::keys::{Holder, Keys};
+use crate::keys::{Holder, KeyUse, Keys};
 use crate::limiter::wide::WideBudgets;
 use crate::limiter::{Bucket, Class, Limiter, LimiterStatus, Verdict};
 use crate::log::Log;
@@ -28,8 +28,10 @@ use crate::membership::Membership;
 use crate::membership::erasures::ErasureLog;
 use crate::membership::form_throttle::FormThrottle;
 use crate::membership::own_page::OwnPages;
+use crate::outbound::GuardedClient;
 use crate::partners::Partners;
 use crate::partners::events::Events;
+use crate::partners::self_service::SelfService;
 use crate::partners::worker::WebhookNotifier;
 use crate::sandbox::Inbox;
 pub use crate::store::figures::SourceTotals;
@@ -59,6 +61,8 @@ pub struct Parts {
     pub log: Log,
     pub mail: Delivery,
     pub webhooks: Arc<WebhookNotifier>,
+    /// What reaches the endpoints that partners name.
+    pub outbound: GuardedClient,
     pub budget: MailBudget,
     pub disposable: DisposableDomains,
     pub erasures: ErasureLog,
@@ -107,6 +111,8 @@ pub struct Core {
     pub membership: Membership,
     pub partners: Partners,
     pub events: Events,
+    /// What partners change themselves.
+    pub self_service: SelfService,
     pub own_pages: OwnPages,
     pub campaigns: Campaigns,
     /// What `unionhall negotiator` works with.
@@ -155,8 +161,8 @@ impl App {
 
     fn put_together(parts: Parts, inbox: Option<Inbox>) -> Arc<Self> {
         let mode = if inbox.is_some() { Mode::Test } else { Mode::Live };
-        let Parts { union, secret, store, limiter, log, mail, webhooks, budget, disposable, erasures, retention } =
-            parts;
+        let Parts { union, secret, store, limiter, log, mail, webhooks, .. } = parts;
+        let Parts { outbound, budget, disposable, erasures, retention, .. } = parts;
         let notices = union.notices.clone();
         let core = Core {
             membership: Membership::new(
@@ -168,6 +174,7 @@ impl App {
                 notices,
             ),
             events: Events::new(Arc::clone(&store) as _, &secret, Arc::clone(&webhooks), mode),
+            self_service: SelfService::new(Arc::clone(&store), &secret, outbound, Arc::clone(&webhooks), mode),
             webhooks,
             partners: Partners::new(Arc::clone(&store) as _),
             own_pages: OwnPages::new(Arc::clone(&store), &secret, erasures, retention),
@@ -205,19 +212,33 @@ impl App {
     /// back.
     pub async fn authenticate(&self, authorization: Option<&[u8]>, now: Timestamp) -> Result<Holder, Refusal> {
         let holder = self.keys.authenticate(authorization, now).await?;
-        if holder.touch {
+        if let Some(used) = holder.touch {
             let (core, id) = (Arc::clone(&self.core), holder.record.id);
-            tokio::spawn(async move {
-                if let Err(error) = core.keys.touch(id, now).await {
-                    core.report_store(None, &format!("the last use of key {id} was not recorded: {error}"));
-                }
-            });
+            tokio::spawn(async move { core.write_use(id, used, now).await });
         }
         Ok(holder)
     }
 }
 
 impl Core {
+    /// Whether a key opens these records, or why not; the request is counted by whoever answers it.
+    pub async fn recognize(&self, authorization: Option<&[u8]>, now: Timestamp) -> Result<(), Refusal> {
+        self.keys.recognize(authorization, now).await.map(|_| ())
+    }
+
+    /// Writes down how often keys were used that nobody uses any more; with `all`, of every key.
+    pub async fn write_uses(&self, all: bool, now: Timestamp) {
+        for (id, used) in self.keys.take_uses(all, now) {
+            self.write_use(id, used, now).await;
+        }
+    }
+
+    async fn write_use(&self, id: KeyId, used: KeyUse, now: Timestamp) {
+        if let Err(error) = self.keys.touch(id, used, now).await {
+            self.report_store(None, &format!("the use of key {id} was not recorded: {error}"));
+        }
+    }
+
     /// Whether nothing here is real.
     pub fn is_sandbox(&self) -> bool {
         self.inbox.is_some()

@@ -72,6 +72,11 @@ pub enum Error {
         limit: u32,
         retry_after: u32,
     },
+    /// Not now: what was asked for has a bound of its own; says which, and after how many seconds to try again.
+    TooMany {
+        what: String,
+        retry_after: u32,
+    },
     BackendNotConfigured,
     /// The store could not commit; the cause is for the operator.
     SaveFailed {
@@ -137,7 +142,7 @@ impl Error {
             Self::InvalidJson(_) => Some(Code::InvalidJson),
             Self::InvalidSubmission { .. } => Some(Code::InvalidSubmission),
             Self::AgentUnauthorized(_) => Some(Code::AgentUnauthorized),
-            Self::RateLimited { .. } => Some(Code::RateLimited),
+            Self::RateLimited { .. } | Self::TooMany { .. } => Some(Code::RateLimited),
             Self::BackendNotConfigured => Some(Code::BackendNotConfigured),
             Self::SaveFailed { .. } | Self::OutcomeUnknown { .. } => Some(Code::SaveFailed),
             Self::Unavailable { .. } | Self::NotFound(_) => None,
@@ -162,7 +167,7 @@ impl Error {
     pub fn message(&self) -> Cow<'static, str> {
         match self {
             Self::InvalidJson(how) => format!("What was sent is not valid JSON: {how}").into(),
-            Self::InvalidSubmission { what, .. } => what.clone().into(),
+            Self::InvalidSubmission { what, .. } | Self::TooMany { what, .. } => what.clone().into(),
             Self::AgentUnauthorized(problem) => problem.message(),
             Self::RateLimited { limit, retry_after } => {
                 let seconds = if *retry_after == 1 { "second" } else { "seconds" };
@@ -197,6 +202,7 @@ impl Error {
             | Self::InvalidSubmission { .. }
             | Self::AgentUnauthorized(_)
             | Self::RateLimited { .. }
+            | Self::TooMany { .. }
             | Self::BackendNotConfigured
             | Self::NotFound(_) => None,
         }

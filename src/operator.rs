@@ -61,7 +61,7 @@ impl Operator {
     /// The webhook endpoints; of these changes too the audit log has the act.
     pub fn webhooks(&self, act: Option<Act>, secret: Secret, client: GuardedClient) -> Webhooks {
         let audited = act.map_or_else(|| self.clone(), |act| self.audited(act));
-        Webhooks::new(Arc::clone(&self.store) as _, audited.store, secret, client, self.mode)
+        Webhooks::new(Arc::clone(&self.store) as _, audited.store, secret, Arc::new(client), self.mode)
     }
 
     pub fn campaigns(&self) -> CampaignAdmin {

@@ -19,21 +19,48 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 import partner_client
 import union_client
-from partner_client.api.partner import get_sign_up_status, list_events
-from partner_client.models import EventList, StatusAnswer
+from partner_client.api.partner import add_webhook, get_sign_up_status, list_events, list_webhooks, rotate_webhook_secret
+from partner_client.models import (
+    AddedWebhook,
+    AddWebhookRequest,
+    EventList,
+    RotatedSecret,
+    RotateWebhookSecretBody,
+    StatusAnswer,
+    WebhookList,
+)
 from partner_client.types import UNSET
 from union_client.api.agent_actions import sign_up_user
 from union_client.models import InviteRequest, InviteRequestCategories, InviteResponse
 
 ACCESS = {"base_url": os.environ["UNION_BASE_URL"], "token": os.environ["UNION_TEST_KEY"], "timeout": httpx.Timeout(10)}
-HOOK = Webhook(os.environ["UNION_WEBHOOK_SECRET"])
 PORT = int(os.environ["UNION_WEBHOOK_PORT"])
+URL = os.environ.get("UNION_WEBHOOK_URL", f"http://127.0.0.1:{PORT}/hooks")
 PATIENCE = float(os.environ.get("UNION_WAIT_SECONDS", "60"))
 ATTEMPTS, LONGEST_PAUSE, LARGEST_MESSAGE = 4, 60, 65_536
 
 messages: queue.Queue = queue.Queue()
 # The ids of what was processed; an event has the id of its webhook. In earnest: in your database.
 known: set[str] = set()
+
+
+def own_secret() -> str:
+    """The secret of this program's endpoint, which is added, or gets another secret if it was added before. In earnest: added once,
+    and the secret kept beside the key."""
+    with partner_client.AuthenticatedClient(**ACCESS) as client:
+        listed = list_webhooks.sync(client=client)
+        known_as = [one.id for one in listed.webhooks if one.url == URL] if isinstance(listed, WebhookList) else []
+        if known_as:
+            answer = rotate_webhook_secret.sync(known_as[0], client=client, body=RotateWebhookSecretBody(now=True))
+        else:
+            answer = add_webhook.sync(client=client, body=AddWebhookRequest(url=URL))
+    if not isinstance(answer, (AddedWebhook, RotatedSecret)):
+        sys.exit(f"no endpoint: {answer.error if answer else 'the service cannot be reached'}")
+    print(f"endpoint {answer.id} has {'another' if known_as else 'a'} secret", flush=True)
+    return answer.secret
+
+
+HOOK = Webhook(os.environ.get("UNION_WEBHOOK_SECRET") or own_secret())
 
 
 class Receiver(BaseHTTPRequestHandler):

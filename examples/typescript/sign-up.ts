@@ -25,8 +25,9 @@ const access = {
 };
 const union = createClient<UnionPaths>(access);
 const partner = createClient<PartnerPaths>(access);
-const hook = new Webhook(variable("UNION_WEBHOOK_SECRET"));
 const port = Number(variable("UNION_WEBHOOK_PORT"));
+const url = process.env["UNION_WEBHOOK_URL"] ?? `http://127.0.0.1:${port}/hooks`;
+const hook = new Webhook(process.env["UNION_WEBHOOK_SECRET"] || (await ownSecret()));
 const patience = Number(process.env["UNION_WAIT_SECONDS"] ?? "60");
 const [attempts, longestPause, largestMessage] = [4, 60, 65_536];
 
@@ -44,6 +45,19 @@ function variable(name: string): string {
 function giveUp(why: string): never {
   console.error(why);
   process.exit(1);
+}
+
+/** The secret of this program's endpoint, which is added, or gets another secret if it was added before. In earnest: added once, and
+ * the secret kept beside the key. */
+async function ownSecret(): Promise<string> {
+  const { data: listed } = await partner.GET("/partner/v1/webhooks");
+  const before = listed?.webhooks.find((one) => one.url === url);
+  const { data, error } = before
+    ? await partner.POST("/partner/v1/webhooks/{id}/rotate", { params: { path: { id: before.id } }, body: { now: true } })
+    : await partner.POST("/partner/v1/webhooks", { body: { url } });
+  if (!data) giveUp(`no endpoint: ${error?.error}`);
+  console.log(`endpoint ${data.id} has ${before ? "another" : "a"} secret`);
+  return data.secret;
 }
 
 /** Takes a message in; returns the status to answer with. */

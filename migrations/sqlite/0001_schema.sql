@@ -43,11 +43,13 @@ CREATE TABLE api_keys (
     expires_at   INTEGER,
     last_used_at INTEGER,
     revoked_at   INTEGER,
+    replaced_by  TEXT,                       -- the key that it was rotated to
     signed_up    INTEGER NOT NULL DEFAULT 0, -- rolled up, see `rollup`
     confirmed    INTEGER NOT NULL DEFAULT 0, -- rolled up: people who became members
     declined     INTEGER NOT NULL DEFAULT 0, -- declined sign-ups whose rows were deleted
     UNIQUE (id, partner_id) -- for the foreign key of sign_ups
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX api_keys_by_partner ON api_keys (partner_id, created_at);
 
 CREATE TABLE people (
     id                  INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused
@@ -469,7 +471,10 @@ CREATE TABLE source_days (
     soft_bounced       INTEGER NOT NULL DEFAULT 0,
     complained         INTEGER NOT NULL DEFAULT 0,
     joined             INTEGER NOT NULL DEFAULT 0, -- rolled up
-    departed           INTEGER NOT NULL DEFAULT 0  -- rolled up: members who left
+    departed           INTEGER NOT NULL DEFAULT 0, -- rolled up: members who left
+    requests           INTEGER NOT NULL DEFAULT 0, -- of its keys, as nodes count them
+    sign_ups_sent      INTEGER NOT NULL DEFAULT 0, -- of these, sign-ups that were taken, repeats included
+    sign_ups_confirmed INTEGER NOT NULL DEFAULT 0  -- sign-ups whose button was pressed, by new members or not
 ) STRICT;
 CREATE UNIQUE INDEX source_days_unique ON source_days (coalesce(partner_id, 0), day);
 CREATE INDEX source_days_by_day ON source_days (day);
@@ -534,7 +539,8 @@ CREATE TABLE webhook_endpoints (
     disabled_at         INTEGER,
     disabled_reason     TEXT,
     notified_at         INTEGER,                           -- when the partner's contact was notified that it is disabled
-    notify_leased_until INTEGER NOT NULL DEFAULT 0         -- lease of the worker that sends the notification
+    notify_leased_until INTEGER NOT NULL DEFAULT 0,        -- lease of the worker that sends the notification
+    removed_at          INTEGER                            -- it is no more; its row goes with the last of its deliveries
 ) STRICT;
 CREATE INDEX webhook_endpoints_by_partner ON webhook_endpoints (partner_id);
 
@@ -559,6 +565,21 @@ CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_id, send_aft
 CREATE INDEX webhook_deliveries_delivered ON webhook_deliveries (endpoint_id, delivered_at) WHERE delivered_at IS NOT NULL;
 CREATE INDEX webhook_deliveries_given_up ON webhook_deliveries (endpoint_id)
     WHERE settled_at IS NOT NULL AND delivered_at IS NULL;
+
+-- What partners change themselves over the API: how often in a day, and what their contact is mailed about. Kept four days.
+CREATE TABLE partner_changes (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    partner_id   INTEGER NOT NULL REFERENCES partners,
+    key_id       TEXT    NOT NULL,           -- the key that was presented
+    kind         TEXT    NOT NULL,
+    at           INTEGER NOT NULL,           -- when it was asked for
+    about        TEXT    NOT NULL DEFAULT '',
+    done_at      INTEGER,                    -- set in the transaction that made the change
+    mailed_at    INTEGER,
+    leased_until INTEGER NOT NULL DEFAULT 0  -- lease of the worker that sends the mail
+) STRICT;
+CREATE INDEX partner_changes_by_partner ON partner_changes (partner_id, kind, at);
+CREATE INDEX partner_changes_to_mail ON partner_changes (at) WHERE done_at IS NOT NULL AND mailed_at IS NULL;
 
 -- Mail of the sandbox, which is never sent. Empty in live records.
 CREATE TABLE inbox (

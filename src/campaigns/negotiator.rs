@@ -57,7 +57,7 @@ impl Negotiator {
 
     fn noting(&self, command: &'static str, slug: &CampaignSlug, client: &str, at: Timestamp) -> CampaignAdmin {
         let about = format!("{slug}, client \"{client}\" (self-asserted)");
-        let act = Act { who: WHO.to_owned(), command, about, at };
+        let act = Act { who: WHO.to_owned(), command, about, at, change: None };
         CampaignAdmin::new(Arc::clone(&self.store).audited(act) as _)
     }
 }

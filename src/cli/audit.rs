@@ -35,7 +35,7 @@ pub(super) struct ShowAudit {
 
 /// What somebody does at this moment with a command; `about` never holds an address.
 pub(super) fn act(command: &'static str, about: String, now: Timestamp) -> Act {
-    Act { who: who(), command, about, at: now }
+    Act { who: who(), command, about, at: now, change: None }
 }
 
 /// The operator as the system knows them: whoever became root with sudo is still themselves.

@@ -14,7 +14,7 @@ use crate::domain::api_key::{ApiKey, KeyId, KeyRecord, Mode, NotAKeyId};
 use crate::domain::mail::budget::SourceStatus;
 use crate::domain::partner::name::PartnerName;
 use crate::domain::time::Timestamp;
-use crate::keys::{KeyFigures, Keys, NewKey};
+use crate::keys::{KeyFigures, Keys, NewKey, RevokedKey};
 use crate::operator::{Act, Operator};
 
 #[derive(Debug, Subcommand)]
@@ -339,10 +339,23 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
     let (id, mode) = (task.id.id, task.id.mode(task.test));
     let act = act("keys revoke", format!("key {id}"), now);
     let found = with_keys(&task.store, mode, Prepare::Expect, act, async |keys| Ok(keys.revoke(id, now).await?))?;
-    let key = found.with_context(|| mode.in_commands(&no_such_key(id)))?;
+    let RevokedKey { key, was_last } = found.with_context(|| mode.in_commands(&no_such_key(id)))?;
     let at = key.revoked_at.unwrap_or(now);
     let before = if at < now { format!(" already, at {at}") } else { String::new() };
     print_line(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))?;
+    if was_last {
+        let shut = if mode == Mode::Test { ", and its inbox page is shut" } else { "" };
+        print_line(&format!(
+            "No key of {} works any more: its webhooks wait{shut}, until you issue another.",
+            key.partner.as_str()
+        ))?;
+    }
+    if let Some(by) = key.replaced_by {
+        let test = if mode == Mode::Test { " --test" } else { "" };
+        print_aside(&format!(
+            "Before, key {id} was rotated to key {by}, which is a key of its own: `unionhall keys revoke {by}{test}` ends that one."
+        ));
+    }
     if mode == Mode::Live {
         print_aside(&format!(
             "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop \
@@ -359,7 +372,7 @@ fn rotate(task: &RotateKey, now: Timestamp) -> anyhow::Result<()> {
     let key = ApiKey::of_mode(mode, &random()?);
     let act = act("keys rotate", format!("key {id} by {}", key.id()), now);
     let rotated = with_keys(&task.store, mode, Prepare::Expect, act, async |keys| {
-        Ok(keys.rotate(id, &key, task.grace, task.expires, now).await?)
+        Ok(keys.rotate(id, &key, task.grace, task.expires, false, now).await?)
     })?;
     print_aside(&format!("Key {} replaces {id}, which works until {}.", key.id(), rotated.old_ends));
     if let Some(new_ends) = rotated.new_ends {

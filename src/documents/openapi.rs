@@ -12,7 +12,7 @@ use crate::domain::webhook::{self, EventKind};
 use crate::error::ErrorBody;
 use crate::http::response::error::{ErrorKind, ErrorText, HttpError, MetBy};
 use crate::operations::wording::{self, CONSENT_RULE_FOR_ALL};
-use crate::operations::{ALL, Access, Entry, Lifetime, Method, partner};
+use crate::operations::{ALL, Access, Entry, Lifetime, Method, Spec, partner};
 
 /// The contract's operations.
 pub fn document(union: &Union) -> Value {
@@ -43,12 +43,15 @@ pub fn partner_document(union: &Union) -> Value {
         "anyOf": [{ "$ref": "#/components/schemas/ErrorCode" }, { "type": "string" }],
     });
     components["schemas"]["ErrorCode"] = json!({ "type": "string", "enum": code["enum"] });
+    // Some things have a bound for a day.
+    components["headers"]["Retry-After"]["schema"]["maximum"] = 86_400.into();
     let mut info = info(union);
     info["title"] = format!("{} partner API", union.name).into();
-    info["summary"] = "Learn what came of the sign-ups you sent.".into();
+    info["summary"] = "Learn what came of the sign-ups you sent, and manage your webhooks and keys.".into();
     info["description"] = format!(
         "Beside the five operations of {0}/openapi.json: what a partner may know of the sign-ups that it sent with an \
-         `Idempotency-Key`, the events in their order, the sandbox's inbox for test keys, and the webhooks that spare it the asking. Every operation needs the \
+         `Idempotency-Key`, the events in their order, its webhook endpoints, its keys and its figures by day, and the sandbox's inbox for test keys. A test key \
+         reads and changes the sandbox's alone. Every operation needs the \
          partner's key and is limited to {1} requests a minute and key, apart from the other limits.\n\nWebhooks follow Standard \
          Webhooks 1.0.0: `webhook-id`, `webhook-timestamp`, `webhook-signature`. Deliveries are repeated until they are answered \
          with 2xx, so the same `webhook-id` may come more than once. `listEvents` lists what they tell, to catch up or to work without an endpoint.",
@@ -72,7 +75,9 @@ fn described(table: &[Entry], union: &Union) -> (Map<String, Value>, Value) {
     let mut paths = Map::new();
     for operation in table {
         let item = path_item(operation, union, &mut schemas);
-        paths.insert(operation.spec.path.to_owned(), json!({ operation.spec.method.name().to_lowercase(): item }));
+        // One path may have several methods.
+        let methods = paths.entry(operation.spec.path).or_insert_with(|| json!({}));
+        methods[operation.spec.method.name().to_lowercase()] = item;
     }
     schemas.subschema_for::<ErrorBody>();
     let components = json!({
@@ -208,11 +213,20 @@ fn path_item(operation: &Entry, union: &Union, schemas: &mut SchemaGenerator) ->
             "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
         }]);
     }
-    if operation.takes_input && spec.method == Method::Get {
-        item["parameters"] = query_parameters(spec.path, &schema::standalone(operation.input_schema), &example.request);
+    if operation.takes_input && spec.method != Method::Post {
+        item["parameters"] = parameters(spec.path, &schema::standalone(operation.input_schema), &example.request);
+    } else if operation.takes_input && spec.path.contains('{') {
+        // What stands in the path is no part of the body.
+        let mut input = schema::standalone(operation.input_schema);
+        let body = take_body(spec.path, &mut input, example.request.clone());
+        item["parameters"] = parameters(spec.path, &input, &example.request);
+        if let Some(body) = body {
+            item["requestBody"] = body;
+        }
     } else if operation.takes_input {
+        let is_required = schema::standalone(operation.input_schema).get("required").is_some();
         item["requestBody"] = json!({
-            "required": true,
+            "required": is_required,
             "content": { "application/json": { "schema": (operation.input_schema)(schemas), "example": example.request } },
         });
     }
@@ -251,19 +265,48 @@ pub(super) fn errors(operation: &Entry, union: &Union) -> impl Iterator<Item = H
     let meets = move |kind: &&ErrorKind| match kind.met_by() {
         MetBy::All => true,
         MetBy::LiveReads => access != Access::Agent && live,
-        MetBy::Actions => access == Access::Agent || (access == Access::Partner && is_partners(**kind)),
+        MetBy::Actions => access == Access::Agent || (access == Access::Partner && is_partners(**kind, operation.spec)),
         MetBy::Others => access == Access::Partner && **kind == ErrorKind::NotFound,
     };
     ErrorKind::ALL.iter().filter(meets).map(move |kind| kind.example(limit))
 }
 
-/// What a partner's question can be answered with, of what agent actions can.
-fn is_partners(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::InvalidSubmission | ErrorKind::AgentUnauthorized)
+/// What a partner can be answered with, of what agent actions can.
+fn is_partners(kind: ErrorKind, spec: Spec) -> bool {
+    match kind {
+        ErrorKind::InvalidSubmission | ErrorKind::AgentUnauthorized => true,
+        ErrorKind::SaveFailed => spec.effects.writes(),
+        ErrorKind::InvalidJson | ErrorKind::Timeout => spec.method == Method::Post,
+        _ => false,
+    }
+}
+
+/// Takes out of an input what is not in the path: the body of a request; none where nothing is left.
+fn take_body(path: &str, input: &mut Schema, example: Option<Value>) -> Option<Value> {
+    let in_path = |name: &str| path.contains(&format!("{{{name}}}"));
+    let part = |of: Option<&Value>| -> Map<String, Value> {
+        let fields = of.and_then(Value::as_object).into_iter().flatten();
+        fields.filter(|(name, _)| !in_path(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    let (properties, example) = (part(input.get("properties")), part(example.as_ref()));
+    let required = input.get("required").and_then(Value::as_array).into_iter().flatten();
+    let required: Vec<_> = required.filter(|name| name.as_str().is_some_and(|name| !in_path(name))).cloned().collect();
+    if properties.is_empty() {
+        return None;
+    }
+    if let Some(all) = input.get_mut("properties").and_then(Value::as_object_mut) {
+        all.retain(|name, _| in_path(name));
+    }
+    let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    if !required.is_empty() {
+        schema["required"] = required.clone().into();
+    }
+    let content = json!({ "application/json": { "schema": schema, "example": example } });
+    Some(json!({ "required": !required.is_empty(), "content": content }))
 }
 
 /// The parameters of an operation that takes its input from the path and the query.
-fn query_parameters(path: &str, input: &Schema, example: &Option<Value>) -> Value {
+fn parameters(path: &str, input: &Schema, example: &Option<Value>) -> Value {
     let (properties, required) = (input.get("properties"), input.get("required").and_then(Value::as_array));
     let named = properties.and_then(Value::as_object).into_iter().flatten().map(|(name, schema)| {
         let mut schema = schema.clone();

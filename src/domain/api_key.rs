@@ -12,6 +12,10 @@ use super::base32;
 use super::partner::name::{PartnerId, PartnerName};
 use super::time::Timestamp;
 
+/// Keys of a partner that work for a while although they were rotated, before the partner itself may rotate another: rotating must
+/// not multiply keys.
+pub const MAX_ENDING_KEYS: u32 = 5;
+
 const ID: usize = 8;
 const SECRET: usize = 32;
 const CHECKSUM: usize = 7;
@@ -259,6 +263,8 @@ pub struct KeyRecord {
     pub expires_at: Option<Timestamp>,
     pub last_used_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
+    /// The key that it was rotated to.
+    pub replaced_by: Option<KeyId>,
     /// Since when its partner is suspended: none of its keys works until that is lifted.
     pub suspended_at: Option<Timestamp>,
 }
@@ -381,6 +387,7 @@ mod tests {
             expires_at: None,
             last_used_at: None,
             revoked_at: None,
+            replaced_by: None,
             suspended_at: None,
         };
         assert_eq!(record.status(at(i64::MAX)), KeyStatus::Valid);

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 /// The schema of a value in an answer that is one of a list today, and of a longer one some day. The list is one type under `name`,
 /// wherever it is used; programs that are made of the schema take any other text too.
-pub fn open_enumeration(generator: &mut SchemaGenerator, name: &str, values: &[&str]) -> Schema {
+pub fn open_enumeration(generator: &mut SchemaGenerator, name: &str, values: &serde_json::Value) -> Schema {
     let list = json_schema!({ "type": "string", "enum": values });
     generator.definitions_mut().insert(name.to_owned(), list.to_value());
     let list = format!("#{}/{name}", generator.settings().definitions_path);

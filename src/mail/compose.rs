@@ -15,7 +15,6 @@ use super::{OutgoingMail, ReadableMail, SendError};
 use crate::domain::catalog::Catalog;
 use crate::domain::email::EmailAddress;
 use crate::domain::mail::{CampaignNews, DueMail, MailAbout, MailKind};
-use crate::domain::partner::endpoint::EndpointRecord;
 use crate::domain::secret::token::{Purpose, TokenMaker};
 use crate::domain::time::Timestamp;
 use crate::domain::union::Union;
@@ -76,11 +75,17 @@ impl Composer {
         );
         let name = format!("{:012}-{id}", mail.id.0);
         let readable = self.readable(&to, body, mail.first_attempt_at);
-        Ok(OutgoingMail { name, message: message.map_err(unmade)?, readable, due: Some(mail.clone()) })
+        Ok(OutgoingMail {
+            name,
+            message: message.map_err(unmade)?,
+            readable,
+            inbox: mail.partner_id,
+            due: Some(mail.clone()),
+        })
     }
 
     /// What the headers of every message have in common.
-    fn message(
+    pub(super) fn message(
         &self,
         to: &Address,
         return_path: Address,
@@ -100,40 +105,8 @@ impl Composer {
             .raw_header(header("Auto-Submitted", "auto-generated".to_owned())))
     }
 
-    fn readable(&self, to: &Address, Body { subject, text, html }: Body, date: Timestamp) -> ReadableMail {
+    pub(super) fn readable(&self, to: &Address, Body { subject, text, html }: Body, date: Timestamp) -> ReadableMail {
         ReadableMail { to: to.to_string(), from: self.from.to_string(), subject, date: date.to_string(), text, html }
-    }
-
-    /// Tells a partner's contact that nothing more goes to an endpoint of theirs.
-    pub fn endpoint_disabled(
-        &self,
-        endpoint: &EndpointRecord,
-        contact: &str,
-        now: Timestamp,
-    ) -> Result<OutgoingMail, SendError> {
-        let EndpointRecord { id, partner, .. } = endpoint;
-        let to = deliverable(contact)?;
-        let union = &self.union.name;
-        let subject = format!("{union}: webhook endpoint {id} is disabled");
-        let why = endpoint.disabled_why.as_deref().unwrap_or("it failed for five days");
-        let since = endpoint.failing_since.map(|time| format!(" It has failed since {time}.")).unwrap_or_default();
-        let operator = match &self.union.contact_email {
-            Some(address) => format!("write to {address}"),
-            None => "write to the operator".to_owned(),
-        };
-        let text = format!(
-            "Webhook endpoint {id} of {partner} gets no more messages from {union}: {why}.{since}\n\n\
-             Nothing is lost yet: what it missed can be sent again for 30 days after each sign-up. Fix the endpoint, then \
-             {operator} and name the endpoint and when it began to fail. Until then, GET {base}/partner/v1/sign-ups shows the status \
-             of your sign-ups.\n\nHow webhooks are sent and tried again: {base}/docs#webhooks\n",
-            base = self.union.base_url,
-        );
-        let name = self.tokens.endpoint_mail_id(id.0, endpoint.disabled_at.map_or(0, Timestamp::as_millis));
-        let message = self
-            .message(&to, self.from.email.clone(), &subject, &name, now)?
-            .singlepart(SinglePart::builder().header(ContentType::TEXT_PLAIN).body(text.clone()));
-        let readable = self.readable(&to, Body { subject, text, html: String::new() }, now);
-        Ok(OutgoingMail { name: format!("endpoint-{name}"), message: message.map_err(unmade)?, readable, due: None })
     }
 
     /// Where the mail comes back to if it does.
@@ -189,7 +162,7 @@ impl Composer {
 
 /// The address with its domain as mail servers of any age take it. Letters of other scripts before the @ need a server
 /// that speaks SMTPUTF8; lettre asks for it, and refuses to send where it is missing.
-fn deliverable(recipient: &str) -> Result<lettre::Address, SendError> {
+pub(super) fn deliverable(recipient: &str) -> Result<lettre::Address, SendError> {
     let email = EmailAddress::parse_any_length(recipient).map_err(|_| SendError::Rejected)?;
     // Our own grammar has been applied, and it lets nothing through that could break a header or a command; lettre's
     // would refuse some addresses that we have promised mail.
@@ -200,6 +173,6 @@ fn header(name: &'static str, text: String) -> HeaderValue {
     HeaderValue::new(HeaderName::new_from_ascii_str(name), text)
 }
 
-fn unmade(error: impl std::fmt::Display) -> SendError {
+pub(super) fn unmade(error: impl std::fmt::Display) -> SendError {
     SendError::Later(format!("the message could not be made: {error}"))
 }

@@ -112,7 +112,7 @@ mod tests {
             language: None,
             is_reminder: false,
         };
-        OutgoingMail { name: name.to_owned(), message: message.unwrap(), readable, due: Some(due) }
+        OutgoingMail { name: name.to_owned(), message: message.unwrap(), readable, inbox: None, due: Some(due) }
     }
 
     #[test]

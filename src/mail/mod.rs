@@ -9,6 +9,7 @@ mod letter;
 pub mod mailbox;
 pub mod message;
 pub mod outbox;
+mod partner;
 pub mod report;
 pub mod smtp;
 mod smtp_address;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::domain::mail::DueMail;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::reply::Reply;
 
@@ -32,7 +34,9 @@ pub struct OutgoingMail {
     pub name: String,
     pub message: lettre::Message,
     pub readable: ReadableMail,
-    /// What it was made of.
+    /// Whose inbox it is put into in the sandbox.
+    pub inbox: Option<PartnerId>,
+    /// What it was made of, if it comes from the outbox.
     pub due: Option<DueMail>,
 }
 

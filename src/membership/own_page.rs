@@ -235,7 +235,7 @@ impl OwnPages {
     }
 
     fn people(&self, command: &'static str, now: Timestamp) -> People {
-        let act = Act { who: BY_THEMSELVES.to_owned(), command, about: String::new(), at: now };
+        let act = Act { who: BY_THEMSELVES.to_owned(), command, about: String::new(), at: now, change: None };
         People::new(Arc::clone(&self.store).audited(act), self.marker.clone(), self.erasures.clone())
     }
 }

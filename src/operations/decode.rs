@@ -13,11 +13,20 @@ use crate::error::Error;
 const DEEPEST: usize = 127;
 
 pub fn json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Error> {
+    object(body, EXAMPLE)
+}
+
+/// The same of an object all of whose fields may be left out: then nothing at all need be sent.
+pub fn json_or_nothing<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Error> {
+    object(if body.trim_ascii().is_empty() { b"{}" } else { body }, "{}")
+}
+
+fn object<T: DeserializeOwned + JsonSchema>(body: &[u8], example: &str) -> Result<T, Error> {
     // serde would also read an array as a struct, its fields in order; the schema says object.
     let is_object = body.trim_ascii_start().first() == Some(&b'{');
     match serde_json::from_slice(body) {
         Ok(input) if is_object => Ok(input),
-        _ => Err(explain::<T>(body, is_object)),
+        _ => Err(explain::<T>(body, is_object, example)),
     }
 }
 
@@ -26,14 +35,14 @@ pub fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) 
     T::deserialize(deserializer).map(Some)
 }
 
-fn explain<T: DeserializeOwned + JsonSchema>(body: &[u8], is_object: bool) -> Error {
+fn explain<T: DeserializeOwned + JsonSchema>(body: &[u8], is_object: bool, example: &str) -> Error {
     match check_syntax(body) {
         Err(how) => Error::InvalidJson(how),
         Ok(text) if is_object => {
             let (what, fields) = mistakes::of::<T>(text);
             Error::InvalidSubmission { what, fields }
         }
-        Ok(text) => Error::shapeless(&format!("Send a JSON object, such as {EXAMPLE}{}.", instead(text))),
+        Ok(text) => Error::shapeless(&format!("Send a JSON object, such as {example}{}.", instead(text))),
     }
 }
 

@@ -123,7 +123,7 @@ impl Dispatcher {
             return Ok(OperationAnswer { json: kept.clone(), replayed: false, waited: Duration::ZERO });
         }
         let body = if operation.takes_input { body().await? } else { Bytes::new() };
-        let partner = holder.map(|Holder { record, .. }| Partner {
+        let partner = holder.as_ref().map(|Holder { record, .. }| Partner {
             key: record.id,
             id: record.partner_id,
             name: record.partner.clone(),
@@ -135,6 +135,9 @@ impl Dispatcher {
         let caller = Caller { partner, now, channel, client, limit, idempotency_key, replayed, waited };
         trace.may_wait = operation.spec.answer == Lifetime::Awaited;
         let answer = (operation.run)(app, caller, body).await?;
+        if let Some(holder) = holder.filter(|_| operation.spec.effects.sends_mail()) {
+            holder.uses.note_sign_up();
+        }
         (trace.may_wait, trace.waited) = (false, answer.waited);
         if let Some(place) = fixed {
             // Two first requests at once make the same answer; either may stay.

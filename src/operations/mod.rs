@@ -109,6 +109,7 @@ pub struct Spec {
 pub enum Method {
     Get,
     Post,
+    Delete,
 }
 
 impl Method {
@@ -116,6 +117,7 @@ impl Method {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Delete => "DELETE",
         }
     }
 }
@@ -155,6 +157,8 @@ pub enum Effects {
     AddsEachTime,
     /// It adds records and has mail sent; the same again mails again.
     AddsAndMails,
+    /// It changes what is the caller's own, keys and endpoints; the same again may be refused.
+    Changes,
 }
 
 impl Effects {

@@ -1,11 +1,11 @@
 //! A partner's events page by page, and waiting for the next one (long polling).
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::places::PartnerPlaces;
 use super::worker::WebhookNotifier;
 use crate::domain::api_key::Mode;
 use crate::domain::partner::event::{BadCursor, EventCursors, MAX_WAITING, PartnerEvent};
@@ -27,8 +27,8 @@ pub struct Events {
     notifier: Arc<WebhookNotifier>,
     /// Which records these are events of.
     pub mode: Mode,
-    /// How many requests of each partner wait.
-    waiting: Mutex<HashMap<PartnerId, u32>>,
+    /// Requests that wait.
+    waiting: PartnerPlaces,
 }
 
 /// Some of a partner's events, and where to go on.
@@ -45,7 +45,8 @@ pub struct EventPage {
 impl Events {
     pub fn new(store: Arc<dyn EventStore>, secret: &Secret, notifier: Arc<WebhookNotifier>, mode: Mode) -> Self {
         let cursors = EventCursors::new(secret);
-        Self { store, secret: secret.clone(), cursors, notifier, mode, waiting: Mutex::default() }
+        let waiting = PartnerPlaces::new(MAX_WAITING, u32::MAX);
+        Self { store, secret: secret.clone(), cursors, notifier, mode, waiting }
     }
 
     /// The id that the event's webhook has too.
@@ -72,7 +73,7 @@ impl Events {
         if wait.is_zero() || !is_empty(&page) {
             return Ok(page);
         }
-        let Some(_place) = WaitingPlace::take(self, partner) else { return Ok(page) };
+        let Some(_place) = self.waiting.take(partner) else { return Ok(page) };
         let (until, mut waited) = (begun + wait, Duration::ZERO);
         while is_empty(&page) && !*news.borrow() && Instant::now() < until {
             let looked = Instant::now();
@@ -111,34 +112,5 @@ impl Events {
         let last = list.events.last().map(|last| last.position).or(after).unwrap_or(list.deleted);
         let cursor = self.cursors.write(partner, last);
         Ok(Ok(EventPage { events: list.events, cursor, has_more, waited: Duration::ZERO }))
-    }
-}
-
-/// A request's place among those of its partner that wait.
-struct WaitingPlace<'a> {
-    events: &'a Events,
-    partner: PartnerId,
-}
-
-impl<'a> WaitingPlace<'a> {
-    fn take(events: &'a Events, partner: PartnerId) -> Option<Self> {
-        let mut waiting = events.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = waiting.entry(partner).or_default();
-        (*count < MAX_WAITING).then(|| {
-            *count += 1;
-            Self { events, partner }
-        })
-    }
-}
-
-impl Drop for WaitingPlace<'_> {
-    fn drop(&mut self) {
-        let mut waiting = self.events.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = waiting.get_mut(&self.partner) {
-            *count -= 1;
-            if *count == 0 {
-                waiting.remove(&self.partner);
-            }
-        }
     }
 }

@@ -4,6 +4,8 @@
 //! the partner did not cause.
 
 pub mod events;
+mod places;
+pub mod self_service;
 pub mod webhooks;
 pub mod worker;
 

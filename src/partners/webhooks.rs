@@ -1,4 +1,4 @@
-//! What the operator does with webhook endpoints: adding, trying out, rotating their secrets, telling them once more.
+//! What the operator and partners do with webhook endpoints: adding, trying out, rotating their secrets, telling them once more.
 
 use std::sync::Arc;
 
@@ -19,9 +19,35 @@ pub struct Webhooks {
     /// The same, of which every change is written down in the audit log.
     audited: Arc<dyn WebhookStore>,
     secret: Secret,
-    client: GuardedClient,
+    client: Arc<GuardedClient>,
     /// Of the records; messages say so.
     mode: Mode,
+}
+
+/// How much one call may do, in batches of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// All that there is, for a command.
+    Whole,
+    /// So many batches, for a request: it takes the same time however much there is.
+    Batches(u32),
+}
+
+impl Effort {
+    const fn allows(self, batches: u32) -> bool {
+        match self {
+            Self::Whole => true,
+            Self::Batches(most) => batches < most,
+        }
+    }
+}
+
+/// What was sent once more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recovered {
+    pub queued: u64,
+    /// From when on there may be more.
+    pub next_since: Option<Timestamp>,
 }
 
 /// Why an endpoint was not added, or not tried.
@@ -55,7 +81,7 @@ impl Webhooks {
         store: Arc<dyn WebhookStore>,
         audited: Arc<dyn WebhookStore>,
         secret: Secret,
-        client: GuardedClient,
+        client: Arc<GuardedClient>,
         mode: Mode,
     ) -> Self {
         Self { store, audited, secret, client, mode }
@@ -94,12 +120,14 @@ impl Webhooks {
         ends_oldest: bool,
         now: Timestamp,
     ) -> Result<WebhookSecret, EndpointProblem> {
-        let rotated_at = self.find(id).await?.rotated_at;
-        if let Some(at) = rotated_at.filter(|at| now < at.plus(OLD_SECRET_SIGNS_FOR) && !ends_oldest) {
-            return Err(EndpointProblem::JustRotated { id, at });
+        let unless_after = if ends_oldest { Timestamp::from_millis(i64::MAX) } else { now.minus(OLD_SECRET_SIGNS_FOR) };
+        match self.audited.rotate_endpoint(id, unless_after, now).await? {
+            Some(generation) => Ok(WebhookSecret::derive(&self.secret, id.0, generation)),
+            None => match self.find(id).await?.rotated_at {
+                Some(at) => Err(EndpointProblem::JustRotated { id, at }),
+                None => Err(EndpointProblem::Unknown(id)),
+            },
         }
-        let generation = self.audited.rotate_endpoint(id, now).await?.ok_or(EndpointProblem::Unknown(id))?;
-        Ok(WebhookSecret::derive(&self.secret, id.0, generation))
     }
 
     /// Tells an endpoint once more what came of a request; false if nothing has yet.
@@ -112,27 +140,87 @@ impl Webhooks {
         Ok(self.audited.resend_event(id, key, now).await?)
     }
 
-    /// Lets an endpoint be told again, and tells it everything since a time once more; says how much that is.
-    pub async fn recover(&self, id: EndpointId, since: Timestamp, now: Timestamp) -> Result<u64, EndpointProblem> {
+    /// Lets an endpoint be told again. What waits for it goes now; what is past the effort goes when it was planned to.
+    pub async fn enable(&self, id: EndpointId, effort: Effort, now: Timestamp) -> Result<(), EndpointProblem> {
         if !self.audited.enable_endpoint(id, now).await? {
             return Err(EndpointProblem::Unknown(id));
         }
-        let (mut since, mut after, mut queued) = (since, 0, 0);
-        while let (Some(last), some) = self.store.recover_events(id, since, after, now).await? {
-            (since, after) = last;
-            queued += some;
+        let mut batches = 1;
+        while effort.allows(batches) && self.store.restart_deliveries(id, now).await? > 0 {
+            batches += 1;
         }
-        Ok(queued)
+        Ok(())
     }
 
-    /// Deletes an endpoint, and what is on its way there, in steps.
-    pub async fn remove(&self, id: EndpointId, now: Timestamp) -> Result<(), EndpointProblem> {
-        while self.store.empty_endpoint(id, now).await? > 0 {}
-        if self.audited.remove_endpoint(id).await? { Ok(()) } else { Err(EndpointProblem::Unknown(id)) }
+    /// Lets an endpoint be told again, and tells it everything since a time once more.
+    pub async fn recover(
+        &self,
+        id: EndpointId,
+        since: Timestamp,
+        effort: Effort,
+        now: Timestamp,
+    ) -> Result<Recovered, EndpointProblem> {
+        self.enable(id, effort, now).await?;
+        let (mut since, mut after, mut queued, mut batches) = (since, 0, 0, 0);
+        while effort.allows(batches) {
+            let (Some(last), some) = self.store.recover_events(id, since, after, now).await? else {
+                return Ok(Recovered { queued, next_since: None });
+            };
+            (since, after) = last;
+            (queued, batches) = (queued + some, batches + 1);
+        }
+        Ok(Recovered { queued, next_since: Some(since) })
+    }
+
+    /// Removes an endpoint, and what is on its way there. What is past the effort is deleted behind its back.
+    pub async fn remove(&self, id: EndpointId, effort: Effort, now: Timestamp) -> Result<(), EndpointProblem> {
+        if !self.audited.retire_endpoint(id, now).await? {
+            return Err(EndpointProblem::Unknown(id));
+        }
+        let mut batches = 0;
+        while effort.allows(batches) {
+            if self.store.empty_endpoint(id, now).await? == 0 {
+                self.store.remove_endpoint(id).await?;
+                break;
+            }
+            batches += 1;
+        }
+        Ok(())
     }
 
     async fn find(&self, id: EndpointId) -> Result<EndpointRecord, EndpointProblem> {
         self.store.find_endpoint(id).await?.ok_or(EndpointProblem::Unknown(id))
+    }
+}
+
+/// Why an address is not dialed. A name that only we can look up, and one that nobody can, are told alike: nobody learns by it which
+/// names there are inside.
+pub(super) fn refused(refusal: &OutboundRefusal) -> String {
+    match refusal {
+        OutboundRefusal::NotEncrypted => {
+            "write https://; http:// is only for localhost, while the service itself runs there".to_owned()
+        }
+        OutboundRefusal::LookupLate(_) => format!("{refusal}; try again"),
+        OutboundRefusal::TooManyAddresses(_) => refusal.to_string(),
+        OutboundRefusal::NotFound(host)
+        | OutboundRefusal::NoAddress(host)
+        | OutboundRefusal::NotPublic(host)
+        | OutboundRefusal::ThisMachine(host) => {
+            format!("{host}: there is no such name, or not every address of it is on the public internet")
+        }
+    }
+}
+
+pub(super) fn unanswered(error: &OutboundError) -> String {
+    match error {
+        OutboundError::Refused(refusal) => refused(refusal),
+        OutboundError::NoAuthorities | OutboundError::Unwritable => {
+            "the request could not be sent from here".to_owned()
+        }
+        OutboundError::NotConnected { .. }
+        | OutboundError::Tls { .. }
+        | OutboundError::NoAnswer { .. }
+        | OutboundError::Late { .. } => error.to_string(),
     }
 }
 

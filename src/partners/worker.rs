@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::webhooks::{EndpointProblem, send};
+use super::webhooks::{EndpointProblem, send, unanswered};
 use crate::clock::Clock;
 use crate::domain::api_key::Mode;
 use crate::domain::partner::endpoint::{DELIVERIES_AT_ONCE, DeliveryOutcome, DueDelivery, EndpointId, EndpointRecord};
@@ -24,7 +24,7 @@ use crate::log::Log;
 use crate::mail::Transport;
 use crate::mail::compose::Composer;
 use crate::outbound::{GuardedClient, OutboundAnswer};
-use crate::store::{StoreError, WebhookStore};
+use crate::store::{Store, StoreError};
 
 /// Places of all endpoints of one partner, and of all that failed the last time, of which each has one.
 const MAX_PER_PARTNER: usize = WebhookWorker::MAX_IN_FLIGHT / 4;
@@ -42,6 +42,10 @@ const CONTACT_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 const CONTACT_RETRY_AFTER: Duration = Duration::from_secs(3600);
 const CONTACT_RETRY_FOR: Duration = Duration::from_secs(3 * 24 * 3600);
 
+/// Batches of what removed endpoints left that are deleted in a minute, and the pause between two, in which others write.
+const MAX_DELETED_BATCHES: u32 = 200;
+const BETWEEN_BATCHES: Duration = Duration::from_millis(5);
+
 /// The worker as others see it: it is woken when there may be something to deliver, and counts outcomes. Whoever waits for
 /// events is woken with it.
 #[derive(Debug, Default)]
@@ -49,6 +53,8 @@ pub struct WebhookNotifier {
     wake: Notify,
     /// True once the process stops: nobody may wait any longer.
     news: watch::Sender<bool>,
+    /// There may be something to mail a partner's contact about.
+    contact: Notify,
     delivered: AtomicU64,
     failed: AtomicU64,
     given_up: AtomicU64,
@@ -59,6 +65,11 @@ impl WebhookNotifier {
     pub fn notify(&self) {
         self.wake.notify_one();
         self.news.send_modify(|_| ());
+    }
+
+    /// A partner changed something: its contact is mailed.
+    pub fn notify_contact(&self) {
+        self.contact.notify_one();
     }
 
     /// Changes whenever there may be an event, and when the process stops, of which it then says so.
@@ -82,7 +93,7 @@ pub struct ContactMail {
 
 #[derive(Debug)]
 pub struct WebhookWorker {
-    pub store: Arc<dyn WebhookStore>,
+    pub store: Arc<dyn Store>,
     pub client: GuardedClient,
     pub secret: Secret,
     pub notifier: Arc<WebhookNotifier>,
@@ -206,9 +217,14 @@ impl WebhookWorker {
             let mut due = tokio::time::interval(CONTACT_CHECK_INTERVAL);
             while !*stop.borrow() {
                 tokio::select! {
-                    _ = due.tick() => worker.notify_contacts(clock.now().time).await,
+                    _ = due.tick() => {
+                        worker.notify_contacts(clock.now().time).await;
+                        worker.delete_removed(clock.now().time).await;
+                    }
+                    () = worker.notifier.contact.notified() => {}
                     _ = stop.changed() => {}
                 }
+                worker.mail_changes(clock.now().time).await;
             }
         };
         let mut stopped = stopping;
@@ -272,7 +288,7 @@ impl WebhookWorker {
         let leased = self.store.lease_to_tell(now.minus(CONTACT_RETRY_FOR), now.plus(CONTACT_RETRY_AFTER), now).await;
         // The records were told of where they failed first; there is another minute.
         for (endpoint, contact) in leased.unwrap_or_default() {
-            let sent = match composer.endpoint_disabled(&endpoint, &contact, now) {
+            let sent = match composer.endpoint_disabled(&endpoint, &contact, self.mode, now) {
                 Ok(mail) => transport.send(mail).await,
                 Err(error) => Err(error),
             };
@@ -291,6 +307,47 @@ impl WebhookWorker {
     }
 }
 
+impl WebhookWorker {
+    /// Mails the contacts of partners about what was changed with a key of theirs.
+    async fn mail_changes(&self, now: Timestamp) {
+        let Some(ContactMail { composer, transport }) = &self.contact else { return };
+        let leased = self.store.lease_changes(now.minus(CONTACT_RETRY_FOR), now.plus(CONTACT_RETRY_AFTER), now).await;
+        // The records were told of where they failed first; there is another minute.
+        for change in leased.unwrap_or_default() {
+            let sent = match composer.partner_changed(&change, self.mode) {
+                Ok(mail) => transport.send(mail).await,
+                Err(error) => Err(error),
+            };
+            let mailed = match sent {
+                Ok(()) => self.store.note_mailed(change.id, now).await.map_err(|error| error.to_string()),
+                Err(error) => Err(format!("{error:?}")),
+            };
+            if let Err(cause) = mailed {
+                let what =
+                    format!("the contact of {} was not mailed about a change ({})", change.partner, change.kind.name());
+                self.log.problem(None, &format!("{what}: {cause}; it is tried again"));
+            }
+        }
+    }
+
+    /// Deletes what is left of endpoints that were removed, some at once.
+    async fn delete_removed(&self, now: Timestamp) {
+        for _ in 0..MAX_DELETED_BATCHES {
+            let Ok(Some(id)) = self.store.removed_endpoint().await else { return };
+            let deleted = match self.store.empty_endpoint(id, now).await {
+                Ok(0) => self.store.remove_endpoint(id).await.map(|_| ()),
+                emptied => emptied.map(|_| ()),
+            };
+            if let Err(error) = deleted {
+                return self
+                    .log
+                    .problem(None, &format!("webhook endpoint {id} was removed and is still there: {error}"));
+            }
+            tokio::time::sleep(BETWEEN_BATCHES).await;
+        }
+    }
+}
+
 fn judge(delivery: &DueDelivery, sent: Result<OutboundAnswer, EndpointProblem>, now: Timestamp) -> DeliveryOutcome {
     let (cause, retry_after) = match sent {
         Ok(OutboundAnswer { status: 200..=299, .. }) => return DeliveryOutcome::Delivered,
@@ -301,6 +358,8 @@ fn judge(delivery: &DueDelivery, sent: Result<OutboundAnswer, EndpointProblem>, 
             (format!("it answered {status}, and redirects are not followed"), None)
         }
         Ok(OutboundAnswer { status, retry_after }) => (format!("it answered {status}"), retry_after),
+        // The partner reads it.
+        Err(EndpointProblem::Unanswered(error)) => (unanswered(&error), None),
         Err(problem) => (problem.to_string(), None),
     };
     let seed = delivery.id.unsigned_abs();

@@ -88,9 +88,9 @@ impl Inbox {
     }
 
     /// Whose page a token opens.
-    pub async fn partner_of(&self, token: &str) -> Result<Option<(PartnerId, String)>, StoreError> {
+    pub async fn partner_of(&self, token: &str, now: Timestamp) -> Result<Option<(PartnerId, String)>, StoreError> {
         use subtle::ConstantTimeEq;
-        let partners = self.store.inbox_partners().await?;
+        let partners = self.store.inbox_partners(now).await?;
         let is_it = |(_, name): &(_, String)| self.tokens.inbox_token(name).as_bytes().ct_eq(token.as_bytes()).into();
         Ok(partners.into_iter().find(is_it))
     }

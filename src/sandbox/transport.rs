@@ -32,16 +32,21 @@ impl InboxTransport {
     }
 
     async fn deliver(&self, mail: OutgoingMail) -> Result<(), SendError> {
-        let OutgoingMail { name, readable, due: Some(due), .. } = mail else { return Ok(()) };
-        let acts = EmailAddress::parse(&due.recipient).ok().and_then(|email| Simulated::of(&email));
+        let OutgoingMail { name, readable, inbox, due, .. } = mail;
+        // Nobody acts on mail to a partner's contact.
+        let asked = due.as_ref().and_then(|due| EmailAddress::parse(&due.recipient).ok());
+        let acts = asked.and_then(|email| Simulated::of(&email));
         if acts == Some(Simulated::Bounce) {
             return Err(SendError::Rejected);
         }
         let now = self.clock.now().time;
         let ReadableMail { to, from, subject, text, html, .. } = readable;
-        let arriving = ArrivingMail { partner: due.partner_id, name, to, from, subject, text, html };
+        let arriving = ArrivingMail { partner: inbox, name, to, from, subject, text, html };
         self.store.put_in_inbox(arriving, now).await.map_err(not_now)?;
-        self.act(acts, &due, now).await
+        match due {
+            Some(due) => self.act(acts, &due, now).await,
+            None => Ok(()),
+        }
     }
 
     /// What was mailed is in the inbox, and acted on only after that: whoever sees the outcome finds the mail.

@@ -41,19 +41,21 @@ pub(super) async fn call(
     let outcome = snapshot
         .dispatcher
         .dispatch(operation, call, trace, async || {
-            if operation.spec.method == Method::Get {
-                return parameters(operation.spec.path, parameter, head.uri.query()).map(Bytes::from);
+            let path = operation.spec.path;
+            if operation.spec.method != Method::Post {
+                return parameters(path, parameter, head.uri.query()).map(Bytes::from);
             }
             check_content_type(&head.headers)?;
             if body::is_encoded(&head.headers) {
                 return Err(Error::InvalidJson(decode::ENCODED.to_owned()).into());
             }
-            body.read(body::LARGEST).await.map_err(|error| match error {
+            let sent = body.read(body::LARGEST).await.map_err(|error| match error {
                 // The contract has no 413 for the agent actions, and no 400 without a code.
                 HttpError::TooLarge => Error::shapeless("The body is larger than 1 MiB.").into(),
                 HttpError::Broken => Error::InvalidJson("it ended early; send it again".to_owned()).into(),
                 other => other,
-            })
+            })?;
+            if path.contains('{') { with_parameter(path, parameter, sent) } else { Ok(sent) }
         })
         .await;
     let mut answer = match outcome.result {
@@ -98,16 +100,34 @@ fn idempotency_key(headers: &HeaderMap) -> Option<Result<IdempotencyKey, BadIdem
 
 /// What a path and a query say, as the object that an operation reads its input from; what is said twice stands there twice.
 fn parameters(pattern: &str, parameter: &str, query: Option<&str>) -> Result<String, HttpError> {
-    let text = |text: &str| serde_json::to_string(text).unwrap_or_default();
-    let mut fields = Vec::new();
-    if let Some((_, name)) = pattern.split_once('{') {
-        let decoded = percent_encoding::percent_decode_str(parameter).decode_utf8();
-        let decoded = decoded.map_err(|_| Error::shapeless("The path is not UTF-8."))?;
-        fields.push(format!("{}:{}", text(name.trim_end_matches('}')), text(&decoded)));
-    }
+    let mut fields: Vec<_> = path_field(pattern, parameter)?.into_iter().collect();
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     fields.extend(pairs.map(|(name, value)| format!("{}:{}", text(&name), text(&value))));
     Ok(format!("{{{}}}", fields.join(",")))
+}
+
+/// The field that stands in the path.
+fn path_field(pattern: &str, parameter: &str) -> Result<Option<String>, HttpError> {
+    let Some((_, name)) = pattern.split_once('{') else { return Ok(None) };
+    let name = name.split_once('}').map_or(name, |(name, _)| name);
+    let decoded = percent_encoding::percent_decode_str(parameter).decode_utf8();
+    let decoded = decoded.map_err(|_| Error::shapeless("The path is not UTF-8."))?;
+    Ok(Some(format!("{}:{}", text(name), text(&decoded))))
+}
+
+fn text(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
+}
+
+/// An object that was sent, with what stands in the path as its first field; nothing that was sent is an object without fields. What
+/// is no object is left as it is, for whoever reads it to tell.
+fn with_parameter(pattern: &str, parameter: &str, sent: Bytes) -> Result<Bytes, HttpError> {
+    let field = path_field(pattern, parameter)?.unwrap_or_default();
+    let Some(rest) = sent.trim_ascii().strip_prefix(b"{") else {
+        return Ok(if sent.trim_ascii().is_empty() { format!("{{{field}}}").into() } else { sent });
+    };
+    let comma: &[u8] = if rest.trim_ascii_start().starts_with(b"}") { b"" } else { b"," };
+    Ok([b"{", field.as_bytes(), comma, rest].concat().into())
 }
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");

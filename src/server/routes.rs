@@ -37,8 +37,16 @@ macro_rules! own {
 }
 /// Every route; operations first, because they are asked for most.
 pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
-    let operations = ALL.iter().chain(partner::ALL).map(Route::operation);
-    operations
+    let mut routes = Vec::<Route>::new();
+    for operation in ALL.iter().chain(partner::ALL) {
+        // One path may have several methods.
+        match routes.iter_mut().find(|route| route.pattern == operation.spec.path) {
+            Some(route) => route.add(operation),
+            None => routes.push(Route::operation(operation)),
+        }
+    }
+    routes
+        .into_iter()
         .chain([
             get("/", own!(HttpService::front)).open(),
             get("/v1", own!(HttpService::front)).open(),
@@ -123,6 +131,7 @@ pub(super) struct Route {
     pattern: &'static str,
     get: Option<Handler>,
     post: Option<Handler>,
+    delete: Option<Handler>,
     /// Whether pages of any site may read the answers. Agent actions are closed: keys do not belong in browsers.
     pub open: bool,
     /// Whether it is answered however many requests are in flight: a busy node is not a dead one.
@@ -154,8 +163,18 @@ pub(super) type PageHandler = for<'a> fn(Visit<'a>, Request<SentBody<'a>>) -> An
 pub(super) type Answering<'a, E = HttpError> = Pin<Box<dyn Future<Output = Result<Answer, E>> + Send + 'a>>;
 
 fn get(pattern: &'static str, handler: Handler) -> Route {
-    let (get, post) = (Some(handler), None);
-    Route { pattern, get, post, open: false, always: false, takes_body: false, takes_key: false, sandbox: false }
+    let (get, post, delete) = (Some(handler), None, None);
+    Route {
+        pattern,
+        get,
+        post,
+        delete,
+        open: false,
+        always: false,
+        takes_body: false,
+        takes_key: false,
+        sandbox: false,
+    }
 }
 
 fn post(pattern: &'static str, handler: Handler) -> Route {
@@ -168,19 +187,26 @@ fn document(document: fn(&CatalogSnapshot) -> &Document) -> Handler {
 
 impl Route {
     fn operation(operation: &'static Entry) -> Self {
-        let route = match operation.spec.method {
-            OperationMethod::Get => get,
-            OperationMethod::Post => post,
-        };
         let open = operation.spec.access == Access::Public;
-        let takes_body = operation.takes_input && operation.spec.method == OperationMethod::Post;
-        let route = route(operation.spec.path, Handler::Operation(operation));
-        Self { open, takes_body, ..route.keyed() }
+        let mut route = Self { get: None, open, ..get(operation.spec.path, Handler::Operation(operation)).keyed() };
+        route.add(operation);
+        route
+    }
+
+    /// One more operation at the same path, by another method.
+    fn add(&mut self, operation: &'static Entry) {
+        let handler = Some(Handler::Operation(operation));
+        match operation.spec.method {
+            OperationMethod::Get => self.get = handler,
+            OperationMethod::Post => self.post = handler,
+            OperationMethod::Delete => self.delete = handler,
+        }
+        self.takes_body |= operation.takes_input && operation.spec.method == OperationMethod::Post;
     }
 
     /// Who may call the operation that it is, if it is one.
     pub(super) fn access(&self) -> Option<Access> {
-        match self.get.or(self.post) {
+        match self.get.or(self.post).or(self.delete) {
             Some(Handler::Operation(operation)) => Some(operation.spec.access),
             _ => None,
         }
@@ -224,15 +250,19 @@ impl Route {
         match *method {
             Method::GET | Method::HEAD => self.get,
             Method::POST => self.post,
+            Method::DELETE => self.delete,
             _ => None,
         }
     }
 
     pub(super) fn allow(&self) -> &'static str {
-        match (self.get.is_some(), self.post.is_some()) {
-            (true, false) => "GET, HEAD, OPTIONS",
-            (true, true) => "GET, HEAD, POST, OPTIONS",
-            (false, _) => "POST, OPTIONS",
+        match (self.get.is_some(), self.post.is_some(), self.delete.is_some()) {
+            (true, false, false) => "GET, HEAD, OPTIONS",
+            (true, true, false) => "GET, HEAD, POST, OPTIONS",
+            (true, false, true) => "GET, HEAD, DELETE, OPTIONS",
+            (true, true, true) => "GET, HEAD, POST, DELETE, OPTIONS",
+            (false, _, true) => "POST, DELETE, OPTIONS",
+            (false, _, false) => "POST, OPTIONS",
         }
     }
 

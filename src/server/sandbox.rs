@@ -80,10 +80,10 @@ impl SandboxRouter {
         match self.snapshot(live, now.tick).await {
             Ok(Some(snapshot)) if is_page => Ok(snapshot),
             Ok(Some(snapshot)) => {
-                let looked_up = snapshot.app().authenticate(authorization::of(headers), now.time);
+                let looked_up = snapshot.app().recognize(authorization::of(headers), now.time);
                 // Where it cannot say, or not soon, the key is as unknown as one that was made up.
                 let is_answered_there = match tokio::time::timeout(LOOKED_UP_FOR, looked_up).await {
-                    Ok(Ok(_)) => true,
+                    Ok(Ok(())) => true,
                     // What was somebody's key is told what became of it, as a live one is; public data needs none.
                     Ok(Err(Refusal::Key(KeyProblem::Expired | KeyProblem::Revoked | KeyProblem::Suspended))) => {
                         found.and_then(|found| found.route.access()) != Some(Access::Public)

@@ -65,6 +65,6 @@ pub async fn mail_html(visit: Visit<'_>, _: Request<SentBody<'_>>) -> PageResult
 async fn open<'a>(visit: Visit<'a>, token: &str) -> PageResult<(&'a Inbox, (PartnerId, String))> {
     let inbox = visit.app().inbox.as_ref().ok_or_else(nothing)?;
     visit.spend(Class::Link, LINKS_A_MINUTE).await?;
-    let partner = visit.stored(inbox.partner_of(token).await)?;
+    let partner = visit.stored(inbox.partner_of(token, visit.now.time).await)?;
     Ok((inbox, partner.ok_or_else(nothing)?))
 }

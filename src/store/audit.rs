@@ -6,6 +6,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::partners::changes;
 use super::sql::{Failure, Job, JobReply, ReadRow, Row, Sql, SqlReply, Value, expected, values};
 use super::{Engine, Store, StoreFigures, StoreReply};
 use crate::domain::sign_up::{Confirmation, NewSignUp, SeenPage, SignUpRef, SignedUp};
@@ -41,6 +42,8 @@ pub struct Act {
     /// A key, a mail, a figure; where it is a person, the unit of work says so by their account.
     pub about: String,
     pub at: Timestamp,
+    /// The row of `partner_changes` that asked for it, where a partner does it.
+    pub change: Option<i64>,
 }
 
 /// A row of the log.
@@ -150,7 +153,11 @@ impl Job for AuditedJob {
             self.job.apply(&mut watched).await?;
             let Watched { sql, changed, about } = watched;
             if changed {
-                append(sql, &self.act, about.as_deref().unwrap_or(&self.act.about)).await?;
+                let about = about.as_deref().unwrap_or(&self.act.about);
+                append(sql, &self.act, about).await?;
+                if let Some(change) = self.act.change {
+                    changes::note_done(sql, change, about, self.act.at).await?;
+                }
             }
             Ok(())
         })

@@ -1,16 +1,17 @@
 //! The API keys of partners, as SQL.
 
 use super::partners;
-use super::sql::{Failure, Row, Sql, values};
-use crate::domain::api_key::{IssuedKey, KeyId, KeyRecord};
-use crate::domain::partner::name::PartnerName;
+use super::sql::{Failure, Row, Sql, expected, values};
+use crate::domain::api_key::{IssuedKey, KeyId, KeyRecord, MAX_ENDING_KEYS};
+use crate::domain::mail::budget::day_of;
+use crate::domain::partner::name::{PartnerId, PartnerName};
 use crate::domain::time::Timestamp;
 
 /// What [`record`] reads.
 macro_rules! columns {
     () => {
         "id, partner_id, (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner, hash, per_minute, created_at,
-         expires_at, last_used_at, revoked_at, (SELECT p.suspended_at FROM partners p WHERE p.id = partner_id) AS suspended_at"
+         expires_at, last_used_at, revoked_at, replaced_by, (SELECT p.suspended_at FROM partners p WHERE p.id = partner_id) AS suspended_at"
     };
 }
 
@@ -53,40 +54,117 @@ area! {
             |sql| insert(sql, key).await
         };
 
+        /// The newest keys of a partner.
+        read keys_of(partner: PartnerId, most: u32) -> Vec<KeyRecord> {
+            |sql| {
+                let list = concat!(
+                    "SELECT ", columns!(), " FROM api_keys WHERE partner_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2"
+                );
+                sql.rows(list, values![*partner, *most], record).await
+            }
+        };
+
         /// Ends a key now. `None` if there is no such key; one revoked before keeps its time.
-        write revoke_key(id: KeyId, now: Timestamp) -> Option<KeyRecord> {
+        transact revoke_key(id: KeyId, now: Timestamp) -> Option<RevokedKey> {
             |sql| {
                 let revoke = concat!(
                     "UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1 RETURNING ",
                     columns!()
                 );
-                sql.row(revoke, values![id.as_str(), *now], record).await
+                let Some(key) = sql.row(revoke, values![id.as_str(), *now], record).await? else { return Ok(None) };
+                let others = "SELECT EXISTS (SELECT 1 FROM api_keys WHERE partner_id = $1 AND revoked_at IS NULL
+                                             AND (expires_at IS NULL OR expires_at > $2))";
+                let others: bool = expected(sql.row(others, values![key.partner_id, *now], |row| row.get(0)).await?)?;
+                Ok(Some(RevokedKey { key, was_last: !others }))
             }
         };
 
-        /// Adds `successor` and lets `old` end at `end`, or when it would have ended before. False, and nothing done, if
-        /// there is no such key or it is revoked.
-        transact rotate_key(old: KeyId, end: Timestamp, successor: IssuedKey) -> bool {
+        /// Adds `successor` and lets `old` end at `end`, or when it would have ended before. With `by_partner`, only if it was not
+        /// rotated before and few of its partner's keys are ending.
+        transact rotate_key(old: KeyId, end: Timestamp, successor: IssuedKey, by_partner: bool) -> RotatedKey {
             |sql| {
-                let until = "UPDATE api_keys SET expires_at = CASE WHEN expires_at < $2 THEN expires_at ELSE $2 END
-                             WHERE id = $1 AND revoked_at IS NULL";
-                let found = sql.execute(until, values![old.as_str(), *end]).await? == 1;
-                if found {
-                    insert(sql, successor).await?;
+                let find = "SELECT partner_id FROM api_keys WHERE id = $1 AND revoked_at IS NULL";
+                let partner: Option<PartnerId> = sql.row(find, values![old.as_str()], |row| row.get(0)).await?;
+                let Some(partner) = partner else { return Ok(RotatedKey::Over) };
+                if *by_partner {
+                    sql.lock(&format!("keys of partner {partner}")).await?;
+                    if let Some(by) = replaced_by(sql, *old).await? {
+                        return Ok(RotatedKey::Replaced(by));
+                    }
+                    if ending_keys(sql, partner, successor.created_at).await? >= MAX_ENDING_KEYS {
+                        return Ok(RotatedKey::TooMany);
+                    }
                 }
-                Ok(found)
+                let until = "UPDATE api_keys SET replaced_by = $3, expires_at = CASE WHEN expires_at < $2 THEN expires_at ELSE $2 END
+                             WHERE id = $1 AND revoked_at IS NULL";
+                if sql.execute(until, values![old.as_str(), *end, successor.id.as_str()]).await? == 0 {
+                    return Ok(RotatedKey::Over);
+                }
+                insert(sql, successor).await?;
+                Ok(RotatedKey::Done)
             }
         };
 
-        /// Remembers that a key was used. Never moves backwards.
-        write touch_key(id: KeyId, now: Timestamp) -> () {
+        /// Remembers that a key was used, and how often since it was last written down. The time never moves backwards.
+        transact touch_key(id: KeyId, used: KeyUse, now: Timestamp) -> () {
             |sql| {
                 let touch = "UPDATE api_keys SET last_used_at = $2
                              WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
-                sql.execute(touch, values![id.as_str(), *now]).await.map(|_| ())
+                sql.execute(touch, values![id.as_str(), *now]).await?;
+                let count = "INSERT INTO source_days (partner_id, day, requests, sign_ups_sent)
+                             SELECT partner_id, $2, $3, $4 FROM api_keys WHERE id = $1
+                             ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET requests = source_days.requests + excluded.requests,
+                                 sign_ups_sent = source_days.sign_ups_sent + excluded.sign_ups_sent";
+                if *used != KeyUse::default() {
+                    let counts = values![id.as_str(), day_of(*now), i64::from(used.requests), i64::from(used.sign_ups)];
+                    sql.execute(count, counts).await?;
+                }
+                Ok(())
             }
         };
     }
+}
+
+/// The key that another was rotated to.
+async fn replaced_by(sql: &mut dyn Sql, id: KeyId) -> Result<Option<KeyId>, Failure> {
+    let find = "SELECT replaced_by FROM api_keys WHERE id = $1";
+    let read = |row: &Row<'_>| Ok(row.get::<Option<&str>>(0)?.and_then(|text| text.parse().ok()));
+    Ok(sql.row(find, values![id.as_str()], read).await?.flatten())
+}
+
+/// How many keys of a partner work although they were rotated, counted up to the bound.
+async fn ending_keys(sql: &mut dyn Sql, partner: PartnerId, now: Timestamp) -> Result<u32, Failure> {
+    let count = "SELECT count(*) FROM (SELECT 1 FROM api_keys WHERE partner_id = $1 AND replaced_by IS NOT NULL AND revoked_at IS NULL
+                                       AND expires_at > $2 LIMIT $3) ending";
+    expected(sql.row(count, values![partner, now, MAX_ENDING_KEYS], |row| row.get(0)).await?)
+}
+
+/// What became of a key that was to be rotated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RotatedKey {
+    Done,
+    /// It is revoked, or there is none.
+    Over,
+    /// It was rotated to this one before.
+    Replaced(KeyId),
+    /// Too many of its partner's keys are ending.
+    TooMany,
+}
+
+/// A key that was ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevokedKey {
+    pub key: KeyRecord,
+    /// No other key of its partner works.
+    pub was_last: bool,
+}
+
+/// How often a key was used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeyUse {
+    pub requests: u32,
+    /// Of these, sign-ups that were taken.
+    pub sign_ups: u32,
 }
 
 /// What came of a key's sign-ups.
@@ -109,6 +187,7 @@ fn record(row: &Row<'_>) -> Result<KeyRecord, Failure> {
         expires_at: row.get("expires_at")?,
         last_used_at: row.get("last_used_at")?,
         revoked_at: row.get("revoked_at")?,
+        replaced_by: row.get::<Option<&str>>("replaced_by")?.and_then(|text| text.parse().ok()),
         suspended_at: row.get("suspended_at")?,
     })
 }

@@ -101,6 +101,7 @@ pub use self::members::retention::{ForgottenPeople, MAILBOXES_KEPT_FOR, Retained
 pub use self::members::sign_in::{SignInStore, SignedIn};
 pub use self::outbox::OutboxStore;
 pub use self::partners::PartnerStore;
+pub use self::partners::changes::ChangeStore;
 pub use self::partners::events::EventStore;
 pub use self::partners::webhooks::WebhookStore;
 pub use self::queue::{BATCH_ENDS, PoolFigures, StoreFigures, WriterFigures};
@@ -118,6 +119,7 @@ pub trait Store:
     KeyStore
     + PartnerStore
     + WebhookStore
+    + ChangeStore
     + EventStore
     + MemberStore
     + PeopleStore

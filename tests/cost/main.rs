@@ -105,7 +105,7 @@ impl House {
         };
         let address = runtime.block_on(async {
             store.issue_key(issued).await.unwrap();
-            store.touch_key(key.id(), clock.now().time).await.unwrap();
+            store.touch_key(key.id(), Default::default(), clock.now().time).await.unwrap();
             let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = socket.local_addr().unwrap();
             let app = App::new(Parts {
@@ -123,6 +123,7 @@ impl House {
                 log: Log::start(Level::Requests, Format::Json, clock, std::io::sink()).unwrap(),
                 mail: Delivery::Held,
                 webhooks: Arc::default(),
+                outbound: unionhall::outbound::GuardedClient::new(Vec::new(), false),
                 budget: unionhall::domain::mail::budget::MailBudget::NONE,
                 disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
                 erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),

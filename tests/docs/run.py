@@ -1,6 +1,6 @@
 """Runs the snippets of the reference; ./check says when. Each is taken from /docs.md of the server at UNION_URL.
 
-    run.py complete | operations | begin | mcp | webhooks | types | partner
+    run.py complete | operations | begin | mcp | webhooks | types | partner | self_service
 """
 
 import ast
@@ -26,7 +26,13 @@ from pathlib import Path
 URL, KEY = os.environ["UNION_URL"], os.environ["UNION_KEY"]
 OPERATIONS = ["listNegotiationCategories", "getReferralProgram", "getMemberStats", "signUpUser", "createReferralLink"]
 BEGIN = ["start", "authentication", "limits", "retries", "errors"]
-PARTNER = ["getSignUpStatus", "listSignUps", "listEvents", "listInbox", "sign-up-status", "events", "sandbox"]
+PARTNER = ["getSignUpStatus", "listSignUps", "listEvents", "listInbox", "getUsage", "sign-up-status", "events", "sandbox"]
+# In an order in which each finds what it needs; and those that end the key that they are run with.
+SELF_SERVICE = [
+    "addWebhook", "listWebhooks", "getWebhook", "testWebhook", "rotateWebhookSecret", "enableWebhook", "recoverWebhook",
+    "resendWebhookEvent", "removeWebhook", "listKeys",
+]
+KEYS = ["rotateKey", "revokeKey"]
 
 # No programs: compared with what the server says where it says such a thing, and made up where it does not.
 SHOWN = ["http", "json", "text"]
@@ -362,7 +368,7 @@ def partner():
         if snippet.language in SHOWN:
             continue
         printed = run(snippet, patience=20)
-        if snippet.section in ["getSignUpStatus", "listSignUps", "listEvents", "listInbox"] or snippet.language == "bash":
+        if snippet.section in PARTNER[:5] or snippet.language == "bash":
             succeeded(snippet, printed)
         elif snippet.section == "events":
             assert printed.splitlines()[-1] == "caught up", (snippet.name, printed)
@@ -370,8 +376,66 @@ def partner():
             assert printed.strip() in ("pending", "confirmed", "closed"), (snippet.name, printed)
 
 
+def test_key():
+    """Another key of a partner that only this check has, in the sandbox: there somebody confirms by themselves."""
+    server, data = os.environ["UNION_SERVER"], os.environ["UNION_DATA"]
+    command = [server, "keys", "issue", "Self Service", "--test", "--data", data]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.strip()
+
+
+def self_service():
+    class Endpoint(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    endpoint = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    threading.Thread(target=endpoint.serve_forever, daemon=True).start()
+    os.environ["UNION_KEY"] = test_key()
+    bearer = {"Authorization": f"Bearer {os.environ['UNION_KEY']}"}
+    named = bearer | {"Content-Type": "application/json", "Idempotency-Key": "sign-up-1042"}
+    status, _, body = ask("/v1/invite", named, b'{"email": "confirm+snippets@simulator.test"}')
+    assert status == 200, body
+    end = time.monotonic() + 10
+    while json.loads(ask("/partner/v1/sign-ups/sign-up-1042", bearer)[2])["status"] != "confirmed":
+        assert time.monotonic() < end, "nobody has confirmed"
+        time.sleep(0.1)
+    for label in ["curl", "Python", "TypeScript"]:
+        url, id = f"http://127.0.0.1:{endpoint.server_port}/{label}", None
+        for section in SELF_SERVICE:
+            [snippet] = [one for one in of(section) if one.label == label]
+            # As it stands, but for what nobody has: an address that is found, and the endpoint's own number.
+            snippet = replace(snippet, code=snippet.code.replace("https://acme.example/hooks/union", url))
+            if id is not None:
+                snippet = replace(snippet, code=snippet.code.replace("/webhooks/7", f"/webhooks/{id}"))
+            answer = succeeded(snippet, run(snippet))
+            [shown] = [json.loads(one.code) for one in of(section) if one.label == "200 OK"]
+            # What may be left out is no part of a shape that all have.
+            may_miss = {"deliveredAt", "lastUsedAt", "expiresAt", "replacedBy"}
+            if answer is not None and section not in ("listWebhooks", "listKeys"):
+                assert set(shown) - may_miss <= set(answer), (section, answer, shown)
+            if section == "addWebhook":
+                listed = json.loads(ask("/partner/v1/webhooks", bearer)[2])["webhooks"]
+                [id] = [one["id"] for one in listed if one["url"] == url]
+            if section == "testWebhook" and answer is not None:
+                assert answer["delivered"] is True and answer["status"] == 204, answer
+        assert json.loads(ask("/partner/v1/webhooks", bearer)[2])["webhooks"] == []
+        own = os.environ["UNION_KEY"]
+        for section in KEYS:
+            [snippet] = [one for one in of(section) if one.label == label]
+            os.environ["UNION_KEY"] = test_key()
+            answer = succeeded(snippet, run(snippet))
+            [shown] = [json.loads(one.code) for one in of(section) if one.label == "200 OK"]
+            assert answer is None or set(shown) <= set(answer), (section, answer, shown)
+        os.environ["UNION_KEY"] = own
+
+
 def complete():
-    run_here = OPERATIONS + BEGIN + ["mcp", "webhooks"] + PARTNER
+    run_here = OPERATIONS + BEGIN + ["mcp", "webhooks"] + PARTNER + SELF_SERVICE + KEYS
     for snippet in SNIPPETS:
         assert snippet.section in run_here, f"nobody runs {snippet.name}"
         assert snippet.language != "json" or json.loads(snippet.code)

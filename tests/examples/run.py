@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 
 from partner_client import AuthenticatedClient
-from partner_client.api.partner import list_inbox, list_sign_ups
+from partner_client.api.partner import list_inbox, list_sign_ups, list_webhooks
 from standardwebhooks.webhooks import Webhook
 
 EXAMPLE = sys.argv[1:]
@@ -100,6 +100,8 @@ class Front(Quiet):
         return status, [(name, value) for name, value in headers.items() if name.lower() not in left_out], body
 
     def do_POST(self):
+        if self.path.startswith("/partner/"):
+            return self.answer(*self.pass_on())
         Front.attempts.append((time.monotonic(), self.headers["Idempotency-Key"]))
         match "pass" if Front.plan.empty() else Front.plan.get():
             case "pass":
@@ -145,7 +147,7 @@ BEARER = {"Authorization": f"Bearer {KEY}"}
 
 
 @contextmanager
-def running(*arguments, plan=(), patience=LIMIT):
+def running(*arguments, plan=(), patience=LIMIT, secret=None):
     """The example, with this to happen to its requests; it does not outlive the test."""
     Front.attempts.clear()
     Front.plan = queue.SimpleQueue()
@@ -154,7 +156,7 @@ def running(*arguments, plan=(), patience=LIMIT):
     settings = {
         "UNION_BASE_URL": f"http://127.0.0.1:{FRONT}",
         "UNION_TEST_KEY": KEY,
-        "UNION_WEBHOOK_SECRET": SECRET,
+        "UNION_WEBHOOK_SECRET": SECRET if secret is None else secret,
         "UNION_WEBHOOK_PORT": str(PORT),
         "UNION_WAIT_SECONDS": str(patience),
     }
@@ -277,9 +279,23 @@ def last_pages():
     assert statuses == [("confirmed", True)] * 3 + [("pending", False)] and not listed.next_cursor, statuses
 
 
+def own_endpoint():
+    """Without a secret: it adds its endpoint, and the next time gives it another secret. The server's own messages come to it."""
+    for secret in ("a", "another"):
+        Front.waits_for_message = False
+        with running(secret="") as example:
+            printed, complained = ended(example, 0)
+        (_, key), = Front.attempts
+        endpoints = [one for one in list_webhooks.sync(client=CLIENT).webhooks if f":{PORT}/" in one.url]
+        assert len(endpoints) == 1 and printed[0] == f"endpoint {endpoints[0].id} has {secret} secret", printed
+        assert printed[-1] == f"{key} is confirmed, by webhook" and not complained, (printed, complained)
+        assert not any("whsec_" in line for line in printed), printed
+
+
 # The first test key makes the sandbox, and the server notices in its time.
 until(lambda: send(SERVER, "GET", "/partner/v1/sign-ups", BEARER)[0] == 200, "sandbox")
 full_course()
 nothing_comes()
 no_sign_up()
 last_pages()
+own_endpoint()

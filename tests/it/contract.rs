@@ -128,6 +128,7 @@ fn every_operation_keeps_the_common_rules() {
             let bare = || match spec.method {
                 Method::Get => Request::get(spec.path),
                 Method::Post => Request::post(spec.path).header("content-type", "application/json"),
+                Method::Delete => Request::delete(spec.path),
             };
             let good_body = serde_json::json!({ "email": "ana@example.com" }).to_string();
             // A client of its own for each operation: the public ones share one budget for an address.

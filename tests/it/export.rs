@@ -193,6 +193,7 @@ const REASONS: &[(&str, &str)] = &[
     ("webhook_endpoints.*", "of partners"),
     ("partner_events.*", "what a partner learns; it stands under /requests"),
     ("webhook_deliveries.*", "on its way to a partner; what it says stands under /requests"),
+    ("partner_changes.*", "of partners; nobody is in it"),
     ("partners.*", "of partners"),
     ("inbox.*", "the sandbox's; empty among live records"),
     ("installation.*", "of the installation"),

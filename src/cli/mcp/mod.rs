@@ -24,6 +24,7 @@ use crate::membership::erasures::ErasureLog;
 use crate::operations::CONTRACT_TOOLS;
 use crate::operations::dispatch::Dispatcher;
 use crate::operator::Operator;
+use crate::outbound::GuardedClient;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 
@@ -80,6 +81,8 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             log: log.clone(),
             mail,
             webhooks: Arc::default(),
+            // Nor is what partners change.
+            outbound: GuardedClient::new(Vec::new(), false),
             // The form is not served here.
             budget: MailBudget::NONE,
             disposable,
@@ -88,10 +91,12 @@ pub(super) fn run(settings: &McpSettings) -> anyhow::Result<()> {
             retention: RetentionTimes::DEFAULT,
         });
         app.membership.keep_notice(clock.now().time).await?;
+        let core = Arc::clone(app.core());
         let server = McpServer::new(Dispatcher::new(app), CONTRACT_TOOLS);
         let authorization = settings.key.as_ref().map(|key| format!("Bearer {}", key.reveal()));
         let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
         let served = stdio::serve(&server, clock, authorization.as_deref(), input, output).await;
+        core.write_uses(true, clock.now().time).await;
         store.close().await?;
         log.close();
         Ok(served?)

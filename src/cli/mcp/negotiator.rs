@@ -20,6 +20,7 @@ use crate::mcp::{McpServer, stdio};
 use crate::membership::erasures::ErasureLog;
 use crate::operations::dispatch::Dispatcher;
 use crate::operations::negotiator;
+use crate::outbound::GuardedClient;
 use crate::store::WRITE_BATCH;
 use crate::store::migration::Prepare;
 
@@ -50,6 +51,7 @@ pub(in crate::cli) fn run(settings: &NegotiatorSettings) -> anyhow::Result<()> {
             log: log.clone(),
             mail: Delivery::Off,
             webhooks: Arc::default(),
+            outbound: GuardedClient::new(Vec::new(), false),
             budget: MailBudget::NONE,
             disposable: DisposableDomains::default(),
             erasures: ErasureLog::beside(&settings.store.data),

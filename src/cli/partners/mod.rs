@@ -24,7 +24,7 @@ pub(in crate::cli) enum PartnersCommand {
     List(ListPartners),
     /// Show a partner: its contact, keys and webhook endpoints.
     Show(ShowPartner),
-    /// Set the address to write to when something of a partner's fails, such as a webhook endpoint.
+    /// Set the address to write to when something of a partner's fails, such as a webhook endpoint, or is changed with its key.
     Contact(SetContactArgs),
     /// Stop a partner for now: within two seconds none of its keys works, and its mail and webhooks wait.
     ///
@@ -197,7 +197,12 @@ fn contact(task: &SetContactArgs) -> anyhow::Result<()> {
         Ok(operator.audited(act).partners().set_contact(&partner.name, email.clone()).await?)
     })?;
     print_line(&match &email {
-        Some(_) => format!("{} will be emailed from now on when something of theirs fails.", task.name),
+        Some(_) => {
+            format!(
+                "{} will be emailed from now on when something of theirs fails, or is changed with their key.",
+                task.name
+            )
+        }
         None => format!("{} no longer has a contact.", task.name),
     })
 }

@@ -14,7 +14,7 @@ use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::url::EndpointUrl;
 use crate::operator::Act;
-use crate::partners::webhooks::Webhooks;
+use crate::partners::webhooks::{Effort, Webhooks};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum WebhooksCommand {
@@ -246,14 +246,17 @@ fn resend(task: &ResendEventArgs, now: Timestamp) -> anyhow::Result<()> {
 
 fn recover(task: &RecoverEndpoint, now: Timestamp) -> anyhow::Result<()> {
     let act = act("webhooks recover", format!("endpoint {} since {}", task.id, task.since), now);
-    let resent = with_webhooks(&task.settings, Some(act), async |webhooks| {
-        Ok(webhooks.recover(task.id, task.since, now).await?)
+    let recovered = with_webhooks(&task.settings, Some(act), async |webhooks| {
+        Ok(webhooks.recover(task.id, task.since, Effort::Whole, now).await?)
     })?;
+    let resent = recovered.queued;
     print_line(&format!("Endpoint {} is enabled. Sent again, each with the same id: {resent}.", task.id))
 }
 
 fn remove(task: &OneEndpoint, now: Timestamp) -> anyhow::Result<()> {
     let act = act("webhooks remove", format!("endpoint {}", task.id), now);
-    with_webhooks(&task.settings, Some(act), async |webhooks| Ok(webhooks.remove(task.id, now).await?))?;
+    with_webhooks(&task.settings, Some(act), async |webhooks| {
+        Ok(webhooks.remove(task.id, Effort::Whole, now).await?)
+    })?;
     print_line(&format!("Endpoint {} is deleted, with everything that waited for it.", task.id))
 }

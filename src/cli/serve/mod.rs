@@ -56,6 +56,9 @@ const LAST_WRITES_TIMEOUT: Duration = Duration::from_secs(1);
 /// And, before them, for the sandbox: nobody's sign-up is lost there.
 const LAST_TEST_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// And for the counts of requests.
+const LAST_COUNTS_TIMEOUT: Duration = Duration::from_millis(200);
+
 /// And, last, for threads that nobody waits for any more.
 const LAST_THREADS_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -99,6 +102,7 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
         log: log.clone(),
         mail: post.delivery.clone(),
         webhooks: Arc::clone(&webhooks),
+        outbound: settings.outbound.client(&union.base_url),
         budget: settings.budget.budget(),
         disposable: checked.disposable.clone(),
         erasures: ErasureLog::beside(&settings.store.data),
@@ -122,6 +126,9 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
         name: post.worker_name()?,
     };
     let teller = tokio::spawn(supervise::vitally("the webhooks", teller.run(clock, work_stops.clone())));
+    let uses = process::write_uses(Arc::clone(app.core()), clock, work_stops.clone());
+    tokio::spawn(supervise::vitally("the counts of requests", uses));
+    let core = Arc::clone(app.core());
     let times = settings.retention.times();
     let (records, logger, stops) = (&store, log, &work_stops);
     let forgets =
@@ -212,6 +219,7 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
         last_messages(worker, teller, work_stops, log)
     );
     let _in_time_or_not = tokio::time::timeout(LAST_TEST_TIMEOUT, sandbox.close()).await;
+    let _in_time_or_not = tokio::time::timeout(LAST_COUNTS_TIMEOUT, core.write_uses(true, clock.now().time)).await;
     let closed = tokio::time::timeout(LAST_WRITES_TIMEOUT, store.close()).await;
     if let Some(what) = supervise::ended() {
         bail!("{what} ended because of a bug in the program; the log says where");

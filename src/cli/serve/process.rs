@@ -2,10 +2,12 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::app::Core;
 use crate::clock::Clock;
 use crate::config::{ServeSettings, UnionSettings};
 use crate::domain::catalog::Catalog;
@@ -16,6 +18,20 @@ use crate::server::{HttpService, listener};
 pub(super) fn start_log(settings: &ServeSettings, clock: Clock) -> std::io::Result<Log> {
     let usual = if std::io::stderr().is_terminal() { Format::Text } else { Format::Json };
     Log::start(settings.log, settings.log_format.unwrap_or(usual), clock, std::io::stderr())
+}
+
+/// How often it is looked for counts of requests that nobody else writes down.
+const USES_INTERVAL: Duration = Duration::from_secs(20);
+
+/// Writes down how often keys were used, once nobody uses them any more: whoever does writes it down by the way.
+pub(super) async fn write_uses(app: Arc<Core>, clock: Clock, mut stop: watch::Receiver<bool>) {
+    while !*stop.borrow() {
+        app.write_uses(false, clock.now().time).await;
+        tokio::select! {
+            () = tokio::time::sleep(USES_INTERVAL) => {}
+            _ = stop.changed() => {}
+        }
+    }
 }
 
 /// SIGTERM or Ctrl-C.

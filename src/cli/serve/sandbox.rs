@@ -10,6 +10,7 @@ use lettre::message::Mailbox;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::process;
 use crate::app::{App, Parts};
 use crate::cli::{open_records, random};
 use crate::clock::Clock;
@@ -32,7 +33,7 @@ use crate::mail::outbox::Outbox;
 use crate::mail::{Delivery, MailNotifier};
 use crate::membership::erasures::ErasureLog;
 use crate::membership::{Membership, figures, retention};
-use crate::partners::worker::{WebhookNotifier, WebhookWorker};
+use crate::partners::worker::{ContactMail, WebhookNotifier, WebhookWorker};
 use crate::reply::Reply;
 use crate::sandbox::Inbox;
 use crate::sandbox::transport::InboxTransport;
@@ -108,11 +109,12 @@ impl SandboxRuntime {
 
     /// Waits for its last mail and closes its records; the end of the process is near.
     pub(super) async fn close(&self) {
-        if let Some(OpenedSandbox { store, workers, .. }) = self.opened.lock().await.take() {
+        if let Some(OpenedSandbox { app, store, workers }) = self.opened.lock().await.take() {
             for worker in workers {
                 // Whatever it had begun is begun again after the next start.
                 let _either_way = worker.await;
             }
+            app.write_uses(true, self.clock.now().time).await;
             if let Err(error) = store.close().await {
                 self.log.problem(None, &format!("the sandbox did not close cleanly: {error}"));
             }
@@ -173,7 +175,8 @@ impl SandboxRuntime {
             client: self.outbound.client(&self.union.base_url),
             secret: self.secret.clone(),
             notifier: webhooks,
-            contact: None,
+            // Into the partner's inbox, as all mail of the sandbox.
+            contact: Some(ContactMail { composer: outbox.composer.clone(), transport: Arc::clone(&outbox.transport) }),
             log: self.log.of_sandbox(),
             mode: Mode::Test,
             name: outbox.name.clone(),
@@ -192,6 +195,7 @@ impl SandboxRuntime {
             self.stop.clone(),
         ));
         tokio::spawn(figures::run(Arc::clone(&store), self.log.of_sandbox(), self.clock, self.stop.clone()));
+        tokio::spawn(process::write_uses(Arc::clone(app.core()), self.clock, self.stop.clone()));
         Ok(Some(OpenedSandbox { app, store, workers }))
     }
 
@@ -204,6 +208,7 @@ impl SandboxRuntime {
             log: self.log.of_sandbox(),
             mail,
             webhooks,
+            outbound: self.outbound.client(&self.union.base_url),
             // It has no form, and no pages of members.
             budget: MailBudget::NONE,
             disposable: self.disposable.clone(),

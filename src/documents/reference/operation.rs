@@ -50,7 +50,7 @@ fn section(group: &'static str, operation: &'static Entry, document: &Value, uni
         body: taken.get("example"),
         needs_key,
         name: match spec.effects {
-            Effects::None => None,
+            Effects::None | Effects::Changes => None,
             Effects::Adds | Effects::AddsEachTime => Some(snippets::IDEMPOTENCY_KEY_OF_A_LINK),
             Effects::AddsAndMails => Some(snippets::IDEMPOTENCY_KEY),
         },

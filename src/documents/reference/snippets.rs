@@ -37,8 +37,15 @@ pub(super) fn of(call: &SnippetCall<'_>) -> String {
 }
 
 impl SnippetCall<'_> {
+    /// Whether nothing else of it tells the method.
+    fn names_method(&self) -> bool {
+        self.method != "GET" && self.body.is_none()
+    }
+
     fn curl(&self) -> String {
-        let mut lines = vec![format!("curl {}{}", self.base_url, self.path)];
+        // With a body curl posts by itself.
+        let method = if self.names_method() { format!("-X {} ", self.method) } else { String::new() };
+        let mut lines = vec![format!("curl {method}{}{}", self.base_url, self.path)];
         if self.needs_key {
             lines.push(format!("-H \"Authorization: Bearer ${}\"", self.key));
         }
@@ -66,6 +73,9 @@ impl SnippetCall<'_> {
             "request = urllib.request.Request(".to_owned(),
             format!("    \"{base_url}{path}\","),
         ];
+        if self.names_method() {
+            lines.push(format!("    method=\"{}\",", self.method));
+        }
         if let Some(body) = self.body {
             lines.push(format!("    data=json.dumps({}).encode(),", indented(&python_literal(body), "    ")));
         }
@@ -89,7 +99,7 @@ impl SnippetCall<'_> {
         let mut lines = Vec::new();
         if self.needs_key {
             lines.push(format!("const answer = await fetch(\"{base_url}{path}\", {{"));
-            if self.body.is_some() {
+            if self.body.is_some() || self.names_method() {
                 lines.push(format!("  method: \"{method}\","));
             }
             lines.push(format!("  headers: {{\n    Authorization: `Bearer ${{process.env.{}}}`,", self.key));

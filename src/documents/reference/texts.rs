@@ -29,7 +29,8 @@ type OurText = (&'static str, &'static str, &'static str);
 
 const BEGIN: [OurText; 6] = texts!["Begin": "start", "authentication", "consent", "limits", "retries", "errors"];
 const ASSISTANTS: [OurText; 1] = texts!["Assistants": "mcp"];
-const PARTNERS: [OurText; 5] = texts!["Partner API": "partner-api", "sign-up-status", "events", "webhooks", "sandbox"];
+const PARTNERS: [OurText; 6] =
+    texts!["Partner API": "partner-api", "sign-up-status", "events", "webhooks", "self-service", "sandbox"];
 const MORE: [OurText; 3] = texts!["The API itself": "versioning", "changelog", "security"];
 
 /// What `{{name}}` stands for in a text.

@@ -1,6 +1,7 @@
 //! Where a partner wants to be told (a webhook endpoint), and what is on its way there.
 
 use crate::domain::partner::idempotency::IdempotencyKey;
+use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
 use crate::domain::webhook::EventKind;
 
@@ -51,6 +52,7 @@ pub const DELIVERIES_AT_ONCE: usize = 8;
 #[derive(Clone, PartialEq, Eq)]
 pub struct EndpointRecord {
     pub id: EndpointId,
+    pub partner_id: PartnerId,
     pub partner: String,
     pub url: String,
     /// Of its secret.

@@ -1,5 +1,6 @@
 //! Partners as records: who they are, and what they may learn of the sign-ups they asked for.
 
+pub mod change;
 pub mod endpoint;
 pub mod event;
 pub mod idempotency;

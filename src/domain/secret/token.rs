@@ -130,6 +130,12 @@ impl TokenMaker {
         base32::encode::<16>(tag.as_ref()).into_iter().map(char::from).collect()
     }
 
+    /// Names the mail about a change that a partner made.
+    pub fn change_mail_id(&self, change: i64, at: i64) -> String {
+        let tag = self.sign(b"change mail", &[change, at]);
+        base32::encode::<16>(tag.as_ref()).into_iter().map(char::from).collect()
+    }
+
     /// What opens the mailbox of a development server.
     pub fn mailbox_key(&self) -> String {
         base32::encode::<16>(self.sign(b"mailbox", &[]).as_ref()).into_iter().map(char::from).collect()

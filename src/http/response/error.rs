@@ -208,7 +208,7 @@ impl HttpError {
                 Error::InvalidJson(_) => ErrorKind::InvalidJson,
                 Error::InvalidSubmission { .. } => ErrorKind::InvalidSubmission,
                 Error::AgentUnauthorized(_) => ErrorKind::AgentUnauthorized,
-                Error::RateLimited { .. } => ErrorKind::RateLimited,
+                Error::RateLimited { .. } | Error::TooMany { .. } => ErrorKind::RateLimited,
                 Error::BackendNotConfigured => ErrorKind::BackendNotConfigured,
                 Error::SaveFailed { .. } | Error::OutcomeUnknown { .. } => ErrorKind::SaveFailed,
                 Error::Unavailable { .. } => ErrorKind::Unavailable,
@@ -239,7 +239,7 @@ impl HttpError {
         // Two texts and a constant always have a JSON form.
         let mut answer = Answer::json(self.status(), serde_json::to_vec(&self.body()).unwrap_or_default());
         match self {
-            Self::Operation(Error::RateLimited { retry_after, .. }) => {
+            Self::Operation(Error::RateLimited { retry_after, .. } | Error::TooMany { retry_after, .. }) => {
                 answer.set(RETRY_AFTER, HeaderValue::from(*retry_after));
             }
             Self::Operation(Error::AgentUnauthorized(_)) => {

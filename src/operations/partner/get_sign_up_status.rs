@@ -53,7 +53,7 @@ pub struct StatusOfSignUp {
 }
 
 fn statuses(generator: &mut SchemaGenerator) -> Schema {
-    open_enumeration(generator, "SignUpStatus", &SignUpStatus::ALL.map(SignUpStatus::name))
+    open_enumeration(generator, "SignUpStatus", &json!(SignUpStatus::ALL.map(SignUpStatus::name)))
 }
 
 impl StatusOfSignUp {

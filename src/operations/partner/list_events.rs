@@ -113,7 +113,7 @@ pub struct ListedDelivery {
 }
 
 fn event_types(generator: &mut SchemaGenerator) -> Schema {
-    open_enumeration(generator, "EventType", &[EventKind::Confirmed.name(), EventKind::Closed.name()])
+    open_enumeration(generator, "EventType", &json!([EventKind::Confirmed.name(), EventKind::Closed.name()]))
 }
 
 impl ListedEvent {

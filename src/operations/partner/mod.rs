@@ -1,17 +1,55 @@
 //! The partner API, `/partner/v1`: a separate table of operations beside the contract's, built from the same parts.
 
 pub mod get_sign_up_status;
+pub mod get_usage;
+pub mod keys;
 pub mod list_events;
 pub mod list_inbox;
 pub mod list_sign_ups;
 pub mod page;
+pub mod webhooks;
 
-use super::Entry;
+use self::keys::{list_keys, revoke_key, rotate_key};
+use self::webhooks::{
+    add_webhook, enable_webhook, get_webhook, list_webhooks, recover_webhook, remove_webhook, resend_webhook_event,
+    rotate_webhook_secret, test_webhook,
+};
+use super::{Effects, Entry};
+use crate::error::Error;
+use crate::partners::self_service::NotDone;
 
 operations! {
     /// Every one of them, in the order of the documents.
     get_sign_up_status::GetSignUpStatus,
     list_sign_ups::ListSignUps,
     list_events::ListEvents,
+    list_webhooks::ListWebhooks,
+    add_webhook::AddWebhook,
+    get_webhook::GetWebhook,
+    remove_webhook::RemoveWebhook,
+    test_webhook::TestWebhook,
+    rotate_webhook_secret::RotateWebhookSecret,
+    enable_webhook::EnableWebhook,
+    recover_webhook::RecoverWebhook,
+    resend_webhook_event::ResendWebhookEvent,
+    list_keys::ListOwnKeys,
+    rotate_key::RotateOwnKey,
+    revoke_key::RevokeOwnKey,
+    get_usage::GetUsage,
     list_inbox::ListInbox,
+}
+
+/// Why something was not done, as an error of an operation with such effects.
+fn not_done(effects: Effects, problem: NotDone) -> Error {
+    match problem {
+        NotDone::NotFound(what) => Error::NotFound(what),
+        NotDone::Refused("", what) => Error::shapeless(&format!("{what}.")),
+        NotDone::Refused(field, what) => {
+            Error::InvalidSubmission { what: format!("{field}: {what}."), fields: vec![field.to_owned()] }
+        }
+        NotDone::Later(what, retry_after) => Error::TooMany { what, retry_after },
+        NotDone::Failed(cause) if effects.writes() => Error::SaveFailed { cause },
+        NotDone::Failed(cause) => Error::Unavailable { cause },
+        NotDone::Unknown(cause) => Error::OutcomeUnknown { cause },
+    }
 }

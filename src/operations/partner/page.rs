@@ -5,6 +5,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 
 use crate::domain::json::inline_schema;
 use crate::domain::partner::SignUpStatus;
+use crate::domain::partner::endpoint::EndpointId;
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::text;
 use crate::domain::time::Timestamp;
@@ -60,6 +61,20 @@ parameter!(
         IdempotencyKey::parse(text).map_err(|_| wrong.to_owned())
     },
     { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" }
+);
+
+parameter!(
+    /// The id of a webhook endpoint. What is none is as unknown as one that never was.
+    EndpointParameter(EndpointId),
+    |text| Ok(text.parse().unwrap_or(EndpointId(0))),
+    { "type": "string" }
+);
+
+parameter!(
+    /// A day of UTC.
+    DayParameter(Timestamp),
+    |text| text.parse().map_err(|error: crate::domain::time::NotADate| error.to_string()),
+    { "type": "string", "format": "date" }
 );
 
 parameter!(

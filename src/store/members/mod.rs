@@ -352,6 +352,7 @@ impl Unit for Confirm {
         // stays, for they were promised so.
         let lift = "UPDATE mailboxes SET complained_at = NULL WHERE mailbox = $1 AND complained_at IS NOT NULL";
         sql.execute(lift, values![&mailbox]).await?;
+        sources::count(sql, source, SourceEvent::Pressed, self.now).await?;
         if !joined {
             return Ok(Confirmation::AlreadyMember);
         }

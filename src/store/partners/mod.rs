@@ -1,5 +1,7 @@
 //! Partners, as SQL: their records, and what they may know of the sign-ups that they gave names to.
 
+pub mod changes;
+mod deliveries;
 pub mod events;
 pub(in crate::store) mod idempotency;
 pub mod webhooks;
@@ -28,7 +30,7 @@ area! {
             |sql| {
                 let list = "SELECT p.id, p.name, p.contact, p.created_at, p.suspended_at, p.mails_a_day,
                                 (SELECT count(*) FROM api_keys k WHERE k.partner_id = p.id) AS keys,
-                                (SELECT count(*) FROM webhook_endpoints e WHERE e.partner_id = p.id) AS endpoints
+                                (SELECT count(*) FROM webhook_endpoints e WHERE e.partner_id = p.id AND e.removed_at IS NULL) AS endpoints
                             FROM partners p ORDER BY p.name";
                 sql.rows(list, values![], partner).await
             }

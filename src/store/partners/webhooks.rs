@@ -3,19 +3,19 @@
 //! What an endpoint is told is a row, written in the transaction that decides it and leased like mail. Each endpoint has its own
 //! line: one that hangs holds up none of another's.
 
+use super::deliveries::{LeaseDeliveries, ReleaseDeliveries, SettleDelivery};
 use crate::domain::partner::endpoint::{
     DeliveryOutcome, DueDelivery, ENDPOINTS_OF_ONE, EndpointId, EndpointRecord, ListedEndpoint, NotAdded,
 };
 use crate::domain::partner::idempotency::IdempotencyKey;
 use crate::domain::partner::name::PartnerId;
 use crate::domain::time::Timestamp;
-use crate::domain::webhook::{DISABLED_AFTER, EventKind};
-use crate::store::sql::{Failure, Row, Sql, Unit, values};
+use crate::store::sql::{Failure, Row, Sql, Unit, expected, values};
 
 /// What an endpoint is, as [`endpoint`] reads it.
 macro_rules! columns {
     () => {
-        "id, (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner, url, generation, rotated_at, created_at,
+        "id, partner_id, (SELECT p.name FROM partners p WHERE p.id = partner_id) AS partner, url, generation, rotated_at, created_at,
          delivered_at, failing_since, last_error, disabled_at, disabled_reason,
          (SELECT p.suspended_at FROM partners p WHERE p.id = partner_id) AS suspended_at"
     };
@@ -60,30 +60,66 @@ area! {
                     " AS last_success, (SELECT count(*) FROM webhook_deliveries d
                         WHERE d.endpoint_id = e.id AND d.settled_at IS NULL) AS waiting,
                        (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NOT NULL AND d.delivered_at IS NULL) AS given_up
-                     FROM webhook_endpoints e ORDER BY e.id"
+                     FROM webhook_endpoints e WHERE e.removed_at IS NULL ORDER BY e.id"
                 );
-                let listed = |row: &Row<'_>| {
-                    Ok(ListedEndpoint { endpoint: known_endpoint(row)?, waiting: row.get("waiting")?, given_up: row.get("given_up")? })
-                };
-                sql.rows(list, values![], listed).await
+                sql.rows(list, values![], listed_endpoint).await
+            }
+        };
+
+        /// A partner's own. What waits and what was given up is counted up to a bound: a list takes the same time however much that is.
+        read endpoints_of(partner: PartnerId) -> Vec<ListedEndpoint> {
+            |sql| {
+                let list = concat!(
+                    "SELECT ",
+                    columns!(),
+                    ", ",
+                    last_success!(),
+                    " AS last_success,
+                       (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NULL LIMIT $2) w)
+                           AS waiting,
+                       (SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NOT NULL
+                                              AND d.delivered_at IS NULL LIMIT $2) g) AS given_up
+                     FROM webhook_endpoints e WHERE e.partner_id = $1 AND e.removed_at IS NULL ORDER BY e.id"
+                );
+                sql.rows(list, values![*partner, MAX_COUNTED], listed_endpoint).await
             }
         };
 
         read find_endpoint(id: EndpointId) -> Option<EndpointRecord> {
             |sql| {
                 let find = concat!(
-                    "SELECT ", columns!(), ", ", last_success!(), " AS last_success FROM webhook_endpoints e WHERE e.id = $1"
+                    "SELECT ", columns!(), ", ", last_success!(), " AS last_success FROM webhook_endpoints e
+                     WHERE e.id = $1 AND e.removed_at IS NULL"
                 );
                 sql.row(find, values![id.0], known_endpoint).await
             }
         };
 
-        /// Gives an endpoint the next secret; the one before it begins to end. Says which generation it is now.
-        write rotate_endpoint(id: EndpointId, now: Timestamp) -> Option<u32> {
+        /// Gives an endpoint the next secret, unless it got one after that time; the one before it begins to end. Says which generation
+        /// it is now.
+        write rotate_endpoint(id: EndpointId, unless_after: Timestamp, now: Timestamp) -> Option<u32> {
             |sql| {
-                let rotate = "UPDATE webhook_endpoints SET generation = generation + 1, rotated_at = $2 WHERE id = $1
-                              RETURNING generation";
-                sql.row(rotate, values![id.0, *now], |row| row.get(0)).await
+                let rotate = "UPDATE webhook_endpoints SET generation = generation + 1, rotated_at = $3
+                              WHERE id = $1 AND coalesce(rotated_at, 0) <= $2 AND removed_at IS NULL RETURNING generation";
+                sql.row(rotate, values![id.0, *unless_after, *now], |row| row.get(0)).await
+            }
+        };
+
+        /// From now on there is no such endpoint; false if there was none. Its deliveries are deleted later, and then its row.
+        write retire_endpoint(id: EndpointId, now: Timestamp) -> bool {
+            |sql| {
+                let retire = "UPDATE webhook_endpoints SET removed_at = $2, disabled_at = $2, disabled_reason = 'it was removed', notified_at = $2
+                              WHERE id = $1 AND removed_at IS NULL";
+                Ok(sql.execute(retire, values![id.0, *now]).await? == 1)
+            }
+        };
+
+        /// One that was removed and whose deliveries may still be there.
+        read removed_endpoint() -> Option<EndpointId> {
+            |sql| {
+                let removed = "SELECT min(id) FROM webhook_endpoints WHERE removed_at IS NOT NULL";
+                let id: Option<i64> = sql.row(removed, values![], |row| row.get(0)).await?.flatten();
+                Ok(id.map(EndpointId))
             }
         };
 
@@ -117,20 +153,22 @@ area! {
             }
         };
 
-        /// Lets an endpoint be told again, whatever kept it from that.
+        /// Lets an endpoint be told again, whatever kept it from that, and begins some of what waits anew. False if there is none.
         transact enable_endpoint(id: EndpointId, now: Timestamp) -> bool {
             |sql| {
                 let enable = "UPDATE webhook_endpoints SET disabled_at = NULL, disabled_reason = NULL, failing_since = NULL,
-                                  last_error = NULL, notified_at = NULL, notify_leased_until = 0 WHERE id = $1";
+                                  last_error = NULL, notified_at = NULL, notify_leased_until = 0 WHERE id = $1 AND removed_at IS NULL";
                 let found = sql.execute(enable, values![id.0]).await? == 1;
-                // A worker that is still at one has lost its lease: what it hears was said before.
-                let anew = "UPDATE webhook_deliveries SET send_after = $2,
-                                attempts = CASE WHEN leased_until <= $2 THEN 0 ELSE attempts + 1 END,
-                                leased_until = 0, leased_by = NULL
-                            WHERE endpoint_id = $1 AND settled_at IS NULL";
-                sql.execute(anew, values![id.0, *now]).await?;
+                if found {
+                    restart(sql, *id, *now).await?;
+                }
                 Ok(found)
             }
+        };
+
+        /// Begins more of what waits for an endpoint anew; says how much that was.
+        write restart_deliveries(id: EndpointId, now: Timestamp) -> u64 {
+            |sql| restart(sql, *id, *now).await
         };
 
         /// Tells an endpoint once more of its partner's events from a time on and after an id at that time, some at once; where to go
@@ -156,7 +194,7 @@ area! {
         };
 
         /// Endpoints that something is due for, and whether the last attempt there failed; none of a partner that is suspended, or
-        /// whose last key was revoked.
+        /// has no key that works.
         read due_endpoints(now: Timestamp) -> Vec<(EndpointRecord, bool)> {
             |sql| {
                 let due = concat!(
@@ -165,7 +203,8 @@ area! {
                     " FROM webhook_endpoints e WHERE e.disabled_at IS NULL AND EXISTS
                           (SELECT 1 FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.settled_at IS NULL
                            AND d.send_after <= $1 AND d.leased_until <= $1)
-                        AND EXISTS (SELECT 1 FROM api_keys k WHERE k.partner_id = e.partner_id AND k.revoked_at IS NULL)
+                        AND EXISTS (SELECT 1 FROM api_keys k WHERE k.partner_id = e.partner_id AND k.revoked_at IS NULL
+                                    AND (k.expires_at IS NULL OR k.expires_at > $1))
                       ORDER BY e.id"
                 );
                 let fails = |row: &Row<'_>| Ok((endpoint(row)?, row.get::<Option<Timestamp>>("failing_since")?.is_some()));
@@ -214,15 +253,16 @@ area! {
     }
 }
 
-/// How often a success is written down at the endpoint itself: its row would hold up one delivery behind the other.
-const SUCCESS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(60);
-
 /// Deliveries that are queued anew, or deleted, in one commit.
-const DELIVERY_BATCH: u32 = 500;
+pub const DELIVERY_BATCH: u32 = 500;
+
+/// Deliveries of an endpoint that its partner's list counts.
+pub const MAX_COUNTED: u32 = 1000;
 
 fn endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
     Ok(EndpointRecord {
         id: EndpointId(row.get("id")?),
+        partner_id: row.get("partner_id")?,
         partner: row.get("partner")?,
         url: row.get("url")?,
         generation: row.get("generation")?,
@@ -243,6 +283,10 @@ fn known_endpoint(row: &Row<'_>) -> Result<EndpointRecord, Failure> {
     Ok(EndpointRecord { delivered_at: endpoint.delivered_at.max(row.get("last_success")?), ..endpoint })
 }
 
+fn listed_endpoint(row: &Row<'_>) -> Result<ListedEndpoint, Failure> {
+    Ok(ListedEndpoint { endpoint: known_endpoint(row)?, waiting: row.get("waiting")?, given_up: row.get("given_up")? })
+}
+
 /// Before deliveries to an endpoint begin anew: the last success stays known.
 async fn keep_last_success(sql: &mut dyn Sql, id: EndpointId) -> Result<(), Failure> {
     let last = concat!("SELECT ", last_success!(), " FROM webhook_endpoints e WHERE e.id = $1");
@@ -252,6 +296,17 @@ async fn keep_last_success(sql: &mut dyn Sql, id: EndpointId) -> Result<(), Fail
         Some(last) => sql.execute(keep, values![id.0, last]).await.map(|_| ()),
         None => Ok(()),
     }
+}
+
+/// Makes some of what waits for an endpoint due now, as if it was never tried; says how much. Each row is taken once.
+async fn restart(sql: &mut dyn Sql, id: EndpointId, now: Timestamp) -> Result<u64, Failure> {
+    // A worker that is still at one has lost its lease: what it hears was said before.
+    let anew = "UPDATE webhook_deliveries SET send_after = $2,
+                    attempts = CASE WHEN leased_until <= $2 THEN 0 ELSE attempts + 1 END,
+                    leased_until = 0, leased_by = NULL
+                WHERE id IN (SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND settled_at IS NULL
+                             AND (send_after <> $2 OR leased_until > $2) LIMIT $3)";
+    sql.execute(anew, values![id.0, now, DELIVERY_BATCH]).await
 }
 
 struct AddEndpoint {
@@ -268,124 +323,22 @@ impl Unit for AddEndpoint {
     }
 
     async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let find = "SELECT p.id, (SELECT count(*) FROM webhook_endpoints e WHERE e.partner_id = p.id) AS endpoints,
-                        (SELECT min(e.id) FROM webhook_endpoints e WHERE e.partner_id = p.id AND e.url = $2) AS known
-                    FROM partners p WHERE p.name = $1 FOR UPDATE";
-        let found = |row: &Row<'_>| {
-            Ok((row.get::<PartnerId>("id")?, row.get::<u32>("endpoints")?, row.get::<Option<i64>>("known")?))
-        };
-        let partner = match sql.row(find, values![&self.partner, &self.url], found).await? {
-            None => return Ok(Err(NotAdded::NoPartner)),
-            Some((.., Some(known))) => return Ok(Err(NotAdded::Known(EndpointId(known)))),
-            Some((_, ENDPOINTS_OF_ONE.., None)) => return Ok(Err(NotAdded::Full)),
-            Some((partner, _, None)) => partner,
-        };
+        let find = "SELECT id FROM partners WHERE name = $1";
+        let partner: Option<PartnerId> = sql.row(find, values![&self.partner], |row| row.get(0)).await?;
+        let Some(partner) = partner else { return Ok(Err(NotAdded::NoPartner)) };
+        // Before they are counted, in a statement of its own: it would count what was there before it waited. Not the partner's row,
+        // which everybody who adds a sign-up shares.
+        sql.lock(&format!("endpoints of partner {partner}")).await?;
+        let count = "SELECT count(*) AS endpoints, min(CASE WHEN url = $2 THEN id END) AS known FROM webhook_endpoints
+                     WHERE partner_id = $1 AND removed_at IS NULL";
+        let counted = |row: &Row<'_>| Ok((row.get::<u32>("endpoints")?, row.get::<Option<i64>>("known")?));
+        match expected(sql.row(count, values![partner, &self.url], counted).await?)? {
+            (_, Some(known)) => return Ok(Err(NotAdded::Known(EndpointId(known)))),
+            (ENDPOINTS_OF_ONE.., None) => return Ok(Err(NotAdded::Full)),
+            (_, None) => {}
+        }
         let add = "INSERT INTO webhook_endpoints (partner_id, url, created_at) VALUES ($1, $2, $3) RETURNING id";
         let id = sql.insert(add, values![partner, &self.url, self.now]).await?;
         Ok(Ok(EndpointId(id.ok_or(Failure::Overtaken)?)))
-    }
-}
-
-struct LeaseDeliveries {
-    id: EndpointId,
-    worker: String,
-    most: u32,
-    until: Timestamp,
-    now: Timestamp,
-}
-
-impl Unit for LeaseDeliveries {
-    type Done = Vec<DueDelivery>;
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<Self::Done, Failure> {
-        let lease = "
-            UPDATE webhook_deliveries SET attempts = attempts + 1, leased_until = $3, leased_by = $2 WHERE id IN
-                (SELECT id FROM webhook_deliveries
-                 WHERE endpoint_id = $1 AND settled_at IS NULL AND send_after <= $4 AND leased_until <= $4
-                 ORDER BY send_after, id LIMIT $5 FOR UPDATE SKIP LOCKED)
-            RETURNING id, event_id, attempts,
-                (SELECT e.kind FROM partner_events e WHERE e.id = event_id) AS kind,
-                (SELECT e.at FROM partner_events e WHERE e.id = event_id) AS at,
-                (SELECT e.idempotency_key FROM partner_events e WHERE e.id = event_id) AS idempotency_key";
-        let due = |row: &Row<'_>| {
-            Ok(DueDelivery {
-                id: row.get("id")?,
-                event: row.get("event_id")?,
-                kind: row.parsed("kind", EventKind::from_name)?,
-                at: row.get("at")?,
-                key: row.parsed("idempotency_key", |text| IdempotencyKey::parse(text).ok())?,
-                attempts: row.get("attempts")?,
-            })
-        };
-        sql.rows(lease, values![self.id.0, &self.worker, self.until, self.now, self.most], due).await
-    }
-}
-
-struct SettleDelivery {
-    id: EndpointId,
-    delivery: DueDelivery,
-    outcome: DeliveryOutcome,
-    status: Option<u32>,
-    now: Timestamp,
-}
-
-impl Unit for SettleDelivery {
-    type Done = bool;
-
-    fn is_transaction(&self) -> bool {
-        true
-    }
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<bool, Failure> {
-        let Self { id, delivery, outcome, status, now } = self;
-        let (cause, next, is_gone) = match outcome {
-            DeliveryOutcome::Delivered => {
-                let delivered = "UPDATE webhook_deliveries SET delivered_at = $3, settled_at = $3, last_attempt_at = $3, last_status = $4, last_error = NULL,
-                                     leased_until = 0, leased_by = NULL WHERE id = $1 AND attempts = $2";
-                sql.execute(delivered, values![delivery.id, delivery.attempts, *now, *status]).await?;
-                let well = "UPDATE webhook_endpoints SET delivered_at = $2, failing_since = NULL, last_error = NULL
-                            WHERE id = $1 AND (failing_since IS NOT NULL OR coalesce(delivered_at, 0) <= $3)";
-                sql.execute(well, values![id.0, *now, now.minus(SUCCESS_INTERVAL)]).await?;
-                return Ok(false);
-            }
-            DeliveryOutcome::Retry { at, cause } => (cause, Some(*at), false),
-            DeliveryOutcome::GivenUp { cause } => (cause, None, false),
-            DeliveryOutcome::Gone { cause } => (cause, Some(*now), true),
-        };
-        // No text of ours holds a NUL: PostgreSQL could not keep it.
-        let cause = cause.replace('\0', "");
-        let keep =
-            "UPDATE webhook_deliveries SET send_after = coalesce($3, send_after), settled_at = $4, last_error = $5,
-                        last_attempt_at = $6, last_status = $7, leased_until = 0, leased_by = NULL
-             WHERE id = $1 AND attempts = $2";
-        let settled_at = next.is_none().then_some(*now);
-        // Whoever lost the lease has nothing to say of the endpoint either.
-        let kept = values![delivery.id, delivery.attempts, next, settled_at, &cause, *now, *status];
-        if sql.execute(keep, kept).await? == 0 {
-            return Ok(false);
-        }
-        let fails =
-            "UPDATE webhook_endpoints SET failing_since = coalesce(failing_since, $2), last_error = $3 WHERE id = $1";
-        sql.execute(fails, values![id.0, *now, &cause]).await?;
-        let disable = "UPDATE webhook_endpoints SET disabled_at = $2, disabled_reason = $3
-                       WHERE id = $1 AND disabled_at IS NULL AND failing_since <= $4";
-        // Whoever is gone needs no five days.
-        let since = if is_gone { *now } else { now.minus(DISABLED_AFTER) };
-        Ok(sql.execute(disable, values![id.0, *now, &cause, since]).await? == 1)
-    }
-}
-
-struct ReleaseDeliveries {
-    worker: String,
-}
-
-impl Unit for ReleaseDeliveries {
-    type Done = u64;
-
-    async fn apply(&self, sql: &mut dyn Sql) -> Result<u64, Failure> {
-        // Only what is on its way is leased, and is found by an index.
-        let release = "UPDATE webhook_deliveries SET leased_until = 0, leased_by = NULL
-                       WHERE leased_by = $1 AND settled_at IS NULL";
-        sql.execute(release, values![&self.worker]).await
     }
 }

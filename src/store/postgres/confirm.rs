@@ -67,10 +67,11 @@ const END: &str = concat!(
           AND (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM notified) >= 0
         RETURNING m.mailbox
     ), praised AS (
-        INSERT INTO source_days (partner_id, day, confirmed)
-        SELECT partner_id, $4, 1 FROM confirmed
-        WHERE NOT disposable AND EXISTS (SELECT FROM joined) AND (SELECT count(*) FROM lifted) >= 0
-        ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET confirmed = source_days.confirmed + 1
+        INSERT INTO source_days (partner_id, day, confirmed, sign_ups_confirmed)
+        SELECT partner_id, $4, CASE WHEN NOT disposable AND EXISTS (SELECT FROM joined) THEN 1 ELSE 0 END, 1 FROM confirmed
+        WHERE (SELECT count(*) FROM joined) + (SELECT count(*) FROM lifted) >= 0
+        ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET confirmed = source_days.confirmed + excluded.confirmed,
+            sign_ups_confirmed = source_days.sign_ups_confirmed + 1
         RETURNING id
     ), counted AS (
         UPDATE installation SET member_count = member_count + 1

@@ -52,13 +52,14 @@ area! {
             }
         };
 
-        /// Everybody who has an inbox: the partners that are not suspended and whose last key was not revoked.
-        read inbox_partners() -> Vec<(PartnerId, String)> {
+        /// Everybody who has an inbox: the partners that are not suspended and have a key that works.
+        read inbox_partners(now: Timestamp) -> Vec<(PartnerId, String)> {
             |sql| {
                 let partner = |row: &Row<'_>| Ok((row.get("id")?, row.get("name")?));
                 let keyed = "SELECT id, name FROM partners p WHERE p.suspended_at IS NULL AND EXISTS
-                                 (SELECT 1 FROM api_keys k WHERE k.partner_id = p.id AND k.revoked_at IS NULL) ORDER BY name";
-                sql.rows(keyed, values![], partner).await
+                                 (SELECT 1 FROM api_keys k WHERE k.partner_id = p.id AND k.revoked_at IS NULL
+                                  AND (k.expires_at IS NULL OR k.expires_at > $1)) ORDER BY name";
+                sql.rows(keyed, values![*now], partner).await
             }
         };
 

@@ -60,6 +60,7 @@ pub const TABLES: &[Table] = &[
     numbered("partner_events"),
     numbered("webhook_endpoints"),
     numbered("webhook_deliveries"),
+    numbered("partner_changes"),
     numbered("inbox"),
     numbered("audit"),
     numbered("demand"),

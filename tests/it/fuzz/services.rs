@@ -50,6 +50,7 @@ fn mcp_server() -> &'static (McpServer, Clock) {
             log: Log::start(Level::Errors, Format::Json, clock, std::io::sink()).unwrap(),
             mail: Delivery::Held,
             webhooks: Arc::default(),
+            outbound: unionhall::outbound::GuardedClient::new(Vec::new(), false),
             budget: unionhall::domain::mail::budget::MailBudget::NONE,
             disposable: unionhall::domain::email::disposable::DisposableDomains::default(),
             erasures: unionhall::membership::erasures::ErasureLog::beside(folder.path()),
@@ -176,7 +177,7 @@ pub fn smtp_reply(data: &[u8]) {
             language: None,
             is_reminder: false,
         };
-        let mail = OutgoingMail { name: empty(), message, readable, due: Some(due) };
+        let mail = OutgoingMail { name: empty(), message, readable, inbox: None, due: Some(due) };
         tokio::time::timeout(Duration::from_secs(10), transport.send(mail)).await.expect("it never waits for more")
     });
     match sent {

@@ -121,7 +121,19 @@ const LAYERS: &[Layer] = &[
     layer("documents", &["domain", "error", "http", "operations"], NO_DATABASE),
     layer(
         "operations",
-        &["app", "campaigns", "clock", "domain", "error", "keys", "limiter", "membership", "reply", "sandbox"],
+        &[
+            "app",
+            "campaigns",
+            "clock",
+            "domain",
+            "error",
+            "keys",
+            "limiter",
+            "membership",
+            "partners",
+            "reply",
+            "sandbox",
+        ],
         NO_HTTP_NO_DATABASE,
     ),
     layer(
@@ -134,6 +146,7 @@ const LAYERS: &[Layer] = &[
             "log",
             "mail",
             "membership",
+            "outbound",
             "partners",
             "sandbox",
             "store",
@@ -154,7 +167,11 @@ const LAYERS: &[Layer] = &[
         NO_HTTP_NO_DATABASE,
     ),
     layer("campaigns", &["clock", "domain", "log", "store", "supervise"], NO_HTTP_NO_DATABASE),
-    layer("partners", &["clock", "domain", "lease_queue", "log", "mail", "outbound", "store"], NO_HTTP_NO_DATABASE),
+    layer(
+        "partners",
+        &["clock", "domain", "keys", "lease_queue", "log", "mail", "outbound", "store"],
+        NO_HTTP_NO_DATABASE,
+    ),
     layer("keys", &["domain", "error", "store"], NO_HTTP_NO_DATABASE),
     layer(
         "mail",
@@ -206,7 +223,7 @@ const NAMES_STORE: &[&str] = &[
     "src/cli/serve/",
     "src/cli/transfer.rs",
     "src/config/",
-    "src/keys.rs",
+    "src/keys/",
     "src/lease_queue.rs",
     "src/mail/",
     "src/membership/",
@@ -397,7 +414,7 @@ fn the_store_is_private() {
         &[
             ("src/cli/mail.rs", "use crate::store::Store;"),
             ("src/cli/mod.rs", "use crate::store::Store; fn open() -> Arc<dyn Store> {}"),
-            ("src/keys.rs", "use crate::store::KeyStore; pub struct K { pub store: Arc<dyn KeyStore> }"),
+            ("src/keys/mod.rs", "use crate::store::KeyStore; pub struct K { pub store: Arc<dyn KeyStore> }"),
             (
                 "src/membership/mod.rs",
                 "pub struct M { s: Arc<dyn MemberStore> } impl M { pub fn s(&self) -> &dyn MemberStore {} }",
@@ -409,7 +426,7 @@ fn the_store_is_private() {
         ],
         &[
             "src/cli/mail.rs names the store",
-            "src/keys.rs has a store as a public field",
+            "src/keys/mod.rs has a store as a public field",
             "src/membership/mod.rs hands a store on",
         ],
     );

@@ -2,6 +2,7 @@
 
 mod controls;
 mod events;
+mod self_service;
 mod webhooks;
 
 use std::sync::Arc;

@@ -43,7 +43,7 @@ impl Receiver {
         Self { port, taken, task }
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(super) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
@@ -118,12 +118,12 @@ pub(super) fn listed(server: &Server) -> Vec<Value> {
 }
 
 /// Signs somebody up under a name, and confirms it.
-async fn confirmed(server: &Server, key: &str, name: &str) {
+pub(super) async fn confirmed(server: &Server, key: &str, name: &str) {
     invite(server, key, name, &format!("{name}@example.com")).await.good();
     server.confirm(server.number("SELECT max(id) FROM sign_ups")).await;
 }
 
-fn is_signed(message: &Message, secret: &str) -> bool {
+pub(super) fn is_signed(message: &Message, secret: &str) -> bool {
     let id = &message.headers["webhook-id"];
     let seconds = message.headers["webhook-timestamp"].parse().unwrap();
     let secret = WebhookSecret::from_shown(secret).unwrap();

@@ -43,7 +43,7 @@ pub(super) async fn a_suspended_partner_is_stopped_and_comes_back(fixture: &Fixt
     assert_eq!((status(issued).await, status(revoked).await), (KeyStatus::Suspended, KeyStatus::Revoked));
     assert_eq!(status(zoe.key).await, KeyStatus::Valid);
     assert_eq!(fixture.store.list_keys().await.unwrap()[0].0.status(NOW), KeyStatus::Suspended);
-    let inboxes = fixture.store.inbox_partners().await.unwrap();
+    let inboxes = fixture.store.inbox_partners(NOW).await.unwrap();
     assert_eq!(inboxes.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["Zoe"]);
 
     for n in 0..3 {
@@ -189,6 +189,7 @@ pub(super) async fn the_pending_sign_ups_of_a_key_end_in_steps(fixture: &Fixture
         command: "signups withdraw",
         about: format!("key {}", leaked.key),
         at: after(HOUR),
+        change: None,
     };
     let audited = Arc::clone(&fixture.store).audited(act);
     let withdraw =

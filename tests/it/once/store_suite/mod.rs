@@ -12,10 +12,10 @@ use crate::database::Database;
 use crate::once::{evidence, tombstone};
 use crate::records::Records;
 use crate::server::block_on;
-use unionhall::domain::api_key::{ApiKey, IssuedKey, KeyRecord};
+use unionhall::domain::api_key::{ApiKey, IssuedKey, KeyRecord, MAX_ENDING_KEYS};
 use unionhall::domain::catalog::category::{Category, CategorySet};
 use unionhall::domain::email::EmailAddress;
-use unionhall::domain::mail::budget::MailBudget;
+use unionhall::domain::mail::budget::{MailBudget, day_of};
 use unionhall::domain::mail::lane::Lane;
 use unionhall::domain::mail::{
     DueMail, HeldMail, MAIL_LEASE, MailAbout, MailId, MailKind, MailOutcome, UNDELIVERABLE_FOR,
@@ -32,8 +32,9 @@ use unionhall::domain::text::Comments;
 use unionhall::domain::time::Timestamp;
 use unionhall::domain::us_state::UsState;
 use unionhall::membership::people::fill;
-use unionhall::store::keys::KeyFigures;
+use unionhall::store::keys::{KeyFigures, KeyUse, RotatedKey};
 use unionhall::store::migration::Prepare;
+use unionhall::store::partners::changes::UsageDay;
 use unionhall::store::postgres::PostgresStore;
 use unionhall::store::sqlite::SqliteStore;
 use unionhall::store::{Claim, Retained, SignedIn, Store, StoreError};
@@ -125,6 +126,8 @@ suite! {
     many_unread_events_are_numbered_in_steps
     deliveries_are_leased_tried_again_and_given_up
     an_endpoint_is_disabled_in_time_and_its_partner_told
+    a_removed_endpoint_is_gone_before_its_deliveries_are
+    changes_of_a_partner_are_bounded_and_mailed_once
     a_new_store_is_empty
     a_person_keeps_their_code
     a_taken_code_is_refused_and_the_next_accepted
@@ -378,7 +381,7 @@ async fn issue(store: &dyn Store, issued: IssuedKey) -> Partner {
 
 /// What is kept of a key that was never used.
 fn unused(IssuedKey { id, partner, hash, per_minute, created_at, expires_at }: IssuedKey, of: PartnerId) -> KeyRecord {
-    let (last_used_at, revoked_at, suspended_at) = (None, None, None);
+    let (last_used_at, revoked_at, replaced_by, suspended_at) = (None, None, None, None);
     let partner_id = of;
     KeyRecord {
         id,
@@ -390,6 +393,7 @@ fn unused(IssuedKey { id, partner, hash, per_minute, created_at, expires_at }: I
         expires_at,
         last_used_at,
         revoked_at,
+        replaced_by,
         suspended_at,
     }
 }
@@ -755,30 +759,48 @@ async fn keys_are_kept_listed_touched_and_revoked(fixture: &Fixture) {
         Ok(vec![(unused(key(1, "Acme"), fixture.partner.id), KeyFigures::default()), (kept, KeyFigures::default())])
     );
 
-    store.touch_key(full.id, after(HOUR)).await.unwrap();
-    store.touch_key(full.id, NOW).await.unwrap();
-    store.touch_key(key(9, "x").id, NOW).await.unwrap();
+    let used = KeyUse { requests: 3, sign_ups: 1 };
+    store.touch_key(full.id, used, after(HOUR)).await.unwrap();
+    store.touch_key(full.id, used, NOW).await.unwrap();
+    store.touch_key(key(9, "x").id, used, NOW).await.unwrap();
+    let today = day_of(NOW);
+    let used = UsageDay { day: today, requests: 6, sign_ups: 2, confirmations: 0 };
+    assert_eq!(store.usage_of(zoe, today - 1, today).await, Ok(vec![used]));
+    assert_eq!(store.usage_of(zoe, today - 2, today - 1).await, Ok(vec![]));
+    assert_eq!(store.usage_of(fixture.partner.id, today, today).await, Ok(vec![]), "another's");
     let touched = store.find_key(full.id).await.unwrap().unwrap();
     assert_eq!(touched.last_used_at, Some(after(HOUR)), "never backwards");
 
     let revoked = store.revoke_key(full.id, after(HOUR)).await.unwrap().unwrap();
-    assert_eq!(revoked.revoked_at, Some(after(HOUR)));
+    assert_eq!((revoked.key.revoked_at, revoked.was_last), (Some(after(HOUR)), true));
     let again = store.revoke_key(full.id, after(HOUR * 9)).await.unwrap().unwrap();
-    assert_eq!(again.revoked_at, Some(after(HOUR)), "the first time stays");
+    assert_eq!(again.key.revoked_at, Some(after(HOUR)), "the first time stays");
     assert_eq!(store.revoke_key(key(9, "x").id, NOW).await, Ok(None));
 }
 
 async fn keys_rotate(fixture: &Fixture) {
     let store = &fixture.store;
     let old = key(1, "Acme");
-    assert_eq!(store.rotate_key(old.id, after(HOUR), key(4, "Acme")).await, Ok(true));
+    assert_eq!(store.rotate_key(old.id, after(HOUR), key(4, "Acme"), false).await, Ok(RotatedKey::Done));
     assert_eq!(store.find_key(old.id).await.unwrap().unwrap().expires_at, Some(after(HOUR)));
     assert_eq!(store.find_key(key(4, "Acme").id).await, Ok(Some(unused(key(4, "Acme"), fixture.partner.id))));
-    assert_eq!(store.rotate_key(old.id, after(HOUR * 9), key(5, "Acme")).await, Ok(true));
+    let again = store.rotate_key(old.id, after(HOUR), key(5, "Acme"), true).await;
+    assert_eq!(again, Ok(RotatedKey::Replaced(key(4, "Acme").id)), "a partner rotates a key once");
+    assert_eq!(store.rotate_key(old.id, after(HOUR * 9), key(5, "Acme"), false).await, Ok(RotatedKey::Done));
     assert_eq!(store.find_key(old.id).await.unwrap().unwrap().expires_at, Some(after(HOUR)), "never later");
-    assert_eq!(store.rotate_key(key(9, "x").id, NOW, key(6, "x")).await, Ok(false));
-    store.revoke_key(old.id, NOW).await.unwrap();
-    assert_eq!(store.rotate_key(old.id, NOW, key(6, "Acme")).await, Ok(false));
+    assert_eq!(store.rotate_key(key(9, "x").id, NOW, key(6, "x"), false).await, Ok(RotatedKey::Over));
+    assert!(!store.revoke_key(old.id, NOW).await.unwrap().unwrap().was_last, "its successors work");
+    assert_eq!(store.rotate_key(old.id, NOW, key(6, "Acme"), false).await, Ok(RotatedKey::Over));
+    // A chain of rotations does not multiply keys.
+    let mut last = key(5, "Acme");
+    for n in 0..MAX_ENDING_KEYS {
+        let next = key(20 + n as u8, "Acme");
+        assert_eq!(store.rotate_key(last.id, after(HOUR), next.clone(), true).await, Ok(RotatedKey::Done), "{n}");
+        last = next;
+    }
+    assert_eq!(store.rotate_key(last.id, after(HOUR), key(40, "Acme"), true).await, Ok(RotatedKey::TooMany));
+    let later = IssuedKey { created_at: after(HOUR), ..key(40, "Acme") };
+    assert_eq!(store.rotate_key(last.id, after(HOUR * 2), later, true).await, Ok(RotatedKey::Done), "those have ended");
     assert_eq!(store.find_key(key(6, "x").id).await, Ok(None), "nothing done");
 }
 

@@ -1,11 +1,13 @@
 //! Requests that name themselves, what their partners may know, and what they are told.
 
 use unionhall::domain::partner::SignUpStatus;
+use unionhall::domain::partner::change::ChangeKind;
 use unionhall::domain::partner::endpoint::{DeliveryOutcome, DueDelivery, ENDPOINTS_OF_ONE, EndpointId, NotAdded};
 use unionhall::domain::partner::idempotency::{IdempotencyKey, IdempotentRequest, MOST_KEYS};
 use unionhall::domain::person::AccountId;
 use unionhall::domain::sign_up::{DecidedHow, SilenceChange};
 use unionhall::domain::webhook::{DISABLED_AFTER, EventKind};
+use unionhall::store::Act;
 
 use super::*;
 
@@ -387,6 +389,60 @@ pub(super) async fn an_endpoint_is_disabled_in_time_and_its_partner_told(fixture
     assert!(fixture.settled(endpoint, &due[0], gone(), after(6 * DAY)).await, "at once");
     let partners = fixture.store.list_partners().await.unwrap();
     assert_eq!((partners.len(), partners[0].name.as_str(), partners[0].endpoints), (1, "Acme", 1));
+}
+
+pub(super) async fn a_removed_endpoint_is_gone_before_its_deliveries_are(fixture: &Fixture) {
+    let endpoint = fixture.endpoint("Acme").await;
+    fixture.sign_up_named("ana@example.com", "one", NOW).await;
+    fixture.confirm(1).await;
+    let store = &fixture.store;
+    assert_eq!(store.endpoints_of(fixture.partner.id).await.unwrap()[0].waiting, 1);
+    assert_eq!(store.removed_endpoint().await, Ok(None));
+    assert!(store.retire_endpoint(endpoint, NOW).await.unwrap());
+    assert!(!store.retire_endpoint(endpoint, NOW).await.unwrap(), "once");
+    assert!(store.endpoints_of(fixture.partner.id).await.unwrap().is_empty());
+    assert!(store.list_endpoints().await.unwrap().is_empty() && store.due_endpoints(NOW).await.unwrap().is_empty());
+    assert_eq!(store.find_endpoint(endpoint).await, Ok(None));
+    assert_eq!(store.rotate_endpoint(endpoint, after(DAY), NOW).await, Ok(None));
+    assert!(!store.enable_endpoint(endpoint, NOW).await.unwrap());
+    // Its address is free, and it is told nothing more.
+    assert_ne!(fixture.endpoint("Acme").await, endpoint);
+    assert_eq!(store.removed_endpoint().await, Ok(Some(endpoint)));
+    assert_eq!(store.empty_endpoint(endpoint, NOW).await, Ok(1));
+    assert_eq!(store.remove_endpoint(endpoint).await, Ok(true));
+    assert_eq!(store.removed_endpoint().await, Ok(None));
+}
+
+pub(super) async fn changes_of_a_partner_are_bounded_and_mailed_once(fixture: &Fixture) {
+    let (store, Partner { id, key, .. }) = (&fixture.store, fixture.partner.clone());
+    let claim = async |now| store.claim_change(id, key, ChangeKind::KeyRotated, now).await.unwrap();
+    let mut claims = Vec::new();
+    for n in 0..ChangeKind::KeyRotated.max_a_day() {
+        claims.push(claim(after(Duration::from_secs(n.into()))).await.unwrap());
+    }
+    assert_eq!(claim(after(HOUR)).await, Err(after(DAY)), "when the first of them is a day old");
+    assert!(store.claim_change(id, key, ChangeKind::KeyRevoked, NOW).await.unwrap().is_ok(), "each kind by itself");
+    assert!(claim(after(DAY)).await.is_ok());
+    assert!(claim(after(DAY)).await.is_err());
+
+    // Mailed is what was done, in the transaction that did it, once there is a contact.
+    let act = Act {
+        who: "partner Acme".to_owned(),
+        command: "keys rotate",
+        about: "key x".to_owned(),
+        at: NOW,
+        change: Some(claims[0]),
+    };
+    let lease = async |now: Timestamp| store.lease_changes(NOW, now.plus(HOUR), now).await.unwrap();
+    let contact = EmailAddress::parse("ops@acme.example").unwrap();
+    Arc::clone(store).audited(act).set_contact("Acme", Some(contact)).await.unwrap();
+    let leased = lease(NOW).await;
+    assert_eq!((leased.len(), leased[0].about.as_str(), leased[0].key), (1, "key x", key));
+    assert_eq!((leased[0].contact.as_str(), leased[0].partner.as_str()), ("ops@acme.example", "Acme"));
+    assert!(lease(NOW).await.is_empty(), "another worker is at it");
+    assert_eq!(lease(after(HOUR)).await, leased, "which did not come back");
+    store.note_mailed(leased[0].id, NOW).await.unwrap();
+    assert!(lease(after(DAY)).await.is_empty());
 }
 
 pub(super) async fn a_partner_has_a_hundred_keys_for_an_address(fixture: &Fixture) {

@@ -358,6 +358,7 @@ pub(super) async fn every_change_is_written_down_with_who_did_it(fixture: &Fixtu
         command,
         about: about.to_owned(),
         at: after(HOUR),
+        change: None,
     };
     let audited = |command, about: &str| Arc::clone(&fixture.store).audited(act(command, about));
     fixture.join("ana@example.com").await;

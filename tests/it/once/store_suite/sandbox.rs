@@ -44,7 +44,7 @@ pub(super) async fn an_inbox_is_its_partners_newest_first_and_bounded(fixture: &
     assert_eq!((one.html.as_str(), one.received_at), ("html 3", after(Duration::from_secs(3))));
     assert_eq!(store.find_in_inbox(zoe, newest[1].0).await.unwrap(), None, "another's");
     let known = [(acme, "Acme".to_owned()), (zoe, "Zoe".to_owned())];
-    assert_eq!(store.inbox_partners().await.unwrap(), known, "whoever has a key");
+    assert_eq!(store.inbox_partners(NOW).await.unwrap(), known, "whoever has a key");
 
     for n in 5..INBOX_HOLDS + 2 {
         store.put_in_inbox(arriving(acme, n), NOW).await.unwrap();
@@ -53,7 +53,11 @@ pub(super) async fn an_inbox_is_its_partners_newest_first_and_bounded(fixture: &
     assert_eq!((all.len(), all.last().map(|mail| mail.text.as_str())), (INBOX_HOLDS as usize, Some("text 2")));
     assert_eq!(texts(zoe, None).await.len(), 1, "nobody else's make way");
     store.revoke_key(fixture.partner.key, NOW).await.unwrap();
-    assert_eq!(store.inbox_partners().await.unwrap(), known[1..], "nobody reads the inbox of a partner without keys");
+    assert_eq!(
+        store.inbox_partners(NOW).await.unwrap(),
+        known[1..],
+        "nobody reads the inbox of a partner without keys"
+    );
 }
 
 pub(super) async fn mail_of_the_sandbox_has_caps_for_mailboxes_and_none_for_sources(fixture: &Fixture) {

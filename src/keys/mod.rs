@@ -4,18 +4,22 @@
 //! key that is revoked, or whose partner is suspended, stops working well within two. Then one request reads it again; those beside it need not wait for that. The
 //! store of keys is private to this module.
 
+mod bearer;
+
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use self::bearer::bearer;
 use crate::domain::api_key::{ApiKey, IssuedKey, KeyId, KeyRecord, KeyStatus, Mode};
-use crate::domain::partner::name::PartnerName;
+use crate::domain::partner::name::{PartnerId, PartnerName};
 use crate::domain::time::Timestamp;
 use crate::error::KeyProblem;
-pub use crate::store::keys::KeyFigures;
+use crate::store::keys::RotatedKey;
+pub use crate::store::keys::{KeyFigures, KeyUse, RevokedKey};
 use crate::store::{KeyStore, StoreError};
 
 /// How long what was read of a key is believed.
@@ -24,10 +28,11 @@ const BELIEVED_FOR: Duration = Duration::from_secs(1);
 /// How long it may still be used while somebody else reads it again.
 const USED_FOR: Duration = Duration::from_millis(1800);
 
-/// How often the time of a key's last use is written, however often it is used.
+/// How often the time of a key's last use, and how often it was used, is written, however often that is.
 const TOUCHED_EVERY: Duration = Duration::from_secs(60);
 
-/// Keys remembered at the most. Only keys that exist are, so this is far above what any operator issues.
+/// Keys remembered at the most. Only keys that exist are, so this is far above what any operator issues. Past it what was counted
+/// and not written yet is lost.
 const REMEMBERED: usize = 10_000;
 
 /// Ids that were refused a moment ago and are remembered at the most; past it they are asked about again.
@@ -67,13 +72,39 @@ struct Known {
     renewing: AtomicBool,
     /// When the last use was written, in milliseconds.
     touched_at: AtomicI64,
+    uses: Arc<UseCounter>,
 }
 
-/// A valid key, and whether its use is to be written down.
+/// How often a key was used on this node since that was last written down.
+#[derive(Debug, Default)]
+pub struct UseCounter {
+    requests: AtomicU32,
+    sign_ups: AtomicU32,
+}
+
+impl UseCounter {
+    /// A sign-up was taken.
+    pub fn note_sign_up(&self) {
+        self.sign_ups.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn add(&self, used: KeyUse) {
+        self.requests.fetch_add(used.requests, Ordering::Relaxed);
+        self.sign_ups.fetch_add(used.sign_ups, Ordering::Relaxed);
+    }
+
+    fn take(&self) -> KeyUse {
+        let (requests, sign_ups) = (self.requests.swap(0, Ordering::Relaxed), self.sign_ups.swap(0, Ordering::Relaxed));
+        KeyUse { requests, sign_ups }
+    }
+}
+
+/// A valid key, and what is to be written down about its use, if it is time for that.
 #[derive(Debug)]
 pub struct Holder {
     pub record: Arc<KeyRecord>,
-    pub touch: bool,
+    pub uses: Arc<UseCounter>,
+    pub touch: Option<KeyUse>,
 }
 
 /// What a new key is issued with.
@@ -111,6 +142,10 @@ pub enum NotRotated {
     Unknown(KeyId),
     #[error("key {0} no longer works, so there is nothing to rotate; issue a new key")]
     Over(KeyId),
+    #[error("key {0} was rotated to {1} before")]
+    Replaced(KeyId, KeyId),
+    #[error("too many keys of its partner are ending")]
+    TooMany,
     #[error(
         "key {0} belongs to {1}, which is suspended, so a new key would not work; first run `unionhall partners resume` with its name"
     )]
@@ -134,8 +169,15 @@ impl Keys {
         }
     }
 
-    /// The holder of the key in an `Authorization` header's value.
+    /// The holder of the key in an `Authorization` header's value, for a request that counts.
     pub async fn authenticate(&self, authorization: Option<&[u8]>, now: Timestamp) -> Result<Holder, Refusal> {
+        let record = self.recognize(authorization, now).await?;
+        let (uses, touch) = self.note_use(record.id, now);
+        Ok(Holder { record, uses, touch })
+    }
+
+    /// The same, and nothing is counted.
+    pub async fn recognize(&self, authorization: Option<&[u8]>, now: Timestamp) -> Result<Arc<KeyRecord>, Refusal> {
         let key = bearer(authorization).map_err(Refusal::Key)?;
         if key.mode() != self.mode {
             return Err(Refusal::Key(KeyProblem::Unknown));
@@ -147,16 +189,30 @@ impl Keys {
             None => self.read(key.id(), now).await?.filter(holds).ok_or_else(|| self.refuse(key.id(), now))?,
         };
         match record.status(now) {
-            KeyStatus::Valid => Ok(Holder { touch: self.is_due(key.id(), now), record }),
+            KeyStatus::Valid => Ok(record),
             KeyStatus::Expired => Err(Refusal::Key(KeyProblem::Expired)),
             KeyStatus::Revoked => Err(Refusal::Key(KeyProblem::Revoked)),
             KeyStatus::Suspended => Err(Refusal::Key(KeyProblem::Suspended)),
         }
     }
 
-    /// Writes down that a key was used.
-    pub async fn touch(&self, id: KeyId, now: Timestamp) -> Result<(), StoreError> {
-        self.store.touch_key(id, now).await
+    /// Writes down that a key was used, and how often. What could not be written is counted again.
+    pub async fn touch(&self, id: KeyId, used: KeyUse, now: Timestamp) -> Result<(), StoreError> {
+        let written = self.store.touch_key(id, used, now).await;
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let (Err(_), Some(key)) = (&written, known.get(&id)) {
+            key.uses.add(used);
+        }
+        written
+    }
+
+    /// What is counted of keys that nobody has used for a while; with `all`, of every key.
+    pub fn take_uses(&self, all: bool, now: Timestamp) -> Vec<(KeyId, KeyUse)> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let is_counted =
+            |key: &Known| [&key.uses.requests, &key.uses.sign_ups].iter().any(|n| n.load(Ordering::Relaxed) > 0);
+        let due = known.iter().filter(|(_, key)| is_counted(key) && (key.is_due(now) || all));
+        due.map(|(id, key)| (*id, key.uses.take())).collect()
     }
 
     /// All keys, oldest first, each with what came of its sign-ups.
@@ -173,18 +229,25 @@ impl Keys {
         self.store.issue_key(new.issued(key, now)).await
     }
 
+    /// The newest keys of a partner.
+    pub async fn list_of(&self, partner: PartnerId, most: u32) -> Result<Vec<KeyRecord>, StoreError> {
+        self.store.keys_of(partner, most).await
+    }
+
     /// Ends a key now; none if there is no such key.
-    pub async fn revoke(&self, id: KeyId, now: Timestamp) -> Result<Option<KeyRecord>, StoreError> {
+    pub async fn revoke(&self, id: KeyId, now: Timestamp) -> Result<Option<RevokedKey>, StoreError> {
         self.store.revoke_key(id, now).await
     }
 
-    /// Gives a key a successor with the same partner and limit, and lets it end after `grace`.
+    /// Gives a key a successor with the same partner and limit, and lets it end after `grace`. Where its partner asks for that, once,
+    /// and only while few of the partner's keys are ending.
     pub async fn rotate(
         &self,
         id: KeyId,
         successor: &ApiKey,
         grace: Duration,
         expires_at: Option<Timestamp>,
+        by_partner: bool,
         now: Timestamp,
     ) -> Result<Rotated, NotRotated> {
         let old = self.store.find_key(id).await?.ok_or(NotRotated::Unknown(id))?;
@@ -195,9 +258,12 @@ impl Keys {
         }
         let (end, new_ends) = (now.plus(grace), expires_at.or(old.expires_at));
         let new = NewKey { partner: old.partner, per_minute: old.per_minute, expires_at: new_ends };
-        // Not if it was revoked meanwhile.
-        if !self.store.rotate_key(id, end, new.issued(successor, now)).await? {
-            return Err(NotRotated::Over(id));
+        match self.store.rotate_key(id, end, new.issued(successor, now), by_partner).await? {
+            RotatedKey::Done => {}
+            // It was revoked meanwhile.
+            RotatedKey::Over => return Err(NotRotated::Over(id)),
+            RotatedKey::Replaced(by) => return Err(NotRotated::Replaced(id, by)),
+            RotatedKey::TooMany => return Err(NotRotated::TooMany),
         }
         Ok(Rotated { old_ends: old.expires_at.map_or(end, |before| before.min(end)), new_ends })
     }
@@ -235,6 +301,7 @@ impl Keys {
             read_at: now,
             renewing: AtomicBool::new(false),
             touched_at: AtomicI64::new(written),
+            uses: Arc::default(),
         });
         entry.record = Arc::clone(&record);
         entry.read_at = now;
@@ -268,77 +335,20 @@ impl Keys {
         known.get(&id).is_some_and(|key| now < key.read_at || now.since(key.read_at) >= BELIEVED_FOR)
     }
 
-    /// True once in [`TOUCHED_EVERY`] for each key.
-    fn is_due(&self, id: KeyId, now: Timestamp) -> bool {
+    /// Counts a request; what was counted is for whoever is the first after [`TOUCHED_EVERY`].
+    fn note_use(&self, id: KeyId, now: Timestamp) -> (Arc<UseCounter>, Option<KeyUse>) {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(key) = known.get(&id) else { return false };
-        let before = key.touched_at.load(Ordering::Relaxed);
+        let Some(key) = known.get(&id) else { return Default::default() };
+        key.uses.requests.fetch_add(1, Ordering::Relaxed);
+        (Arc::clone(&key.uses), key.is_due(now).then(|| key.uses.take()))
+    }
+}
+
+impl Known {
+    /// True once in [`TOUCHED_EVERY`].
+    fn is_due(&self, now: Timestamp) -> bool {
+        let before = self.touched_at.load(Ordering::Relaxed);
         let due = before == i64::MIN || now.since(Timestamp::from_millis(before)) >= TOUCHED_EVERY;
-        due && key.touched_at.compare_exchange(before, now.as_millis(), Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    }
-}
-
-/// The key in a header like `Bearer uh_…`; the scheme's name may be in any case.
-fn bearer(authorization: Option<&[u8]>) -> Result<ApiKey, KeyProblem> {
-    let value = authorization.ok_or(KeyProblem::Missing)?;
-    let text = std::str::from_utf8(value).map_err(|_| KeyProblem::NotBearer)?.trim();
-    let (scheme, key) = text.split_once(' ').unwrap_or((text, ""));
-    match scheme {
-        "" => return Err(KeyProblem::Unclear),
-        scheme if scheme.eq_ignore_ascii_case("bearer") => {}
-        scheme if scheme.eq_ignore_ascii_case("basic") => return Err(KeyProblem::Basic),
-        scheme if scheme.starts_with("uh_") => return Err(KeyProblem::NoScheme),
-        _ => return Err(KeyProblem::NotBearer),
-    }
-    match key.trim() {
-        "" => Err(KeyProblem::Missing),
-        key => ApiKey::parse(key).map_err(|why| slip(key).unwrap_or(KeyProblem::Malformed(why))),
-    }
-}
-
-/// A usual slip with what cannot be a key.
-fn slip(text: &str) -> Option<KeyProblem> {
-    let bare = text.trim_matches(['"', '\'', '`', '<', '>', '{', '}']);
-    match text.starts_with('$') || ["API_KEY", "YOUR_API_KEY", "YOUR_KEY", "KEY", "TOKEN"].contains(&bare) {
-        true => Some(KeyProblem::Placeholder),
-        false => (bare.len() < text.len() && ApiKey::parse(bare).is_ok()).then_some(KeyProblem::Quoted),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::api_key::BadKey;
-
-    #[test]
-    fn only_a_whole_bearer_key_is_taken() {
-        let key = ApiKey::from_random(&[9; ApiKey::ENTROPY]);
-        let whole = format!("Bearer {}", key.reveal());
-        for good in [whole.clone(), format!("  bearer   {} ", key.reveal()), whole.replace("Bearer", "BEARER")] {
-            assert_eq!(bearer(Some(good.as_bytes())), Ok(key.clone()), "{good}");
-        }
-        let huge = format!("Bearer {}", "x".repeat(100_000));
-        let quoted = format!("Bearer \"{}\"", key.reveal());
-        let cut = &whole[..whole.len() - 1];
-        for (bad, why) in [
-            (None, KeyProblem::Missing),
-            (Some("Bearer"), KeyProblem::Missing),
-            (Some("Bearer "), KeyProblem::Missing),
-            (Some(""), KeyProblem::Unclear),
-            (Some(" "), KeyProblem::Unclear),
-            (Some("Basic YTpi"), KeyProblem::Basic),
-            (Some("Digest x"), KeyProblem::NotBearer),
-            (Some(key.reveal()), KeyProblem::NoScheme),
-            (Some(quoted.as_str()), KeyProblem::Quoted),
-            (Some("Bearer <API_KEY>"), KeyProblem::Placeholder),
-            (Some("Bearer $KEY"), KeyProblem::Placeholder),
-            (Some("Bearer ${KEY}"), KeyProblem::Placeholder),
-            (Some("Bearer \"\""), KeyProblem::Malformed(BadKey::Form)),
-            (Some(huge.as_str()), KeyProblem::Malformed(BadKey::Form)),
-            (Some(cut), KeyProblem::Malformed(BadKey::Form)),
-        ] {
-            assert_eq!(bearer(bad.map(str::as_bytes)), Err(why), "{bad:?}");
-        }
-        assert_eq!(bearer(Some(b"Bearer \xff")), Err(KeyProblem::NotBearer));
+        due && self.touched_at.compare_exchange(before, now.as_millis(), Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }

@@ -1,0 +1,81 @@
+//! `POST /partner/v1/keys/revoke`
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::EXAMPLE_KEY;
+use crate::app::App;
+use crate::domain::catalog::Catalog;
+use crate::domain::json::True;
+use crate::domain::union::Union;
+use crate::error::Error;
+use crate::operations::partner::not_done;
+use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
+
+/// The key of the request, which no longer works.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "RevokedKey")]
+pub struct EndedKey {
+    /// Always true.
+    pub ok: True,
+    pub id: String,
+    #[schemars(extend("format" = "date-time"))]
+    pub revoked_at: String,
+    /// Whether no other key of yours works: then your webhooks wait until the operator issues you another.
+    pub was_last: bool,
+    /// The id of the key that it was rotated to, which goes on working; only there if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub replaced_by: Option<String>,
+}
+
+#[derive(Debug)]
+pub struct RevokeOwnKey;
+
+impl Operation for RevokeOwnKey {
+    const SPEC: Spec = Spec {
+        id: "revokeKey",
+        method: Method::Post,
+        path: "/partner/v1/keys/revoke",
+        access: Access::Partner,
+        effects: Effects::Changes,
+        answer: Lifetime::Live,
+        title: "Revoke the API key of this request",
+    };
+
+    type Input = Nothing;
+    type Output = EndedKey;
+
+    fn description(_: &Union) -> String {
+        "Revokes the key that you send, and no other: within two seconds it no longer works, and that cannot be undone. Mail that it asked \
+         for and that has not left is held. A key that it was rotated to goes on working.\n\n\
+         While no key of yours works, your webhooks wait, and in the sandbox your inbox page is shut. Your contact is mailed."
+            .to_owned()
+    }
+
+    async fn run(app: &App, caller: &Caller, _: Nothing) -> Result<EndedKey, Error> {
+        let revoked = app.self_service.revoke_key(caller.partner()?, caller.now).await;
+        let revoked = revoked.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        Ok(EndedKey {
+            ok: True,
+            id: revoked.key.id.to_string(),
+            revoked_at: revoked.key.revoked_at.unwrap_or(caller.now).to_string(),
+            was_last: revoked.was_last,
+            replaced_by: revoked.key.replaced_by.map(|id| id.to_string()),
+        })
+    }
+
+    fn example(_: &Catalog) -> Example<EndedKey> {
+        Example {
+            request: None,
+            answer: EndedKey {
+                ok: True,
+                id: EXAMPLE_KEY.to_owned(),
+                revoked_at: "2026-11-16T10:00:00Z".to_owned(),
+                was_last: false,
+                replaced_by: None,
+            },
+        }
+    }
+}

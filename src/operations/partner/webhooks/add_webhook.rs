@@ -1,0 +1,99 @@
+//! `POST /partner/v1/webhooks`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::a_day;
+use crate::app::App;
+use crate::domain::catalog::Catalog;
+use crate::domain::json::True;
+use crate::domain::partner::change::ChangeKind;
+use crate::domain::partner::endpoint::ENDPOINTS_OF_ONE;
+use crate::domain::union::Union;
+use crate::error::Error;
+use crate::operations::partner::not_done;
+use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+
+/// Where messages are to go.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct AddWebhookRequest {
+    /// An `https` address whose host is on the public internet.
+    #[schemars(length(min = 1, max = 2000), extend("format" = "uri"))]
+    pub url: String,
+}
+
+impl Input for AddWebhookRequest {
+    const EXPECTED: bool = true;
+
+    fn decode(body: &[u8]) -> Result<Self, Error> {
+        decode::json_or_nothing(body)
+    }
+}
+
+/// The endpoint, and its secret.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AddedWebhook {
+    /// Always true.
+    pub ok: True,
+    pub id: String,
+    /// As it is written in our records.
+    pub url: String,
+    /// What messages are signed with. It is told only now.
+    pub secret: String,
+}
+
+impl std::fmt::Debug for AddedWebhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "AddedWebhook({})", self.id)
+    }
+}
+
+#[derive(Debug)]
+pub struct AddWebhook;
+
+impl Operation for AddWebhook {
+    const SPEC: Spec = Spec {
+        id: "addWebhook",
+        method: Method::Post,
+        path: "/partner/v1/webhooks",
+        access: Access::Partner,
+        effects: Effects::Changes,
+        answer: Lifetime::Live,
+        title: "Add a webhook endpoint",
+    };
+
+    type Input = AddWebhookRequest;
+    type Output = AddedWebhook;
+
+    fn description(_: &Union) -> String {
+        format!(
+            "Adds an endpoint: from now on it is told what happens to every sign-up that you sent with an `Idempotency-Key`. Store the \
+             `secret`, which is told only now; if the answer is lost, `rotateWebhookSecret` gives the endpoint another.\n\n\
+             The address is checked now and at every delivery: `https`, and every address of the host on the public internet. You may \
+             have {ENDPOINTS_OF_ONE} endpoints. {} Your contact is mailed.",
+            a_day(ChangeKind::EndpointAdded)
+        )
+    }
+
+    async fn run(app: &App, caller: &Caller, input: AddWebhookRequest) -> Result<AddedWebhook, Error> {
+        let added = app.self_service.add_endpoint(caller.partner()?, &input.url, caller.now).await;
+        let (id, url, secret) = added.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        Ok(AddedWebhook { ok: True, id: id.to_string(), url: url.as_str().to_owned(), secret: secret.reveal() })
+    }
+
+    fn example(_: &Catalog) -> Example<AddedWebhook> {
+        let url = "https://acme.example/hooks/union";
+        Example {
+            request: Some(json!({ "url": url })),
+            answer: AddedWebhook {
+                ok: True,
+                id: super::EXAMPLE_ID.to_owned(),
+                url: url.to_owned(),
+                secret: "whsec_YSBzYW1wbGUsIGFuZCBub2JvZHkncyBzZWNyZXQh".to_owned(),
+            },
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `POST /partner/v1/webhooks/{id}/enable`
+
+use super::{EXAMPLE_ID, WebhookChanged, WebhookRequest, a_day, example_request};
+use crate::app::App;
+use crate::domain::catalog::Catalog;
+use crate::domain::json::True;
+use crate::domain::partner::change::ChangeKind;
+use crate::domain::union::Union;
+use crate::error::Error;
+use crate::operations::partner::not_done;
+use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Operation, Spec};
+
+#[derive(Debug)]
+pub struct EnableWebhook;
+
+impl Operation for EnableWebhook {
+    const SPEC: Spec = Spec {
+        id: "enableWebhook",
+        method: Method::Post,
+        path: "/partner/v1/webhooks/{id}/enable",
+        access: Access::Partner,
+        effects: Effects::Changes,
+        answer: Lifetime::Live,
+        title: "Enable a webhook endpoint",
+    };
+
+    type Input = WebhookRequest;
+    type Output = WebhookChanged;
+
+    fn description(_: &Union) -> String {
+        format!(
+            "Enables an endpoint that was disabled: what still waits for it, and what happens from now on, is sent there. What happened \
+             while it was disabled is not: read it with `listEvents`, or use `recoverWebhook`. {} This counts together with \
+             `recoverWebhook`. Your contact is mailed.",
+            a_day(ChangeKind::EndpointEnabled)
+        )
+    }
+
+    async fn run(app: &App, caller: &Caller, input: WebhookRequest) -> Result<WebhookChanged, Error> {
+        let done = app.self_service.enable_endpoint(caller.partner()?, input.id.0, caller.now).await;
+        done.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        Ok(WebhookChanged { ok: True, id: input.id.0.to_string() })
+    }
+
+    fn example(_: &Catalog) -> Example<WebhookChanged> {
+        Example { request: example_request(), answer: WebhookChanged { ok: True, id: EXAMPLE_ID.to_owned() } }
+    }
+}

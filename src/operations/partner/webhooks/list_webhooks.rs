@@ -1,0 +1,61 @@
+//! `GET /partner/v1/webhooks`
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Webhook;
+use crate::app::App;
+use crate::domain::catalog::Catalog;
+use crate::domain::json::True;
+use crate::domain::partner::endpoint::ENDPOINTS_OF_ONE;
+use crate::domain::union::Union;
+use crate::error::Error;
+use crate::operations::partner::not_done;
+use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Nothing, Operation, Spec};
+
+/// The partner's endpoints, oldest first.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookList {
+    /// Always true.
+    pub ok: True,
+    pub webhooks: Vec<Webhook>,
+    /// How many you may have.
+    pub max: u32,
+}
+
+#[derive(Debug)]
+pub struct ListWebhooks;
+
+impl Operation for ListWebhooks {
+    const SPEC: Spec = Spec {
+        id: "listWebhooks",
+        method: Method::Get,
+        path: "/partner/v1/webhooks",
+        access: Access::Partner,
+        effects: Effects::None,
+        answer: Lifetime::Live,
+        title: "List your webhook endpoints",
+    };
+
+    type Input = Nothing;
+    type Output = WebhookList;
+
+    fn description(_: &Union) -> String {
+        format!(
+            "Lists your webhook endpoints, and whether they work. You may have {ENDPOINTS_OF_ONE}. A test key lists those of the \
+             sandbox, which are apart from the live ones."
+        )
+    }
+
+    async fn run(app: &App, caller: &Caller, _: Nothing) -> Result<WebhookList, Error> {
+        let listed = app.self_service.endpoints(caller.partner()?).await;
+        let listed = listed.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        Ok(WebhookList { ok: True, webhooks: listed.into_iter().map(Webhook::of).collect(), max: ENDPOINTS_OF_ONE })
+    }
+
+    fn example(_: &Catalog) -> Example<WebhookList> {
+        let answer = WebhookList { ok: True, webhooks: vec![Webhook::example()], max: ENDPOINTS_OF_ONE };
+        Example { request: None, answer }
+    }
+}

@@ -1,0 +1,47 @@
+//! `DELETE /partner/v1/webhooks/{id}`
+
+use super::{EXAMPLE_ID, WebhookChanged, WebhookRequest, a_day, example_request};
+use crate::app::App;
+use crate::domain::catalog::Catalog;
+use crate::domain::json::True;
+use crate::domain::partner::change::ChangeKind;
+use crate::domain::union::Union;
+use crate::error::Error;
+use crate::operations::partner::not_done;
+use crate::operations::{Access, Caller, Effects, Example, Lifetime, Method, Operation, Spec};
+
+#[derive(Debug)]
+pub struct RemoveWebhook;
+
+impl Operation for RemoveWebhook {
+    const SPEC: Spec = Spec {
+        id: "removeWebhook",
+        method: Method::Delete,
+        path: "/partner/v1/webhooks/{id}",
+        access: Access::Partner,
+        effects: Effects::Changes,
+        answer: Lifetime::Live,
+        title: "Remove a webhook endpoint",
+    };
+
+    type Input = WebhookRequest;
+    type Output = WebhookChanged;
+
+    fn description(_: &Union) -> String {
+        format!(
+            "Removes one of your endpoints, with everything that waits for it. `listEvents` still lists what happened. {} Your contact is \
+             mailed.",
+            a_day(ChangeKind::EndpointRemoved)
+        )
+    }
+
+    async fn run(app: &App, caller: &Caller, input: WebhookRequest) -> Result<WebhookChanged, Error> {
+        let done = app.self_service.remove_endpoint(caller.partner()?, input.id.0, caller.now).await;
+        done.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        Ok(WebhookChanged { ok: True, id: input.id.0.to_string() })
+    }
+
+    fn example(_: &Catalog) -> Example<WebhookChanged> {
+        Example { request: example_request(), answer: WebhookChanged { ok: True, id: EXAMPLE_ID.to_owned() } }
+    }
+}

@@ -1,0 +1,109 @@
+//! `POST /partner/v1/webhooks/{id}/rotate`
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{EXAMPLE_ID, a_day};
+use crate::app::App;
+use crate::domain::catalog::Catalog;
+use crate::domain::json::True;
+use crate::domain::partner::change::ChangeKind;
+use crate::domain::union::Union;
+use crate::domain::webhook::OLD_SECRET_SIGNS_FOR;
+use crate::error::Error;
+use crate::operations::partner::not_done;
+use crate::operations::partner::page::EndpointParameter;
+use crate::operations::{Access, Caller, Effects, Example, Input, Lifetime, Method, Operation, Spec, decode};
+
+/// Whose secret is rotated.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RotateSecretRequest {
+    /// The endpoint's `id`.
+    pub id: EndpointParameter,
+    /// Even within 24 hours of the last rotation: the oldest of the three secrets then ends at once.
+    #[serde(default, deserialize_with = "decode::present")]
+    #[schemars(with = "bool", extend("default" = false))]
+    pub now: Option<bool>,
+}
+
+impl Input for RotateSecretRequest {
+    const EXPECTED: bool = true;
+
+    fn decode(body: &[u8]) -> Result<Self, Error> {
+        decode::json_or_nothing(body)
+    }
+}
+
+/// The next secret of an endpoint.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RotatedSecret {
+    /// Always true.
+    pub ok: True,
+    /// The endpoint's.
+    pub id: String,
+    /// What messages are signed with from now on. It is told only now.
+    pub secret: String,
+    /// Until when the secret before it signs beside it.
+    #[schemars(extend("format" = "date-time"))]
+    pub old_secret_signs_until: String,
+}
+
+impl std::fmt::Debug for RotatedSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RotatedSecret({})", self.id)
+    }
+}
+
+#[derive(Debug)]
+pub struct RotateWebhookSecret;
+
+impl Operation for RotateWebhookSecret {
+    const SPEC: Spec = Spec {
+        id: "rotateWebhookSecret",
+        method: Method::Post,
+        path: "/partner/v1/webhooks/{id}/rotate",
+        access: Access::Partner,
+        effects: Effects::Changes,
+        answer: Lifetime::Live,
+        title: "Rotate the secret of a webhook endpoint",
+    };
+
+    type Input = RotateSecretRequest;
+    type Output = RotatedSecret;
+
+    fn description(_: &Union) -> String {
+        format!(
+            "Gives an endpoint the next secret. Both the old and the new one sign every message for {} hours, so that you can change it \
+             without missing any. Within that time another rotation is refused with 400, unless `now` is true. {} Your contact is mailed.",
+            OLD_SECRET_SIGNS_FOR.as_secs() / 3600,
+            a_day(ChangeKind::SecretRotated)
+        )
+    }
+
+    async fn run(app: &App, caller: &Caller, input: RotateSecretRequest) -> Result<RotatedSecret, Error> {
+        let (id, ends_oldest) = (input.id.0, input.now.unwrap_or(false));
+        let rotated = app.self_service.rotate_secret(caller.partner()?, id, ends_oldest, caller.now).await;
+        let secret = rotated.map_err(|problem| not_done(Self::SPEC.effects, problem))?;
+        Ok(RotatedSecret {
+            ok: True,
+            id: id.to_string(),
+            secret: secret.reveal(),
+            old_secret_signs_until: caller.now.plus(OLD_SECRET_SIGNS_FOR).to_string(),
+        })
+    }
+
+    fn example(_: &Catalog) -> Example<RotatedSecret> {
+        Example {
+            request: Some(json!({ "id": EXAMPLE_ID, "now": true })),
+            answer: RotatedSecret {
+                ok: True,
+                id: EXAMPLE_ID.to_owned(),
+                secret: "whsec_YW5vdGhlciBzYW1wbGUsIG5vYm9keSdzIHNlY3JldCE=".to_owned(),
+                old_secret_signs_until: "2026-11-17T09:00:00Z".to_owned(),
+            },
+        }
+    }
+}

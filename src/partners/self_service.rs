@@ -1,0 +1,358 @@
+//! Self-service: what partners do with their own endpoints and keys over the API.
+//!
+//! It is what the operator's commands do, by the same code, as the partner in the audit log. Each kind is counted before it is done,
+//! so that a day has a bound, and in the transaction that does it the contact's mail is queued. What is told here is for partners: it
+//! names no command of the operator's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ring::rand::{SecureRandom, SystemRandom};
+
+use super::places::{PartnerPlaces, PlaceOfPartner};
+use super::webhooks::{Effort, EndpointProblem, Recovered, Webhooks, refused, unanswered};
+use super::worker::WebhookNotifier;
+use crate::domain::api_key::{ApiKey, KeyRecord, MAX_ENDING_KEYS, Mode};
+use crate::domain::partner::change::ChangeKind;
+use crate::domain::partner::endpoint::{ENDPOINTS_OF_ONE, EndpointId, ListedEndpoint, NotAdded};
+use crate::domain::partner::idempotency::IdempotencyKey;
+use crate::domain::secret::Secret;
+use crate::domain::sign_up::Partner;
+use crate::domain::time::Timestamp;
+use crate::domain::webhook::signature::WebhookSecret;
+use crate::domain::webhook::url::EndpointUrl;
+use crate::keys::{Keys, NotRotated, RevokedKey, Rotated};
+use crate::outbound::{GuardedClient, OUTBOUND_TIMEOUT};
+pub use crate::store::partners::changes::UsageDay;
+use crate::store::partners::webhooks::DELIVERY_BATCH;
+pub use crate::store::partners::webhooks::MAX_COUNTED;
+use crate::store::{Act, Store, StoreError};
+
+/// Requests that wait for an endpoint to answer, or for its name to be looked up: of a partner, and of all on a node.
+const MAX_DIALING_EACH: u32 = 2;
+const MAX_DIALING: u32 = 16;
+
+/// What one request has sent again, or deleted.
+const EFFORT: Effort = Effort::Batches(20);
+pub const MAX_RECOVERED: u32 = 20 * DELIVERY_BATCH;
+
+/// Keys that are listed: the newest.
+pub const MAX_LISTED_KEYS: u32 = 100;
+
+/// What partners do themselves.
+#[derive(Debug)]
+pub struct SelfService {
+    store: Arc<dyn Store>,
+    secret: Secret,
+    /// Apart from the worker's: whoever tries endpoints out takes none of the places in which names are looked up for deliveries.
+    client: Arc<GuardedClient>,
+    notifier: Arc<WebhookNotifier>,
+    mode: Mode,
+    dialing: PartnerPlaces,
+}
+
+/// Why something was not done, for the partner to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotDone {
+    /// There is no such endpoint of the partner's, or nothing by that name.
+    NotFound(&'static str),
+    /// It cannot be done as it was asked for; about which field, if it is about one.
+    Refused(&'static str, String),
+    /// Not now; after how many seconds.
+    Later(String, u32),
+    /// The store could not be read, or nothing was written. The cause is for the operator.
+    Failed(String),
+    /// It was done, or a part of it, or nothing. The cause is for the operator.
+    Unknown(String),
+}
+
+impl From<StoreError> for NotDone {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unknown(_) => Self::Unknown(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl NotDone {
+    /// The same, of what is done in several steps.
+    fn midway(self) -> Self {
+        match self {
+            Self::Failed(cause) => Self::Unknown(cause),
+            other => other,
+        }
+    }
+}
+
+/// What an endpoint said to a ping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pinged {
+    Answered(u16),
+    /// It could not be reached; why.
+    Failed(String),
+}
+
+const NO_ENDPOINT: NotDone = NotDone::NotFound("You have no webhook endpoint with this id; listWebhooks shows yours.");
+
+impl SelfService {
+    pub fn new(
+        store: Arc<dyn Store>,
+        secret: &Secret,
+        client: GuardedClient,
+        notifier: Arc<WebhookNotifier>,
+        mode: Mode,
+    ) -> Self {
+        let (secret, client) = (secret.clone(), Arc::new(client));
+        Self { store, secret, client, notifier, mode, dialing: PartnerPlaces::new(MAX_DIALING_EACH, MAX_DIALING) }
+    }
+
+    pub async fn endpoints(&self, by: &Partner) -> Result<Vec<ListedEndpoint>, NotDone> {
+        Ok(self.store.endpoints_of(by.id).await?)
+    }
+
+    /// One of the partner's own; another's is as unknown as one that never was.
+    pub async fn endpoint(&self, by: &Partner, id: EndpointId) -> Result<ListedEndpoint, NotDone> {
+        let listed = self.store.endpoints_of(by.id).await?;
+        listed.into_iter().find(|listed| listed.endpoint.id == id).ok_or(NO_ENDPOINT)
+    }
+
+    /// Adds an endpoint that can be reached; its secret is told this once.
+    pub async fn add_endpoint(
+        &self,
+        by: &Partner,
+        url: &str,
+        now: Timestamp,
+    ) -> Result<(EndpointId, EndpointUrl, WebhookSecret), NotDone> {
+        let url = EndpointUrl::parse(url).map_err(|bad| NotDone::Refused("url", bad.to_string()))?;
+        let _place = self.place(by)?;
+        let change = self.claim(by, ChangeKind::EndpointAdded, now).await?;
+        // Without its path, which may hold a token of the partner's.
+        let about = format!("{} for {}", url.authority(), by.name.as_str());
+        let webhooks = self.webhooks(act(by, "webhooks add", about, Some(change), now));
+        let (id, secret) = webhooks.add(by.name.as_str(), &url, now).await.map_err(told)?;
+        self.notifier.notify_contact();
+        Ok((id, url, secret))
+    }
+
+    pub async fn remove_endpoint(&self, by: &Partner, id: EndpointId, now: Timestamp) -> Result<(), NotDone> {
+        let webhooks = self.on_endpoint(by, id, (ChangeKind::EndpointRemoved, "webhooks remove"), now).await?;
+        webhooks.remove(id, EFFORT, now).await.map_err(|problem| told(problem).midway())?;
+        self.notifier.notify_contact();
+        Ok(())
+    }
+
+    /// Sends a ping, and waits for what is answered.
+    pub async fn test_endpoint(&self, by: &Partner, id: EndpointId, now: Timestamp) -> Result<Pinged, NotDone> {
+        self.endpoint(by, id).await?;
+        let _place = self.place(by)?;
+        self.claim(by, ChangeKind::EndpointTested, now).await?;
+        let unique = i64::from_be_bytes(random()?);
+        let webhooks = self.webhooks(act(by, "webhooks test", String::new(), None, now));
+        match webhooks.test(id, unique, now).await {
+            Ok(answer) => Ok(Pinged::Answered(answer.status)),
+            Err(EndpointProblem::Unanswered(error)) => Ok(Pinged::Failed(unanswered(&error))),
+            Err(problem) => Err(told(problem)),
+        }
+    }
+
+    /// The next secret of an endpoint, told this once.
+    pub async fn rotate_secret(
+        &self,
+        by: &Partner,
+        id: EndpointId,
+        ends_oldest: bool,
+        now: Timestamp,
+    ) -> Result<WebhookSecret, NotDone> {
+        let webhooks = self.on_endpoint(by, id, (ChangeKind::SecretRotated, "webhooks rotate"), now).await?;
+        let secret = webhooks.rotate(id, ends_oldest, now).await.map_err(told)?;
+        self.notifier.notify_contact();
+        Ok(secret)
+    }
+
+    /// Has an endpoint told again, without what it missed.
+    pub async fn enable_endpoint(&self, by: &Partner, id: EndpointId, now: Timestamp) -> Result<(), NotDone> {
+        let webhooks = self.on_endpoint(by, id, (ChangeKind::EndpointEnabled, "webhooks enable"), now).await?;
+        webhooks.enable(id, EFFORT, now).await.map_err(|problem| told(problem).midway())?;
+        self.notify();
+        Ok(())
+    }
+
+    /// Has an endpoint told again, and what happened since a time too.
+    pub async fn recover_endpoint(
+        &self,
+        by: &Partner,
+        id: EndpointId,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Result<Recovered, NotDone> {
+        let webhooks = self.on_endpoint(by, id, (ChangeKind::EndpointEnabled, "webhooks recover"), now).await?;
+        let recovered = webhooks.recover(id, since, EFFORT, now).await.map_err(|problem| told(problem).midway())?;
+        self.notify();
+        Ok(recovered)
+    }
+
+    /// Tells an endpoint once more what came of a request. No change that anybody is mailed about.
+    pub async fn resend_event(
+        &self,
+        by: &Partner,
+        id: EndpointId,
+        key: IdempotencyKey,
+        now: Timestamp,
+    ) -> Result<(), NotDone> {
+        self.endpoint(by, id).await?;
+        self.claim(by, ChangeKind::EventResent, now).await?;
+        let webhooks = self.webhooks(act(by, "webhooks resend", format!("endpoint {id}"), None, now));
+        if !webhooks.resend(id, key, now).await.map_err(told)? {
+            return Err(NotDone::NotFound(
+                "No sign-up of yours with this Idempotency-Key has a result yet, or it was sent more than 30 days ago; nothing is sent.",
+            ));
+        }
+        self.notify();
+        Ok(())
+    }
+
+    /// The partner's newest keys.
+    pub async fn keys(&self, by: &Partner) -> Result<Vec<KeyRecord>, NotDone> {
+        Ok(Keys::of_mode(Arc::clone(&self.store) as _, self.mode).list_of(by.id, MAX_LISTED_KEYS).await?)
+    }
+
+    /// A successor of the key that is presented, told this once.
+    pub async fn rotate_key(
+        &self,
+        by: &Partner,
+        grace: Duration,
+        now: Timestamp,
+    ) -> Result<(ApiKey, Rotated), NotDone> {
+        let successor = ApiKey::of_mode(self.mode, &random()?);
+        let change = self.claim(by, ChangeKind::KeyRotated, now).await?;
+        let about = format!("key {} by {}", by.key, successor.id());
+        let keys = self.audited_keys(act(by, "keys rotate", about, Some(change), now));
+        let rotated = keys.rotate(by.key, &successor, grace, None, true, now).await.map_err(not_rotated)?;
+        self.notifier.notify_contact();
+        Ok((successor, rotated))
+    }
+
+    /// Ends the key that is presented.
+    pub async fn revoke_key(&self, by: &Partner, now: Timestamp) -> Result<RevokedKey, NotDone> {
+        let change = self.claim(by, ChangeKind::KeyRevoked, now).await?;
+        let keys = self.audited_keys(act(by, "keys revoke", format!("key {}", by.key), Some(change), now));
+        let revoked = keys.revoke(by.key, now).await?;
+        self.notifier.notify_contact();
+        revoked.ok_or(NotDone::NotFound("There is no such key."))
+    }
+
+    /// The partner's figures of these days, both included; without those on which there was nothing.
+    pub async fn usage(&self, by: &Partner, from: i64, to: i64) -> Result<Vec<UsageDay>, NotDone> {
+        Ok(self.store.usage_of(by.id, from, to).await?)
+    }
+
+    /// Counts a change to one of the partner's endpoints, and what it is then made with.
+    async fn on_endpoint(
+        &self,
+        by: &Partner,
+        id: EndpointId,
+        (kind, command): (ChangeKind, &'static str),
+        now: Timestamp,
+    ) -> Result<Webhooks, NotDone> {
+        self.endpoint(by, id).await?;
+        let change = self.claim(by, kind, now).await?;
+        Ok(self.webhooks(act(by, command, format!("endpoint {id}"), Some(change), now)))
+    }
+
+    async fn claim(&self, by: &Partner, kind: ChangeKind, now: Timestamp) -> Result<i64, NotDone> {
+        let claimed = self.store.claim_change(by.id, by.key, kind, now).await?;
+        claimed.map_err(|again| {
+            let what = format!(
+                "This can be asked for {} times in 24 hours, over all your keys, and was. Try again at {again}.",
+                kind.max_a_day()
+            );
+            let seconds = again.since(now).as_millis().div_ceil(1000);
+            NotDone::Later(what, u32::try_from(seconds).unwrap_or(u32::MAX))
+        })
+    }
+
+    fn place(&self, by: &Partner) -> Result<PlaceOfPartner<'_>, NotDone> {
+        let seconds = u32::try_from(OUTBOUND_TIMEOUT.as_secs()).unwrap_or(u32::MAX);
+        let busy = || format!("Other requests still wait for an endpoint to answer. Try again in {seconds} seconds.");
+        self.dialing.take(by.id).ok_or_else(|| NotDone::Later(busy(), seconds))
+    }
+
+    fn webhooks(&self, act: Act) -> Webhooks {
+        let (store, audited) = (Arc::clone(&self.store), Arc::clone(&self.store).audited(act));
+        Webhooks::new(store as _, audited as _, self.secret.clone(), Arc::clone(&self.client), self.mode)
+    }
+
+    fn audited_keys(&self, act: Act) -> Keys {
+        Keys::of_mode(Arc::clone(&self.store).audited(act) as _, self.mode)
+    }
+
+    /// There is something to deliver, and to mail.
+    fn notify(&self) {
+        self.notifier.notify();
+        self.notifier.notify_contact();
+    }
+}
+
+/// What a partner does, as the audit log has it.
+fn act(by: &Partner, command: &'static str, about: String, change: Option<i64>, now: Timestamp) -> Act {
+    let who = format!("partner {}, key {}", by.name.as_str(), by.key);
+    Act { who, command, about, at: now, change }
+}
+
+/// A problem in words for a partner.
+fn told(problem: EndpointProblem) -> NotDone {
+    match problem {
+        EndpointProblem::Store(error) => error.into(),
+        EndpointProblem::Unknown(_) => NO_ENDPOINT,
+        EndpointProblem::Address(bad) => NotDone::Refused("url", bad.to_string()),
+        EndpointProblem::Refused(refusal) => NotDone::Refused("url", refused(&refusal)),
+        EndpointProblem::Unanswered(error) => NotDone::Refused("url", unanswered(&error)),
+        EndpointProblem::NotAdded(NotAdded::Full) => NotDone::Refused(
+            "url",
+            format!("you have {ENDPOINTS_OF_ONE} endpoints, as many as you may; remove one of them first"),
+        ),
+        EndpointProblem::NotAdded(NotAdded::Known(id)) => NotDone::Refused(
+            "url",
+            format!("this is your endpoint {id} already; rotateWebhookSecret gives it another secret"),
+        ),
+        EndpointProblem::NotAdded(NotAdded::NoPartner) => NO_ENDPOINT,
+        EndpointProblem::JustRotated { at, .. } => NotDone::Refused(
+            "now",
+            format!(
+                "the secret was rotated at {at}, and the one before it still signs; rotate again after 24 hours, or send true, which \
+                 ends the oldest at once"
+            ),
+        ),
+        EndpointProblem::Disabled { at, why, .. } => NotDone::Refused(
+            "id",
+            format!(
+                "the endpoint is disabled since {at}: {why}; enableWebhook or recoverWebhook lets it have messages again"
+            ),
+        ),
+    }
+}
+
+fn not_rotated(problem: NotRotated) -> NotDone {
+    let refused = |what: String| NotDone::Refused("", what);
+    match problem {
+        NotRotated::Store(error) => error.into(),
+        NotRotated::Replaced(_, by) => refused(format!(
+            "This key was rotated to key {by} before, and a key is rotated once: go on with that one; if you do not know it, somebody \
+             else may have this key: ask the operator to revoke {by}"
+        )),
+        NotRotated::TooMany => refused(format!(
+            "{MAX_ENDING_KEYS} of your keys that were rotated still work; wait until one of them ends, or revoke one"
+        )),
+        NotRotated::Unknown(_) | NotRotated::Over(_) | NotRotated::Suspended(..) => {
+            refused("This key no longer works".to_owned())
+        }
+    }
+}
+
+fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], StoreError> {
+    let mut bytes = [0; LENGTH];
+    let drawn = SystemRandom::new().fill(&mut bytes);
+    drawn.map_err(|_| StoreError::Unavailable("the system gives no random numbers".to_owned()))?;
+    Ok(bytes)
+}
