@@ -4,7 +4,7 @@ use anyhow::bail;
 use serde_json::json;
 
 use super::{NamedCampaign, PrintDemand, PrintDraft, find};
-use crate::cli::terminal::quote;
+use crate::domain::text::quote;
 use crate::cli::{print_aside, print_line, with_live_records};
 use crate::clock::Clock;
 use crate::documents::demand_sheet;

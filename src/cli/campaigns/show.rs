@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::step::terms_words;
 use super::{ListAll, NamedCampaign, find};
-use crate::cli::terminal::quote;
+use crate::domain::text::quote;
 use crate::cli::{print_line, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignState;

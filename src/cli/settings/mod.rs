@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches, Args};
 use serde_json::json;
 
 use super::findings::{self, Finding};
-use super::terminal::quote;
+use crate::domain::text::quote;
 use super::{command_line, print_line, variables};
 use crate::config::{LimitsAddress, MailTransport, ServeSettings};
 
