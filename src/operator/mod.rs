@@ -3,6 +3,9 @@
 //! A command is given an [`Operator`] and never the store: no rule about a person, a key or a mail can be rebuilt in a command.
 //! This layer must never print, and must never know a command line or a backend.
 
+pub mod demand;
+pub mod overview;
+
 use std::sync::Arc;
 
 use crate::campaigns::admin::CampaignAdmin;
@@ -66,6 +69,11 @@ impl Operator {
 
     pub fn campaigns(&self) -> CampaignAdmin {
         CampaignAdmin::new(Arc::clone(&self.store) as _)
+    }
+
+    /// The same, of which the audit log has the act.
+    pub fn audited_campaigns(&self, act: Act) -> CampaignAdmin {
+        CampaignAdmin::audited(Arc::clone(&self.store) as _, self.audited(act).store as _)
     }
 
     pub fn rewards(&self) -> RewardAdmin {
