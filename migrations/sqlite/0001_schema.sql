@@ -589,6 +589,24 @@ BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END;
 CREATE TRIGGER audit_refuse_replace BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE id = NEW.id)
 BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END;
 
+-- Who may use the page /operator. A link signs them in, once; only hashes of tokens are kept.
+CREATE TABLE operators (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    name            TEXT    NOT NULL UNIQUE,
+    created_at      INTEGER NOT NULL,
+    link_hash       TEXT    UNIQUE, -- of the newest link; it stays when it was used, so that a second use is told
+    link_expires_at INTEGER,
+    link_used_at    INTEGER,
+    signed_in_at    INTEGER         -- the last time
+) STRICT;
+CREATE TABLE operator_sessions (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    operator_id INTEGER NOT NULL REFERENCES operators,
+    hash        TEXT    NOT NULL UNIQUE,
+    expires_at  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX operator_sessions_by_operator ON operator_sessions (operator_id);
+
 -- The operator's figures. A roll-up adds what happened since the last one, at most a minute ago, to `demand`, `referrers`,
 -- `account_sums`, `reward_totals` and columns of `source_days` and `api_keys`; reading them costs the same at any size.
 CREATE TABLE rollup (

@@ -1,10 +1,13 @@
-//! What the operator's commands may do with the records, each use case by the layer that owns it.
+//! What the operator's commands and page may do with the records, each use case by the layer that owns it.
 //!
 //! A command is given an [`Operator`] and never the store: no rule about a person, a key or a mail can be rebuilt in a command.
 //! This layer must never print, and must never know a command line or a backend.
 
+pub mod access;
 pub mod demand;
+pub mod findings;
 pub mod overview;
+pub mod running;
 
 use std::sync::Arc;
 

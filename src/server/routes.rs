@@ -100,6 +100,14 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/me/mail-again", page!(site::own_page::show)).posted(page!(site::own_page::mail_again)),
             get("/me/language", page!(site::own_page::show)).posted(page!(site::own_page::choose_language)),
             get("/me/sign-out", page!(site::own_page::show)).posted(page!(site::own_page::sign_out)),
+            get("/operator", page!(site::operator::overview::show)),
+            get("/operator/style.css", page!(site::operator::style)),
+            get("/operator/enter/{token}", page!(site::operator::sign_in::show_link))
+                .posted(page!(site::operator::sign_in::enter)),
+            get("/operator/sign-out", page!(site::operator::sign_in::home))
+                .posted(page!(site::operator::sign_in::sign_out)),
+            get("/operator/sign-ups", page!(site::operator::sign_in::home))
+                .posted(page!(site::operator::overview::switch_sign_ups)),
             get("/sandbox/joinus{code}", page!(site::sandbox::join)).of_sandbox(),
             get("/sandbox/confirm/{token}", page!(site::confirm::show))
                 .posted(page!(site::confirm::press))
@@ -289,6 +297,13 @@ pub(super) fn canonical(method: &Method, uri: &Uri) -> Option<HeaderValue> {
     find(&path).filter(|found| found.route.is_read_by_people())?;
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     HeaderValue::from_str(&[path, query].concat()).ok()
+}
+
+/// Whether a path, however it is spelled, is of the operator's page: while that is off there is nothing.
+pub(super) fn is_operators(path: &str) -> bool {
+    const PAGE: &str = "/operator";
+    let begins = path.get(..PAGE.len()).is_some_and(|start| start.eq_ignore_ascii_case(PAGE));
+    begins && matches!(path.as_bytes().get(PAGE.len()), None | Some(b'/'))
 }
 
 /// How what is no route is called.

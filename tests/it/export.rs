@@ -204,6 +204,8 @@ const REASONS: &[(&str, &str)] = &[
     ("inbox.*", "the sandbox's; empty among live records"),
     ("installation.*", "of the installation"),
     ("readiness.*", "of the installation"),
+    ("operators.*", "who runs the installation"),
+    ("operator_sessions.*", "who runs the installation"),
     ("rollup.*", "of the installation"),
 ];
 

@@ -3,6 +3,7 @@
 mod greeting;
 pub(super) mod limits;
 mod mail;
+mod operator_page;
 mod process;
 mod sandbox;
 mod warnings;
@@ -172,6 +173,7 @@ async fn serve(settings: &ServeSettings, clock: Clock, log: &Log) -> anyhow::Res
                 .is_some()
                 .then(|| NodeResources { folder: settings.store.disk_folder(), tls: checked.tls.clone() }),
             sandbox: Some(Arc::clone(&sandbox) as _),
+            operator: operator_page::make(settings, operator, &secret, &checked.mail),
         },
     );
     if let Some(metrics) = listeners.metrics {

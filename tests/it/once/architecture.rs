@@ -95,6 +95,7 @@ const LAYERS: &[Layer] = &[
             "mcp",
             "metrics",
             "operations",
+            "operator",
             "reply",
             "site",
         ],

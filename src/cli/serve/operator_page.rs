@@ -1,0 +1,28 @@
+//! The parts of the operator's page.
+
+use std::sync::Arc;
+
+use super::warnings;
+use crate::config::{MailTransport, ServeSettings};
+use crate::domain::secret::Secret;
+use crate::http::request::client_address::TrustedProxies;
+use crate::http::request::identity_header::IdentityHeader;
+use crate::operator::Operator;
+use crate::operator::access::OperatorAccess;
+use crate::operator::running::RunningFindings;
+use crate::server::OperatorParts;
+
+pub(super) fn make(
+    settings: &ServeSettings,
+    operator: Operator,
+    secret: &Secret,
+    mail: &MailTransport,
+) -> OperatorParts {
+    let (look, to_folder) = (settings.clone(), matches!(mail, MailTransport::Mailbox));
+    let findings = RunningFindings::new(Box::new(move || warnings::of_settings(&look)), to_folder);
+    let from = TrustedProxies::new(settings.operator.operator_header_from.clone());
+    OperatorParts {
+        access: Some(Arc::new(OperatorAccess::new(operator, secret, findings))),
+        header: settings.operator.operator_header.clone().map(|name| IdentityHeader::new(name, from)),
+    }
+}
