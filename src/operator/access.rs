@@ -1,12 +1,15 @@
 //! Who may use the operator's page: links and sessions, the tokens of its forms (CSRF), and whether the page is there at all.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::Mutex;
 
+use super::overview::{KeptOverview, Overview};
 use super::running::RunningFindings;
 use super::{Act, Operator};
+use crate::clock::Moment;
 use crate::domain::operator::{
     AddedOperator, LINK_FOR, LinkState, OPERATOR_SESSION_FOR, OperatorLink, OperatorName, OperatorRecord,
 };
@@ -86,18 +89,25 @@ pub struct OperatorAccess {
     operator: Operator,
     proofs: OperatorProofs,
     findings: RunningFindings,
+    overview: KeptOverview,
     /// Whether there are operators, and when that was read.
     is_on: Mutex<Option<(Tick, bool)>>,
 }
 
 impl OperatorAccess {
     pub fn new(operator: Operator, secret: &Secret, findings: RunningFindings) -> Self {
-        Self { operator, proofs: OperatorProofs::new(secret), findings, is_on: Mutex::default() }
+        let proofs = OperatorProofs::new(secret);
+        Self { operator, proofs, findings, overview: KeptOverview::default(), is_on: Mutex::default() }
     }
 
     /// What is wrong with the service.
     pub fn findings(&self) -> &RunningFindings {
         &self.findings
+    }
+
+    /// The figures of the page, less than a minute old.
+    pub async fn overview(&self, now: Moment) -> Result<Arc<Overview>, StoreError> {
+        self.overview.get(&self.operator, now).await
     }
 
     /// What the page may do.

@@ -19,7 +19,7 @@ pub(in crate::site) enum OperatorSection {
 
 impl OperatorSection {
     /// Those that are there.
-    const ALL: &'static [Self] = &[Self::Overview];
+    const ALL: &'static [Self] = &[Self::Overview, Self::Campaigns, Self::Rewards];
 
     pub(in crate::site) const fn name(self) -> &'static str {
         match self {

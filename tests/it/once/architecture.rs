@@ -115,6 +115,7 @@ const LAYERS: &[Layer] = &[
             "mail",
             "membership",
             "operator",
+            "rewards",
             "sandbox",
         ],
         NO_DATABASE,

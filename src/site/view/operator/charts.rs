@@ -3,8 +3,8 @@
 //! Every chart is as wide as a phone, so that its letters can be read there; on a desk it grows. Values are written, for colors alone
 //! tell nobody anything.
 
-use crate::domain::figure::grouped;
-use crate::domain::us_state::UsState;
+use super::scale::{compact, part, round_up};
+use super::tiles::TileMap;
 
 /// The width of every chart, in its own units.
 const WIDTH: u64 = 360;
@@ -23,10 +23,6 @@ const ROW_GAP: u64 = 12;
 const ROW_LETTERS: usize = 46;
 const FEWEST_LETTERS: usize = 12;
 
-/// A tile of the map, and the next one.
-const TILE: u64 = 31;
-const TILE_STEP: u64 = 33;
-
 /// A chart, ready to be drawn.
 #[derive(Debug)]
 pub(super) enum Chart {
@@ -41,7 +37,7 @@ impl Chart {
         match self {
             Self::Lines(_) => TOP + PLOT_HEIGHT + 24,
             Self::Bars(chart) => chart.height,
-            Self::Tiles(_) => TILE_STEP * 8,
+            Self::Tiles(_) => TileMap::HEIGHT,
             Self::Steps(chart) => chart.height,
         }
     }
@@ -167,72 +163,6 @@ impl BarChart {
 }
 
 #[derive(Debug)]
-pub(super) struct TileMap {
-    pub(super) tiles: Vec<Tile>,
-}
-
-#[derive(Debug)]
-pub(super) struct Tile {
-    pub(super) x: u64,
-    pub(super) y: u64,
-    pub(super) width: u64,
-    pub(super) code: &'static str,
-    /// Empty where there is none, or few.
-    pub(super) value: String,
-    /// Which fourth of the largest it is in; 0 where it has no value.
-    pub(super) level: u64,
-}
-
-impl Tile {
-    pub(super) const fn size(&self) -> u64 {
-        TILE
-    }
-
-    pub(super) const fn middle(&self) -> u64 {
-        self.x + self.width / 2
-    }
-}
-
-/// The states roughly where they are, a row of the map in each line; `--` for those who named none.
-const MAP: [&str; 8] = [
-    "AK .. .. .. .. .. .. .. .. .. ME",
-    ".. .. .. .. .. .. .. .. .. VT NH",
-    "WA ID MT ND MN IL WI MI NY RI MA",
-    "OR NV WY SD IA IN OH PA NJ CT ..",
-    "CA UT CO NE MO KY WV VA MD DE ..",
-    ".. AZ NM KS AR TN NC SC DC .. ..",
-    ".. .. .. OK LA MS AL GA .. .. ..",
-    "HI .. .. TX .. .. .. .. FL .. ..",
-];
-
-/// A map of the states by what each has; the state '' is a tile of its own.
-pub(super) fn tiles(value_of: impl Fn(&str) -> Option<u64>) -> Chart {
-    let codes = UsState::ALL.iter().map(|state| state.code()).chain([""]);
-    let most = codes.filter_map(&value_of).max().unwrap_or(0);
-    let tile = |(column, row): (u64, u64), width, code: &'static str, state: &str| {
-        let value = value_of(state).filter(|value| *value > 0);
-        Tile {
-            x: column * TILE_STEP,
-            y: row * TILE_STEP,
-            width,
-            code,
-            value: value.map(compact).unwrap_or_default(),
-            level: value.map_or(0, |value| (part(value, most, 4)).max(1)),
-        }
-    };
-    let mut tiles = Vec::with_capacity(UsState::ALL.len() + 1);
-    for (row, line) in (0..).zip(MAP) {
-        for (column, code) in (0..).zip(line.split(' ')) {
-            if UsState::from_code(code).is_some() {
-                tiles.push(tile((column, row), TILE, code, code));
-            }
-        }
-    }
-    tiles.push(tile((9, 7), TILE + TILE_STEP, "no state", ""));
-    Chart::Tiles(TileMap { tiles })
-}
-
-#[derive(Debug)]
 pub(super) struct StepChart {
     pub(super) rows: Vec<StepRow>,
     height: u64,
@@ -284,49 +214,6 @@ pub(super) fn steps(items: Vec<(String, String, Option<u64>)>, count: u64) -> Ch
     }
     let height = (rows.len() as u64 * (TEXT_HEIGHT + BAR_HEIGHT + ROW_GAP)).saturating_sub(ROW_GAP).max(1);
     Chart::Steps(StepChart { rows, height })
-}
-
-/// How long a value is, where `most` is `length`; nothing where there is no most.
-fn part(value: u64, most: u64, length: u64) -> u64 {
-    if most == 0 {
-        return 0;
-    }
-    let part = u128::from(value.min(most)) * u128::from(length) / u128::from(most);
-    u64::try_from(part).unwrap_or(length)
-}
-
-/// The next of 2, 4, 10, 20, 40, 100 …, so that a scale and its half are round.
-fn round_up(most: u64) -> u64 {
-    let mut unit = 1_u64;
-    loop {
-        for times in [2, 4, 10] {
-            match unit.checked_mul(times) {
-                Some(round) if round >= most => return round,
-                Some(_) => {}
-                None => return u64::MAX,
-            }
-        }
-        unit = unit.saturating_mul(10);
-    }
-}
-
-/// A number in a few letters: 950, 1.2k, 35k, 4.1M.
-fn compact(number: u64) -> String {
-    let mut unit = 1_u64;
-    for letter in ["", "k", "M", "B", "T", "P"] {
-        let next = unit.saturating_mul(1000);
-        if number < next || letter == "P" {
-            let whole = number / unit;
-            let tenth = number % unit * 10 / unit;
-            return match letter {
-                "" => whole.to_string(),
-                _ if whole < 10 && tenth > 0 => format!("{whole}.{tenth}{letter}"),
-                _ => format!("{}{letter}", grouped(whole)),
-            };
-        }
-        unit = next;
-    }
-    String::new()
 }
 
 /// A label that leaves room for its value.
@@ -381,23 +268,6 @@ mod tests {
     }
 
     #[test]
-    fn every_state_has_one_tile() {
-        let Chart::Tiles(map) = tiles(|code| (code == "CA").then_some(40).or((code == "NY").then_some(1))) else {
-            panic!()
-        };
-        let mut codes: Vec<_> = map.tiles.iter().map(|tile| tile.code).collect();
-        codes.sort_unstable();
-        codes.dedup();
-        assert_eq!((map.tiles.len(), codes.len()), (52, 52), "51 states, and those who named none");
-        let level =
-            |code| map.tiles.iter().find(|tile| tile.code == code).map(|tile| (tile.level, tile.value.as_str()));
-        assert_eq!(level("CA"), Some((4, "40")));
-        assert_eq!((level("NY"), level("TX")), (Some((1, "1")), Some((0, ""))));
-        let places: std::collections::BTreeSet<_> = map.tiles.iter().map(|tile| (tile.x, tile.y)).collect();
-        assert_eq!(places.len(), 52, "none lies on another");
-    }
-
-    #[test]
     fn steps_are_taken_in_order() {
         let item = |taken| ("a".to_owned(), "b".to_owned(), taken);
         let Chart::Steps(chart) = steps([Some(0), Some(2), Some(9), None].map(item).into(), 3) else { panic!() };
@@ -406,12 +276,5 @@ mod tests {
         assert_eq!((classes(0), classes(3)), (vec!["step"; 3], vec!["step"; 3]));
         assert_eq!(classes(2), ["step taken"; 3]);
         assert_eq!(steps(Vec::new(), 0).height(), 1);
-    }
-
-    #[test]
-    fn numbers_are_short() {
-        let all = [0, 999, 1000, 1250, 9999, 12_345, 999_999, 2_000_000, 3_400_000_000, u64::MAX].map(compact);
-        assert_eq!(all, ["0", "999", "1k", "1.2k", "9.9k", "12k", "999k", "2M", "3.4B", "18,446P"]);
-        assert_eq!([0, 2, 3, 11, 41, u64::MAX].map(round_up), [2, 2, 4, 20, 100, u64::MAX]);
     }
 }

@@ -2,12 +2,14 @@
 
 mod charts;
 mod pictures;
+mod scale;
+mod tiles;
 
 use askama::Template;
 
 use self::charts::Chart;
+use self::pictures::{Picture, Shown, pictures, rewards};
 pub(in crate::site) use self::pictures::{coarse, title};
-use self::pictures::{Picture, Shown, pictures};
 use crate::domain::catalog::Catalog;
 use crate::domain::time::Timestamp;
 use crate::operator::overview::Overview;
@@ -23,6 +25,19 @@ pub struct OverviewPart {
 impl OverviewPart {
     pub fn new(overview: &Overview, catalog: &Catalog) -> Self {
         Self { read_at: overview.read_at, pictures: pictures(overview, catalog) }
+    }
+}
+
+/// The picture of rewards alone.
+#[derive(Debug, Template)]
+#[template(path = "operator/one_picture.html")]
+pub struct RewardsPart {
+    picture: Picture,
+}
+
+impl RewardsPart {
+    pub fn new(overview: &Overview) -> Self {
+        Self { picture: rewards(overview) }
     }
 }
 
