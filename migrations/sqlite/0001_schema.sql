@@ -609,10 +609,11 @@ CREATE TABLE operator_sessions (
 CREATE INDEX operator_sessions_by_operator ON operator_sessions (operator_id);
 
 -- The operator's figures. A roll-up adds what happened since the last one, at most a minute ago, to `demand`, `referrers`,
--- and columns of `source_days` and `api_keys`; reading them costs the same at any size.
+-- `account_sums`, `reward_totals` and columns of `source_days` and `api_keys`; reading them costs the same at any size.
 CREATE TABLE rollup (
-    id         INTEGER PRIMARY KEY CHECK (id = 1),
-    sign_up_id INTEGER NOT NULL -- the last sign-up that is counted
+    id               INTEGER PRIMARY KEY CHECK (id = 1),
+    sign_up_id       INTEGER NOT NULL,          -- the last sign-up that is counted
+    referred_members INTEGER NOT NULL DEFAULT 0 -- members whom somebody is credited for: the sum of `referrers.members`
 ) STRICT;
 INSERT INTO rollup (id, sign_up_id) VALUES (1, 0);
 
@@ -679,3 +680,31 @@ BEGIN
         ON CONFLICT (coalesce(partner_id, 0), day) DO UPDATE SET signed_up = signed_up + 1;
     UPDATE api_keys SET signed_up = signed_up + 1 WHERE id = OLD.key_id;
 END;
+
+-- Accounts whose balance, payouts or owner changed since the last roll-up.
+CREATE TABLE account_changes (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    account TEXT    NOT NULL
+) STRICT;
+
+-- What each account that earned something is due, is being paid and was paid, as of the last roll-up.
+CREATE TABLE account_sums (
+    account    TEXT    PRIMARY KEY,
+    due_cents  INTEGER NOT NULL, -- less than zero where too much was paid
+    out_cents  INTEGER NOT NULL,
+    paid_cents INTEGER NOT NULL,
+    is_erased  INTEGER NOT NULL  -- nobody can be paid it
+) STRICT, WITHOUT ROWID;
+
+-- One row: the sums of `account_sums`.
+CREATE TABLE reward_totals (
+    id                INTEGER PRIMARY KEY CHECK (id = 1),
+    accounts          INTEGER NOT NULL DEFAULT 0,
+    due_cents         INTEGER NOT NULL DEFAULT 0, -- without accounts below zero
+    erased_cents      INTEGER NOT NULL DEFAULT 0, -- of that, what nobody can be paid
+    out_cents         INTEGER NOT NULL DEFAULT 0,
+    paid_cents        INTEGER NOT NULL DEFAULT 0,
+    negative_accounts INTEGER NOT NULL DEFAULT 0,
+    negative_cents    INTEGER NOT NULL DEFAULT 0
+) STRICT;
+INSERT INTO reward_totals (id) VALUES (1);

@@ -1,12 +1,15 @@
 //! Who may use the operator's page: links and sessions, the tokens of its forms (CSRF), and whether the page is there at all.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::Mutex;
 
+use super::overview::{KeptOverview, Overview};
 use super::running::RunningFindings;
 use super::{Act, Operator};
+use crate::clock::Moment;
 use crate::domain::api_key::ApiKey;
 use crate::domain::operator::{
     AddedOperator, LINK_FOR, LinkState, OPERATOR_SESSION_FOR, OperatorLink, OperatorName, OperatorRecord,
@@ -91,6 +94,7 @@ pub struct OperatorAccess {
     findings: RunningFindings,
     secret: Secret,
     erasures: ErasureLog,
+    overview: KeptOverview,
     /// Whether there are operators, and when that was read.
     is_on: Mutex<Option<(Tick, bool)>>,
 }
@@ -98,7 +102,8 @@ pub struct OperatorAccess {
 impl OperatorAccess {
     pub fn new(operator: Operator, secret: Secret, erasures: ErasureLog, findings: RunningFindings) -> Self {
         let proofs = OperatorProofs::new(&secret);
-        Self { operator, proofs, findings, secret, erasures, is_on: Mutex::default() }
+        let overview = KeptOverview::default();
+        Self { operator, proofs, findings, secret, erasures, overview, is_on: Mutex::default() }
     }
 
     /// The people of the records, of whom the audit log has that this operator did something.
@@ -119,6 +124,11 @@ impl OperatorAccess {
     /// What is wrong with the service.
     pub fn findings(&self) -> &RunningFindings {
         &self.findings
+    }
+
+    /// The figures of the page, less than a minute old.
+    pub async fn overview(&self, now: Moment) -> Result<Arc<Overview>, StoreError> {
+        self.overview.get(&self.operator, now).await
     }
 
     /// What the page may do.

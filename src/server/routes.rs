@@ -121,6 +121,16 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
             get("/operator/partners/suspend", page!(site::operator::partners::list))
                 .posted(page!(site::operator::partners::suspend)),
             get("/operator/partners/{partner}", page!(site::operator::partners::show)),
+            get("/operator/campaigns", page!(site::operator::campaigns::list)),
+            get("/operator/campaigns/{slug}", page!(site::operator::campaigns::show))
+                .posted(page!(site::operator::campaigns::step)),
+            get("/operator/rewards", page!(site::operator::rewards::show)),
+            get("/operator/rewards/batch", page!(site::operator::rewards::show))
+                .posted(page!(site::operator::rewards::make_batch)),
+            get("/operator/rewards/batches/{number}", page!(site::operator::rewards::show))
+                .posted(page!(site::operator::rewards::download)),
+            get("/operator/rewards/settle", page!(site::operator::rewards::show))
+                .posted(page!(site::operator::rewards::settle)),
             get("/operator/sign-ups", page!(site::operator::sign_in::home))
                 .posted(page!(site::operator::overview::switch_sign_ups)),
             get("/sandbox/joinus{code}", page!(site::sandbox::join)).of_sandbox(),

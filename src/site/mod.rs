@@ -125,7 +125,10 @@ impl Site {
             operator_header: operator.header,
             operator_style: Document::new(
                 "text/css; charset=utf-8",
-                include_str!("../../templates/operator/style.css"),
+                concat!(
+                    include_str!("../../templates/operator/style.css"),
+                    include_str!("../../templates/operator/charts.css")
+                ),
             ),
             secure: app.union.join_site.starts_with("https://"),
             // Beside anything but this machine's own address it would show strangers' mail to strangers.

@@ -9,6 +9,7 @@ use crate::http::request::body::SentBody;
 use crate::http::request::host::is_local;
 use crate::operator::findings::{Finding, Grade};
 use crate::operator::running::{Found, RunningState};
+use crate::site::view::operator::OverviewPart;
 use crate::site::{PageResult, Visit, field};
 
 const HERE: OperatorSection = OperatorSection::Overview;
@@ -20,6 +21,7 @@ struct OverviewPage<'a> {
     findings: Vec<ShownFinding<'a>>,
     looked_at: String,
     are_sign_ups_paused: bool,
+    pictures: String,
 }
 
 /// A finding, as people read it.
@@ -32,7 +34,7 @@ struct ShownFinding<'a> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum FixPart<'a> {
+pub(super) enum FixPart<'a> {
     Text(&'a str),
     Command(&'a str),
 }
@@ -49,7 +51,7 @@ impl<'a> ShownFinding<'a> {
 }
 
 /// Commands stand between back quotes.
-fn fix_parts(fix: &str) -> Vec<FixPart<'_>> {
+pub(super) fn fix_parts(fix: &str) -> Vec<FixPart<'_>> {
     let parts = fix.split('`').enumerate().filter(|(_, part)| !part.is_empty());
     parts.map(|(at, part)| if at % 2 == 1 { FixPart::Command(part) } else { FixPart::Text(part) }).collect()
 }
@@ -58,7 +60,9 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let found = OperatorVisit::look(visit, request.headers()).await?;
     let Found { at, findings } = look(&found).await;
     let are_sign_ups_paused = found.stored(HERE, found.operator().are_sign_ups_paused().await)?;
+    let overview = found.stored(HERE, found.access.overview(visit.now).await)?;
     let page = OverviewPage {
+        pictures: render(&OverviewPart::new(&overview, &visit.app().union.catalog)),
         frame: found.frame(HERE),
         findings: findings.iter().map(ShownFinding::of).collect(),
         looked_at: at.to_string(),

@@ -169,7 +169,14 @@ impl<'a> OperatorVisit<'a> {
         self.message(StatusCode::BAD_REQUEST, section, "Nothing was done", &[why.to_owned()])
     }
 
-    fn message(&self, status: StatusCode, section: OperatorSection, title: &str, says: &[String]) -> Answer {
+    /// Says something, and leads back.
+    pub(in crate::site) fn message(
+        &self,
+        status: StatusCode,
+        section: OperatorSection,
+        title: &str,
+        says: &[String],
+    ) -> Answer {
         let label = format!("Back to {}", section.name());
         let back = Some((section.path(), label.as_str()));
         let page = MessagePage { frame: self.frame(section), title, says, command: None, back };

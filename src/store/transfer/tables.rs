@@ -68,4 +68,7 @@ pub const TABLES: &[Table] = &[
     numbered("demand"),
     keyed("referrers", "person_id"),
     numbered("member_changes"),
+    numbered("account_changes"),
+    keyed("account_sums", "account"),
+    single_row("reward_totals"),
 ];

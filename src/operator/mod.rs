@@ -4,7 +4,9 @@
 //! This layer must never print, and must never know a command line or a backend.
 
 pub mod access;
+pub mod demand;
 pub mod findings;
+pub mod overview;
 pub mod partner;
 pub mod person;
 pub mod running;
@@ -72,6 +74,11 @@ impl Operator {
 
     pub fn campaigns(&self) -> CampaignAdmin {
         CampaignAdmin::new(Arc::clone(&self.store) as _)
+    }
+
+    /// The same, of which the audit log has the act.
+    pub fn audited_campaigns(&self, act: Act) -> CampaignAdmin {
+        CampaignAdmin::audited(Arc::clone(&self.store) as _, self.audited(act).store as _)
     }
 
     pub fn rewards(&self) -> RewardAdmin {
