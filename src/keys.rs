@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::domain::api_key::{ApiKey, IssuedKey, KeyId, KeyRecord, KeyStatus, Mode};
-use crate::domain::partner::name::PartnerName;
+use crate::domain::partner::name::{PartnerId, PartnerName};
 use crate::domain::time::Timestamp;
 use crate::error::KeyProblem;
 pub use crate::store::keys::KeyFigures;
@@ -162,6 +162,11 @@ impl Keys {
     /// All keys, oldest first, each with what came of its sign-ups.
     pub async fn list(&self) -> Result<Vec<(KeyRecord, KeyFigures)>, StoreError> {
         self.store.list_keys().await
+    }
+
+    /// The newest keys of a partner; how many people declined is not counted for each.
+    pub async fn of_partner(&self, partner: PartnerId, most: u32) -> Result<Vec<(KeyRecord, KeyFigures)>, StoreError> {
+        self.store.keys_of_partner(partner, most).await
     }
 
     /// The key of that id, without what came of it.

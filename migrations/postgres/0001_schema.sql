@@ -563,6 +563,7 @@ CREATE TABLE audit (
     about   TEXT COLLATE "C" NOT NULL
 );
 CREATE INDEX audit_about ON audit (about, at);
+CREATE INDEX audit_by_time ON audit (at, id);
 CREATE TRIGGER audit_refuse_change BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 

@@ -582,6 +582,7 @@ CREATE TABLE audit (
     about   TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX audit_about ON audit (about, at);
+CREATE INDEX audit_by_time ON audit (at, id);
 CREATE TRIGGER audit_refuse_update BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the table audit is append-only'); END;
 CREATE TRIGGER audit_refuse_delete BEFORE DELETE ON audit

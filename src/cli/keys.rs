@@ -15,6 +15,7 @@ use crate::domain::mail::budget::SourceStatus;
 use crate::domain::partner::name::PartnerName;
 use crate::domain::time::Timestamp;
 use crate::keys::{KeyFigures, Keys, NewKey};
+use crate::operator::partner::{self, KeyPartner};
 use crate::operator::{Act, Operator};
 
 #[derive(Debug, Subcommand)]
@@ -196,19 +197,18 @@ fn print_key(key: &ApiKey) -> anyhow::Result<()> {
 /// The partner that a new key is for. A name that looks like another partner's is more often a slip than a second partner, so the
 /// operator is asked which is meant.
 async fn partner_of(task: &IssueKey, operator: &Operator) -> anyhow::Result<PartnerName> {
-    let (name, partners) = (&task.name, operator.partners().list().await?);
-    let exact = partners.iter().find(|partner| partner.name == name.as_str());
-    let found = match exact {
-        Some(_) if task.new_partner => {
+    let name = &task.name;
+    let found = match operator.find_key_partner(name).await? {
+        KeyPartner::Known(_) if task.new_partner => {
             bail!("there is a partner {} already, so no key was issued; leave out --new-partner", name.as_str())
         }
-        Some(exact) => exact,
-        None if task.new_partner => return Ok(name.clone()),
-        None => match partners.iter().filter(|partner| name.is_like(&partner.name)).collect::<Vec<_>>()[..] {
-            [] => return Ok(name.clone()),
-            [alike] if is_meant(task, &alike.name)? => alike,
+        KeyPartner::Known(exact) => exact,
+        KeyPartner::New => return Ok(name.clone()),
+        KeyPartner::Alike(_) if task.new_partner => return Ok(name.clone()),
+        KeyPartner::Alike(mut alike) => match &alike[..] {
+            [one] if is_meant(task, &one.name)? => alike.swap_remove(0),
             [_] => return Ok(name.clone()),
-            ref several => {
+            several => {
                 let names: Vec<_> = several.iter().map(|partner| partner.name.as_str()).collect();
                 bail!(
                     "there are the partners {}, so no key was issued; write the name of the one that you mean, or make another \
@@ -344,16 +344,9 @@ fn revoke(task: &RevokeKey, now: Timestamp) -> anyhow::Result<()> {
     let act = act("keys revoke", format!("key {id}"), now);
     let found = with_keys(&task.store, mode, Prepare::Expect, act, async |keys| Ok(keys.revoke(id, now).await?))?;
     let key = found.with_context(|| no_such_key(id))?;
-    let at = key.revoked_at.unwrap_or(now);
-    let before = if at < now { format!(" already, at {at}") } else { String::new() };
-    print_line(&format!("Key {} of {} is revoked{before}.", key.id, key.partner.as_str()))?;
+    print_line(&partner::revoked(&key, now))?;
     if mode == Mode::Live {
-        print_aside(&format!(
-            "Mail that it asked for and that has not left is held: `unionhall mail release --key {0}` lets it go, `mail drop \
-             --key {0}` deletes it. Links that were mailed still work: `unionhall signups withdraw --key {0}` ends all sign-ups of \
-             this key that wait to be confirmed.",
-            key.id
-        ));
+        print_aside(&partner::after_revoking(&key));
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use super::overview::{KeptOverview, Overview};
 use super::running::RunningFindings;
 use super::{Act, Operator};
 use crate::clock::Moment;
+use crate::domain::api_key::ApiKey;
 use crate::domain::operator::{
     AddedOperator, LINK_FOR, LinkState, OPERATOR_SESSION_FOR, OperatorLink, OperatorName, OperatorRecord,
 };
@@ -17,6 +18,8 @@ use crate::domain::secret::Secret;
 use crate::domain::secret::operator::{FormOwner, OperatorProofs, token_hash};
 use crate::domain::secret::session::{NONCE, Nonce};
 use crate::domain::time::{Tick, Timestamp};
+use crate::membership::erasures::ErasureLog;
+use crate::membership::people::People;
 use crate::store::{StoreError, StoreReply};
 
 /// How long it is believed that there are operators, or none: anybody may ask, and the store is asked once in this time.
@@ -89,15 +92,33 @@ pub struct OperatorAccess {
     operator: Operator,
     proofs: OperatorProofs,
     findings: RunningFindings,
+    secret: Secret,
+    erasures: ErasureLog,
     overview: KeptOverview,
     /// Whether there are operators, and when that was read.
     is_on: Mutex<Option<(Tick, bool)>>,
 }
 
 impl OperatorAccess {
-    pub fn new(operator: Operator, secret: &Secret, findings: RunningFindings) -> Self {
-        let proofs = OperatorProofs::new(secret);
-        Self { operator, proofs, findings, overview: KeptOverview::default(), is_on: Mutex::default() }
+    pub fn new(operator: Operator, secret: Secret, erasures: ErasureLog, findings: RunningFindings) -> Self {
+        let proofs = OperatorProofs::new(&secret);
+        let overview = KeptOverview::default();
+        Self { operator, proofs, findings, secret, erasures, overview, is_on: Mutex::default() }
+    }
+
+    /// The people of the records, of whom the audit log has that this operator did something.
+    pub fn people(&self, act: Act) -> People {
+        self.operator.audited(act).people(&self.secret, self.erasures.clone())
+    }
+
+    /// Names a form that makes a key, once.
+    pub fn new_form(&self) -> Result<Nonce, StoreError> {
+        new_token()
+    }
+
+    /// The key that such a form makes: however often it is sent, it is the same, and is issued once.
+    pub fn key_of_form(&self, form: &str) -> Option<ApiKey> {
+        Some(ApiKey::from_random(&self.proofs.key_bytes(&Nonce::read(form)?)))
     }
 
     /// What is wrong with the service.

@@ -7,6 +7,8 @@ pub mod access;
 pub mod demand;
 pub mod findings;
 pub mod overview;
+pub mod partner;
+pub mod person;
 pub mod running;
 
 use std::sync::Arc;
@@ -33,7 +35,7 @@ use crate::outbound::GuardedClient;
 use crate::partners::Partners;
 use crate::partners::webhooks::Webhooks;
 use crate::rewards::RewardAdmin;
-pub use crate::store::audit::{Act, AuditEntry};
+pub use crate::store::audit::{Act, AuditEntry, AuditPlace};
 pub use crate::store::figures::{Demand, Funnel, SourceDay};
 pub use crate::store::installation::Claim;
 use crate::store::outbox::RetriedMail;
@@ -220,6 +222,11 @@ impl Operator {
         most: u32,
     ) -> StoreReply<'_, Vec<AuditEntry>> {
         self.store.audit_entries(since, until, after, most)
+    }
+
+    /// What was done from `since` on and before that place, newest first.
+    pub fn audit_before(&self, since: Timestamp, before: AuditPlace, most: u32) -> StoreReply<'_, Vec<AuditEntry>> {
+        self.store.audit_before(since, before, most)
     }
 
     /// Writes down an act that changes no record.

@@ -106,6 +106,21 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
                 .posted(page!(site::operator::sign_in::enter)),
             get("/operator/sign-out", page!(site::operator::sign_in::home))
                 .posted(page!(site::operator::sign_in::sign_out)),
+            get("/operator/audit", page!(site::operator::audit::show)),
+            get("/operator/mail", page!(site::operator::mail::show)).posted(page!(site::operator::mail::decide)),
+            get("/operator/people", page!(site::operator::people::show)).posted(page!(site::operator::people::look_up)),
+            get("/operator/people/erase", page!(site::operator::people::show))
+                .posted(page!(site::operator::people::erase)),
+            get("/operator/partners", page!(site::operator::partners::list)),
+            get("/operator/partners/issue", page!(site::operator::partners::list))
+                .posted(page!(site::operator::partners::issue)),
+            get("/operator/partners/rotate", page!(site::operator::partners::list))
+                .posted(page!(site::operator::partners::rotate)),
+            get("/operator/partners/revoke", page!(site::operator::partners::list))
+                .posted(page!(site::operator::partners::revoke)),
+            get("/operator/partners/suspend", page!(site::operator::partners::list))
+                .posted(page!(site::operator::partners::suspend)),
+            get("/operator/partners/{partner}", page!(site::operator::partners::show)),
             get("/operator/campaigns", page!(site::operator::campaigns::list)),
             get("/operator/campaigns/{slug}", page!(site::operator::campaigns::show))
                 .posted(page!(site::operator::campaigns::step)),

@@ -3,7 +3,7 @@
 use super::partners;
 use super::sql::{Failure, Row, Sql, values};
 use crate::domain::api_key::{IssuedKey, KeyId, KeyRecord};
-use crate::domain::partner::name::PartnerName;
+use crate::domain::partner::name::{PartnerId, PartnerName};
 use crate::domain::time::Timestamp;
 
 /// What [`record`] reads.
@@ -45,6 +45,21 @@ area! {
                     Ok::<_, Failure>(KeyFigures { signed_up, confirmed, declined: row.get("declined")? })
                 };
                 sql.rows(list, values![], |row| Ok((record(row)?, figures(row)?))).await
+            }
+        };
+
+        /// The newest keys of a partner, with the sign-ups and members of each as the last roll-up counted them.
+        read keys_of_partner(partner: PartnerId, most: u32) -> Vec<(KeyRecord, KeyFigures)> {
+            |sql| {
+                let list = concat!(
+                    "SELECT ",
+                    columns!(),
+                    ", signed_up, confirmed FROM api_keys WHERE partner_id = $1 ORDER BY created_at DESC, id LIMIT $2"
+                );
+                let figures = |row: &Row<'_>| {
+                    Ok::<_, Failure>(KeyFigures { signed_up: row.get("signed_up")?, confirmed: row.get("confirmed")?, ..KeyFigures::default() })
+                };
+                sql.rows(list, values![*partner, *most], |row| Ok((record(row)?, figures(row)?))).await
             }
         };
 

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::{ListAll, NamedCampaign, find};
 use crate::campaigns::step::terms_words;
-use crate::cli::terminal::quote;
 use crate::cli::{print_line, with_live_records};
 use crate::clock::Clock;
 use crate::domain::campaign::CampaignState;
@@ -14,6 +13,7 @@ use crate::domain::catalog::ReferralTerms;
 use crate::domain::figure::{counted, dollars, grouped, money};
 use crate::domain::language::Language;
 use crate::domain::reward::report::CampaignRewards;
+use crate::domain::text::quote;
 use crate::domain::time::Timestamp;
 use crate::operations::negotiator::list_campaigns::CampaignSummary;
 

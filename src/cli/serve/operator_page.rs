@@ -7,6 +7,7 @@ use crate::config::{MailTransport, ServeSettings};
 use crate::domain::secret::Secret;
 use crate::http::request::client_address::TrustedProxies;
 use crate::http::request::identity_header::IdentityHeader;
+use crate::membership::erasures::ErasureLog;
 use crate::operator::Operator;
 use crate::operator::access::OperatorAccess;
 use crate::operator::running::RunningFindings;
@@ -20,9 +21,10 @@ pub(super) fn make(
 ) -> OperatorParts {
     let (look, to_folder) = (settings.clone(), matches!(mail, MailTransport::Mailbox));
     let findings = RunningFindings::new(Box::new(move || warnings::of_settings(&look)), to_folder);
+    let (secret, erasures) = (secret.clone(), ErasureLog::beside(&settings.store.data));
     let from = TrustedProxies::new(settings.operator.operator_header_from.clone());
     OperatorParts {
-        access: Some(Arc::new(OperatorAccess::new(operator, secret, findings))),
+        access: Some(Arc::new(OperatorAccess::new(operator, secret, erasures, findings))),
         header: settings.operator.operator_header.clone().map(|name| IdentityHeader::new(name, from)),
     }
 }

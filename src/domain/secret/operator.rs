@@ -6,6 +6,7 @@ use subtle::ConstantTimeEq;
 
 use super::Secret;
 use super::session::{Nonce, proof};
+use crate::domain::api_key::ApiKey;
 use crate::domain::base32;
 use crate::domain::operator::OperatorName;
 
@@ -22,11 +23,13 @@ pub enum FormOwner<'a> {
 pub struct OperatorProofs {
     cookies: hmac::Key,
     forms: hmac::Key,
+    keys: hmac::Key,
 }
 
 impl OperatorProofs {
     pub fn new(secret: &Secret) -> Self {
-        Self { cookies: secret.derive("operator cookie"), forms: secret.derive("operator form") }
+        let key = |purpose| secret.derive(purpose);
+        Self { cookies: key("operator cookie"), forms: key("operator form"), keys: key("operator key") }
     }
 
     /// What a browser keeps.
@@ -43,6 +46,12 @@ impl OperatorProofs {
 
     fn cookie_proof(&self, session: &Nonce) -> String {
         proof(&self.cookies, &[session.as_str().as_bytes()])
+    }
+
+    /// What the key of a form is made of.
+    pub fn key_bytes(&self, form: &Nonce) -> [u8; ApiKey::ENTROPY] {
+        let tag = hmac::sign(&self.keys, form.as_str().as_bytes());
+        std::array::from_fn(|i| tag.as_ref()[i])
     }
 
     /// What every form carries.

@@ -19,7 +19,8 @@ pub(in crate::site) enum OperatorSection {
 
 impl OperatorSection {
     /// Those that are there.
-    const ALL: &'static [Self] = &[Self::Overview, Self::Campaigns, Self::Rewards];
+    const ALL: &'static [Self] =
+        &[Self::Overview, Self::People, Self::Partners, Self::Mail, Self::Campaigns, Self::Rewards, Self::Audit];
 
     pub(in crate::site) const fn name(self) -> &'static str {
         match self {

@@ -4,9 +4,13 @@
 //! (CSRF). What is done goes through `operator`, as the commands do, and is audited under the operator's name. A GET changes
 //! nothing, and what cannot be undone is asked about on a page of its own.
 
+pub mod audit;
 pub mod campaigns;
 pub(in crate::site) mod frame;
+pub mod mail;
 pub mod overview;
+pub mod partners;
+pub mod people;
 pub mod rewards;
 pub(in crate::site) mod session;
 pub mod sign_in;

@@ -157,6 +157,13 @@ impl<'a> OperatorVisit<'a> {
         self.message(StatusCode::OK, section, title, says)
     }
 
+    /// The same, and leads to another page.
+    pub(in crate::site) fn done_at(&self, section: OperatorSection, to: &str, title: &str, says: &[String]) -> Answer {
+        let back = Some((to, "Go back"));
+        let page = MessagePage { frame: self.frame(section), title, says, command: None, back };
+        answer(StatusCode::OK, render(&page))
+    }
+
     /// Says why nothing was done.
     pub(in crate::site) fn refuse(&self, section: OperatorSection, why: &str) -> Answer {
         self.message(StatusCode::BAD_REQUEST, section, "Nothing was done", &[why.to_owned()])

@@ -83,6 +83,18 @@ area! {
             }
         };
 
+        /// The same with their last sign-ups, which is a bounded part of what hangs on them.
+        scan find_person_briefly(email_normalized: String, now: Timestamp) -> Option<PersonFile> {
+            |sql| {
+                let find = "SELECT id FROM people WHERE email_normalized = $1";
+                let person: Option<i64> = sql.row(find, values![email_normalized], |row| row.get(0)).await?;
+                let Some(person) = person else { return Ok(None) };
+                let Some(mut file) = file_of(sql, person, *now).await? else { return Ok(None) };
+                file.sign_ups = last_sign_ups(sql, &file.person, *now).await?;
+                Ok(Some(file))
+            }
+        };
+
         /// What hangs on a person, some after that place.
         scan activity_of(person: i64, after: ActivityPlace, now: Timestamp) -> ActivityPage {
             |sql| activity(sql, *person, *after, *now).await
