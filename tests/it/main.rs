@@ -30,6 +30,7 @@ mod metrics;
 mod once;
 mod openapi;
 mod operator;
+mod operator_overview;
 mod operator_page;
 mod own_page;
 mod pages;

@@ -20,7 +20,7 @@ fn add(server: &Server, name: &str) -> String {
 }
 
 /// A browser in which the operator is signed in.
-async fn signed_in<'a>(server: &'a Server, name: &str, n: u8) -> Browser<'a> {
+pub(crate) async fn signed_in<'a>(server: &'a Server, name: &str, n: u8) -> Browser<'a> {
     let link = add(server, name);
     is_on(server).await;
     let mut browser = Browser::new(server, n);
@@ -34,7 +34,7 @@ async fn is_on(server: &Server) {
     wait_until(Duration::from_secs(10), async || server.get("/operator").await.status != 404).await;
 }
 
-fn token_of(html: &str) -> String {
+pub(crate) fn token_of(html: &str) -> String {
     html.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
 
@@ -44,7 +44,7 @@ async fn act(browser: &mut Browser<'_>, path: &str, fields: &[(&str, &str)]) -> 
     browser.post(path, &[&[("token", token.as_str())], fields].concat()).await
 }
 
-fn audit(server: &Server) -> Vec<(String, String, String)> {
+pub(crate) fn audit(server: &Server) -> Vec<(String, String, String)> {
     let rows = server.rows("SELECT who, command, about FROM audit ORDER BY id");
     rows.into_iter().map(|row| (row[0].clone(), row[1].clone(), row[2].clone())).collect()
 }

@@ -30,6 +30,7 @@ const MOST_PAYOUTS: u64 = 20_000;
 struct RewardsPage<'a> {
     frame: OperatorFrame<'a>,
     picture: String,
+    read_at: String,
     batches: Vec<ShownBatch>,
     has_more: bool,
     is_due: bool,
@@ -58,6 +59,7 @@ pub async fn show(visit: Visit<'_>, request: Request<SentBody<'_>>) -> PageResul
     let page = RewardsPage {
         frame: found.frame(HERE),
         picture: render(&RewardsPart::new(&overview)),
+        read_at: overview.read_at.to_string(),
         batches: batches.iter().map(shown).collect(),
         has_more,
         is_due: overview.rewards.due_cents > overview.rewards.erased_cents,

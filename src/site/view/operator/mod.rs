@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(page.matches("<svg ").count(), 1, "mail alone");
         for words in [
             "Nobody has joined yet.",
-            "unionhall keys issue --partner NAME",
+            "unionhall keys issue NAME",
             "unionhall campaigns sample | unionhall campaigns new -",
             "Nobody has earned a reward yet.",
             "0 mails are waiting; 0 held and 0 failed for good.",

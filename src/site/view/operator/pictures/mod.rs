@@ -102,7 +102,7 @@ fn members(overview: &Overview) -> Picture {
     let shown = if overview.days.iter().all(|day| day.members == 0) {
         Shown::Nothing {
             hint: "Nobody has joined yet. Link to the page /join from where people see it, or give a partner a key:",
-            command: Some("unionhall keys issue --partner NAME"),
+            command: Some("unionhall keys issue NAME"),
         }
     } else {
         let chart = lines(&points.iter().map(|point| (point.until.clone(), point.members)).collect::<Vec<_>>());

@@ -24,7 +24,7 @@ pub(super) fn partners(overview: &Overview) -> Picture {
     let shown = if sources.is_empty() {
         Shown::Nothing {
             hint: "No partner was active in that time. This issues a key to one:",
-            command: Some("unionhall keys issue --partner NAME"),
+            command: Some("unionhall keys issue NAME"),
         }
     } else {
         let rate = |part, funnel: &Funnel| share(part, funnel.mailed).unwrap_or_else(|| "–".to_owned());
